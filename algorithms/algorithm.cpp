@@ -1,0 +1,35 @@
+#include "algorithms/algorithm.hpp"
+
+#include <algorithm>
+
+namespace papaya {
+
+namespace {
+std::vector<const Descriptor*>& list() {
+  static std::vector<const Descriptor*> descriptors;
+  return descriptors;
+}
+}  // namespace
+
+std::span<const Descriptor* const> registry() noexcept { return list(); }
+
+const Descriptor* find_algorithm(Collective collective, std::string_view name) noexcept {
+  for (const Descriptor* descriptor : list())
+    if (descriptor->collective == collective && descriptor->name == name) return descriptor;
+  return nullptr;
+}
+
+std::uint8_t trace_number(const Descriptor& descriptor) noexcept {
+  const auto place = std::find(list().begin(), list().end(), &descriptor);
+  return static_cast<std::uint8_t>(place - list().begin() + 1);
+}
+
+Registration::Registration(const Descriptor& descriptor) {
+  // Sorted, so that every process numbers the algorithms alike whatever order the linker left them in.
+  const auto place = std::lower_bound(list().begin(), list().end(), &descriptor, [](auto* a, auto* b) {
+    return a->collective != b->collective ? a->collective < b->collective : a->name < b->name;
+  });
+  list().insert(place, &descriptor);
+}
+
+}  // namespace papaya

@@ -1,0 +1,75 @@
+// The self-describing algorithm. One file per algorithm ends in a Descriptor that registers itself; the environment,
+// `papaya info`, the tuning table, the trace and the tests read the registry and know no algorithm by name.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/datatype.hpp"
+#include "algorithms/team.hpp"
+#include "base/collective.hpp"
+
+namespace papaya {
+
+// One call of a collective as an algorithm sees it: packed or plain buffers of this rank. With MPI_IN_PLACE, `send`
+// equals `receive`. What MPI calls insignificant on this rank is null.
+struct Operands {
+  const void* send;
+  void* receive;
+  std::size_t count;  // elements
+  std::size_t bytes;  // count * reduction->element_bytes
+  int root;           // rank in the team, -1 without
+  const Reduction* reduction;
+};
+
+// What one algorithm keeps for one team between calls. Made collectively by prepare, called by the team's own thread.
+class Prepared {
+ public:
+  virtual ~Prepared() = default;
+  virtual void run(const Operands& operands, wait::Site& site) = 0;
+
+  // During a run that waits: has `rank` not arrived yet? For the stall report.
+  virtual bool is_missing(int rank) const = 0;
+};
+
+struct Parameter {
+  std::string_view name;
+  std::int64_t fallback;
+  std::int64_t lowest;
+  std::int64_t highest;
+  std::string_view help;
+};
+
+struct Descriptor {
+  Collective collective;
+  std::string_view name;     // the file's name
+  std::string_view summary;  // one line with its cost
+  std::string_view source;   // the paper
+  bool one_node;             // needs all ranks on one node
+  std::size_t max_bytes;     // largest message it takes
+  bool any_operation;        // non-commutative and user-defined operations too
+  std::span<const Parameter> parameters;
+
+  // Shared bytes needed for `ranks` with messages up to `capacity`; the region is zeroed before prepare.
+  std::size_t (*region_bytes)(int ranks, std::size_t capacity);
+  // `values` has one number per parameter.
+  std::unique_ptr<Prepared> (*prepare)(const Team& team, std::size_t capacity, std::span<const std::int64_t> values);
+};
+
+// All algorithms of the library, in no particular order.
+std::span<const Descriptor* const> registry() noexcept;
+const Descriptor* find_algorithm(Collective collective, std::string_view name) noexcept;
+
+// A number below trace::algorithm_capacity for the trace; 0 is "native".
+std::uint8_t trace_number(const Descriptor& descriptor) noexcept;
+
+class Registration {
+ public:
+  explicit Registration(const Descriptor& descriptor);
+};
+
+}  // namespace papaya

@@ -1,0 +1,334 @@
+// MPI_Allreduce by the first to arrive. Mohammadalizadehbakhtevari 2021, Algorithm 4.1.
+//
+// Every rank deposits its operand in its own slot and raises its flag. The first to arrive leads: it reduces what is
+// ready while the others are still away, so that after the last arrival only that rank's path to the tree's root is
+// left; it publishes the result and all copy it. Cost after the last arrival: log2(p) combines of S bytes, two
+// cache-line transfers and a read of S bytes.
+//
+// Three things differ from the thesis.
+//   - The lead is a role, not a rank: partial results live in the shared slots, and a leader that is about to give
+//     its core away hands the lead back. With more ranks than cores the last to arrive then finishes the call itself
+//     and wakes all others at once: no context switch lies between the last arrival and the result.
+//   - Where p*S is small, the leader's second transfer costs more than the reduction: every rank reduces all deposits
+//     itself over the same tree (`self_serve_bytes`), which gives the same bits, and nobody waits for a result. For
+//     messages up to 56 bytes the deposit travels in the flag's own cache line.
+//   - Flags are sequence numbers that are never reset.
+//
+// Order: by default the fixed tree of patterns.hpp in rank order, whose ready subtrees are combined as ranks arrive.
+// Under PAPAYA_ORDER=arrival commutative operations are reduced in the order of arrival, as in the thesis.
+//
+// Two banks of slots alternate. A rank enters call n+2 only after call n+1 has completed, for which every rank must
+// have entered n+1, and so have left call n: the bank is free again. The numbers are 64 bits wide and do not wrap.
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "algorithms/algorithm.hpp"
+#include "algorithms/patterns.hpp"
+#include "base/prefetch.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+constexpr std::size_t cell_stride = 128;  // the adjacent-line prefetcher fetches lines in pairs
+constexpr std::size_t inline_bytes = line_bytes - sizeof(std::uint64_t);
+constexpr int max_levels = 32;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+// A rank's flag and, if it fits, its operand. Writer: that rank. `arrived` is released after the operand's bytes,
+// here or in the slot; readers acquire it.
+struct alignas(line_bytes) Cell {
+  std::atomic<std::uint64_t> arrived;  // number of the call, from 1
+  std::byte data[inline_bytes];
+};
+static_assert(sizeof(Cell) == line_bytes);
+
+// The lead of one bank. `holder` is 2n+1 while some rank leads call n, 2n while call n has no leader just now, smaller
+// for earlier calls. Taking it acquires, and giving it back releases, the partial results and `level`.
+// `finished` is n once the result of call n stands in slot `result`; released by the leader, acquired by the others.
+struct alignas(cell_stride) Lead {
+  std::atomic<std::uint64_t> holder;
+  std::atomic<std::uint32_t> result;  // relaxed: ordered by `finished`
+  alignas(line_bytes) std::atomic<std::uint64_t> finished;
+};
+
+struct Layout {
+  int ranks;
+  std::size_t slot_bytes;
+
+  std::size_t cells(int bank) const { return cell_stride * 4 + static_cast<std::size_t>(bank * ranks) * cell_stride; }
+  std::size_t levels(int bank) const {
+    return cells(2) + static_cast<std::size_t>(bank) * round_up(static_cast<std::size_t>(ranks), line_bytes);
+  }
+  std::size_t slots(int bank) const { return round_up(levels(2), 4096) + static_cast<std::size_t>(bank * ranks) * slot_bytes; }
+  std::size_t total() const { return slots(2); }
+};
+
+std::size_t region_bytes(int ranks, std::size_t capacity) { return Layout{ranks, round_up(capacity, line_bytes)}.total(); }
+
+class ArrivalLeader final : public Prepared {
+ public:
+  ArrivalLeader(const Team& team, std::size_t capacity, std::int64_t self_serve_bytes)
+      : team_(team),
+        layout_{team.size, round_up(capacity, line_bytes)},
+        height_(patterns::tree_height(team.size)),
+        self_serve_bytes_(static_cast<std::size_t>(self_serve_bytes)),
+        scratch_stride_(round_up(capacity, line_bytes)) {}
+
+  void run(const Operands& operands, wait::Site& site) override {
+    const std::uint64_t call = ++calls_;
+    const int bank = static_cast<int>(call & 1);
+    const bool in_line = operands.bytes <= inline_bytes;
+    deposit(operands, call, bank, in_line);
+    if (operands.reduction->by_table && operands.bytes * static_cast<std::size_t>(team_.size) <= self_serve_bytes_)
+      serve_oneself(operands, call, bank, in_line, site);
+    else
+      follow_or_lead(operands, call, bank, in_line, site);
+  }
+
+  bool is_missing(int rank) const override { return !has_arrived(static_cast<int>(calls_ & 1), rank, calls_); }
+
+ private:
+  Cell& cell(int bank, int rank) const {
+    return *reinterpret_cast<Cell*>(team_.region + layout_.cells(bank) + static_cast<std::size_t>(rank) * cell_stride);
+  }
+  Lead& lead(int bank) const {
+    return *reinterpret_cast<Lead*>(team_.region + static_cast<std::size_t>(1 + bank) * cell_stride);
+  }
+  wait::Doorbell& bell() const { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
+  // Levels of the tree combined so far, plus one, of the subtree that begins at each rank; 0 before its deposit was
+  // seen. Only the leader touches them.
+  std::uint8_t* levels(int bank) const { return reinterpret_cast<std::uint8_t*>(team_.region + layout_.levels(bank)); }
+  std::byte* slot(int bank, int rank) const {
+    return team_.region + layout_.slots(bank) + static_cast<std::size_t>(rank) * layout_.slot_bytes;
+  }
+  std::byte* operand(int bank, int rank, bool in_line) const {
+    return in_line ? cell(bank, rank).data : slot(bank, rank);
+  }
+  bool has_arrived(int bank, int rank, std::uint64_t call) const {
+    // Acquire: partner of the release in deposit; the operand's bytes come with it.
+    return cell(bank, rank).arrived.load(std::memory_order_acquire) >= call;
+  }
+
+  void deposit(const Operands& operands, std::uint64_t call, int bank, bool in_line) const {
+    std::byte* const place = operand(bank, team_.rank, in_line);
+    const Reduction& reduction = *operands.reduction;
+    if (reduction.pack != nullptr)
+      reduction.pack(reduction, operands.send, place, operands.count);
+    else if (operands.bytes == sizeof(std::uint64_t))
+      std::memcpy(place, operands.send, sizeof(std::uint64_t));
+    else
+      std::memcpy(place, operands.send, operands.bytes);
+    cell(bank, team_.rank).arrived.store(call, std::memory_order_release);
+  }
+
+  static void deliver(const Operands& operands, const std::byte* result) {
+    const Reduction& reduction = *operands.reduction;
+    if (reduction.unpack != nullptr)
+      reduction.unpack(reduction, result, operands.receive, operands.count);
+    else
+      std::memcpy(operands.receive, result, operands.bytes);
+  }
+
+  // Every rank reduces all deposits itself, in rank order as far as they have come.
+  void serve_oneself(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {
+    const Reduction& reduction = *operands.reduction;
+    std::byte* const receive = reduction.unpack == nullptr ? static_cast<std::byte*>(operands.receive) : scratch(max_levels);
+    const std::byte* stack[max_levels];  // finished subtrees, the largest first, as the digits of a binary counter
+    int depth = 0;
+    for (int next = 0; next < team_.size; ++next) {
+      if (next != team_.rank && !has_arrived(bank, next, call))
+        team_.policy->until(
+            site, bell(), static_cast<std::uint32_t>(call), [&] { return has_arrived(bank, next, call); },
+            [] { return false; }, static_cast<Prepared*>(this));
+      stack[depth++] = operand(bank, next, in_line);
+      // One subtree is complete for every trailing one of `next`; after the last rank all that is left is combined.
+      const bool last = next == team_.size - 1;
+      for (int merges = last ? depth - 1 : std::countr_one(static_cast<unsigned>(next)); merges > 0; --merges) {
+        --depth;
+        std::byte* const out = last && depth == 1 ? receive : scratch(depth - 1);
+        reduction.combine(reduction, stack[depth - 1], stack[depth], out, operands.count);
+        stack[depth - 1] = out;
+      }
+    }
+    // All have arrived, as this rank has seen: whoever sleeps may go on.
+    team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
+    if (reduction.unpack != nullptr) deliver(operands, receive);
+    // Everybody has left the previous call, so nobody looks at this rank's other cell until it writes there again:
+    // fetch it for writing now, not when the next call waits for it.
+    prefetch_for_write(&cell(bank ^ 1, team_.rank));
+  }
+
+  void follow_or_lead(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {
+    Lead& role = lead(bank);
+    bool leading = try_lead(role, call, bank);
+    if (leading) reduce_ready(operands, call, bank, in_line);
+    team_.policy->until(
+        site, bell(), static_cast<std::uint32_t>(call),
+        [&] {
+          // Acquire: partner of the release in reduce_ready; the result's bytes come with it.
+          if (role.finished.load(std::memory_order_acquire) >= call) return true;
+          return leading && reduce_ready(operands, call, bank, in_line);
+        },
+        [&] { return give_up_lead(operands, role, call, bank, in_line, leading); },
+        static_cast<Prepared*>(this));
+    if (leading) role.holder.store(2 * call, std::memory_order_release);
+    team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
+    deliver(operands, operand(bank, static_cast<int>(role.result.load(std::memory_order_relaxed)), in_line));
+  }
+
+  // Takes the lead of `call` if nobody holds it. The first to take it starts the bookkeeping.
+  bool try_lead(Lead& role, std::uint64_t call, int bank) const {
+    // A read-modify-write even when the lead is taken: it orders this rank's flag before it, so that a leader that
+    // gives up the lead and then looks at the flags once more cannot miss this arrival while this rank misses that.
+    std::uint64_t seen = role.holder.fetch_add(0, std::memory_order_acq_rel);
+    while (seen != 2 * call + 1) {
+      // Acquire: partner of the release that gave the lead back; the partial results come with it.
+      if (!role.holder.compare_exchange_weak(seen, 2 * call + 1, std::memory_order_acq_rel)) continue;
+      if (seen < 2 * call) {
+        std::memset(levels(bank), 0, static_cast<std::size_t>(team_.size));
+        role.result.store(no_result, std::memory_order_relaxed);
+      }
+      return true;
+    }
+    return false;
+  }
+
+  // Leader only: combines every subtree that has become ready. True when the result is published.
+  bool reduce_ready(const Operands& operands, std::uint64_t call, int bank, bool in_line) {
+    Lead& role = lead(bank);
+    if (role.finished.load(std::memory_order_relaxed) >= call) return true;
+    std::uint8_t* const level = levels(bank);
+    const bool by_arrival = team_.arrival_order && operands.reduction->commutative;
+    int combined = 0;
+    for (int rank = 0; rank < team_.size; ++rank) {
+      if (level[rank] != 0) {
+        ++combined;
+        continue;
+      }
+      if (!has_arrived(bank, rank, call)) continue;
+      level[rank] = 1;
+      ++combined;
+      if (by_arrival)
+        add_in_order_of_arrival(operands, role, bank, rank, in_line);
+      else
+        climb(operands, level, bank, rank, in_line);
+    }
+    counted_call_ = call;
+    counted_ = combined;
+    if (combined < team_.size) return false;
+    if (!by_arrival) role.result.store(0, std::memory_order_relaxed);
+    role.finished.store(call, std::memory_order_release);
+    return true;
+  }
+
+  void add_in_order_of_arrival(const Operands& operands, Lead& role, int bank, int rank, bool in_line) const {
+    const std::uint32_t sum = role.result.load(std::memory_order_relaxed);
+    if (sum == no_result) {
+      role.result.store(static_cast<std::uint32_t>(rank), std::memory_order_relaxed);
+      return;
+    }
+    std::byte* const total = operand(bank, static_cast<int>(sum), in_line);
+    operands.reduction->combine(*operands.reduction, total, operand(bank, rank, in_line), total, operands.count);
+  }
+
+  // Combines the subtree that ends at `rank` with its sibling as long as the sibling is complete; the result stands in
+  // the slot of the subtree's first rank.
+  void climb(const Operands& operands, std::uint8_t* level, int bank, int rank, bool in_line) const {
+    int first = rank;
+    for (int height = 0; height < height_; ++height) {
+      const int sibling = patterns::tree_sibling(first, height);
+      const bool is_left = patterns::tree_is_left(first, height);
+      if (is_left && sibling >= team_.size) {
+        level[first] = static_cast<std::uint8_t>(height + 2);
+        continue;
+      }
+      if (level[sibling] != height + 1) return;
+      const int left = is_left ? first : sibling;
+      const int right = is_left ? sibling : first;
+      std::byte* const out = operand(bank, left, in_line);
+      operands.reduction->combine(*operands.reduction, out, operand(bank, right, in_line), out, operands.count);
+      level[left] = static_cast<std::uint8_t>(height + 2);
+      first = left;
+    }
+  }
+
+  // Before this rank gives its core away. True if there is something to look at again.
+  bool give_up_lead(const Operands& operands, Lead& role, std::uint64_t call, int bank, bool in_line, bool& leading) {
+    if (leading) {
+      // A read-modify-write: partner of the one in try_lead. Whoever found the lead taken before this has raised its
+      // flag before, and the look below sees it.
+      role.holder.exchange(2 * call, std::memory_order_acq_rel);
+      leading = false;
+    }
+    // Somebody may have arrived between the last look and now, seen a leader and gone to wait.
+    if (role.finished.load(std::memory_order_acquire) >= call || !new_arrival(call, bank)) return false;
+    leading = try_lead(role, call, bank);
+    if (leading) reduce_ready(operands, call, bank, in_line);
+    return leading;
+  }
+
+  // True if more ranks have arrived than when this rank last looked.
+  bool new_arrival(std::uint64_t call, int bank) {
+    int arrived = 0;
+    for (int rank = 0; rank < team_.size; ++rank) arrived += has_arrived(bank, rank, call) ? 1 : 0;
+    const bool more = call == counted_call_ && arrived > counted_;
+    counted_call_ = call;
+    counted_ = arrived;
+    return more;
+  }
+
+  std::byte* scratch(int level) {
+    if (scratch_ == nullptr)
+      scratch_.reset(new (std::align_val_t{line_bytes}) std::byte[scratch_stride_ * (max_levels + 1)]);
+    return scratch_.get() + static_cast<std::size_t>(level) * scratch_stride_;
+  }
+
+  struct AlignedDelete {
+    void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{line_bytes}); }
+  };
+
+  static constexpr std::uint32_t no_result = ~std::uint32_t{0};
+
+  const Team team_;
+  const Layout layout_;
+  const int height_;
+  const std::size_t self_serve_bytes_;
+  const std::size_t scratch_stride_;
+  std::unique_ptr<std::byte[], AlignedDelete> scratch_;  // touched as far as used
+  std::uint64_t calls_ = 0;
+  std::uint64_t counted_call_ = 0;
+  int counted_ = 0;
+};
+
+constexpr Parameter parameters[] = {
+    {"self_serve_bytes", 16384, 0, 1 << 20,
+     "where ranks * message bytes is at most this, every rank reduces all deposits itself"},
+};
+
+std::unique_ptr<Prepared> prepare(const Team& team, std::size_t capacity, std::span<const std::int64_t> values) {
+  return std::make_unique<ArrivalLeader>(team, capacity, values[0]);
+}
+
+constexpr Descriptor descriptor = {
+    .collective = Collective::allreduce,
+    .name = "arrival_leader",
+    .summary = "the first to arrive reduces what is ready; after the last arrival log2(p) combines, 2 transfers",
+    .source = "Mohammadalizadehbakhtevari 2021, Algorithm 4.1",
+    .one_node = true,
+    .max_bytes = 65536,
+    .any_operation = true,
+    .parameters = parameters,
+    .region_bytes = region_bytes,
+    .prepare = prepare,
+};
+const Registration registration(descriptor);
+
+}  // namespace
+
+}  // namespace papaya

@@ -1,0 +1,19 @@
+// The ranks of one communicator on one node and the shared memory they have been given. A team is used by one thread
+// at a time on each rank (MPI forbids concurrent collectives on one communicator).
+#pragma once
+
+#include <cstddef>
+
+#include "algorithms/transport/wait.hpp"
+
+namespace papaya {
+
+struct Team {
+  int rank;
+  int size;
+  bool arrival_order;     // PAPAYA_ORDER=arrival: commutative reductions may follow the arrivals
+  std::byte* region;      // shared, zeroed at setup, at the same offset of the node's window on all ranks
+  wait::Policy* policy;   // of this process
+};
+
+}  // namespace papaya

@@ -1,0 +1,189 @@
+#include "algorithms/transport/node_window.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+
+#include "base/clock.hpp"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t prefix_bytes = 128;  // of a region: its user count, and the alignment of what follows
+
+struct alignas(prefix_bytes) Prefix {
+  std::atomic<std::uint32_t> users;
+};
+
+// Asks the kernel for the pages. Where it is too old to know the question (before 5.14), read(2) into each page does:
+// it reports EFAULT where a touch would raise SIGBUS.
+bool make_present(std::byte* begin, std::size_t bytes) noexcept {
+  if (madvise(begin, bytes, MADV_POPULATE_WRITE) == 0) return true;
+  if (errno != EINVAL) return false;
+  const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  if (zero < 0) return false;
+  bool present = true;
+  for (std::size_t at = 0; at < bytes && present; at += page_bytes) present = read(zero, begin + at, 1) == 1;
+  close(zero);
+  return present;
+}
+
+std::size_t free_shared_memory() noexcept {
+  struct statvfs info;
+  if (statvfs("/dev/shm", &info) != 0) return ~std::size_t{0};
+  return static_cast<std::size_t>(info.f_bavail) * info.f_frsize;
+}
+
+}  // namespace
+
+// `lock` guards the bitmap: 0 free, else taken. Acquire on taking, release on giving back.
+struct NodeWindow::Header {
+  std::atomic<std::uint32_t> lock;
+};
+
+NodeWindow::Header* NodeWindow::header() const noexcept { return reinterpret_cast<Header*>(base_); }
+wait::Load* NodeWindow::board() const noexcept {
+  return exists() ? reinterpret_cast<wait::Load*>(base_ + 64) : nullptr;
+}
+std::uint64_t* NodeWindow::bitmap() const noexcept {
+  return reinterpret_cast<std::uint64_t*>(base_ + 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load));
+}
+std::byte* NodeWindow::region(std::int64_t offset) const noexcept { return base_ + offset + prefix_bytes; }
+
+bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
+  int rank = 0;
+  PMPI_Comm_rank(node, &rank);
+  PMPI_Comm_size(node, &ranks_);
+  const std::size_t fixed = 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load) + limit / page_bytes / 8 + 8;
+  first_page_ = (fixed + page_bytes - 1) / page_bytes;
+  // Rank 0's view of the free space holds for all: the MPIs themselves put their own segments there at start, so a
+  // quarter is left alone.
+  std::uint64_t bytes = std::min(limit, free_shared_memory() / 4 * 3) / page_bytes * page_bytes;
+  if (bytes < (first_page_ + 4) * page_bytes) bytes = 0;
+  PMPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, node);
+  if (bytes == 0) return false;
+  pages_ = bytes / page_bytes;
+  void* mine = nullptr;
+  int ok = PMPI_Win_allocate_shared(rank == 0 ? static_cast<MPI_Aint>(bytes) : 0, 1, MPI_INFO_NULL, node, &mine,
+                                    &window_) == MPI_SUCCESS;
+  if (ok) {
+    MPI_Aint size = 0;
+    int unit = 0;
+    void* first = nullptr;
+    ok = PMPI_Win_shared_query(window_, 0, &size, &unit, &first) == MPI_SUCCESS &&
+         static_cast<std::uint64_t>(size) >= bytes;
+    base_ = static_cast<std::byte*>(first);
+  }
+  if (ok && rank == 0) {
+    ok = reinterpret_cast<std::uintptr_t>(base_) % 64 == 0 && make_present(base_, first_page_ * page_bytes);
+    if (ok) {
+      std::memset(base_, 0, first_page_ * page_bytes);
+      mark(0, first_page_, true);
+    }
+  }
+  int all_ok = 0;
+  PMPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, node);
+  if (!all_ok) {
+    if (window_ != MPI_WIN_NULL) PMPI_Win_free(&window_);
+    base_ = nullptr;
+    return false;
+  }
+  return true;
+}
+
+void NodeWindow::free() noexcept {
+  if (window_ != MPI_WIN_NULL) PMPI_Win_free(&window_);
+  base_ = nullptr;
+}
+
+// A rank that dies with the lock takes its job with it; should it not, a second is enough to know.
+bool NodeWindow::lock() const noexcept {
+  const std::uint64_t begin = clock::monotonic_ns();
+  std::uint32_t expected = 0;
+  while (!header()->lock.compare_exchange_weak(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+    expected = 0;
+    if (clock::monotonic_ns() - begin > 1'000'000'000u) return false;
+    sched_yield();
+  }
+  return true;
+}
+
+void NodeWindow::unlock() const noexcept { header()->lock.store(0, std::memory_order_release); }
+
+void NodeWindow::mark(std::size_t first, std::size_t pages, bool used) noexcept {
+  for (std::size_t page = first; page < first + pages; ++page) {
+    const std::uint64_t bit = std::uint64_t{1} << (page % 64);
+    used ? bitmap()[page / 64] |= bit : bitmap()[page / 64] &= ~bit;
+  }
+}
+
+std::int64_t NodeWindow::allocate(std::size_t bytes, int users) noexcept {
+  if (!exists()) return -1;
+  const std::size_t wanted = (bytes + prefix_bytes + page_bytes - 1) / page_bytes;
+  if (!lock()) return -1;
+  std::int64_t offset = -1;
+  std::size_t run = 0;
+  for (std::size_t page = first_page_; page < pages_; ++page) {
+    run = is_used(page) ? 0 : run + 1;
+    if (run == wanted) {
+      mark(page + 1 - wanted, wanted, true);
+      offset = static_cast<std::int64_t>((page + 1 - wanted) * page_bytes);
+      break;
+    }
+  }
+  unlock();
+  if (offset < 0) return -1;
+  if (!make_present(base_ + offset, page_bytes)) {
+    if (lock()) {
+      mark(static_cast<std::size_t>(offset) / page_bytes, wanted, false);
+      unlock();
+    }
+    return -1;
+  }
+  // Relaxed: the offset reaches the others through a message.
+  reinterpret_cast<Prefix*>(base_ + offset)->users.store(static_cast<std::uint32_t>(users), std::memory_order_relaxed);
+  return offset;
+}
+
+bool NodeWindow::prepare_share(std::int64_t offset, std::size_t bytes, int rank, int ranks) noexcept {
+  const std::size_t pages = (bytes + prefix_bytes + page_bytes - 1) / page_bytes;
+  const std::size_t begin = pages * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks);
+  const std::size_t end = pages * static_cast<std::size_t>(rank + 1) / static_cast<std::size_t>(ranks);
+  if (begin == end) return true;
+  std::byte* const first = base_ + offset + begin * page_bytes;
+  const std::size_t size = (end - begin) * page_bytes;
+  if (!make_present(first, size)) return false;
+  const std::size_t keep = begin == 0 ? prefix_bytes : 0;
+  std::memset(first + keep, 0, size - keep);
+  return true;
+}
+
+void NodeWindow::release(std::int64_t offset, std::size_t bytes) noexcept {
+  if (!exists() || offset < 0) return;
+  // Acquire and release: all users' last accesses come before the space is given away.
+  if (reinterpret_cast<Prefix*>(base_ + offset)->users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  if (!lock()) return;  // the space stays taken, which harms nobody
+  mark(static_cast<std::size_t>(offset) / page_bytes, (bytes + prefix_bytes + page_bytes - 1) / page_bytes, false);
+  unlock();
+}
+
+std::size_t NodeWindow::used_pages() const noexcept {
+  std::size_t used = 0;
+  for (std::size_t page = first_page_; page < pages_; ++page) used += is_used(page) ? 1 : 0;
+  return used;
+}
+
+}  // namespace papaya

@@ -1,0 +1,50 @@
+// The one shared window of a node and job (MPI_Win_allocate_shared), sub-allocated by pages to communicators. Shared
+// memory that the system promised but cannot deliver (a full /dev/shm) ends in SIGBUS on first touch, so every page
+// is asked for through the kernel, which can say no, before it is used.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "algorithms/transport/wait.hpp"
+
+namespace papaya {
+
+class NodeWindow {
+ public:
+  // Collective over `node`, whose error handler must return. At most `limit` bytes; less where /dev/shm has less.
+  // All ranks agree on the outcome.
+  bool create(MPI_Comm node, std::size_t limit) noexcept;
+  void free() noexcept;  // collective
+  bool exists() const noexcept { return base_ != nullptr; }
+
+  // Space for `users` ranks: an offset, or -1. Called by one rank; the others are told the offset.
+  std::int64_t allocate(std::size_t bytes, int users) noexcept;
+  // Makes this rank's share of the region's pages present and zero. False if the memory is not there.
+  bool prepare_share(std::int64_t offset, std::size_t bytes, int rank, int ranks) noexcept;
+  // Each user calls it once; the last one gives the space back.
+  void release(std::int64_t offset, std::size_t bytes) noexcept;
+
+  std::byte* region(std::int64_t offset) const noexcept;
+  wait::Load* board() const noexcept;
+  std::size_t used_pages() const noexcept;  // for tests and the debug log
+
+ private:
+  struct Header;
+  Header* header() const noexcept;
+  std::uint64_t* bitmap() const noexcept;
+  bool lock() const noexcept;
+  void unlock() const noexcept;
+  bool is_used(std::size_t page) const noexcept { return (bitmap()[page / 64] >> (page % 64)) & 1; }
+  void mark(std::size_t first, std::size_t pages, bool used) noexcept;
+
+  MPI_Win window_ = MPI_WIN_NULL;
+  std::byte* base_ = nullptr;
+  std::size_t pages_ = 0;
+  std::size_t first_page_ = 0;  // pages before it hold the header, the board and the bitmap
+  int ranks_ = 0;
+};
+
+}  // namespace papaya

@@ -1,0 +1,190 @@
+#include "algorithms/transport/wait.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "algorithms/transport/futex.hpp"
+
+namespace papaya::wait {
+
+namespace {
+
+// How long a rank spins before it gives its core away, in nanoseconds. A context switch out and in again costs 2 to
+// 5 us, so spinning that long loses at most a factor of two against knowing the future.
+constexpr double spin_short_ns = 3e3;
+constexpr double spin_crowded_ns = 1e3;
+constexpr double spin_long_ns = 2e6;      // nobody else wants the core: power is all that a spin costs
+constexpr double poke_every_ns = 2e3;
+constexpr std::uint64_t first_timeout_ns = 200'000;
+constexpr std::uint64_t longest_timeout_ns = 2'000'000;
+constexpr std::uint64_t sample_every_ns = 5'000'000;
+
+void pause() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("isb" ::: "memory");
+#endif
+}
+
+std::uint64_t cpu_ns(clockid_t clock) noexcept {
+  timespec t;
+  clock_gettime(clock, &t);
+  return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
+}
+
+}  // namespace
+
+void Policy::configure(Mode mode, const Machine& machine, void (*progress)()) noexcept {
+  mode_ = mode;
+  machine_ = machine;
+  progress_ = progress;
+  crowded_.store(machine.ranks > machine.cores, std::memory_order_relaxed);
+}
+
+void Policy::set_stall(double seconds, Stalled report) noexcept {
+  stalled_ = report;
+  stall_ticks_ = seconds > 0 ? to_ticks(seconds * 1e9) : 0;
+}
+
+void Policy::wake(Doorbell& bell, std::uint32_t event) const noexcept {
+  // One wake-up an event: the first to move the word calls the kernel, the others find it moved.
+  std::uint32_t seen = bell.completed.load(std::memory_order_relaxed);
+  while (static_cast<std::int32_t>(event - seen) > 0)
+    if (bell.completed.compare_exchange_weak(seen, event, std::memory_order_release, std::memory_order_relaxed)) {
+      futex_wake_all(bell.completed);
+      return;
+    }
+}
+
+// Measures how much of a core the other threads of this process took since the last sample on this thread, publishes
+// it for the node and counts whether all that wants to run fits.
+void Policy::sample_load(std::uint64_t now) noexcept {
+  static thread_local std::uint64_t last_wall = 0;
+  static thread_local std::uint64_t last_others = 0;
+  const std::uint64_t wall = static_cast<std::uint64_t>(static_cast<double>(now) * machine_.ns_per_tick);
+  if (wall - last_wall < sample_every_ns) return;
+  const std::uint64_t process = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+  const std::uint64_t thread = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+  const std::uint64_t others = process > thread ? process - thread : 0;
+  const bool first = last_wall == 0;
+  const double share = first ? 0 : static_cast<double>(others - std::min(others, last_others)) / static_cast<double>(wall - last_wall);
+  last_wall = wall;
+  last_others = others;
+  if (first) return;
+  if (machine_.board == nullptr) {
+    crowded_.store(machine_.ranks > machine_.cores || machine_.ranks + share > machine_.cores + 0.25,
+                   std::memory_order_relaxed);
+    return;
+  }
+  machine_.board[machine_.rank].busy_percent.store(static_cast<std::uint32_t>(share * 100), std::memory_order_relaxed);
+  std::uint64_t total = 0;
+  for (int rank = 0; rank < machine_.ranks; ++rank)
+    total += 100 + machine_.board[rank].busy_percent.load(std::memory_order_relaxed);
+  crowded_.store(total > static_cast<std::uint64_t>(machine_.cores) * 100 + 25, std::memory_order_relaxed);
+}
+
+Policy::Wait::Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t event, void* stall_context) noexcept
+    : policy_(policy),
+      site_(site),
+      bell_(bell),
+      event_(event),
+      stall_context_(stall_context),
+      begin_(clock::ticks()),
+      timeout_ns_(first_timeout_ns) {
+  double spin_ns = spin_long_ns;
+  switch (policy.mode_) {
+    case Mode::spin:
+      spin_ns = 1e18;
+      break;
+    case Mode::yield:
+    case Mode::block:
+      spin_ns = spin_crowded_ns;
+      break;
+    case Mode::automatic:
+      if (policy.crowded()) {
+        // A wait that is usually over soon is worth a little of the core; a long one is not.
+        const double expected_ns = static_cast<double>(site.expected_ticks) * policy.machine_.ns_per_tick;
+        spin_ns = site.waits > 0 && expected_ns < spin_short_ns ? spin_short_ns : spin_crowded_ns;
+      }
+      break;
+  }
+  spin_until_ = begin_ + policy.to_ticks(spin_ns);
+  next_poke_ = begin_ + policy.to_ticks(poke_every_ns);
+}
+
+bool Policy::Wait::step() noexcept {
+  for (int i = 0; i < 4; ++i) pause();
+  const std::uint64_t now = clock::ticks();
+  if (now >= next_poke_) {
+    poke();
+    check_stall(now);
+  }
+  if (now < spin_until_) return false;
+  if (policy_.mode_ == Mode::yield) {
+    sched_yield();
+    return false;
+  }
+  return true;
+}
+
+void Policy::Wait::poke() noexcept {
+  const std::uint64_t before = clock::ticks();
+  policy_.poke();
+  const std::uint64_t after = clock::ticks();
+  next_poke_ = after + policy_.to_ticks(poke_every_ns);
+  // A poke that took long has moved data: more of it will come, so stay awake for it.
+  if (after - before > policy_.to_ticks(1e3)) {
+    spin_until_ = std::max(spin_until_, after + policy_.to_ticks(2 * poke_every_ns));
+    timeout_ns_ = first_timeout_ns;
+  }
+}
+
+void Policy::Wait::look_again() noexcept { spin_until_ = clock::ticks() + policy_.to_ticks(spin_crowded_ns); }
+
+std::uint32_t Policy::Wait::announce() noexcept {
+  policy_.sample_load(clock::ticks());
+  bell_.sleepers.fetch_add(1, std::memory_order_acq_rel);
+  std::uint32_t seen = bell_.completed.load(std::memory_order_acquire);
+  // The word moves only when somebody sleeps. After a billion events without a sleeper it is brought near again, so
+  // that the signed distance below keeps its meaning when the numbers wrap around.
+  const std::uint32_t distance = event_ - seen;
+  if (distance > 0x40000000u && distance < 0xc0000000u &&
+      bell_.completed.compare_exchange_strong(seen, event_ - 1, std::memory_order_acq_rel))
+    seen = event_ - 1;
+  return seen;
+}
+
+bool Policy::Wait::may_sleep(std::uint32_t seen) const noexcept {
+  return static_cast<std::int32_t>(event_ - seen) > 0;
+}
+
+void Policy::Wait::block(std::uint32_t seen) noexcept {
+  policy_.sleeps_.fetch_add(1, std::memory_order_relaxed);
+  futex_wait(bell_.completed, seen, timeout_ns_);
+  timeout_ns_ = std::min(timeout_ns_ * 2, longest_timeout_ns);
+}
+
+void Policy::Wait::leave() noexcept {
+  bell_.sleepers.fetch_sub(1, std::memory_order_relaxed);
+  poke();
+  const std::uint64_t now = clock::ticks();
+  check_stall(now);
+}
+
+void Policy::Wait::finish() noexcept {
+  const std::uint64_t now = clock::ticks();
+  site_.learn(now - begin_);
+  policy_.sample_load(now);
+}
+
+void Policy::Wait::check_stall(std::uint64_t now) noexcept {
+  if (stall_reported_ || policy_.stall_ticks_ == 0 || now - begin_ < policy_.stall_ticks_) return;
+  stall_reported_ = true;
+  if (policy_.stalled_ != nullptr)
+    policy_.stalled_(stall_context_, static_cast<double>(now - begin_) * policy_.machine_.ns_per_tick * 1e-9);
+}
+
+}  // namespace papaya::wait

@@ -1,0 +1,136 @@
+// How a rank waits: the one place for all algorithms (design section 5). A wait spins a little, then pokes MPI's
+// progress (another rank may sit in MPI_Send to this one), then gives the core away or keeps it, by two questions:
+// are there more runnable threads than cores, and how long will this wait be by what this call site saw before?
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "base/clock.hpp"
+
+namespace papaya::wait {
+
+enum class Mode : std::uint8_t { automatic, spin, yield, block };
+
+// Where ranks sleep until an event of a team. `completed` counts events; it is also the word the kernel looks at.
+// Owner: whoever completes the event. `sleepers`: each sleeper adds and removes itself.
+struct alignas(64) Doorbell {
+  std::atomic<std::uint32_t> completed;
+  std::atomic<std::uint32_t> sleepers;
+};
+
+// What a call site has taught: the expected length of its waits.
+struct Site {
+  std::uint64_t expected_ticks = 0;
+  std::uint32_t waits = 0;
+
+  void learn(std::uint64_t ticks) noexcept {
+    expected_ticks = waits == 0 ? ticks : expected_ticks - expected_ticks / 8 + ticks / 8;
+    ++waits;
+  }
+  void learn_nothing() noexcept { expected_ticks -= expected_ticks / 8; }  // there was no wait worth a clock reading
+};
+
+// One rank's line on the node's board: how many threads of its process want a core besides the one that waits.
+struct alignas(64) Load {
+  std::atomic<std::uint32_t> busy_percent;
+};
+
+// Told to the stall reporter after a long wait; `missing` writes the ranks that have not arrived into text.
+using Stalled = void (*)(void* context, double seconds);
+
+class Policy {
+ public:
+  struct Machine {
+    int cores = 1;       // on this node, for the ranks of this job
+    int ranks = 1;       // of this job on this node
+    Load* board = nullptr;  // one line per rank of the node, in shared memory; may be null
+    int rank = 0;        // this process's line
+    double ns_per_tick = 1.0;
+  };
+
+  void configure(Mode mode, const Machine& machine, void (*progress)()) noexcept;
+  void set_stall(double seconds, Stalled report) noexcept;
+
+  // True if the node has more runnable threads than cores, as far as this process knows.
+  bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
+  void poke() const noexcept {
+    if (progress_ != nullptr) progress_();
+  }
+
+  // Waits until `ready()` is true. `before_sleep()` runs before the rank gives its core away and returns true if it
+  // changed something that makes another look worthwhile. `event` is the doorbell's value when what is waited for has
+  // happened: the rank sleeps only while the bell has not reached it. `stall_context` goes to the stall reporter.
+  template <class Ready, class BeforeSleep>
+  void until(Site& site, Doorbell& bell, std::uint32_t event, Ready&& ready, BeforeSleep&& before_sleep,
+             void* stall_context) noexcept {
+    // Without a pause first: when all ranks are there, the wait is one cache-line transfer.
+    for (int i = 0; i < 64; ++i)
+      if (ready()) return site.learn_nothing();
+    Wait wait(*this, site, bell, event, stall_context);
+    while (!ready())
+      if (wait.step()) before_sleep() ? wait.look_again() : wait.sleep(ready);
+    wait.finish();
+  }
+
+  // Wakes every rank sleeping on the bell: to be called after the event is visible (a release store).
+  void ring(Doorbell& bell, std::uint32_t event) const noexcept {
+    // The sleeper adds itself, then looks once more, then sleeps. Where sleeping is likely a read-modify-write orders
+    // this rank's publishing before its reading; elsewhere a sleeper that just missed it finds out by its timeout.
+    const std::uint32_t sleepers = crowded() ? bell.sleepers.fetch_add(0, std::memory_order_acq_rel)
+                                             : bell.sleepers.load(std::memory_order_relaxed);
+    if (sleepers != 0) wake(bell, event);
+  }
+
+  // Counted for the tests and the debug log.
+  std::uint64_t sleeps() const noexcept { return sleeps_.load(std::memory_order_relaxed); }
+
+ private:
+  // The part of a wait that is longer than a few cache-line transfers.
+  class Wait {
+   public:
+    Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t event, void* stall_context) noexcept;
+    bool step() noexcept;  // one pause, poke or yield; true when it is time to sleep
+    void look_again() noexcept;
+    template <class Ready>
+    void sleep(Ready&& ready) noexcept {
+      const std::uint32_t seen = announce();
+      if (!ready() && may_sleep(seen)) block(seen);
+      leave();
+    }
+    void finish() noexcept;
+
+   private:
+    std::uint32_t announce() noexcept;
+    bool may_sleep(std::uint32_t seen) const noexcept;
+    void block(std::uint32_t seen) noexcept;
+    void leave() noexcept;
+    void poke() noexcept;
+    void check_stall(std::uint64_t now) noexcept;
+
+    Policy& policy_;
+    Site& site_;
+    Doorbell& bell_;
+    const std::uint32_t event_;
+    void* const stall_context_;
+    const std::uint64_t begin_;
+    std::uint64_t spin_until_;  // ticks
+    std::uint64_t next_poke_;
+    std::uint64_t timeout_ns_;
+    bool stall_reported_ = false;
+  };
+
+  void wake(Doorbell& bell, std::uint32_t event) const noexcept;
+  void sample_load(std::uint64_t now) noexcept;
+  std::uint64_t to_ticks(double ns) const noexcept { return static_cast<std::uint64_t>(ns / machine_.ns_per_tick); }
+
+  Mode mode_ = Mode::automatic;
+  Machine machine_;
+  void (*progress_)() = nullptr;
+  Stalled stalled_ = nullptr;
+  std::uint64_t stall_ticks_ = 0;  // 0: never
+  std::atomic<bool> crowded_{false};
+  std::atomic<std::uint64_t> sleeps_{0};
+};
+
+}  // namespace papaya::wait

@@ -1,0 +1,56 @@
+// The collectives papaya knows, in one list. Everything that names a collective (the wrappers, the environment
+// table, the trace, the report) reads it here.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace papaya {
+
+enum class Collective : std::uint8_t {
+  barrier,
+  bcast,
+  gather,
+  gatherv,
+  scatter,
+  scatterv,
+  allgather,
+  allgatherv,
+  alltoall,
+  alltoallv,
+  alltoallw,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  reduce_scatter_block,
+  scan,
+  exscan,
+};
+inline constexpr std::size_t collective_count = 17;
+
+// Names in MPI's spelling without the prefix: "Allreduce" for MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
+inline constexpr std::array<std::string_view, collective_count> collective_names = {
+    "Barrier",   "Bcast",     "Gather",    "Gatherv", "Scatter",   "Scatterv",       "Allgather",            "Allgatherv", "Alltoall",
+    "Alltoallv", "Alltoallw", "Reduce",    "Allreduce", "Reduce_scatter", "Reduce_scatter_block", "Scan",       "Exscan",
+};
+
+// How a collective was called: MPI_X, MPI_IX, MPI_X_init.
+enum class Form : std::uint8_t { blocking, nonblocking, persistent };
+inline constexpr std::size_t form_count = 3;
+
+constexpr std::size_t index_of(Collective collective) { return static_cast<std::size_t>(collective); }
+constexpr std::string_view name_of(Collective collective) { return collective_names[index_of(collective)]; }
+
+// Message-size classes of the thesis (section 3.3): up to 1 KiB, up to 1 MiB, larger.
+enum class SizeClass : std::uint8_t { small, medium, large };
+inline constexpr std::size_t size_class_count = 3;
+inline constexpr std::uint64_t small_bytes = 1024;
+inline constexpr std::uint64_t medium_bytes = 1024 * 1024;
+
+constexpr SizeClass size_class_of(std::uint64_t bytes) {
+  return bytes <= small_bytes ? SizeClass::small : bytes <= medium_bytes ? SizeClass::medium : SizeClass::large;
+}
+
+}  // namespace papaya

@@ -1,0 +1,48 @@
+// Why a call ran natively. One row per reason; the trace stores the number, the report prints the sentence.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace papaya {
+
+enum class Reason : std::uint8_t {
+  none,  // replaced
+  selected,
+  table,
+  no_algorithm,
+  few_calls,
+  one_rank,
+  intercommunicator,
+  several_nodes,
+  too_large,
+  no_data,
+  unsuitable_operation,
+  arguments,
+  no_shared_memory,
+  device_memory,
+  outside,
+};
+
+inline constexpr std::array<std::string_view, 15> reason_names = {
+    "",
+    "native selected by the environment",
+    "native is the better choice by the tuning table",
+    "papaya has no algorithm for it",
+    "the communicator has made too few calls yet",
+    "a communicator of one rank",
+    "an inter-communicator",
+    "the communicator spans several nodes",
+    "larger than the algorithm takes",
+    "no data",
+    "the type and operation do not go together",
+    "arguments that MPI reports as errors",
+    "no shared memory to be had",
+    "device memory",
+    "not made through MPI_COMM_WORLD's processes",
+};
+
+constexpr std::string_view name_of(Reason reason) { return reason_names[static_cast<std::size_t>(reason)]; }
+
+}  // namespace papaya

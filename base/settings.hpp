@@ -1,0 +1,80 @@
+// The environment: one table of variables, one parser. A value that cannot be used gives one warning and the default;
+// nothing a user sets can stop a job. Rank 0's values are sent to all ranks as text (serialize, deserialize).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace papaya {
+
+enum class Variable : std::uint8_t {
+  disable,
+  allreduce,
+  reduce,
+  bcast,
+  alltoall,
+  barrier,
+  allgather,
+  profile,
+  output,
+  tuning,
+  order,
+  wait,
+  shm_limit,
+  transport,
+  node_size,
+  verify,
+  stall_seconds,
+  callsites,
+  log,
+};
+inline constexpr std::size_t variable_count = 19;
+
+struct VariableRow {
+  enum class Kind : std::uint8_t { flag, choice, integer, bytes, text, selection };
+  std::string_view name;
+  Kind kind;
+  std::string_view values;  // for people; for a choice the words themselves, separated by '|'
+  std::string_view fallback;
+  std::string_view help;
+  std::int64_t lowest = 0;  // integers only
+  std::int64_t highest = 0;
+};
+
+std::span<const VariableRow, variable_count> variable_rows() noexcept;
+const VariableRow& row_of(Variable variable) noexcept;
+
+class Settings {
+ public:
+  Settings();  // all defaults
+
+  // Reads NAME=VALUE strings (environ). Appends one sentence per problem to `warnings`. Selections (PAPAYA_ALLREDUCE
+  // and its like) are checked by tuning, which knows the algorithms.
+  static Settings from_environment(const char* const* environment, std::vector<std::string>& warnings);
+
+  std::string_view text(Variable variable) const noexcept { return values_[static_cast<std::size_t>(variable)]; }
+  std::int64_t number(Variable variable) const noexcept;  // flag, integer and bytes rows
+  bool is_default(Variable variable) const noexcept;
+  void reset(Variable variable);                          // back to the default
+  void set(Variable variable, std::string_view value) { values_[static_cast<std::size_t>(variable)] = value; }
+
+  // One NAME=VALUE a line, every variable, as in papaya.cfg.
+  std::string serialize() const;
+  static Settings deserialize(std::string_view text);
+
+ private:
+  std::array<std::string, variable_count> values_;
+};
+
+// The candidate with the smallest edit distance to `word`; empty if none is near enough to be what was meant.
+std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
+
+// "64", "64K", "64M", "1G", also "64KiB"; false if it is not a size.
+bool parse_bytes(std::string_view text, std::int64_t& bytes) noexcept;
+
+}  // namespace papaya

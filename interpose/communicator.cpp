@@ -1,0 +1,170 @@
+#include "interpose/communicator.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <set>
+#include <string_view>
+
+#include "interpose/runtime.hpp"
+#include "profiler/identity.hpp"
+
+namespace papaya::communicators {
+
+int keyval = MPI_KEYVAL_INVALID;
+
+namespace {
+
+std::mutex mutex;  // guards `all`, `orphans`, every state's children, and the making of states
+std::vector<Communicator*> all;
+std::map<std::uint64_t, std::uint64_t> orphans;  // communicators of unknown origin so far, by members
+std::vector<int> node_of;
+MPI_Group world_group = MPI_GROUP_NULL;
+
+void write_row(Communicator& state) noexcept {
+  if (state.row == nullptr || !runtime().recorder.is_open()) return;
+  state.row->calls = state.calls;
+}
+
+void destroy(Communicator* state) noexcept {
+  write_row(*state);
+  for (Setup& setup : state->setups) {
+    setup.prepared.reset();
+    runtime().window.release(setup.offset, setup.region_bytes);
+  }
+  delete state;
+}
+
+int on_delete(MPI_Comm, int, void* value, void*) {
+  auto* const state = static_cast<Communicator*>(value);
+  {
+    const std::lock_guard lock(mutex);
+    const auto place = std::find(all.begin(), all.end(), state);
+    if (place == all.end()) return MPI_SUCCESS;
+    *place = all.back();
+    all.pop_back();
+  }
+  destroy(state);
+  return MPI_SUCCESS;
+}
+
+// The members of the communicator's local group as world ranks.
+std::vector<int> members_of(MPI_Comm comm, int size) {
+  std::vector<int> mine(static_cast<std::size_t>(size));
+  std::vector<int> world(static_cast<std::size_t>(size));
+  for (int i = 0; i < size; ++i) mine[static_cast<std::size_t>(i)] = i;
+  MPI_Group group = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &group);
+  PMPI_Group_translate_ranks(group, size, mine.data(), world_group, world.data());
+  PMPI_Group_free(&group);
+  for (int& rank : world)
+    if (rank == MPI_UNDEFINED) rank = -1;
+  return world;
+}
+
+// Makes the state of `comm`. The mutex is held. `parent` may be null: then the origin is unknown.
+Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
+  auto state = std::make_unique<Communicator>();
+  state->handle = comm;
+  int inter = 0;
+  PMPI_Comm_test_inter(comm, &inter);
+  state->inter = inter != 0;
+  PMPI_Comm_rank(comm, &state->rank);
+  PMPI_Comm_size(comm, &state->size);
+  state->peers = state->size;
+  if (state->inter) PMPI_Comm_remote_size(comm, &state->peers);
+  const std::vector<int> members = members_of(comm, state->size);
+  std::set<int> nodes;
+  for (const int member : members) {
+    if (member < 0)
+      state->outside = true;
+    else
+      nodes.insert(node_of[static_cast<std::size_t>(member)]);
+  }
+  state->facts = {state->size, static_cast<int>(nodes.size())};
+  const std::uint64_t hash = identity::of_members(members);
+  if (comm == MPI_COMM_WORLD) {
+    state->id = identity::world;
+  } else if (parent != nullptr) {
+    state->parent_id = parent->id;
+    state->id = identity::of_child(parent->id, hash, salt, parent->children[{hash, salt}]++);
+  } else {
+    state->id = identity::of_child(0, hash, 0, orphans[hash]++);
+  }
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  PMPI_Comm_get_name(comm, name, &length);
+  if (runtime().recorder.is_open())
+    state->row = runtime().recorder.add_communicator(state->id, state->parent_id, state->size, state->rank,
+                                                     state->facts.nodes,
+                                                     std::string_view(name, static_cast<std::size_t>(length)));
+  all.push_back(state.get());
+  if (PMPI_Comm_set_attr(comm, keyval, state.get()) != MPI_SUCCESS) {
+    all.pop_back();
+    return nullptr;
+  }
+  return state.release();
+}
+
+}  // namespace
+
+bool is_plausible(MPI_Comm comm) noexcept {
+  if (comm == MPI_COMM_NULL) return false;
+#if defined(MPICH)
+  const auto bits = static_cast<unsigned>(comm);  // as for datatypes: bits 26 to 29 say communicator
+  return ((bits >> 26) & 0xf) == 0x1 && (bits >> 30) != 0;
+#else
+  return true;
+#endif
+}
+
+bool start(std::vector<int> nodes) {
+  node_of = std::move(nodes);
+  PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
+  if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
+  const std::lock_guard lock(mutex);
+  return make(MPI_COMM_WORLD, nullptr, 0) != nullptr;
+}
+
+void stop() noexcept {
+  while (true) {
+    Communicator* state = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      if (all.empty()) break;
+      state = all.back();
+    }
+    MPI_Comm handle = state->handle;
+    // Deleting the attribute calls on_delete. Should MPI refuse, the state is taken off the list all the same.
+    if (PMPI_Comm_delete_attr(handle, keyval) != MPI_SUCCESS) {
+      const std::lock_guard lock(mutex);
+      if (!all.empty() && all.back() == state) all.pop_back();
+    }
+  }
+  PMPI_Comm_free_keyval(&keyval);
+  PMPI_Group_free(&world_group);
+}
+
+Communicator* find_or_make(MPI_Comm comm) noexcept {
+  if (!is_plausible(comm)) return nullptr;
+  if (Communicator* const state = find(comm)) return state;
+  const std::lock_guard lock(mutex);
+  if (Communicator* const state = find(comm)) return state;
+  return make(comm, nullptr, 0);
+}
+
+Owner owner_of(const Prepared* prepared) noexcept {
+  const std::lock_guard lock(mutex);
+  for (const Communicator* state : all)
+    for (const Setup& setup : state->setups)
+      if (setup.prepared.get() == prepared) return {state, setup.rule->algorithm->collective};
+  return {nullptr, Collective::allreduce};
+}
+
+void adopt(MPI_Comm parent, MPI_Comm child, std::uint64_t salt) noexcept {
+  if (child == MPI_COMM_NULL) return;
+  Communicator* const parent_state = find_or_make(parent);
+  const std::lock_guard lock(mutex);
+  if (find(child) == nullptr) make(child, parent_state, salt);
+}
+
+}  // namespace papaya::communicators

@@ -1,0 +1,90 @@
+// What papaya keeps for one communicator, found through an MPI attribute (never by the handle's value, which MPI may
+// give to another communicator later). Made when the communicator is created or first used, gone with it.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "base/reason.hpp"
+#include "profiler/format.hpp"
+#include "tuning/selection.hpp"
+
+namespace papaya {
+
+// One algorithm set up for one communicator and messages up to `capacity`.
+struct Setup {
+  const tuning::Rule* rule;
+  std::size_t capacity;
+  std::uint32_t calls_before = 0;  // made natively so far; equal on all ranks
+  Reason failure = Reason::none;   // why there is nothing prepared, for good
+  std::int64_t offset = -1;        // of the region in the node's window
+  std::size_t region_bytes = 0;
+  std::unique_ptr<Prepared> prepared;
+};
+
+struct Communicator {
+  MPI_Comm handle = MPI_COMM_NULL;
+  std::uint64_t id = 0;
+  std::uint64_t parent_id = 0;
+  int rank = 0;
+  int size = 0;
+  int peers = 0;  // ranks a v-form's arrays are about: the remote group's for an inter-communicator
+  bool inter = false;
+  bool outside = false;  // has members that MPI_COMM_WORLD does not
+  tuning::Facts facts{};
+  std::uint64_t calls = 0;  // collective calls so far: the next call's number
+  trace::Communicator* row = nullptr;
+
+  // How many children with the same members and way of creation it has had. Guarded by the registry's mutex.
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> children;
+
+  std::vector<Setup> setups;
+  static constexpr std::size_t site_count = 64;
+  wait::Site sites[site_count];
+
+  wait::Site& site_of(const void* call_site) noexcept {
+    return sites[(reinterpret_cast<std::uintptr_t>(call_site) * 0x9e3779b97f4a7c15u) >> 58];
+  }
+};
+
+namespace communicators {
+
+// Creates the keyval and the states of MPI_COMM_WORLD. `node_of` is the node of each world rank.
+bool start(std::vector<int> node_of);
+// Frees every state, in the same order on all ranks as far as the application's own order was.
+void stop() noexcept;
+
+// The state of a communicator, made if there is none yet; nullptr for handles that MPI would not accept.
+Communicator* find_or_make(MPI_Comm comm) noexcept;
+
+// Called after `child` was made from `parent`. `salt` as in identity::of_child.
+void adopt(MPI_Comm parent, MPI_Comm child, std::uint64_t salt) noexcept;
+
+// Which communicator waits in `prepared`, for the stall report.
+struct Owner {
+  const Communicator* communicator;
+  Collective collective;
+};
+Owner owner_of(const Prepared* prepared) noexcept;
+
+extern int keyval;
+
+// The state, if it exists: the path of every call.
+inline Communicator* find(MPI_Comm comm) noexcept {
+  void* value = nullptr;
+  int found = 0;
+  if (PMPI_Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS || !found) return nullptr;
+  return static_cast<Communicator*>(value);
+}
+
+bool is_plausible(MPI_Comm comm) noexcept;
+
+}  // namespace communicators
+
+}  // namespace papaya

@@ -1,0 +1,72 @@
+// The path of one collective call: recorded, replaced or handed to MPI.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "base/clock.hpp"
+#include "interpose/communicator.hpp"
+#include "interpose/reduction.hpp"
+#include "interpose/runtime.hpp"
+
+namespace papaya {
+
+// What a wrapper says of its arguments.
+struct Message {
+  std::uint64_t bytes = 0;
+  int root = -1;
+};
+
+// The arguments of MPI_Allreduce that a replacement needs.
+struct AllreduceArguments {
+  const void* send;
+  void* receive;
+  MPI_Count count;
+  MPI_Datatype type;
+  MPI_Op op;
+};
+
+// Runs the call through one of papaya's algorithms. True if it did (`algorithm` is set to its number in the trace); false
+// with the reason if it is to go native, which every rank decides alike.
+bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments, std::uint64_t call, const void* site,
+                       std::uint8_t& algorithm, Reason& reason) noexcept;
+
+// `describe(state)` returns the Message; `replace(state, call, algorithm, reason)` may run the call; `native()` calls
+// PMPI. Everything is inlined into the wrapper, so that a call that is only recorded costs two clock reads, an
+// attribute look-up and a cache line written.
+template <class Describe, class Replace, class Native>
+inline int collective(Collective collective, Form form, MPI_Comm comm, const void* site, Describe&& describe,
+                      Replace&& replace, Native&& native) noexcept {
+  Runtime& process = runtime();
+  const std::uint64_t arrival_ticks = clock::ticks();
+  if (!process.active.load(std::memory_order_acquire)) return native();
+  const Entry entry;
+  if (!entry.is_outermost() || !communicators::is_plausible(comm)) return native();
+  Communicator* state = communicators::find(comm);
+  if (state == nullptr) state = communicators::find_or_make(comm);
+  if (state == nullptr) return native();
+  const std::uint64_t call = state->calls++;
+  const Message message = describe(*state);
+  std::uint8_t algorithm = 0;
+  Reason reason = Reason::no_algorithm;
+  int code = MPI_SUCCESS;
+  if (!process.recorder.is_open()) {
+    if (!replace(*state, call, algorithm, reason)) code = native();
+    return code;
+  }
+  const Recorder::Arrival arrival{arrival_ticks,
+                                  state->id,
+                                  call,
+                                  message.bytes,
+                                  process.keep_call_sites ? reinterpret_cast<std::uint64_t>(site) : 0,
+                                  message.root,
+                                  collective,
+                                  form};
+  const std::uint64_t number = process.recorder.begin(arrival);
+  if (!replace(*state, call, algorithm, reason)) code = native();
+  process.recorder.finish(number, arrival, clock::ticks(), algorithm, static_cast<std::uint8_t>(reason));
+  return code;
+}
+
+}  // namespace papaya

@@ -1,0 +1,17 @@
+// The handshake between libpapaya.so, which knows no MPI, and a flavour library, which knows one.
+#pragma once
+
+namespace papaya {
+
+// What libpapaya.so offers a flavour.
+struct Preload {
+  const char* folder;         // where the libraries lie
+  void (*pass_through)();     // from now on every call goes straight to MPI (disabled, or a forked child)
+  bool (*is_fortran)(const void* address);
+};
+
+// What a flavour exports besides its wrappers papaya_MPI_X, both under these names.
+using FlavourVersion = const char*;                  // papaya_flavour_version: must equal libpapaya.so's
+using FlavourStart = void (*)(const Preload* preload);  // papaya_flavour_start: called once, before any wrapper
+
+}  // namespace papaya

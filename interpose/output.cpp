@@ -1,0 +1,110 @@
+#include "interpose/output.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace papaya::output {
+
+namespace {
+
+std::string read_file(const char* path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// mkdir -p, then an empty folder of this name. The error number, or 0.
+int make_empty(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path(folder);
+  if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
+  if (error) return error.value();
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    if (mkdir(folder.c_str(), 0755) == 0) return 0;
+    if (errno != EEXIST) return errno;
+    int number = 1;
+    while (std::filesystem::exists(fmt::format("{}.{}", folder, number), error)) ++number;
+    if (rename(folder.c_str(), fmt::format("{}.{}", folder, number).c_str()) != 0 && errno != ENOENT) return errno;
+  }
+  return EEXIST;
+}
+
+}  // namespace
+
+std::string program_path() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<std::size_t>(length)) : "unknown";
+}
+
+std::string command_line() {
+  std::string command = read_file("/proc/self/cmdline");
+  while (!command.empty() && command.back() == '\0') command.pop_back();
+  for (char& c : command)
+    if (c == '\0' || c == '\n') c = ' ';
+  return command;
+}
+
+std::string_view base_name(std::string_view path) noexcept {
+  const std::size_t slash = path.rfind('/');
+  return slash == path.npos ? path : path.substr(slash + 1);
+}
+
+std::string default_folder(std::string_view program, int ranks) {
+  for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID"})
+    if (const char* job = std::getenv(name); job != nullptr && *job != '\0')
+      return fmt::format("papaya.{}.{}.{}", program, ranks, job);
+  char date[32] = "";
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  if (localtime_r(&now, &local) != nullptr) std::strftime(date, sizeof date, "%Y%m%d-%H%M%S", &local);
+  return fmt::format("papaya.{}.{}.{}-{}", program, ranks, date, getpid());
+}
+
+std::string make_folder(const std::string& wanted, std::string& sentence) {
+  const int failure = make_empty(wanted);
+  if (failure == 0) {
+    std::error_code error;
+    const auto path = std::filesystem::absolute(wanted, error);
+    return error ? wanted : path.string();
+  }
+  const char* temporary = std::getenv("TMPDIR");
+  const std::string other = fmt::format("{}/{}", temporary != nullptr && *temporary != '\0' ? temporary : "/tmp",
+                                        base_name(wanted).empty() ? "papaya.out" : base_name(wanted));
+  if (make_empty(other) == 0) {
+    sentence = fmt::format("cannot make the output folder {} ({}); the records go to {}.", wanted,
+                           std::strerror(failure), other);
+    return other;
+  }
+  sentence = fmt::format("cannot make the output folder {} ({}), nor {}; nothing is recorded. Set PAPAYA_OUTPUT to a "
+                         "folder that can be written.",
+                         wanted, std::strerror(failure), other);
+  return "";
+}
+
+void write_start_files(const std::string& folder, const Settings& settings, std::string_view program, int ranks,
+                       std::string_view mpi) {
+  std::ofstream(folder + "/papaya.cfg") << settings.serialize();
+  std::ofstream(folder + "/README") << fmt::format(
+      "Records of papaya {} for {} on {} ranks, {}.\n\n"
+      "papaya.cfg       every setting in force, one NAME=VALUE a line\n"
+      "rank-NNNNN.pap   what each rank recorded, written as it runs: readable even if the job was killed\n"
+      "report.txt       the report, written when the job ends; `papaya report FOLDER` makes it anew\n"
+      "report.json      the same for programs\n",
+      PAPAYA_VERSION, program, ranks, mpi);
+}
+
+std::string rank_file(const std::string& folder, int rank) { return fmt::format("{}/rank-{:05}.pap", folder, rank); }
+
+}  // namespace papaya::output

@@ -1,0 +1,369 @@
+// libpapaya.so: finds out at the first MPI call which MPI the process has loaded, loads the flavour library for it
+// from its own folder and points the trampolines there. It links neither MPI nor the C++ library, has nothing to do
+// in a process that never calls MPI, and passes everything through where it does not know the MPI.
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+#include "interpose/flavour.hpp"
+
+extern "C" {
+extern void* papaya_mpi_slots[];
+extern void* papaya_pmpi_entry;
+extern void* const papaya_sort_pmpi;
+
+struct papaya_range {
+  std::uintptr_t begin;
+  std::uintptr_t bytes;
+};
+__attribute__((visibility("hidden"))) papaya_range papaya_flavour_range{};
+__attribute__((visibility("hidden"))) papaya_range papaya_native_range{};
+
+__attribute__((visibility("hidden"))) void* papaya_resolve_mpi(std::size_t number, const void* caller);
+__attribute__((visibility("hidden"))) void* papaya_resolve_pmpi(std::size_t number, const void* caller);
+}
+
+namespace {
+
+constexpr const char* names[] = {
+#define PAPAYA_SYMBOL(name) "MPI_" #name,
+#include "interpose/symbols.def"
+#undef PAPAYA_SYMBOL
+};
+constexpr std::size_t symbol_count = sizeof names / sizeof names[0];
+
+}  // namespace
+
+extern "C" {
+__attribute__((visibility("hidden"))) void* papaya_native_functions[symbol_count]{};
+}
+
+namespace {
+
+enum class State { unknown, flavour, native, several };
+
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+State state = State::unknown;          // written under the mutex
+void* wrappers[symbol_count];          // of the flavour, nullptr where it has none
+char folder[4096] = "";
+bool child_of_run = false;             // started by a process under `papaya run`, which preloads into one process only
+
+void say(const char* first, const char* second = "", const char* third = "") {
+  char line[1024];
+  const int length = snprintf(line, sizeof line, "papaya: %s%s%s\n", first, second, third);
+  if (length > 0) {
+    [[maybe_unused]] const ssize_t written =
+        write(STDERR_FILENO, line, static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
+  }
+}
+
+// True on the one process of the job that should speak, as far as its environment tells; before MPI_Init nothing else
+// does.
+bool is_first_rank() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
+    if (const char* rank = getenv(name)) return strcmp(rank, "0") == 0;
+  return true;
+}
+
+// The object that contains an address.
+struct Module {
+  std::uintptr_t address;
+  papaya_range range;
+  char path[1024];
+};
+
+int match_module(dl_phdr_info* info, std::size_t, void* data) {
+  Module& module = *static_cast<Module*>(data);
+  std::uintptr_t lowest = ~std::uintptr_t{0};
+  std::uintptr_t highest = 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD) continue;
+    const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
+    if (begin < lowest) lowest = begin;
+    if (begin + part.p_memsz > highest) highest = begin + part.p_memsz;
+  }
+  if (module.address < lowest || module.address >= highest) return 0;
+  module.range = {lowest, highest - lowest};
+  snprintf(module.path, sizeof module.path, "%s", info->dlpi_name);
+  return 1;
+}
+
+bool find_module(const void* address, Module& module) {
+  module.address = reinterpret_cast<std::uintptr_t>(address);
+  return dl_iterate_phdr(match_module, &module) == 1;
+}
+
+bool is_fortran_binding(const char* path) {
+  const char* const slash = strrchr(path, '/');
+  const char* const base = slash == nullptr ? path : slash + 1;
+  for (const char* prefix : {"libmpi_mpifh", "libmpi_usempi", "libmpichfort", "libmpifort", "libmpichf90", "libmpi_f90",
+                             "libmpi_f77"})
+    if (strncmp(base, prefix, strlen(prefix)) == 0) return true;
+  return false;
+}
+
+// Classes of callers of PMPI_X seen so far beside the two the trampoline knows. A library loaded later than MPI_Init
+// (a Python plugin) is classified at its first call. Entries are written under the mutex and published by `count`.
+struct Caller {
+  papaya_range range;
+  bool fortran;
+};
+Caller callers[64];
+std::size_t caller_count = 0;
+
+bool called_from_fortran(const void* address) {
+  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  const std::size_t known = __atomic_load_n(&caller_count, __ATOMIC_ACQUIRE);
+  for (std::size_t i = 0; i < known; ++i)
+    if (place - callers[i].range.begin < callers[i].range.bytes) return callers[i].fortran;
+  Module module;
+  if (!find_module(address, module)) return false;
+  const bool fortran = is_fortran_binding(module.path);
+  pthread_mutex_lock(&mutex);
+  if (caller_count < sizeof callers / sizeof callers[0]) {
+    callers[caller_count] = {module.range, fortran};
+    __atomic_store_n(&caller_count, caller_count + 1, __ATOMIC_RELEASE);
+  }
+  pthread_mutex_unlock(&mutex);
+  return fortran;
+}
+
+// Every object that defines MPI's version function, each once.
+struct Search {
+  char paths[32][1024];
+  int path_count;
+  void* definitions[8];
+  int count;
+};
+
+int note_candidate(dl_phdr_info* info, std::size_t, void* data) {
+  Search& search = *static_cast<Search*>(data);
+  const char* const slash = strrchr(info->dlpi_name, '/');
+  const char* const base = slash == nullptr ? info->dlpi_name : slash + 1;
+  if (strstr(base, "mpi") != nullptr && search.path_count < 32)
+    snprintf(search.paths[search.path_count++], sizeof search.paths[0], "%s", info->dlpi_name);
+  return 0;
+}
+
+void look_for_mpi(Search& search) {
+  // Two steps: the loader's lock is held while objects are listed, and asking them needs another one.
+  dl_iterate_phdr(note_candidate, &search);
+  for (int i = 0; i < search.path_count; ++i) {
+    void* const handle = dlopen(search.paths[i], RTLD_LAZY | RTLD_NOLOAD);
+    if (handle == nullptr) continue;
+    void* const definition = dlsym(handle, "PMPI_Get_library_version");
+    dlclose(handle);
+    bool known = definition == nullptr;
+    for (int k = 0; k < search.count; ++k) known = known || search.definitions[k] == definition;
+    if (!known && search.count < 8) search.definitions[search.count++] = definition;
+  }
+}
+
+// What a call would reach without papaya: the next definition in the global scope, else the one among the
+// dependencies of the calling object (a plugin opened RTLD_LOCAL, as Python does, brings MPI with it).
+void* native_for(const char* name, const void* caller) {
+  if (void* const next = dlsym(RTLD_NEXT, name)) return next;
+  Module module;
+  if (!find_module(caller, module)) return nullptr;
+  void* const handle = dlopen(module.path[0] == '\0' ? nullptr : module.path, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return nullptr;
+  void* const found = dlsym(handle, name);
+  dlclose(handle);
+  Module definer;
+  Module self;
+  if (found != nullptr && find_module(found, definer) && find_module(reinterpret_cast<const void*>(&native_for), self) &&
+      definer.range.begin == self.range.begin)
+    return nullptr;
+  return found;
+}
+
+[[noreturn]] void no_such_function() {
+  say("the program called an MPI function that the loaded MPI does not have.");
+  abort();
+}
+
+void set_slot(void*& slot, void* target) { __atomic_store_n(&slot, target, __ATOMIC_RELEASE); }
+
+void pass_through() {
+  for (std::size_t i = 0; i < symbol_count; ++i)
+    if (papaya_native_functions[i] != reinterpret_cast<void*>(no_such_function)) {
+      set_slot(papaya_mpi_slots[i], papaya_native_functions[i]);
+      __atomic_store_n(&wrappers[i], static_cast<void*>(nullptr), __ATOMIC_RELEASE);
+    }
+}
+
+constexpr papaya::Preload services = {folder, pass_through, called_from_fortran};
+
+// The flavour for a library version such as "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n...".
+const char* flavour_of(const char* version) {
+  if (strncmp(version, "Open MPI v4.", 12) == 0 || strncmp(version, "Open MPI v5.", 12) == 0) return "openmpi";
+  if (strncmp(version, "MPICH Version:", 14) == 0) return "mpich";
+  return nullptr;
+}
+
+bool load_flavour(const char* version, const char* mpi_path, bool speak) {
+  const char* const flavour = flavour_of(version);
+  char first_line[128];
+  snprintf(first_line, sizeof first_line, "%.*s", static_cast<int>(strcspn(version, "\n,")), version);
+  for (char* c = first_line; *c != '\0'; ++c)
+    if (*c == '\t') *c = ' ';
+  if (flavour == nullptr) {
+    if (speak)
+      say("this MPI is not one papaya knows (", first_line, "); every call goes straight to it, nothing is recorded.");
+    return false;
+  }
+  // The flavour's PMPI symbols must be found even where MPI came in through a plugin opened RTLD_LOCAL.
+  dlopen(mpi_path, RTLD_LAZY | RTLD_NOLOAD | RTLD_GLOBAL);
+  char path[4096 + 64];
+  snprintf(path, sizeof path, "%s/libpapaya-%s.so", folder, flavour);
+  void* const handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* const why = dlerror();
+    if (speak) {
+      say("cannot load the library for this MPI (", first_line, "); every call goes straight to it.");
+      say(why == nullptr ? "no reason given" : why);
+    }
+    return false;
+  }
+  const auto their_version = static_cast<const papaya::FlavourVersion*>(dlsym(handle, "papaya_flavour_version"));
+  if (their_version == nullptr || strcmp(*their_version, PAPAYA_VERSION) != 0) {
+    if (speak) say(path, " is of another version than libpapaya.so (" PAPAYA_VERSION "); every call goes straight to MPI. Install both from one build.");
+    return false;
+  }
+  for (std::size_t i = 0; i < symbol_count; ++i) {
+    char symbol[128];
+    snprintf(symbol, sizeof symbol, "papaya_%s", names[i]);
+    wrappers[i] = dlsym(handle, symbol);
+  }
+  Module module;
+  if (find_module(their_version, module)) papaya_flavour_range = module.range;
+  const auto start = reinterpret_cast<papaya::FlavourStart>(dlsym(handle, "papaya_flavour_start"));
+  if (start == nullptr) return false;
+  start(&services);
+  return true;
+}
+
+void resolve(const void* caller) {
+  Dl_info self;
+  if (dladdr(reinterpret_cast<const void*>(&resolve), &self) != 0 && self.dli_fname != nullptr) {
+    const char* const slash = strrchr(self.dli_fname, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash == nullptr ? 1 : static_cast<int>(slash - self.dli_fname),
+             slash == nullptr ? "." : self.dli_fname);
+  }
+  const bool speak = is_first_rank();
+  static Search search{};
+  look_for_mpi(search);
+  if (search.count > 1) {
+    if (speak)
+      say("two MPI libraries are loaded in this process; every call goes to the one it would reach without papaya, "
+          "nothing is recorded.");
+    state = State::several;
+    return;
+  }
+  Module mpi{};
+  void* mpi_handle = nullptr;
+  if (search.count == 1 && find_module(search.definitions[0], mpi))
+    mpi_handle = dlopen(mpi.path, RTLD_LAZY | RTLD_NOLOAD);
+  for (std::size_t i = 0; i < symbol_count; ++i) {
+    char symbol[128];
+    snprintf(symbol, sizeof symbol, "P%s", names[i]);
+    void* native = mpi_handle != nullptr ? dlsym(mpi_handle, symbol) : nullptr;
+    if (native == nullptr) native = native_for(names[i], caller);
+    papaya_native_functions[i] = native != nullptr ? native : reinterpret_cast<void*>(no_such_function);
+  }
+  state = State::native;
+  if (child_of_run) {
+    if (speak)
+      say("this MPI program was started by a process under `papaya run`, which preloads into one process only: start "
+          "the program itself with `papaya run`, or use LD_PRELOAD. Nothing is recorded.");
+    return;
+  }
+  if (mpi_handle == nullptr) {
+    if (speak) say("this MPI is not one papaya knows; every call goes straight to it, nothing is recorded.");
+    return;
+  }
+  papaya_native_range = mpi.range;
+  using GetLibraryVersion = int (*)(char*, int*);
+  static char version[8192];
+  int length = 0;
+  reinterpret_cast<GetLibraryVersion>(search.definitions[0])(version, &length);
+  if (load_flavour(version, mpi.path, speak)) state = State::flavour;
+}
+
+void resolve_once(const void* caller) {
+  pthread_mutex_lock(&mutex);
+  if (state == State::unknown) {
+    resolve(caller);
+    if (state != State::several) {
+      for (std::size_t i = 0; i < symbol_count; ++i) {
+        void* const target = wrappers[i] != nullptr ? wrappers[i] : papaya_native_functions[i];
+        if (target != reinterpret_cast<void*>(no_such_function)) set_slot(papaya_mpi_slots[i], target);
+      }
+      set_slot(papaya_pmpi_entry, papaya_sort_pmpi);
+    }
+  }
+  pthread_mutex_unlock(&mutex);
+}
+
+void* found_or_abort(void* target, const char* name) {
+  if (target != nullptr && target != reinterpret_cast<void*>(no_such_function)) return target;
+  say("the program called ", name, ", which the loaded MPI does not have.");
+  abort();
+}
+
+// `papaya run` marks the process it preloads into. A process that finds itself marked with another number is a child:
+// it takes papaya out of its own environment, so that nothing it starts inherits it, and stays idle.
+__attribute__((constructor)) void leave_children_alone() {
+  const char* const marked = getenv("PAPAYA_RUN_PID");
+  if (marked == nullptr || strtol(marked, nullptr, 10) == static_cast<long>(getpid())) return;
+  child_of_run = true;
+  unsetenv("PAPAYA_RUN_PID");
+  char* const preload = getenv("LD_PRELOAD");
+  Dl_info self;
+  if (preload == nullptr || dladdr(reinterpret_cast<const void*>(&leave_children_alone), &self) == 0) return;
+  // Edited in place (it only gets shorter): a shell reads the environment it was started with, not a copy of ours.
+  char* out = preload;
+  for (const char* item = preload; *item != '\0';) {
+    const std::size_t length = strcspn(item, ": ");
+    const std::size_t separators = strspn(item + length, ": ");
+    const bool ours = strlen(self.dli_fname) == length && strncmp(item, self.dli_fname, length) == 0;
+    if (!ours && length != 0) {
+      if (out != preload) *out++ = ':';
+      memmove(out, item, length);
+      out += length;
+    }
+    item += length + separators;
+  }
+  *out = '\0';
+  if (preload[0] == '\0') unsetenv("LD_PRELOAD");
+}
+
+}  // namespace
+
+void* papaya_resolve_mpi(std::size_t number, const void* caller) {
+  resolve_once(caller);
+  if (state == State::several) return found_or_abort(native_for(names[number], caller), names[number]);
+  void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
+  return found_or_abort(wrapper != nullptr ? wrapper : papaya_native_functions[number], names[number]);
+}
+
+void* papaya_resolve_pmpi(std::size_t number, const void* caller) {
+  resolve_once(caller);
+  if (state == State::several) {
+    char symbol[128];
+    snprintf(symbol, sizeof symbol, "P%s", names[number]);
+    return found_or_abort(native_for(symbol, caller), symbol);
+  }
+  void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
+  if (wrapper != nullptr && called_from_fortran(caller)) return wrapper;
+  return found_or_abort(papaya_native_functions[number], names[number]);
+}

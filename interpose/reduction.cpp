@@ -1,0 +1,259 @@
+#include "interpose/reduction.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+#include <vector>
+
+namespace papaya {
+
+namespace {
+
+using kernels::ElementType;
+using kernels::Operation;
+
+struct TypeRow {
+  MPI_Datatype type;
+  ElementType element;
+};
+
+template <class T>
+constexpr ElementType integer_element() {
+  constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+  switch (sizeof(T)) {
+    case 1: return is_signed ? ElementType::i8 : ElementType::u8;
+    case 2: return is_signed ? ElementType::i16 : ElementType::u16;
+    case 4: return is_signed ? ElementType::i32 : ElementType::u32;
+    default: return is_signed ? ElementType::i64 : ElementType::u64;
+  }
+}
+
+// The handles of Open MPI are addresses, so the table is filled at run time. Ordered by how often programs use them.
+struct Types {
+  static constexpr std::size_t capacity = 64;
+  TypeRow rows[capacity];
+  std::size_t count = 0;
+
+  void add(MPI_Datatype type, ElementType element) noexcept {
+    if (type != MPI_DATATYPE_NULL && count < capacity) rows[count++] = {type, element};
+  }
+  Types() noexcept {
+    add(MPI_DOUBLE, ElementType::f64);
+    add(MPI_INT, integer_element<int>());
+    add(MPI_FLOAT, ElementType::f32);
+    add(MPI_LONG_LONG_INT, integer_element<long long>());
+    add(MPI_LONG, integer_element<long>());
+    add(MPI_UNSIGNED_LONG, integer_element<unsigned long>());
+    add(MPI_UNSIGNED, integer_element<unsigned>());
+    add(MPI_INT64_T, ElementType::i64);
+    add(MPI_UINT64_T, ElementType::u64);
+    add(MPI_INT32_T, ElementType::i32);
+    add(MPI_UINT32_T, ElementType::u32);
+    add(MPI_INT16_T, ElementType::i16);
+    add(MPI_UINT16_T, ElementType::u16);
+    add(MPI_INT8_T, ElementType::i8);
+    add(MPI_UINT8_T, ElementType::u8);
+    add(MPI_UNSIGNED_LONG_LONG, integer_element<unsigned long long>());
+    add(MPI_SHORT, integer_element<short>());
+    add(MPI_UNSIGNED_SHORT, integer_element<unsigned short>());
+    add(MPI_SIGNED_CHAR, ElementType::i8);
+    add(MPI_UNSIGNED_CHAR, ElementType::u8);
+    add(MPI_BYTE, ElementType::byte);
+    add(MPI_LONG_DOUBLE, ElementType::f80);
+    add(MPI_C_BOOL, ElementType::boolean);
+    add(MPI_C_FLOAT_COMPLEX, ElementType::c32);
+    add(MPI_C_DOUBLE_COMPLEX, ElementType::c64);
+    add(MPI_C_LONG_DOUBLE_COMPLEX, ElementType::c80);
+    add(MPI_AINT, integer_element<MPI_Aint>());
+    add(MPI_OFFSET, integer_element<MPI_Offset>());
+    add(MPI_COUNT, integer_element<MPI_Count>());
+    // What Fortran programs use; the kinds of the default compilers.
+    add(MPI_DOUBLE_PRECISION, ElementType::f64);
+    add(MPI_REAL, ElementType::f32);
+    add(MPI_INTEGER, ElementType::i32);
+    add(MPI_COMPLEX, ElementType::c32);
+    add(MPI_DOUBLE_COMPLEX, ElementType::c64);
+    add(MPI_LOGICAL, ElementType::logical);
+    add(MPI_INTEGER1, ElementType::i8);
+    add(MPI_INTEGER2, ElementType::i16);
+    add(MPI_INTEGER4, ElementType::i32);
+    add(MPI_INTEGER8, ElementType::i64);
+    add(MPI_REAL4, ElementType::f32);
+    add(MPI_REAL8, ElementType::f64);
+    add(MPI_COMPLEX8, ElementType::c32);
+    add(MPI_COMPLEX16, ElementType::c64);
+    add(MPI_2INTEGER, ElementType::int_int);
+    add(MPI_2REAL, ElementType::f32_f32);
+    add(MPI_2DOUBLE_PRECISION, ElementType::f64_f64);
+    add(MPI_CXX_BOOL, ElementType::boolean);
+    add(MPI_CXX_FLOAT_COMPLEX, ElementType::c32);
+    add(MPI_CXX_DOUBLE_COMPLEX, ElementType::c64);
+    add(MPI_CXX_LONG_DOUBLE_COMPLEX, ElementType::c80);
+    add(MPI_FLOAT_INT, ElementType::f32_int);
+    add(MPI_DOUBLE_INT, ElementType::f64_int);
+    add(MPI_LONG_INT, ElementType::long_int);
+    add(MPI_2INT, ElementType::int_int);
+    add(MPI_SHORT_INT, ElementType::short_int);
+    add(MPI_LONG_DOUBLE_INT, ElementType::f80_int);
+    // A Fortran type of another kind than its row says (compiled with -fdefault-real-8, say) is not in the table.
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      MPI_Aint lower = 0;
+      MPI_Aint extent = 0;
+      PMPI_Type_get_extent(rows[i].type, &lower, &extent);
+      if (lower == 0 && extent == static_cast<MPI_Aint>(kernels::size_of(rows[i].element))) rows[kept++] = rows[i];
+    }
+    count = kept;
+  }
+};
+
+const Types& types() noexcept {
+  static const Types table;
+  return table;
+}
+
+bool operation_of(MPI_Op op, Operation& operation) noexcept {
+  if (op == MPI_SUM) return operation = Operation::sum, true;
+  if (op == MPI_MAX) return operation = Operation::max, true;
+  if (op == MPI_MIN) return operation = Operation::min, true;
+  if (op == MPI_PROD) return operation = Operation::prod, true;
+  if (op == MPI_LAND) return operation = Operation::land, true;
+  if (op == MPI_LOR) return operation = Operation::lor, true;
+  if (op == MPI_LXOR) return operation = Operation::lxor, true;
+  if (op == MPI_BAND) return operation = Operation::band, true;
+  if (op == MPI_BOR) return operation = Operation::bor, true;
+  if (op == MPI_BXOR) return operation = Operation::bxor, true;
+  if (op == MPI_MINLOC) return operation = Operation::minloc, true;
+  if (op == MPI_MAXLOC) return operation = Operation::maxloc, true;
+  return false;
+}
+
+const ReductionContext& context_of(const Reduction& reduction) {
+  return *static_cast<const ReductionContext*>(reduction.context);
+}
+
+void pack(const Reduction& reduction, const void* buffer, void* packed, std::size_t count) {
+  const ReductionContext& context = context_of(reduction);
+  int position = 0;
+  const int bytes = static_cast<int>(count) * context.element_bytes;
+  PMPI_Pack(buffer, static_cast<int>(count), context.type, packed, bytes, &position, context.pack_comm);
+}
+
+void unpack(const Reduction& reduction, const void* packed, void* buffer, std::size_t count) {
+  const ReductionContext& context = context_of(reduction);
+  int position = 0;
+  const int bytes = static_cast<int>(count) * context.element_bytes;
+  PMPI_Unpack(packed, bytes, &position, buffer, static_cast<int>(count), context.type, context.pack_comm);
+}
+
+// MPI_Reduce_local computes inout = in op inout; `in` holds the lower ranks.
+void combine_contiguous(const Reduction& reduction, const void* left, const void* right, void* out,
+                        std::size_t count) {
+  const ReductionContext& context = context_of(reduction);
+  const std::size_t bytes = count * reduction.element_bytes;
+  if (out == left) {
+    // The result must stand where the left operand does: through a buffer.
+    thread_local std::vector<std::max_align_t> scratch;
+    scratch.resize(bytes / sizeof(std::max_align_t) + 1);
+    std::memcpy(scratch.data(), right, bytes);
+    PMPI_Reduce_local(left, scratch.data(), static_cast<int>(count), context.type, context.op);
+    std::memcpy(out, scratch.data(), bytes);
+    return;
+  }
+  if (out != right) std::memcpy(out, right, bytes);
+  PMPI_Reduce_local(left, out, static_cast<int>(count), context.type, context.op);
+}
+
+// A user's operation sees its own datatype: packed operands are laid out by it, reduced and packed again.
+void combine_laid_out(const Reduction& reduction, const void* left, const void* right, void* out, std::size_t count) {
+  const ReductionContext& context = context_of(reduction);
+  const std::size_t span = static_cast<std::size_t>(context.true_extent) +
+                           (count - 1) * static_cast<std::size_t>(context.extent < 0 ? -context.extent : context.extent);
+  thread_local std::vector<std::max_align_t> left_storage;
+  thread_local std::vector<std::max_align_t> right_storage;
+  const std::size_t units = span / sizeof(std::max_align_t) + 2;
+  left_storage.assign(units, {});
+  right_storage.assign(units, {});
+  // Where element 0 begins, so that the lowest byte of all elements is the storage's first.
+  const MPI_Aint origin = -context.true_lower_bound + (context.extent < 0 ? -context.extent * static_cast<MPI_Aint>(count - 1) : 0);
+  auto* const a = reinterpret_cast<char*>(left_storage.data()) + origin;
+  auto* const b = reinterpret_cast<char*>(right_storage.data()) + origin;
+  unpack(reduction, left, a, count);
+  unpack(reduction, right, b, count);
+  PMPI_Reduce_local(a, b, static_cast<int>(count), context.type, context.op);
+  pack(reduction, b, out, count);
+}
+
+}  // namespace
+
+bool element_type_of(MPI_Datatype type, kernels::ElementType& element) noexcept {
+  const Types& table = types();
+  for (std::size_t i = 0; i < table.count; ++i)
+    if (table.rows[i].type == type) {
+      element = table.rows[i].element;
+      return true;
+    }
+  return false;
+}
+
+bool is_plausible(MPI_Datatype type) noexcept {
+  if (type == MPI_DATATYPE_NULL) return false;
+#if defined(MPICH)
+  // MPICH's handles carry their kind: bits 26 to 29 say datatype, bits 30 and 31 say how it is stored, 0 for invalid.
+  const auto bits = static_cast<unsigned>(type);
+  return ((bits >> 26) & 0xf) == 0x3 && (bits >> 30) != 0;
+#else
+  return true;
+#endif
+}
+
+std::int64_t element_bytes_of(MPI_Datatype type) noexcept {
+  if (!is_plausible(type)) return -1;
+  MPI_Count bytes = 0;
+  if (PMPI_Type_size_x(type, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED) return -1;
+  return bytes;
+}
+
+bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduction,
+              ReductionContext& context) noexcept {
+  if (op == MPI_OP_NULL || op == MPI_REPLACE || op == MPI_NO_OP) return false;
+  Operation operation{};
+  const bool predefined_op = operation_of(op, operation);
+  ElementType element{};
+  if (element_type_of(type, element)) {
+    reduction.element_bytes = kernels::size_of(element);
+    if (predefined_op) {
+      reduction.combine = kernels::find(element, operation);
+      reduction.by_table = true;
+      return reduction.combine != nullptr;
+    }
+  } else if (predefined_op) {
+    // A Fortran type of an unusual kind, or an error: MPI knows which.
+    return false;
+  }
+  const std::int64_t bytes = element_bytes_of(type);
+  if (bytes <= 0) return false;
+  int commutative = 0;
+  if (PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) return false;
+  reduction.commutative = commutative != 0;
+  context.type = type;
+  context.op = op;
+  context.pack_comm = pack_comm;
+  reduction.context = &context;
+  if (reduction.element_bytes != 0) {
+    reduction.combine = combine_contiguous;
+    return true;
+  }
+  MPI_Aint lower = 0;
+  if (PMPI_Type_get_extent(type, &lower, &context.extent) != MPI_SUCCESS ||
+      PMPI_Type_get_true_extent(type, &context.true_lower_bound, &context.true_extent) != MPI_SUCCESS)
+    return false;
+  context.element_bytes = static_cast<int>(bytes);
+  reduction.element_bytes = static_cast<std::size_t>(bytes);
+  reduction.pack = pack;
+  reduction.unpack = unpack;
+  reduction.combine = combine_laid_out;
+  return true;
+}
+
+}  // namespace papaya

@@ -1,0 +1,38 @@
+// From MPI's datatype and operation to the Reduction that algorithms work with.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+
+#include "algorithms/datatype.hpp"
+#include "algorithms/kernels/reduce.hpp"
+
+namespace papaya {
+
+// Where a Reduction that is not a kernel keeps what it needs. Lives as long as the call.
+struct ReductionContext {
+  MPI_Datatype type;
+  MPI_Op op;
+  MPI_Aint extent;
+  MPI_Aint true_lower_bound;
+  MPI_Aint true_extent;
+  int element_bytes;
+  MPI_Comm pack_comm;
+};
+
+// The kernel type of a predefined datatype; false for all others.
+bool element_type_of(MPI_Datatype type, kernels::ElementType& element) noexcept;
+
+// True if the handle may be given to MPI's inquiry functions: MPI reports what is wrong with it itself, in the name of
+// the function the user called.
+bool is_plausible(MPI_Datatype type) noexcept;
+
+// Describes `type` and `op`. False if MPI would call the combination an error, or if it cannot be done; then the call
+// goes native. Equal on all ranks, because MPI wants the same operation and matching types everywhere.
+bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduction, ReductionContext& context) noexcept;
+
+// Signature bytes of one element, -1 if there is no telling. Predefined pairs count with their padding.
+std::int64_t element_bytes_of(MPI_Datatype type) noexcept;
+
+}  // namespace papaya

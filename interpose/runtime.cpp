@@ -1,0 +1,388 @@
+#include "interpose/runtime.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "algorithms/algorithm.hpp"
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "base/reason.hpp"
+#include "base/topology.hpp"
+#include "interpose/communicator.hpp"
+#include "interpose/output.hpp"
+#include "interpose/stall.hpp"
+#include "profiler/measure.hpp"
+#include "profiler/report.hpp"
+
+extern "C" {
+__attribute__((visibility("default"))) extern const char* const papaya_flavour_version;
+__attribute__((visibility("default"))) void papaya_flavour_start(const papaya::Preload* preload);
+}
+const char* const papaya_flavour_version = PAPAYA_VERSION;
+
+namespace papaya {
+
+thread_local bool Entry::inside_ = false;
+
+namespace {
+
+// The clocks when the library was loaded, which is before MPI_Init: the first of the two readings that give the
+// counter's rate without waiting for it.
+clock::Pair at_load{};
+clock::Pair at_load_monotonic{};
+clock::Pair node_origin{};  // the node leader's, agreed on by the node
+
+constexpr std::uint64_t trace_capacity = 1u << 20;  // PAPAYA_PROFILE=trace: 64 MiB of events a rank
+
+void after_fork_in_child() {
+  Runtime& process = runtime();
+  process.active.store(false, std::memory_order_release);
+  if (process.preload != nullptr) process.preload->pass_through();
+}
+
+void poke_progress() {
+  int found = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime().poke_comm, &found, MPI_STATUS_IGNORE);
+}
+
+std::string read_text(std::string_view path, bool& readable) {
+  std::ifstream file{std::string(path)};
+  readable = static_cast<bool>(file);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Rank 0's text for everybody.
+std::string broadcast(std::string text, MPI_Comm comm) {
+  std::uint64_t length = text.size();
+  PMPI_Bcast(&length, 1, MPI_UINT64_T, 0, comm);
+  text.resize(length);
+  if (length != 0) PMPI_Bcast(text.data(), static_cast<int>(length), MPI_CHAR, 0, comm);
+  return text;
+}
+
+std::string mpi_name() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  PMPI_Get_library_version(version, &length);
+  std::string name(version, strcspn(version, "\n,"));
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  if (const std::size_t word = name.find(" Version:"); word != name.npos) name.erase(word, 9);
+  while (name.find("  ") != name.npos) name.erase(name.find("  "), 1);
+  return name;
+}
+
+// Settings and the tuning file's text, rank 0's on every rank. Warnings come from rank 0 alone.
+void agree_on_settings(Runtime& process) {
+  std::vector<std::string> warnings;
+  std::string tuning_text;
+  if (process.rank == 0) {
+    process.settings = Settings::from_environment(environ, warnings);
+    if (const std::string_view path = process.settings.text(Variable::tuning); !path.empty()) {
+      bool readable = false;
+      tuning_text = read_text(path, readable);
+      if (!readable) {
+        warnings.push_back(fmt::format("PAPAYA_TUNING={}: cannot be read; using the built-in table.", path));
+        process.settings.reset(Variable::tuning);
+      }
+    }
+  }
+  process.settings = Settings::deserialize(broadcast(process.settings.serialize(), MPI_COMM_WORLD));
+  tuning_text = broadcast(tuning_text, MPI_COMM_WORLD);
+  process.selection = tuning::Selection(process.settings, tuning_text, warnings);
+  const std::string_view level = process.settings.text(Variable::log);
+  log::set_level(level == "error"  ? log::Level::error
+                 : level == "info" ? log::Level::info
+                 : level == "debug" ? log::Level::debug
+                                    : log::Level::warn);
+  if (process.rank == 0)
+    for (const std::string& warning : warnings) log::warn(warning);
+}
+
+// Which ranks share a node, and the communicators for it. Returns the node of each rank of the world.
+std::vector<int> find_nodes(Runtime& process) {
+  MPI_Comm node = MPI_COMM_NULL;
+  PMPI_Comm_split_type(process.world_comm, MPI_COMM_TYPE_SHARED, process.rank, MPI_INFO_NULL, &node);
+  if (const auto size = static_cast<int>(process.settings.number(Variable::node_size)); size > 0) {
+    int place = 0;
+    PMPI_Comm_rank(node, &place);
+    MPI_Comm part = MPI_COMM_NULL;
+    PMPI_Comm_split(node, place / size, process.rank, &part);
+    PMPI_Comm_free(&node);
+    node = part;
+  }
+  process.node_comm = node;
+  PMPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN);
+  // A node is known by its lowest rank; nodes are numbered in that order.
+  int lowest = process.rank;
+  PMPI_Bcast(&lowest, 1, MPI_INT, 0, node);
+  std::vector<int> leader_of(static_cast<std::size_t>(process.ranks));
+  PMPI_Allgather(&lowest, 1, MPI_INT, leader_of.data(), 1, MPI_INT, process.world_comm);
+  std::vector<int> leaders(leader_of);
+  std::sort(leaders.begin(), leaders.end());
+  leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
+  std::vector<int> node_of(leader_of.size());
+  for (std::size_t rank = 0; rank < node_of.size(); ++rank)
+    node_of[rank] = static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), leader_of[rank]) - leaders.begin());
+  process.nodes = static_cast<int>(leaders.size());
+  process.node = node_of[static_cast<std::size_t>(process.rank)];
+  PMPI_Comm_split(process.world_comm, lowest == process.rank ? 0 : MPI_UNDEFINED, process.rank, &process.leader_comm);
+  return node_of;
+}
+
+// One clock for the node: the same source, origin and rate on all its ranks. Returns nanoseconds per tick.
+double agree_on_clock(Runtime& process) {
+  int trusted = clock::counter_is_trusted() ? 1 : 0;
+  int all = 0;
+  PMPI_Allreduce(&trusted, &all, 1, MPI_INT, MPI_MIN, process.node_comm);
+  clock::choose(all != 0);
+  const clock::Pair& first = all != 0 ? at_load : at_load_monotonic;
+  node_origin = clock::read_pair();
+  struct {
+    double ns_per_tick;
+    std::uint64_t ticks;
+    std::uint64_t monotonic_ns;
+  } clock_of_node{clock::ns_per_tick(first, node_origin), node_origin.ticks, node_origin.monotonic_ns};
+  PMPI_Bcast(&clock_of_node, sizeof clock_of_node, MPI_BYTE, 0, process.node_comm);
+  node_origin = {clock_of_node.ticks, clock_of_node.monotonic_ns};
+  return clock_of_node.ns_per_tick;
+}
+
+int cores_of_node(Runtime& process) {
+  topology::CoreSet mine = topology::allowed_cores();
+  topology::CoreSet all{};
+  PMPI_Allreduce(mine.words, all.words, topology::CoreSet::capacity / 64, MPI_UINT64_T, MPI_BOR, process.node_comm);
+  return topology::count(all);
+}
+
+void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
+  const std::string_view mode = process.settings.text(Variable::wait);
+  wait::Policy::Machine machine;
+  machine.cores = cores;
+  machine.board = process.window.board();
+  machine.ns_per_tick = ns_per_tick;
+  PMPI_Comm_size(process.node_comm, &machine.ranks);
+  PMPI_Comm_rank(process.node_comm, &machine.rank);
+  process.policy.configure(mode == "spin"    ? wait::Mode::spin
+                           : mode == "yield" ? wait::Mode::yield
+                           : mode == "block" ? wait::Mode::block
+                                             : wait::Mode::automatic,
+                           machine, poke_progress);
+  process.policy.set_stall(static_cast<double>(process.settings.number(Variable::stall_seconds)), report_stall);
+}
+
+// The folder on rank 0, this rank's file, and its header.
+void open_records(Runtime& process, int cores, double ns_per_tick, int thread_level) {
+  const std::string_view profile = process.settings.text(Variable::profile);
+  if (profile == "off") return;
+  const std::string program = output::program_path();
+  const std::string mpi = mpi_name();
+  if (process.rank == 0) {
+    std::string wanted(process.settings.text(Variable::output));
+    if (wanted.empty()) wanted = output::default_folder(output::base_name(program), process.ranks);
+    std::string sentence;
+    process.folder = output::make_folder(wanted, sentence);
+    if (!sentence.empty()) log::warn(sentence);
+    if (!process.folder.empty())
+      output::write_start_files(process.folder, process.settings, output::base_name(program), process.ranks, mpi);
+  }
+  process.folder = broadcast(process.folder, process.world_comm);
+  if (process.folder.empty()) return;
+  if (process.leader_comm != MPI_COMM_NULL) {
+    std::error_code ignored;  // a node that does not see rank 0's file system gets a folder of its own
+    std::filesystem::create_directories(process.folder, ignored);
+  }
+  PMPI_Barrier(process.node_comm);
+  std::string error;
+  const bool opened = process.recorder.open(output::rank_file(process.folder, process.rank),
+                                            profile == "trace" ? trace_capacity : trace::event_capacity, error);
+  int failures = opened ? 0 : 1;
+  int all_failures = 0;
+  PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, process.world_comm);
+  if (process.rank == 0 && all_failures != 0)
+    log::warn(fmt::format("{} of {} ranks cannot write their records to {}{}{}; the others go on recording.",
+                          all_failures, process.ranks, process.folder, error.empty() ? "" : ": ", error));
+  if (!opened) return;
+
+  trace::Header& header = process.recorder.header();
+  header.rank = process.rank;
+  header.ranks = process.ranks;
+  header.node = process.node;
+  header.nodes = process.nodes;
+  PMPI_Comm_rank(process.node_comm, &header.node_rank);
+  PMPI_Comm_size(process.node_comm, &header.node_ranks);
+  header.cores = cores;
+  header.thread_level = thread_level;
+  header.process = getpid();
+  header.ns_per_tick = ns_per_tick;
+  header.begin_ticks = node_origin.ticks;
+  header.begin_unix_ns =
+      clock::unix_ns() - static_cast<std::int64_t>(clock::monotonic_ns() - node_origin.monotonic_ns);
+  char host[trace::name_bytes] = "";
+  gethostname(host, sizeof host - 1);
+  Recorder::set_name(header.host, sizeof header.host, host);
+  Recorder::set_name(header.mpi, sizeof header.mpi, mpi);
+  Recorder::set_name(header.papaya_version, sizeof header.papaya_version, PAPAYA_VERSION);
+  Recorder::set_name(header.program, sizeof header.program, program);
+  Recorder::set_name(header.command, sizeof header.command, output::command_line());
+  Recorder::set_name(header.algorithm_names[0], trace::name_bytes, "native");
+  for (const Descriptor* descriptor : registry())
+    if (const std::uint8_t number = trace_number(*descriptor); number < trace::algorithm_capacity)
+      Recorder::set_name(header.algorithm_names[number], trace::name_bytes, descriptor->name);
+  for (std::size_t i = 0; i < reason_names.size(); ++i)
+    Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
+  process.recorder.set_concurrent(thread_level == MPI_THREAD_MULTIPLE);
+  if (process.nodes > 1 && process.leader_comm != MPI_COMM_NULL)
+    header.clock[0] = measure::clock_offset(process.leader_comm, ns_per_tick, node_origin.ticks);
+}
+
+void share_clock_offset(Runtime& process, int which) {
+  if (!process.recorder.is_open() && process.nodes == 1) return;
+  trace::ClockOffset offset{};
+  if (process.recorder.is_open()) offset = process.recorder.header().clock[which];
+  if (process.nodes > 1) PMPI_Bcast(&offset, sizeof offset, MPI_BYTE, 0, process.node_comm);
+  if (process.recorder.is_open()) process.recorder.header().clock[which] = offset;
+}
+
+void measure_alpha(Runtime& process) {
+  int node_ranks = 1;
+  PMPI_Comm_size(process.node_comm, &node_ranks);
+  std::uint64_t within[measure::alpha_size_count]{};
+  std::uint64_t across[measure::alpha_size_count]{};
+  if (node_ranks > 1) measure::message_times(process.node_comm, 1, 20, within);
+  if (process.nodes > 1 && process.leader_comm != MPI_COMM_NULL)
+    measure::message_times(process.leader_comm, 1, 20, across);
+  if (!process.recorder.is_open()) return;
+  for (int i = 0; i < measure::alpha_size_count; ++i)
+    process.recorder.header().alpha[i] = {measure::alpha_sizes[i], within[i], across[i]};
+}
+
+void say_oddities(Runtime& process) {
+  std::uint64_t mine[2] = {process.verified.load(), process.verify_mismatches.load()};
+  std::uint64_t sums[2] = {0, 0};
+  if (process.verify_every == 0) return;
+  PMPI_Reduce(mine, sums, 2, MPI_UINT64_T, MPI_SUM, 0, process.world_comm);
+  if (process.rank != 0) return;
+  if (sums[1] != 0)
+    log::error(fmt::format("{} of {} verified results differ from MPI's. Please report this; PAPAYA_DISABLE=1 avoids it.",
+                           sums[1], sums[0]));
+  else
+    log::write(log::Level::info, fmt::format("{} verified results agree with MPI's.", sums[0]));
+}
+
+}  // namespace
+
+Runtime& runtime() noexcept {
+  // Never destroyed: a thread of the application may still be in a call when the process exits.
+  static Runtime& process = *new Runtime;
+  return process;
+}
+
+void start() noexcept {
+  Runtime& process = runtime();
+  if (process.preload == nullptr || process.world_comm != MPI_COMM_NULL) return;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &process.rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &process.ranks);
+  agree_on_settings(process);
+  if (process.settings.number(Variable::disable) != 0) {
+    process.preload->pass_through();
+    return;
+  }
+  PMPI_Comm_dup(MPI_COMM_WORLD, &process.world_comm);
+  PMPI_Comm_dup(MPI_COMM_SELF, &process.poke_comm);
+  int thread_level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&thread_level);
+  const std::vector<int> node_of = find_nodes(process);
+  const double ns_per_tick = agree_on_clock(process);
+  const int cores = cores_of_node(process);
+  if (process.selection.replaces_anything() && process.nodes < process.ranks) {
+    int node_ranks = 1;
+    PMPI_Comm_size(process.node_comm, &node_ranks);
+    if (node_ranks > 1)
+      process.window.create(process.node_comm, static_cast<std::size_t>(process.settings.number(Variable::shm_limit)));
+  }
+  configure_waiting(process, cores, ns_per_tick);
+  process.arrival_order = process.settings.text(Variable::order) == "arrival";
+  process.verify_every = static_cast<std::uint64_t>(process.settings.number(Variable::verify));
+  process.keep_call_sites = process.settings.number(Variable::callsites) > 0;
+  open_records(process, cores, ns_per_tick, thread_level);
+  share_clock_offset(process, 0);
+  if (!communicators::start(node_of)) return;
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  if (process.recorder.is_open()) process.recorder.header().init_ticks = clock::ticks();
+  if (process.rank == 0)
+    log::info(fmt::format("version {}, {} ranks on {} node{}, {} cores here{}{}", PAPAYA_VERSION, process.ranks,
+                          process.nodes, process.nodes == 1 ? "" : "s", cores,
+                          process.folder.empty() ? "" : "; records go to ", process.folder));
+  process.active.store(true, std::memory_order_release);
+}
+
+void stop() noexcept {
+  Runtime& process = runtime();
+  if (!process.active.exchange(false, std::memory_order_acq_rel)) return;
+  if (process.recorder.is_open()) process.recorder.header().end_ticks = clock::ticks();
+  communicators::stop();
+  say_oddities(process);
+  if (!process.folder.empty()) {
+    if (process.recorder.is_open()) {
+      trace::Header& header = process.recorder.header();
+      // The whole run is a longer base for the counter's rate than MPI_Init was. The node's first rank decides.
+      header.ns_per_tick = clock::ns_per_tick(node_origin, clock::read_pair());
+    }
+    double rate = process.recorder.is_open() ? process.recorder.header().ns_per_tick : 0;
+    PMPI_Bcast(&rate, 1, MPI_DOUBLE, 0, process.node_comm);
+    if (process.recorder.is_open() && rate > 0) process.recorder.header().ns_per_tick = rate;
+    if (process.nodes > 1 && process.leader_comm != MPI_COMM_NULL) {
+      const trace::ClockOffset offset = measure::clock_offset(process.leader_comm, rate, node_origin.ticks);
+      if (process.recorder.is_open()) process.recorder.header().clock[1] = offset;
+    }
+    share_clock_offset(process, 1);
+    measure_alpha(process);
+    if (process.recorder.is_open()) {
+      process.recorder.header().ending = static_cast<std::uint32_t>(trace::Ending::finalized);
+      process.recorder.close();
+    }
+    PMPI_Barrier(process.world_comm);
+    if (process.rank == 0) {
+      std::string error;
+      if (report::write_reports(process.folder, &error))
+        log::warn(fmt::format("report in {}/report.txt", process.folder));
+      else
+        log::warn(fmt::format("the report could not be written ({}); papaya report {} makes it.", error, process.folder));
+    }
+  }
+  process.window.free();
+  for (MPI_Comm* comm : {&process.leader_comm, &process.poke_comm, &process.node_comm, &process.world_comm})
+    if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);
+}
+
+void note_abort(int code) noexcept {
+  Runtime& process = runtime();
+  if (!process.active.load(std::memory_order_acquire) || !process.recorder.is_open()) return;
+  trace::Header& header = process.recorder.header();
+  header.end_ticks = clock::ticks();
+  header.abort_code = code;
+  header.ending = static_cast<std::uint32_t>(trace::Ending::aborted);
+  log::warn(fmt::format("rank {} calls MPI_Abort; `papaya report {}` shows what was recorded.", process.rank,
+                        process.folder));
+}
+
+}  // namespace papaya
+
+void papaya_flavour_start(const papaya::Preload* preload) {
+  using namespace papaya;
+  runtime().preload = preload;
+  at_load_monotonic = clock::read_pair();
+  clock::choose(clock::counter_is_trusted());
+  at_load = clock::read_pair();
+}

@@ -1,0 +1,72 @@
+// What papaya keeps for the process between MPI_Init and MPI_Finalize, and the life cycle itself.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "algorithms/transport/node_window.hpp"
+#include "algorithms/transport/wait.hpp"
+#include "base/settings.hpp"
+#include "interpose/flavour.hpp"
+#include "profiler/recorder.hpp"
+#include "tuning/selection.hpp"
+
+namespace papaya {
+
+struct Runtime {
+  std::atomic<bool> active{false};  // between the end of MPI_Init and the beginning of MPI_Finalize; never in a child
+  const Preload* preload = nullptr;
+
+  Settings settings;
+  tuning::Selection selection;
+  Recorder recorder;
+  NodeWindow window;
+  wait::Policy policy;
+
+  bool arrival_order = false;
+  std::uint64_t verify_every = 0;
+  bool keep_call_sites = true;
+
+  int rank = 0;
+  int ranks = 1;
+  int node = 0;
+  int nodes = 1;
+  MPI_Comm node_comm = MPI_COMM_NULL;     // this job's ranks on this node
+  MPI_Comm world_comm = MPI_COMM_NULL;    // papaya's own copy of MPI_COMM_WORLD
+  MPI_Comm leader_comm = MPI_COMM_NULL;   // one rank per node, on those ranks
+  MPI_Comm poke_comm = MPI_COMM_NULL;     // nobody sends on it: for poking MPI's progress
+  std::string folder;                     // of the output, empty without
+
+  // Oddities: counted as they happen, said once at the end.
+  std::atomic<std::uint64_t> verified{0};
+  std::atomic<std::uint64_t> verify_mismatches{0};
+};
+
+Runtime& runtime() noexcept;
+
+// After a successful MPI_Init, before MPI_Finalize, before MPI_Abort. They return when done; they do not fail.
+void start() noexcept;
+void stop() noexcept;
+void note_abort(int code) noexcept;
+
+// True while this thread is inside papaya: what MPI calls back from there (attribute functions, error handlers, user
+// operations) is not recorded. The constructor's result must be looked at, hence a type and not a flag.
+class Entry {
+ public:
+  Entry() noexcept : outermost_(!inside_) { inside_ = true; }
+  ~Entry() {
+    if (outermost_) inside_ = false;
+  }
+  Entry(const Entry&) = delete;
+  Entry& operator=(const Entry&) = delete;
+  [[nodiscard]] bool is_outermost() const noexcept { return outermost_; }
+
+ private:
+  static thread_local bool inside_;
+  const bool outermost_;
+};
+
+}  // namespace papaya

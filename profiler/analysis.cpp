@@ -1,0 +1,1192 @@
+#include "profiler/analysis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+
+namespace papaya::report {
+namespace {
+
+// Below this share of the run the verdict is that arrivals are balanced.
+constexpr double balanced_share = 0.01;
+// ... but it still names a rank that is late by much, at least so often and so long.
+constexpr double noticeable_lasts = 0.5;
+constexpr double noticeable_delay_ns = 100e3;
+// Bound assumed between nodes whose clocks were never compared: wall clocks are seldom closer.
+constexpr double wall_clock_error_ns = 1e6;
+// Quartz is better than a thousandth; two offsets that say otherwise are damaged.
+constexpr double largest_drift = 1e-3;
+// Below so many calls the verdict counts them instead of giving a percentage.
+constexpr std::uint64_t few_calls = 10;
+constexpr std::size_t most_pending = 32;
+
+// ---- clocks
+
+// A node's ticks to ns on node 0's clock: linear between the two offsets measured.
+struct NodeClock {
+  std::uint64_t origin_ticks = 0;
+  double ns_per_tick = 1;
+  double scale = 1;
+  double shift_ns = 0;
+  double error_ns = 0;
+  bool measured = true;
+  bool measured_twice = true;
+
+  double node_ns(std::uint64_t ticks) const {
+    // Either way round without wrapping: damaged headers may hold ticks before the origin.
+    return ticks >= origin_ticks ? static_cast<double>(ticks - origin_ticks) * ns_per_tick
+                                 : -(static_cast<double>(origin_ticks - ticks) * ns_per_tick);
+  }
+  double ns(std::uint64_t ticks) const { return node_ns(ticks) * scale + shift_ns; }
+};
+
+const trace::ClockOffset* measured_offset(std::span<const RankFile* const> files, std::size_t which) {
+  for (const RankFile* file : files) {
+    if (file->header.clock[which].measured == 1) return &file->header.clock[which];
+  }
+  return nullptr;
+}
+
+// `files` are those of one node. All ranks of a node use one conversion: whatever its error, their order among
+// themselves is then right.
+NodeClock node_clock(std::span<const RankFile* const> files, std::int64_t base_unix_ns) {
+  const trace::Header& header = files.front()->header;
+  NodeClock clock;
+  clock.origin_ticks = header.begin_ticks;
+  clock.ns_per_tick = header.ns_per_tick;
+  if (header.node == 0) return clock;
+  const trace::ClockOffset* const at_init = measured_offset(files, 0);
+  const trace::ClockOffset* const at_end = measured_offset(files, 1);
+  if (at_init == nullptr && at_end == nullptr) {
+    clock.measured = false;
+    clock.error_ns = wall_clock_error_ns;
+    clock.shift_ns = static_cast<double>(header.begin_unix_ns) - static_cast<double>(base_unix_ns);
+    return clock;
+  }
+  const trace::ClockOffset& one = at_init != nullptr ? *at_init : *at_end;
+  clock.shift_ns = static_cast<double>(one.offset_ns);
+  clock.error_ns = static_cast<double>(one.error_ns);
+  clock.measured_twice = false;
+  if (at_init == nullptr || at_end == nullptr) return clock;
+  const double from_ns = clock.node_ns(at_init->at_ticks);
+  const double span_ns = clock.node_ns(at_end->at_ticks) - from_ns;
+  const double change_ns = static_cast<double>(at_end->offset_ns) - static_cast<double>(at_init->offset_ns);
+  const double errors_ns = clock.error_ns + static_cast<double>(at_end->error_ns);
+  if (span_ns <= 0 || std::abs(change_ns) > largest_drift * span_ns + errors_ns) return clock;
+  const double drift = change_ns / std::max(span_ns, 1.0);
+  clock.measured_twice = true;
+  clock.scale = 1 + drift;
+  clock.shift_ns -= drift * from_ns;
+  clock.error_ns = std::max(clock.error_ns, static_cast<double>(at_end->error_ns));
+  return clock;
+}
+
+// ---- alpha
+
+// Time to send one message, from the table a rank measured: log-log interpolated, its end segments prolonged.
+class Alpha {
+ public:
+  explicit Alpha(const std::vector<RankFile>& files) {
+    for (const RankFile& file : files) {
+      std::uint64_t previous_bytes = 0;
+      for (const trace::Alpha& entry : file.header.alpha) {
+        if (entry.bytes <= previous_bytes) break;
+        previous_bytes = entry.bytes;
+        if (entry.node_ns > 0) node_.push_back(point(entry.bytes, entry.node_ns));
+        if (entry.cluster_ns > 0) cluster_.push_back(point(entry.bytes, entry.cluster_ns));
+      }
+      if (!node_.empty() || !cluster_.empty()) break;
+    }
+  }
+
+  double ns(std::uint64_t bytes, bool across_nodes) {
+    Last& last = last_[across_nodes ? 1 : 0];
+    if (!last.valid || last.bytes != bytes) last = {true, bytes, compute(bytes, across_nodes)};
+    return last.ns;
+  }
+  bool used_nominal() const { return used_nominal_; }
+
+ private:
+  struct Point {
+    double log_bytes;
+    double log_ns;
+  };
+  struct Last {
+    bool valid = false;
+    std::uint64_t bytes = 0;
+    double ns = 0;
+  };
+
+  static Point point(std::uint64_t bytes, std::uint64_t ns) {
+    return {std::log(static_cast<double>(bytes)), std::log(static_cast<double>(ns))};
+  }
+
+  double compute(std::uint64_t bytes, bool across_nodes) {
+    const std::vector<Point>& points = across_nodes && !cluster_.empty() ? cluster_ : node_;
+    if (points.empty()) {
+      used_nominal_ = true;
+      return nominal_latency_ns + static_cast<double>(bytes) / nominal_bytes_per_ns;
+    }
+    const double x = bytes == 0 ? points.front().log_bytes : std::log(static_cast<double>(bytes));
+    // A smaller message than the smallest measured takes as long: latency.
+    if (x <= points.front().log_bytes) return std::exp(points.front().log_ns);
+    if (points.size() == 1) return std::exp(points.front().log_ns + x - points.front().log_bytes);
+    std::size_t right = 1;
+    while (right + 1 < points.size() && points[right].log_bytes < x) ++right;
+    const Point& a = points[right - 1];
+    const Point& b = points[right];
+    // No message takes more than proportionally longer than the largest measured: keeps damaged tables finite.
+    const double slope = (b.log_ns - a.log_ns) / (b.log_bytes - a.log_bytes);
+    const double y = x <= b.log_bytes ? a.log_ns + slope * (x - a.log_bytes)
+                                      : b.log_ns + std::clamp(slope, 0.0, 1.0) * (x - b.log_bytes);
+    return std::exp(y);
+  }
+
+  std::vector<Point> node_;
+  std::vector<Point> cluster_;
+  Last last_[2];
+  bool used_nominal_ = false;
+};
+
+// ---- sums that become averages
+
+struct ImbalanceSum {
+  Imbalance sum;
+
+  void add(double worst_ns, double average_ns, double alpha_ns) {
+    ++sum.calls;
+    sum.worst_ns += worst_ns;
+    sum.average_ns += average_ns;
+    sum.worst_factor += worst_ns / alpha_ns;
+    sum.average_factor += average_ns / alpha_ns;
+  }
+  Imbalance average() const {
+    if (sum.calls == 0) return {};
+    const auto calls = static_cast<double>(sum.calls);
+    return {sum.calls, sum.worst_ns / calls, sum.average_ns / calls, sum.worst_factor / calls,
+            sum.average_factor / calls};
+  }
+};
+
+Spread spread_of(std::vector<double>& samples_ns) {
+  Spread spread;
+  spread.samples = samples_ns.size();
+  if (samples_ns.empty()) return spread;
+  const auto count = static_cast<double>(samples_ns.size());
+  spread.mean_ns = std::accumulate(samples_ns.begin(), samples_ns.end(), 0.0) / count;
+  // Nearest rank: the smallest sample that at least this share of the samples do not exceed.
+  const auto percentile = [&](std::size_t percent) {
+    const std::size_t rank = (samples_ns.size() * percent + 99) / 100;
+    const auto at = samples_ns.begin() + static_cast<std::ptrdiff_t>(rank - 1);
+    std::nth_element(samples_ns.begin(), at, samples_ns.end());
+    return *at;
+  };
+  spread.p99_ns = percentile(99);
+  spread.p50_ns = percentile(50);
+  spread.max_ns = *std::max_element(samples_ns.begin(), samples_ns.end());
+  return spread;
+}
+
+struct CollectiveSums {
+  std::array<ImbalanceSum, size_class_count> cluster_by_size;
+  std::array<ImbalanceSum, size_class_count> node_by_size;
+  ImbalanceSum cluster;
+  ImbalanceSum node;
+  std::vector<double> inside_ns;
+  std::vector<double> excess_ns;
+  double waiting_ns = 0;
+};
+
+std::string counted(std::uint64_t count, std::string_view one, std::string_view many) {
+  return fmt::format("{} {}", count_text(count), count == 1 ? one : many);
+}
+
+// ---- whose data a rank needs before it may leave
+
+enum class Need { all, root, root_needs_all, lower_ranks };
+
+Need need_of(Collective collective) {
+  switch (collective) {
+    case Collective::bcast:
+    case Collective::scatter:
+    case Collective::scatterv:
+      return Need::root;
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::gatherv:
+      return Need::root_needs_all;
+    case Collective::scan:
+    case Collective::exscan:
+      return Need::lower_ranks;
+    default:
+      return Need::all;
+  }
+}
+
+bool has_root(Collective collective) {
+  const Need need = need_of(collective);
+  return need == Need::root || need == Need::root_needs_all;
+}
+
+// ---- communicators across ranks
+
+struct Member {
+  std::size_t file;
+  std::int32_t rank;  // in the communicator
+  std::uint64_t calls;
+  std::uint64_t first_kept_call = std::numeric_limits<std::uint64_t>::max();
+};
+
+// One rank's part in one call.
+struct Sighting {
+  std::uint64_t call;
+  std::uint32_t member;
+  std::uint32_t thread;  // only to make the order of damaged duplicates definite
+  const trace::Event* event;
+};
+
+struct Group {
+  std::uint64_t id = 0;
+  std::string name;
+  std::int32_t size = 0;
+  bool consistent = true;  // its ranks agree on its size, and no two of them claim one place
+  std::vector<Member> members;  // by rank in the communicator
+  std::vector<Sighting> sightings;
+  CommunicatorFigures figures;
+
+  std::string label() const { return name.empty() ? fmt::format("communicator {:#x}", id) : name; }
+};
+
+std::string call_text(std::uint64_t call, const Group& group) {
+  return fmt::format("call {} on {}", call, group.label());
+}
+
+// "rank 3", "ranks 0-2, 5"
+std::string ranks_text(std::span<const RankRange> ranges) {
+  const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().last;
+  return fmt::format("{} {}", one ? "rank" : "ranks", to_text(ranges));
+}
+
+// One call by all ranks there are, on one clock; index i is the i-th member.
+struct Instance {
+  std::vector<std::uint32_t> files;
+  std::vector<std::int32_t> nodes;
+  std::vector<double> arrivals_ns;
+  std::vector<double> exits_ns;  // NaN: still inside
+  std::vector<double> waits_ns;
+  std::vector<std::size_t> culprits;
+  std::vector<double> caused_ns;
+  std::vector<std::uint32_t> waiters;
+  std::vector<std::size_t> by_node;
+
+  void resize(std::size_t size) {
+    files.resize(size);
+    nodes.resize(size);
+    arrivals_ns.resize(size);
+    exits_ns.resize(size);
+    waits_ns.resize(size);
+    culprits.resize(size);
+    caused_ns.resize(size);
+    waiters.resize(size);
+  }
+};
+
+// max - min and mean |a - mean| of the arrivals at `indices`.
+struct WorstAverage {
+  double worst_ns;
+  double average_ns;
+};
+
+template <typename At>
+WorstAverage imbalance_of(std::size_t count, At at) {
+  double low = at(0);
+  double high = low;
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const double a = at(i);
+    low = std::min(low, a);
+    high = std::max(high, a);
+    sum += a - at(0);  // relative to the first: keeps ns exact in a run of days
+  }
+  const double mean = at(0) + sum / static_cast<double>(count);
+  double deviation = 0;
+  for (std::size_t i = 0; i < count; ++i) deviation += std::abs(at(i) - mean);
+  return {high - low, deviation / static_cast<double>(count)};
+}
+
+// ---- the analysis
+
+class Analyser {
+ public:
+  explicit Analyser(const Run& run) : run_(run), alpha_(run.files) {}
+
+  Analysis analyse() {
+    describe_run();
+    if (!out_.usable) return std::move(out_);
+    make_clocks();
+    measure_durations();
+    add_totals();
+    add_algorithms();
+    group_events();
+    for (Group& group : groups_) compare(group);
+    finish_figures();
+    describe_record();
+    out_.verdict = verdict();
+    return std::move(out_);
+  }
+
+ private:
+  void describe_run();
+  void make_clocks();
+  void measure_durations();
+  void add_totals();
+  void add_algorithms();
+  void group_events();
+  void compare(Group& group);
+  void compare_call(Group& group, std::span<const Sighting> sightings);
+  std::string disagreement(const Group& group, std::span<const Sighting> sightings) const;
+  bool complete(const Group& group, std::span<const Sighting> sightings);
+  void add_pending(const Group& group, std::span<const Sighting> sightings, const std::string& conflict);
+  void add_arrivals(Group& group, std::span<const Sighting> sightings);
+  void find_waits(const Group& group, Collective collective, std::int32_t root);
+  void finish_figures();
+  void describe_record();
+  std::string verdict();
+  std::string pending_verdict() const;
+  std::string late_verdict() const;
+
+  const NodeClock& clock_of(std::size_t file) const { return clocks_[clock_index_[file]]; }
+  std::int32_t world_rank(std::size_t file) const { return run_.files[file].header.rank; }
+  double resolution_ns(std::size_t one_file, std::size_t other_file) const {
+    if (clock_index_[one_file] == clock_index_[other_file]) return tie_ns;
+    return std::max(tie_ns, clock_of(one_file).error_ns + clock_of(other_file).error_ns);
+  }
+  void note(std::string sentence) { out_.notes.push_back(std::move(sentence)); }
+
+  const Run& run_;
+  Analysis out_;
+  Alpha alpha_;
+  std::vector<NodeClock> clocks_;
+  std::vector<std::size_t> clock_index_;  // by file
+  std::vector<double> init_ns_;           // by file, on node 0's clock
+  std::vector<double> end_ns_;
+  std::vector<Group> groups_;
+  std::array<CollectiveSums, collective_count> sums_;
+  std::vector<RankFigures> ranks_;  // by file
+  std::vector<double> late_sum_ns_;
+  Instance instance_;
+
+  std::uint64_t partial_calls_ = 0;  // compared without the ranks whose files are missing
+  bool overwrote_ = false;
+  std::uint64_t unmatched_calls_ = 0;
+  std::uint64_t mismatched_calls_ = 0;
+  std::string first_mismatch_;
+  std::uint64_t pending_left_out_ = 0;
+  std::uint64_t untabled_events_ = 0;
+  std::uint64_t inconsistent_groups_ = 0;
+};
+
+void Analyser::describe_run() {
+  out_.folder = run_.folder;
+  out_.settings = run_.settings;
+  out_.ranks = run_.ranks;
+  out_.nodes = run_.nodes;
+  out_.ranks_read = run_.files.size();
+  out_.usable = !run_.files.empty();
+  out_.partial = !run_.problems.empty() || !run_.missing.empty();
+  for (const Problem& problem : run_.problems) {
+    out_.other_version = out_.other_version || problem.trouble == Trouble::other_version;
+    note(problem.sentence);
+  }
+  if (!out_.usable) {
+    out_.verdict = run_.problems.empty() ? "There is no record of a run here."
+                                         : "None of the records here could be read.";
+    return;
+  }
+  if (!run_.missing.empty()) {
+    note(fmt::format("No usable record of {}: the figures are without {}.", ranks_text(run_.missing),
+                     run_.missing_ranks == 1 ? "it" : "them"));
+  }
+  const trace::Header& header = run_.files.front().header;
+  out_.program = clean_text(header.program);
+  out_.command = clean_text(header.command);
+  out_.mpi = clean_text(header.mpi);
+  out_.papaya_version = clean_text(header.papaya_version);
+
+  std::map<std::int32_t, std::vector<std::int32_t>> ranks_of_node;
+  std::map<std::int32_t, std::string> hosts;
+  std::vector<std::int32_t> running;
+  out_.finalized = true;
+  for (const RankFile& file : run_.files) {
+    ranks_of_node[file.header.node].push_back(file.header.rank);
+    hosts.try_emplace(file.header.node, clean_text(file.header.host));
+    const auto ending = static_cast<trace::Ending>(file.header.ending);
+    if (ending != trace::Ending::finalized) out_.finalized = false;
+    if (ending == trace::Ending::running) running.push_back(file.header.rank);
+    if (ending == trace::Ending::aborted) {
+      note(fmt::format("Rank {} called MPI_Abort with code {}.", file.header.rank, file.header.abort_code));
+    }
+    overwrote_ = overwrote_ || file.overwritten_events > 0;
+    out_.events_begun += file.header.event_count;
+    out_.events_kept += file.events.size();
+  }
+  for (const auto& [node, ranks] : ranks_of_node) {
+    out_.node_figures.push_back({node, hosts[node], to_ranges(ranks)});
+  }
+  if (!running.empty()) {
+    out_.partial = true;
+    const auto ranges = to_ranges(running);
+    note(running.size() == run_.files.size()
+             ? std::string("The job ended without MPI_Finalize, or is still running.")
+             : fmt::format("The job ended without MPI_Finalize on {}, or is still running.", ranks_text(ranges)));
+  }
+  out_.partial = out_.partial || !out_.finalized;
+}
+
+void Analyser::make_clocks() {
+  std::map<std::int32_t, std::vector<const RankFile*>> by_node;
+  for (const RankFile& file : run_.files) by_node[file.header.node].push_back(&file);
+  std::map<std::int32_t, std::size_t> index;
+  // Of node 0, or of the lowest node there is a record of.
+  const std::int64_t base_unix_ns = by_node.begin()->second.front()->header.begin_unix_ns;
+  bool measured_twice = true;
+  for (const auto& [node, files] : by_node) {
+    index[node] = clocks_.size();
+    clocks_.push_back(node_clock(files, base_unix_ns));
+    const NodeClock& clock = clocks_.back();
+    out_.clock_measured = out_.clock_measured && clock.measured;
+    out_.clock_error_ns = std::max(out_.clock_error_ns, clock.error_ns);
+    measured_twice = measured_twice && clock.measured_twice;
+  }
+  for (const RankFile& file : run_.files) clock_index_.push_back(index[file.header.node]);
+  out_.begin_unix_ns = base_unix_ns;
+  if (by_node.size() < 2) {
+    out_.clock_measured = true;
+    out_.clock_error_ns = 0;
+    return;
+  }
+  if (!out_.clock_measured) {
+    note(
+        "The clocks of the nodes were never compared: times between nodes rest on the nodes' wall clocks, which may "
+        "be a millisecond or more apart.");
+  } else if (!measured_twice) {
+    note(
+        "The clocks of the nodes were compared only once, so their drift is not corrected: times between nodes "
+        "grow less certain away from that moment.");
+  }
+}
+
+void Analyser::measure_durations() {
+  double first_init = std::numeric_limits<double>::max();
+  double last_end = std::numeric_limits<double>::lowest();
+  for (std::size_t i = 0; i < run_.files.size(); ++i) {
+    const RankFile& file = run_.files[i];
+    const NodeClock& clock = clock_of(i);
+    std::uint64_t end_ticks = file.header.end_ticks;
+    if (end_ticks == 0) {
+      for (const trace::Event& event : file.events) {
+        end_ticks = std::max({end_ticks, event.arrival_ticks, event.exit_ticks});
+      }
+    }
+    const double init = clock.ns(std::max(file.header.init_ticks, file.header.begin_ticks));
+    init_ns_.push_back(init);
+    end_ns_.push_back(std::max(init, clock.ns(std::max(end_ticks, file.header.begin_ticks))));
+    first_init = std::min(first_init, init_ns_.back());
+    last_end = std::max(last_end, end_ns_.back());
+    RankFigures figures;
+    figures.rank = file.header.rank;
+    figures.node = file.header.node;
+    ranks_.push_back(figures);
+  }
+  late_sum_ns_.resize(run_.files.size());
+  out_.run_ns = last_end - first_init;
+
+  // The ring of a rank that wrapped begins later than its run. Calls are compared from where all rings have them.
+  double recorded_from = first_init;
+  for (std::size_t i = 0; i < run_.files.size(); ++i) {
+    const RankFile& file = run_.files[i];
+    if (file.overwritten_events == 0 || file.events.empty()) continue;
+    recorded_from = std::max(recorded_from, clock_of(i).ns(file.events.front().arrival_ticks));
+  }
+  for (std::size_t i = 0; i < run_.files.size(); ++i) {
+    out_.recorded_ns += std::max(0.0, end_ns_[i] - std::max(init_ns_[i], recorded_from));
+  }
+}
+
+void Analyser::add_totals() {
+  for (std::size_t c = 0; c < collective_count; ++c) {
+    for (std::size_t f = 0; f < form_count; ++f) {
+      CollectiveFigures figures;
+      figures.collective = static_cast<Collective>(c);
+      figures.form = static_cast<Form>(f);
+      for (std::size_t i = 0; i < run_.files.size(); ++i) {
+        for (std::size_t s = 0; s < size_class_count; ++s) {
+          const trace::Total& total = run_.files[i].totals.by_size[c][f][s];
+          SizeFigures& size = figures.by_size[s];
+          size.calls += total.calls;
+          size.bytes += total.bytes;
+          size.ns += static_cast<double>(total.ticks) * clock_of(i).ns_per_tick;
+        }
+      }
+      for (const SizeFigures& size : figures.by_size) {
+        figures.calls += size.calls;
+        figures.bytes += size.bytes;
+        figures.ns += size.ns;
+      }
+      if (figures.calls == 0) continue;
+      figures.name = mpi_name(figures.collective, figures.form);
+      out_.collectives.push_back(std::move(figures));
+    }
+  }
+}
+
+void Analyser::add_algorithms() {
+  for (std::size_t c = 0; c < collective_count; ++c) {
+    // By name: each rank numbers its algorithms and reasons by itself. Native keeps what no reason accounts for.
+    std::map<std::pair<std::string, std::string>, std::uint64_t> calls;
+    for (const RankFile& file : run_.files) {
+      std::uint64_t explained = 0;
+      for (std::size_t r = 1; r < trace::reason_capacity; ++r) {
+        const std::uint64_t native = file.totals.native_calls_by_reason[c][r];
+        if (native == 0) continue;
+        std::string reason = clean_text(file.header.reason_names[r]);
+        if (reason.empty()) reason = fmt::format("reason {}", r);
+        calls[{"native", std::move(reason)}] += native;
+        explained += native;
+      }
+      for (std::size_t a = 0; a < trace::algorithm_capacity; ++a) {
+        std::uint64_t count = file.totals.calls_by_algorithm[c][a];
+        if (a == 0) count -= std::min(count, explained);
+        if (count == 0) continue;
+        std::string algorithm = a == 0 ? "native" : clean_text(file.header.algorithm_names[a]);
+        if (algorithm.empty()) algorithm = fmt::format("algorithm {}", a);
+        calls[{std::move(algorithm), {}}] += count;
+      }
+    }
+    const std::size_t first = out_.algorithms.size();
+    for (const auto& [key, count] : calls) {
+      out_.algorithms.push_back({mpi_name(static_cast<Collective>(c), Form::blocking), key.first, key.second, count});
+    }
+    std::stable_sort(out_.algorithms.begin() + static_cast<std::ptrdiff_t>(first), out_.algorithms.end(),
+                     [](const auto& a, const auto& b) { return a.calls > b.calls; });
+  }
+}
+
+void Analyser::group_events() {
+  std::unordered_map<std::uint64_t, std::size_t> index;
+  for (std::size_t i = 0; i < run_.files.size(); ++i) {
+    for (const trace::Communicator& communicator : run_.files[i].communicators) {
+      const auto [at, is_new] = index.try_emplace(communicator.id, groups_.size());
+      if (is_new) {
+        groups_.emplace_back();
+        groups_.back().id = communicator.id;
+        groups_.back().size = communicator.size;
+      }
+      Group& group = groups_[at->second];
+      if (group.name.empty()) group.name = clean_text(communicator.name);
+      if (group.size != communicator.size) group.consistent = false;
+      group.members.push_back({i, communicator.rank, communicator.calls});
+      group.figures.calls += communicator.calls;
+    }
+  }
+  for (Group& group : groups_) {
+    std::stable_sort(group.members.begin(), group.members.end(),
+                     [](const Member& a, const Member& b) { return a.rank < b.rank; });
+    for (std::size_t m = 1; m < group.members.size(); ++m) {
+      if (group.members[m].rank == group.members[m - 1].rank) group.consistent = false;
+    }
+    if (!group.consistent && group.size > 1) ++inconsistent_groups_;
+  }
+  // Where in its group each file is a member.
+  std::vector<std::unordered_map<std::size_t, std::uint32_t>> place(run_.files.size());
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    for (std::size_t m = 0; m < groups_[g].members.size(); ++m) {
+      place[groups_[g].members[m].file].try_emplace(g, static_cast<std::uint32_t>(m));
+    }
+  }
+  for (std::size_t i = 0; i < run_.files.size(); ++i) {
+    std::uint64_t id = 0;
+    Group* group = nullptr;
+    std::uint32_t member = 0;
+    for (const trace::Event& event : run_.files[i].events) {
+      if (group == nullptr || event.communicator != id) {
+        group = nullptr;
+        const auto at = index.find(event.communicator);
+        if (at != index.end()) {
+          const auto own = place[i].find(at->second);
+          if (own != place[i].end()) {
+            group = &groups_[at->second];
+            member = own->second;
+            id = event.communicator;
+          }
+        }
+      }
+      if (group == nullptr) {
+        ++untabled_events_;
+        continue;
+      }
+      Member& self = group->members[member];
+      self.first_kept_call = std::min(self.first_kept_call, event.call);
+      self.calls = std::max(self.calls, event.call + 1);
+      group->sightings.push_back({event.call, member, event.thread, &event});
+    }
+  }
+}
+
+void Analyser::compare(Group& group) {
+  group.figures.id = group.id;
+  group.figures.name = group.label();
+  group.figures.size = group.size;
+  auto& sightings = group.sightings;
+  std::sort(sightings.begin(), sightings.end(), [](const Sighting& a, const Sighting& b) {
+    return std::tie(a.call, a.member, a.thread) < std::tie(b.call, b.member, b.thread);
+  });
+  for (std::size_t begin = 0; begin < sightings.size();) {
+    std::size_t end = begin + 1;
+    while (end < sightings.size() && sightings[end].call == sightings[begin].call) ++end;
+    if (group.consistent) compare_call(group, {sightings.data() + begin, end - begin});
+    begin = end;
+  }
+  if (group.figures.compared > 0) group.figures.worst_ns /= static_cast<double>(group.figures.compared);
+}
+
+void Analyser::compare_call(Group& group, std::span<const Sighting> sightings) {
+  bool blocking = false;
+  bool inside = false;
+  for (const Sighting& sighting : sightings) {
+    const bool own = static_cast<Form>(sighting.event->form) == Form::blocking;
+    blocking = blocking || own;
+    inside = inside || (own && sighting.event->exit_ticks == 0);
+  }
+  if (!blocking) return;
+  const std::string conflict = disagreement(group, sightings);
+  if (!conflict.empty() && mismatched_calls_++ == 0) first_mismatch_ = conflict;
+  if (inside) add_pending(group, sightings, conflict);
+  if (conflict.empty() && group.size >= 2 && complete(group, sightings)) add_arrivals(group, sightings);
+}
+
+// All ranks must have made the same call: other programs are erroneous, and it is worth telling where. Empty if so.
+std::string Analyser::disagreement(const Group& group, std::span<const Sighting> sightings) const {
+  const Sighting& first = sightings.front();
+  const auto call_of = [](const Sighting& sighting) {
+    const trace::Event& event = *sighting.event;
+    const bool rooted = has_root(static_cast<Collective>(event.collective));
+    return std::tuple(event.collective, event.form, rooted ? event.root : -1);
+  };
+  const Sighting* other = nullptr;
+  for (std::size_t i = 1; i < sightings.size() && other == nullptr; ++i) {
+    if (call_of(sightings[i]) != call_of(first) || sightings[i].member == sightings[i - 1].member) {
+      other = &sightings[i];
+    }
+  }
+  if (other == nullptr) return {};
+  const auto text = [&](const Sighting& sighting) {
+    const auto [collective, form, root] = call_of(sighting);
+    std::string name = mpi_name(static_cast<Collective>(collective), static_cast<Form>(form));
+    if (root >= 0) name += fmt::format(" with root {}", root);
+    return fmt::format("rank {} called {}", world_rank(group.members[sighting.member].file), name);
+  };
+  return fmt::format("at {}, {} and {}", call_text(first.call, group), text(first), text(*other));
+}
+
+// Complete: every rank of the communicator is there. Ranks without a usable file cannot be, and are not waited for.
+bool Analyser::complete(const Group& group, std::span<const Sighting> sightings) {
+  if (sightings.size() == static_cast<std::size_t>(group.size)) return true;
+  const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) - group.members.size();
+  if (sightings.size() == group.members.size() && sightings.size() >= 2 && unknown <= run_.missing_ranks) {
+    ++partial_calls_;
+    return true;
+  }
+  bool overwritten = false;
+  bool unmatched = false;
+  std::size_t next = 0;
+  for (std::size_t m = 0; m < group.members.size(); ++m) {
+    if (next < sightings.size() && sightings[next].member == m) {
+      ++next;
+      continue;
+    }
+    const Member& member = group.members[m];
+    const bool wrapped = run_.files[member.file].overwritten_events > 0;
+    if (wrapped && sightings.front().call < member.first_kept_call && sightings.front().call < member.calls) {
+      overwritten = true;
+    } else if (sightings.front().call < member.calls) {
+      unmatched = true;
+    }
+  }
+  unmatched_calls_ += unmatched && !overwritten ? 1 : 0;
+  return false;
+}
+
+void Analyser::add_pending(const Group& group, std::span<const Sighting> sightings, const std::string& conflict) {
+  if (out_.pending.size() == most_pending) {
+    ++pending_left_out_;
+    return;
+  }
+  PendingCall pending;
+  std::vector<std::int32_t> inside;
+  std::vector<std::int32_t> absent;
+  double first_arrival = std::numeric_limits<double>::max();
+  std::size_t next = 0;
+  for (std::size_t m = 0; m < group.members.size(); ++m) {
+    const Member& member = group.members[m];
+    if (next < sightings.size() && sightings[next].member == m) {
+      while (next < sightings.size() && sightings[next].member == m) {
+        const trace::Event& event = *sightings[next].event;
+        if (event.exit_ticks == 0) {
+          pending.name = mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
+          inside.push_back(world_rank(member.file));
+          first_arrival = std::min(first_arrival, clock_of(member.file).ns(event.arrival_ticks));
+        }
+        ++next;
+      }
+    } else if (member.calls <= sightings.front().call) {
+      absent.push_back(world_rank(member.file));
+    }
+  }
+  const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) > group.members.size()
+                                    ? static_cast<std::uint64_t>(group.size) - group.members.size()
+                                    : 0;
+  if (group.size == run_.ranks && unknown > 0) {
+    // Everybody is a member, so those without an entry are known by name; some may only lack a usable file.
+    std::vector<bool> is_member(run_.files.size());
+    for (const Member& member : group.members) is_member[member.file] = true;
+    for (std::size_t i = 0; i < run_.files.size(); ++i) {
+      if (!is_member[i]) absent.push_back(world_rank(i));
+    }
+    pending.unread_ranks = run_.missing_ranks > 0;
+  } else if (unknown > 0) {
+    pending.unread_ranks = run_.missing_ranks > 0;
+    pending.unknown_not_arrived = unknown > run_.missing_ranks ? unknown - run_.missing_ranks : 0;
+  }
+  std::sort(inside.begin(), inside.end());
+  inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
+  std::sort(absent.begin(), absent.end());
+  pending.conflict = conflict;
+  pending.communicator = group.label();
+  pending.call = sightings.front().call;
+  pending.inside = to_ranges(inside);
+  pending.not_arrived = to_ranges(absent);
+  const double last_sign = *std::max_element(end_ns_.begin(), end_ns_.end());
+  pending.waited_ns = std::max(0.0, last_sign - first_arrival);
+  out_.pending.push_back(std::move(pending));
+}
+
+void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
+  const trace::Event& first = *sightings.front().event;
+  const auto collective = static_cast<Collective>(first.collective);
+  const std::size_t c = index_of(collective);
+  const std::size_t size = sightings.size();
+  Instance& in = instance_;
+  in.resize(size);
+  std::uint64_t bytes = 0;
+  bool across_nodes = false;
+  for (std::size_t i = 0; i < size; ++i) {
+    const trace::Event& event = *sightings[i].event;
+    const std::size_t file = group.members[sightings[i].member].file;
+    const NodeClock& clock = clock_of(file);
+    in.files[i] = static_cast<std::uint32_t>(file);
+    in.nodes[i] = run_.files[file].header.node;
+    in.arrivals_ns[i] = clock.ns(event.arrival_ticks);
+    in.exits_ns[i] =
+        event.exit_ticks == 0 ? std::numeric_limits<double>::quiet_NaN() : clock.ns(event.exit_ticks);
+    bytes = std::max(bytes, event.bytes);
+    across_nodes = across_nodes || in.nodes[i] != in.nodes[0];
+  }
+  const auto size_class = static_cast<std::size_t>(size_class_of(bytes));
+  CollectiveSums& sums = sums_[c];
+  ++out_.compared_calls;
+  ++group.figures.compared;
+
+  // Imbalance, cluster-wide and by node.
+  const WorstAverage cluster = imbalance_of(size, [&](std::size_t i) { return in.arrivals_ns[i]; });
+  const double alpha = alpha_.ns(bytes, across_nodes);
+  sums.cluster.add(cluster.worst_ns, cluster.average_ns, alpha);
+  sums.cluster_by_size[size_class].add(cluster.worst_ns, cluster.average_ns, alpha);
+  group.figures.worst_ns += cluster.worst_ns;
+  WorstAverage node = cluster;
+  std::size_t nodes = 1;
+  if (across_nodes) {
+    in.by_node.resize(size);
+    std::iota(in.by_node.begin(), in.by_node.end(), std::size_t{0});
+    std::stable_sort(in.by_node.begin(), in.by_node.end(),
+                     [&](std::size_t a, std::size_t b) { return in.nodes[a] < in.nodes[b]; });
+    node = {0, 0};
+    nodes = 0;
+    for (std::size_t begin = 0; begin < size;) {
+      std::size_t end = begin + 1;
+      while (end < size && in.nodes[in.by_node[end]] == in.nodes[in.by_node[begin]]) ++end;
+      if (end - begin >= 2) {
+        const WorstAverage own =
+            imbalance_of(end - begin, [&](std::size_t i) { return in.arrivals_ns[in.by_node[begin + i]]; });
+        node.worst_ns += own.worst_ns;
+        node.average_ns += own.average_ns;
+        ++nodes;
+      }
+      begin = end;
+    }
+  }
+  if (nodes > 0) {
+    node.worst_ns /= static_cast<double>(nodes);
+    node.average_ns /= static_cast<double>(nodes);
+    const double node_alpha = alpha_.ns(bytes, false);
+    sums.node.add(node.worst_ns, node.average_ns, node_alpha);
+    sums.node_by_size[size_class].add(node.worst_ns, node.average_ns, node_alpha);
+  }
+
+  // Who was last. A margin within the clocks' error decides nothing.
+  std::size_t last = 0;
+  std::size_t second = 0;
+  double earliest = in.arrivals_ns[0];
+  for (std::size_t i = 1; i < size; ++i) {
+    earliest = std::min(earliest, in.arrivals_ns[i]);
+    if (in.arrivals_ns[i] > in.arrivals_ns[last]) {
+      second = last;
+      last = i;
+    } else if (second == last || in.arrivals_ns[i] > in.arrivals_ns[second]) {
+      second = i;
+    }
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    RankFigures& rank = ranks_[in.files[i]];
+    ++rank.compared;
+    ++rank.compared_in[c];
+    late_sum_ns_[in.files[i]] += in.arrivals_ns[i] - earliest;
+  }
+  if (in.arrivals_ns[last] - in.arrivals_ns[second] > resolution_ns(in.files[last], in.files[second])) {
+    ++ranks_[in.files[last]].times_last;
+    ++ranks_[in.files[last]].times_last_in[c];
+  }
+
+  // Waiting and excess.
+  find_waits(group, collective, first.root);
+  std::fill(in.caused_ns.begin(), in.caused_ns.end(), 0.0);
+  std::fill(in.waiters.begin(), in.waiters.end(), 0u);
+  for (std::size_t i = 0; i < size; ++i) {
+    const double wait = in.waits_ns[i];
+    ranks_[in.files[i]].waited_ns += wait;
+    sums.waiting_ns += wait;
+    group.figures.waiting_ns += wait;
+    out_.waiting_ns += wait;
+    if (wait > 0) {
+      in.caused_ns[in.culprits[i]] += wait;
+      ++in.waiters[in.culprits[i]];
+    }
+    if (!std::isnan(in.exits_ns[i])) {
+      const double inside = in.exits_ns[i] - in.arrivals_ns[i];
+      sums.inside_ns.push_back(inside);
+      sums.excess_ns.push_back(inside - wait);
+    }
+  }
+  for (std::size_t i = 0; i < size; ++i) {
+    if (in.waiters[i] == 0) continue;
+    RankFigures& rank = ranks_[in.files[i]];
+    rank.caused_ns += in.caused_ns[i];
+    rank.caused_ns_in[c] += in.caused_ns[i];
+    rank.delay_ns_in[c] += in.caused_ns[i] / in.waiters[i];
+    ++rank.delays_in[c];
+  }
+}
+
+// For each member the time from its arrival to its earliest legal exit, and for whom that was.
+void Analyser::find_waits(const Group& group, Collective collective, std::int32_t root) {
+  Instance& in = instance_;
+  const std::size_t size = in.arrivals_ns.size();
+  const auto wait_for = [&](std::size_t i, std::size_t culprit) {
+    in.culprits[i] = culprit;
+    in.waits_ns[i] = std::max(0.0, in.arrivals_ns[culprit] - in.arrivals_ns[i]);
+  };
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if (in.arrivals_ns[i] > in.arrivals_ns[last]) last = i;
+  }
+  // The root may be a rank whose file is missing: then nothing is known of that waiting.
+  std::size_t root_at = size;
+  if (has_root(collective)) {
+    for (std::size_t i = 0; i < size; ++i) {
+      if (group.members[i].rank == root) root_at = i;
+    }
+  }
+  std::size_t last_so_far = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    if (in.arrivals_ns[i] > in.arrivals_ns[last_so_far]) last_so_far = i;
+    switch (need_of(collective)) {
+      case Need::all:
+        wait_for(i, last);
+        break;
+      case Need::root:
+        wait_for(i, root_at < size ? root_at : i);
+        break;
+      case Need::root_needs_all:
+        wait_for(i, i == root_at ? last : i);
+        break;
+      case Need::lower_ranks:
+        wait_for(i, last_so_far);
+        break;
+    }
+  }
+}
+
+void Analyser::finish_figures() {
+  for (CollectiveFigures& figures : out_.collectives) {
+    if (figures.form != Form::blocking) continue;
+    CollectiveSums& sums = sums_[index_of(figures.collective)];
+    figures.imbalance = {sums.cluster.average(), sums.node.average()};
+    for (std::size_t s = 0; s < size_class_count; ++s) {
+      figures.by_size[s].imbalance = {sums.cluster_by_size[s].average(), sums.node_by_size[s].average()};
+    }
+    figures.inside = spread_of(sums.inside_ns);
+    figures.excess = spread_of(sums.excess_ns);
+    figures.waiting_ns = sums.waiting_ns;
+  }
+  std::stable_sort(out_.collectives.begin(), out_.collectives.end(),
+                   [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (ranks_[i].compared > 0) ranks_[i].late_ns = late_sum_ns_[i] / static_cast<double>(ranks_[i].compared);
+  }
+  out_.late_ranks = ranks_;
+  std::stable_sort(out_.late_ranks.begin(), out_.late_ranks.end(), [](const RankFigures& a, const RankFigures& b) {
+    return std::tie(a.times_last, a.caused_ns) > std::tie(b.times_last, b.caused_ns);
+  });
+  for (Group& group : groups_) out_.communicators.push_back(std::move(group.figures));
+  std::stable_sort(out_.communicators.begin(), out_.communicators.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.waiting_ns, a.calls) > std::tie(b.waiting_ns, b.calls);
+  });
+  out_.alpha_nominal = alpha_.used_nominal();
+  if (out_.recorded_ns > 0) out_.waiting_share = std::min(1.0, out_.waiting_ns / out_.recorded_ns);
+}
+
+void Analyser::describe_record() {
+  std::uint64_t overwritten = 0;
+  std::uint64_t skipped = 0;
+  std::uint64_t lost_communicators = 0;
+  for (const RankFile& file : run_.files) {
+    overwritten += file.overwritten_events;
+    skipped += file.skipped_events;
+    lost_communicators += file.header.lost_communicators;
+  }
+  if (overwritten > 0) {
+    note(fmt::format("Arrivals are those of the last {} of {} calls (summed over ranks): older ones were overwritten. "
+                     "Calls, bytes and time are of the whole run. PAPAYA_PROFILE=trace keeps more.",
+                     count_text(out_.events_kept), count_text(out_.events_begun)));
+  }
+  if (skipped > 0) {
+    note(fmt::format("Left out, torn or damaged: {}.", counted(skipped, "record of a call", "records of calls")));
+  }
+  if (partial_calls_ > 0) {
+    note(fmt::format("Compared without the ranks that have no usable record, which may have arrived even later: {}.",
+                     counted(partial_calls_, "call", "calls")));
+  }
+  if (unmatched_calls_ > 0) {
+    note(fmt::format("Not compared, as the record of one of the ranks lacks them: {}.",
+                     counted(unmatched_calls_, "call", "calls")));
+  }
+  if (mismatched_calls_ > 0) {
+    note(fmt::format("Ranks disagree about the collective in {}, first {}: an error in the program, or its threads "
+                     "share a communicator.",
+                     counted(mismatched_calls_, "call", "calls"), first_mismatch_));
+  }
+  if (untabled_events_ > 0 || lost_communicators > 0) {
+    note(fmt::format("The program used more communicators than the record holds; not compared on those: {}.",
+                     counted(untabled_events_, "call", "calls")));
+  }
+  if (inconsistent_groups_ > 0) {
+    note(fmt::format("Not compared, as their ranks cannot be told apart: the calls on {}.",
+                     counted(inconsistent_groups_, "communicator", "communicators")));
+  }
+  if (pending_left_out_ > 0) note(fmt::format("Not listed: {}.", counted(pending_left_out_, "more unfinished call", "more unfinished calls")));
+  if (out_.alpha_nominal && out_.compared_calls > 0) {
+    note(fmt::format("Alpha, the time to send one message, was not measured in this run: imbalance factors use a "
+                     "nominal one of {} us + bytes / ({} GB/s).",
+                     nominal_latency_ns / 1000, nominal_bytes_per_ns));
+  }
+}
+
+// ---- the verdict
+
+std::string Analyser::verdict() {
+  if (const std::string stuck = pending_verdict(); !stuck.empty()) return stuck;
+  if (out_.collectives.empty() && out_.events_kept == 0) {
+    return "The program made no collective calls, so there are no arrivals to compare.";
+  }
+  if (run_.ranks == 1) return "The job has one rank, so no rank can be late.";
+  if (out_.compared_calls == 0) {
+    const bool blocking = std::any_of(out_.collectives.begin(), out_.collectives.end(),
+                                      [](const CollectiveFigures& c) { return c.form == Form::blocking; });
+    return blocking ? "Arrivals cannot be compared: no blocking collective call of two or more ranks is in the record "
+                      "of all of them."
+                    : "Arrivals cannot be compared: the program made no blocking collective calls.";
+  }
+  return late_verdict();
+}
+
+// Ranks that wait for one that never came are what the user of a hung job looks for.
+std::string Analyser::pending_verdict() const {
+  const PendingCall* worst = nullptr;
+  for (const PendingCall& pending : out_.pending) {
+    if (!pending.conflict.empty()) {
+      return fmt::format("Ranks disagree about the collective: {}, and the job ended there.", pending.conflict);
+    }
+    if (pending.not_arrived.empty() && pending.unknown_not_arrived == 0) continue;
+    if (worst == nullptr || pending.waited_ns > worst->waited_ns) worst = &pending;
+  }
+  if (worst == nullptr) return {};
+  const bool one = worst->inside.size() == 1 && worst->inside.front().first == worst->inside.front().last;
+  const std::string absent = worst->not_arrived.empty()
+                                 ? fmt::format("{} of its ranks", worst->unknown_not_arrived)
+                                 : ranks_text(worst->not_arrived);
+  std::string who = ranks_text(worst->inside);
+  who[0] = 'R';
+  return fmt::format("{} {} inside {}, call {} on {}, when the job ended, and {} had not arrived there.", who,
+                     one ? "was" : "were", worst->name, worst->call, worst->communicator, absent);
+}
+
+// "at 87 % of the MPI_Allreduce calls", "at 3 of the 4 MPI_Allreduce calls"
+std::string lasts_text(std::uint64_t times, std::uint64_t calls, std::string_view name) {
+  if (calls == 1) return fmt::format("at {} of the one {} call", times, name);
+  if (calls < few_calls) return fmt::format("at {} of the {} {} calls", times, calls, name);
+  return fmt::format("at {} of the {} calls", share_text(static_cast<double>(times) / static_cast<double>(calls)),
+                     name);
+}
+
+std::string Analyser::late_verdict() const {
+  const std::string prefix =
+      run_.missing.empty() ? "" : fmt::format("Of the {} of {} ranks read: ", run_.files.size(), run_.ranks);
+  const std::string cost = fmt::format(
+      "waiting for late ranks costs {} of the {}", share_text(out_.waiting_share),
+      overwrote_ ? "recorded part of the run" : "run");
+  const auto begin = [&](std::string sentence) {
+    if (!prefix.empty()) sentence[0] = static_cast<char>(sentence[0] - 'A' + 'a');
+    return prefix + sentence;
+  };
+
+  std::vector<const RankFigures*> by_cost;
+  for (const RankFigures& rank : ranks_) {
+    if (rank.compared > 0) by_cost.push_back(&rank);
+  }
+  std::stable_sort(by_cost.begin(), by_cost.end(),
+                   [](const auto* a, const auto* b) { return a->caused_ns > b->caused_ns; });
+  const RankFigures& top = *by_cost.front();
+  const auto most = [](const std::array<double, collective_count>& values) {
+    return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+  };
+  const auto count = static_cast<double>(by_cost.size());
+
+  // One rank stands out if it causes half of all waiting (of two ranks three quarters), and no other half as much.
+  const double enough = by_cost.size() == 2 ? 0.75 : 0.5;
+  const double second_ns = by_cost.size() > 1 ? by_cost[1]->caused_ns : 0.0;
+  const bool one_rank = out_.waiting_ns > 0 && top.caused_ns >= enough * out_.waiting_ns &&
+                        second_ns <= 0.5 * top.caused_ns;
+  std::string one_rank_text;
+  double lasts = 0;
+  double delay_ns = 0;
+  if (one_rank) {
+    const std::size_t c = most(top.caused_ns_in);
+    const auto collective = static_cast<Collective>(c);
+    const std::string name = mpi_name(collective, Form::blocking);
+    delay_ns = top.delay_ns_in[c] / static_cast<double>(std::max<std::uint64_t>(1, top.delays_in[c]));
+    if (need_of(collective) == Need::root) {
+      lasts = static_cast<double>(top.delays_in[c]) / static_cast<double>(top.compared_in[c]);
+      one_rank_text = fmt::format("it keeps the others waiting {} as their root, by {} on average",
+                                  lasts_text(top.delays_in[c], top.compared_in[c], name), time_text(delay_ns));
+    } else {
+      lasts = static_cast<double>(top.times_last_in[c]) / static_cast<double>(top.compared_in[c]);
+      one_rank_text = fmt::format("it arrives last {}, by {} on average",
+                                  lasts_text(top.times_last_in[c], top.compared_in[c], name), time_text(delay_ns));
+    }
+  }
+  if (out_.waiting_share < balanced_share) {
+    if (one_rank && lasts >= noticeable_lasts && delay_ns >= noticeable_delay_ns) {
+      return begin(fmt::format("Rank {} is late but it costs little: {}; {}.", top.rank, one_rank_text, cost));
+    }
+    return begin(fmt::format("Arrivals are balanced: {}.", cost));
+  }
+  if (one_rank) return begin(fmt::format("Rank {} is late: {}; {}.", top.rank, one_rank_text, cost));
+
+  // A few ranks stand out if two, or at most a quarter, of four or more cause three quarters of the waiting.
+  std::vector<std::int32_t> few;
+  double caused = 0;
+  for (const RankFigures* rank : by_cost) {
+    if (caused >= 0.75 * out_.waiting_ns) break;
+    caused += rank->caused_ns;
+    few.push_back(rank->rank);
+  }
+  if (few.size() >= 2 && static_cast<double>(few.size()) <= std::max(2.0, count / 4) && count >= 4) {
+    std::sort(few.begin(), few.end());
+    std::string who = ranks_text(to_ranges(few));
+    who[0] = 'R';
+    return begin(fmt::format("{} are late: {} of all waiting is for them; {}.", who,
+                             share_text(caused / out_.waiting_ns), cost));
+  }
+  std::array<double, collective_count> waiting{};
+  for (std::size_t c = 0; c < collective_count; ++c) waiting[c] = sums_[c].waiting_ns;
+  const std::size_t c = most(waiting);
+  const Imbalance imbalance = sums_[c].cluster.average();
+  return begin(fmt::format(
+      "Arrivals are imbalanced but no rank stands out: at {} the last rank arrives {} after the first on average; {}.",
+      mpi_name(static_cast<Collective>(c), Form::blocking), time_text(imbalance.worst_ns), cost));
+}
+
+}  // namespace
+
+Analysis analyse(const Run& run) noexcept {
+  try {
+    return Analyser(run).analyse();
+  } catch (...) {
+    Analysis failed;
+    failed.partial = true;
+    failed.verdict = "Not enough memory.";
+    return failed;
+  }
+}
+
+std::string mpi_name(Collective collective, Form form) {
+  std::string name(name_of(collective));
+  if (form == Form::nonblocking) {
+    name[0] = static_cast<char>(name[0] - 'A' + 'a');
+    return "MPI_I" + name;
+  }
+  return "MPI_" + name + (form == Form::persistent ? "_init" : "");
+}
+
+std::string time_text(double ns) {
+  struct Unit {
+    double ns;
+    const char* name;
+  };
+  constexpr Unit units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}};
+  const double size = std::abs(ns);
+  if (size >= 120e9) {
+    const double minutes = std::floor(ns / 60e9);
+    if (size < 7200e9) return fmt::format("{:.0f} min {:.0f} s", minutes, std::floor((ns - minutes * 60e9) / 1e9));
+    return fmt::format("{:.1f} h", ns / 3600e9);
+  }
+  for (const Unit& unit : units) {
+    const double value = size / unit.ns;
+    if (value < 0.9995) continue;
+    return fmt::format("{:.{}f} {}", ns / unit.ns, value < 9.995 ? 2 : value < 99.95 ? 1 : 0, unit.name);
+  }
+  return fmt::format("{:.0f} ns", size < 0.5 ? 0.0 : ns);
+}
+
+std::string count_text(std::uint64_t count) {
+  std::string text = fmt::format("{}", count);
+  for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
+  return text;
+}
+
+std::string share_text(double share) {
+  const double percent = share * 100;
+  if (percent == 0) return "0 %";
+  if (percent < 0.1) return "less than 0.1 %";
+  return fmt::format("{:.{}f} %", percent, percent < 9.95 ? 1 : 0);
+}
+
+}  // namespace papaya::report

@@ -1,0 +1,183 @@
+// The figures of a run: calls, bytes and time by collective, and, from the arrivals of all ranks at the same call, who
+// arrived when and what that cost.
+//
+// For one call with arrivals a_i and exits e_i on one clock (thesis, section 2.3):
+//   worst-case imbalance    max a - min a
+//   average-case imbalance  mean |a_i - mean a|
+//   imbalance factors       both divided by alpha, the time to send one message of the call's size
+//   earliest legal exit     l_i: the last arrival among the ranks whose data rank i needs (all of them, the root, the
+//                           lower ranks, or none but its own)
+//   waiting                 l_i - a_i, what late ranks cost; charged to that last arrival
+//   excess                  e_i - l_i, what the algorithm costs
+// so that the time inside, e_i - a_i, is waiting plus excess.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/collective.hpp"
+#include "profiler/read.hpp"
+
+namespace papaya::report {
+
+// Averages over the calls compared.
+struct Imbalance {
+  std::uint64_t calls = 0;
+  double worst_ns = 0;
+  double average_ns = 0;
+  double worst_factor = 0;
+  double average_factor = 0;
+};
+
+// Over all ranks of a call, and among the ranks of each node that has two or more, averaged over those nodes.
+struct Imbalances {
+  Imbalance cluster;
+  Imbalance node;
+};
+
+// Over ranks and calls.
+struct Spread {
+  std::uint64_t samples = 0;
+  double mean_ns = 0;
+  double p50_ns = 0;
+  double p99_ns = 0;
+  double max_ns = 0;
+};
+
+struct SizeFigures {
+  std::uint64_t calls = 0;
+  std::uint64_t bytes = 0;
+  double ns = 0;
+  Imbalances imbalance;
+};
+
+struct CollectiveFigures {
+  Collective collective{};
+  Form form{};
+  std::string name;         // MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init
+  std::uint64_t calls = 0;  // exact, summed over ranks, as are bytes and ns
+  std::uint64_t bytes = 0;
+  double ns = 0;
+  std::array<SizeFigures, size_class_count> by_size;
+  // Of the calls compared: those of the blocking form that are in the record of all ranks.
+  Imbalances imbalance;
+  Spread inside;
+  Spread excess;
+  double waiting_ns = 0;  // summed over ranks
+};
+
+struct RankFigures {
+  std::int32_t rank = 0;
+  std::int32_t node = 0;
+  std::uint64_t compared = 0;    // calls
+  std::uint64_t times_last = 0;  // by more than the clocks' error
+  double late_ns = 0;            // mean time after the first arrival
+  double waited_ns = 0;          // for others, summed
+  double caused_ns = 0;          // waiting of others for this rank, summed
+  std::array<std::uint64_t, collective_count> compared_in{};
+  std::array<std::uint64_t, collective_count> times_last_in{};
+  std::array<double, collective_count> caused_ns_in{};
+  // Mean waiting of those who waited for this rank, summed over the calls where somebody did.
+  std::array<double, collective_count> delay_ns_in{};
+  std::array<std::uint64_t, collective_count> delays_in{};
+};
+
+struct NodeFigures {
+  std::int32_t node = 0;
+  std::string host;
+  std::vector<RankRange> ranks;
+};
+
+struct CommunicatorFigures {
+  std::uint64_t id = 0;
+  std::string name;
+  std::int32_t size = 0;
+  std::uint64_t calls = 0;     // summed over ranks
+  std::uint64_t compared = 0;  // calls
+  double worst_ns = 0;         // mean
+  double waiting_ns = 0;       // summed over ranks
+};
+
+struct AlgorithmFigures {
+  std::string collective;
+  std::string algorithm;
+  std::string reason;  // why native, empty where another algorithm ran or none was told
+  std::uint64_t calls = 0;
+};
+
+// A call that some ranks were inside when the record ended.
+struct PendingCall {
+  std::string name;
+  std::string communicator;
+  std::uint64_t call = 0;
+  std::vector<RankRange> inside;
+  std::vector<RankRange> not_arrived;
+  std::uint64_t unknown_not_arrived = 0;  // of the communicator, but which ranks those are is not recorded
+  bool unread_ranks = false;              // some of its ranks have no usable file
+  std::string conflict;                   // which ranks called what, where they called different things
+  double waited_ns = 0;                   // at least, by the first of them
+};
+
+struct Analysis {
+  bool usable = false;  // at least one record could be read
+  // Files missing, damaged or foreign, or the job did not reach MPI_Finalize on all ranks.
+  bool partial = false;
+  bool other_version = false;
+  bool finalized = false;
+
+  std::string folder;
+  std::string program;
+  std::string command;
+  std::string mpi;
+  std::string papaya_version;
+  std::vector<Setting> settings;
+  std::int32_t ranks = 0;
+  std::uint64_t ranks_read = 0;
+  std::int32_t nodes = 0;
+  std::vector<NodeFigures> node_figures;
+  std::int64_t begin_unix_ns = 0;
+  double run_ns = 0;  // first MPI_Init left to last MPI_Finalize entered, or as far as the record goes
+
+  bool clock_measured = true;  // false: several nodes, and their clocks were not compared
+  double clock_error_ns = 0;   // bound for a node's clock against node 0's
+  bool alpha_nominal = false;  // some factor used the nominal alpha
+
+  std::string verdict;             // one sentence
+  std::vector<std::string> notes;  // one sentence or two each: what to know before trusting the figures
+
+  std::vector<CollectiveFigures> collectives;  // those called, most time first
+  std::vector<RankFigures> late_ranks;         // all ranks read, most often last first
+  std::vector<CommunicatorFigures> communicators;  // most waiting first
+  std::vector<AlgorithmFigures> algorithms;
+  std::vector<PendingCall> pending;
+
+  std::uint64_t events_begun = 0;
+  std::uint64_t events_kept = 0;
+  std::uint64_t compared_calls = 0;
+  double waiting_ns = 0;     // of all ranks in the calls compared
+  double recorded_ns = 0;    // rank time that those calls were taken from
+  double waiting_share = 0;  // waiting_ns / recorded_ns
+};
+
+// Alpha where it was not measured: a cluster of today.
+inline constexpr double nominal_latency_ns = 1000;
+inline constexpr double nominal_bytes_per_ns = 5;
+// Two arrivals on one node closer than this are a tie: a clock read and a cache miss or two.
+inline constexpr double tie_ns = 300;
+
+Analysis analyse(const Run& run) noexcept;
+
+// MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
+std::string mpi_name(Collective collective, Form form);
+
+// "1.92 ms", three significant digits.
+std::string time_text(double ns);
+// "12,345"
+std::string count_text(std::uint64_t count);
+// "87 %", "3.4 %", "less than 0.1 %".
+std::string share_text(double share);
+
+}  // namespace papaya::report

@@ -1,0 +1,142 @@
+// The per-rank file rank-NNNNN.pap, version 1. One mmap'ed file per rank: a header page, fixed tables, then a ring of
+// events. Every field is fixed-width and native-endian; the reader checks `endian_mark`, `version` and every offset
+// against the file's size before it looks at anything else. The file is valid at any moment of the run, so that a
+// job ended by SIGKILL leaves a readable record; docs/trace_format.md describes it for other tools.
+#pragma once
+
+#include <cstdint>
+
+#include "base/collective.hpp"
+
+namespace papaya::trace {
+
+inline constexpr char magic[8] = {'P', 'A', 'P', 'A', 'Y', 'A', '\r', '\n'};
+inline constexpr std::uint32_t format_version = 1;
+inline constexpr std::uint32_t endian_mark = 0x01020304;
+
+inline constexpr std::uint32_t algorithm_capacity = 32;   // algorithm 0 is always "native"
+inline constexpr std::uint32_t reason_capacity = 32;      // reason 0 is always "" (not native)
+inline constexpr std::uint32_t name_bytes = 64;           // NUL-terminated
+inline constexpr std::uint32_t alpha_capacity = 8;
+
+// One collective call on one rank. Written when the rank arrives (exit_ticks 0: still inside) and completed when it
+// leaves. `commit` is the low 32 bits of the event's number in the run plus one, stored last with release order;
+// a slot whose commit does not match its place in the ring is torn or unused and is skipped by the reader.
+struct Event {
+  std::uint64_t arrival_ticks;
+  std::uint64_t exit_ticks;
+  std::uint64_t communicator;  // Communicator::id, equal on all its ranks
+  std::uint64_t call;          // number of this collective call on that communicator, from 0, equal on all its ranks
+  std::uint64_t bytes;         // message size as this rank passed it (see bytes in docs/trace_format.md)
+  std::uint64_t call_site;     // return address in the application, 0 if not recorded
+  std::uint32_t commit;
+  std::int32_t root;  // rank in the communicator, -1 where the collective has none
+  std::uint8_t collective;
+  std::uint8_t form;       // papaya::Form
+  std::uint8_t algorithm;  // index into Header::algorithm_names
+  std::uint8_t reason;     // index into Header::reason_names, 0 unless native
+  std::uint32_t thread;    // small number of the calling thread, from 0
+};
+static_assert(sizeof(Event) == 64);
+
+// A communicator on which this rank made at least one collective call.
+struct Communicator {
+  std::uint64_t id;
+  std::uint64_t parent_id;  // 0 for MPI_COMM_WORLD, MPI_COMM_SELF and unknown origin
+  std::uint64_t calls;
+  std::int32_t size;  // ranks
+  std::int32_t rank;  // of this process
+  std::int32_t nodes;
+  std::int32_t flags;  // reserved, 0
+  char name[name_bytes];
+};
+static_assert(sizeof(Communicator) == 104);
+
+// Totals, exact however often the event ring wrapped.
+struct Total {
+  std::uint64_t calls;
+  std::uint64_t bytes;
+  std::uint64_t ticks;  // time inside
+};
+
+struct Totals {
+  Total by_size[collective_count][form_count][size_class_count];
+  std::uint64_t calls_by_algorithm[collective_count][algorithm_capacity];
+  std::uint64_t native_calls_by_reason[collective_count][reason_capacity];
+};
+
+// Time to send one message of `bytes`, one way, measured at finalize; 0 where not measured.
+struct Alpha {
+  std::uint64_t bytes;
+  std::uint64_t node_ns;     // between two ranks of one node
+  std::uint64_t cluster_ns;  // between two nodes; 0 on one node
+};
+
+// Offset of this node's clock to node 0's: add it to this node's time to get node 0's.
+struct ClockOffset {
+  std::int64_t offset_ns;
+  std::uint64_t error_ns;  // bound: half the shortest round trip
+  std::uint64_t at_ticks;  // when, on this node's clock
+  std::uint64_t measured;  // 1 if it was
+};
+
+enum class Ending : std::uint32_t { running = 0, finalized = 1, aborted = 2 };
+
+struct Header {
+  char magic[8];
+  std::uint32_t version;
+  std::uint32_t endian_mark;
+  std::uint32_t header_bytes;  // sizeof(Header)
+  std::uint32_t event_bytes;   // sizeof(Event)
+  std::uint64_t totals_offset;
+  std::uint64_t communicators_offset;
+  std::uint64_t communicator_capacity;
+  std::uint64_t communicator_count;
+  std::uint64_t events_offset;
+  std::uint64_t event_capacity;  // a power of two
+  std::uint64_t event_count;     // events begun in the run; the ring holds the last min(count, capacity)
+
+  std::int32_t rank;  // in MPI_COMM_WORLD
+  std::int32_t ranks;
+  std::int32_t node;  // node index, in the order of each node's lowest rank
+  std::int32_t nodes;
+  std::int32_t node_rank;
+  std::int32_t node_ranks;
+  std::int32_t cores;  // this rank may run on
+  std::int32_t thread_level;  // MPI_THREAD_*, as provided
+  std::int64_t process;       // pid
+  std::uint32_t ending;       // Ending
+  std::int32_t abort_code;
+
+  // ns = (ticks - begin_ticks) * ns_per_tick on the node's common clock; begin_* agree for all ranks of one node.
+  double ns_per_tick;
+  std::uint64_t begin_ticks;        // node clock when recording was set up on this node (common origin)
+  std::int64_t begin_unix_ns;       // wall clock at begin_ticks
+  std::uint64_t init_ticks;         // this rank left MPI_Init
+  std::uint64_t end_ticks;          // this rank entered MPI_Finalize or MPI_Abort; 0 while running
+  ClockOffset clock[2];             // at init, at finalize
+  Alpha alpha[alpha_capacity];      // ascending sizes; bytes 0 ends the list
+  std::uint64_t lost_events;        // overwritten in the ring (event_count - capacity), for other tools' comfort
+  std::uint64_t lost_communicators;  // did not fit the table
+
+  char host[name_bytes];
+  char mpi[2 * name_bytes];
+  char papaya_version[name_bytes];
+  char program[4 * name_bytes];
+  char command[16 * name_bytes];
+  char algorithm_names[algorithm_capacity][name_bytes];
+  char reason_names[reason_capacity][name_bytes];
+};
+static_assert(sizeof(Header) <= 8192);
+
+inline constexpr std::uint64_t totals_offset = 8192;
+inline constexpr std::uint64_t communicators_offset = 32768;
+static_assert(totals_offset + sizeof(Totals) <= communicators_offset);
+inline constexpr std::uint64_t communicator_capacity = 1024;
+inline constexpr std::uint64_t events_offset = 143360;  // next page after the communicators
+static_assert(communicators_offset + communicator_capacity * sizeof(Communicator) <= events_offset);
+inline constexpr std::uint64_t event_capacity = 1u << 15;  // 2 MiB of events in summary mode
+
+constexpr std::uint64_t file_bytes(std::uint64_t capacity) { return events_offset + capacity * sizeof(Event); }
+
+}  // namespace papaya::trace

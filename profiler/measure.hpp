@@ -1,0 +1,23 @@
+// What must be measured with messages: the offset between the nodes' clocks, and alpha, the time a message takes.
+// Only at MPI_Init and MPI_Finalize, on papaya's own communicators.
+#pragma once
+
+#include <mpi.h>
+
+#include "profiler/format.hpp"
+
+namespace papaya::measure {
+
+// Collective over `leaders`, one rank per node. The offset of this node's clock to the first node's, by the shortest
+// of several round trips (Cristian); the error is bounded by half of it. One after the other, to keep the paths idle.
+trace::ClockOffset clock_offset(MPI_Comm leaders, double ns_per_tick, std::uint64_t begin_ticks) noexcept;
+
+// Collective over `comm`: the time of one message from its rank 0 to its rank `peer`, half of the shortest round trip,
+// for alpha's sizes. Stops growing after `budget_ms`. Writes into `ns` on rank 0.
+void message_times(MPI_Comm comm, int peer, double budget_ms, std::uint64_t* ns) noexcept;
+
+inline constexpr std::uint64_t alpha_sizes[] = {8, 1024, 16384, 262144, 1048576};
+inline constexpr int alpha_size_count = 5;
+static_assert(alpha_size_count <= static_cast<int>(trace::alpha_capacity));
+
+}  // namespace papaya::measure

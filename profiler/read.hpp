@@ -1,0 +1,99 @@
+// Reads the folder of a run: the per-rank files rank-NNNNN.pap and papaya.cfg. The files may be damaged, cut short, of
+// another version or of another run: whatever their bytes, loading succeeds, says what is wrong with which file and
+// goes on with the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiler/format.hpp"
+
+namespace papaya::report {
+
+// The bytes of one per-rank file, so that files and memory are read by the same code.
+class Source {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+  virtual std::uint64_t bytes() const = 0;
+  // Copies `count` bytes from `offset`; false if they could not be read.
+  virtual bool read(std::uint64_t offset, void* to, std::size_t count) const = 0;
+};
+
+class MemorySource final : public Source {
+ public:
+  explicit MemorySource(std::span<const std::uint8_t> data) : data_(data) {}
+  std::uint64_t bytes() const override { return data_.size(); }
+  bool read(std::uint64_t offset, void* to, std::size_t count) const override;
+
+ private:
+  std::span<const std::uint8_t> data_;
+};
+
+// What one rank recorded. Every count, index and string in here has been checked.
+struct RankFile {
+  std::string name;
+  trace::Header header{};
+  trace::Totals totals{};
+  std::vector<trace::Communicator> communicators;
+  std::vector<trace::Event> events;      // those still in the ring and whole, in the order they began
+  std::uint64_t overwritten_events = 0;  // older than the ring holds
+  std::uint64_t skipped_events = 0;      // torn or damaged
+};
+
+enum class Trouble : std::uint8_t { unreadable, not_papaya, cut_short, other_version, damaged, other_run };
+
+struct Problem {
+  Trouble trouble;
+  std::string file;
+  std::string sentence;  // names the file, ends with a full stop
+};
+
+struct Setting {
+  std::string name;
+  std::string value;
+  bool is_default = false;
+};
+
+struct RankRange {
+  std::int32_t first;
+  std::int32_t last;
+};
+
+struct Run {
+  std::string folder;
+  std::vector<RankFile> files;  // by rank, each rank at most once
+  std::vector<Problem> problems;
+  std::vector<Setting> settings;
+  std::int32_t ranks = 0;  // of the job, as the headers say
+  std::int32_t nodes = 0;
+  std::vector<RankRange> missing;  // ranks without a usable file
+  std::uint64_t missing_ranks = 0;
+};
+
+// Called after each file with the files done and the files there are.
+using Progress = std::function<void(std::size_t, std::size_t)>;
+
+Run load_run(const std::string& folder, const Progress& progress = {}) noexcept;
+
+// The steps of load_run, for records that are not files of a folder: add each, then finish once.
+void add_record(Run& run, const std::string& name, const Source& source);
+void finish_run(Run& run);
+
+// The text of a fixed-size field up to its NUL, as valid UTF-8 without control characters.
+std::string clean_text(std::string_view field);
+
+// "0-3, 7"; after `most` ranges the rest is only counted.
+std::string to_text(std::span<const RankRange> ranges, std::size_t most = 12);
+
+// Ascending ranks as ranges.
+std::vector<RankRange> to_ranges(std::span<const std::int32_t> ranks);
+
+}  // namespace papaya::report

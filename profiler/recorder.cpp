@@ -1,0 +1,92 @@
+#include "profiler/recorder.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace papaya {
+
+Recorder::~Recorder() { close(); }
+
+bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::string& error) noexcept {
+  const std::size_t bytes = trace::file_bytes(event_capacity);
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) {
+    error = std::strerror(errno);
+    return false;
+  }
+  // Some file systems (NFS before 4.2) cannot reserve; there the size alone must do.
+  int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+  if (failure == EOPNOTSUPP || failure == EINVAL)
+    failure = ftruncate(file, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  void* base = MAP_FAILED;
+  if (failure == 0) {
+    base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (base == MAP_FAILED) failure = errno;
+  }
+  ::close(file);
+  if (failure != 0) {
+    ::unlink(path.c_str());
+    error = std::strerror(failure);
+    return false;
+  }
+  auto* bytes_base = static_cast<std::byte*>(base);
+  mapped_bytes_ = bytes;
+  totals_ = reinterpret_cast<trace::Totals*>(bytes_base + trace::totals_offset);
+  communicators_ = reinterpret_cast<trace::Communicator*>(bytes_base + trace::communicators_offset);
+  events_ = reinterpret_cast<trace::Event*>(bytes_base + trace::events_offset);
+  event_mask_ = event_capacity - 1;
+  header_ = reinterpret_cast<trace::Header*>(bytes_base);
+  header_->version = trace::format_version;
+  header_->endian_mark = trace::endian_mark;
+  header_->header_bytes = sizeof(trace::Header);
+  header_->event_bytes = sizeof(trace::Event);
+  header_->totals_offset = trace::totals_offset;
+  header_->communicators_offset = trace::communicators_offset;
+  header_->communicator_capacity = trace::communicator_capacity;
+  header_->events_offset = trace::events_offset;
+  header_->event_capacity = event_capacity;
+  header_->ns_per_tick = 1.0;
+  std::memcpy(header_->magic, trace::magic, sizeof trace::magic);
+  return true;
+}
+
+void Recorder::close() noexcept {
+  if (header_ == nullptr) return;
+  const std::uint64_t capacity = event_mask_ + 1;
+  if (header_->event_count > capacity) header_->lost_events = header_->event_count - capacity;
+  munmap(header_, mapped_bytes_);
+  header_ = nullptr;
+}
+
+void Recorder::set_name(char* field, std::size_t capacity, std::string_view name) noexcept {
+  const std::size_t length = std::min(name.size(), capacity - 1);
+  std::memcpy(field, name.data(), length);
+  std::memset(field + length, 0, capacity - length);
+}
+
+trace::Communicator* Recorder::add_communicator(std::uint64_t id, std::uint64_t parent_id, int size, int rank,
+                                                int nodes, std::string_view name) noexcept {
+  std::atomic_ref<std::uint64_t> count(header_->communicator_count);
+  // Claimed first, so that two threads never share a row; the count is brought back when the table is full.
+  const std::uint64_t place = count.fetch_add(1, std::memory_order_relaxed);
+  if (place >= trace::communicator_capacity) {
+    count.store(trace::communicator_capacity, std::memory_order_relaxed);
+    std::atomic_ref(header_->lost_communicators).fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  trace::Communicator& row = communicators_[place];
+  row.parent_id = parent_id;
+  row.size = size;
+  row.rank = rank;
+  row.nodes = nodes;
+  set_name(row.name, sizeof row.name, name);
+  row.id = id;
+  return &row;
+}
+
+}  // namespace papaya

@@ -1,0 +1,162 @@
+// report.json. The fields are a contract with other programs: add, do not rename.
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "profiler/report.hpp"
+
+namespace papaya::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json microseconds(double ns) { return number(ns / 1e3); }
+Json seconds(double ns) { return number(ns / 1e9); }
+
+// Null where no call was compared: a zero would say that all ranks arrived together.
+Json to_object(const Imbalance& imbalance) {
+  if (imbalance.calls == 0) return nullptr;
+  return {{"calls", imbalance.calls},
+          {"worst_us", microseconds(imbalance.worst_ns)},
+          {"average_us", microseconds(imbalance.average_ns)},
+          {"worst_factor", number(imbalance.worst_factor)},
+          {"average_factor", number(imbalance.average_factor)}};
+}
+
+Json to_object(const Imbalances& imbalances) {
+  Json object = to_object(imbalances.cluster);
+  if (!object.is_null()) object["node"] = to_object(imbalances.node);
+  return object;
+}
+
+Json to_object(const Spread& spread) {
+  if (spread.samples == 0) return nullptr;
+  return {{"samples", spread.samples},
+          {"mean", microseconds(spread.mean_ns)},
+          {"p50", microseconds(spread.p50_ns)},
+          {"p99", microseconds(spread.p99_ns)},
+          {"max", microseconds(spread.max_ns)}};
+}
+
+Json to_array(const std::vector<RankRange>& ranges) {
+  Json array = Json::array();
+  for (const auto& [first, last] : ranges) array.push_back({first, last});
+  return array;
+}
+
+Json to_object(const CollectiveFigures& figures) {
+  Json object = {{"name", figures.name},
+                 {"calls", figures.calls},
+                 {"bytes", figures.bytes},
+                 {"seconds", seconds(figures.ns)},
+                 {"imbalance", to_object(figures.imbalance)},
+                 {"inside_us", to_object(figures.inside)},
+                 {"excess_us", to_object(figures.excess)},
+                 {"waiting_seconds", seconds(figures.waiting_ns)}};
+  constexpr const char* size_names[size_class_count] = {"small", "medium", "large"};
+  Json sizes = Json::object();
+  for (std::size_t s = 0; s < size_class_count; ++s) {
+    const SizeFigures& size = figures.by_size[s];
+    sizes[size_names[s]] = {{"calls", size.calls},
+                            {"bytes", size.bytes},
+                            {"seconds", seconds(size.ns)},
+                            {"imbalance", to_object(size.imbalance)}};
+  }
+  object["by_size"] = std::move(sizes);
+  return object;
+}
+
+Json to_object(const RankFigures& rank) {
+  return {{"rank", rank.rank},
+          {"node", rank.node},
+          {"times_last", rank.times_last},
+          {"calls", rank.compared},
+          {"late_us", microseconds(rank.late_ns)},
+          {"waited_seconds", seconds(rank.waited_ns)},
+          {"caused_waiting_seconds", seconds(rank.caused_ns)}};
+}
+
+Json to_object(const PendingCall& pending) {
+  return {{"name", pending.name},
+          {"communicator", pending.communicator},
+          {"call", pending.call},
+          {"inside", to_array(pending.inside)},
+          {"not_arrived", to_array(pending.not_arrived)},
+          {"unknown_not_arrived", pending.unknown_not_arrived},
+          {"waited_seconds", seconds(pending.waited_ns)},
+          {"conflict", pending.conflict}};
+}
+
+Json to_object(const Analysis& analysis) {
+  Json object = {{"program", analysis.program},
+                 {"command", analysis.command},
+                 {"mpi", analysis.mpi},
+                 {"papaya", analysis.papaya_version},
+                 {"ranks", analysis.ranks},
+                 {"ranks_read", analysis.ranks_read},
+                 {"nodes", analysis.nodes},
+                 {"begin_unix_seconds", seconds(static_cast<double>(analysis.begin_unix_ns))},
+                 {"run_seconds", seconds(analysis.run_ns)},
+                 {"finalized", analysis.finalized},
+                 {"partial", analysis.partial},
+                 {"verdict", analysis.verdict},
+                 {"notes", analysis.notes},
+                 {"clock_error_us", analysis.clock_measured ? microseconds(analysis.clock_error_ns) : Json(nullptr)},
+                 {"alpha_nominal", analysis.alpha_nominal},
+                 {"waiting_seconds", seconds(analysis.waiting_ns)},
+                 {"waiting_share", number(analysis.waiting_share)},
+                 {"compared_calls", analysis.compared_calls},
+                 {"events", {{"begun", analysis.events_begun}, {"kept", analysis.events_kept}}}};
+  Json settings = Json::object();
+  for (const Setting& setting : analysis.settings) settings[setting.name] = setting.value;
+  object["settings"] = std::move(settings);
+
+  const auto list = [&](const char* name, const auto& items) {
+    Json array = Json::array();
+    for (const auto& item : items) array.push_back(to_object(item));
+    object[name] = std::move(array);
+  };
+  list("collectives", analysis.collectives);
+  list("late_ranks", analysis.late_ranks);
+  list("pending", analysis.pending);
+
+  Json algorithms = Json::array();
+  for (const AlgorithmFigures& row : analysis.algorithms) {
+    algorithms.push_back({{"collective", row.collective},
+                          {"algorithm", row.algorithm},
+                          {"calls", row.calls},
+                          {"reason", row.reason}});
+  }
+  object["algorithms"] = std::move(algorithms);
+
+  Json communicators = Json::array();
+  for (const CommunicatorFigures& row : analysis.communicators) {
+    communicators.push_back({{"name", row.name},
+                             {"id", row.id},
+                             {"size", row.size},
+                             {"calls", row.calls},
+                             {"compared_calls", row.compared},
+                             {"worst_us", row.compared > 0 ? microseconds(row.worst_ns) : Json(nullptr)},
+                             {"waiting_seconds", seconds(row.waiting_ns)}});
+  }
+  object["communicators"] = std::move(communicators);
+
+  Json nodes = Json::array();
+  for (const NodeFigures& node : analysis.node_figures) {
+    nodes.push_back({{"node", node.node}, {"host", node.host}, {"ranks", to_array(node.ranks)}});
+  }
+  object["hosts"] = std::move(nodes);
+  return object;
+}
+
+}  // namespace
+
+std::string to_json(const Analysis& analysis) noexcept {
+  try {
+    return to_object(analysis).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  } catch (...) {
+    return {};  // out of memory
+  }
+}
+
+}  // namespace papaya::report

@@ -1,0 +1,436 @@
+// report.txt: header, verdict, what to know before trusting the figures, tables, where the files are.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "profiler/report.hpp"
+
+namespace papaya::report {
+namespace {
+
+constexpr std::size_t page_columns = 100;
+constexpr std::size_t most_ranks_listed = 12;
+constexpr std::size_t most_communicators_listed = 10;
+constexpr std::size_t most_nodes_listed = 8;
+constexpr std::size_t bar_columns = 8;
+constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
+
+// Columns on a terminal: one for each code point. Names of programs may use more; they stand last on their lines.
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string bytes_text(double bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1023.5 && unit + 1 < std::size(units)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  const int digits = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
+  std::string number = fmt::format("{:.{}f}", bytes, digits);
+  if (number.find('.') != std::string::npos) {  // 8 KiB, not 8.00 KiB
+    number.erase(number.find_last_not_of('0') + 1);
+    if (number.back() == '.') number.pop_back();
+  }
+  return number + " " + units[unit];
+}
+
+std::string factor_text(double factor) {
+  if (factor >= 99.5 && factor < 1e15) return count_text(static_cast<std::uint64_t>(std::round(factor))) + "x";
+  return fmt::format("{:.{}g}x", factor, factor >= 1e15 ? 3 : factor < 0.995 ? 2 : 3);
+}
+
+// A bar of `bar_columns` for the whole, in eighths of a column.
+std::string bar(double share) {
+  constexpr const char* eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double clamped = std::isfinite(share) ? std::clamp(share, 0.0, 1.0) : 0.0;
+  const auto filled = static_cast<std::size_t>(std::round(clamped * bar_columns * 8));
+  std::string text;
+  for (std::size_t i = 0; i < filled / 8; ++i) text += "█";
+  text += eighths[filled % 8];
+  text.append(bar_columns - columns_of(text), ' ');
+  return text;
+}
+
+std::string share_bar(double share) { return fmt::format("{} {:>5}", bar(share), fmt::format("{:.1f}%", share * 100)); }
+
+double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+// Breaks at spaces; a word longer than a line is cut.
+std::string wrap(std::string_view text, std::string_view first_indent, std::size_t indent) {
+  std::string page;
+  std::string line(first_indent);
+  std::size_t used = columns_of(line);
+  bool line_is_empty = true;
+  const auto end_line = [&] {
+    page += line + "\n";
+    line.assign(indent, ' ');
+    used = indent;
+    line_is_empty = true;
+  };
+  while (!text.empty()) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    std::string_view word = text.substr(0, space);
+    text.remove_prefix(std::min(space + 1, text.size()));
+    if (word.empty()) continue;
+    if (!line_is_empty && used + 1 + columns_of(word) > page_columns) end_line();
+    if (!line_is_empty) {
+      line += ' ';
+      ++used;
+    }
+    while (used + columns_of(word) > page_columns) {
+      std::size_t cut = 0;
+      for (std::size_t room = page_columns - used; room > 0; --room) {
+        ++cut;
+        while (cut < word.size() && (static_cast<unsigned char>(word[cut]) & 0xc0) == 0x80) ++cut;
+      }
+      line += word.substr(0, cut);
+      word.remove_prefix(cut);
+      end_line();
+    }
+    line += word;
+    used += columns_of(word);
+    line_is_empty = false;
+  }
+  return page + line + "\n";
+}
+
+std::string without_trailing_spaces(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+// Columns as wide as their widest cell: the first `left_columns` left-aligned, the others right-aligned.
+class Table {
+ public:
+  Table(std::string title, std::size_t left_columns, std::vector<std::string> names)
+      : title_(std::move(title)), left_columns_(left_columns) {
+    rows_.push_back(std::move(names));
+  }
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  bool empty() const { return rows_.size() == 1; }
+
+  std::string text() const {
+    std::vector<std::size_t> widths(rows_.front().size());
+    for (const auto& row : rows_) {
+      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
+    }
+    std::string page = "\n" + wrap(title_, "", 0);
+    for (const auto& row : rows_) {
+      std::string line;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string padding(widths[i] - columns_of(row[i]), ' ');
+        line += "  ";
+        line += i < left_columns_ ? row[i] + padding : padding + row[i];
+      }
+      page += without_trailing_spaces(std::move(line)) + "\n";
+    }
+    return page;
+  }
+
+ private:
+  std::string title_;
+  std::size_t left_columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+std::string when_text(std::int64_t unix_ns) {
+  const std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  std::tm local{};
+  char text[64];
+  if (localtime_r(&seconds, &local) == nullptr) return "at an unknown time";
+  const std::size_t length = std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &local);
+  return std::string(text, length);
+}
+
+std::string ranks_of(const std::vector<RankRange>& ranges) {
+  const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().last;
+  return fmt::format("{} {}", one ? "rank" : "ranks", to_text(ranges));
+}
+
+// On several nodes who runs where, with few nodes only.
+std::string ranks_line(const Analysis& analysis) {
+  std::string text = fmt::format("{} on {} {}", analysis.ranks, analysis.nodes, analysis.nodes == 1 ? "node" : "nodes");
+  for (std::size_t i = 0; i < analysis.node_figures.size(); ++i) {
+    const NodeFigures& node = analysis.node_figures[i];
+    text += i == 0 ? ": " : "; ";
+    if (i == most_nodes_listed) {
+      return text + fmt::format("and {} more nodes", analysis.node_figures.size() - most_nodes_listed);
+    }
+    text += analysis.nodes == 1 ? node.host : fmt::format("{} ({})", node.host, ranks_of(node.ranks));
+  }
+  return text;
+}
+
+std::string clock_line(const Analysis& analysis) {
+  if (analysis.nodes == 1) return "one node, one clock";
+  if (!analysis.clock_measured) return "the clocks of the nodes were not compared";
+  return fmt::format("the clocks of the nodes are known to within {}", time_text(analysis.clock_error_ns));
+}
+
+// Those that differ from the defaults.
+std::string settings_line(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& setting : settings) {
+    if (setting.is_default) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", setting.name, setting.value);
+  }
+  return text;
+}
+
+std::string header(const Analysis& analysis) {
+  std::string page = "papaya: who arrives late at which collective, and what that costs\n\n";
+  const auto field = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) page += wrap(value, fmt::format("{:<10}", name), 10);
+  };
+  field("Program", analysis.program);
+  if (analysis.command != analysis.program) field("Command", analysis.command);
+  field("MPI", analysis.mpi);
+  field("Ranks", ranks_line(analysis));
+  field("Run", fmt::format("{}, {} from MPI_Init to {}", when_text(analysis.begin_unix_ns), time_text(analysis.run_ns),
+                           analysis.finalized ? "MPI_Finalize" : "the end of the record"));
+  field("Clock", clock_line(analysis));
+  field("Settings", settings_line(analysis.settings));
+  return page;
+}
+
+std::string pending_text(const Analysis& analysis) {
+  if (analysis.pending.empty()) return {};
+  std::string page = "\nInside a collective when the record ended\n";
+  for (const PendingCall& pending : analysis.pending) {
+    const bool one = pending.inside.size() == 1 && pending.inside.front().first == pending.inside.front().last;
+    std::string text = fmt::format("{} {} inside {}, call {} on {}, when the job ended", ranks_of(pending.inside),
+                                   one ? "was" : "were", pending.name, pending.call, pending.communicator);
+    if (pending.waited_ns > 0) text += fmt::format(", since at least {} before the end", time_text(pending.waited_ns));
+    text += ". ";
+    if (!pending.conflict.empty()) {
+      text += fmt::format("The ranks disagree about the collective: {}.", pending.conflict);
+    } else if (!pending.not_arrived.empty()) {
+      text += fmt::format("Not arrived: {}.", ranks_of(pending.not_arrived));
+    } else if (pending.unknown_not_arrived > 0) {
+      text += fmt::format("Not arrived: {} of its ranks, which never used this communicator.",
+                          pending.unknown_not_arrived);
+    } else if (!pending.unread_ranks) {
+      text += "All its ranks had arrived.";
+    }
+    if (pending.unread_ranks) text += " Of ranks without a usable record it is not known whether they had arrived.";
+    page += wrap(text, "  ", 2);
+  }
+  return page;
+}
+
+std::string collectives_text(const Analysis& analysis) {
+  double total_ns = 0;
+  for (const CollectiveFigures& figures : analysis.collectives) total_ns += figures.ns;
+  Table table("Collectives (summed over ranks, exact)", 1,
+              {"call", "calls", "bytes", "per call", "time", "per call", "share of time "});
+  for (const CollectiveFigures& figures : analysis.collectives) {
+    const auto calls = static_cast<double>(figures.calls);
+    table.add({figures.name, count_text(figures.calls), bytes_text(static_cast<double>(figures.bytes)),
+               bytes_text(static_cast<double>(figures.bytes) / calls), time_text(figures.ns),
+               time_text(figures.ns / calls), share_bar(share_of(figures.ns, total_ns))});
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string sizes_text(const Analysis& analysis) {
+  Table table("By message size", 2, {"call", "size", "calls", "share of calls", "time", "share of time "});
+  for (const CollectiveFigures& figures : analysis.collectives) {
+    std::string name = figures.name;
+    for (std::size_t s = 0; s < size_class_count; ++s) {
+      const SizeFigures& size = figures.by_size[s];
+      if (size.calls == 0) continue;
+      table.add({std::exchange(name, {}), size_names[s], count_text(size.calls),
+                 share_bar(share_of(static_cast<double>(size.calls), static_cast<double>(figures.calls))),
+                 time_text(size.ns), share_bar(share_of(size.ns, figures.ns))});
+    }
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string imbalance_table(const Analysis& analysis, const std::string& title, Imbalance Imbalances::*which) {
+  Table table(title, 2, {"call", "size", "calls", "worst-case", "factor", "average-case", "factor"});
+  const auto row = [&](const std::string& name, const char* size, const Imbalance& imbalance) {
+    table.add({name, size, count_text(imbalance.calls), time_text(imbalance.worst_ns),
+               factor_text(imbalance.worst_factor), time_text(imbalance.average_ns),
+               factor_text(imbalance.average_factor)});
+  };
+  for (const CollectiveFigures& figures : analysis.collectives) {
+    const Imbalance& overall = figures.imbalance.*which;
+    if (overall.calls == 0) continue;
+    row(figures.name, "all", overall);
+    for (std::size_t s = 0; s < size_class_count; ++s) {
+      const Imbalance& own = figures.by_size[s].imbalance.*which;
+      if (own.calls > 0 && own.calls < overall.calls) row("", size_names[s], own);
+    }
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string imbalance_text(const Analysis& analysis) {
+  std::string page = imbalance_table(
+      analysis,
+      fmt::format("Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
+                  "distance from the mean arrival; factor: divided by alpha, the time to send one such message{})",
+                  analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : ""),
+      &Imbalances::cluster);
+  if (analysis.nodes > 1) {
+    page += imbalance_table(analysis, "Arrival imbalance within nodes (average over nodes, then over calls)",
+                            &Imbalances::node);
+  }
+  return page;
+}
+
+std::string late_ranks_text(const Analysis& analysis) {
+  if (analysis.compared_calls == 0) return {};
+  Table table("Late ranks (times last: by more than the clocks' error)", 2,
+              {"rank", "node", "times last", "of calls", "after the first", "it waited", "others waited for it",
+               "of all waiting"});
+  std::size_t listed = 0;
+  for (const RankFigures& rank : analysis.late_ranks) {
+    if (rank.compared == 0 || listed == most_ranks_listed) continue;
+    ++listed;
+    table.add({fmt::format("{}", rank.rank), fmt::format("{}", rank.node), count_text(rank.times_last),
+               fmt::format("{:.1f}%", 100 * share_of(static_cast<double>(rank.times_last),
+                                                     static_cast<double>(rank.compared))),
+               time_text(rank.late_ns), time_text(rank.waited_ns), time_text(rank.caused_ns),
+               share_bar(share_of(rank.caused_ns, analysis.waiting_ns))});
+  }
+  std::string page = table.text();
+  const auto compared = static_cast<std::size_t>(
+      std::count_if(analysis.late_ranks.begin(), analysis.late_ranks.end(),
+                    [](const RankFigures& rank) { return rank.compared > 0; }));
+  if (compared > listed) page += fmt::format("  and {} more ranks, in report.json\n", compared - listed);
+  return page;
+}
+
+std::string inside_text(const Analysis& analysis) {
+  Table table(
+      "Time inside a call (waiting: until all that the rank needs had arrived, the price of late ranks; excess, with "
+      "percentiles: the rest, the price of the algorithm; all waiting: summed over ranks)",
+      1, {"call", "inside", "= waiting", "+ excess", "p50", "p99", "max", "all waiting"});
+  for (const CollectiveFigures& figures : analysis.collectives) {
+    if (figures.inside.samples == 0) continue;
+    table.add({figures.name, time_text(figures.inside.mean_ns),
+               time_text(figures.inside.mean_ns - figures.excess.mean_ns), time_text(figures.excess.mean_ns),
+               time_text(figures.excess.p50_ns), time_text(figures.excess.p99_ns), time_text(figures.excess.max_ns),
+               time_text(figures.waiting_ns)});
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string algorithms_text(const Analysis& analysis) {
+  Table table("Algorithms (calls summed over ranks)", 2, {"call", "algorithm", "calls", "why native"});
+  std::string page;
+  std::string previous;
+  for (const AlgorithmFigures& row : analysis.algorithms) {
+    table.add({row.collective == previous ? "" : row.collective, row.algorithm, count_text(row.calls), row.reason});
+    previous = row.collective;
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string communicators_text(const Analysis& analysis) {
+  if (analysis.communicators.size() < 2) return {};
+  Table table("Communicators (calls and waiting summed over ranks)", 1,
+              {"name", "ranks", "calls", "worst-case imbalance", "waiting"});
+  for (std::size_t i = 0; i < std::min(most_communicators_listed, analysis.communicators.size()); ++i) {
+    const CommunicatorFigures& row = analysis.communicators[i];
+    std::string name = row.name;
+    if (columns_of(name) > 40) name = fmt::format("{:.37}...", name);
+    table.add({std::move(name), fmt::format("{}", row.size), count_text(row.calls),
+               row.compared > 0 ? time_text(row.worst_ns) : "-", row.compared > 0 ? time_text(row.waiting_ns) : "-"});
+  }
+  std::string page = table.text();
+  if (analysis.communicators.size() > most_communicators_listed) {
+    page += fmt::format("  and {} more, in report.json\n", analysis.communicators.size() - most_communicators_listed);
+  }
+  return page;
+}
+
+std::string render(const Analysis& analysis) {
+  std::string page;
+  if (analysis.usable) page += header(analysis) + "\n";
+  page += wrap(analysis.verdict, "", 0);
+  if (!analysis.notes.empty()) page += "\nNote\n";
+  for (const std::string& note : analysis.notes) page += wrap(note, "  - ", 4);
+  if (!analysis.usable) return page;
+  page += pending_text(analysis);
+  page += collectives_text(analysis);
+  page += sizes_text(analysis);
+  page += imbalance_text(analysis);
+  page += late_ranks_text(analysis);
+  page += inside_text(analysis);
+  page += algorithms_text(analysis);
+  page += communicators_text(analysis);
+  page += "\n" + wrap(fmt::format("Files in {}: report.txt is this page, report.json has the same figures for programs, "
+                                  "rank-*.pap is what the ranks recorded; `papaya report` makes the first two from them.",
+                                  analysis.folder),
+                      "", 0);
+  return page;
+}
+
+// Written under another name and then renamed, so that no reader sees half a report.
+bool write_file(const std::string& path, std::string_view content, std::string* one_line_error) {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  const auto fail = [&](const char* what) {
+    if (one_line_error != nullptr) *one_line_error = fmt::format("{} {}: {}", what, path, std::strerror(errno));
+    unlink(temporary.c_str());
+    return false;
+  };
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return fail("cannot create");
+  while (!content.empty()) {
+    const ssize_t written = write(file, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      close(file);
+      errno = error;
+      return fail("cannot write");
+    }
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (close(file) != 0) return fail("cannot write");
+  if (rename(temporary.c_str(), path.c_str()) != 0) return fail("cannot rename to");
+  return true;
+}
+
+}  // namespace
+
+std::string to_text(const Analysis& analysis) noexcept {
+  try {
+    return render(analysis);
+  } catch (...) {
+    return {};  // out of memory
+  }
+}
+
+bool write_reports(const std::string& folder, std::string* one_line_error) noexcept {
+  try {
+    const Analysis analysis = analyse(load_run(folder));
+    if (!analysis.usable) {
+      if (one_line_error != nullptr) *one_line_error = analysis.verdict;
+      return false;
+    }
+    return write_file(folder + "/report.txt", to_text(analysis), one_line_error) &&
+           write_file(folder + "/report.json", to_json(analysis), one_line_error);
+  } catch (...) {
+    return false;  // out of memory, for the sentence too
+  }
+}
+
+}  // namespace papaya::report

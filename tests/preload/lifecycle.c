@@ -1,0 +1,103 @@
+// Programs that begin and end MPI in unusual ways.
+//   lifecycle never          asks for the version, never initialises
+//   lifecycle before         calls MPI_Allreduce before MPI_Init (MPI ends the job)
+//   lifecycle twice          calls MPI_Init twice (the second one fails)
+//   lifecycle after          calls MPI_Allreduce after MPI_Finalize (MPI ends the job)
+//   lifecycle no_finalize    returns from main without MPI_Finalize
+//   lifecycle at_exit        calls MPI_Finalize in an atexit handler
+//   lifecycle thread         MPI_Init_thread, all calls and MPI_Finalize in a thread that is not main
+//   lifecycle session        a session and no MPI_Init, MPI 4 only
+#include <mpi.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static void some_calls(MPI_Comm comm) {
+  int rank, ranks;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &ranks);
+  for (int i = 0; i < 100; ++i) {
+    int sum = rank + i;
+    CHECK(COUNTED(MPI_Allreduce, MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    CHECK(sum == ranks * i + ranks * (ranks - 1) / 2);
+  }
+}
+
+static void finalize(void) {
+  MPI_Finalize();
+}
+
+static void* whole_life(void* code) {
+  int provided;
+  CHECK(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided) == MPI_SUCCESS);
+  some_calls(MPI_COMM_WORLD);
+  *(int*)code = finish();
+  CHECK(MPI_Finalize() == MPI_SUCCESS);
+  return NULL;
+}
+
+#if MPI_VERSION >= 4
+static int session(void) {
+  MPI_Session session;
+  CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
+  MPI_Group group;
+  CHECK(MPI_Group_from_session_pset(session, "mpi://WORLD", &group) == MPI_SUCCESS);
+  MPI_Comm comm;
+  CHECK(MPI_Comm_create_from_group(group, "test", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm) == MPI_SUCCESS);
+  MPI_Group_free(&group);
+  some_calls(comm);
+  const int code = finish();
+  MPI_Comm_free(&comm);
+  CHECK(MPI_Session_finalize(&session) == MPI_SUCCESS);
+  return code;
+}
+#endif
+
+int main(int argc, char** argv) {
+  const char* mode = argc > 1 ? argv[1] : "";
+  int one = 1, sum = 0;
+  if (strcmp(mode, "never") == 0) {
+    int version, subversion, initialized, finalized;
+    CHECK(MPI_Get_version(&version, &subversion) == MPI_SUCCESS);
+    CHECK(MPI_Initialized(&initialized) == MPI_SUCCESS && !initialized);
+    CHECK(MPI_Finalized(&finalized) == MPI_SUCCESS && !finalized);
+    return finish();
+  }
+  if (strcmp(mode, "before") == 0) {
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Init(&argc, &argv);
+    MPI_Finalize();
+    return 0;
+  }
+  if (strcmp(mode, "thread") == 0) {
+    int code = 1;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, whole_life, &code) != 0) return 1;
+    pthread_join(thread, NULL);
+    return failures > 0 ? 1 : code;
+  }
+#if MPI_VERSION >= 4
+  if (strcmp(mode, "session") == 0) return session();
+#endif
+
+  MPI_Init(&argc, &argv);
+  some_calls(MPI_COMM_WORLD);
+  if (strcmp(mode, "twice") == 0) {
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    const int second = MPI_Init(&argc, &argv);
+    printf("second MPI_Init: %s\n", second == MPI_SUCCESS ? "success" : "error");
+    some_calls(MPI_COMM_WORLD);
+  }
+  const int code = finish();
+  if (strcmp(mode, "no_finalize") == 0) return code;
+  if (strcmp(mode, "at_exit") == 0) {
+    atexit(finalize);
+    return code;
+  }
+  MPI_Finalize();
+  if (strcmp(mode, "after") == 0) MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  return code;
+}

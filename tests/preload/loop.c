@@ -1,0 +1,43 @@
+// A loop of MPI_Allreduce that may end badly: after ITERATIONS / 2 iterations rank 1 does what ENDING says.
+//   loop ITERATIONS [none|abort|exit|kill|segv|stop]
+// ITERATIONS 0: until killed. Each rank prints "pid N" first. `stop` sends itself SIGSTOP: a rank that hangs.
+#include <mpi.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "check.h"
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const long iterations = argc > 1 ? atol(argv[1]) : 100;
+  const char* ending = argc > 2 ? argv[2] : "none";
+  int rank, ranks;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  printf("pid %ld\n", (long)getpid());
+  fflush(stdout);
+
+  for (long i = 0; iterations == 0 || i < iterations; ++i) {
+    if (rank == 1 && 2 * i == iterations && iterations > 0) {
+      if (strcmp(ending, "abort") == 0) MPI_Abort(MPI_COMM_WORLD, 7);
+      if (strcmp(ending, "exit") == 0) _exit(3);
+      if (strcmp(ending, "kill") == 0) raise(SIGKILL);
+      if (strcmp(ending, "segv") == 0) raise(SIGSEGV);
+      if (strcmp(ending, "stop") == 0) raise(SIGSTOP);
+    }
+    // The other ranks are inside MPI_Allreduce when it happens, most of the time.
+    if (rank == 1) {
+      const struct timespec pause = {0, 1000000};
+      nanosleep(&pause, NULL);
+    }
+    double values[4] = {(double)rank, (double)i, 1, 0.5};
+    CHECK(COUNTED(MPI_Allreduce, MPI_IN_PLACE, values, 4, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD) ==
+          MPI_SUCCESS);
+    CHECK(values[0] == 0.5 * ranks * (ranks - 1) && values[1] == (double)i * ranks && values[2] == ranks);
+  }
+  const int code = finish();
+  MPI_Finalize();
+  return code;
+}

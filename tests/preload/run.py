@@ -1,0 +1,848 @@
+#!/usr/bin/env python3
+"""Runs real MPI programs with papaya and without, and compares.
+
+  run.py --build DIR --mpi openmpi|mpich --case NAME    one case; exit code 77 if it cannot be run here
+  run.py --list                                         the names
+  run.py ... --native                                   without papaya: what fails now is not papaya's doing
+"""
+
+import argparse
+import collections
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import uuid
+
+HERE = pathlib.Path(__file__).resolve().parent
+VARIABLES = [
+    "PAPAYA_DISABLE", "PAPAYA_ALLREDUCE", "PAPAYA_REDUCE", "PAPAYA_BCAST", "PAPAYA_ALLTOALL", "PAPAYA_BARRIER",
+    "PAPAYA_ALLGATHER", "PAPAYA_PROFILE", "PAPAYA_OUTPUT", "PAPAYA_TUNING", "PAPAYA_ORDER", "PAPAYA_WAIT",
+    "PAPAYA_SHM_LIMIT", "PAPAYA_TRANSPORT", "PAPAYA_NODE_SIZE", "PAPAYA_VERIFY", "PAPAYA_STALL_SECONDS",
+    "PAPAYA_CALLSITES", "PAPAYA_LOG",
+]
+LEADER = {"PAPAYA_ALLREDUCE": "arrival_leader"}
+
+build = None  # the build folder
+mpi = None  # "openmpi" or "mpich"
+native_only = False
+
+
+def program(name):
+    return str(build / "tests" / "preload" / f"{name}-{mpi}")
+
+
+def clean_environment():
+    """Without anything that steers papaya, and with what Open MPI wants in a container."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PAPAYA_") and k != "LD_PRELOAD"}
+    environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
+    return environment
+
+
+def processes_with(marker):
+    """Process ids whose environment holds `marker`: the ranks of one job, whatever group they moved to."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if marker.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def kill_all(marker):
+    for _ in range(3):
+        for pid in processes_with(marker):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+
+
+@dataclasses.dataclass
+class Job:
+    code: int
+    out: str
+    err: str
+    seconds: float
+    folder: pathlib.Path  # PAPAYA_OUTPUT
+
+    def said(self):
+        """What papaya wrote to standard error."""
+        return [line for line in self.err.splitlines() if line.startswith("papaya: ")]
+
+    def complaints(self):
+        """The same, without the line that says where the report is."""
+        return [line for line in self.said() if str(self.folder) not in line]
+
+    def counts(self):
+        """Calls the program says it made, summed over its ranks."""
+        total = collections.Counter()
+        for line in self.out.splitlines():
+            if line.startswith("counts"):
+                for word in line.split()[1:]:
+                    if "=" in word:
+                        name, number = word.split("=")
+                        total[name] += int(number)
+        return dict(total)
+
+    def report(self):
+        with open(self.folder / "report.json", encoding="utf-8") as file:
+            return json.load(file)
+
+    def allreduce_algorithms(self):
+        """{algorithm: calls} of MPI_Allreduce."""
+        calls = collections.Counter()
+        for row in self.report()["algorithms"]:
+            if row["collective"].lower().replace("mpi_", "") == "allreduce":
+                calls[row["algorithm"]] += row["calls"]
+        return dict(calls)
+
+
+class Preload(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="papaya-test-"))
+        self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+        self.jobs = 0
+
+    # How jobs are started
+
+    def launch(self, ranks, words, via, env, cwd, wrapper=()):
+        """The command, its environment and the output folder of one job."""
+        self.jobs += 1
+        environment = clean_environment()
+        folder = self.scratch / f"out{self.jobs}"
+        if via != "native":
+            environment["PAPAYA_OUTPUT"] = str(folder)
+        environment.update(env or {})
+        for name in [name for name, value in environment.items() if value is None]:
+            del environment[name]
+        marker = f"PRELOAD_TEST_JOB={uuid.uuid4()}"
+        environment.update([marker.split("=")])
+        folder = pathlib.Path(environment.get("PAPAYA_OUTPUT", folder))
+
+        if native_only:
+            via = "native"
+        library = str(build / "libpapaya.so")
+        if mpi == "openmpi":
+            command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]
+            preload = ["-x", f"LD_PRELOAD={library}"]
+        else:
+            command = ["mpirun.mpich"]
+            preload = ["-genv", "LD_PRELOAD", library]
+        if via == "preload":
+            command += preload
+        command += ["-n", str(ranks)]
+        if via == "run":
+            command += [str(build / "papaya"), "run"]
+        if via == "launcher":
+            environment["LD_PRELOAD"] = library
+        return [*wrapper, *command, *map(str, words)], environment, marker, folder
+
+    def job(self, ranks, *words, via="run", env=None, timeout=50, cwd=None, wrapper=()):
+        """Runs a job to its end and returns it; fails if it does not end in time."""
+        command, environment, marker, folder = self.launch(ranks, words, via, env, cwd, wrapper)
+        begin = time.monotonic()
+        # Into files: a process left behind that still holds a pipe would keep communicate() waiting.
+        with open(self.scratch / "stdout", "w+b") as out, open(self.scratch / "stderr", "w+b") as err:
+            process = subprocess.Popen(command, env=environment, cwd=cwd or self.scratch, stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=err, start_new_session=True)
+            try:
+                process.wait(timeout)
+                ended = True
+            except subprocess.TimeoutExpired:
+                ended = False
+                kill_all(marker)
+                process.wait(10)
+            seconds = time.monotonic() - begin
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+        shown = " ".join(f"{k}={v}" for k, v in (env or {}).items()) + " " + " ".join(command)
+        print(f"{shown}: {process.returncode} after {seconds:.1f} s")
+        result = Job(process.returncode, texts[0], texts[1], seconds, folder)
+        if not ended:
+            self.show(result)
+            self.fail(f"did not end within {timeout} s: {shown}")
+        return result
+
+    def show(self, job):
+        print(f"--- standard output\n{job.out[-4000:]}\n--- standard error\n{job.err[-4000:]}\n---")
+
+    def need_papaya(self):
+        if native_only:
+            self.skipTest("native only: the job itself passed")
+
+    # What must hold for a job
+
+    def check_right(self, job, ranks, quiet=True):
+        """Ended well, every rank found its results right, papaya had nothing to complain about."""
+        done = [line for line in job.out.splitlines() if line.startswith("counts")]
+        if job.code != 0 or len(done) != ranks or "FAILED" in job.out or (quiet and job.complaints()):
+            self.show(job)
+        self.assertEqual(job.code, 0)
+        self.assertEqual(len(done), ranks, "ranks that came to their end")
+        self.assertNotIn("FAILED", job.out)
+        if quiet:
+            self.assertEqual(job.complaints(), [])
+
+    def check_counts(self, job):
+        """The report has each call of the program exactly once."""
+        self.need_papaya()
+        reported = collections.Counter()
+        for row in job.report()["collectives"]:
+            if row["calls"] > 0:
+                reported[row["name"]] += row["calls"]
+        expected = {name: calls for name, calls in job.counts().items() if calls > 0}
+        self.assertEqual(dict(reported), expected)
+        blocking = expected.get("MPI_Allreduce", 0)
+        self.assertEqual(sum(job.allreduce_algorithms().values()), blocking, "calls booked under an algorithm")
+
+    def check_leader(self, job):
+        self.assertGreater(job.allreduce_algorithms().get("arrival_leader", 0), 0,
+                           f"arrival_leader did nothing: {job.report()['algorithms']}")
+
+    def check_program(self, ranks, *words, env=None, ways=("run", "preload"), timeout=50):
+        """A well-behaved program, natively and with papaya, natively dispatched and by arrival_leader."""
+        native = self.job(ranks, *words, via="native", env=env, timeout=timeout)
+        if native.code == 77:
+            self.skipTest(native.out.splitlines()[0])
+        self.check_right(native, ranks)
+        self.need_papaya()
+        for way in ways:
+            for choice in ("native", "auto", "arrival_leader"):
+                job = self.job(ranks, *words, via=way, env={**(env or {}), "PAPAYA_ALLREDUCE": choice},
+                               timeout=timeout)
+                self.check_right(job, ranks)
+                self.check_counts(job)
+                if choice == "native":
+                    self.assertLessEqual(set(job.allreduce_algorithms()), {"native"})
+        return job
+
+    def papaya(self, *words, code=0):
+        """One run of the command; returns standard output and standard error together."""
+        done = subprocess.run([str(build / "papaya"), *map(str, words)], env=clean_environment(), cwd=self.scratch,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=30, check=False)
+        print(f"papaya {' '.join(map(str, words))}: {done.returncode}")
+        codes = code if isinstance(code, tuple) else (code,)
+        if done.returncode not in codes:
+            print(done.stdout[-4000:])
+        self.assertIn(done.returncode, codes)
+        return done.stdout
+
+    @contextlib.contextmanager
+    def small_file_system(self, place, size):
+        """A wrapper command that runs a job with `size` of tmpfs at `place`, seen by nobody else."""
+        mount = f"mount -t tmpfs -o size={size} none {place}"
+        try:
+            allowed = subprocess.run(["unshare", "-m", "sh", "-c", mount], stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+        except OSError:
+            allowed = False
+        if not allowed:
+            self.skipTest("no permission to mount a small file system here (unshare -m)")
+        yield ["unshare", "-m", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+
+    # Counts and results, by language
+
+    def test_c_blocking(self):
+        self.check_program(2, program("calls"), "blocking")
+        for ranks in (1, 3, 4):
+            job = self.job(ranks, program("calls"), "blocking", env=LEADER)
+            self.check_right(job, ranks)
+            self.check_counts(job)
+
+    def test_c_nonblocking(self):
+        self.check_program(3, program("calls"), "nonblocking", ways=("run",))
+
+    def test_c_large(self):
+        self.check_program(3, program("calls"), "large", ways=("run",))
+
+    def test_c_persistent(self):
+        self.check_program(3, program("calls"), "persistent", ways=("run",))
+
+    def fortran(self, binding):
+        path = program(f"fortran_{binding}")
+        if not os.path.exists(path):
+            self.skipTest(f"no Fortran compiler for {mpi} when this was configured")
+        self.check_program(3, path)
+
+    def test_fortran_mpifh(self):
+        self.fortran("mpifh")
+
+    def test_fortran_use_mpi(self):
+        self.fortran("usempi")
+
+    def test_fortran_f08(self):
+        self.fortran("f08")
+
+    def test_mpi4py(self):
+        # The distribution's mpi4py belongs to the distribution's Python and to its default MPI.
+        probe = "from mpi4py import MPI; import sys; print(MPI.Get_library_version()); print(sys.executable)"
+        for python in ("python3", "/usr/bin/python3"):
+            found = subprocess.run([python, "-c", probe], env=clean_environment(), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+            if found.returncode == 0:
+                break
+        else:
+            self.skipTest("no mpi4py here")
+        if {"openmpi": "Open MPI", "mpich": "MPICH"}[mpi] not in found.stdout:
+            self.skipTest(f"mpi4py here is not built for {mpi}")
+        executable = found.stdout.splitlines()[-1]
+        self.check_program(3, executable, HERE / "calls.py")
+
+    def test_plugin(self):
+        self.check_program(2, build / "tests/preload/plugin_host", build / f"tests/preload/libplugin-{mpi}.so")
+
+    def test_lammps(self):
+        lammps = shutil.which("lmp")
+        if lammps is None:
+            self.skipTest("no LAMMPS (lmp) here")
+        libraries = subprocess.run(["ldd", lammps], stdout=subprocess.PIPE, text=True, check=False).stdout
+        if {"openmpi": "libmpi.so", "mpich": "libmpich.so"}[mpi] not in libraries:
+            self.skipTest(f"LAMMPS here is not built for {mpi}")
+
+        def thermo(job):
+            lines = job.out.splitlines()
+            if job.code != 0 or not any(line.startswith("Loop time") for line in lines):
+                self.show(job)
+            self.assertEqual(job.code, 0)
+            begin = next(i for i, line in enumerate(lines) if line.startswith("Step "))
+            end = next(i for i, line in enumerate(lines) if line.startswith("Loop time"))
+            return lines[begin:end]
+
+        words = [lammps, "-in", HERE / "in.melt", "-log", "none"]
+        expected = thermo(self.job(4, *words, via="native"))
+        self.assertEqual(len(expected), 12)
+        self.need_papaya()
+        for way in ("run", "preload"):
+            for choice in ("native", "auto", "arrival_leader"):
+                job = self.job(4, *words, via=way, env={"PAPAYA_ALLREDUCE": choice})
+                self.assertEqual(thermo(job), expected)
+                self.assertEqual(job.complaints(), [])
+                report = job.report()
+                self.assertEqual(report["ranks"], 4)
+                self.assertIn("MPI_Allreduce", [row["name"] for row in report["collectives"]])
+                self.assertGreater(sum(row["times_last"] for row in report["late_ranks"]), 0)
+                text = self.papaya("report", job.folder)
+                self.assertIn("MPI_Allreduce", text)
+        self.check_leader(job)
+
+    # Children, shells, launchers
+
+    def test_children(self):
+        native = self.job(2, program("children"), via="native")
+        self.check_right(native, 2)
+        self.need_papaya()
+        under_run = self.job(2, program("children"), via="run")
+        self.check_right(under_run, 2)
+        self.check_counts(under_run)
+        self.assertEqual(sorted(under_run.out.splitlines()), sorted(native.out.splitlines()),
+                         "what papaya run preloads stays in the program itself")
+        preloaded = self.job(2, program("children"), via="preload")
+        self.check_right(preloaded, 2)
+        self.check_counts(preloaded)
+        self.assertEqual(len(preloaded.out.splitlines()), len(native.out.splitlines()))
+
+    def test_launcher(self):
+        """LD_PRELOAD exported in the shell: mpirun and its helpers get the library too."""
+        job = self.job(2, program("calls"), "blocking", via="launcher", env=LEADER)
+        self.check_right(job, 2)
+        self.check_counts(job)
+
+    def test_shell(self):
+        self.need_papaya()
+        commands = [["sh", "-c", "echo ok; sh -c 'echo inner'"], ["bash", "-c", "echo ok | cat"], ["ls", "/"],
+                    [sys.executable, "-c", "import subprocess; subprocess.run(['echo', 'ok'])"]]
+        for command in commands:
+            results = []
+            for preload in (None, str(build / "libpapaya.so")):
+                environment = clean_environment()
+                if preload:
+                    environment["LD_PRELOAD"] = preload
+                results.append(subprocess.run(command, env=environment, cwd=self.scratch, stdin=subprocess.DEVNULL,
+                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False))
+            self.assertEqual((results[1].returncode, results[1].stdout, results[1].stderr),
+                             (results[0].returncode, results[0].stdout, results[0].stderr))
+        self.assertEqual(os.listdir(self.scratch), [])
+
+    # Beginning and end
+
+    def test_never_initialised(self):
+        native = self.job(2, program("lifecycle"), "never", via="native")
+        self.check_right(native, 2)
+        before = self.job(2, program("lifecycle"), "before", via="native")
+        self.assertNotEqual(before.code, 0)
+        self.need_papaya()
+        for way in ("run", "preload"):
+            job = self.job(2, program("lifecycle"), "never", via=way)
+            self.check_right(job, 2)
+            self.assertEqual(job.said(), [])
+            self.assertFalse(job.folder.exists())
+            job = self.job(2, program("lifecycle"), "before", via=way)
+            self.assertEqual(job.code, before.code)
+
+    def test_finalize(self):
+        native = {mode: self.job(2, program("lifecycle"), mode, via="native")
+                  for mode in ("after", "no_finalize", "at_exit", "thread", "twice")}
+        self.check_right(native["at_exit"], 2)
+        self.check_right(native["thread"], 2)
+        self.need_papaya()
+        for env in ({}, LEADER):
+            for mode in ("at_exit", "thread"):
+                job = self.job(2, program("lifecycle"), mode, env=env)
+                self.check_right(job, 2)
+                self.check_counts(job)
+            job = self.job(2, program("lifecycle"), "after", env=env)
+            self.assertEqual(job.code, native["after"].code)
+            self.check_counts(job)
+            job = self.job(2, program("lifecycle"), "no_finalize", env=env)
+            self.assertEqual(job.code, native["no_finalize"].code)
+            self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
+            job = self.job(2, program("lifecycle"), "twice", env=env)
+            self.assertEqual(job.code, native["twice"].code)
+            self.assertEqual(sorted(job.out.splitlines()), sorted(native["twice"].out.splitlines()))
+
+    def test_sessions(self):
+        self.check_right(self.job(2, program("lifecycle"), "session", via="native"), 2)
+        self.need_papaya()
+        for way in ("run", "preload"):
+            self.check_right(self.job(2, program("lifecycle"), "session", via=way, env=LEADER), 2)
+
+    def test_spawn(self):
+        native = self.job(1, program("spawn"), via="native")
+        if native.code != 0 and "MPI_Comm_spawn" in native.err:
+            self.skipTest(f"MPI_Comm_spawn fails natively with this {mpi}")
+        self.check_right(native, 3)
+        self.need_papaya()
+        for way in ("run", "preload"):
+            self.check_right(self.job(1, program("spawn"), via=way, env=LEADER), 3, quiet=False)
+
+    def test_abort(self):
+        native = self.job(3, program("loop"), 200, "abort", via="native")
+        self.assertEqual(native.code, 7)
+        self.need_papaya()
+        for env in ({}, LEADER):
+            job = self.job(3, program("loop"), 200, "abort", env=env, timeout=25)
+            self.assertEqual(job.code, native.code)
+            self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
+
+    def test_rank_dies(self):
+        for ending in ("exit", "kill", "segv"):
+            native = self.job(3, program("loop"), 200, ending, via="native")
+            self.assertNotEqual(native.code, 0)
+            if native_only:
+                continue
+            for env in ({}, LEADER):
+                job = self.job(3, program("loop"), 200, ending, env=env, timeout=20)
+                self.assertEqual(job.code, native.code)
+                self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
+        self.need_papaya()
+
+    @contextlib.contextmanager
+    def running(self, ranks, *words, via="run", env=None):
+        """A job that does not end by itself: its pids, its marker, its folder and its standard error."""
+        command, environment, marker, folder = self.launch(ranks, words, via, env, None)
+        out, err = self.scratch / "stdout", self.scratch / "stderr"
+        with open(out, "wb") as out_file, open(err, "wb") as err_file:
+            process = subprocess.Popen(command, env=environment, cwd=self.scratch, stdin=subprocess.DEVNULL,
+                                       stdout=out_file, stderr=err_file, start_new_session=True)
+        try:
+            deadline = time.monotonic() + 20
+            pids = []
+            while len(pids) < ranks and time.monotonic() < deadline and process.poll() is None:
+                time.sleep(0.1)
+                pids = [int(line.split()[1]) for line in out.read_text().splitlines() if line.startswith("pid ")]
+            self.assertEqual(len(pids), ranks, err.read_text())
+            yield process, pids, folder, err
+        finally:
+            kill_all(marker)
+            process.wait(10)
+
+    def test_killed(self):
+        for env in ({}, LEADER):
+            with self.running(3, program("loop"), 0, env=env) as (process, pids, folder, _):
+                time.sleep(1.5)
+                self.assertIsNone(process.poll())
+                for pid in pids:
+                    os.kill(pid, signal.SIGKILL)
+                process.wait(20)
+                self.assertNotEqual(process.returncode, 0)
+            if native_only:
+                continue
+            self.assertEqual(len(list(folder.glob("rank-*.pap"))), 3)
+            text = self.papaya("report", folder, code=3)
+            self.assertIn("MPI_Allreduce", text)
+        self.need_papaya()
+
+    def test_rank_stops(self):
+        """One rank hangs: after PAPAYA_STALL_SECONDS somebody says which."""
+        self.need_papaya()
+        with self.running(3, program("loop"), 400, "stop", env={**LEADER, "PAPAYA_STALL_SECONDS": "2"}) as job:
+            process, _, folder, err = job
+            deadline = time.monotonic() + 20
+            lines = []
+            while not lines and time.monotonic() < deadline and process.poll() is None:
+                time.sleep(0.2)
+                lines = [line for line in err.read_text().splitlines()
+                         if line.startswith("papaya: ") and "Allreduce" in line and re.search(r"\b1\b", line)]
+            self.assertTrue(lines, "nobody named the missing rank:\n" + err.read_text())
+        self.assertIn("MPI_Allreduce", self.papaya("report", folder, code=3))
+
+    # Settings
+
+    def test_info(self):
+        self.need_papaya()
+        text = self.papaya("info", "--env")
+        for name in VARIABLES:
+            self.assertRegex(text, rf"(?m)^\s*{name}\b")
+        algorithms = [line.split()[0] for line in self.papaya("info", "--algorithms", "allreduce").splitlines() if line]
+        self.assertIn("arrival_leader", algorithms)
+        self.assertIn("arrival_leader", self.papaya("info"))
+        for subcommand in ("run", "report", "info"):
+            self.papaya(subcommand, "--help")
+        self.papaya("nonsense", code=2)
+        self.papaya("run", code=2)
+        self.papaya("report", self.scratch / "missing", code=(1, 2, 3))
+        missing = self.papaya("run", self.scratch / "missing", code=tuple(range(1, 128)))
+        self.assertEqual(len(missing.splitlines()), 1, missing)
+
+    def test_disabled(self):
+        for way in ("run", "preload"):
+            job = self.job(2, program("calls"), "blocking", via=way, env={**LEADER, "PAPAYA_DISABLE": "1"})
+            self.check_right(job, 2)
+            self.assertEqual(job.said(), [])
+            self.assertFalse(job.folder.exists())
+        self.need_papaya()
+
+    def bad_job(self, env):
+        job = self.job(2, program("loop"), 20, env=env)
+        self.check_right(job, 2, quiet=False)
+        return job
+
+    def test_bad_values(self):
+        self.need_papaya()
+        names = re.findall(r"(?m)^\s*(PAPAYA_[A-Z_]+)", self.papaya("info", "--env"))
+        self.assertGreaterEqual(len(names), len(VARIABLES))
+        special = {"PAPAYA_OUTPUT": "/dev/null/x", "PAPAYA_TUNING": str(self.scratch / "missing")}
+        tries = [(name, special.get(name, "bad-value!")) for name in names]
+        tries += [("PAPAYA_CALLSITES", "17"), ("PAPAYA_NODE_SIZE", "-1"), ("PAPAYA_SHM_LIMIT", "12Q"),
+                  ("PAPAYA_ALLREDUCE", "0-4K:arrival_leader,oops"), ("PAPAYA_ALLREDUCE", "arrival_leader:nothing=3")]
+        for name, value in tries:
+            with self.subTest(name=name, value=value):
+                job = self.bad_job({name: value})
+                lines = [line for line in job.said() if name in line or value in line]
+                if len(lines) != 1 or len(job.complaints()) > 1:
+                    self.show(job)
+                self.assertEqual(len(lines), 1, "one warning, from rank 0")
+                self.assertLessEqual(len(job.complaints()), 1)
+
+    def test_all_bad_values(self):
+        env = {name: "bad-value!" for name in VARIABLES if name not in ("PAPAYA_OUTPUT", "PAPAYA_TUNING")}
+        env["PAPAYA_ALREDUCE"] = "native"
+        env["PAPAYA_SOMETHING_ELSE"] = "1"
+        job = self.bad_job(env)
+        self.need_papaya()
+        for name in env:
+            lines = [line for line in job.said() if re.search(rf"\b{name}\b[ =]", line)]
+            self.assertEqual(len(lines), 1, f"{name}: {lines}")
+
+        for env, meant in (({"PAPAYA_ALREDUCE": "native"}, "PAPAYA_ALLREDUCE"),
+                           ({"PAPAYA_ALLREDUCE": "arrival_laeder"}, "arrival_leader"),
+                           ({"PAPAYA_ORDER": "arival"}, "arrival"), ({"PAPAYA_LOG": "inof"}, "info")):
+            job = self.bad_job(env)
+            self.assertEqual(len(job.complaints()), 1, job.complaints())
+            self.assertRegex(job.complaints()[0], rf"\b{meant}\b")
+
+    def test_mixed_environment(self):
+        """Ranks whose environments differ: rank 0's holds."""
+        for first, second in (("native", "arrival_leader"), ("arrival_leader", "native")):
+            runner = [] if native_only else [str(build / "papaya"), "run"]
+            words = ["env", f"PAPAYA_ALLREDUCE={first}", *runner, program("calls"), "blocking", ":", "-n", "2", "env",
+                     f"PAPAYA_ALLREDUCE={second}", "PAPAYA_ORDER=arrival", *runner, program("calls"), "blocking"]
+            job = self.job(1, *words, via="")
+            self.check_right(job, 3)
+            if not native_only:
+                self.check_counts(job)
+                if first == "native":
+                    self.assertEqual(set(job.allreduce_algorithms()), {"native"})
+        self.need_papaya()
+
+    def test_order(self):
+        """The same bits in every run, however the ranks wait and arrive."""
+        path = build / "examples" / f"imbalanced-{mpi}"
+
+        def checksum(job):
+            self.assertEqual(job.code, 0)
+            self.assertEqual(job.complaints(), [])
+            return job.out.split("checksum")[1]
+
+        checksum(self.job(4, path, "--iterations", 60, via="native"))
+        self.need_papaya()
+        seen = set()
+        for wait in ("auto", "spin", "yield", "block"):
+            job = self.job(4, path, "--iterations", 60, env={**LEADER, "PAPAYA_WAIT": wait})
+            seen.add(checksum(job))
+            self.check_leader(job)
+        self.assertEqual(len(seen), 1, seen)
+        checksum(self.job(4, path, "--iterations", 60, env={**LEADER, "PAPAYA_ORDER": "arrival"}))
+
+    # The output folder
+
+    def test_default_output(self):
+        job = self.job(2, program("calls"), "blocking", env={"PAPAYA_OUTPUT": None}, cwd=self.scratch)
+        self.check_right(job, 2, quiet=False)
+        self.need_papaya()
+        folders = list(self.scratch.glob("papaya.*"))
+        self.assertEqual(len(folders), 1)
+        self.assertRegex(folders[0].name, rf"^papaya\.calls-{mpi}\.2\.[^.]+$")
+        self.assertLessEqual({"README", "papaya.cfg", "rank-00000.pap", "rank-00001.pap", "report.txt", "report.json"},
+                             set(os.listdir(folders[0])))
+        settings = (folders[0] / "papaya.cfg").read_text()
+        for name in VARIABLES:
+            self.assertIn(name, settings)
+        self.assertIn("MPI_Allreduce", (folders[0] / "report.txt").read_text())
+        self.assertIn("MPI_Allreduce", self.papaya("report", folders[0]))
+
+    def test_output_exists(self):
+        folder = self.scratch / "results"
+        folder.mkdir()
+        (folder / "precious").write_text("keep me")
+        for _ in range(3):
+            job = self.job(2, program("calls"), "blocking", env={"PAPAYA_OUTPUT": str(folder)})
+            self.check_right(job, 2, quiet=False)
+            self.check_counts(job)
+        self.assertFalse((folder / "precious").exists())
+        kept = [path for path in self.scratch.rglob("precious")]
+        self.assertEqual([path.read_text() for path in kept], ["keep me"])
+        self.assertEqual(len(list(self.scratch.rglob("report.json"))), 3)
+
+    def test_output_unwritable(self):
+        for place in ("/dev/null/x", "/proc/papaya-test"):
+            job = self.job(2, program("calls"), "blocking", env={**LEADER, "PAPAYA_OUTPUT": place})
+            self.check_right(job, 2, quiet=False)
+            if not native_only:
+                lines = [line for line in job.said() if place in line]
+                self.assertEqual(len(lines), 1, job.said())
+                self.assertEqual(len(job.said()), 1, job.said())
+        self.need_papaya()
+
+    def test_output_full(self):
+        """A file system with no room: a mapped file without pages behind it would be SIGBUS."""
+        place = self.scratch / "small"
+        place.mkdir()
+        for size in ("16k", "512k"):
+            for profile in ("summary", "trace"):
+                with self.small_file_system(place, size) as wrapper:
+                    env = {**LEADER, "PAPAYA_OUTPUT": str(place / "out"), "PAPAYA_PROFILE": profile}
+                    job = self.job(2, program("calls"), "blocking", env=env, wrapper=wrapper)
+                    self.check_right(job, 2, quiet=False)
+                    if not native_only:
+                        self.assertEqual(len(job.said()), 1, job.said())
+        self.need_papaya()
+
+    def test_rank_file_damaged(self):
+        job = self.job(3, program("calls"), "blocking")
+        self.check_right(job, 3)
+        self.need_papaya()
+
+        def copy(name):
+            folder = self.scratch / name
+            shutil.copytree(job.folder, folder)
+            for path in folder.glob("report.*"):
+                path.unlink()
+            return folder, folder / "rank-00001.pap"
+
+        folder, file = copy("whole")
+        self.assertIn("MPI_Allreduce", self.papaya("report", folder, code=0))
+        size = file.stat().st_size
+        for kept in (0, 7, 100, 8192, size // 2, size - 1):
+            folder, file = copy(f"cut{kept}")
+            os.truncate(file, kept)
+            text = self.papaya("report", folder, code=3)
+            self.assertIn("rank-00001.pap", text)
+            self.assertIn("MPI_Allreduce", text)
+        folder, file = copy("missing")
+        file.unlink()
+        text = self.papaya("report", folder, code=3)
+        self.assertIn("MPI_Allreduce", text)
+        folder, file = copy("noise")
+        file.write_bytes(bytes(range(256)) * 100)
+        self.assertIn("rank-00001.pap", self.papaya("report", folder, code=3))
+        folder, file = copy("version")
+        with open(file, "r+b") as opened:
+            opened.seek(8)  # Header::version
+            opened.write(struct.pack("=I", 99))
+        text = self.papaya("report", folder, code=4)
+        self.assertIn("version", text)
+        self.assertIn("rank-00001.pap", text)
+        # Offsets and counts that point outside of the file.
+        for offset in range(24, 80, 8):
+            folder, file = copy(f"offset{offset}")
+            with open(file, "r+b") as opened:
+                opened.seek(offset)
+                opened.write(struct.pack("=Q", 1 << 62))
+            self.papaya("report", folder, code=(0, 3))
+        (self.scratch / "empty").mkdir()
+        self.papaya("report", self.scratch / "empty", code=(1, 2, 3))
+
+    # Shared memory
+
+    def test_shm_limit(self):
+        for limit in ("0", "1", "4K", "1M"):
+            job = self.job(3, program("calls"), "blocking", env={**LEADER, "PAPAYA_SHM_LIMIT": limit})
+            self.check_right(job, 3)
+            if native_only:
+                continue
+            self.check_counts(job)
+            if limit in ("0", "1"):
+                rows = [row for row in job.report()["algorithms"] if "Allreduce" in row["collective"]]
+                self.assertEqual({row["algorithm"] for row in rows}, {"native"})
+                self.assertTrue(all(row["reason"] for row in rows), rows)
+        self.need_papaya()
+
+    def test_full_shm(self):
+        # Open MPI's own buffers go elsewhere, or it would be the one to fail.
+        env = {"OMPI_MCA_btl_vader_backing_directory": str(self.scratch)}
+        with self.small_file_system("/dev/shm", "64m") as wrapper:
+            native = self.job(2, program("full_shm"), via="native", env=env, wrapper=wrapper)
+            if native.code != 0:
+                self.skipTest(f"{mpi} itself fails with a full /dev/shm")
+            self.need_papaya()
+            for choice in ("auto", "arrival_leader"):
+                job = self.job(2, program("full_shm"), env={**env, "PAPAYA_ALLREDUCE": choice}, wrapper=wrapper)
+                self.check_right(job, 2, quiet=False)
+                self.check_counts(job)
+
+    # Which MPI
+
+    def test_two_mpis(self):
+        other = {"openmpi": "libmpich.so.12", "mpich": "libmpi.so.40"}[mpi]
+        native = self.job(2, program("two_mpis"), other, via="native")
+        if "skipped:" in native.err:
+            self.skipTest("the other MPI is not installed")
+        self.check_right(native, 2)
+        self.need_papaya()
+        for way in ("run", "preload"):
+            job = self.job(2, program("two_mpis"), other, via=way, env=LEADER)
+            self.check_right(job, 2, quiet=False)
+            lines = [line for line in job.said() if re.search(r"(?i)(?=.*mpich)(?=.*(open.?mpi|libmpi\.so))", line)]
+            self.assertIn(len(lines), (1, 2), job.said())  # one of each process at most
+            self.assertEqual(len(job.said()), len(lines), job.said())
+
+    def test_unknown_mpi(self):
+        command = [str(build / "tests/preload/fake_user")]
+        expected = "rank 0, code 9321, result 1 2 3\n"
+        environment = clean_environment()
+        native = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((native.returncode, native.stdout), (0, expected))
+        self.need_papaya()
+        preloaded = {**environment, "LD_PRELOAD": str(build / "libpapaya.so")}
+        for line, env in ((command, preloaded), ([str(build / "papaya"), "run", *command], environment)):
+            job = subprocess.run(line, env=env, cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+            self.assertEqual((job.returncode, job.stdout), (0, expected), job.stderr)
+            self.assertEqual(len(job.stderr.splitlines()), 1, job.stderr)
+            self.assertRegex(job.stderr, r"^papaya: .*MPI")
+        self.assertEqual(list(self.scratch.glob("papaya.*")), [])
+
+    # Threads, progress, communicators
+
+    def test_progress(self):
+        modes = {"receive": 3, "send": 2, "chain": 3, "window": 2, "pair": 3}
+        for mode, ranks in modes.items():
+            self.check_right(self.job(ranks, program("progress"), mode, via="native", timeout=20), ranks)
+        self.need_papaya()
+        for mode, ranks in modes.items():
+            for wait in ("auto", "spin", "yield", "block"):
+                job = self.job(ranks, program("progress"), mode, env={**LEADER, "PAPAYA_WAIT": wait}, timeout=20)
+                self.check_right(job, ranks)
+                self.check_leader(job)
+
+    def test_threads(self):
+        self.check_program(2, program("threads"), ways=("run",))
+        job = self.job(3, program("threads"), env=LEADER)
+        self.check_right(job, 3)
+        self.check_counts(job)
+        self.check_leader(job)
+
+    def test_communicators(self):
+        self.check_program(2, program("comm_churn"), ways=("run",))
+        job = self.job(3, program("comm_churn"), env=LEADER, timeout=80)
+        self.check_right(job, 3)
+        self.check_counts(job)
+
+    def test_background(self):
+        words = [build / "examples" / f"background_coordination-{mpi}", "--seconds", "0.3", "--rounds", "1"]
+        for way, env in (("native", {}), ("run", {}), ("preload", LEADER)):
+            job = self.job(2, *words, via=way, env=env)
+            if job.code != 0:
+                self.show(job)
+            self.assertEqual(job.code, 0)
+            self.assertRegex(job.out, r"(?m)^computing speed left: \d+\.\d\d$")
+            self.assertNotIn("wrong", job.out)
+            self.assertEqual(job.complaints(), [])
+            if way != "native" and not native_only:
+                self.assertGreater(sum(job.allreduce_algorithms().values()), 10)
+        self.need_papaya()
+
+    def test_errors(self):
+        """Wrong arguments: the same error classes, from the same handlers, as natively."""
+        native = self.job(2, program("errors"), via="native")
+        self.assertEqual(native.code, 0)
+        expected = sorted(native.out.splitlines())
+        self.assertGreater(len(expected), 100)
+        self.need_papaya()
+        for env in ({"PAPAYA_ALLREDUCE": "native"}, {}, LEADER):
+            for way in ("run", "preload"):
+                job = self.job(2, program("errors"), via=way, env=env)
+                self.assertEqual(job.code, native.code)
+                self.assertEqual(sorted(job.out.splitlines()), expected)
+
+
+def main():
+    global build, mpi, native_only
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--mpi", choices=("openmpi", "mpich"))
+    parser.add_argument("--case", action="append", help="several may be given; all if none is")
+    parser.add_argument("--native", action="store_true")
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    names = [name[len("test_"):] for name in unittest.defaultTestLoader.getTestCaseNames(Preload)]
+    if arguments.list:
+        print("\n".join(names))
+        return 0
+    if arguments.build is None or arguments.mpi is None:
+        parser.error("--build and --mpi are needed")
+    unknown = [case for case in arguments.case or [] if case not in names]
+    if unknown:
+        parser.error(f"unknown case: {', '.join(unknown)}")
+    build, mpi, native_only = arguments.build.resolve(), arguments.mpi, arguments.native
+
+    suite = unittest.TestSuite(Preload(f"test_{case}") for case in arguments.case or names)
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
+    for _, reason in result.skipped:
+        print(f"skipped: {reason}")
+    if not result.wasSuccessful() or result.testsRun == 0:
+        return 1
+    if native_only:
+        return 0
+    return 77 if len(result.skipped) == result.testsRun else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,226 @@
+// Files that are cut, damaged, foreign or of another version: said so, left out, never a crash.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+using report::Run;
+using report::Trouble;
+using support::Folder;
+using support::Record;
+
+std::vector<Record> small_run() {
+  auto all = support::records(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    auto& record = all[rank];
+    record.header.alpha[0] = {8, 500, 2000};
+    record.header.alpha[1] = {8192, 900, 4000};
+    for (std::uint64_t call = 0; call < 20; ++call) {
+      const double begin = 10000.0 * static_cast<double>(call);
+      record.add_call(static_cast<Collective>(call % collective_count), call, begin + rank * 100, begin + 2000, 8, 0);
+    }
+    record.finalize(300000);
+  }
+  return all;
+}
+
+// Rank 1's file replaced by `bytes`: whatever they are, ranks 0 and 2 stay usable and both renderings work.
+Run load_with(const std::vector<Record>& all, const std::vector<std::uint8_t>& bytes) {
+  Run run;
+  for (const Record& record : all) {
+    const auto own = record.header.rank == 1 ? bytes : record.bytes(true);
+    report::add_record(run, Record::file_name(record.header.rank), report::MemorySource(own));
+  }
+  report::finish_run(run);
+  return run;
+}
+
+Trouble trouble_with(const std::vector<std::uint8_t>& bytes) {
+  const Run run = load_with(small_run(), bytes);
+  REQUIRE(run.problems.size() == 1);
+  CHECK(run.problems[0].file == "rank-00001.pap");
+  CHECK(run.problems[0].sentence.starts_with("rank-00001.pap "));
+  CHECK(run.problems[0].sentence.back() == '.');
+  CHECK(run.files.size() == 2);
+  CHECK(run.missing_ranks == 1);
+  return run.problems[0].trouble;
+}
+
+std::vector<std::uint8_t> with(void (*change)(trace::Header&)) {
+  auto bytes = small_run()[1].bytes(true);
+  trace::Header header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  change(header);
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  return bytes;
+}
+
+TEST_CASE("a good file is read whole, at either layout") {
+  const auto all = small_run();
+  const Run compact = load_with(all, all[1].bytes(true));
+  const Run files = support::load(all);
+  for (const Run* run : {&compact, &files}) {
+    CHECK(run->problems.empty());
+    CHECK(run->missing.empty());
+    REQUIRE(run->files.size() == 3);
+    CHECK(run->files[1].events.size() == 16);
+    CHECK(run->files[1].overwritten_events == 4);
+    CHECK(run->files[1].skipped_events == 0);
+    CHECK(run->files[1].events.front().call == 4);
+  }
+}
+
+TEST_CASE("each kind of damage is told apart") {
+  CHECK(trouble_with({}) == Trouble::cut_short);
+  CHECK(trouble_with({'P', 'A', 'P'}) == Trouble::cut_short);
+  CHECK(trouble_with({'#', '!', '/', 'b', 'i', 'n'}) == Trouble::not_papaya);
+  CHECK(trouble_with(std::vector<std::uint8_t>(200000, 0)) == Trouble::not_papaya);
+  CHECK(trouble_with(std::vector<std::uint8_t>(200000, 'x')) == Trouble::not_papaya);
+  CHECK(trouble_with(with([](auto& h) { h.version = 2; })) == Trouble::other_version);
+  CHECK(trouble_with(with([](auto& h) { h.endian_mark = 0x04030201; })) == Trouble::other_version);
+  CHECK(trouble_with(with([](auto& h) { h.endian_mark = 7; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.header_bytes += 8; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.event_bytes = 0; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.event_capacity = 0; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.event_capacity = 15; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.event_capacity = 1ull << 63; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.event_capacity *= 2; })) == Trouble::cut_short);
+  CHECK(trouble_with(with([](auto& h) { h.events_offset = ~0ull; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.events_offset = 0; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.totals_offset = 1ull << 40; })) == Trouble::cut_short);
+  CHECK(trouble_with(with([](auto& h) { h.communicator_capacity = ~0ull; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.rank = -1; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.rank = h.ranks; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.node = 5; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.ranks = 0; })) == Trouble::not_papaya);
+  CHECK(trouble_with(with([](auto& h) { h.ns_per_tick = 0; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.ns_per_tick = std::numeric_limits<double>::quiet_NaN(); })) ==
+        Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.ending = 9; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { std::memset(h.host, 'h', sizeof(h.host)); })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { std::memset(h.reason_names[31], 'r', 64); })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.ranks = 12; })) == Trouble::other_run);
+  CHECK(trouble_with(with([](auto& h) { h.nodes = 2; })) == Trouble::other_run);
+  CHECK(trouble_with(with([](auto& h) { h.begin_unix_ns += 1; })) == Trouble::other_run);
+  CHECK(trouble_with(with([](auto& h) { h.rank = 0; })) == Trouble::other_run);
+}
+
+TEST_CASE("another version is named, with what to do") {
+  const Run run = load_with(small_run(), with([](auto& h) { h.version = 2; }));
+  CHECK(run.problems[0].sentence.find("format version 2") != std::string::npos);
+  CHECK(run.problems[0].sentence.find("reads version 1") != std::string::npos);
+  CHECK(report::analyse(run).other_version);
+}
+
+TEST_CASE("events that are torn or impossible are left out and counted") {
+  auto all = small_run();
+  auto& events = all[1].events;
+  events[10].commit ^= 1;
+  events[11].collective = collective_count;
+  events[12].form = form_count;
+  events[13].exit_ticks = events[13].arrival_ticks - 1;
+  events[14].arrival_ticks = support::origin_ticks - 1;
+  events[15].algorithm = trace::algorithm_capacity;
+  events[16].reason = trace::reason_capacity;
+  const Run run = load_with(all, all[1].bytes(true));
+  CHECK(run.files[1].events.size() == 9);
+  CHECK(run.files[1].skipped_events == 7);
+  const auto analysis = report::analyse(run);
+  CHECK(support::has_note(analysis, "torn or damaged: 7 records of calls"));
+  CHECK(support::has_note(analysis, "lacks them: 7 calls"));
+  CHECK(analysis.compared_calls == 9);
+}
+
+TEST_CASE("damaged tables of communicators") {
+  auto all = small_run();
+  all[1].communicators[0].rank = 3;
+  CHECK(trouble_with(all[1].bytes(true)) == Trouble::damaged);
+  all[1].communicators[0] = {};  // claimed, not yet filled when the job was killed
+  CHECK(load_with(all, all[1].bytes(true)).problems.empty());
+  all = small_run();
+  std::memset(all[1].communicators[0].name, 'n', trace::name_bytes);
+  CHECK(trouble_with(all[1].bytes(true)) == Trouble::damaged);
+}
+
+TEST_CASE("a folder with files of two runs and other things") {
+  auto all = small_run();
+  const Folder folder;
+  folder.write(all);
+  Record stray(7, 8);
+  folder.write(Record::file_name(7), stray.bytes());
+  folder.write("rank-00001.pap.swp", std::string("x"));
+  folder.write("rank-.pap", std::string("x"));
+  folder.write("notes", std::string("x"));
+  const Run run = report::load_run(folder.path());
+  REQUIRE(run.problems.size() == 1);
+  CHECK(run.problems[0].trouble == Trouble::other_run);
+  CHECK(run.problems[0].sentence.find("two runs are mixed") != std::string::npos);
+  CHECK(run.ranks == 3);
+  CHECK(run.files.size() == 3);
+}
+
+TEST_CASE("a renamed file is not taken for the rank in its name") {
+  const auto all = small_run();
+  const Folder folder;
+  folder.write(all);
+  folder.write(Record::file_name(1), all[2].bytes());
+  const Run run = report::load_run(folder.path());
+  REQUIRE(run.problems.size() == 1);
+  CHECK(run.problems[0].sentence.find("rank 2") != std::string::npos);
+  CHECK(report::to_text(run.missing) == "1");
+  CHECK(run.files.size() == 2);
+}
+
+TEST_CASE("a huge number of ranks costs nothing") {
+  Run run;
+  const auto bytes = with([](auto& h) { h.ranks = std::numeric_limits<std::int32_t>::max(); });
+  report::add_record(run, "rank-00001.pap", report::MemorySource(bytes));
+  report::finish_run(run);
+  CHECK(report::to_text(run.missing) == "0, 2-2147483646");
+  CHECK_FALSE(report::to_text(report::analyse(run)).empty());
+}
+
+void render(const Run& run) {
+  const auto analysis = report::analyse(run);
+  REQUIRE_FALSE(report::to_text(analysis).empty());
+  REQUIRE(nlohmann::json::accept(report::to_json(analysis)));
+}
+
+TEST_CASE("files cut anywhere") {
+  const auto all = small_run();
+  const auto whole = all[1].bytes();
+  const Folder folder;
+  folder.write(all);
+  for (std::size_t length = 0; length < whole.size(); length += 997) {
+    CAPTURE(length);
+    folder.write(Record::file_name(1), std::vector<std::uint8_t>(whole.begin(), whole.begin() + static_cast<long>(length)));
+    const Run run = report::load_run(folder.path());
+    REQUIRE(run.problems.size() == 1);
+    REQUIRE(run.problems[0].trouble == Trouble::cut_short);
+    REQUIRE(run.files.size() == 2);
+    render(run);
+  }
+}
+
+TEST_CASE("any byte of the header changed") {
+  const auto all = small_run();
+  const auto whole = all[1].bytes(true);
+  for (std::size_t at = 0; at < sizeof(trace::Header); ++at) {
+    CAPTURE(at);
+    for (const std::uint8_t flip : {0x01, 0x80, 0xff}) {
+      auto bytes = whole;
+      bytes[at] ^= flip;
+      const Run run = load_with(all, bytes);
+      REQUIRE(run.files.size() >= 1);
+      // Texts make up most of the header; rendering each of those changes would take long.
+      if ((at < offsetof(trace::Header, host) || at % 61 == 0) && flip == 0xff) render(run);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace papaya

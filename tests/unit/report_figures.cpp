@@ -1,0 +1,383 @@
+// Every figure against numbers worked out by hand.
+#include <catch2/catch.hpp>
+
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+using report::Analysis;
+using support::Record;
+
+// Two MPI_Allreduce of four ranks. Call 0: arrivals 0, 1, 2 and 9 us, all leave at 9.5 us. Call 1: three at 20 us, one
+// at 24 us, all leave at 24.8 us. The run lasts 100 us.
+std::vector<Record> two_allreduces() {
+  auto all = support::records(4);
+  const double first[] = {0, 1000, 2000, 9000};
+  const double second[] = {20000, 20000, 20000, 24000};
+  for (int rank = 0; rank < 4; ++rank) {
+    all[rank].add_call(Collective::allreduce, 0, first[rank], 9500);
+    all[rank].add_call(Collective::allreduce, 1, second[rank], 24800);
+    all[rank].finalize(100000);
+  }
+  return all;
+}
+
+TEST_CASE("report: imbalance, factors, waiting and excess of an allreduce") {
+  auto all = two_allreduces();
+  all[0].header.alpha[0] = {8, 500, 0};
+  const Analysis analysis = support::analyse(all);
+  REQUIRE(analysis.usable);
+  CHECK(analysis.finalized);
+  CHECK_FALSE(analysis.partial);
+  CHECK_FALSE(analysis.alpha_nominal);
+  CHECK(analysis.compared_calls == 2);
+  const auto& allreduce = support::figures_of(analysis, "MPI_Allreduce");
+  CHECK(allreduce.calls == 8);
+  CHECK(allreduce.bytes == 64);
+  // Inside: 9.5 + 8.5 + 7.5 + 0.5 and 3 * 4.8 + 0.8 us.
+  CHECK(allreduce.ns == Approx(26000 + 15200));
+  // Call 0: mean 3 us, |a - mean| = 3, 2, 1, 6. Call 1: mean 21 us, 1, 1, 1, 3.
+  const auto& imbalance = allreduce.imbalance.cluster;
+  CHECK(imbalance.calls == 2);
+  CHECK(imbalance.worst_ns == Approx((9000 + 4000) / 2.0));
+  CHECK(imbalance.average_ns == Approx((3000 + 1500) / 2.0));
+  CHECK(imbalance.worst_factor == Approx((18 + 8) / 2.0));
+  CHECK(imbalance.average_factor == Approx((6 + 3) / 2.0));
+  // One node: node-wide is the same.
+  CHECK(allreduce.imbalance.node.worst_ns == Approx(6500));
+  CHECK(allreduce.imbalance.node.average_factor == Approx(4.5));
+  CHECK(allreduce.waiting_ns == Approx(9000 + 8000 + 7000 + 3 * 4000));
+  CHECK(allreduce.inside.samples == 8);
+  CHECK(allreduce.inside.mean_ns == Approx(41200 / 8.0));
+  CHECK(allreduce.inside.max_ns == Approx(9500));
+  CHECK(allreduce.excess.mean_ns == Approx(650));
+  CHECK(allreduce.excess.p50_ns == Approx(500));
+  CHECK(allreduce.excess.p99_ns == Approx(800));
+  CHECK(allreduce.excess.max_ns == Approx(800));
+  CHECK(analysis.waiting_ns == Approx(36000));
+  CHECK(analysis.recorded_ns == Approx(400000));
+  CHECK(analysis.waiting_share == Approx(0.09));
+  CHECK(analysis.run_ns == Approx(100000));
+}
+
+TEST_CASE("report: who is late") {
+  const Analysis analysis = support::analyse(two_allreduces());
+  REQUIRE(analysis.late_ranks.size() == 4);
+  CHECK(analysis.late_ranks.front().rank == 3);
+  const auto& late = support::rank_of(analysis, 3);
+  CHECK(late.times_last == 2);
+  CHECK(late.compared == 2);
+  CHECK(late.late_ns == Approx(6500));
+  CHECK(late.waited_ns == Approx(0));
+  CHECK(late.caused_ns == Approx(36000));
+  const auto& punctual = support::rank_of(analysis, 1);
+  CHECK(punctual.times_last == 0);
+  CHECK(punctual.late_ns == Approx(500));
+  CHECK(punctual.waited_ns == Approx(8000 + 4000));
+  CHECK(punctual.caused_ns == Approx(0));
+  CHECK(analysis.verdict ==
+        "Rank 3 is late: it arrives last at 2 of the 2 MPI_Allreduce calls, by 6.00 µs on average; waiting for late "
+        "ranks costs 9.0 % of the run.");
+}
+
+TEST_CASE("report: a margin within the clock's resolution makes nobody last") {
+  auto all = support::records(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    all[rank].add_call(Collective::barrier, 0, rank * 300, 1000);
+    all[rank].add_call(Collective::barrier, 1, 2000 + rank * 301, 3000);
+  }
+  const Analysis analysis = support::analyse(all);
+  CHECK(support::rank_of(analysis, 1).times_last == 1);
+  CHECK(support::rank_of(analysis, 0).times_last == 0);
+}
+
+TEST_CASE("report: alpha is interpolated on logarithmic scales") {
+  auto all = support::records(2);
+  all[0].header.alpha[0] = {1024, 1000, 0};
+  all[0].header.alpha[1] = {1024 * 1024, 1000000, 0};
+  // 2^15 lies midway between 2^10 and 2^20: sqrt(1000 * 1000000).
+  for (int rank = 0; rank < 2; ++rank) all[rank].add_call(Collective::allreduce, 0, rank * 31622.5, 50000, 32768);
+  const auto midway = support::analyse(all);
+  CHECK(support::figures_of(midway, "MPI_Allreduce").imbalance.cluster.worst_factor == Approx(1).epsilon(1e-4));
+
+  // Below the smallest size the smallest message's time.
+  all = support::records(2);
+  all[1].header.alpha[0] = {1024, 1000, 0};
+  all[1].header.alpha[1] = {1024 * 1024, 1000000, 0};
+  for (int rank = 0; rank < 2; ++rank) all[rank].add_call(Collective::barrier, 0, rank * 7000, 50000, 0);
+  const auto below = support::analyse(all);
+  CHECK(support::figures_of(below, "MPI_Barrier").imbalance.cluster.worst_factor == Approx(7));
+
+  // Beyond the largest its segment goes on: the slope here is log(1000)/log(1024), 2^30 takes 1e9 ns.
+  all = support::records(2);
+  all[0].header.alpha[0] = {1024, 1000, 0};
+  all[0].header.alpha[1] = {1024 * 1024, 1000000, 0};
+  for (int rank = 0; rank < 2; ++rank) all[rank].add_call(Collective::bcast, 0, rank * 2e9, 3e9, 1u << 30, 0);
+  const auto beyond = support::analyse(all);
+  CHECK(support::figures_of(beyond, "MPI_Bcast").imbalance.cluster.worst_factor == Approx(2));
+}
+
+TEST_CASE("report: a nominal alpha is used and told where none was measured") {
+  auto all = support::records(2);
+  for (int rank = 0; rank < 2; ++rank) all[rank].add_call(Collective::allreduce, 0, rank * 6000, 9000, 5000);
+  const Analysis analysis = support::analyse(all);
+  CHECK(analysis.alpha_nominal);
+  CHECK(support::has_note(analysis, "nominal"));
+  // 1 us + 5000 B / (5 B/ns) = 2 us.
+  CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_factor == Approx(3));
+}
+
+// Ranks 0 and 1 on node 0, ranks 2 and 3 on node 1, whose clock lags by 1 us at 0 and by 3 us at 10 ms.
+std::vector<Record> two_nodes() {
+  std::vector<Record> all;
+  for (int rank = 0; rank < 4; ++rank) {
+    const int node = rank / 2;
+    all.emplace_back(rank, 4, node, 2);
+    all.back().add_communicator(support::world_id, 4, rank, "MPI_COMM_WORLD");
+    if (node == 0) continue;
+    all.back().header.clock[0] = {1000, 100, Record::ticks(0), 1};
+    all.back().header.clock[1] = {3000, 200, Record::ticks(1e7), 1};
+  }
+  return all;
+}
+
+TEST_CASE("report: the clocks of nodes are brought together") {
+  auto all = two_nodes();
+  all[0].header.alpha[0] = {8, 500, 2000};
+  // On node 0's clock 5000 and 5001 us, and, offset by 2 us halfway, 5002 and 5000.5 + 2.0001 us.
+  all[0].add_call(Collective::allreduce, 0, 5000000, 5010000);
+  all[1].add_call(Collective::allreduce, 0, 5001000, 5010000);
+  all[2].add_call(Collective::allreduce, 0, 5000000, 5010000);
+  all[3].add_call(Collective::allreduce, 0, 5000500, 5010000);
+  const Analysis analysis = support::analyse(all);
+  CHECK(analysis.clock_measured);
+  CHECK(analysis.clock_error_ns == Approx(200));
+  const auto& imbalance = support::figures_of(analysis, "MPI_Allreduce").imbalance;
+  CHECK(imbalance.cluster.worst_ns == Approx(2500.1).epsilon(1e-7));
+  CHECK(imbalance.cluster.worst_factor == Approx(2500.1 / 2000).epsilon(1e-7));
+  // Within nodes 1 us, and 0.5 us to which the drift adds 0.1 ns.
+  CHECK(imbalance.node.worst_ns == Approx((1000 + 500.1) / 2).epsilon(1e-7));
+  CHECK(imbalance.node.average_ns == Approx((500 + 250.05) / 2).epsilon(1e-7));
+  CHECK(imbalance.node.worst_factor == Approx(750.05 / 500).epsilon(1e-7));
+  CHECK(support::rank_of(analysis, 3).times_last == 1);
+}
+
+TEST_CASE("report: one clock offset is used as it is, and said") {
+  auto all = two_nodes();
+  for (int rank = 2; rank < 4; ++rank) all[rank].header.clock[1] = {};
+  for (int rank = 0; rank < 4; ++rank) all[rank].add_call(Collective::allreduce, 0, 500000, 510000);
+  const Analysis analysis = support::analyse(all);
+  CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(1000));
+  CHECK(analysis.clock_error_ns == Approx(100));
+  CHECK(support::has_note(analysis, "compared only once"));
+}
+
+TEST_CASE("report: without clock offsets the wall clocks serve, and nobody on another node is called last by little") {
+  auto all = two_nodes();
+  for (int rank = 2; rank < 4; ++rank) {
+    all[rank].header.clock[0] = {};
+    all[rank].header.clock[1] = {};
+    all[rank].header.begin_unix_ns += 5000;
+  }
+  for (int rank = 0; rank < 4; ++rank) all[rank].add_call(Collective::allreduce, 0, rank == 3 ? 501000 : 500000, 510000);
+  const Analysis analysis = support::analyse(all);
+  CHECK_FALSE(analysis.clock_measured);
+  // begin_unix_ns is a wall clock of 1.7e18 ns: a double resolves 256 ns of it.
+  CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(6000).margin(300));
+  CHECK(support::has_note(analysis, "never compared"));
+  CHECK(support::rank_of(analysis, 3).times_last == 1);  // its neighbour on its own node was second
+}
+
+TEST_CASE("report: a margin within the clock error between nodes makes nobody last") {
+  auto all = two_nodes();
+  for (int rank = 0; rank < 3; ++rank) all[rank].add_call(Collective::barrier, 0, 500000, 510000, 0);
+  all[3].add_call(Collective::barrier, 0, 400000, 510000, 0);
+  for (int rank = 2; rank < 4; ++rank) {
+    all[rank].header.clock[0].error_ns = 3000;  // rank 2 is 2 us later than node 0, known to within 3 us
+  }
+  const Analysis analysis = support::analyse(all);
+  CHECK(support::rank_of(analysis, 2).times_last == 0);
+}
+
+struct Rooted {
+  Collective collective;
+  double waits_ns[3];
+};
+
+TEST_CASE("report: waiting and excess follow who needs whom") {
+  // Ranks arrive at 0, 2 and 5 us, the root is rank 1, all leave at 10 us.
+  const Rooted cases[] = {
+      {Collective::allreduce, {5000, 3000, 0}}, {Collective::barrier, {5000, 3000, 0}},
+      {Collective::alltoall, {5000, 3000, 0}},  {Collective::allgatherv, {5000, 3000, 0}},
+      {Collective::bcast, {2000, 0, 0}},        {Collective::scatter, {2000, 0, 0}},
+      {Collective::scatterv, {2000, 0, 0}},     {Collective::reduce, {0, 3000, 0}},
+      {Collective::gather, {0, 3000, 0}},       {Collective::gatherv, {0, 3000, 0}},
+      {Collective::scan, {0, 0, 0}},            {Collective::exscan, {0, 0, 0}},
+  };
+  for (const Rooted& expected : cases) {
+    CAPTURE(name_of(expected.collective));
+    auto all = support::records(3);
+    const double arrivals[] = {0, 2000, 5000};
+    double waiting = 0;
+    double inside = 0;
+    for (int rank = 0; rank < 3; ++rank) {
+      all[rank].add_call(expected.collective, 0, arrivals[rank], 10000, 8, 1);
+      waiting += expected.waits_ns[rank];
+      inside += 10000 - arrivals[rank];
+    }
+    const Analysis analysis = support::analyse(all);
+    const auto& figures = support::figures_of(analysis, report::mpi_name(expected.collective, Form::blocking));
+    CHECK(figures.waiting_ns == Approx(waiting));
+    CHECK(figures.excess.mean_ns == Approx((inside - waiting) / 3));
+    for (int rank = 0; rank < 3; ++rank) {
+      CHECK(support::rank_of(analysis, rank).waited_ns == Approx(expected.waits_ns[rank]));
+    }
+  }
+}
+
+TEST_CASE("report: a scan waits for lower ranks, and the root is found by its rank in the communicator") {
+  auto all = support::records(3);
+  // Rank 0 arrives last: both others wait for it.
+  all[0].add_call(Collective::scan, 0, 4000, 9000);
+  all[1].add_call(Collective::scan, 0, 1000, 9000);
+  all[2].add_call(Collective::scan, 0, 2000, 9000);
+  const Analysis scan = support::analyse(all);
+  CHECK(support::rank_of(scan, 1).waited_ns == Approx(3000));
+  CHECK(support::rank_of(scan, 2).waited_ns == Approx(2000));
+  CHECK(support::rank_of(scan, 0).caused_ns == Approx(5000));
+
+  // A communicator in the opposite order: root 0 is rank 2 of the world.
+  all = support::records(3);
+  const double arrivals[] = {0, 0, 6000};
+  for (int rank = 0; rank < 3; ++rank) {
+    all[rank].add_communicator(77, 3, 2 - rank, "reversed");
+    all[rank].add_call(Collective::bcast, 0, arrivals[rank], 7000, 8, 0, 77);
+  }
+  const Analysis bcast = support::analyse(all);
+  CHECK(support::rank_of(bcast, 2).caused_ns == Approx(12000));
+}
+
+TEST_CASE("report: size classes and forms") {
+  auto all = support::records(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    auto& record = all[rank];
+    record.add_call(Collective::allreduce, 0, rank * 1000, 2000, 1024);
+    record.add_call(Collective::allreduce, 1, 10000 + rank * 2000, 14000, 1025);
+    record.add_call(Collective::allreduce, 2, 20000 + rank * 3000, 26000, 1024 * 1024 + 1);
+    record.add_call(Collective::allreduce, 3, 30000, 31000, 8, -1, support::world_id, Form::nonblocking);
+    record.add_call(Collective::reduce_scatter_block, 4, 32000, 33000, 8, -1, support::world_id, Form::persistent);
+  }
+  const Analysis analysis = support::analyse(all);
+  const auto& allreduce = support::figures_of(analysis, "MPI_Allreduce");
+  CHECK(allreduce.calls == 6);
+  for (const auto& size : allreduce.by_size) CHECK(size.calls == 2);
+  CHECK(allreduce.by_size[0].ns == Approx(2000 + 1000));
+  CHECK(allreduce.by_size[1].ns == Approx(4000 + 2000));
+  CHECK(allreduce.by_size[2].bytes == 2 * (1024 * 1024 + 1));
+  CHECK(allreduce.by_size[0].imbalance.cluster.worst_ns == Approx(1000));
+  CHECK(allreduce.by_size[1].imbalance.cluster.worst_ns == Approx(2000));
+  CHECK(allreduce.by_size[2].imbalance.cluster.worst_ns == Approx(3000));
+  CHECK(allreduce.imbalance.cluster.worst_ns == Approx(2000));
+  const auto& nonblocking = support::figures_of(analysis, "MPI_Iallreduce");
+  CHECK(nonblocking.calls == 2);
+  CHECK(nonblocking.imbalance.cluster.calls == 0);
+  CHECK(support::figures_of(analysis, "MPI_Reduce_scatter_block_init").calls == 2);
+  CHECK(analysis.compared_calls == 3);
+}
+
+TEST_CASE("report: totals stay exact when the ring has wrapped") {
+  auto all = support::records(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    for (std::uint64_t call = 0; call < 40; ++call) {
+      const double begin = 10000.0 * static_cast<double>(call);
+      // Early calls are off by 5 us, those still in the ring of 16 by 1 us.
+      all[rank].add_call(Collective::barrier, call, begin + rank * (call < 20 ? 5000 : 1000), begin + 6000, 0);
+    }
+    all[rank].finalize(400000);
+  }
+  const Analysis analysis = support::analyse(all);
+  const auto& barrier = support::figures_of(analysis, "MPI_Barrier");
+  CHECK(barrier.calls == 80);
+  CHECK(barrier.imbalance.cluster.calls == 16);
+  CHECK(barrier.imbalance.cluster.worst_ns == Approx(1000));
+  CHECK(analysis.events_begun == 80);
+  CHECK(analysis.events_kept == 32);
+  CHECK(support::has_note(analysis, "the last 32 of 80 calls"));
+  CHECK_FALSE(analysis.partial);
+  // Rank 1's ring begins last, at call 24: 241 us. What was recorded since is 2 * 159 us.
+  CHECK(analysis.recorded_ns == Approx(2 * 159000));
+  CHECK(analysis.waiting_share == Approx(16000 / 318000.0));
+}
+
+TEST_CASE("report: rings that hold different parts of the run are compared where they overlap") {
+  auto all = support::records(2);
+  all[1].add_communicator(5, 1, 0, "MPI_COMM_SELF");
+  for (int rank = 0; rank < 2; ++rank) {
+    for (std::uint64_t call = 0; call < 20; ++call) {
+      const double begin = 10000.0 * static_cast<double>(call);
+      all[rank].add_call(Collective::barrier, call, begin, begin + 1000, 0);
+      if (rank == 1) all[rank].add_call(Collective::barrier, call, begin + 2000, begin + 3000, 0, -1, 5);
+    }
+  }
+  const Analysis analysis = support::analyse(all);
+  CHECK(analysis.compared_calls == 8);
+  CHECK_FALSE(support::has_note(analysis, "Not compared"));
+}
+
+TEST_CASE("report: algorithms and reasons are told by name") {
+  auto all = support::records(2);
+  const auto allreduce = index_of(Collective::allreduce);
+  for (auto& record : all) {
+    record.totals.calls_by_algorithm[allreduce][0] = 10;
+    record.totals.calls_by_algorithm[allreduce][1] = 50;
+    record.totals.native_calls_by_reason[allreduce][1] = 7;
+    record.totals.native_calls_by_reason[allreduce][2] = 1;
+  }
+  // Ranks may number their algorithms differently.
+  std::swap(all[1].header.algorithm_names[1], all[1].header.algorithm_names[2]);
+  std::swap(all[1].totals.calls_by_algorithm[allreduce][1], all[1].totals.calls_by_algorithm[allreduce][2]);
+  const Analysis analysis = support::analyse(all);
+  REQUIRE(analysis.algorithms.size() == 4);
+  const auto check = [&](std::size_t i, const char* algorithm, const char* reason, std::uint64_t calls) {
+    CHECK(analysis.algorithms[i].collective == "MPI_Allreduce");
+    CHECK(analysis.algorithms[i].algorithm == algorithm);
+    CHECK(analysis.algorithms[i].reason == reason);
+    CHECK(analysis.algorithms[i].calls == calls);
+  };
+  check(0, "flat", "", 100);
+  check(1, "native", "too large", 14);
+  check(2, "native", "", 4);
+  check(3, "native", "device memory", 2);
+}
+
+TEST_CASE("report: communicators are compared each by itself") {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::uint64_t id = rank < 2 ? 10 : 11;
+    all[rank].add_communicator(id, 2, rank % 2, rank < 2 ? "left" : "right");
+    all[rank].add_call(Collective::allreduce, 0, rank < 2 ? rank * 1000 : 50000 + rank * 500, 60000, 8, -1, id);
+  }
+  const Analysis analysis = support::analyse(all);
+  CHECK(analysis.compared_calls == 2);
+  CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(750));
+  REQUIRE(analysis.communicators.size() == 3);
+  CHECK(analysis.communicators[0].name == "left");
+  CHECK(analysis.communicators[0].worst_ns == Approx(1000));
+  CHECK(analysis.communicators[1].name == "right");
+  CHECK(analysis.communicators[1].waiting_ns == Approx(500));
+}
+
+TEST_CASE("report: two communicators with one identity are left out") {
+  auto all = support::records(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    all[rank].add_communicator(10, 2, 0, "twins");  // both claim rank 0
+    all[rank].add_call(Collective::barrier, 0, rank * 1000, 2000, 0, -1, 10);
+  }
+  const Analysis analysis = support::analyse(all);
+  CHECK(analysis.compared_calls == 0);
+  CHECK(support::has_note(analysis, "cannot be told apart"));
+}
+
+}  // namespace
+}  // namespace papaya

@@ -1,0 +1,162 @@
+// The text and the JSON.
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+using nlohmann::json;
+using support::Record;
+
+// Large numbers and long names everywhere, on several nodes.
+std::vector<Record> rich_run() {
+  std::vector<Record> all;
+  for (int rank = 0; rank < 16; ++rank) {
+    all.emplace_back(rank, 16, rank / 4, 4);
+    Record& record = all.back();
+    record.header.clock[0] = {0, 1500, Record::ticks(0), 1};
+    record.header.clock[1] = {0, 1500, Record::ticks(1e12), 1};
+    const std::string command = "./a.out " + std::string(300, 'x') + " and a lot more of the command line to break";
+    std::snprintf(record.header.command, sizeof(record.header.command), "%s", command.c_str());
+    record.add_communicator(support::world_id, 16, rank, "MPI_COMM_WORLD");
+    record.add_communicator(0xfedcba9876543210, 4, rank % 4, "");
+    record.capacity = 64;
+    std::uint64_t call = 0;
+    for (std::size_t c = 0; c < collective_count; ++c) {
+      for (const std::uint64_t bytes : {8ull, 100000ull, 10000000ull}) {
+        const double begin = 1e9 * static_cast<double>(call);
+        record.add_call(static_cast<Collective>(c), call++, begin + 123456.0 * (rank * 7 % 16), begin + 9e8, bytes, 0);
+      }
+      for (auto& form : record.totals.by_size[c]) {
+        for (auto& size : form) {
+          size.calls += 123456789;
+          size.bytes += 987654321987654;
+          size.ticks += 12345678901234;
+        }
+      }
+      record.totals.calls_by_algorithm[c][0] = 123456789;
+      record.totals.native_calls_by_reason[c][1] = 12345678;
+    }
+    record.add_call(Collective::barrier, 0, 1e11, 1e11 + 5000.0 + 100 * rank, 0, -1, 0xfedcba9876543210);
+    record.finalize(2e11);
+  }
+  return all;
+}
+
+std::size_t columns(const std::string& line) {
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+TEST_CASE("report text fits 100 columns") {
+  const auto text = report::to_text(support::analyse(rich_run()));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(columns(line) <= 100);
+    CHECK((line.empty() || line.back() != ' '));
+  }
+  CHECK(text.find("16 on 4 nodes: node0 (ranks 0-3);") != std::string::npos);
+  CHECK(text.find("MPI_Reduce_scatter_block_init") != std::string::npos);
+  CHECK(text.find("within nodes") != std::string::npos);
+  CHECK(text.find('\033') == std::string::npos);
+}
+
+TEST_CASE("report json has the promised fields") {
+  auto all = rich_run();
+  const json report = json::parse(report::to_json(support::analyse(all)));
+  CHECK(report["program"] == "app");
+  CHECK(report["mpi"] == "Open MPI 4.1.4");
+  CHECK(report["ranks"] == 16);
+  CHECK(report["nodes"] == 4);
+  CHECK(report["verdict"].is_string());
+  CHECK(report["clock_error_us"] == 1.5);
+  bool found = false;
+  for (const auto& collective : report["collectives"]) {
+    CHECK(collective["calls"].is_number());
+    CHECK(collective["bytes"].is_number());
+    CHECK(collective["seconds"].is_number());
+    if (collective["name"] != "MPI_Allreduce") continue;
+    found = true;
+    for (const auto& imbalance : {collective["imbalance"], collective["imbalance"]["node"]}) {
+      for (const char* name : {"worst_us", "average_us", "worst_factor", "average_factor"}) {
+        CHECK(imbalance[name].is_number());
+      }
+    }
+  }
+  CHECK(found);
+  CHECK(report["late_ranks"][0]["rank"].is_number());
+  CHECK(report["late_ranks"][0]["times_last"].is_number());
+  for (const auto& row : report["algorithms"]) {
+    for (const char* name : {"collective", "algorithm", "reason"}) CHECK(row[name].is_string());
+    CHECK(row["calls"].is_number());
+  }
+}
+
+TEST_CASE("report json is valid whatever the bytes of the texts") {
+  auto all = support::records(1);
+  std::memcpy(all[0].header.program, "\xff\xfe\"\\\n\x01 \xc3\xa4 \xe2\x82", 13);
+  all[0].header.program[13] = '\0';
+  const auto analysis = support::analyse(all);
+  const json report = json::parse(report::to_json(analysis));
+  CHECK(report["program"] == "\xef\xbf\xbd\xef\xbf\xbd\"\\   \xc3\xa4 \xef\xbf\xbd\xef\xbf\xbd");
+  CHECK(report["clock_error_us"] == 0);
+}
+
+TEST_CASE("report files are written into the folder, and nothing else is left there") {
+  auto all = support::records(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    all[rank].add_call(Collective::allreduce, 0, rank * 1000, 2000);
+    all[rank].finalize(3000);
+  }
+  const support::Folder folder;
+  folder.write(all);
+  folder.write("papaya.cfg", "PAPAYA_PROFILE=trace\nPAPAYA_ORDER=rank\nnot a setting\nPAPAYA_NEW=1\n");
+  std::string error = "untouched";
+  REQUIRE(report::write_reports(folder.path(), &error));
+  CHECK(error == "untouched");
+  const std::string text = folder.read("report.txt");
+  CHECK(text.find("Rank 1 is late") != std::string::npos);
+  CHECK(text.find("PAPAYA_PROFILE=trace PAPAYA_NEW=1") != std::string::npos);
+  CHECK(text.find("PAPAYA_ORDER") == std::string::npos);
+  const json report = json::parse(folder.read("report.json"));
+  CHECK(report["settings"]["PAPAYA_ORDER"] == "rank");
+  CHECK(report::write_reports(folder.path(), nullptr));
+  CHECK(folder.read("report.txt") == text);
+}
+
+TEST_CASE("report files that cannot be written give one line") {
+  std::string error;
+  const support::Folder folder;
+  CHECK_FALSE(report::write_reports(folder.path(), &error));
+  CHECK(error.find("no record") != std::string::npos);
+  CHECK_FALSE(report::write_reports(folder.path() + "/nowhere", &error));
+  CHECK(error.find('\n') == std::string::npos);
+  CHECK_FALSE(report::write_reports(folder.path() + "/nowhere", nullptr));
+}
+
+TEST_CASE("numbers for people") {
+  CHECK(report::time_text(0) == "0 ns");
+  CHECK(report::time_text(812) == "812 ns");
+  CHECK(report::time_text(999.9) == "1.00 µs");
+  CHECK(report::time_text(1.923e6) == "1.92 ms");
+  CHECK(report::time_text(12.34e3) == "12.3 µs");
+  CHECK(report::time_text(345.6e6) == "346 ms");
+  CHECK(report::time_text(12.345e9) == "12.3 s");
+  CHECK(report::time_text(312e9) == "5 min 12 s");
+  CHECK(report::time_text(-1500) == "-1.50 µs");
+  CHECK(report::share_text(0) == "0 %");
+  CHECK(report::share_text(0.0001) == "less than 0.1 %");
+  CHECK(report::share_text(0.034) == "3.4 %");
+  CHECK(report::share_text(0.868) == "87 %");
+  CHECK(report::count_text(7) == "7");
+  CHECK(report::count_text(1234567) == "1,234,567");
+  CHECK(report::mpi_name(Collective::reduce_scatter, Form::nonblocking) == "MPI_Ireduce_scatter");
+}
+
+}  // namespace
+}  // namespace papaya

@@ -1,0 +1,189 @@
+#include "tests/unit/support/record.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+
+namespace papaya::support {
+namespace {
+
+constexpr double ns_per_tick = 0.5;
+
+template <typename T>
+void put(std::vector<std::uint8_t>& bytes, std::uint64_t offset, const T& value) {
+  std::memcpy(bytes.data() + offset, &value, sizeof(value));
+}
+
+}  // namespace
+
+std::uint64_t Record::ticks(double ns) { return origin_ticks + static_cast<std::uint64_t>(ns / ns_per_tick + 0.5); }
+
+std::string Record::file_name(int rank) {
+  char name[32];
+  std::snprintf(name, sizeof(name), "rank-%05d.pap", rank);
+  return name;
+}
+
+Record::Record(int rank, int ranks, int node, int nodes) {
+  std::memcpy(header.magic, trace::magic, sizeof(trace::magic));
+  header.version = trace::format_version;
+  header.endian_mark = trace::endian_mark;
+  header.header_bytes = sizeof(trace::Header);
+  header.event_bytes = sizeof(trace::Event);
+  header.rank = rank;
+  header.ranks = ranks;
+  header.node = node;
+  header.nodes = nodes;
+  header.ns_per_tick = ns_per_tick;
+  header.begin_ticks = origin_ticks;
+  header.begin_unix_ns = 1'700'000'000'000'000'000;
+  header.init_ticks = ticks(0);
+  const auto set = [](char* field, const std::string& text) { std::memcpy(field, text.c_str(), text.size() + 1); };
+  set(header.host, "node" + std::to_string(node));
+  set(header.mpi, "Open MPI 4.1.4");
+  set(header.papaya_version, "0.1.0");
+  set(header.program, "app");
+  set(header.command, "./app --steps 10");
+  set(header.algorithm_names[0], "native");
+  set(header.algorithm_names[1], "flat");
+  set(header.reason_names[1], "too large");
+  set(header.reason_names[2], "device memory");
+}
+
+void Record::add_communicator(std::uint64_t id, int size, int rank, const std::string& name) {
+  trace::Communicator communicator{};
+  communicator.id = id;
+  communicator.size = size;
+  communicator.rank = rank;
+  communicator.nodes = header.nodes;
+  std::memcpy(communicator.name, name.c_str(), name.size() + 1);
+  communicators.push_back(communicator);
+}
+
+trace::Event& Record::add_call(Collective collective, std::uint64_t call, double arrival_ns, double exit_ns,
+                               std::uint64_t bytes, int root, std::uint64_t communicator, Form form) {
+  trace::Event event{};
+  event.arrival_ticks = ticks(arrival_ns);
+  event.exit_ticks = exit_ns < 0 ? 0 : ticks(exit_ns);
+  event.communicator = communicator;
+  event.call = call;
+  event.bytes = bytes;
+  event.commit = static_cast<std::uint32_t>(events.size() + 1);
+  event.root = root;
+  event.collective = static_cast<std::uint8_t>(collective);
+  event.form = static_cast<std::uint8_t>(form);
+  events.push_back(event);
+  header.event_count = events.size();
+  for (auto& row : communicators) {
+    if (row.id == communicator) row.calls = std::max(row.calls, call + 1);
+  }
+  if (exit_ns >= 0) {
+    trace::Total& total = totals.by_size[index_of(collective)][static_cast<std::size_t>(form)]
+                                        [static_cast<std::size_t>(size_class_of(bytes))];
+    ++total.calls;
+    total.bytes += bytes;
+    total.ticks += event.exit_ticks - event.arrival_ticks;
+  }
+  return events.back();
+}
+
+void Record::finalize(double end_ns) {
+  header.end_ticks = ticks(end_ns);
+  header.ending = static_cast<std::uint32_t>(trace::Ending::finalized);
+}
+
+std::vector<std::uint8_t> Record::bytes(bool compact) const {
+  trace::Header h = header;
+  h.event_capacity = capacity;
+  h.communicator_count = communicators.size();
+  h.communicator_capacity = compact ? std::max<std::uint64_t>(1, communicators.size()) : trace::communicator_capacity;
+  h.totals_offset = compact ? sizeof(trace::Header) : trace::totals_offset;
+  h.communicators_offset = compact ? h.totals_offset + sizeof(trace::Totals) : trace::communicators_offset;
+  h.events_offset = compact ? h.communicators_offset + h.communicator_capacity * sizeof(trace::Communicator)
+                            : trace::events_offset;
+  std::vector<std::uint8_t> out(h.events_offset + capacity * sizeof(trace::Event));
+  put(out, 0, h);
+  put(out, h.totals_offset, totals);
+  for (std::size_t i = 0; i < communicators.size(); ++i) {
+    put(out, h.communicators_offset + i * sizeof(trace::Communicator), communicators[i]);
+  }
+  for (std::size_t i = 0; i < events.size(); ++i) {  // later events overwrite those a ring's length before
+    put(out, h.events_offset + (i % capacity) * sizeof(trace::Event), events[i]);
+  }
+  return out;
+}
+
+std::vector<Record> records(int ranks) {
+  std::vector<Record> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    all.emplace_back(rank, ranks);
+    all.back().add_communicator(world_id, ranks, rank, "MPI_COMM_WORLD");
+  }
+  return all;
+}
+
+Folder::Folder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "papaya-unit-XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a temporary folder");
+  path_ = pattern;
+}
+
+Folder::~Folder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+void Folder::write(const std::string& name, const std::vector<std::uint8_t>& bytes) const {
+  std::ofstream(path_ + "/" + name, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+}
+
+void Folder::write(const std::string& name, const std::string& text) const {
+  write(name, std::vector<std::uint8_t>(text.begin(), text.end()));
+}
+
+void Folder::write(const std::vector<Record>& records) const {
+  for (const Record& record : records) write(Record::file_name(record.header.rank), record.bytes());
+}
+
+std::string Folder::read(const std::string& name) const {
+  std::ifstream file(path_ + "/" + name, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool Folder::has(const std::string& name) const { return std::filesystem::exists(path_ + "/" + name); }
+
+report::Run load(const std::vector<Record>& records) {
+  const Folder folder;
+  folder.write(records);
+  return report::load_run(folder.path());
+}
+
+report::Analysis analyse(const std::vector<Record>& records) { return report::analyse(load(records)); }
+
+const report::CollectiveFigures& figures_of(const report::Analysis& analysis, const std::string& name) {
+  for (const auto& figures : analysis.collectives) {
+    if (figures.name == name) return figures;
+  }
+  throw std::runtime_error("no figures of " + name);
+}
+
+const report::RankFigures& rank_of(const report::Analysis& analysis, int rank) {
+  for (const auto& figures : analysis.late_ranks) {
+    if (figures.rank == rank) return figures;
+  }
+  throw std::runtime_error("no figures of rank " + std::to_string(rank));
+}
+
+bool has_note(const report::Analysis& analysis, const std::string& part) {
+  return std::any_of(analysis.notes.begin(), analysis.notes.end(),
+                     [&](const std::string& note) { return note.find(part) != std::string::npos; });
+}
+
+}  // namespace papaya::support

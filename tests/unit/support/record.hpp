@@ -1,0 +1,71 @@
+// Synthetic runs: per-rank records with chosen arrivals, as bytes or as files of a temporary folder.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "profiler/format.hpp"
+#include "profiler/report.hpp"
+
+namespace papaya::support {
+
+inline constexpr std::uint64_t world_id = 1;
+// Ticks begin here, so that a reader that forgets the origin shows.
+inline constexpr std::uint64_t origin_ticks = 1'000'000;
+
+// One rank's record. Times are ns on its node's clock since its origin; a tick is half a nanosecond.
+struct Record {
+  Record(int rank, int ranks, int node = 0, int nodes = 1);
+
+  static std::uint64_t ticks(double ns);
+  static std::string file_name(int rank);
+
+  void add_communicator(std::uint64_t id, int size, int rank, const std::string& name);
+  // Appends an event (exit_ns < 0: still inside) and counts it in the totals and the communicator's calls.
+  trace::Event& add_call(Collective collective, std::uint64_t call, double arrival_ns, double exit_ns,
+                         std::uint64_t bytes = 8, int root = -1, std::uint64_t communicator = world_id,
+                         Form form = Form::blocking);
+  void finalize(double end_ns);
+
+  // The file: its tables at the places the recorder uses, or, for speed, one right after the other.
+  std::vector<std::uint8_t> bytes(bool compact = false) const;
+
+  trace::Header header{};
+  trace::Totals totals{};
+  std::vector<trace::Communicator> communicators;
+  std::vector<trace::Event> events;
+  std::uint64_t capacity = 16;
+};
+
+// `ranks` records on one node with MPI_COMM_WORLD in each.
+std::vector<Record> records(int ranks);
+
+// A folder that goes away with this object.
+class Folder {
+ public:
+  Folder();
+  ~Folder();
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const std::string& path() const { return path_; }
+  void write(const std::string& name, const std::vector<std::uint8_t>& bytes) const;
+  void write(const std::string& name, const std::string& text) const;
+  void write(const std::vector<Record>& records) const;
+  std::string read(const std::string& name) const;
+  bool has(const std::string& name) const;
+
+ private:
+  std::string path_;
+};
+
+// Through files of a folder, as a user's run is.
+report::Run load(const std::vector<Record>& records);
+report::Analysis analyse(const std::vector<Record>& records);
+
+const report::CollectiveFigures& figures_of(const report::Analysis& analysis, const std::string& name);
+const report::RankFigures& rank_of(const report::Analysis& analysis, int rank);
+bool has_note(const report::Analysis& analysis, const std::string& part);
+
+}  // namespace papaya::support

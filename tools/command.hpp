@@ -1,0 +1,21 @@
+// The papaya command: one file per subcommand, each of which adds itself here.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace papaya {
+
+// Exit codes of the command.
+inline constexpr int exit_fine = 0;
+inline constexpr int exit_failed = 1;  // a check failed, nothing usable
+inline constexpr int exit_usage = 2;
+inline constexpr int exit_partial = 3;  // the data is incomplete
+inline constexpr int exit_version = 4;  // made by another version of papaya
+
+// Each adds its subcommand to `app`; when that is the one called, its outcome is left in `exit_code`, which must
+// outlive the parse.
+void add_run(CLI::App& app, int& exit_code);
+void add_report(CLI::App& app, int& exit_code);
+void add_info(CLI::App& app, int& exit_code);
+
+}  // namespace papaya

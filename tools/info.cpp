@@ -1,0 +1,87 @@
+// papaya info: what this papaya can do, read from the registry and the tables.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+
+#include "algorithms/algorithm.hpp"
+#include "base/settings.hpp"
+#include "tools/command.hpp"
+#include "tuning/selection.hpp"
+
+namespace papaya {
+
+namespace {
+
+void print_environment() {
+  for (const VariableRow& row : variable_rows())
+    fmt::print("{:<22} {}\n{:<22}   values: {}, default: {}\n", row.name, row.help, "", row.values,
+               row.fallback.empty() ? "empty" : row.fallback);
+}
+
+void print_names(Collective collective) {
+  fmt::print("native\n");
+  for (const Descriptor* descriptor : registry())
+    if (descriptor->collective == collective) fmt::print("{}\n", descriptor->name);
+}
+
+void print_algorithms() {
+  for (std::size_t i = 0; i < collective_count; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    Variable variable{};
+    if (!tuning::variable_of(collective, variable)) continue;
+    fmt::print("MPI_{} ({})\n  native\n", name_of(collective), row_of(variable).name);
+    for (const Descriptor* descriptor : registry()) {
+      if (descriptor->collective != collective) continue;
+      fmt::print("  {}: {}\n    up to {} bytes{}; {}\n", descriptor->name, descriptor->summary, descriptor->max_bytes,
+                 descriptor->one_node ? ", ranks on one node" : "", descriptor->source);
+      for (const Parameter& parameter : descriptor->parameters)
+        fmt::print("    {}={} ({} to {}): {}\n", parameter.name, parameter.fallback, parameter.lowest,
+                   parameter.highest, parameter.help);
+    }
+  }
+}
+
+void print_flavours() {
+  std::error_code error;
+  const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  for (const auto& place : {folder, folder.parent_path() / PAPAYA_LIBDIR})
+    for (const char* flavour : {"openmpi", "mpich"})
+      if (const auto path = place / fmt::format("libpapaya-{}.so", flavour); std::filesystem::exists(path, error))
+        fmt::print("  {} ({})\n", flavour, path.string());
+}
+
+}  // namespace
+
+void add_info(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand("info", "list the algorithms, the environment variables, the MPIs");
+  struct Options {
+    bool environment = false;
+    std::string collective;
+    CLI::Option* algorithms = nullptr;
+  };
+  auto options = std::make_shared<Options>();
+  command->add_flag("--env", options->environment, "the environment variables with their values and defaults");
+  options->algorithms = command->add_option("--algorithms", options->collective,
+                                            "the algorithms; with a COLLECTIVE only the names of its, one a line");
+  options->algorithms->expected(0, 1)->type_name("[COLLECTIVE]");
+  command->callback([options, &exit_code] {
+    exit_code = exit_fine;
+    const bool some = options->algorithms->count() > 0;
+    if (some && !options->collective.empty()) {
+      Collective collective{};
+      if (!tuning::collective_of(options->collective, collective))
+        throw CLI::ValidationError("--algorithms", "no collective is called " + options->collective);
+      print_names(collective);
+      return;
+    }
+    if (!some && !options->environment) fmt::print("papaya {}\n\nMPIs\n", PAPAYA_VERSION);
+    if (!some && !options->environment) print_flavours();
+    if (!options->environment) fmt::print("{}", some ? "" : "\nAlgorithms\n");
+    if (!options->environment) print_algorithms();
+    if (!some && !options->environment) fmt::print("\nEnvironment\n");
+    if (!some) print_environment();
+  });
+}
+
+}  // namespace papaya

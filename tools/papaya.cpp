@@ -1,0 +1,29 @@
+// The papaya command.
+#include <exception>
+#include <iostream>
+
+#include "tools/command.hpp"
+
+int main(int argc, char** argv) {
+  try {
+    CLI::App app{"papaya shows who arrives late at which MPI collective and what that costs, and makes it cost less.",
+                 "papaya"};
+    app.set_version_flag("--version", "papaya " PAPAYA_VERSION);
+    app.require_subcommand(0, 1);
+    int exit_code = papaya::exit_fine;
+    papaya::add_run(app, exit_code);
+    papaya::add_report(app, exit_code);
+    papaya::add_info(app, exit_code);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& outcome) {
+      // --help and --version end the parse too, and succeed.
+      return app.exit(outcome) == 0 ? papaya::exit_fine : papaya::exit_usage;
+    }
+    if (app.get_subcommands().empty()) std::cout << app.help();
+    return exit_code;
+  } catch (const std::exception& error) {
+    std::cerr << "papaya: " << error.what() << "\n";
+    return papaya::exit_failed;
+  }
+}

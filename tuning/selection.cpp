@@ -1,0 +1,234 @@
+#include "tuning/selection.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace papaya::tuning {
+
+namespace {
+
+struct TableRow {
+  Collective collective;
+  std::string_view algorithm;
+  int most_ranks;
+  std::uint64_t lowest_bytes;
+  std::uint64_t highest_bytes;
+};
+
+// Where an algorithm of ours is the better choice on one node, measured with tools/measure (docs/measurements.md).
+constexpr TableRow table[] = {
+    {Collective::allreduce, "arrival_leader", 128, 1, 65536},
+};
+
+const std::vector<Rule>& table_rules(Collective collective) {
+  static const auto rules = [] {
+    std::array<std::vector<Rule>, collective_count> all;
+    for (const TableRow& row : table) {
+      const Descriptor* algorithm = find_algorithm(row.collective, row.algorithm);
+      if (algorithm == nullptr) continue;
+      Rule rule{row.lowest_bytes, row.highest_bytes, algorithm, row.most_ranks, {}};
+      for (const Parameter& parameter : algorithm->parameters) rule.values.push_back(parameter.fallback);
+      all[index_of(row.collective)].push_back(std::move(rule));
+    }
+    return all;
+  }();
+  return rules[index_of(collective)];
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return out;
+}
+
+std::string_view trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  return text;
+}
+
+bool is_range(std::string_view word) { return !word.empty() && word[0] >= '0' && word[0] <= '9' && word.find('-') != word.npos; }
+
+// "0-4K", "4K-": [low, high], where a high that begins the next range belongs to that one.
+bool parse_range(std::string_view word, Rule& rule) {
+  const std::size_t dash = word.find('-');
+  std::int64_t low = 0;
+  std::int64_t high = 0;
+  if (!parse_bytes(word.substr(0, dash), low)) return false;
+  rule.lowest_bytes = static_cast<std::uint64_t>(low);
+  if (dash + 1 == word.size()) return true;
+  if (!parse_bytes(word.substr(dash + 1), high) || high < low) return false;
+  rule.highest_bytes = static_cast<std::uint64_t>(high);
+  return true;
+}
+
+bool parse_algorithm(Collective collective, std::string_view name, Rule& rule, std::string& problem) {
+  if (name == "native") return true;
+  rule.algorithm = find_algorithm(collective, name);
+  if (rule.algorithm == nullptr) {
+    std::vector<std::string_view> names = {"auto", "native"};
+    for (const Descriptor* descriptor : registry())
+      if (descriptor->collective == collective) names.push_back(descriptor->name);
+    const std::string_view near = nearest_name(name, names);
+    problem = "no algorithm '" + std::string(name) + "' for MPI_" + std::string(name_of(collective));
+    if (!near.empty()) problem += "; did you mean " + std::string(near) + "?";
+    problem += " (papaya info --algorithms " + lower(name_of(collective)) + " lists them)";
+    return false;
+  }
+  for (const Parameter& parameter : rule.algorithm->parameters) rule.values.push_back(parameter.fallback);
+  return true;
+}
+
+bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
+  const std::size_t equals = word.find('=');
+  const std::string_view name = word.substr(0, equals);
+  const auto parameters = rule.algorithm == nullptr ? std::span<const Parameter>{} : rule.algorithm->parameters;
+  const auto parameter = std::find_if(parameters.begin(), parameters.end(), [&](auto& p) { return p.name == name; });
+  if (parameter == parameters.end()) {
+    std::vector<std::string_view> names;
+    for (const Parameter& p : parameters) names.push_back(p.name);
+    const std::string_view near = nearest_name(name, names);
+    problem = "no parameter '" + std::string(name) + "'";
+    if (!near.empty()) problem += "; did you mean " + std::string(near) + "?";
+    return false;
+  }
+  std::int64_t value = 0;
+  if (equals == word.npos || !parse_bytes(word.substr(equals + 1), value) || value < parameter->lowest ||
+      value > parameter->highest) {
+    problem = "parameter " + std::string(name) + " must be from " + std::to_string(parameter->lowest) + " to " +
+              std::to_string(parameter->highest);
+    return false;
+  }
+  rule.values[static_cast<std::size_t>(parameter - parameters.begin())] = value;
+  return true;
+}
+
+}  // namespace
+
+bool variable_of(Collective collective, Variable& variable) noexcept {
+  switch (collective) {
+    case Collective::allreduce: variable = Variable::allreduce; return true;
+    case Collective::reduce: variable = Variable::reduce; return true;
+    case Collective::bcast: variable = Variable::bcast; return true;
+    case Collective::alltoall: variable = Variable::alltoall; return true;
+    case Collective::barrier: variable = Variable::barrier; return true;
+    case Collective::allgather: variable = Variable::allgather; return true;
+    default: return false;
+  }
+}
+
+bool collective_of(std::string_view name, Collective& collective) noexcept {
+  std::string wanted = lower(name);
+  if (wanted.rfind("mpi_", 0) == 0) wanted.erase(0, 4);
+  for (std::size_t i = 0; i < collective_count; ++i)
+    if (lower(collective_names[i]) == wanted) {
+      collective = static_cast<Collective>(i);
+      return true;
+    }
+  return false;
+}
+
+bool parse(Collective collective, std::string_view text, std::vector<Rule>& rules, bool& automatic,
+           std::string& problem) {
+  rules.clear();
+  automatic = text == "auto";
+  if (automatic) return true;
+  // Items are separated by commas: a range or a name begins a rule, `param=value` belongs to the rule before it.
+  while (true) {
+    const std::size_t comma = text.find(',');
+    std::string_view item = trim(text.substr(0, comma));
+    if (item.empty()) {
+      problem = "an empty rule";
+      return false;
+    }
+    if (!rules.empty() && item.find('=') != item.npos && item.find(':') == item.npos) {
+      if (!parse_parameter(item, rules.back(), problem)) return false;
+    } else {
+      Rule rule;
+      std::size_t colon = item.find(':');
+      if (is_range(item.substr(0, colon))) {
+        if (colon == item.npos || !parse_range(item.substr(0, colon), rule)) {
+          problem = "'" + std::string(item) + "' is not LOW-HIGH:NAME";
+          return false;
+        }
+        item.remove_prefix(colon + 1);
+        colon = item.find(':');
+      }
+      if (!parse_algorithm(collective, item.substr(0, colon), rule, problem)) return false;
+      if (colon != item.npos && !parse_parameter(item.substr(colon + 1), rule, problem)) return false;
+      rules.push_back(std::move(rule));
+    }
+    if (comma == text.npos) break;
+    text.remove_prefix(comma + 1);
+  }
+  // "0-4K:A,4K-:B": the common bound belongs to the later rule.
+  for (std::size_t i = 0; i + 1 < rules.size(); ++i)
+    if (rules[i].highest_bytes == rules[i + 1].lowest_bytes && rules[i].highest_bytes > rules[i].lowest_bytes)
+      --rules[i].highest_bytes;
+  return true;
+}
+
+Selection::Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings) {
+  const auto take = [&](Collective collective, std::string_view text, const std::string& where) {
+    Chosen chosen;
+    std::string problem;
+    if (parse(collective, text, chosen.rules, chosen.automatic, problem)) {
+      chosen_[index_of(collective)] = std::move(chosen);
+      return true;
+    }
+    warnings.push_back(where + ": " + problem + "; using the default, auto.");
+    return false;
+  };
+  int line_number = 0;
+  while (!tuning_text.empty()) {
+    const std::size_t end = tuning_text.find('\n');
+    std::string_view line = tuning_text.substr(0, end);
+    tuning_text.remove_prefix(end == tuning_text.npos ? tuning_text.size() : end + 1);
+    ++line_number;
+    line = trim(line.substr(0, line.find('#')));
+    if (line.empty()) continue;
+    const std::string where = "PAPAYA_TUNING, line " + std::to_string(line_number);
+    const std::size_t space = line.find_first_of(" \t");
+    Collective collective{};
+    if (space == line.npos || !collective_of(line.substr(0, space), collective)) {
+      warnings.push_back(where + ": expected 'COLLECTIVE SELECTION', such as 'allreduce 0-4K:arrival_leader,4K-:native'; ignored.");
+      continue;
+    }
+    take(collective, trim(line.substr(space)), where);
+  }
+  for (std::size_t i = 0; i < collective_count; ++i) {
+    Variable variable{};
+    const auto collective = static_cast<Collective>(i);
+    if (!variable_of(collective, variable) || settings.is_default(variable)) continue;
+    if (!take(collective, settings.text(variable),
+              std::string(row_of(variable).name) + "=" + std::string(settings.text(variable))))
+      settings.reset(variable);
+  }
+}
+
+Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts& facts) const noexcept {
+  const Chosen& chosen = chosen_[index_of(collective)];
+  const std::vector<Rule>& rules = chosen.automatic ? table_rules(collective) : chosen.rules;
+  const Reason otherwise = !chosen.automatic ? Reason::selected : rules.empty() ? Reason::no_algorithm : Reason::table;
+  for (const Rule& rule : rules) {
+    if (bytes < rule.lowest_bytes || bytes > rule.highest_bytes || facts.ranks > rule.most_ranks) continue;
+    if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
+    if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, false};
+    if (bytes > rule.algorithm->max_bytes) return {nullptr, Reason::too_large, false};
+    return {&rule, Reason::none, !chosen.automatic};
+  }
+  return {nullptr, otherwise, false};
+}
+
+bool Selection::replaces_anything() const noexcept {
+  for (std::size_t i = 0; i < collective_count; ++i) {
+    const Chosen& chosen = chosen_[i];
+    const std::vector<Rule>& rules = chosen.automatic ? table_rules(static_cast<Collective>(i)) : chosen.rules;
+    for (const Rule& rule : rules)
+      if (rule.algorithm != nullptr) return true;
+  }
+  return false;
+}
+
+}  // namespace papaya::tuning

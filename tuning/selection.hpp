@@ -1,0 +1,71 @@
+// Which algorithm a call gets. Rules come from the environment (PAPAYA_ALLREDUCE and its like), from a tuning file,
+// or from the built-in table; they are read once, and every rank has the same ones. A choice depends only on facts
+// that MPI makes equal on all ranks of the communicator.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "base/collective.hpp"
+#include "base/reason.hpp"
+#include "base/settings.hpp"
+
+namespace papaya::tuning {
+
+// What the choice may depend on.
+struct Facts {
+  int ranks;  // of the communicator
+  int nodes;  // they are on
+};
+
+struct Rule {
+  std::uint64_t lowest_bytes = 0;
+  std::uint64_t highest_bytes = std::numeric_limits<std::uint64_t>::max();  // included
+  const Descriptor* algorithm = nullptr;                                    // nullptr: native
+  int most_ranks = std::numeric_limits<int>::max();
+  std::vector<std::int64_t> values;                                         // one per parameter of the algorithm
+};
+
+struct Choice {
+  const Rule* rule = nullptr;  // set if an algorithm was chosen
+  Reason reason = Reason::none;
+  bool forced = false;  // named by the user: set up at the first call
+};
+
+// Parses `auto`, `native`, `NAME[:param=value,...]` or `LOW-HIGH:NAME...` lists. False if it cannot be used; then
+// `problem` says why, with the nearest valid name. `automatic` is set for `auto`.
+bool parse(Collective collective, std::string_view text, std::vector<Rule>& rules, bool& automatic,
+           std::string& problem);
+
+class Selection {
+ public:
+  // Takes the rules out of the settings and of the tuning file's text (empty: none). Problems become warnings; the
+  // collective concerned falls back to `auto`.
+  Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings);
+  Selection() = default;
+
+  Choice choose(Collective collective, std::uint64_t bytes, const Facts& facts) const noexcept;
+
+  // False if every call runs natively whatever it is: then nothing needs to be set up.
+  bool replaces_anything() const noexcept;
+
+ private:
+  struct Chosen {
+    std::vector<Rule> rules;
+    bool automatic = true;
+  };
+  std::array<Chosen, collective_count> chosen_;
+};
+
+// The variable that selects the collective's algorithm; false if it has none.
+bool variable_of(Collective collective, Variable& variable) noexcept;
+
+// The collective of a name such as "allreduce" or "MPI_Allreduce", in any case; false if there is none.
+bool collective_of(std::string_view name, Collective& collective) noexcept;
+
+}  // namespace papaya::tuning
