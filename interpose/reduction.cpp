@@ -5,6 +5,8 @@
 #include <new>
 #include <vector>
 
+#include "interpose/runtime.hpp"
+
 namespace papaya {
 
 namespace {
@@ -15,6 +17,7 @@ using kernels::Operation;
 struct TypeRow {
   MPI_Datatype type;
   ElementType element;
+  bool fortran_integer;  // MPI defines the logical operations on C's integers and Fortran's LOGICAL only
 };
 
 template <class T>
@@ -34,8 +37,8 @@ struct Types {
   TypeRow rows[capacity];
   std::size_t count = 0;
 
-  void add(MPI_Datatype type, ElementType element) noexcept {
-    if (type != MPI_DATATYPE_NULL && count < capacity) rows[count++] = {type, element};
+  void add(MPI_Datatype type, ElementType element, bool fortran_integer = false) noexcept {
+    if (type != MPI_DATATYPE_NULL && count < capacity) rows[count++] = {type, element, fortran_integer};
   }
   Types() noexcept {
     add(MPI_DOUBLE, ElementType::f64);
@@ -70,14 +73,14 @@ struct Types {
     // What Fortran programs use; the kinds of the default compilers.
     add(MPI_DOUBLE_PRECISION, ElementType::f64);
     add(MPI_REAL, ElementType::f32);
-    add(MPI_INTEGER, ElementType::i32);
+    add(MPI_INTEGER, ElementType::i32, true);
     add(MPI_COMPLEX, ElementType::c32);
     add(MPI_DOUBLE_COMPLEX, ElementType::c64);
     add(MPI_LOGICAL, ElementType::logical);
-    add(MPI_INTEGER1, ElementType::i8);
-    add(MPI_INTEGER2, ElementType::i16);
-    add(MPI_INTEGER4, ElementType::i32);
-    add(MPI_INTEGER8, ElementType::i64);
+    add(MPI_INTEGER1, ElementType::i8, true);
+    add(MPI_INTEGER2, ElementType::i16, true);
+    add(MPI_INTEGER4, ElementType::i32, true);
+    add(MPI_INTEGER8, ElementType::i64, true);
     add(MPI_REAL4, ElementType::f32);
     add(MPI_REAL8, ElementType::f64);
     add(MPI_COMPLEX8, ElementType::c32);
@@ -112,6 +115,17 @@ const Types& types() noexcept {
   return table;
 }
 
+const TypeRow* find_row(MPI_Datatype type) noexcept {
+  const Types& table = types();
+  for (std::size_t i = 0; i < table.count; ++i)
+    if (table.rows[i].type == type) return &table.rows[i];
+  return nullptr;
+}
+
+bool is_logical(Operation operation) noexcept {
+  return operation == Operation::land || operation == Operation::lor || operation == Operation::lxor;
+}
+
 bool operation_of(MPI_Op op, Operation& operation) noexcept {
   if (op == MPI_SUM) return operation = Operation::sum, true;
   if (op == MPI_MAX) return operation = Operation::max, true;
@@ -132,18 +146,60 @@ const ReductionContext& context_of(const Reduction& reduction) {
   return *static_cast<const ReductionContext*>(reduction.context);
 }
 
+// MPICH's MPI_Pack and MPI_Unpack refuse MPI_BOTTOM. The same memory, named by an address that is not null and a type
+// displaced back by as much.
+class Bottomless {
+ public:
+  Bottomless(const void* buffer, std::size_t count, MPI_Datatype type) noexcept
+      : buffer_(const_cast<void*>(buffer)), count_(static_cast<int>(count)), type_(type) {
+    if (buffer != MPI_BOTTOM) return;
+    constexpr MPI_Aint shift = 64;
+    const MPI_Aint back = -shift;
+    if (PMPI_Type_create_hindexed(1, &count_, &back, type, &type_) != MPI_SUCCESS) return;
+    PMPI_Type_commit(&type_);
+    shifted_ = true;
+    buffer_ = reinterpret_cast<void*>(shift);
+    count_ = 1;
+  }
+  ~Bottomless() {
+    if (shifted_) PMPI_Type_free(&type_);
+  }
+  Bottomless(const Bottomless&) = delete;
+  Bottomless& operator=(const Bottomless&) = delete;
+
+  void* buffer() const noexcept { return buffer_; }
+  int count() const noexcept { return count_; }
+  MPI_Datatype type() const noexcept { return type_; }
+
+ private:
+  void* buffer_;
+  int count_;
+  MPI_Datatype type_;
+  bool shifted_ = false;
+};
+
+// A call of MPI that cannot fail with arguments the user's own call would not have failed with, and that comes too late
+// to go native. Should one fail all the same, it is said at the end.
+void must_succeed(int code) noexcept {
+  if (code != MPI_SUCCESS) runtime().failed_inner_calls.fetch_add(1, std::memory_order_relaxed);
+}
+
 void pack(const Reduction& reduction, const void* buffer, void* packed, std::size_t count) {
   const ReductionContext& context = context_of(reduction);
+  const Bottomless source(buffer, count, context.type);
   int position = 0;
   const int bytes = static_cast<int>(count) * context.element_bytes;
-  PMPI_Pack(buffer, static_cast<int>(count), context.type, packed, bytes, &position, context.pack_comm);
+  must_succeed(
+      PMPI_Pack(source.buffer(), source.count(), source.type(), packed, bytes, &position, context.pack_comm));
 }
 
 void unpack(const Reduction& reduction, const void* packed, void* buffer, std::size_t count) {
   const ReductionContext& context = context_of(reduction);
+  const Bottomless target(buffer, count, context.type);
   int position = 0;
   const int bytes = static_cast<int>(count) * context.element_bytes;
-  PMPI_Unpack(packed, bytes, &position, buffer, static_cast<int>(count), context.type, context.pack_comm);
+  must_succeed(
+      PMPI_Unpack(packed, bytes, &position, target.buffer(), target.count(), target.type(), context.pack_comm));
 }
 
 // MPI_Reduce_local computes inout = in op inout; `in` holds the lower ranks.
@@ -156,12 +212,12 @@ void combine_contiguous(const Reduction& reduction, const void* left, const void
     thread_local std::vector<std::max_align_t> scratch;
     scratch.resize(bytes / sizeof(std::max_align_t) + 1);
     std::memcpy(scratch.data(), right, bytes);
-    PMPI_Reduce_local(left, scratch.data(), static_cast<int>(count), context.type, context.op);
+    must_succeed(PMPI_Reduce_local(left, scratch.data(), static_cast<int>(count), context.type, context.op));
     std::memcpy(out, scratch.data(), bytes);
     return;
   }
   if (out != right) std::memcpy(out, right, bytes);
-  PMPI_Reduce_local(left, out, static_cast<int>(count), context.type, context.op);
+  must_succeed(PMPI_Reduce_local(left, out, static_cast<int>(count), context.type, context.op));
 }
 
 // A user's operation sees its own datatype: packed operands are laid out by it, reduced and packed again.
@@ -180,20 +236,17 @@ void combine_laid_out(const Reduction& reduction, const void* left, const void* 
   auto* const b = reinterpret_cast<char*>(right_storage.data()) + origin;
   unpack(reduction, left, a, count);
   unpack(reduction, right, b, count);
-  PMPI_Reduce_local(a, b, static_cast<int>(count), context.type, context.op);
+  must_succeed(PMPI_Reduce_local(a, b, static_cast<int>(count), context.type, context.op));
   pack(reduction, b, out, count);
 }
 
 }  // namespace
 
 bool element_type_of(MPI_Datatype type, kernels::ElementType& element) noexcept {
-  const Types& table = types();
-  for (std::size_t i = 0; i < table.count; ++i)
-    if (table.rows[i].type == type) {
-      element = table.rows[i].element;
-      return true;
-    }
-  return false;
+  const TypeRow* const row = find_row(type);
+  if (row == nullptr) return false;
+  element = row->element;
+  return true;
 }
 
 bool is_plausible(MPI_Datatype type) noexcept {
@@ -219,11 +272,11 @@ bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduc
   if (op == MPI_OP_NULL || op == MPI_REPLACE || op == MPI_NO_OP) return false;
   Operation operation{};
   const bool predefined_op = operation_of(op, operation);
-  ElementType element{};
-  if (element_type_of(type, element)) {
-    reduction.element_bytes = kernels::size_of(element);
+  if (const TypeRow* const row = find_row(type)) {
+    reduction.element_bytes = kernels::size_of(row->element);
     if (predefined_op) {
-      reduction.combine = kernels::find(element, operation);
+      if (row->fortran_integer && is_logical(operation)) return false;
+      reduction.combine = kernels::find(row->element, operation);
       reduction.by_table = true;
       return reduction.combine != nullptr;
     }

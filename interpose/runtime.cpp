@@ -40,6 +40,7 @@ namespace {
 clock::Pair at_load{};
 clock::Pair at_load_monotonic{};
 clock::Pair node_origin{};  // the node leader's, agreed on by the node
+std::int64_t node_origin_unix_ns = 0;
 
 constexpr std::uint64_t trace_capacity = 1u << 20;  // PAPAYA_PROFILE=trace: 64 MiB of events a rank
 
@@ -152,9 +153,12 @@ double agree_on_clock(Runtime& process) {
     double ns_per_tick;
     std::uint64_t ticks;
     std::uint64_t monotonic_ns;
-  } clock_of_node{clock::ns_per_tick(first, node_origin), node_origin.ticks, node_origin.monotonic_ns};
+    std::int64_t unix_ns;
+  } clock_of_node{clock::ns_per_tick(first, node_origin), node_origin.ticks, node_origin.monotonic_ns,
+                  clock::unix_ns()};
   PMPI_Bcast(&clock_of_node, sizeof clock_of_node, MPI_BYTE, 0, process.node_comm);
   node_origin = {clock_of_node.ticks, clock_of_node.monotonic_ns};
+  node_origin_unix_ns = clock_of_node.unix_ns;
   return clock_of_node.ns_per_tick;
 }
 
@@ -226,8 +230,7 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
   header.process = getpid();
   header.ns_per_tick = ns_per_tick;
   header.begin_ticks = node_origin.ticks;
-  header.begin_unix_ns =
-      clock::unix_ns() - static_cast<std::int64_t>(clock::monotonic_ns() - node_origin.monotonic_ns);
+  header.begin_unix_ns = node_origin_unix_ns;
   char host[trace::name_bytes] = "";
   gethostname(host, sizeof host - 1);
   Recorder::set_name(header.host, sizeof header.host, host);
@@ -268,16 +271,19 @@ void measure_alpha(Runtime& process) {
 }
 
 void say_oddities(Runtime& process) {
-  std::uint64_t mine[2] = {process.verified.load(), process.verify_mismatches.load()};
-  std::uint64_t sums[2] = {0, 0};
-  if (process.verify_every == 0) return;
-  PMPI_Reduce(mine, sums, 2, MPI_UINT64_T, MPI_SUM, 0, process.world_comm);
+  std::uint64_t mine[3] = {process.verified.load(), process.verify_mismatches.load(),
+                           process.failed_inner_calls.load()};
+  std::uint64_t sums[3] = {0, 0, 0};
+  PMPI_Reduce(mine, sums, 3, MPI_UINT64_T, MPI_SUM, 0, process.world_comm);
   if (process.rank != 0) return;
+  if (sums[2] != 0)
+    log::error(fmt::format("{} calls of MPI_Pack, MPI_Unpack or MPI_Reduce_local inside papaya failed, so results may "
+                           "be wrong. Please report this; PAPAYA_DISABLE=1 avoids it.", sums[2]));
   if (sums[1] != 0)
-    log::error(fmt::format("{} of {} verified results differ from MPI's. Please report this; PAPAYA_DISABLE=1 avoids it.",
-                           sums[1], sums[0]));
-  else
-    log::write(log::Level::info, fmt::format("{} verified results agree with MPI's.", sums[0]));
+    log::error(fmt::format("{} of {} verified results differ from MPI's. Please report this; PAPAYA_DISABLE=1 avoids "
+                           "it.", sums[1], sums[0]));
+  else if (process.verify_every != 0)
+    log::info(fmt::format("{} verified results agree with MPI's.", sums[0]));
 }
 
 }  // namespace

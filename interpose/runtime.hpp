@@ -43,6 +43,7 @@ struct Runtime {
   // Oddities: counted as they happen, said once at the end.
   std::atomic<std::uint64_t> verified{0};
   std::atomic<std::uint64_t> verify_mismatches{0};
+  std::atomic<std::uint64_t> failed_inner_calls{0};
 };
 
 Runtime& runtime() noexcept;

@@ -55,8 +55,8 @@ const trace::ClockOffset* measured_offset(std::span<const RankFile* const> files
   return nullptr;
 }
 
-// `files` are those of one node. All ranks of a node use one conversion: whatever its error, their order among
-// themselves is then right.
+// `files` are those of one node. All ranks of a node use one conversion: whatever its error, their order
+// among themselves is then right.
 NodeClock node_clock(std::span<const RankFile* const> files, std::int64_t base_unix_ns) {
   const trace::Header& header = files.front()->header;
   NodeClock clock;
@@ -91,19 +91,14 @@ NodeClock node_clock(std::span<const RankFile* const> files, std::int64_t base_u
 
 // ---- alpha
 
-// Time to send one message, from the table a rank measured: log-log interpolated, its end segments prolonged.
+// Time to send one message, from the tables that ranks measured: log-log interpolated, the end segments
+// prolonged. Not every rank measures: within nodes and between them the first that did counts.
 class Alpha {
  public:
   explicit Alpha(const std::vector<RankFile>& files) {
     for (const RankFile& file : files) {
-      std::uint64_t previous_bytes = 0;
-      for (const trace::Alpha& entry : file.header.alpha) {
-        if (entry.bytes <= previous_bytes) break;
-        previous_bytes = entry.bytes;
-        if (entry.node_ns > 0) node_.push_back(point(entry.bytes, entry.node_ns));
-        if (entry.cluster_ns > 0) cluster_.push_back(point(entry.bytes, entry.cluster_ns));
-      }
-      if (!node_.empty() || !cluster_.empty()) break;
+      if (node_.empty()) node_ = points_of(file.header, &trace::Alpha::node_ns);
+      if (cluster_.empty()) cluster_ = points_of(file.header, &trace::Alpha::cluster_ns);
     }
   }
 
@@ -125,8 +120,17 @@ class Alpha {
     double ns = 0;
   };
 
-  static Point point(std::uint64_t bytes, std::uint64_t ns) {
-    return {std::log(static_cast<double>(bytes)), std::log(static_cast<double>(ns))};
+  static std::vector<Point> points_of(const trace::Header& header, std::uint64_t trace::Alpha::*ns) {
+    std::vector<Point> points;
+    std::uint64_t previous_bytes = 0;
+    for (const trace::Alpha& entry : header.alpha) {
+      if (entry.bytes <= previous_bytes) break;
+      previous_bytes = entry.bytes;
+      if (entry.*ns == 0) continue;
+      points.push_back(
+          {std::log(static_cast<double>(entry.bytes)), std::log(static_cast<double>(entry.*ns))});
+    }
+    return points;
   }
 
   double compute(std::uint64_t bytes, bool across_nodes) {
@@ -143,7 +147,8 @@ class Alpha {
     while (right + 1 < points.size() && points[right].log_bytes < x) ++right;
     const Point& a = points[right - 1];
     const Point& b = points[right];
-    // No message takes more than proportionally longer than the largest measured: keeps damaged tables finite.
+    // No message takes more than proportionally longer than the largest measured: keeps damaged tables
+    // finite.
     const double slope = (b.log_ns - a.log_ns) / (b.log_bytes - a.log_bytes);
     const double y = x <= b.log_bytes ? a.log_ns + slope * (x - a.log_bytes)
                                       : b.log_ns + std::clamp(slope, 0.0, 1.0) * (x - b.log_bytes);
@@ -257,7 +262,7 @@ struct Group {
   std::uint64_t id = 0;
   std::string name;
   std::int32_t size = 0;
-  bool consistent = true;  // its ranks agree on its size, and no two of them claim one place
+  bool consistent = true;       // its ranks agree on its size, and no two of them claim one place
   std::vector<Member> members;  // by rank in the communicator
   std::vector<Sighting> sightings;
   CommunicatorFigures figures;
@@ -446,7 +451,8 @@ void Analyser::describe_run() {
     const auto ranges = to_ranges(running);
     note(running.size() == run_.files.size()
              ? std::string("The job ended without MPI_Finalize, or is still running.")
-             : fmt::format("The job ended without MPI_Finalize on {}, or is still running.", ranks_text(ranges)));
+             : fmt::format("The job ended without MPI_Finalize on {}, or is still running.",
+                           ranks_text(ranges)));
   }
   out_.partial = out_.partial || !out_.finalized;
 }
@@ -475,11 +481,13 @@ void Analyser::make_clocks() {
   }
   if (!out_.clock_measured) {
     note(
-        "The clocks of the nodes were never compared: times between nodes rest on the nodes' wall clocks, which may "
+        "The clocks of the nodes were never compared: times between nodes rest on the nodes' wall clocks, "
+        "which may "
         "be a millisecond or more apart.");
   } else if (!measured_twice) {
     note(
-        "The clocks of the nodes were compared only once, so their drift is not corrected: times between nodes "
+        "The clocks of the nodes were compared only once, so their drift is not corrected: times between "
+        "nodes "
         "grow less certain away from that moment.");
   }
 }
@@ -509,7 +517,8 @@ void Analyser::measure_durations() {
   late_sum_ns_.resize(run_.files.size());
   out_.run_ns = last_end - first_init;
 
-  // The ring of a rank that wrapped begins later than its run. Calls are compared from where all rings have them.
+  // The ring of a rank that wrapped begins later than its run. Calls are compared from where all rings have
+  // them.
   double recorded_from = first_init;
   for (std::size_t i = 0; i < run_.files.size(); ++i) {
     const RankFile& file = run_.files[i];
@@ -550,7 +559,8 @@ void Analyser::add_totals() {
 
 void Analyser::add_algorithms() {
   for (std::size_t c = 0; c < collective_count; ++c) {
-    // By name: each rank numbers its algorithms and reasons by itself. Native keeps what no reason accounts for.
+    // By name: each rank numbers its algorithms and reasons by itself. Native keeps what no reason accounts
+    // for.
     std::map<std::pair<std::string, std::string>, std::uint64_t> calls;
     for (const RankFile& file : run_.files) {
       std::uint64_t explained = 0;
@@ -573,7 +583,8 @@ void Analyser::add_algorithms() {
     }
     const std::size_t first = out_.algorithms.size();
     for (const auto& [key, count] : calls) {
-      out_.algorithms.push_back({mpi_name(static_cast<Collective>(c), Form::blocking), key.first, key.second, count});
+      out_.algorithms.push_back(
+          {mpi_name(static_cast<Collective>(c), Form::blocking), key.first, key.second, count});
     }
     std::stable_sort(out_.algorithms.begin() + static_cast<std::ptrdiff_t>(first), out_.algorithms.end(),
                      [](const auto& a, const auto& b) { return a.calls > b.calls; });
@@ -594,7 +605,6 @@ void Analyser::group_events() {
       if (group.name.empty()) group.name = clean_text(communicator.name);
       if (group.size != communicator.size) group.consistent = false;
       group.members.push_back({i, communicator.rank, communicator.calls});
-      group.figures.calls += communicator.calls;
     }
   }
   for (Group& group : groups_) {
@@ -603,7 +613,6 @@ void Analyser::group_events() {
     for (std::size_t m = 1; m < group.members.size(); ++m) {
       if (group.members[m].rank == group.members[m - 1].rank) group.consistent = false;
     }
-    if (!group.consistent && group.size > 1) ++inconsistent_groups_;
   }
   // Where in its group each file is a member.
   std::vector<std::unordered_map<std::size_t, std::uint32_t>> place(run_.files.size());
@@ -635,6 +644,7 @@ void Analyser::group_events() {
       }
       Member& self = group->members[member];
       self.first_kept_call = std::min(self.first_kept_call, event.call);
+      // The table's own count is brought up to date only when the communicator or the job ends.
       self.calls = std::max(self.calls, event.call + 1);
       group->sightings.push_back({event.call, member, event.thread, &event});
     }
@@ -645,7 +655,9 @@ void Analyser::compare(Group& group) {
   group.figures.id = group.id;
   group.figures.name = group.label();
   group.figures.size = group.size;
+  for (const Member& member : group.members) group.figures.calls += member.calls;
   auto& sightings = group.sightings;
+  if (!group.consistent && !sightings.empty()) ++inconsistent_groups_;
   std::sort(sightings.begin(), sightings.end(), [](const Sighting& a, const Sighting& b) {
     return std::tie(a.call, a.member, a.thread) < std::tie(b.call, b.member, b.thread);
   });
@@ -673,13 +685,15 @@ void Analyser::compare_call(Group& group, std::span<const Sighting> sightings) {
   if (conflict.empty() && group.size >= 2 && complete(group, sightings)) add_arrivals(group, sightings);
 }
 
-// All ranks must have made the same call: other programs are erroneous, and it is worth telling where. Empty if so.
+// All ranks must have made the same call: other programs are erroneous, and it is worth telling where. Empty
+// if so.
 std::string Analyser::disagreement(const Group& group, std::span<const Sighting> sightings) const {
   const Sighting& first = sightings.front();
   const auto call_of = [](const Sighting& sighting) {
     const trace::Event& event = *sighting.event;
     const bool rooted = has_root(static_cast<Collective>(event.collective));
-    return std::tuple(event.collective, event.form, rooted ? event.root : -1);
+    // On inter-communicators roots may be MPI_ROOT and MPI_PROC_NULL, both negative.
+    return std::tuple(event.collective, event.form, rooted ? std::max(event.root, -1) : -1);
   };
   const Sighting* other = nullptr;
   for (std::size_t i = 1; i < sightings.size() && other == nullptr; ++i) {
@@ -697,7 +711,8 @@ std::string Analyser::disagreement(const Group& group, std::span<const Sighting>
   return fmt::format("at {}, {} and {}", call_text(first.call, group), text(first), text(*other));
 }
 
-// Complete: every rank of the communicator is there. Ranks without a usable file cannot be, and are not waited for.
+// Complete: every rank of the communicator is there. Ranks without a usable file cannot be, and are not
+// waited for.
 bool Analyser::complete(const Group& group, std::span<const Sighting> sightings) {
   if (sightings.size() == static_cast<std::size_t>(group.size)) return true;
   const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) - group.members.size();
@@ -725,7 +740,8 @@ bool Analyser::complete(const Group& group, std::span<const Sighting> sightings)
   return false;
 }
 
-void Analyser::add_pending(const Group& group, std::span<const Sighting> sightings, const std::string& conflict) {
+void Analyser::add_pending(const Group& group, std::span<const Sighting> sightings,
+                           const std::string& conflict) {
   if (out_.pending.size() == most_pending) {
     ++pending_left_out_;
     return;
@@ -952,9 +968,10 @@ void Analyser::finish_figures() {
     if (ranks_[i].compared > 0) ranks_[i].late_ns = late_sum_ns_[i] / static_cast<double>(ranks_[i].compared);
   }
   out_.late_ranks = ranks_;
-  std::stable_sort(out_.late_ranks.begin(), out_.late_ranks.end(), [](const RankFigures& a, const RankFigures& b) {
-    return std::tie(a.times_last, a.caused_ns) > std::tie(b.times_last, b.caused_ns);
-  });
+  std::stable_sort(out_.late_ranks.begin(), out_.late_ranks.end(),
+                   [](const RankFigures& a, const RankFigures& b) {
+                     return std::tie(a.times_last, a.caused_ns) > std::tie(b.times_last, b.caused_ns);
+                   });
   for (Group& group : groups_) out_.communicators.push_back(std::move(group.figures));
   std::stable_sort(out_.communicators.begin(), out_.communicators.end(), [](const auto& a, const auto& b) {
     return std::tie(a.waiting_ns, a.calls) > std::tie(b.waiting_ns, b.calls);
@@ -973,25 +990,29 @@ void Analyser::describe_record() {
     lost_communicators += file.header.lost_communicators;
   }
   if (overwritten > 0) {
-    note(fmt::format("Arrivals are those of the last {} of {} calls (summed over ranks): older ones were overwritten. "
-                     "Calls, bytes and time are of the whole run. PAPAYA_PROFILE=trace keeps more.",
-                     count_text(out_.events_kept), count_text(out_.events_begun)));
+    note(fmt::format(
+        "Arrivals are those of the last {} of {} calls (summed over ranks): older ones were overwritten. "
+        "Calls, bytes and time are of the whole run. PAPAYA_PROFILE=trace keeps more.",
+        count_text(out_.events_kept), count_text(out_.events_begun)));
   }
   if (skipped > 0) {
-    note(fmt::format("Left out, torn or damaged: {}.", counted(skipped, "record of a call", "records of calls")));
+    note(fmt::format("Left out, torn or damaged: {}.",
+                     counted(skipped, "record of a call", "records of calls")));
   }
   if (partial_calls_ > 0) {
-    note(fmt::format("Compared without the ranks that have no usable record, which may have arrived even later: {}.",
-                     counted(partial_calls_, "call", "calls")));
+    note(fmt::format(
+        "Compared without the ranks that have no usable record, which may have arrived even later: {}.",
+        counted(partial_calls_, "call", "calls")));
   }
   if (unmatched_calls_ > 0) {
     note(fmt::format("Not compared, as the record of one of the ranks lacks them: {}.",
                      counted(unmatched_calls_, "call", "calls")));
   }
   if (mismatched_calls_ > 0) {
-    note(fmt::format("Ranks disagree about the collective in {}, first {}: an error in the program, or its threads "
-                     "share a communicator.",
-                     counted(mismatched_calls_, "call", "calls"), first_mismatch_));
+    note(fmt::format(
+        "Ranks disagree about the collective in {}, first {}: an error in the program, or its threads "
+        "share a communicator.",
+        counted(mismatched_calls_, "call", "calls"), first_mismatch_));
   }
   if (untabled_events_ > 0 || lost_communicators > 0) {
     note(fmt::format("The program used more communicators than the record holds; not compared on those: {}.",
@@ -1001,11 +1022,14 @@ void Analyser::describe_record() {
     note(fmt::format("Not compared, as their ranks cannot be told apart: the calls on {}.",
                      counted(inconsistent_groups_, "communicator", "communicators")));
   }
-  if (pending_left_out_ > 0) note(fmt::format("Not listed: {}.", counted(pending_left_out_, "more unfinished call", "more unfinished calls")));
+  if (pending_left_out_ > 0)
+    note(fmt::format("Not listed: {}.",
+                     counted(pending_left_out_, "more unfinished call", "more unfinished calls")));
   if (out_.alpha_nominal && out_.compared_calls > 0) {
-    note(fmt::format("Alpha, the time to send one message, was not measured in this run: imbalance factors use a "
-                     "nominal one of {} us + bytes / ({} GB/s).",
-                     nominal_latency_ns / 1000, nominal_bytes_per_ns));
+    note(fmt::format(
+        "Alpha, the time to send one message, was not measured in this run: imbalance factors use a "
+        "nominal one of {} us + bytes / ({} GB/s).",
+        nominal_latency_ns / 1000, nominal_bytes_per_ns));
   }
 }
 
@@ -1020,7 +1044,8 @@ std::string Analyser::verdict() {
   if (out_.compared_calls == 0) {
     const bool blocking = std::any_of(out_.collectives.begin(), out_.collectives.end(),
                                       [](const CollectiveFigures& c) { return c.form == Form::blocking; });
-    return blocking ? "Arrivals cannot be compared: no blocking collective call of two or more ranks is in the record "
+    return blocking ? "Arrivals cannot be compared: no blocking collective call of two or more ranks is in "
+                      "the record "
                       "of all of them."
                     : "Arrivals cannot be compared: the program made no blocking collective calls.";
   }
@@ -1032,7 +1057,8 @@ std::string Analyser::pending_verdict() const {
   const PendingCall* worst = nullptr;
   for (const PendingCall& pending : out_.pending) {
     if (!pending.conflict.empty()) {
-      return fmt::format("Ranks disagree about the collective: {}, and the job ended there.", pending.conflict);
+      return fmt::format("Ranks disagree about the collective: {}, and the job ended there.",
+                         pending.conflict);
     }
     if (pending.not_arrived.empty() && pending.unknown_not_arrived == 0) continue;
     if (worst == nullptr || pending.waited_ns > worst->waited_ns) worst = &pending;
@@ -1052,16 +1078,16 @@ std::string Analyser::pending_verdict() const {
 std::string lasts_text(std::uint64_t times, std::uint64_t calls, std::string_view name) {
   if (calls == 1) return fmt::format("at {} of the one {} call", times, name);
   if (calls < few_calls) return fmt::format("at {} of the {} {} calls", times, calls, name);
-  return fmt::format("at {} of the {} calls", share_text(static_cast<double>(times) / static_cast<double>(calls)),
-                     name);
+  return fmt::format("at {} of the {} calls",
+                     share_text(static_cast<double>(times) / static_cast<double>(calls)), name);
 }
 
 std::string Analyser::late_verdict() const {
   const std::string prefix =
       run_.missing.empty() ? "" : fmt::format("Of the {} of {} ranks read: ", run_.files.size(), run_.ranks);
-  const std::string cost = fmt::format(
-      "waiting for late ranks costs {} of the {}", share_text(out_.waiting_share),
-      overwrote_ ? "recorded part of the run" : "run");
+  const std::string cost =
+      fmt::format("waiting for late ranks costs {} of the {}", share_text(out_.waiting_share),
+                  overwrote_ ? "recorded part of the run" : "run");
   const auto begin = [&](std::string sentence) {
     if (!prefix.empty()) sentence[0] = static_cast<char>(sentence[0] - 'A' + 'a');
     return prefix + sentence;
@@ -1079,11 +1105,12 @@ std::string Analyser::late_verdict() const {
   };
   const auto count = static_cast<double>(by_cost.size());
 
-  // One rank stands out if it causes half of all waiting (of two ranks three quarters), and no other half as much.
+  // One rank stands out if it causes half of all waiting (of two ranks three quarters), and no other half as
+  // much.
   const double enough = by_cost.size() == 2 ? 0.75 : 0.5;
   const double second_ns = by_cost.size() > 1 ? by_cost[1]->caused_ns : 0.0;
-  const bool one_rank = out_.waiting_ns > 0 && top.caused_ns >= enough * out_.waiting_ns &&
-                        second_ns <= 0.5 * top.caused_ns;
+  const bool one_rank =
+      out_.waiting_ns > 0 && top.caused_ns >= enough * out_.waiting_ns && second_ns <= 0.5 * top.caused_ns;
   std::string one_rank_text;
   double lasts = 0;
   double delay_ns = 0;
@@ -1094,17 +1121,20 @@ std::string Analyser::late_verdict() const {
     delay_ns = top.delay_ns_in[c] / static_cast<double>(std::max<std::uint64_t>(1, top.delays_in[c]));
     if (need_of(collective) == Need::root) {
       lasts = static_cast<double>(top.delays_in[c]) / static_cast<double>(top.compared_in[c]);
-      one_rank_text = fmt::format("it keeps the others waiting {} as their root, by {} on average",
-                                  lasts_text(top.delays_in[c], top.compared_in[c], name), time_text(delay_ns));
+      one_rank_text =
+          fmt::format("it keeps the others waiting {} as their root, by {} on average",
+                      lasts_text(top.delays_in[c], top.compared_in[c], name), time_text(delay_ns));
     } else {
       lasts = static_cast<double>(top.times_last_in[c]) / static_cast<double>(top.compared_in[c]);
-      one_rank_text = fmt::format("it arrives last {}, by {} on average",
-                                  lasts_text(top.times_last_in[c], top.compared_in[c], name), time_text(delay_ns));
+      one_rank_text =
+          fmt::format("it arrives last {}, by {} on average",
+                      lasts_text(top.times_last_in[c], top.compared_in[c], name), time_text(delay_ns));
     }
   }
   if (out_.waiting_share < balanced_share) {
     if (one_rank && lasts >= noticeable_lasts && delay_ns >= noticeable_delay_ns) {
-      return begin(fmt::format("Rank {} is late but it costs little: {}; {}.", top.rank, one_rank_text, cost));
+      return begin(
+          fmt::format("Rank {} is late but it costs little: {}; {}.", top.rank, one_rank_text, cost));
     }
     return begin(fmt::format("Arrivals are balanced: {}.", cost));
   }
@@ -1129,9 +1159,10 @@ std::string Analyser::late_verdict() const {
   for (std::size_t c = 0; c < collective_count; ++c) waiting[c] = sums_[c].waiting_ns;
   const std::size_t c = most(waiting);
   const Imbalance imbalance = sums_[c].cluster.average();
-  return begin(fmt::format(
-      "Arrivals are imbalanced but no rank stands out: at {} the last rank arrives {} after the first on average; {}.",
-      mpi_name(static_cast<Collective>(c), Form::blocking), time_text(imbalance.worst_ns), cost));
+  return begin(
+      fmt::format("Arrivals are imbalanced but no rank stands out: at {} the last rank arrives {} after the "
+                  "first on average; {}.",
+                  mpi_name(static_cast<Collective>(c), Form::blocking), time_text(imbalance.worst_ns), cost));
 }
 
 }  // namespace
@@ -1165,7 +1196,8 @@ std::string time_text(double ns) {
   const double size = std::abs(ns);
   if (size >= 120e9) {
     const double minutes = std::floor(ns / 60e9);
-    if (size < 7200e9) return fmt::format("{:.0f} min {:.0f} s", minutes, std::floor((ns - minutes * 60e9) / 1e9));
+    if (size < 7200e9)
+      return fmt::format("{:.0f} min {:.0f} s", minutes, std::floor((ns - minutes * 60e9) / 1e9));
     return fmt::format("{:.1f} h", ns / 3600e9);
   }
   for (const Unit& unit : units) {

@@ -1,11 +1,12 @@
-// The figures of a run: calls, bytes and time by collective, and, from the arrivals of all ranks at the same call, who
-// arrived when and what that cost.
+// The figures of a run: calls, bytes and time by collective, and, from the arrivals of all ranks at the same
+// call, who arrived when and what that cost.
 //
 // For one call with arrivals a_i and exits e_i on one clock (thesis, section 2.3):
 //   worst-case imbalance    max a - min a
 //   average-case imbalance  mean |a_i - mean a|
 //   imbalance factors       both divided by alpha, the time to send one message of the call's size
-//   earliest legal exit     l_i: the last arrival among the ranks whose data rank i needs (all of them, the root, the
+//   earliest legal exit     l_i: the last arrival among the ranks whose data rank i needs (all of them, the
+//   root, the
 //                           lower ranks, or none but its own)
 //   waiting                 l_i - a_i, what late ranks cost; charged to that last arrival
 //   excess                  e_i - l_i, what the algorithm costs
@@ -148,8 +149,8 @@ struct Analysis {
   std::string verdict;             // one sentence
   std::vector<std::string> notes;  // one sentence or two each: what to know before trusting the figures
 
-  std::vector<CollectiveFigures> collectives;  // those called, most time first
-  std::vector<RankFigures> late_ranks;         // all ranks read, most often last first
+  std::vector<CollectiveFigures> collectives;      // those called, most time first
+  std::vector<RankFigures> late_ranks;             // all ranks read, most often last first
   std::vector<CommunicatorFigures> communicators;  // most waiting first
   std::vector<AlgorithmFigures> algorithms;
   std::vector<PendingCall> pending;

@@ -9,12 +9,10 @@
 #include <bit>
 #include <cerrno>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "base/settings.hpp"
@@ -31,7 +29,8 @@ constexpr std::uint64_t largest_settings_bytes = 1 << 20;
 class FileSource final : public Source {
  public:
   // O_NONBLOCK: a pipe of that name must not stop the report.
-  explicit FileSource(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit FileSource(const std::string& path)
+      : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
     if (file_ < 0 || fstat(file_, &status) != 0) {
       error_ = std::strerror(errno);
@@ -83,7 +82,8 @@ void read_or_reject(const Source& source, std::uint64_t offset, void* to, std::s
 }
 
 // Where a table ends. A product or sum that overflows cannot come from a writer.
-std::uint64_t end_of(std::uint64_t offset, std::uint64_t count, std::uint64_t item_bytes, std::string_view table) {
+std::uint64_t end_of(std::uint64_t offset, std::uint64_t count, std::uint64_t item_bytes,
+                     std::string_view table) {
   std::uint64_t bytes = 0;
   std::uint64_t end = 0;
   if (__builtin_mul_overflow(count, item_bytes, &bytes) || __builtin_add_overflow(offset, bytes, &end)) {
@@ -116,18 +116,21 @@ void check_beginning(const Source& source) {
     throw Rejected{Trouble::not_papaya, "is not a papaya record and is left out"};
   }
   if (there < sizeof(begin)) {
-    throw Rejected{Trouble::cut_short, fmt::format("is cut short after {} bytes and is left out", source.bytes())};
+    throw Rejected{Trouble::cut_short,
+                   fmt::format("is cut short after {} bytes and is left out", source.bytes())};
   }
   if (begin.endian_mark == __builtin_bswap32(trace::endian_mark)) {
-    throw Rejected{Trouble::other_version,
-                   "was written on a machine of the other byte order: make the report on a machine like that one"};
+    throw Rejected{
+        Trouble::other_version,
+        "was written on a machine of the other byte order: make the report on a machine like that one"};
   }
   if (begin.endian_mark != trace::endian_mark) reject_damaged("no byte order mark");
   if (begin.version != trace::format_version) {
-    throw Rejected{Trouble::other_version,
-                   fmt::format("has format version {}, but this papaya {} reads version {}: use the papaya command "
-                               "that belongs to the library that wrote it",
-                               begin.version, PAPAYA_VERSION, trace::format_version)};
+    throw Rejected{
+        Trouble::other_version,
+        fmt::format("has format version {}, but this papaya {} reads version {}: use the papaya command "
+                    "that belongs to the library that wrote it",
+                    begin.version, PAPAYA_VERSION, trace::format_version)};
   }
 }
 
@@ -135,16 +138,18 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
   if (header.header_bytes != sizeof(trace::Header)) reject_damaged("wrong header size");
   if (header.event_bytes != sizeof(trace::Event)) reject_damaged("wrong event size");
   if (!std::has_single_bit(header.event_capacity)) reject_damaged("event capacity not a power of two");
-  const std::uint64_t needed = std::max(
-      {end_of(header.totals_offset, 1, sizeof(trace::Totals), "totals"),
-       end_of(header.communicators_offset, header.communicator_capacity, sizeof(trace::Communicator),
-              "communicator table"),
-       end_of(header.events_offset, header.event_capacity, sizeof(trace::Event), "event ring")});
+  const std::uint64_t needed =
+      std::max({end_of(header.totals_offset, 1, sizeof(trace::Totals), "totals"),
+                end_of(header.communicators_offset, header.communicator_capacity, sizeof(trace::Communicator),
+                       "communicator table"),
+                end_of(header.events_offset, header.event_capacity, sizeof(trace::Event), "event ring")});
   if (needed > file_bytes) {
-    throw Rejected{Trouble::cut_short, fmt::format("is cut short ({} of {} bytes; was the disk full?) and is left out",
-                                                   file_bytes, needed)};
+    throw Rejected{
+        Trouble::cut_short,
+        fmt::format("is cut short ({} of {} bytes; was the disk full?) and is left out", file_bytes, needed)};
   }
-  if (header.ranks == 0) throw Rejected{Trouble::not_papaya, "holds no record: its process did not get through MPI_Init"};
+  if (header.ranks == 0)
+    throw Rejected{Trouble::not_papaya, "holds no record: its process did not get through MPI_Init"};
   if (header.ranks < 1 || header.rank < 0 || header.rank >= header.ranks) reject_damaged("impossible rank");
   if (header.nodes < 1 || header.nodes > header.ranks || header.node < 0 || header.node >= header.nodes) {
     reject_damaged("impossible node");
@@ -180,7 +185,8 @@ void read_events(const Source& source, RankFile& file) {
     std::size_t kept = file.events.size();
     file.events.resize(kept + chunk);
     trace::Event* const read = file.events.data() + kept;
-    read_or_reject(source, header.events_offset + slot * sizeof(trace::Event), read, chunk * sizeof(trace::Event));
+    read_or_reject(source, header.events_offset + slot * sizeof(trace::Event), read,
+                   chunk * sizeof(trace::Event));
     for (std::size_t i = 0; i < chunk; ++i, ++number) {
       if (is_whole(read[i], number, header)) {
         file.events[kept++] = read[i];
@@ -197,12 +203,14 @@ RankFile read_record(const std::string& name, const Source& source) {
   file.name = name;
   check_beginning(source);
   if (source.bytes() < sizeof(trace::Header)) {
-    throw Rejected{Trouble::cut_short, fmt::format("is cut short after {} bytes and is left out", source.bytes())};
+    throw Rejected{Trouble::cut_short,
+                   fmt::format("is cut short after {} bytes and is left out", source.bytes())};
   }
   read_or_reject(source, 0, &file.header, sizeof(file.header));
   check_header(file.header, source.bytes());
   read_or_reject(source, file.header.totals_offset, &file.totals, sizeof(file.totals));
-  // The count runs ahead of the table for a moment when that is full, and of a row while that is being filled.
+  // The count runs ahead of the table for a moment when that is full, and of a row while that is being
+  // filled.
   file.communicators.resize(std::min(file.header.communicator_count, file.header.communicator_capacity));
   read_or_reject(source, file.header.communicators_offset, file.communicators.data(),
                  file.communicators.size() * sizeof(trace::Communicator));
@@ -249,22 +257,25 @@ void remove_foreign(Run& run, IsForeign is_foreign, Reason reason) {
 }
 
 void remove_files_of_other_runs(Run& run) {
-  const auto ranks = most_common<std::int32_t>(run.files, [](const RankFile& file) { return file.header.ranks; });
+  const auto ranks =
+      most_common<std::int32_t>(run.files, [](const RankFile& file) { return file.header.ranks; });
   remove_foreign(
       run, [&](const RankFile& file) { return file.header.ranks != ranks; },
       [&](const RankFile& file) {
-        return fmt::format("is of a run with {} ranks, the other files of one with {}: files of two runs are mixed in "
-                           "this folder, and it is left out",
-                           file.header.ranks, ranks);
+        return fmt::format(
+            "is of a run with {} ranks, the other files of one with {}: files of two runs are mixed in "
+            "this folder, and it is left out",
+            file.header.ranks, ranks);
       });
   run.ranks = ranks;
   run.nodes = most_common<std::int32_t>(run.files, [](const RankFile& file) { return file.header.nodes; });
   remove_foreign(
       run, [&](const RankFile& file) { return file.header.nodes != run.nodes; },
       [&](const RankFile& file) {
-        return fmt::format("counts {} nodes where the other files count {}: files of two runs are mixed in this "
-                           "folder, and it is left out",
-                           file.header.nodes, run.nodes);
+        return fmt::format(
+            "counts {} nodes where the other files count {}: files of two runs are mixed in this "
+            "folder, and it is left out",
+            file.header.nodes, run.nodes);
       });
   // Two runs of equal size differ in their nodes' clock origins, which all ranks of a node share.
   std::map<std::int32_t, std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t>> votes;
@@ -284,7 +295,8 @@ void remove_files_of_other_runs(Run& run) {
         return origins[file.header.node] != std::pair{file.header.begin_ticks, file.header.begin_unix_ns};
       },
       [](const RankFile&) {
-        return "did not start together with the other ranks of its node: files of two runs are mixed in this folder, "
+        return "did not start together with the other ranks of its node: files of two runs are mixed in this "
+               "folder, "
                "and it is left out";
       });
 }
@@ -292,7 +304,8 @@ void remove_files_of_other_runs(Run& run) {
 std::optional<std::int64_t> rank_in_name(std::string_view name) {
   constexpr std::string_view prefix = "rank-";
   constexpr std::string_view suffix = ".pap";
-  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size()) return {};
+  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size())
+    return {};
   const std::string_view digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
   std::int64_t rank = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
@@ -316,8 +329,9 @@ std::vector<Setting> read_settings(const std::string& path) {
     const std::string_view name = line.substr(0, equals);
     const std::string_view value = line.substr(equals + 1);
     const auto rows = variable_rows();
-    const bool is_default = std::any_of(
-        rows.begin(), rows.end(), [&](const VariableRow& row) { return row.name == name && row.fallback == value; });
+    const bool is_default = std::any_of(rows.begin(), rows.end(), [&](const VariableRow& row) {
+      return row.name == name && row.fallback == value;
+    });
     settings.push_back({clean_text(name), clean_text(value), is_default});
   }
   return settings;
@@ -328,7 +342,8 @@ Run load(const std::string& folder, const Progress& progress) {
   run.folder = folder;
   std::vector<std::pair<std::int64_t, std::string>> names;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
     std::string name = entry->path().filename().string();
     if (const auto rank = rank_in_name(name)) names.emplace_back(*rank, std::move(name));
   }
@@ -364,16 +379,18 @@ Run load(const std::string& folder, const Progress& progress) {
 std::size_t sequence_bytes(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);
-  const std::size_t bytes = lead < 0x80 ? 1 : lead >= 0xc2 && lead < 0xe0 ? 2 : lead >= 0xe0 && lead < 0xf0 ? 3
-                            : lead >= 0xf0 && lead < 0xf5                 ? 4
-                                                                          : 0;
+  const std::size_t bytes = lead < 0x80                   ? 1
+                            : lead >= 0xc2 && lead < 0xe0 ? 2
+                            : lead >= 0xe0 && lead < 0xf0 ? 3
+                            : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                          : 0;
   if (bytes == 0 || bytes > text.size()) return 0;
   for (std::size_t i = 1; i < bytes; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
   // Overlong forms, surrogates and what lies beyond U+10FFFF.
-  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf0 && byte(1) < 0x90) ||
-      (lead == 0xf4 && byte(1) >= 0x90)) {
+  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) ||
+      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90)) {
     return 0;
   }
   return bytes;
@@ -402,7 +419,8 @@ void finish_run(Run& run) {
   remove_files_of_other_runs(run);
   std::int32_t previous = -1;
   remove_foreign(
-      run, [&](const RankFile& file) { return std::exchange(previous, file.header.rank) == file.header.rank; },
+      run,
+      [&](const RankFile& file) { return std::exchange(previous, file.header.rank) == file.header.rank; },
       [](const RankFile& file) {
         return fmt::format("is a second record of rank {} and is left out", file.header.rank);
       });

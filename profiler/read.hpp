@@ -1,6 +1,6 @@
-// Reads the folder of a run: the per-rank files rank-NNNNN.pap and papaya.cfg. The files may be damaged, cut short, of
-// another version or of another run: whatever their bytes, loading succeeds, says what is wrong with which file and
-// goes on with the others.
+// Reads the folder of a run: the per-rank files rank-NNNNN.pap and papaya.cfg. The files may be damaged, cut
+// short, of another version or of another run: whatever their bytes, loading succeeds, says what is wrong
+// with which file and goes on with the others.
 #pragma once
 
 #include <cstddef>

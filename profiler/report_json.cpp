@@ -1,4 +1,6 @@
 // report.json. The fields are a contract with other programs: add, do not rename.
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -9,9 +11,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
-Json microseconds(double ns) { return number(ns / 1e3); }
-Json seconds(double ns) { return number(ns / 1e9); }
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+Json microseconds(double ns) {
+  return number(ns / 1e3);
+}
+Json seconds(double ns) {
+  return number(ns / 1e9);
+}
 
 // Null where no call was compared: a zero would say that all ranks arrived together.
 Json to_object(const Imbalance& imbalance) {
@@ -88,25 +96,26 @@ Json to_object(const PendingCall& pending) {
 }
 
 Json to_object(const Analysis& analysis) {
-  Json object = {{"program", analysis.program},
-                 {"command", analysis.command},
-                 {"mpi", analysis.mpi},
-                 {"papaya", analysis.papaya_version},
-                 {"ranks", analysis.ranks},
-                 {"ranks_read", analysis.ranks_read},
-                 {"nodes", analysis.nodes},
-                 {"begin_unix_seconds", seconds(static_cast<double>(analysis.begin_unix_ns))},
-                 {"run_seconds", seconds(analysis.run_ns)},
-                 {"finalized", analysis.finalized},
-                 {"partial", analysis.partial},
-                 {"verdict", analysis.verdict},
-                 {"notes", analysis.notes},
-                 {"clock_error_us", analysis.clock_measured ? microseconds(analysis.clock_error_ns) : Json(nullptr)},
-                 {"alpha_nominal", analysis.alpha_nominal},
-                 {"waiting_seconds", seconds(analysis.waiting_ns)},
-                 {"waiting_share", number(analysis.waiting_share)},
-                 {"compared_calls", analysis.compared_calls},
-                 {"events", {{"begun", analysis.events_begun}, {"kept", analysis.events_kept}}}};
+  Json object = {
+      {"program", analysis.program},
+      {"command", analysis.command},
+      {"mpi", analysis.mpi},
+      {"papaya", analysis.papaya_version},
+      {"ranks", analysis.ranks},
+      {"ranks_read", analysis.ranks_read},
+      {"nodes", analysis.nodes},
+      {"begin_unix_seconds", seconds(static_cast<double>(analysis.begin_unix_ns))},
+      {"run_seconds", seconds(analysis.run_ns)},
+      {"finalized", analysis.finalized},
+      {"partial", analysis.partial},
+      {"verdict", analysis.verdict},
+      {"notes", analysis.notes},
+      {"clock_error_us", analysis.clock_measured ? microseconds(analysis.clock_error_ns) : Json(nullptr)},
+      {"alpha_nominal", analysis.alpha_nominal},
+      {"waiting_seconds", seconds(analysis.waiting_ns)},
+      {"waiting_share", number(analysis.waiting_share)},
+      {"compared_calls", analysis.compared_calls},
+      {"events", {{"begun", analysis.events_begun}, {"kept", analysis.events_kept}}}};
   Json settings = Json::object();
   for (const Setting& setting : analysis.settings) settings[setting.name] = setting.value;
   object["settings"] = std::move(settings);
@@ -132,7 +141,7 @@ Json to_object(const Analysis& analysis) {
   Json communicators = Json::array();
   for (const CommunicatorFigures& row : analysis.communicators) {
     communicators.push_back({{"name", row.name},
-                             {"id", row.id},
+                             {"id", fmt::format("{:#x}", row.id)},  // JSON numbers hold 53 bits only
                              {"size", row.size},
                              {"calls", row.calls},
                              {"compared_calls", row.compared},

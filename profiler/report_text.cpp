@@ -24,12 +24,14 @@ constexpr std::size_t most_ranks_listed = 12;
 constexpr std::size_t most_communicators_listed = 10;
 constexpr std::size_t most_nodes_listed = 8;
 constexpr std::size_t bar_columns = 8;
+constexpr double shortest_wait_told_ns = 1e8;
 constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
 
-// Columns on a terminal: one for each code point. Names of programs may use more; they stand last on their lines.
+// Columns on a terminal: one for each code point. Names of programs may use more; they stand last on their
+// lines.
 std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 std::string bytes_text(double bytes) {
@@ -49,8 +51,10 @@ std::string bytes_text(double bytes) {
 }
 
 std::string factor_text(double factor) {
-  if (factor >= 99.5 && factor < 1e15) return count_text(static_cast<std::uint64_t>(std::round(factor))) + "x";
-  return fmt::format("{:.{}g}x", factor, factor >= 1e15 ? 3 : factor < 0.995 ? 2 : 3);
+  if (factor >= 99.5 && factor < 1e15)
+    return count_text(static_cast<std::uint64_t>(std::round(factor))) + "x";
+  if (factor >= 99.5) return fmt::format("{:.3g}x", factor);
+  return fmt::format("{:.{}f}x", factor, factor < 9.995 ? 2 : 1);
 }
 
 // A bar of `bar_columns` for the whole, in eighths of a column.
@@ -65,9 +69,13 @@ std::string bar(double share) {
   return text;
 }
 
-std::string share_bar(double share) { return fmt::format("{} {:>5}", bar(share), fmt::format("{:.1f}%", share * 100)); }
+std::string share_bar(double share) {
+  return fmt::format("{} {:>5}", bar(share), fmt::format("{:.1f}%", share * 100));
+}
 
-double share_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
+double share_of(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
 
 // Breaks at spaces; a word longer than a line is cut.
 std::string wrap(std::string_view text, std::string_view first_indent, std::size_t indent) {
@@ -113,11 +121,13 @@ std::string without_trailing_spaces(std::string line) {
   return line;
 }
 
-// Columns as wide as their widest cell: the first `left_columns` left-aligned, the others right-aligned.
+// Columns as wide as their widest cell: the first `left_columns` left-aligned, the others right-aligned, the
+// last one left-aligned again where it holds words.
 class Table {
  public:
-  Table(std::string title, std::size_t left_columns, std::vector<std::string> names)
-      : title_(std::move(title)), left_columns_(left_columns) {
+  Table(std::string title, std::size_t left_columns, std::vector<std::string> names,
+        bool last_is_words = false)
+      : title_(std::move(title)), left_columns_(left_columns), last_is_words_(last_is_words) {
     rows_.push_back(std::move(names));
   }
   void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
@@ -134,7 +144,8 @@ class Table {
       for (std::size_t i = 0; i < row.size(); ++i) {
         const std::string padding(widths[i] - columns_of(row[i]), ' ');
         line += "  ";
-        line += i < left_columns_ ? row[i] + padding : padding + row[i];
+        const bool is_left = i < left_columns_ || (last_is_words_ && i + 1 == row.size());
+        line += is_left ? row[i] + padding : padding + row[i];
       }
       page += without_trailing_spaces(std::move(line)) + "\n";
     }
@@ -144,6 +155,7 @@ class Table {
  private:
   std::string title_;
   std::size_t left_columns_;
+  bool last_is_words_;
   std::vector<std::vector<std::string>> rows_;
 };
 
@@ -163,7 +175,8 @@ std::string ranks_of(const std::vector<RankRange>& ranges) {
 
 // On several nodes who runs where, with few nodes only.
 std::string ranks_line(const Analysis& analysis) {
-  std::string text = fmt::format("{} on {} {}", analysis.ranks, analysis.nodes, analysis.nodes == 1 ? "node" : "nodes");
+  std::string text =
+      fmt::format("{} on {} {}", analysis.ranks, analysis.nodes, analysis.nodes == 1 ? "node" : "nodes");
   for (std::size_t i = 0; i < analysis.node_figures.size(); ++i) {
     const NodeFigures& node = analysis.node_figures[i];
     text += i == 0 ? ": " : "; ";
@@ -200,7 +213,8 @@ std::string header(const Analysis& analysis) {
   if (analysis.command != analysis.program) field("Command", analysis.command);
   field("MPI", analysis.mpi);
   field("Ranks", ranks_line(analysis));
-  field("Run", fmt::format("{}, {} from MPI_Init to {}", when_text(analysis.begin_unix_ns), time_text(analysis.run_ns),
+  field("Run", fmt::format("{}, {} from MPI_Init to {}", when_text(analysis.begin_unix_ns),
+                           time_text(analysis.run_ns),
                            analysis.finalized ? "MPI_Finalize" : "the end of the record"));
   field("Clock", clock_line(analysis));
   field("Settings", settings_line(analysis.settings));
@@ -211,23 +225,30 @@ std::string pending_text(const Analysis& analysis) {
   if (analysis.pending.empty()) return {};
   std::string page = "\nInside a collective when the record ended\n";
   for (const PendingCall& pending : analysis.pending) {
-    const bool one = pending.inside.size() == 1 && pending.inside.front().first == pending.inside.front().last;
-    std::string text = fmt::format("{} {} inside {}, call {} on {}, when the job ended", ranks_of(pending.inside),
-                                   one ? "was" : "were", pending.name, pending.call, pending.communicator);
-    if (pending.waited_ns > 0) text += fmt::format(", since at least {} before the end", time_text(pending.waited_ns));
-    text += ". ";
-    if (!pending.conflict.empty()) {
-      text += fmt::format("The ranks disagree about the collective: {}.", pending.conflict);
-    } else if (!pending.not_arrived.empty()) {
-      text += fmt::format("Not arrived: {}.", ranks_of(pending.not_arrived));
-    } else if (pending.unknown_not_arrived > 0) {
-      text += fmt::format("Not arrived: {} of its ranks, which never used this communicator.",
-                          pending.unknown_not_arrived);
-    } else if (!pending.unread_ranks) {
-      text += "All its ranks had arrived.";
+    const bool one =
+        pending.inside.size() == 1 && pending.inside.front().first == pending.inside.front().last;
+    std::string text =
+        fmt::format("{} {} inside {}, call {} on {}, when the job ended", ranks_of(pending.inside),
+                    one ? "was" : "were", pending.name, pending.call, pending.communicator);
+    // How long after the last record the job went on is not known; next to nothing would mislead.
+    if (pending.waited_ns >= shortest_wait_told_ns) {
+      text += fmt::format(", for {} or longer", time_text(pending.waited_ns));
     }
-    if (pending.unread_ranks) text += " Of ranks without a usable record it is not known whether they had arrived.";
-    page += wrap(text, "  ", 2);
+    page += wrap(text + ".", "  ", 2);
+    std::string others;
+    if (!pending.conflict.empty()) {
+      others = fmt::format("The ranks disagree about the collective: {}.", pending.conflict);
+    } else if (!pending.not_arrived.empty()) {
+      others = fmt::format("Not arrived: {}.", ranks_of(pending.not_arrived));
+    } else if (pending.unknown_not_arrived > 0) {
+      others = fmt::format("Not arrived: {} of its ranks, which never used this communicator.",
+                           pending.unknown_not_arrived);
+    } else if (!pending.unread_ranks) {
+      others = "All its ranks had arrived.";
+    }
+    if (pending.unread_ranks)
+      others += " Of ranks without a usable record it is not known whether they had arrived.";
+    page += wrap(others, "    ", 4);
   }
   return page;
 }
@@ -261,7 +282,8 @@ std::string sizes_text(const Analysis& analysis) {
   return table.empty() ? std::string() : table.text();
 }
 
-std::string imbalance_table(const Analysis& analysis, const std::string& title, Imbalance Imbalances::*which) {
+std::string imbalance_table(const Analysis& analysis, const std::string& title,
+                            Imbalance Imbalances::*which) {
   Table table(title, 2, {"call", "size", "calls", "worst-case", "factor", "average-case", "factor"});
   const auto row = [&](const std::string& name, const char* size, const Imbalance& imbalance) {
     table.add({name, size, count_text(imbalance.calls), time_text(imbalance.worst_ns),
@@ -283,9 +305,10 @@ std::string imbalance_table(const Analysis& analysis, const std::string& title, 
 std::string imbalance_text(const Analysis& analysis) {
   std::string page = imbalance_table(
       analysis,
-      fmt::format("Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
-                  "distance from the mean arrival; factor: divided by alpha, the time to send one such message{})",
-                  analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : ""),
+      fmt::format(
+          "Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
+          "distance from the mean arrival; factor: divided by alpha, the time to send one such message{})",
+          analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : ""),
       &Imbalances::cluster);
   if (analysis.nodes > 1) {
     page += imbalance_table(analysis, "Arrival imbalance within nodes (average over nodes, then over calls)",
@@ -297,8 +320,8 @@ std::string imbalance_text(const Analysis& analysis) {
 std::string late_ranks_text(const Analysis& analysis) {
   if (analysis.compared_calls == 0) return {};
   Table table("Late ranks (times last: by more than the clocks' error)", 2,
-              {"rank", "node", "times last", "of calls", "after the first", "it waited", "others waited for it",
-               "of all waiting"});
+              {"rank", "node", "times last", "of calls", "after the first", "it waited",
+               "others waited for it", "of all waiting"});
   std::size_t listed = 0;
   for (const RankFigures& rank : analysis.late_ranks) {
     if (rank.compared == 0 || listed == most_ranks_listed) continue;
@@ -310,53 +333,59 @@ std::string late_ranks_text(const Analysis& analysis) {
                share_bar(share_of(rank.caused_ns, analysis.waiting_ns))});
   }
   std::string page = table.text();
-  const auto compared = static_cast<std::size_t>(
-      std::count_if(analysis.late_ranks.begin(), analysis.late_ranks.end(),
-                    [](const RankFigures& rank) { return rank.compared > 0; }));
+  const auto compared =
+      static_cast<std::size_t>(std::count_if(analysis.late_ranks.begin(), analysis.late_ranks.end(),
+                                             [](const RankFigures& rank) { return rank.compared > 0; }));
   if (compared > listed) page += fmt::format("  and {} more ranks, in report.json\n", compared - listed);
   return page;
 }
 
 std::string inside_text(const Analysis& analysis) {
   Table table(
-      "Time inside a call (waiting: until all that the rank needs had arrived, the price of late ranks; excess, with "
+      "Time inside a call (waiting: until all that the rank needs had arrived, the price of late ranks; "
+      "excess, with "
       "percentiles: the rest, the price of the algorithm; all waiting: summed over ranks)",
       1, {"call", "inside", "= waiting", "+ excess", "p50", "p99", "max", "all waiting"});
   for (const CollectiveFigures& figures : analysis.collectives) {
     if (figures.inside.samples == 0) continue;
     table.add({figures.name, time_text(figures.inside.mean_ns),
                time_text(figures.inside.mean_ns - figures.excess.mean_ns), time_text(figures.excess.mean_ns),
-               time_text(figures.excess.p50_ns), time_text(figures.excess.p99_ns), time_text(figures.excess.max_ns),
-               time_text(figures.waiting_ns)});
+               time_text(figures.excess.p50_ns), time_text(figures.excess.p99_ns),
+               time_text(figures.excess.max_ns), time_text(figures.waiting_ns)});
   }
   return table.empty() ? std::string() : table.text();
 }
 
 std::string algorithms_text(const Analysis& analysis) {
-  Table table("Algorithms (calls summed over ranks)", 2, {"call", "algorithm", "calls", "why native"});
-  std::string page;
+  Table table("Algorithms (calls summed over ranks)", 2, {"call", "algorithm", "calls", "why native"}, true);
   std::string previous;
   for (const AlgorithmFigures& row : analysis.algorithms) {
-    table.add({row.collective == previous ? "" : row.collective, row.algorithm, count_text(row.calls), row.reason});
+    table.add(
+        {row.collective == previous ? "" : row.collective, row.algorithm, count_text(row.calls), row.reason});
     previous = row.collective;
   }
   return table.empty() ? std::string() : table.text();
 }
 
 std::string communicators_text(const Analysis& analysis) {
-  if (analysis.communicators.size() < 2) return {};
+  std::vector<const CommunicatorFigures*> used;
+  for (const CommunicatorFigures& row : analysis.communicators) {
+    if (row.calls > 0) used.push_back(&row);
+  }
+  if (used.size() < 2) return {};
   Table table("Communicators (calls and waiting summed over ranks)", 1,
               {"name", "ranks", "calls", "worst-case imbalance", "waiting"});
-  for (std::size_t i = 0; i < std::min(most_communicators_listed, analysis.communicators.size()); ++i) {
-    const CommunicatorFigures& row = analysis.communicators[i];
+  for (std::size_t i = 0; i < std::min(most_communicators_listed, used.size()); ++i) {
+    const CommunicatorFigures& row = *used[i];
     std::string name = row.name;
     if (columns_of(name) > 40) name = fmt::format("{:.37}...", name);
     table.add({std::move(name), fmt::format("{}", row.size), count_text(row.calls),
-               row.compared > 0 ? time_text(row.worst_ns) : "-", row.compared > 0 ? time_text(row.waiting_ns) : "-"});
+               row.compared > 0 ? time_text(row.worst_ns) : "-",
+               row.compared > 0 ? time_text(row.waiting_ns) : "-"});
   }
   std::string page = table.text();
-  if (analysis.communicators.size() > most_communicators_listed) {
-    page += fmt::format("  and {} more, in report.json\n", analysis.communicators.size() - most_communicators_listed);
+  if (used.size() > most_communicators_listed) {
+    page += fmt::format("  and {} more, in report.json\n", used.size() - most_communicators_listed);
   }
   return page;
 }
@@ -376,10 +405,12 @@ std::string render(const Analysis& analysis) {
   page += inside_text(analysis);
   page += algorithms_text(analysis);
   page += communicators_text(analysis);
-  page += "\n" + wrap(fmt::format("Files in {}: report.txt is this page, report.json has the same figures for programs, "
-                                  "rank-*.pap is what the ranks recorded; `papaya report` makes the first two from them.",
-                                  analysis.folder),
-                      "", 0);
+  page +=
+      "\n" + wrap(fmt::format(
+                      "Files in {}: report.txt is this page, report.json has the same figures for programs, "
+                      "rank-*.pap is what the ranks recorded; `papaya report` makes the first two from them.",
+                      analysis.folder),
+                  "", 0);
   return page;
 }
 
@@ -387,7 +418,8 @@ std::string render(const Analysis& analysis) {
 bool write_file(const std::string& path, std::string_view content, std::string* one_line_error) {
   const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
   const auto fail = [&](const char* what) {
-    if (one_line_error != nullptr) *one_line_error = fmt::format("{} {}: {}", what, path, std::strerror(errno));
+    if (one_line_error != nullptr)
+      *one_line_error = fmt::format("{} {}: {}", what, path, std::strerror(errno));
     unlink(temporary.c_str());
     return false;
   };

@@ -12,8 +12,8 @@ inline constexpr int exit_usage = 2;
 inline constexpr int exit_partial = 3;  // the data is incomplete
 inline constexpr int exit_version = 4;  // made by another version of papaya
 
-// Each adds its subcommand to `app`; when that is the one called, its outcome is left in `exit_code`, which must
-// outlive the parse.
+// Each adds its subcommand to `app`; when that is the one called, its outcome is left in `exit_code`, which
+// must outlive the parse.
 void add_run(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_info(CLI::App& app, int& exit_code);

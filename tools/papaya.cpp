@@ -6,8 +6,9 @@
 
 int main(int argc, char** argv) {
   try {
-    CLI::App app{"papaya shows who arrives late at which MPI collective and what that costs, and makes it cost less.",
-                 "papaya"};
+    CLI::App app{
+        "papaya shows who arrives late at which MPI collective and what that costs, and makes it cost less.",
+        "papaya"};
     app.set_version_flag("--version", "papaya " PAPAYA_VERSION);
     app.require_subcommand(0, 1);
     int exit_code = papaya::exit_fine;

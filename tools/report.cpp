@@ -1,4 +1,6 @@
 // papaya report: the report of a run from its per-rank files.
+#include "profiler/report.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +13,6 @@
 #include <string>
 #include <utility>
 
-#include "profiler/report.hpp"
 #include "tools/command.hpp"
 
 namespace papaya {
@@ -108,13 +109,14 @@ int report_run(Options options) {
   while (options.folder.size() > 1 && options.folder.ends_with('/')) options.folder.pop_back();
 
   ProgressBar progress;
-  const report::Run run =
-      report::load_run(options.folder, [&](std::size_t done, std::size_t total) { progress.show(done, total); });
+  const report::Run run = report::load_run(
+      options.folder, [&](std::size_t done, std::size_t total) { progress.show(done, total); });
   progress.clear();
   const report::Analysis analysis = report::analyse(run);
   const int exit_code = exit_code_of(analysis);
   if (!analysis.usable) {
     std::cerr << "papaya report: no usable record in " << options.folder << ".\n";
+    if (analysis.notes.empty()) std::cerr << "  It holds no rank-NNNNN.pap file.\n";
     for (const std::string& note : analysis.notes) std::cerr << "  " << note << "\n";
     return exit_code;
   }
@@ -136,13 +138,16 @@ int report_run(Options options) {
 }  // namespace
 
 void add_report(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("report", "Show who arrived late at which collective in a recorded run");
+  CLI::App* const command =
+      app.add_subcommand("report", "Show who arrived late at which collective in a recorded run");
   auto options = std::make_shared<Options>();
-  command->add_option("folder", options->folder, "Folder of the run (default: the newest papaya.*.*.* folder here)");
+  command->add_option("folder", options->folder,
+                      "Folder of the run (default: the newest papaya.*.*.* folder here)");
   command->add_flag("--json", options->json, "Print JSON instead of text");
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->footer(
-      "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial (records missing or "
+      "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial (records missing "
+      "or "
       "damaged, or the job did not reach MPI_Finalize); 4 recorded by another version of papaya.");
   command->callback([options, &exit_code] { exit_code = report_run(*options); });
 }

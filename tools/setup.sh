@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by quickstart and test: installs what is missing, configures and compiles, with one line of progress for
 # each step. Everything a step prints goes to a log, which is shown if the step fails.
 

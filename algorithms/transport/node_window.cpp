@@ -85,10 +85,13 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
     void* first = nullptr;
     ok = PMPI_Win_shared_query(window_, 0, &size, &unit, &first) == MPI_SUCCESS &&
          static_cast<std::uint64_t>(size) >= bytes;
-    base_ = static_cast<std::byte*>(first);
+    // MPI may put a header of its own first (Open MPI does). The offset in the page is the same in every process.
+    const std::uintptr_t misplaced = reinterpret_cast<std::uintptr_t>(first) % page_bytes;
+    base_ = static_cast<std::byte*>(first) + (misplaced == 0 ? 0 : page_bytes - misplaced);
+    pages_ -= misplaced == 0 ? 0 : 1;
   }
   if (ok && rank == 0) {
-    ok = reinterpret_cast<std::uintptr_t>(base_) % 64 == 0 && make_present(base_, first_page_ * page_bytes);
+    ok = make_present(base_, first_page_ * page_bytes);
     if (ok) {
       std::memset(base_, 0, first_page_ * page_bytes);
       mark(0, first_page_, true);

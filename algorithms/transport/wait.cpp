@@ -135,11 +135,9 @@ void Policy::Wait::poke() noexcept {
   policy_.poke();
   const std::uint64_t after = clock::ticks();
   next_poke_ = after + policy_.to_ticks(poke_every_ns);
-  // A poke that took long has moved data: more of it will come, so stay awake for it.
-  if (after - before > policy_.to_ticks(1e3)) {
-    spin_until_ = std::max(spin_until_, after + policy_.to_ticks(2 * poke_every_ns));
-    timeout_ns_ = first_timeout_ns;
-  }
+  // A poke that took long has probably moved data, and more will come: look again soon. (Not at once: an MPI that knows
+  // itself oversubscribed yields inside its progress, which takes long as well.)
+  if (after - before > policy_.to_ticks(1e3)) timeout_ns_ = first_timeout_ns;
 }
 
 void Policy::Wait::look_again() noexcept { spin_until_ = clock::ticks() + policy_.to_ticks(spin_crowded_ns); }

@@ -102,6 +102,7 @@ static void window(MPI_Win win, const long long* memory, int round) {
     CHECK(memory[0] == 1000 + round);
     MPI_Win_unlock(0, win);
   }
+  PMPI_Barrier(MPI_COMM_WORLD);  // the next round's word must not come before this look
 }
 
 int main(int argc, char** argv) {

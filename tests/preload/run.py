@@ -447,8 +447,10 @@ class Preload(unittest.TestCase):
             if native_only:
                 continue
             for env in ({}, LEADER):
+                # MPICH's launcher gives the code of whichever rank it saw first: the one that died or one it killed.
                 job = self.job(3, program("loop"), 200, ending, env=env, timeout=20)
-                self.assertEqual(job.code, native.code)
+                self.assertNotEqual(job.code, 0)
+                self.assertLess(job.seconds, native.seconds + 8)
                 self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
         self.need_papaya()
 
@@ -557,7 +559,7 @@ class Preload(unittest.TestCase):
         job = self.bad_job(env)
         self.need_papaya()
         for name in env:
-            lines = [line for line in job.said() if re.search(rf"\b{name}\b[ =]", line)]
+            lines = [line for line in job.said() if re.search(rf"\b{name}[=; ]", line)]
             self.assertEqual(len(lines), 1, f"{name}: {lines}")
 
         for env, meant in (({"PAPAYA_ALREDUCE": "native"}, "PAPAYA_ALLREDUCE"),
@@ -632,12 +634,16 @@ class Preload(unittest.TestCase):
 
     def test_output_unwritable(self):
         for place in ("/dev/null/x", "/proc/papaya-test"):
-            job = self.job(2, program("calls"), "blocking", env={**LEADER, "PAPAYA_OUTPUT": place})
+            # The records go to the folder for temporary files then.
+            job = self.job(2, program("calls"), "blocking",
+                           env={**LEADER, "PAPAYA_OUTPUT": place, "TMPDIR": str(self.scratch)})
             self.check_right(job, 2, quiet=False)
             if not native_only:
-                lines = [line for line in job.said() if place in line]
-                self.assertEqual(len(lines), 1, job.said())
-                self.assertEqual(len(job.said()), 1, job.said())
+                warnings = [line for line in job.said() if not line.startswith("papaya: report in ")]
+                self.assertEqual(len(warnings), 1, job.said())
+                self.assertIn(place, warnings[0])
+                self.assertEqual(len(list(self.scratch.rglob("report.json"))), 1)
+                shutil.rmtree(next(self.scratch.rglob("report.json")).parent)
         self.need_papaya()
 
     def test_output_full(self):
@@ -651,7 +657,7 @@ class Preload(unittest.TestCase):
                     job = self.job(2, program("calls"), "blocking", env=env, wrapper=wrapper)
                     self.check_right(job, 2, quiet=False)
                     if not native_only:
-                        self.assertEqual(len(job.said()), 1, job.said())
+                        self.assertIn(len(job.said()), (1, 2), job.said())
         self.need_papaya()
 
     def test_rank_file_damaged(self):
@@ -739,7 +745,7 @@ class Preload(unittest.TestCase):
         for way in ("run", "preload"):
             job = self.job(2, program("two_mpis"), other, via=way, env=LEADER)
             self.check_right(job, 2, quiet=False)
-            lines = [line for line in job.said() if re.search(r"(?i)(?=.*mpich)(?=.*(open.?mpi|libmpi\.so))", line)]
+            lines = [line for line in job.said() if "two MPI" in line]
             self.assertIn(len(lines), (1, 2), job.said())  # one of each process at most
             self.assertEqual(len(job.said()), len(lines), job.said())
 
@@ -780,8 +786,9 @@ class Preload(unittest.TestCase):
         self.check_leader(job)
 
     def test_communicators(self):
-        self.check_program(2, program("comm_churn"), ways=("run",))
-        job = self.job(3, program("comm_churn"), env=LEADER, timeout=80)
+        # More than MPICH's 2048 contexts; Open MPI takes long to make a communicator where cores are busy.
+        self.check_program(2, program("comm_churn"), {"openmpi": 500, "mpich": 1200}[mpi], ways=("run",))
+        job = self.job(3, program("comm_churn"), 120, env=LEADER)
         self.check_right(job, 3)
         self.check_counts(job)
 

@@ -1,6 +1,7 @@
 // Files that are cut, damaged, foreign or of another version: said so, left out, never a crash.
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/support/record.hpp"
@@ -21,7 +22,8 @@ std::vector<Record> small_run() {
     record.header.alpha[1] = {8192, 900, 4000};
     for (std::uint64_t call = 0; call < 20; ++call) {
       const double begin = 10000.0 * static_cast<double>(call);
-      record.add_call(static_cast<Collective>(call % collective_count), call, begin + rank * 100, begin + 2000, 8, 0);
+      record.add_call(static_cast<Collective>(call % collective_count), call, begin + rank * 100,
+                      begin + 2000, 8, 0);
     }
     record.finalize(300000);
   }
@@ -197,7 +199,8 @@ TEST_CASE("files cut anywhere") {
   folder.write(all);
   for (std::size_t length = 0; length < whole.size(); length += 997) {
     CAPTURE(length);
-    folder.write(Record::file_name(1), std::vector<std::uint8_t>(whole.begin(), whole.begin() + static_cast<long>(length)));
+    folder.write(Record::file_name(1),
+                 std::vector<std::uint8_t>(whole.begin(), whole.begin() + static_cast<long>(length)));
     const Run run = report::load_run(folder.path());
     REQUIRE(run.problems.size() == 1);
     REQUIRE(run.problems[0].trouble == Trouble::cut_short);

@@ -9,8 +9,8 @@ namespace {
 using report::Analysis;
 using support::Record;
 
-// Two MPI_Allreduce of four ranks. Call 0: arrivals 0, 1, 2 and 9 us, all leave at 9.5 us. Call 1: three at 20 us, one
-// at 24 us, all leave at 24.8 us. The run lasts 100 us.
+// Two MPI_Allreduce of four ranks. Call 0: arrivals 0, 1, 2 and 9 us, all leave at 9.5 us. Call 1: three at
+// 20 us, one at 24 us, all leave at 24.8 us. The run lasts 100 us.
 std::vector<Record> two_allreduces() {
   auto all = support::records(4);
   const double first[] = {0, 1000, 2000, 9000};
@@ -77,7 +77,8 @@ TEST_CASE("report: who is late") {
   CHECK(punctual.waited_ns == Approx(8000 + 4000));
   CHECK(punctual.caused_ns == Approx(0));
   CHECK(analysis.verdict ==
-        "Rank 3 is late: it arrives last at 2 of the 2 MPI_Allreduce calls, by 6.00 µs on average; waiting for late "
+        "Rank 3 is late: it arrives last at 2 of the 2 MPI_Allreduce calls, by 6.00 µs on average; waiting "
+        "for late "
         "ranks costs 9.0 % of the run.");
 }
 
@@ -97,9 +98,11 @@ TEST_CASE("report: alpha is interpolated on logarithmic scales") {
   all[0].header.alpha[0] = {1024, 1000, 0};
   all[0].header.alpha[1] = {1024 * 1024, 1000000, 0};
   // 2^15 lies midway between 2^10 and 2^20: sqrt(1000 * 1000000).
-  for (int rank = 0; rank < 2; ++rank) all[rank].add_call(Collective::allreduce, 0, rank * 31622.5, 50000, 32768);
+  for (int rank = 0; rank < 2; ++rank)
+    all[rank].add_call(Collective::allreduce, 0, rank * 31622.5, 50000, 32768);
   const auto midway = support::analyse(all);
-  CHECK(support::figures_of(midway, "MPI_Allreduce").imbalance.cluster.worst_factor == Approx(1).epsilon(1e-4));
+  CHECK(support::figures_of(midway, "MPI_Allreduce").imbalance.cluster.worst_factor ==
+        Approx(1).epsilon(1e-4));
 
   // Below the smallest size the smallest message's time.
   all = support::records(2);
@@ -173,18 +176,22 @@ TEST_CASE("report: one clock offset is used as it is, and said") {
   CHECK(support::has_note(analysis, "compared only once"));
 }
 
-TEST_CASE("report: without clock offsets the wall clocks serve, and nobody on another node is called last by little") {
+TEST_CASE(
+    "report: without clock offsets the wall clocks serve, and nobody on another node is called last by "
+    "little") {
   auto all = two_nodes();
   for (int rank = 2; rank < 4; ++rank) {
     all[rank].header.clock[0] = {};
     all[rank].header.clock[1] = {};
     all[rank].header.begin_unix_ns += 5000;
   }
-  for (int rank = 0; rank < 4; ++rank) all[rank].add_call(Collective::allreduce, 0, rank == 3 ? 501000 : 500000, 510000);
+  for (int rank = 0; rank < 4; ++rank)
+    all[rank].add_call(Collective::allreduce, 0, rank == 3 ? 501000 : 500000, 510000);
   const Analysis analysis = support::analyse(all);
   CHECK_FALSE(analysis.clock_measured);
   // begin_unix_ns is a wall clock of 1.7e18 ns: a double resolves 256 ns of it.
-  CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(6000).margin(300));
+  CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns ==
+        Approx(6000).margin(300));
   CHECK(support::has_note(analysis, "never compared"));
   CHECK(support::rank_of(analysis, 3).times_last == 1);  // its neighbour on its own node was second
 }
@@ -208,12 +215,18 @@ struct Rooted {
 TEST_CASE("report: waiting and excess follow who needs whom") {
   // Ranks arrive at 0, 2 and 5 us, the root is rank 1, all leave at 10 us.
   const Rooted cases[] = {
-      {Collective::allreduce, {5000, 3000, 0}}, {Collective::barrier, {5000, 3000, 0}},
-      {Collective::alltoall, {5000, 3000, 0}},  {Collective::allgatherv, {5000, 3000, 0}},
-      {Collective::bcast, {2000, 0, 0}},        {Collective::scatter, {2000, 0, 0}},
-      {Collective::scatterv, {2000, 0, 0}},     {Collective::reduce, {0, 3000, 0}},
-      {Collective::gather, {0, 3000, 0}},       {Collective::gatherv, {0, 3000, 0}},
-      {Collective::scan, {0, 0, 0}},            {Collective::exscan, {0, 0, 0}},
+      {Collective::allreduce, {5000, 3000, 0}},
+      {Collective::barrier, {5000, 3000, 0}},
+      {Collective::alltoall, {5000, 3000, 0}},
+      {Collective::allgatherv, {5000, 3000, 0}},
+      {Collective::bcast, {2000, 0, 0}},
+      {Collective::scatter, {2000, 0, 0}},
+      {Collective::scatterv, {2000, 0, 0}},
+      {Collective::reduce, {0, 3000, 0}},
+      {Collective::gather, {0, 3000, 0}},
+      {Collective::gatherv, {0, 3000, 0}},
+      {Collective::scan, {0, 0, 0}},
+      {Collective::exscan, {0, 0, 0}},
   };
   for (const Rooted& expected : cases) {
     CAPTURE(name_of(expected.collective));
@@ -227,7 +240,8 @@ TEST_CASE("report: waiting and excess follow who needs whom") {
       inside += 10000 - arrivals[rank];
     }
     const Analysis analysis = support::analyse(all);
-    const auto& figures = support::figures_of(analysis, report::mpi_name(expected.collective, Form::blocking));
+    const auto& figures =
+        support::figures_of(analysis, report::mpi_name(expected.collective, Form::blocking));
     CHECK(figures.waiting_ns == Approx(waiting));
     CHECK(figures.excess.mean_ns == Approx((inside - waiting) / 3));
     for (int rank = 0; rank < 3; ++rank) {
@@ -266,7 +280,8 @@ TEST_CASE("report: size classes and forms") {
     record.add_call(Collective::allreduce, 1, 10000 + rank * 2000, 14000, 1025);
     record.add_call(Collective::allreduce, 2, 20000 + rank * 3000, 26000, 1024 * 1024 + 1);
     record.add_call(Collective::allreduce, 3, 30000, 31000, 8, -1, support::world_id, Form::nonblocking);
-    record.add_call(Collective::reduce_scatter_block, 4, 32000, 33000, 8, -1, support::world_id, Form::persistent);
+    record.add_call(Collective::reduce_scatter_block, 4, 32000, 33000, 8, -1, support::world_id,
+                    Form::persistent);
   }
   const Analysis analysis = support::analyse(all);
   const auto& allreduce = support::figures_of(analysis, "MPI_Allreduce");
@@ -292,7 +307,8 @@ TEST_CASE("report: totals stay exact when the ring has wrapped") {
     for (std::uint64_t call = 0; call < 40; ++call) {
       const double begin = 10000.0 * static_cast<double>(call);
       // Early calls are off by 5 us, those still in the ring of 16 by 1 us.
-      all[rank].add_call(Collective::barrier, call, begin + rank * (call < 20 ? 5000 : 1000), begin + 6000, 0);
+      all[rank].add_call(Collective::barrier, call, begin + rank * (call < 20 ? 5000 : 1000), begin + 6000,
+                         0);
     }
     all[rank].finalize(400000);
   }
@@ -356,7 +372,8 @@ TEST_CASE("report: communicators are compared each by itself") {
   for (int rank = 0; rank < 4; ++rank) {
     const std::uint64_t id = rank < 2 ? 10 : 11;
     all[rank].add_communicator(id, 2, rank % 2, rank < 2 ? "left" : "right");
-    all[rank].add_call(Collective::allreduce, 0, rank < 2 ? rank * 1000 : 50000 + rank * 500, 60000, 8, -1, id);
+    all[rank].add_call(Collective::allreduce, 0, rank < 2 ? rank * 1000 : 50000 + rank * 500, 60000, 8, -1,
+                       id);
   }
   const Analysis analysis = support::analyse(all);
   CHECK(analysis.compared_calls == 2);

@@ -9,7 +9,9 @@ namespace {
 using report::Analysis;
 using support::Record;
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST_CASE("verdict: a rank that is late most of the time") {
   auto all = support::records(4);
@@ -25,7 +27,8 @@ TEST_CASE("verdict: a rank that is late most of the time") {
   const Analysis analysis = support::analyse(all);
   // 87 calls * 3 ranks * 1.92 ms of 4 s.
   CHECK(analysis.verdict ==
-        "Rank 3 is late: it arrives last at 87 % of the MPI_Allreduce calls, by 1.92 ms on average; waiting for late "
+        "Rank 3 is late: it arrives last at 87 % of the MPI_Allreduce calls, by 1.92 ms on average; waiting "
+        "for late "
         "ranks costs 13 % of the run.");
 }
 
@@ -35,7 +38,8 @@ TEST_CASE("verdict: balanced arrivals") {
     all[rank].add_call(Collective::allreduce, 0, rank * 6000, 10000);
     all[rank].finalize(1e6);
   }
-  CHECK(support::analyse(all).verdict == "Arrivals are balanced: waiting for late ranks costs 0.3 % of the run.");
+  CHECK(support::analyse(all).verdict ==
+        "Arrivals are balanced: waiting for late ranks costs 0.3 % of the run.");
 }
 
 TEST_CASE("verdict: a rank that is late but cheap is still named") {
@@ -44,9 +48,10 @@ TEST_CASE("verdict: a rank that is late but cheap is still named") {
     all[rank].add_call(Collective::allreduce, 0, rank * 2e6, 3e6);
     all[rank].finalize(1e9);
   }
-  CHECK(support::analyse(all).verdict ==
-        "Rank 1 is late but it costs little: it arrives last at 1 of the one MPI_Allreduce call, by 2.00 ms on "
-        "average; waiting for late ranks costs 0.1 % of the run.");
+  CHECK(
+      support::analyse(all).verdict ==
+      "Rank 1 is late but it costs little: it arrives last at 1 of the one MPI_Allreduce call, by 2.00 ms on "
+      "average; waiting for late ranks costs 0.1 % of the run.");
 }
 
 TEST_CASE("verdict: no rank stands out") {
@@ -60,7 +65,8 @@ TEST_CASE("verdict: no rank stands out") {
     all[rank].finalize(100000);
   }
   CHECK(support::analyse(all).verdict ==
-        "Arrivals are imbalanced but no rank stands out: at MPI_Barrier the last rank arrives 4.00 µs after the first "
+        "Arrivals are imbalanced but no rank stands out: at MPI_Barrier the last rank arrives 4.00 µs after "
+        "the first "
         "on average; waiting for late ranks costs 20 % of the run.");
 }
 
@@ -74,8 +80,9 @@ TEST_CASE("verdict: a few ranks of many") {
     }
     all[rank].finalize(100000);
   }
-  CHECK(support::analyse(all).verdict ==
-        "Ranks 3, 6 are late: 100 % of all waiting is for them; waiting for late ranks costs 35 % of the run.");
+  CHECK(
+      support::analyse(all).verdict ==
+      "Ranks 3, 6 are late: 100 % of all waiting is for them; waiting for late ranks costs 35 % of the run.");
 }
 
 TEST_CASE("verdict: a late root") {
@@ -85,7 +92,8 @@ TEST_CASE("verdict: a late root") {
     all[rank].finalize(10000);
   }
   CHECK(support::analyse(all).verdict ==
-        "Rank 0 is late: it keeps the others waiting at 1 of the one MPI_Bcast call as their root, by 5.00 µs on "
+        "Rank 0 is late: it keeps the others waiting at 1 of the one MPI_Bcast call as their root, by 5.00 "
+        "µs on "
         "average; waiting for late ranks costs 33 % of the run.");
 }
 
@@ -127,7 +135,8 @@ TEST_CASE("verdict: a hung job names the rank that did not come") {
   CHECK_FALSE(analysis.finalized);
   CHECK(support::has_note(analysis, "The job ended without MPI_Finalize"));
   CHECK(analysis.verdict ==
-        "Ranks 0-1 were inside MPI_Bcast, call 1 on MPI_COMM_WORLD, when the job ended, and rank 2 had not arrived "
+        "Ranks 0-1 were inside MPI_Bcast, call 1 on MPI_COMM_WORLD, when the job ended, and rank 2 had not "
+        "arrived "
         "there.");
   REQUIRE(analysis.pending.size() == 1);
   CHECK(analysis.pending[0].waited_ns == Approx(5000));
@@ -165,7 +174,8 @@ TEST_CASE("verdict: ranks that called different collectives") {
   all[1].add_call(Collective::bcast, 0, 0, -1, 8, 1);
   const Analysis analysis = support::analyse(all);
   CHECK(analysis.verdict ==
-        "Ranks disagree about the collective: at call 0 on MPI_COMM_WORLD, rank 0 called MPI_Allreduce and rank 1 "
+        "Ranks disagree about the collective: at call 0 on MPI_COMM_WORLD, rank 0 called MPI_Allreduce and "
+        "rank 1 "
         "called MPI_Bcast with root 1, and the job ended there.");
   CHECK(analysis.compared_calls == 0);
 }

@@ -22,7 +22,9 @@ void put(std::vector<std::uint8_t>& bytes, std::uint64_t offset, const T& value)
 
 }  // namespace
 
-std::uint64_t Record::ticks(double ns) { return origin_ticks + static_cast<std::uint64_t>(ns / ns_per_tick + 0.5); }
+std::uint64_t Record::ticks(double ns) {
+  return origin_ticks + static_cast<std::uint64_t>(ns / ns_per_tick + 0.5);
+}
 
 std::string Record::file_name(int rank) {
   char name[32];
@@ -44,7 +46,9 @@ Record::Record(int rank, int ranks, int node, int nodes) {
   header.begin_ticks = origin_ticks;
   header.begin_unix_ns = 1'700'000'000'000'000'000;
   header.init_ticks = ticks(0);
-  const auto set = [](char* field, const std::string& text) { std::memcpy(field, text.c_str(), text.size() + 1); };
+  const auto set = [](char* field, const std::string& text) {
+    std::memcpy(field, text.c_str(), text.size() + 1);
+  };
   set(header.host, "node" + std::to_string(node));
   set(header.mpi, "Open MPI 4.1.4");
   set(header.papaya_version, "0.1.0");
@@ -102,7 +106,8 @@ std::vector<std::uint8_t> Record::bytes(bool compact) const {
   trace::Header h = header;
   h.event_capacity = capacity;
   h.communicator_count = communicators.size();
-  h.communicator_capacity = compact ? std::max<std::uint64_t>(1, communicators.size()) : trace::communicator_capacity;
+  h.communicator_capacity =
+      compact ? std::max<std::uint64_t>(1, communicators.size()) : trace::communicator_capacity;
   h.totals_offset = compact ? sizeof(trace::Header) : trace::totals_offset;
   h.communicators_offset = compact ? h.totals_offset + sizeof(trace::Totals) : trace::communicators_offset;
   h.events_offset = compact ? h.communicators_offset + h.communicator_capacity * sizeof(trace::Communicator)
@@ -157,7 +162,9 @@ std::string Folder::read(const std::string& name) const {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-bool Folder::has(const std::string& name) const { return std::filesystem::exists(path_ + "/" + name); }
+bool Folder::has(const std::string& name) const {
+  return std::filesystem::exists(path_ + "/" + name);
+}
 
 report::Run load(const std::vector<Record>& records) {
   const Folder folder;
@@ -165,7 +172,9 @@ report::Run load(const std::vector<Record>& records) {
   return report::load_run(folder.path());
 }
 
-report::Analysis analyse(const std::vector<Record>& records) { return report::analyse(load(records)); }
+report::Analysis analyse(const std::vector<Record>& records) {
+  return report::analyse(load(records));
+}
 
 const report::CollectiveFigures& figures_of(const report::Analysis& analysis, const std::string& name) {
   for (const auto& figures : analysis.collectives) {

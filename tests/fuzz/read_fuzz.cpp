@@ -1,0 +1,157 @@
+// Any bytes as the records of a run: loading, analysing and rendering must not crash, throw or give invalid
+// JSON.
+//
+// With libFuzzer:
+//   clang++ -fsanitize=fuzzer,address,undefined ... read_fuzz.cpp
+// With any compiler -DPAPAYA_FUZZ_STANDALONE adds a main that needs no corpus; it takes synthetic runs and
+// the FILES given, and changes them at random but in the same way each time:
+//   read_fuzz [ROUNDS [FILES...]]
+//   read_fuzz --write-seeds FOLDER     the synthetic runs, as a corpus for libFuzzer
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "profiler/report.hpp"
+
+namespace {
+
+constexpr std::size_t records_per_input = 3;
+
+}  // namespace
+
+// One input is the files of three ranks, each a third of it.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  namespace report = papaya::report;
+  const std::size_t part = size / records_per_input;
+  report::Run run;
+  for (std::size_t i = 0; i < records_per_input; ++i) {
+    const report::MemorySource source({data + i * part, part});
+    report::add_record(run, "rank-0000" + std::to_string(i) + ".pap", source);
+  }
+  report::finish_run(run);
+  const report::Analysis analysis = report::analyse(run);
+  const bool fine = !analysis.verdict.empty() && !report::to_text(analysis).empty() &&
+                    nlohmann::json::accept(report::to_json(analysis));
+  if (!fine) std::abort();
+  return 0;
+}
+
+#ifdef PAPAYA_FUZZ_STANDALONE
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/unit/support/record.hpp"
+
+namespace {
+
+using papaya::Collective;
+using papaya::support::Record;
+using Bytes = std::vector<std::uint8_t>;
+using Random = std::mt19937_64;
+
+constexpr long default_rounds = 1500;  // some seconds under sanitizers
+
+Bytes joined(const std::vector<Record>& records) {
+  Bytes all;
+  for (const Record& record : records) {
+    const Bytes own = record.bytes(true);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+// A run on `nodes` nodes that finished, or one whose ranks still are inside their last call.
+Bytes seed(int nodes, bool finished) {
+  std::vector<Record> records;
+  for (int rank = 0; rank < static_cast<int>(records_per_input); ++rank) {
+    Record record(rank, records_per_input, rank % nodes, nodes);
+    record.add_communicator(papaya::support::world_id, records_per_input, rank, "MPI_COMM_WORLD");
+    record.header.alpha[0] = {8, 500, 2000};
+    record.header.alpha[1] = {65536, 9000, 40000};
+    for (auto& clock : record.header.clock) clock = {rank * 1000, 100, Record::ticks(0), 1};
+    record.header.clock[1].at_ticks = Record::ticks(1e9);
+    for (std::uint64_t call = 0; call < 20; ++call) {
+      const double begin = 10000.0 * static_cast<double>(call);
+      record.add_call(static_cast<Collective>(call % papaya::collective_count), call, begin + rank * 500,
+                      !finished && call == 19 ? -1 : begin + 5000, std::uint64_t{1} << call, 0);
+    }
+    if (finished) record.finalize(1e6);
+    records.push_back(std::move(record));
+  }
+  return joined(records);
+}
+
+void mutate(Bytes& bytes, Random& random) {
+  constexpr std::uint64_t interesting[] = {
+      0,          1,          ~0ull,      1ull << 63, (1ull << 63) - 1,
+      1ull << 32, 0x7fffffff, 0x80000000, 0xffffffff, 0x7ff0000000000000};
+  for (std::uint64_t left = 1 + random() % 8; left > 0 && !bytes.empty(); --left) {
+    // Half of the changes hit the headers: the tables behind them take the more room.
+    const std::size_t part = bytes.size() / records_per_input;
+    std::size_t at = random() % bytes.size();
+    if (random() % 2 == 0 && part > 1024) at = at / part % records_per_input * part + random() % 1024;
+    switch (random() % 5) {
+      case 0:
+        bytes[at] ^= static_cast<std::uint8_t>(1u << random() % 8);
+        break;
+      case 1:
+        bytes[at] = static_cast<std::uint8_t>(random());
+        break;
+      case 2: {
+        const std::size_t width = random() % 2 == 0 ? 4 : 8;
+        at = at / width * width;
+        std::memcpy(bytes.data() + at, &interesting[random() % std::size(interesting)],
+                    std::min(width, bytes.size() - at));
+        break;
+      }
+      case 3: {  // a piece over another: duplicates events, communicators, whole tables
+        const std::size_t from = random() % bytes.size();
+        const std::size_t length =
+            std::min({std::size_t{64} << random() % 4, bytes.size() - from, bytes.size() - at});
+        std::memmove(bytes.data() + at, bytes.data() + from, length);
+        break;
+      }
+      default:
+        if (random() % 16 == 0) bytes.resize(at);
+    }
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<Bytes> seeds = {seed(1, true), seed(3, true), seed(1, false), seed(3, false)};
+  if (argc == 3 && std::strcmp(argv[1], "--write-seeds") == 0) {
+    for (std::size_t i = 0; i < seeds.size(); ++i) {
+      std::ofstream(argv[2] + std::string("/seed-") + std::to_string(i), std::ios::binary)
+          .write(reinterpret_cast<const char*>(seeds[i].data()),
+                 static_cast<std::streamsize>(seeds[i].size()));
+    }
+    return 0;
+  }
+  std::vector<Bytes> inputs = seeds;
+  for (int i = 2; i < argc; ++i) {
+    std::ifstream file(argv[i], std::ios::binary);
+    inputs.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+  }
+  for (const Bytes& input : inputs) LLVMFuzzerTestOneInput(input.data(), input.size());
+  const long rounds = argc > 1 ? std::strtol(argv[1], nullptr, 10) : default_rounds;
+  Random random(1);
+  for (long round = 0; round < rounds; ++round) {
+    Bytes bytes = inputs[static_cast<std::size_t>(round) % inputs.size()];
+    mutate(bytes, random);
+    LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
+  }
+  std::printf("%ld inputs, no crash\n", rounds + static_cast<long>(inputs.size()));
+  return 0;
+}
+
+#endif

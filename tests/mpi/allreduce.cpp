@@ -1,0 +1,379 @@
+// MPI_Allreduce under papaya against PMPI_Allreduce: every predefined type and operation, user operations, derived
+// types, counts around the number of ranks, in place, communicators of all kinds. Run under `papaya run` with
+// PAPAYA_ALLREDUCE naming the algorithm; floating-point values are small integers, so that every order of additions is
+// exact and results must be equal.
+#include <mpi.h>
+
+#include <algorithm>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+int world_rank = 0;
+long comparisons = 0;
+long mismatches = 0;
+
+void report(const char* what, const std::string& detail) {
+  if (++mismatches <= 20) std::fprintf(stderr, "rank %d: %s: %s\n", world_rank, what, detail.c_str());
+}
+
+struct Type {
+  MPI_Datatype type;
+  const char* name;
+  std::size_t bytes;
+  std::function<void(void*, int seed)> fill;  // one element
+  // Only the value bytes of one element are compared: pairs and long double have padding.
+  std::function<bool(const void*, const void*)> equal;
+};
+
+template <class T>
+Type plain(MPI_Datatype type, const char* name) {
+  return {type, name, sizeof(T), [](void* at, int seed) { const T v = static_cast<T>(seed % 5 + 1); std::memcpy(at, &v, sizeof v); },
+          [](const void* a, const void* b) { return *static_cast<const T*>(a) == *static_cast<const T*>(b); }};
+}
+
+template <class V, class I = int>
+Type pair(MPI_Datatype type, const char* name) {
+  struct Pair {
+    V value;
+    I index;
+  };
+  return {type, name, sizeof(Pair),
+          [](void* at, int seed) {
+            Pair p;
+            p.value = static_cast<V>(seed % 3);
+            p.index = static_cast<I>(seed % 11);
+            std::memcpy(at, &p, sizeof p);
+          },
+          [](const void* a, const void* b) {
+            const auto &x = *static_cast<const Pair*>(a), &y = *static_cast<const Pair*>(b);
+            return x.value == y.value && x.index == y.index;
+          }};
+}
+
+const std::vector<Type>& types() {
+  static const std::vector<Type> all = {
+      plain<double>(MPI_DOUBLE, "double"),
+      plain<float>(MPI_FLOAT, "float"),
+      plain<long double>(MPI_LONG_DOUBLE, "long double"),
+      plain<int>(MPI_INT, "int"),
+      plain<long>(MPI_LONG, "long"),
+      plain<long long>(MPI_LONG_LONG_INT, "long long"),
+      plain<short>(MPI_SHORT, "short"),
+      plain<unsigned>(MPI_UNSIGNED, "unsigned"),
+      plain<unsigned long>(MPI_UNSIGNED_LONG, "unsigned long"),
+      plain<unsigned long long>(MPI_UNSIGNED_LONG_LONG, "unsigned long long"),
+      plain<unsigned short>(MPI_UNSIGNED_SHORT, "unsigned short"),
+      plain<signed char>(MPI_SIGNED_CHAR, "signed char"),
+      plain<unsigned char>(MPI_UNSIGNED_CHAR, "unsigned char"),
+      plain<std::int8_t>(MPI_INT8_T, "int8"),
+      plain<std::int16_t>(MPI_INT16_T, "int16"),
+      plain<std::int32_t>(MPI_INT32_T, "int32"),
+      plain<std::int64_t>(MPI_INT64_T, "int64"),
+      plain<std::uint8_t>(MPI_UINT8_T, "uint8"),
+      plain<std::uint16_t>(MPI_UINT16_T, "uint16"),
+      plain<std::uint32_t>(MPI_UINT32_T, "uint32"),
+      plain<std::uint64_t>(MPI_UINT64_T, "uint64"),
+      plain<unsigned char>(MPI_BYTE, "byte"),
+      plain<bool>(MPI_C_BOOL, "bool"),
+      plain<MPI_Aint>(MPI_AINT, "aint"),
+      plain<MPI_Offset>(MPI_OFFSET, "offset"),
+      plain<MPI_Count>(MPI_COUNT, "count"),
+      plain<std::complex<float>>(MPI_C_FLOAT_COMPLEX, "float complex"),
+      plain<std::complex<double>>(MPI_C_DOUBLE_COMPLEX, "double complex"),
+      plain<int>(MPI_INTEGER, "INTEGER"),
+      plain<float>(MPI_REAL, "REAL"),
+      plain<double>(MPI_DOUBLE_PRECISION, "DOUBLE PRECISION"),
+      plain<int>(MPI_LOGICAL, "LOGICAL"),
+      plain<std::int64_t>(MPI_INTEGER8, "INTEGER*8"),
+      pair<float>(MPI_FLOAT_INT, "float int"),
+      pair<double>(MPI_DOUBLE_INT, "double int"),
+      pair<long>(MPI_LONG_INT, "long int"),
+      pair<int>(MPI_2INT, "2int"),
+      pair<short>(MPI_SHORT_INT, "short int"),
+      pair<long double>(MPI_LONG_DOUBLE_INT, "long double int"),
+      pair<float, float>(MPI_2REAL, "2REAL"),
+      pair<double, double>(MPI_2DOUBLE_PRECISION, "2DOUBLE PRECISION"),
+  };
+  return all;
+}
+
+struct Operation {
+  MPI_Op op;
+  const char* name;
+};
+
+// Does MPI define the operation on the type? (MPI 4.0, section 6.9.2.)
+bool is_defined(const Type& type, const Operation& operation) {
+  const std::string name = type.name;
+  const std::string op = operation.name;
+  const bool is_pair = name.find(" int") != name.npos || name[0] == '2';
+  const bool is_floating = name == "float" || name == "double" || name == "long double" || name == "REAL" || name == "DOUBLE PRECISION";
+  const bool is_complex = name.find("complex") != name.npos;
+  const bool is_logical = name == "bool" || name == "LOGICAL";
+  const bool is_byte = name == "byte";
+  const bool is_fortran_integer = name == "INTEGER" || name == "INTEGER*8";
+  if (op == "minloc" || op == "maxloc") return is_pair;
+  if (is_pair) return false;
+  if (op == "sum" || op == "prod") return !is_logical && !is_byte;
+  if (op == "min" || op == "max") return !is_logical && !is_byte && !is_complex;
+  if (op == "land" || op == "lor" || op == "lxor") return !is_floating && !is_complex && !is_byte && !is_fortran_integer;
+  return !is_floating && !is_complex && !is_logical;
+}
+const Operation operations[] = {
+    {MPI_SUM, "sum"},   {MPI_PROD, "prod"}, {MPI_MIN, "min"},   {MPI_MAX, "max"},       {MPI_LAND, "land"},    {MPI_LOR, "lor"},
+    {MPI_LXOR, "lxor"}, {MPI_BAND, "band"}, {MPI_BOR, "bor"},   {MPI_BXOR, "bxor"},     {MPI_MINLOC, "minloc"}, {MPI_MAXLOC, "maxloc"},
+};
+
+// Runs MPI_Allreduce and PMPI_Allreduce on the same operands. Errors (an operation MPI does not define on the type) must
+// be the same as well.
+void compare(const Type& type, const Operation& operation, int count, bool in_place, MPI_Comm comm, std::size_t shift,
+             int salt) {
+#if defined(MPICH)
+  // MPICH 4.0 ends some undefined combinations in a failed assertion of its own.
+  if (!is_defined(type, operation)) return;
+#endif
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  const std::size_t bytes = static_cast<std::size_t>(count) * type.bytes;
+  std::vector<unsigned char> storage[3];
+  for (auto& s : storage) s.assign(bytes + 64 + shift, 0xa5);
+  const auto aligned = [&](std::vector<unsigned char>& s) {
+    auto at = reinterpret_cast<std::uintptr_t>(s.data());
+    return reinterpret_cast<unsigned char*>((at + 15) / 16 * 16 + shift);
+  };
+  unsigned char* const send = aligned(storage[0]);
+  unsigned char* const ours = aligned(storage[1]);
+  unsigned char* const native = aligned(storage[2]);
+  for (int i = 0; i < count; ++i)
+    for (unsigned char* at : {send, ours, native})
+      if (at == send || in_place)
+        type.fill(at + static_cast<std::size_t>(i) * type.bytes, rank * 7 + i * 3 + salt);
+  const void* const from = in_place ? MPI_IN_PLACE : send;
+  const int expected_code = PMPI_Allreduce(from, native, count, type.type, operation.op, comm);
+  const int code = MPI_Allreduce(from, ours, count, type.type, operation.op, comm);
+  ++comparisons;
+  const std::string detail = std::string(type.name) + " " + operation.name + " count " + std::to_string(count) +
+                             (in_place ? " in place" : "") + " shift " + std::to_string(shift);
+  int expected_class = 0;
+  int code_class = 0;
+  PMPI_Error_class(expected_code, &expected_class);
+  PMPI_Error_class(code, &code_class);
+  if (code_class != expected_class) return report("another error", detail);
+  if (expected_code != MPI_SUCCESS && is_defined(type, operation)) return report("MPI refuses", detail);
+  if (expected_code != MPI_SUCCESS) return;
+  for (int i = 0; i < count; ++i)
+    if (!type.equal(ours + static_cast<std::size_t>(i) * type.bytes, native + static_cast<std::size_t>(i) * type.bytes))
+      return report("another result", detail + " element " + std::to_string(i));
+  for (std::size_t i = 0; i < 16; ++i)
+    if (ours[bytes + i] != 0xa5) return report("written past the end", detail);
+}
+
+// Not commutative: composition of affine maps modulo 2^16, (a, b) after (c, d).
+void compose(void* in, void* inout, int* length, MPI_Datatype*) {
+  auto* x = static_cast<std::uint16_t*>(in);
+  auto* y = static_cast<std::uint16_t*>(inout);
+  for (int i = 0; i < *length; ++i, x += 2, y += 2) {
+    const std::uint16_t a = x[0], b = x[1], c = y[0], d = y[1];
+    y[0] = static_cast<std::uint16_t>(a * c);
+    y[1] = static_cast<std::uint16_t>(a * d + b);
+  }
+}
+
+// The same on a derived type with holes, where the second number lies before the first: what a pointer to it looks like
+// depends on the type's layout.
+void compose_spread(void* in, void* inout, int* length, MPI_Datatype* type) {
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_extent(*type, &lower, &extent);
+  for (int i = 0; i < *length; ++i) {
+    auto* x = reinterpret_cast<std::uint16_t*>(static_cast<char*>(in) + i * extent);
+    auto* y = reinterpret_cast<std::uint16_t*>(static_cast<char*>(inout) + i * extent);
+    const std::uint16_t a = x[0], b = x[-4], c = y[0], d = y[-4];
+    y[0] = static_cast<std::uint16_t>(a * c);
+    y[-4] = static_cast<std::uint16_t>(a * d + b);
+  }
+}
+
+// On a type of absolute addresses: the operand is where the type says, relative to the pointer given.
+MPI_Aint absolute_place = 0;
+void add_absolute(void* in, void* inout, int*, MPI_Datatype*) {
+  const auto* x = reinterpret_cast<std::uint16_t*>(static_cast<char*>(in) + absolute_place);
+  auto* y = reinterpret_cast<std::uint16_t*>(static_cast<char*>(inout) + absolute_place);
+  y[0] = static_cast<std::uint16_t>(x[0] + y[0]);
+  y[-4] = static_cast<std::uint16_t>(x[-4] + y[-4]);
+}
+
+void user_operations(MPI_Comm comm) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  MPI_Datatype pair_type;
+  MPI_Type_contiguous(2, MPI_UINT16_T, &pair_type);
+  MPI_Type_commit(&pair_type);
+  MPI_Op op;
+  MPI_Op_create(compose, 0, &op);
+  for (const int count : {1, 3, 100, 5000}) {
+    std::vector<std::uint16_t> send(static_cast<std::size_t>(count) * 2), ours(send), native(send);
+    for (std::size_t i = 0; i < send.size(); ++i) send[i] = static_cast<std::uint16_t>(rank * 31 + static_cast<int>(i) * 17 + 1);
+    PMPI_Allreduce(send.data(), native.data(), count, pair_type, op, comm);
+    MPI_Allreduce(send.data(), ours.data(), count, pair_type, op, comm);
+    ++comparisons;
+    if (ours != native) report("another result", "non-commutative user operation, count " + std::to_string(count));
+    MPI_Allreduce(MPI_IN_PLACE, send.data(), count, pair_type, op, comm);
+    ++comparisons;
+    if (send != native) report("another result", "non-commutative user operation in place");
+  }
+  MPI_Type_free(&pair_type);
+  MPI_Op_free(&op);
+
+  // Blocks at 0 and at -8 bytes, extent 24: a negative lower bound and holes.
+  const int lengths[] = {1, 1};
+  const MPI_Aint displacements[] = {0, -8};
+  const MPI_Datatype parts[] = {MPI_UINT16_T, MPI_UINT16_T};
+  MPI_Datatype spread;
+  MPI_Datatype resized;
+  MPI_Type_create_struct(2, lengths, displacements, parts, &spread);
+  MPI_Type_create_resized(spread, -8, 24, &resized);
+  MPI_Type_commit(&resized);
+  MPI_Op_create(compose_spread, 0, &op);
+  for (const int count : {1, 7, 1000}) {
+    const std::size_t words = static_cast<std::size_t>(count) * 12;
+    std::vector<std::uint16_t> send(words), ours(words, 9), native(words, 9);
+    for (std::size_t i = 0; i < words; ++i) send[i] = static_cast<std::uint16_t>(rank * 13 + static_cast<int>(i) * 7 + 1);
+    PMPI_Allreduce(send.data() + 4, native.data() + 4, count, resized, op, comm);
+    MPI_Allreduce(send.data() + 4, ours.data() + 4, count, resized, op, comm);
+    ++comparisons;
+    if (ours != native) report("another result", "derived type with holes, count " + std::to_string(count));
+  }
+  // MPI_BOTTOM with absolute addresses.
+  std::uint16_t mine[12], theirs[12];
+  for (int i = 0; i < 12; ++i) mine[i] = theirs[i] = static_cast<std::uint16_t>(rank * 5 + i + 1);
+  const auto at_bottom = [&](std::uint16_t* buffer, bool native) {
+    MPI_Aint address;
+    MPI_Get_address(buffer + 4, &address);
+    MPI_Datatype absolute;
+    MPI_Type_create_hindexed(1, lengths, &address, resized, &absolute);
+    MPI_Type_commit(&absolute);
+    absolute_place = address;
+    MPI_Op sum;
+    MPI_Op_create(add_absolute, 1, &sum);
+    if (native)
+      PMPI_Allreduce(MPI_IN_PLACE, MPI_BOTTOM, 1, absolute, sum, comm);
+    else
+      MPI_Allreduce(MPI_IN_PLACE, MPI_BOTTOM, 1, absolute, sum, comm);
+    MPI_Op_free(&sum);
+    MPI_Type_free(&absolute);
+  };
+  at_bottom(theirs, true);
+  at_bottom(mine, false);
+  ++comparisons;
+  if (std::memcmp(mine, theirs, sizeof mine) != 0) report("another result", "MPI_BOTTOM with absolute addresses");
+  MPI_Op_free(&op);
+  MPI_Type_free(&resized);
+  MPI_Type_free(&spread);
+
+  // One rank passes a derived type, the others its flat equal.
+  MPI_Datatype three;
+  MPI_Type_contiguous(3, MPI_INT, &three);
+  MPI_Type_commit(&three);
+  MPI_Op add;
+  MPI_Op_create(
+      [](void* in, void* inout, int* length, MPI_Datatype* type) {
+        int bytes = 0;
+        PMPI_Type_size(*type, &bytes);
+        const int n = *length * bytes / static_cast<int>(sizeof(int));
+        for (int i = 0; i < n; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+      },
+      1, &add);
+  int size = 0;
+  PMPI_Comm_size(comm, &size);
+  std::vector<int> values(12, rank + 1);
+  if (rank == 0)
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), 4, three, add, comm);
+  else
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), 12, MPI_INT, add, comm);
+  ++comparisons;
+  if (std::count(values.begin(), values.end(), size * (size + 1) / 2) != 12)
+    report("another result", "a derived type on one rank, its flat equal on the others");
+  MPI_Op_free(&add);
+  MPI_Type_free(&three);
+}
+
+// Many calls on one communicator while ranks are late in turn: banks alternate, fast ranks lap slow ones.
+void laps(MPI_Comm comm) {
+  int rank = 0;
+  int size = 0;
+  PMPI_Comm_rank(comm, &rank);
+  PMPI_Comm_size(comm, &size);
+  for (int call = 0; call < 3000; ++call) {
+    const int count = 1 + call % 700;
+    std::vector<int> values(static_cast<std::size_t>(count), rank + call);
+    if (call % 50 == rank)
+      for (volatile int i = 0; i < 20000;) i = i + 1;
+    MPI_Allreduce(MPI_IN_PLACE, values.data(), count, MPI_INT, MPI_SUM, comm);
+    const int expected = size * call + size * (size - 1) / 2;
+    if (values.front() != expected || values.back() != expected) return report("another result", "call " + std::to_string(call));
+    ++comparisons;
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+
+  for (const Type& type : types())
+    for (const Operation& operation : operations)
+      for (const bool in_place : {false, true})
+        for (const int count : {1, 13}) compare(type, operation, count, in_place, MPI_COMM_WORLD, 0, count);
+  const Type& doubles = types()[0];
+  const Type& ints = types()[3];
+  const Type& bytes = types()[21];
+  for (const int count : {0, 1, size - 1, size, size + 1, 7, 8, 509, 512, 513, 4096, 8192, 8193, 20000})
+    for (const bool in_place : {false, true}) {
+      compare(doubles, operations[0], count, in_place, MPI_COMM_WORLD, 0, 3);
+      compare(ints, operations[3], count, in_place, MPI_COMM_WORLD, 0, 4);
+      compare(bytes, operations[9], count, in_place, MPI_COMM_WORLD, 1, 5);  // unaligned
+    }
+
+  MPI_Comm dup, half, reversed;
+  MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &reversed);
+  for (MPI_Comm comm : {MPI_COMM_WORLD, dup, half, reversed, MPI_COMM_SELF}) {
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    for (const int count : {1, 6, 1000}) compare(doubles, operations[0], count, count == 6, comm, 0, 1);
+    user_operations(comm);
+    laps(comm);
+  }
+  // An inter-communicator: native.
+  if (size > 1) {
+    MPI_Comm inter;
+    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, world_rank % 2 == 0 ? 1 : 0, 5, &inter);
+    int mine = world_rank + 1, sum = 0, expected = 0;
+    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter);
+    PMPI_Allreduce(&mine, &expected, 1, MPI_INT, MPI_SUM, inter);
+    ++comparisons;
+    if (sum != expected) report("another result", "inter-communicator");
+    MPI_Comm_free(&inter);
+  }
+  for (MPI_Comm* comm : {&dup, &half, &reversed}) MPI_Comm_free(comm);
+
+  long total[2] = {comparisons, mismatches};
+  PMPI_Allreduce(MPI_IN_PLACE, total, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  if (world_rank == 0) std::printf("%ld comparisons, %ld mismatches on %d ranks\n", total[0], total[1], size);
+  MPI_Finalize();
+  return total[1] == 0 && total[0] > 0 ? 0 : 1;
+}

@@ -1,0 +1,303 @@
+// The algorithms' protocols with threads as ranks: every reduction algorithm of the registry, all arrival orders of few
+// ranks with the schedule forced, random arrivals of more, ranks that lap each other. Built under ThreadSanitizer too.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "algorithms/kernels/reduce.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t capacity = 65536;
+
+std::vector<const Descriptor*> allreduce_algorithms() {
+  std::vector<const Descriptor*> found;
+  for (const Descriptor* descriptor : registry())
+    if (descriptor->collective == Collective::allreduce) found.push_back(descriptor);
+  return found;
+}
+
+std::vector<std::int64_t> default_values(const Descriptor& descriptor) {
+  std::vector<std::int64_t> values;
+  for (const Parameter& parameter : descriptor.parameters) values.push_back(parameter.fallback);
+  return values;
+}
+
+// The shared memory of a node, and one Policy and one Prepared per rank, as each process would have.
+class Node {
+ public:
+  Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
+       std::vector<std::int64_t> values = {})
+      : region_bytes_(descriptor.region_bytes(ranks, capacity)),
+        region_(static_cast<std::byte*>(::operator new(region_bytes_, std::align_val_t{4096}))),
+        policies_(static_cast<std::size_t>(ranks)) {
+    std::memset(region_, 0, region_bytes_);
+    if (values.empty()) values = default_values(descriptor);
+    for (int rank = 0; rank < ranks; ++rank) {
+      wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
+      policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
+      const Team team{rank, ranks, arrival_order, region_, &policy};
+      prepared_.push_back(descriptor.prepare(team, capacity, values));
+    }
+  }
+  ~Node() { ::operator delete(region_, std::align_val_t{4096}); }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  Prepared& rank(int r) { return *prepared_[static_cast<std::size_t>(r)]; }
+  wait::Policy& policy(int r) { return policies_[static_cast<std::size_t>(r)]; }
+  int size() const { return static_cast<int>(prepared_.size()); }
+
+ private:
+  std::size_t region_bytes_;
+  std::byte* region_;
+  std::vector<wait::Policy> policies_;
+  std::vector<std::unique_ptr<Prepared>> prepared_;
+};
+
+template <class Body>
+void on_ranks(int ranks, Body body) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back([&body, rank] { body(rank); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+Reduction sum_of_doubles() {
+  Reduction reduction;
+  reduction.element_bytes = sizeof(double);
+  reduction.combine = kernels::find(kernels::ElementType::f64, kernels::Operation::sum);
+  reduction.by_table = true;
+  return reduction;
+}
+
+// 2x2 integer matrices modulo 2^32 multiplied: associative, not commutative, exact. What a user-defined operation is.
+struct Matrix {
+  std::uint32_t a[4];
+  bool operator==(const Matrix& other) const { return std::equal(a, a + 4, other.a); }
+};
+
+Matrix multiply(const Matrix& x, const Matrix& y) {
+  return {{x.a[0] * y.a[0] + x.a[1] * y.a[2], x.a[0] * y.a[1] + x.a[1] * y.a[3],
+           x.a[2] * y.a[0] + x.a[3] * y.a[2], x.a[2] * y.a[1] + x.a[3] * y.a[3]}};
+}
+
+Reduction matrix_product(bool by_table) {
+  Reduction reduction;
+  reduction.element_bytes = sizeof(Matrix);
+  reduction.commutative = false;
+  reduction.by_table = by_table;
+  reduction.combine = [](const Reduction&, const void* left, const void* right, void* out, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const Matrix product = multiply(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
+      static_cast<Matrix*>(out)[i] = product;
+    }
+  };
+  return reduction;
+}
+
+Matrix matrix_of(int rank, std::size_t element, int call) {
+  const auto seed = static_cast<std::uint32_t>(rank * 7919 + static_cast<int>(element) * 104729 + call * 1299709);
+  return {{seed, seed * 3 + 1, seed * 5 + 2, seed * 7 + 3}};
+}
+
+Operands operands_for(const void* send, void* receive, std::size_t count, const Reduction& reduction) {
+  return {send, receive, count, count * reduction.element_bytes, -1, &reduction};
+}
+
+}  // namespace
+
+TEST_CASE("every arrival order of few ranks gives the rank-order product", "[protocol]") {
+  for (const Descriptor* descriptor : allreduce_algorithms())
+    for (const int ranks : {2, 3, 4})
+      for (const wait::Mode mode : {wait::Mode::block, wait::Mode::spin})
+        for (const bool by_table : {true, false}) {
+          std::vector<int> order(static_cast<std::size_t>(ranks));
+          std::iota(order.begin(), order.end(), 0);
+          Node node(*descriptor, ranks, mode, false);
+          const Reduction reduction = matrix_product(by_table);
+          int call = 0;
+          std::vector<wait::Site> sites(static_cast<std::size_t>(ranks));
+          do {
+            // Forced: a rank enters once the one before it in the order has deposited and, when ranks block, gone to
+            // sleep at least once, so that the lead has been handed back.
+            std::atomic<int> turn{0};
+            std::vector<std::uint64_t> sleeps_before(static_cast<std::size_t>(ranks));
+            for (int r = 0; r < ranks; ++r) sleeps_before[static_cast<std::size_t>(r)] = node.policy(r).sleeps();
+            Matrix expected = matrix_of(0, 0, call);
+            for (int r = 1; r < ranks; ++r) expected = multiply(expected, matrix_of(r, 0, call));
+            std::vector<Matrix> results(static_cast<std::size_t>(ranks));
+            on_ranks(ranks, [&](int rank) {
+              const auto me = static_cast<std::size_t>(rank);
+              const int place = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+              while (turn.load() < place) std::this_thread::yield();
+              if (place > 0 && mode == wait::Mode::block) {
+                const int before = order[static_cast<std::size_t>(place - 1)];
+                while (node.policy(before).sleeps() == sleeps_before[static_cast<std::size_t>(before)])
+                  std::this_thread::yield();
+              }
+              turn.store(place + 1);
+              const Matrix mine = matrix_of(rank, 0, call);
+              node.rank(rank).run(operands_for(&mine, &results[me], 1, reduction), sites[me]);
+            });
+            for (const Matrix& result : results) CHECK(result == expected);
+            ++call;
+          } while (std::next_permutation(order.begin(), order.end()));
+        }
+}
+
+TEST_CASE("random arrivals, odd rank counts, all sizes, ranks lapping each other", "[protocol]") {
+  for (const Descriptor* descriptor : allreduce_algorithms())
+    for (const int ranks : {1, 2, 3, 5, 7, 8})
+      for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield}) {
+        Node node(*descriptor, ranks, mode, false);
+        const Reduction reduction = matrix_product(true);
+        const auto p = static_cast<std::size_t>(ranks);
+        const std::size_t counts[] = {1, p, p + 1, 4, 63, 1021, capacity / sizeof(Matrix)};
+        std::atomic<int> wrong{0};
+        on_ranks(ranks, [&](int rank) {
+          std::mt19937 random(static_cast<unsigned>(rank) * 977 + static_cast<unsigned>(ranks));
+          wait::Site site;
+          int call = 0;
+          for (int round = 0; round < 6; ++round)
+            for (const std::size_t count : counts) {
+              std::vector<Matrix> buffer(count);
+              for (std::size_t i = 0; i < count; ++i) buffer[i] = matrix_of(rank, i, call);
+              if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+              // In place: the result overwrites the operand.
+              node.rank(rank).run(operands_for(buffer.data(), buffer.data(), count, reduction), site);
+              for (const std::size_t i : {std::size_t{0}, count / 2, count - 1}) {
+                Matrix expected = matrix_of(0, i, call);
+                for (int r = 1; r < ranks; ++r) expected = multiply(expected, matrix_of(r, i, call));
+                if (!(buffer[i] == expected)) ++wrong;
+              }
+              ++call;
+            }
+        });
+        CHECK(wrong == 0);
+      }
+}
+
+TEST_CASE("the same bits on all ranks and in every run, whatever the arrivals", "[protocol]") {
+  // Values of very different size: any other order of additions gives other bits.
+  const int ranks = 7;
+  const std::size_t count = 9;
+  const auto value = [](int rank, std::size_t i) {
+    return std::ldexp(1.0 + 0.1 * static_cast<double>(rank), (rank * 13 + static_cast<int>(i) * 5) % 60);
+  };
+  for (const Descriptor* descriptor : allreduce_algorithms())
+    for (const std::int64_t self_serve : {std::int64_t{0}, std::int64_t{1} << 20}) {
+      std::vector<std::int64_t> values = default_values(*descriptor);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (descriptor->parameters[i].name == "self_serve_bytes") values[i] = self_serve;
+      Node node(*descriptor, ranks, wait::Mode::automatic, false, values);
+      const Reduction reduction = sum_of_doubles();
+      std::vector<double> first;
+      std::atomic<int> different{0};
+      std::vector<std::vector<double>> results(ranks);
+      for (int run = 0; run < 100; ++run) {
+        on_ranks(ranks, [&](int rank) {
+          std::mt19937 random(static_cast<unsigned>(run * ranks + rank));
+          std::vector<double> mine(count);
+          for (std::size_t i = 0; i < count; ++i) mine[i] = value(rank, i);
+          std::vector<double>& out = results[static_cast<std::size_t>(rank)];
+          out.assign(count, 0);
+          std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+          wait::Site site;
+          node.rank(rank).run(operands_for(mine.data(), out.data(), count, reduction), site);
+        });
+        if (run == 0) first = results[0];
+        for (const auto& result : results)
+          if (std::memcmp(result.data(), first.data(), count * sizeof(double)) != 0) ++different;
+      }
+      CHECK(different == 0);
+    }
+}
+
+TEST_CASE("arrival order sums every operand once", "[protocol]") {
+  for (const Descriptor* descriptor : allreduce_algorithms())
+    for (const int ranks : {2, 5, 8}) {
+      std::vector<std::int64_t> values = default_values(*descriptor);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (descriptor->parameters[i].name == "self_serve_bytes") values[i] = 0;
+      Node node(*descriptor, ranks, wait::Mode::automatic, true, values);
+      const Reduction reduction = sum_of_doubles();
+      std::atomic<int> wrong{0};
+      on_ranks(ranks, [&](int rank) {
+        wait::Site site;
+        for (int call = 0; call < 200; ++call) {
+          std::vector<double> buffer(20, std::ldexp(1.0, rank) * (call + 1));
+          node.rank(rank).run(operands_for(buffer.data(), buffer.data(), buffer.size(), reduction), site);
+          for (const double sum : buffer)
+            if (sum != (std::ldexp(1.0, ranks) - 1) * (call + 1)) ++wrong;
+        }
+      });
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("a sleeper wakes at the event, and doorbell numbers wrap around", "[protocol]") {
+  alignas(64) wait::Doorbell bell{};
+  for (const std::uint32_t start : {0u, 0x7ffffffeu, 0xfffffffeu}) {
+    for (std::uint32_t step = 1; step <= 4; ++step) {
+      const std::uint32_t event = start + step;
+      std::atomic<bool> happened{false};
+      wait::Policy sleeper;
+      wait::Policy waker;
+      sleeper.configure(wait::Mode::block, {.cores = 1, .ranks = 2}, nullptr);
+      waker.configure(wait::Mode::block, {.cores = 1, .ranks = 2}, nullptr);
+      std::thread thread([&] {
+        wait::Site site;
+        sleeper.until(
+            site, bell, event, [&] { return happened.load(std::memory_order_acquire); }, [] { return false; }, nullptr);
+      });
+      while (sleeper.sleeps() == 0) std::this_thread::yield();
+      happened.store(true, std::memory_order_release);
+      waker.ring(bell, event);
+      thread.join();
+      CHECK(bell.sleepers.load() == 0);
+    }
+  }
+}
+
+TEST_CASE("a rank that waits knows who is missing", "[protocol]") {
+  for (const Descriptor* descriptor : allreduce_algorithms()) {
+    static std::atomic<int> reports;
+    static std::atomic<bool> right;
+    reports = 0;
+    right = false;
+    Node node(*descriptor, 3, wait::Mode::block, false);
+    const Reduction reduction = sum_of_doubles();
+    for (int rank = 0; rank < 3; ++rank)
+      node.policy(rank).set_stall(0.02, [](void* prepared, double seconds) {
+        const auto* waiting = static_cast<const Prepared*>(prepared);
+        right = !waiting->is_missing(0) && waiting->is_missing(1) && !waiting->is_missing(2) && seconds >= 0.02;
+        ++reports;
+      });
+    std::atomic<int> wrong{0};
+    on_ranks(3, [&](int rank) {
+      double value = rank;
+      wait::Site site;
+      if (rank == 1)
+        while (reports.load() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      node.rank(rank).run(operands_for(&value, &value, 1, reduction), site);
+      if (value != 3.0) ++wrong;
+    });
+    CHECK(wrong == 0);
+    CHECK(right);
+    CHECK(reports == 2);  // one for each rank that waited
+  }
+}
+
+}  // namespace papaya

@@ -1,0 +1,153 @@
+// Kernels, the reduction tree, communicator identity, the recorder's file.
+#include <catch2/catch.hpp>
+#include <unistd.h>
+
+#include <complex>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "algorithms/kernels/reduce.hpp"
+#include "algorithms/patterns.hpp"
+#include "profiler/identity.hpp"
+#include "profiler/recorder.hpp"
+
+namespace papaya {
+
+namespace {
+
+using kernels::ElementType;
+using kernels::Operation;
+
+template <class T>
+T apply(ElementType type, Operation operation, T left, T right) {
+  const Reduction::Combine combine = kernels::find(type, operation);
+  REQUIRE(combine != nullptr);
+  T out{};
+  combine(Reduction{}, &left, &right, &out, 1);
+  return out;
+}
+
+struct DoubleInt {
+  double value;
+  int index;
+};
+
+}  // namespace
+
+TEST_CASE("kernels compute what MPI defines") {
+  CHECK(apply<double>(ElementType::f64, Operation::sum, 1.5, 2.25) == 3.75);
+  CHECK(apply<float>(ElementType::f32, Operation::prod, 1.5f, -2.f) == -3.f);
+  CHECK(apply<std::int8_t>(ElementType::i8, Operation::sum, 127, 1) == -128);
+  CHECK(apply<std::uint16_t>(ElementType::u16, Operation::prod, 65535, 65535) == 1);
+  CHECK(apply<std::int32_t>(ElementType::i32, Operation::prod, 1 << 20, 1 << 20) == 0);
+  CHECK(apply<std::int64_t>(ElementType::i64, Operation::min, -5, 3) == -5);
+  CHECK(apply<std::uint32_t>(ElementType::u32, Operation::max, 0xffffffffu, 3u) == 0xffffffffu);
+  CHECK(apply<std::int32_t>(ElementType::i32, Operation::land, 4, 2) == 1);
+  CHECK(apply<std::int32_t>(ElementType::i32, Operation::lxor, 4, 2) == 0);
+  CHECK(apply<std::uint8_t>(ElementType::byte, Operation::bxor, 0x0f, 0xff) == 0xf0);
+  CHECK(apply<bool>(ElementType::boolean, Operation::lor, false, true));
+  CHECK(apply<std::complex<double>>(ElementType::c64, Operation::prod, {0, 1}, {0, 1}) == std::complex<double>(-1, 0));
+  const DoubleInt least = apply<DoubleInt>(ElementType::f64_int, Operation::minloc, {2.0, 5}, {2.0, 3});
+  CHECK(least.index == 3);
+  CHECK(apply<DoubleInt>(ElementType::f64_int, Operation::maxloc, {2.0, 5}, {1.0, 3}).index == 5);
+}
+
+TEST_CASE("kernels exist exactly where MPI defines the operation") {
+  CHECK(kernels::find(ElementType::f64, Operation::band) == nullptr);
+  CHECK(kernels::find(ElementType::f64, Operation::land) == nullptr);
+  CHECK(kernels::find(ElementType::c32, Operation::max) == nullptr);
+  CHECK(kernels::find(ElementType::byte, Operation::sum) == nullptr);
+  CHECK(kernels::find(ElementType::boolean, Operation::sum) == nullptr);
+  CHECK(kernels::find(ElementType::i32, Operation::minloc) == nullptr);
+  CHECK(kernels::find(ElementType::int_int, Operation::sum) == nullptr);
+  CHECK(kernels::find(ElementType::logical, Operation::sum) == nullptr);
+  CHECK(kernels::find(ElementType::logical, Operation::land) != nullptr);
+}
+
+TEST_CASE("the output may be either operand") {
+  const Reduction::Combine combine = kernels::find(ElementType::i32, Operation::sum);
+  std::vector<std::int32_t> left(1000, 3);
+  std::vector<std::int32_t> right(1000, 4);
+  combine(Reduction{}, left.data(), right.data(), left.data(), left.size());
+  combine(Reduction{}, left.data(), right.data(), right.data(), left.size());
+  CHECK(left == std::vector<std::int32_t>(1000, 7));
+  CHECK(right == std::vector<std::int32_t>(1000, 11));
+}
+
+TEST_CASE("the reduction tree covers every rank once") {
+  CHECK(patterns::tree_height(1) == 0);
+  CHECK(patterns::tree_height(2) == 1);
+  CHECK(patterns::tree_height(5) == 3);
+  CHECK(patterns::tree_height(8) == 3);
+  for (int level = 0; level < 6; ++level)
+    for (int first = 0; first < 64; first += 1 << level) {
+      const int sibling = patterns::tree_sibling(first, level);
+      CHECK(patterns::tree_sibling(sibling, level) == first);
+      CHECK(patterns::tree_is_left(first, level) == (first < sibling));
+    }
+}
+
+TEST_CASE("the registry's descriptors are complete and their numbers stable") {
+  std::set<std::uint8_t> numbers;
+  for (const Descriptor* descriptor : registry()) {
+    CHECK_FALSE(descriptor->summary.empty());
+    CHECK_FALSE(descriptor->source.empty());
+    CHECK(find_algorithm(descriptor->collective, descriptor->name) == descriptor);
+    CHECK(trace_number(*descriptor) > 0);
+    CHECK(trace_number(*descriptor) < trace::algorithm_capacity);
+    CHECK(numbers.insert(trace_number(*descriptor)).second);
+    CHECK(descriptor->region_bytes(8, 4096) > 8 * 2 * 4096);
+    for (const Parameter& parameter : descriptor->parameters) {
+      CHECK(parameter.fallback >= parameter.lowest);
+      CHECK(parameter.fallback <= parameter.highest);
+    }
+  }
+  CHECK(find_algorithm(Collective::bcast, "arrival_leader") == nullptr);
+}
+
+TEST_CASE("identities differ by parent, members, salt and ordinal") {
+  const int two[] = {0, 1};
+  const int other[] = {1, 0};
+  std::set<std::uint64_t> ids = {0, identity::world};
+  for (const std::uint64_t parent : {identity::world, std::uint64_t{77}})
+    for (const auto members : {identity::of_members(two), identity::of_members(other)})
+      for (const std::uint64_t salt : {0, 5})
+        for (std::uint64_t ordinal = 0; ordinal < 100; ++ordinal)
+          CHECK(ids.insert(identity::of_child(parent, members, salt, ordinal)).second);
+}
+
+TEST_CASE("the recorder's ring keeps the last events, its totals all") {
+  const auto path = std::filesystem::temp_directory_path() / ("papaya-recorder-" + std::to_string(getpid()));
+  std::filesystem::remove(path);
+  Recorder recorder;
+  std::string error;
+  REQUIRE(recorder.open(path.string(), 16, error));
+  for (const bool concurrent : {false, true}) {
+    recorder.set_concurrent(concurrent);
+    for (std::uint64_t i = 0; i < 50; ++i) {
+      const Recorder::Arrival arrival{1000 + i, 1, i, 100, 7, -1, Collective::allreduce, Form::blocking};
+      recorder.finish(recorder.begin(arrival), arrival, 1010 + i, 0, 3);
+    }
+  }
+  CHECK(recorder.header().event_count == 100);
+  const trace::Total& total = recorder.totals().by_size[index_of(Collective::allreduce)][0][0];
+  CHECK(total.calls == 100);
+  CHECK(total.bytes == 10000);
+  CHECK(total.ticks == 1000);
+  CHECK(recorder.totals().native_calls_by_reason[index_of(Collective::allreduce)][3] == 100);
+  CHECK(recorder.add_communicator(1, 0, 4, 2, 1, std::string(200, 'x')) != nullptr);
+  for (int i = 0; i < 1100; ++i) recorder.add_communicator(2, 0, 4, 2, 1, "c");
+  CHECK(recorder.header().communicator_count == trace::communicator_capacity);
+  CHECK(recorder.header().lost_communicators == 1101 - trace::communicator_capacity);
+  recorder.close();
+  CHECK(std::filesystem::file_size(path) == trace::file_bytes(16));
+  Recorder second;
+  CHECK_FALSE(second.open(path.string(), 16, error));  // never overwrites
+  CHECK_FALSE(error.empty());
+  std::filesystem::remove(path);
+}
+
+}  // namespace papaya

@@ -1,0 +1,95 @@
+#include "tuning/selection.hpp"
+
+#include <catch2/catch.hpp>
+
+namespace papaya::tuning {
+
+namespace {
+constexpr Facts four_ranks{4, 1};
+
+Choice choose(const char* value, std::uint64_t bytes, const Facts& facts = four_ranks) {
+  static Selection selection;
+  std::vector<std::string> warnings;
+  Settings settings;
+  settings.set(Variable::allreduce, value);
+  selection = Selection(settings, "", warnings);
+  CHECK(warnings.empty());
+  return selection.choose(Collective::allreduce, bytes, facts);
+}
+
+std::string problem_of(const char* value) {
+  std::vector<std::string> warnings;
+  Settings settings;
+  settings.set(Variable::allreduce, value);
+  const Selection selection(settings, "", warnings);
+  CHECK(settings.is_default(Variable::allreduce));
+  return warnings.size() == 1 ? warnings[0] : "";
+}
+}  // namespace
+
+TEST_CASE("a name, native, auto") {
+  CHECK(choose("arrival_leader", 8).rule->algorithm->name == "arrival_leader");
+  CHECK(choose("arrival_leader", 8).forced);
+  CHECK(choose("native", 8).rule == nullptr);
+  CHECK(choose("native", 8).reason == Reason::selected);
+  CHECK(choose("auto", 8).rule != nullptr);
+  CHECK_FALSE(choose("auto", 8).forced);
+  CHECK(choose("auto", 1 << 20).reason == Reason::table);
+}
+
+TEST_CASE("an algorithm is not chosen where it cannot run") {
+  CHECK(choose("arrival_leader", 65536).rule != nullptr);
+  CHECK(choose("arrival_leader", 65537).reason == Reason::too_large);
+  CHECK(choose("arrival_leader", 8, {4, 2}).reason == Reason::several_nodes);
+}
+
+TEST_CASE("by size, the common bound belongs to the later rule") {
+  const char* rules = "0-4K:arrival_leader,4K-:native";
+  CHECK(choose(rules, 4095).rule != nullptr);
+  CHECK(choose(rules, 4096).reason == Reason::selected);
+  CHECK(choose("8-16:arrival_leader", 7).reason == Reason::selected);
+  CHECK(choose("8-16:arrival_leader", 16).rule != nullptr);
+}
+
+TEST_CASE("parameters") {
+  const Choice choice = choose("arrival_leader:self_serve_bytes=2K", 8);
+  REQUIRE(choice.rule != nullptr);
+  CHECK(choice.rule->values[0] == 2048);
+  CHECK(problem_of("arrival_leader:self_serve_byte=1").find("did you mean self_serve_bytes?") != std::string::npos);
+  CHECK(problem_of("arrival_leader:self_serve_bytes=-1").find("must be from") != std::string::npos);
+  CHECK(problem_of("native:x=1").find("no parameter 'x'") != std::string::npos);
+}
+
+TEST_CASE("what cannot be used is said with the nearest name") {
+  CHECK(problem_of("arival_leader").find("did you mean arrival_leader?") != std::string::npos);
+  CHECK(problem_of("4K-0:native").find("LOW-HIGH:NAME") != std::string::npos);
+  CHECK(problem_of("0-4K").find("LOW-HIGH:NAME") != std::string::npos);
+  CHECK_FALSE(problem_of(",").empty());
+  CHECK_FALSE(problem_of("arrival_leader,").empty());
+  CHECK_FALSE(problem_of("0-4K:").empty());
+}
+
+TEST_CASE("a tuning file, and the environment above it") {
+  Settings settings;
+  std::vector<std::string> warnings;
+  const char* text = "# my machine\nallreduce 0-1K:arrival_leader,1K-:native\nMPI_Bcast native\n\nnonsense\n";
+  const Selection selection(settings, text, warnings);
+  CHECK(warnings.size() == 1);
+  CHECK(selection.choose(Collective::allreduce, 8, four_ranks).rule != nullptr);
+  CHECK(selection.choose(Collective::allreduce, 2048, four_ranks).reason == Reason::selected);
+  CHECK(selection.choose(Collective::bcast, 8, four_ranks).reason == Reason::selected);
+  CHECK(selection.choose(Collective::reduce, 8, four_ranks).reason == Reason::no_algorithm);
+  settings.set(Variable::allreduce, "native");
+  const Selection overridden(settings, text, warnings);
+  CHECK(overridden.choose(Collective::allreduce, 8, four_ranks).rule == nullptr);
+  CHECK_FALSE(overridden.replaces_anything());
+}
+
+TEST_CASE("names of collectives") {
+  Collective collective{};
+  CHECK((collective_of("MPI_Allreduce", collective) && collective == Collective::allreduce));
+  CHECK((collective_of("reduce_scatter_block", collective) && collective == Collective::reduce_scatter_block));
+  CHECK_FALSE(collective_of("send", collective));
+}
+
+}  // namespace papaya::tuning
