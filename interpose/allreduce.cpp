@@ -53,7 +53,8 @@ Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t byt
   const std::size_t capacity = bytes <= small_capacity ? small_capacity : rule.algorithm->max_bytes;
   for (Setup& setup : state.setups)
     if (setup.rule == &rule && setup.capacity == capacity) return &setup;
-  return &state.setups.emplace_back(Setup{.rule = &rule, .capacity = capacity, .prepared = nullptr});
+  return &state.setups.emplace_back(Setup{
+      .rule = &rule, .capacity = capacity, .trace_number = trace_number(*rule.algorithm), .prepared = nullptr});
 }
 
 // Errors that MPI would find are MPI's to report, under the name of the function the user called.
@@ -68,10 +69,10 @@ bool is_erroneous(const AllreduceArguments& arguments, const Reduction& reductio
 
 }  // namespace
 
-bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments, std::uint64_t call, const void* site,
-                       std::uint8_t& algorithm, Reason& reason) noexcept {
+bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments, const CallFacts& facts,
+                       Outcome& outcome) noexcept {
   const auto native = [&](Reason why) {
-    reason = why;
+    outcome.reason = why;
     return false;
   };
   Runtime& process = runtime();
@@ -88,8 +89,8 @@ bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments,
   const tuning::Choice choice = process.selection.choose(Collective::allreduce, bytes, state.facts);
   if (choice.rule == nullptr) return native(choice.reason);
   if (is_erroneous(arguments, reduction)) return native(Reason::arguments);
-  const std::uint64_t now_ns = clock::ticks();  // ticks will do: they are at most a few per nanosecond
-  if (is_device_memory(arguments.receive, now_ns) || is_device_memory(arguments.send, now_ns))
+  if (device_memory::holds(arguments.receive, facts.arrival_ticks) ||
+      device_memory::holds(arguments.send, facts.arrival_ticks))
     return native(Reason::device_memory);
 
   Setup* const setup = find_setup(state, *choice.rule, bytes);
@@ -105,14 +106,13 @@ bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments,
   const void* const send = arguments.send == MPI_IN_PLACE ? arguments.receive : arguments.send;
   const Operands operands{send,         arguments.receive, static_cast<std::size_t>(arguments.count), bytes, -1,
                           &reduction};
-  algorithm = trace_number(*choice.rule->algorithm);
-  reason = Reason::none;
-  if (process.verify_every != 0 && call % process.verify_every == 0) {
+  outcome = {setup->trace_number, Reason::none};
+  if (process.verify_every != 0 && facts.call % process.verify_every == 0) [[unlikely]] {
     Verification verification(arguments, state.handle, reduction);
-    setup->prepared->run(operands, state.site_of(site));
+    setup->prepared->run(operands, state.site_of(facts.site));
     verification.compare(arguments.receive);
   } else {
-    setup->prepared->run(operands, state.site_of(site));
+    setup->prepared->run(operands, state.site_of(facts.site));
   }
   return true;
 }

@@ -11,6 +11,8 @@
 namespace papaya::communicators {
 
 int keyval = MPI_KEYVAL_INVALID;
+thread_local constinit LastLookUp last_look_up{};
+constinit std::atomic<std::uint64_t> generation{1};
 
 namespace {
 
@@ -35,6 +37,7 @@ void destroy(Communicator* state) noexcept {
 }
 
 int on_delete(MPI_Comm, int, void* value, void*) {
+  generation.fetch_add(1, std::memory_order_relaxed);
   auto* const state = static_cast<Communicator*>(value);
   {
     const std::lock_guard lock(mutex);
@@ -142,6 +145,16 @@ void stop() noexcept {
   }
   PMPI_Comm_free_keyval(&keyval);
   PMPI_Group_free(&world_group);
+}
+
+Communicator* look_up(MPI_Comm comm) noexcept {
+  void* value = nullptr;
+  int found = 0;
+  const std::uint64_t now = generation.load(std::memory_order_relaxed);
+  if (PMPI_Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS || !found) return nullptr;
+  auto* const state = static_cast<Communicator*>(value);
+  last_look_up = {comm, now, state};
+  return state;
 }
 
 Communicator* find_or_make(MPI_Comm comm) noexcept {

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -21,6 +22,7 @@ namespace papaya {
 struct Setup {
   const tuning::Rule* rule;
   std::size_t capacity;
+  std::uint8_t trace_number;
   std::uint32_t calls_before = 0;  // made natively so far; equal on all ranks
   Reason failure = Reason::none;   // why there is nothing prepared, for good
   std::int64_t offset = -1;        // of the region in the node's window
@@ -75,12 +77,25 @@ Owner owner_of(const Prepared* prepared) noexcept;
 
 extern int keyval;
 
+// The state, if it exists, by MPI's attribute.
+Communicator* look_up(MPI_Comm comm) noexcept;
+
+// The answer of the last look-up on this thread. A handle says nothing by itself, since MPI may give it to another
+// communicator once this one is gone; but then the delete callback has run and has moved the generation on.
+struct LastLookUp {
+  MPI_Comm comm;
+  std::uint64_t generation;  // 0: none
+  Communicator* state;
+};
+extern thread_local LastLookUp last_look_up;
+extern std::atomic<std::uint64_t> generation;  // counts deletions, from 1
+
 // The state, if it exists: the path of every call.
 inline Communicator* find(MPI_Comm comm) noexcept {
-  void* value = nullptr;
-  int found = 0;
-  if (PMPI_Comm_get_attr(comm, keyval, &value, &found) != MPI_SUCCESS || !found) return nullptr;
-  return static_cast<Communicator*>(value);
+  const LastLookUp& last = last_look_up;
+  // Relaxed: freeing a communicator on one thread while another calls on it is the program's error.
+  if (last.generation == generation.load(std::memory_order_relaxed) && last.comm == comm) return last.state;
+  return look_up(comm);
 }
 
 bool is_plausible(MPI_Comm comm) noexcept;

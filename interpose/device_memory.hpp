@@ -1,12 +1,25 @@
 // Buffers on an accelerator. Its memory cannot be read by a plain copy, so such calls go to MPI, which may know how.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
-namespace papaya {
+namespace papaya::device_memory {
 
-// True if libcuda is loaded and says that the buffer is on a device. `now_ns` is the caller's time: whether libcuda
-// has been loaded in the meantime is looked up at most every 10 ms, which is shorter than it takes to start it.
-bool is_device_memory(const void* buffer, std::uint64_t now_ns) noexcept;
+// Whether libcuda is loaded is looked up at most this often, which is shorter than it takes to start it.
+inline constexpr std::uint64_t look_every_ticks = 10'000'000;
 
-}  // namespace papaya
+extern std::atomic<bool> cuda_is_loaded;
+extern std::atomic<std::uint64_t> next_look_ticks;
+
+void look_for_cuda(std::uint64_t now_ticks) noexcept;
+bool ask_cuda(const void* buffer) noexcept;
+
+// True if libcuda is loaded and says that the buffer is on a device. `now_ticks` is the call's arrival.
+inline bool holds(const void* buffer, std::uint64_t now_ticks) noexcept {
+  // Relaxed: each thread may look for itself, and finds the same.
+  if (now_ticks >= next_look_ticks.load(std::memory_order_relaxed)) look_for_cuda(now_ticks);
+  return cuda_is_loaded.load(std::memory_order_relaxed) && ask_cuda(buffer);
+}
+
+}  // namespace papaya::device_memory

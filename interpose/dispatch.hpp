@@ -27,14 +27,27 @@ struct AllreduceArguments {
   MPI_Op op;
 };
 
-// Runs the call through one of papaya's algorithms. True if it did (`algorithm` is set to its number in the trace); false
-// with the reason if it is to go native, which every rank decides alike.
-bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments, std::uint64_t call, const void* site,
-                       std::uint8_t& algorithm, Reason& reason) noexcept;
+// What dispatch knows of a call.
+struct CallFacts {
+  std::uint64_t call;  // its number on the communicator
+  std::uint64_t arrival_ticks;
+  const void* site;
+};
 
-// `describe(state)` returns the Message; `replace(state, call, algorithm, reason)` may run the call; `native()` calls
-// PMPI. Everything is inlined into the wrapper, so that a call that is only recorded costs two clock reads, an
-// attribute look-up and a cache line written.
+// What became of it, for the trace.
+struct Outcome {
+  std::uint8_t algorithm = 0;  // its number in the trace, 0: native
+  Reason reason = Reason::no_algorithm;
+};
+
+// Runs the call through one of papaya's algorithms. True if it did; false with the reason if it is to go native, which
+// every rank decides alike.
+bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments, const CallFacts& facts,
+                       Outcome& outcome) noexcept;
+
+// `describe(state)` returns the Message; `replace(state, facts, outcome)` may run the call; `native()` calls PMPI.
+// Everything is inlined into the wrapper, so that a call that is only recorded costs two clock reads and a cache line
+// written.
 template <class Describe, class Replace, class Native>
 inline int collective(Collective collective, Form form, MPI_Comm comm, const void* site, Describe&& describe,
                       Replace&& replace, Native&& native) noexcept {
@@ -46,26 +59,26 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   Communicator* state = communicators::find(comm);
   if (state == nullptr) state = communicators::find_or_make(comm);
   if (state == nullptr) return native();
-  const std::uint64_t call = state->calls++;
-  const Message message = describe(*state);
-  std::uint8_t algorithm = 0;
-  Reason reason = Reason::no_algorithm;
+  const CallFacts facts{state->calls++, arrival_ticks, site};
+  Outcome outcome;
   int code = MPI_SUCCESS;
   if (!process.recorder.is_open()) {
-    if (!replace(*state, call, algorithm, reason)) code = native();
+    if (!replace(*state, facts, outcome)) code = native();
     return code;
   }
+  const Message message = describe(*state);
   const Recorder::Arrival arrival{arrival_ticks,
                                   state->id,
-                                  call,
+                                  facts.call,
                                   message.bytes,
                                   process.keep_call_sites ? reinterpret_cast<std::uint64_t>(site) : 0,
                                   message.root,
                                   collective,
                                   form};
   const std::uint64_t number = process.recorder.begin(arrival);
-  if (!replace(*state, call, algorithm, reason)) code = native();
-  process.recorder.finish(number, arrival, clock::ticks(), algorithm, static_cast<std::uint8_t>(reason));
+  if (!replace(*state, facts, outcome)) code = native();
+  process.recorder.finish(number, arrival, clock::ticks(), outcome.algorithm,
+                          static_cast<std::uint8_t>(outcome.reason));
   return code;
 }
 

@@ -17,6 +17,7 @@ using kernels::Operation;
 struct TypeRow {
   MPI_Datatype type;
   ElementType element;
+  std::uint32_t bytes;
   bool fortran_integer;  // MPI defines the logical operations on C's integers and Fortran's LOGICAL only
 };
 
@@ -38,7 +39,8 @@ struct Types {
   std::size_t count = 0;
 
   void add(MPI_Datatype type, ElementType element, bool fortran_integer = false) noexcept {
-    if (type != MPI_DATATYPE_NULL && count < capacity) rows[count++] = {type, element, fortran_integer};
+    if (type != MPI_DATATYPE_NULL && count < capacity)
+      rows[count++] = {type, element, static_cast<std::uint32_t>(kernels::size_of(element)), fortran_integer};
   }
   Types() noexcept {
     add(MPI_DOUBLE, ElementType::f64);
@@ -104,7 +106,7 @@ struct Types {
       MPI_Aint lower = 0;
       MPI_Aint extent = 0;
       PMPI_Type_get_extent(rows[i].type, &lower, &extent);
-      if (lower == 0 && extent == static_cast<MPI_Aint>(kernels::size_of(rows[i].element))) rows[kept++] = rows[i];
+      if (lower == 0 && extent == static_cast<MPI_Aint>(rows[i].bytes)) rows[kept++] = rows[i];
     }
     count = kept;
   }
@@ -261,6 +263,7 @@ bool is_plausible(MPI_Datatype type) noexcept {
 }
 
 std::int64_t element_bytes_of(MPI_Datatype type) noexcept {
+  if (const TypeRow* const row = find_row(type)) return row->bytes;
   if (!is_plausible(type)) return -1;
   MPI_Count bytes = 0;
   if (PMPI_Type_size_x(type, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED) return -1;
@@ -273,7 +276,7 @@ bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduc
   Operation operation{};
   const bool predefined_op = operation_of(op, operation);
   if (const TypeRow* const row = find_row(type)) {
-    reduction.element_bytes = kernels::size_of(row->element);
+    reduction.element_bytes = row->bytes;
     if (predefined_op) {
       if (row->fortran_integer && is_logical(operation)) return false;
       reduction.combine = kernels::find(row->element, operation);

@@ -31,7 +31,9 @@ const char* const papaya_flavour_version = PAPAYA_VERSION;
 
 namespace papaya {
 
-thread_local bool Entry::inside_ = false;
+thread_local constinit bool Entry::inside_ = false;
+
+Runtime& the_runtime = *new Runtime;
 
 namespace {
 
@@ -287,12 +289,6 @@ void say_oddities(Runtime& process) {
 }
 
 }  // namespace
-
-Runtime& runtime() noexcept {
-  // Never destroyed: a thread of the application may still be in a call when the process exits.
-  static Runtime& process = *new Runtime;
-  return process;
-}
 
 void start() noexcept {
   Runtime& process = runtime();

@@ -46,7 +46,9 @@ struct Runtime {
   std::atomic<std::uint64_t> failed_inner_calls{0};
 };
 
-Runtime& runtime() noexcept;
+// Never destroyed: a thread of the application may still be in a call when the process exits.
+extern Runtime& the_runtime;
+inline Runtime& runtime() noexcept { return the_runtime; }
 
 // After a successful MPI_Init, before MPI_Finalize, before MPI_Abort. They return when done; they do not fail.
 void start() noexcept;
@@ -66,7 +68,7 @@ class Entry {
   [[nodiscard]] bool is_outermost() const noexcept { return outermost_; }
 
  private:
-  static thread_local bool inside_;
+  static thread_local constinit bool inside_;
   const bool outermost_;
 };
 

@@ -121,7 +121,7 @@ Message message_reduce_scatter(const Communicator& state, const C* recvcounts, M
   return {state.inter ? 0 : sum_of(recvcounts, state.size, type)};
 }
 
-constexpr auto never = [](Communicator&, std::uint64_t, std::uint8_t&, Reason&) noexcept { return false; };
+constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { return false; };
 
 }  // namespace
 
@@ -222,13 +222,12 @@ PAPAYA_ROWS(PAPAYA_BLOCKING)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING)
 PAPAYA_NONBLOCKING(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype))
 
-#define PAPAYA_ALLREDUCE                                                                                             \
-  [&](papaya::Communicator & state, std::uint64_t call, std::uint8_t & algorithm, papaya::Reason & reason) noexcept { \
-    return papaya::replace_allreduce(state, {sendbuf, recvbuf, count, datatype, op}, call, site, algorithm, reason); \
+#define PAPAYA_ALLREDUCE                                                                                     \
+  [&](papaya::Communicator & state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept {     \
+    return papaya::replace_allreduce(state, {sendbuf, recvbuf, count, datatype, op}, facts, outcome);        \
   }
 
 PAPAYA_WRAPPER papaya_MPI_Allreduce(ALLREDUCE_PARAMETERS(int, int)) {
-  const void* const site = __builtin_return_address(0);
   return PAPAYA_CALL(allreduce, blocking, papaya::message_all(state, count, datatype), PAPAYA_ALLREDUCE,
                      PMPI_Allreduce(ALLREDUCE_ARGUMENTS));
 }
@@ -270,7 +269,6 @@ PAPAYA_PERSISTENT(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_a
 PAPAYA_PERSISTENT_LARGE(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype))
 
 PAPAYA_WRAPPER papaya_MPI_Allreduce_c(ALLREDUCE_PARAMETERS(MPI_Count, MPI_Aint)) {
-  const void* const site = __builtin_return_address(0);
   return PAPAYA_CALL(allreduce, blocking, papaya::message_all(state, count, datatype), PAPAYA_ALLREDUCE,
                      PMPI_Allreduce_c(ALLREDUCE_ARGUMENTS));
 }

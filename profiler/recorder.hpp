@@ -77,7 +77,8 @@ class Recorder {
 
 inline std::uint64_t Recorder::begin(const Arrival& arrival) noexcept {
   static std::atomic<std::uint32_t> threads{0};
-  static thread_local const std::uint32_t thread = threads.fetch_add(1, std::memory_order_relaxed);
+  static thread_local constinit std::uint32_t thread_plus_one = 0;
+  if (thread_plus_one == 0) thread_plus_one = threads.fetch_add(1, std::memory_order_relaxed) + 1;
   std::atomic_ref<std::uint64_t> count(header_->event_count);
   std::uint64_t number;
   if (concurrent_) {
@@ -98,7 +99,7 @@ inline std::uint64_t Recorder::begin(const Arrival& arrival) noexcept {
   event.form = static_cast<std::uint8_t>(arrival.form);
   event.algorithm = 0;
   event.reason = 0;
-  event.thread = thread;
+  event.thread = thread_plus_one - 1;
   // Release: whoever reads this number (the report, from the file) finds the fields above.
   std::atomic_ref(event.commit).store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
   // The ring outgrows the second-level cache; without this the next event's stores would wait for its line, and an
