@@ -24,6 +24,11 @@ struct Operands {
   std::size_t bytes;  // count * reduction->element_bytes
   int root;           // rank in the team, -1 without
   const Reduction* reduction;
+
+  // Called once this rank's operand is visible to the others, if it is set: bookkeeping that can wait until then does
+  // not delay them.
+  void (*deposited)(void* context) = nullptr;
+  void* context = nullptr;
 };
 
 // What one algorithm keeps for one team between calls. Made collectively by prepare, called by the team's own thread.

@@ -69,6 +69,40 @@ bool is_erroneous(const AllreduceArguments& arguments, const Reduction& reductio
 
 }  // namespace
 
+namespace {
+
+// Hands the operands to the algorithm.
+void run(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
+         const AllreduceArguments& arguments, const CallFacts& facts, Outcome& outcome) noexcept {
+  // The event is begun once the others can go on: recording costs them nothing.
+  struct Begin {
+    const CallFacts& facts;
+    Outcome& outcome;
+  } begin{facts, outcome};
+  const Operands operands{.send = arguments.send == MPI_IN_PLACE ? arguments.receive : arguments.send,
+                          .receive = arguments.receive,
+                          .count = static_cast<std::size_t>(arguments.count),
+                          .bytes = bytes,
+                          .root = -1,
+                          .reduction = &reduction,
+                          .deposited =
+                              [](void* begun) {
+                                const Begin& event = *static_cast<Begin*>(begun);
+                                begin_event(event.facts, event.outcome);
+                              },
+                          .context = &begin};
+  outcome.algorithm = setup.trace_number;
+  outcome.reason = Reason::none;
+  setup.prepared->run(operands, state.site_of(facts.site));
+}
+
+bool is_on_device(const AllreduceArguments& arguments, const CallFacts& facts) noexcept {
+  return device_memory::holds(arguments.receive, facts.arrival_ticks) ||
+         device_memory::holds(arguments.send, facts.arrival_ticks);
+}
+
+}  // namespace
+
 bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments, const CallFacts& facts,
                        Outcome& outcome) noexcept {
   const auto native = [&](Reason why) {
@@ -76,6 +110,14 @@ bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments,
     return false;
   };
   Runtime& process = runtime();
+  LastChoice& last = state.last;
+  if (last.setup != nullptr && last.type == arguments.type && last.op == arguments.op &&
+      last.count == arguments.count && process.verify_every == 0) {
+    if (is_erroneous(arguments, last.reduction)) return native(Reason::arguments);
+    if (is_on_device(arguments, facts)) return native(Reason::device_memory);
+    run(state, *last.setup, last.reduction, last.bytes, arguments, facts, outcome);
+    return true;
+  }
   if (state.inter) return native(Reason::intercommunicator);
   if (state.outside) return native(Reason::outside);
   if (state.size == 1) return native(Reason::one_rank);
@@ -89,9 +131,7 @@ bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments,
   const tuning::Choice choice = process.selection.choose(Collective::allreduce, bytes, state.facts);
   if (choice.rule == nullptr) return native(choice.reason);
   if (is_erroneous(arguments, reduction)) return native(Reason::arguments);
-  if (device_memory::holds(arguments.receive, facts.arrival_ticks) ||
-      device_memory::holds(arguments.send, facts.arrival_ticks))
-    return native(Reason::device_memory);
+  if (is_on_device(arguments, facts)) return native(Reason::device_memory);
 
   Setup* const setup = find_setup(state, *choice.rule, bytes);
   if (setup->prepared == nullptr) {
@@ -103,17 +143,14 @@ bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments,
     set_up(state, *setup);
     if (setup->prepared == nullptr) return native(setup->failure);
   }
-  const void* const send = arguments.send == MPI_IN_PLACE ? arguments.receive : arguments.send;
-  const Operands operands{send,         arguments.receive, static_cast<std::size_t>(arguments.count), bytes, -1,
-                          &reduction};
-  outcome = {setup->trace_number, Reason::none};
-  if (process.verify_every != 0 && facts.call % process.verify_every == 0) [[unlikely]] {
+  if (process.verify_every != 0 && facts.call % process.verify_every == 0) {
     Verification verification(arguments, state.handle, reduction);
-    setup->prepared->run(operands, state.site_of(facts.site));
+    run(state, *setup, reduction, bytes, arguments, facts, outcome);
     verification.compare(arguments.receive);
-  } else {
-    setup->prepared->run(operands, state.site_of(facts.site));
+    return true;
   }
+  if (reduction.by_table) last = {arguments.type, arguments.op, arguments.count, bytes, setup, reduction};
+  run(state, *setup, reduction, bytes, arguments, facts, outcome);
   return true;
 }
 

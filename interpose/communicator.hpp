@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <utility>
@@ -30,6 +31,17 @@ struct Setup {
   std::unique_ptr<Prepared> prepared;
 };
 
+// The decision for the last replaced call with a predefined type and operation, whose handles never change their
+// meaning: a program in a loop asks the same again.
+struct LastChoice {
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Op op = MPI_OP_NULL;
+  MPI_Count count = 0;
+  std::size_t bytes = 0;
+  Setup* setup = nullptr;  // prepared; null: nothing is remembered
+  Reduction reduction;
+};
+
 struct Communicator {
   MPI_Comm handle = MPI_COMM_NULL;
   std::uint64_t id = 0;
@@ -46,7 +58,8 @@ struct Communicator {
   // How many children with the same members and way of creation it has had. Guarded by the registry's mutex.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> children;
 
-  std::vector<Setup> setups;
+  std::list<Setup> setups;  // a list: LastChoice points into it
+  LastChoice last;
   static constexpr std::size_t site_count = 64;
   wait::Site sites[site_count];
 

@@ -32,13 +32,23 @@ struct CallFacts {
   std::uint64_t call;  // its number on the communicator
   std::uint64_t arrival_ticks;
   const void* site;
+  const Recorder::Arrival* arrival;  // null: nothing is recorded
 };
 
 // What became of it, for the trace.
 struct Outcome {
   std::uint8_t algorithm = 0;  // its number in the trace, 0: native
   Reason reason = Reason::no_algorithm;
+  std::uint64_t event = 0;  // the recorder's number for the call, once `begun`
+  bool begun = false;
 };
+
+// Begins the event, if it has not been.
+inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
+  if (facts.arrival == nullptr || outcome.begun) return;
+  outcome.event = runtime().recorder.begin(*facts.arrival);
+  outcome.begun = true;
+}
 
 // Runs the call through one of papaya's algorithms. True if it did; false with the reason if it is to go native, which
 // every rank decides alike.
@@ -59,25 +69,30 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   Communicator* state = communicators::find(comm);
   if (state == nullptr) state = communicators::find_or_make(comm);
   if (state == nullptr) return native();
-  const CallFacts facts{state->calls++, arrival_ticks, site};
   Outcome outcome;
   int code = MPI_SUCCESS;
+  const std::uint64_t call = state->calls++;
   if (!process.recorder.is_open()) {
+    const CallFacts facts{call, arrival_ticks, site, nullptr};
     if (!replace(*state, facts, outcome)) code = native();
     return code;
   }
   const Message message = describe(*state);
   const Recorder::Arrival arrival{arrival_ticks,
                                   state->id,
-                                  facts.call,
+                                  call,
                                   message.bytes,
                                   process.keep_call_sites ? reinterpret_cast<std::uint64_t>(site) : 0,
                                   message.root,
                                   collective,
                                   form};
-  const std::uint64_t number = process.recorder.begin(arrival);
-  if (!replace(*state, facts, outcome)) code = native();
-  process.recorder.finish(number, arrival, clock::ticks(), outcome.algorithm,
+  const CallFacts facts{call, arrival_ticks, site, &arrival};
+  if (!replace(*state, facts, outcome)) {
+    begin_event(facts, outcome);
+    code = native();
+  }
+  begin_event(facts, outcome);
+  process.recorder.finish(outcome.event, arrival, clock::ticks(), outcome.algorithm,
                           static_cast<std::uint8_t>(outcome.reason));
   return code;
 }

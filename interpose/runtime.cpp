@@ -53,8 +53,9 @@ void after_fork_in_child() {
 }
 
 void poke_progress() {
+  // On a communicator that spans the job: MPICH does not progress its network for a probe on a copy of MPI_COMM_SELF.
   int found = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime().poke_comm, &found, MPI_STATUS_IGNORE);
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime().world_comm, &found, MPI_STATUS_IGNORE);
 }
 
 std::string read_text(std::string_view path, bool& readable) {
@@ -301,7 +302,6 @@ void start() noexcept {
     return;
   }
   PMPI_Comm_dup(MPI_COMM_WORLD, &process.world_comm);
-  PMPI_Comm_dup(MPI_COMM_SELF, &process.poke_comm);
   int thread_level = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&thread_level);
   const std::vector<int> node_of = find_nodes(process);
@@ -364,7 +364,7 @@ void stop() noexcept {
     }
   }
   process.window.free();
-  for (MPI_Comm* comm : {&process.leader_comm, &process.poke_comm, &process.node_comm, &process.world_comm})
+  for (MPI_Comm* comm : {&process.leader_comm, &process.node_comm, &process.world_comm})
     if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);
 }
 

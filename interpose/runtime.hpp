@@ -35,9 +35,8 @@ struct Runtime {
   int node = 0;
   int nodes = 1;
   MPI_Comm node_comm = MPI_COMM_NULL;     // this job's ranks on this node
-  MPI_Comm world_comm = MPI_COMM_NULL;    // papaya's own copy of MPI_COMM_WORLD
+  MPI_Comm world_comm = MPI_COMM_NULL;    // papaya's own copy of MPI_COMM_WORLD; quiet between Init and Finalize
   MPI_Comm leader_comm = MPI_COMM_NULL;   // one rank per node, on those ranks
-  MPI_Comm poke_comm = MPI_COMM_NULL;     // nobody sends on it: for poking MPI's progress
   std::string folder;                     // of the output, empty without
 
   // Oddities: counted as they happen, said once at the end.

@@ -11,7 +11,7 @@
 //     and wakes all others at once: no context switch lies between the last arrival and the result.
 //   - Where p*S is small, the leader's second transfer costs more than the reduction: every rank reduces all deposits
 //     itself over the same tree (`self_serve_bytes`), which gives the same bits, and nobody waits for a result. For
-//     messages up to 56 bytes the deposit travels in the flag's own cache line.
+//     messages up to 56 bytes the deposit travels in the flag's own cache line, up to 120 bytes in that and the next.
 //   - Flags are sequence numbers that are never reset.
 //
 // Order: by default the fixed tree of patterns.hpp in rank order, whose ready subtrees are combined as ranks arrive.
@@ -34,24 +34,24 @@ namespace papaya {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-constexpr std::size_t cell_stride = 128;  // the adjacent-line prefetcher fetches lines in pairs
-constexpr std::size_t inline_bytes = line_bytes - sizeof(std::uint64_t);
+constexpr std::size_t cell_bytes = 128;  // two lines: the adjacent-line prefetcher fetches them in pairs
+constexpr std::size_t inline_bytes = cell_bytes - sizeof(std::uint64_t);
 constexpr int max_levels = 32;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
 // A rank's flag and, if it fits, its operand. Writer: that rank. `arrived` is released after the operand's bytes,
 // here or in the slot; readers acquire it.
-struct alignas(line_bytes) Cell {
+struct alignas(cell_bytes) Cell {
   std::atomic<std::uint64_t> arrived;  // number of the call, from 1
   std::byte data[inline_bytes];
 };
-static_assert(sizeof(Cell) == line_bytes);
+static_assert(sizeof(Cell) == cell_bytes);
 
 // The lead of one bank. `holder` is 2n+1 while some rank leads call n, 2n while call n has no leader just now, smaller
 // for earlier calls. Taking it acquires, and giving it back releases, the partial results and `level`.
 // `finished` is n once the result of call n stands in slot `result`; released by the leader, acquired by the others.
-struct alignas(cell_stride) Lead {
+struct alignas(cell_bytes) Lead {
   std::atomic<std::uint64_t> holder;
   std::atomic<std::uint32_t> result;  // relaxed: ordered by `finished`
   alignas(line_bytes) std::atomic<std::uint64_t> finished;
@@ -61,7 +61,7 @@ struct Layout {
   int ranks;
   std::size_t slot_bytes;
 
-  std::size_t cells(int bank) const { return cell_stride * 4 + static_cast<std::size_t>(bank * ranks) * cell_stride; }
+  std::size_t cells(int bank) const { return cell_bytes * 4 + static_cast<std::size_t>(bank * ranks) * cell_bytes; }
   std::size_t levels(int bank) const {
     return cells(2) + static_cast<std::size_t>(bank) * round_up(static_cast<std::size_t>(ranks), line_bytes);
   }
@@ -95,10 +95,10 @@ class ArrivalLeader final : public Prepared {
 
  private:
   Cell& cell(int bank, int rank) const {
-    return *reinterpret_cast<Cell*>(team_.region + layout_.cells(bank) + static_cast<std::size_t>(rank) * cell_stride);
+    return *reinterpret_cast<Cell*>(team_.region + layout_.cells(bank) + static_cast<std::size_t>(rank) * cell_bytes);
   }
   Lead& lead(int bank) const {
-    return *reinterpret_cast<Lead*>(team_.region + static_cast<std::size_t>(1 + bank) * cell_stride);
+    return *reinterpret_cast<Lead*>(team_.region + static_cast<std::size_t>(1 + bank) * cell_bytes);
   }
   wait::Doorbell& bell() const { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
   // Levels of the tree combined so far, plus one, of the subtree that begins at each rank; 0 before its deposit was
@@ -125,6 +125,7 @@ class ArrivalLeader final : public Prepared {
     else
       std::memcpy(place, operands.send, operands.bytes);
     cell(bank, team_.rank).arrived.store(call, std::memory_order_release);
+    if (operands.deposited != nullptr) operands.deposited(operands.context);
   }
 
   static void deliver(const Operands& operands, const std::byte* result) {
@@ -146,7 +147,9 @@ class ArrivalLeader final : public Prepared {
         team_.policy->until(
             site, bell(), static_cast<std::uint32_t>(call), [&] { return has_arrived(bank, next, call); },
             [] { return false; }, static_cast<Prepared*>(this));
-      stack[depth++] = operand(bank, next, in_line);
+      // This rank's own operand is nearer in its own buffer (in place as well: that is written by the last combine).
+      stack[depth++] = next == team_.rank && reduction.pack == nullptr ? static_cast<const std::byte*>(operands.send)
+                                                                        : operand(bank, next, in_line);
       // One subtree is complete for every trailing one of `next`; after the last rank all that is left is combined.
       const bool last = next == team_.size - 1;
       for (int merges = last ? depth - 1 : std::countr_one(static_cast<unsigned>(next)); merges > 0; --merges) {
@@ -162,6 +165,8 @@ class ArrivalLeader final : public Prepared {
     // Everybody has left the previous call, so nobody looks at this rank's other cell until it writes there again:
     // fetch it for writing now, not when the next call waits for it.
     prefetch_for_write(&cell(bank ^ 1, team_.rank));
+    if (in_line && operands.bytes > line_bytes - sizeof(std::uint64_t))
+      prefetch_for_write(&cell(bank ^ 1, team_.rank).data[line_bytes]);
   }
 
   void follow_or_lead(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {

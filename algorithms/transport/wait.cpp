@@ -116,7 +116,7 @@ Policy::Wait::Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t eve
 }
 
 bool Policy::Wait::step() noexcept {
-  for (int i = 0; i < 4; ++i) pause();
+  pause();
   const std::uint64_t now = clock::ticks();
   if (now >= next_poke_) {
     poke();

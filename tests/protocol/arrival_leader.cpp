@@ -113,7 +113,7 @@ Matrix matrix_of(int rank, std::size_t element, int call) {
 }
 
 Operands operands_for(const void* send, void* receive, std::size_t count, const Reduction& reduction) {
-  return {send, receive, count, count * reduction.element_bytes, -1, &reduction};
+  return {send, receive, count, count * reduction.element_bytes, -1, &reduction, nullptr, nullptr};
 }
 
 }  // namespace

@@ -1,0 +1,57 @@
+# Completion of the papaya command for bash. Subcommands, options and collectives are what the command itself prints, so
+# that a new one is completed without a change here.
+
+# The options of COMMAND [SUBCOMMAND], one a line.
+_papaya_options() {
+  "$@" --help 2>/dev/null | sed -n '/^Options:/,/^$/s/^  \(-[^ ]*\).*/\1/p' | tr ',' '\n'
+}
+
+_papaya() {
+  local command=$1 word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} subcommand=${COMP_WORDS[1]}
+  COMPREPLY=()
+
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(
+      "$command" --help 2>/dev/null | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p'
+      _papaya_options "$command"
+    )" -- "$word")
+    return
+  fi
+
+  if [ "$subcommand" = run ] && { [ "$COMP_CWORD" -gt 2 ] || [ "${word:0:1}" != - ]; }; then
+    # The program's own words: as if it stood alone, where bash-completion is loaded.
+    if declare -F _command_offset >/dev/null; then
+      _command_offset 2
+    elif [ "$COMP_CWORD" -eq 2 ]; then
+      compopt -o filenames
+      mapfile -t COMPREPLY < <(compgen -c -- "$word"; compgen -f -- "$word")
+    else
+      compopt -o filenames
+      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+    fi
+    return
+  fi
+
+  case $previous in
+    --algorithms)
+      mapfile -t COMPREPLY < <(compgen -W "$(
+        "$command" info --algorithms 2>/dev/null | sed -n 's/^MPI_\([A-Za-z_]*\) .*/\1/p' | tr '[:upper:]' '[:lower:]'
+      )" -- "$word")
+      return
+      ;;
+    -o | --output)
+      compopt -o filenames
+      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      return
+      ;;
+  esac
+
+  if [ "${word:0:1}" = - ]; then
+    mapfile -t COMPREPLY < <(compgen -W "$(_papaya_options "$command" "$subcommand")" -- "$word")
+  elif [ "$subcommand" = report ]; then
+    compopt -o filenames
+    mapfile -t COMPREPLY < <(compgen -d -- "$word")
+  fi
+}
+
+complete -F _papaya papaya
