@@ -15,8 +15,14 @@ namespace {
 // 5 us, so spinning that long loses at most a factor of two against knowing the future.
 constexpr double spin_short_ns = 3e3;
 constexpr double spin_crowded_ns = 1e3;
-constexpr double spin_long_ns = 2e6;      // nobody else wants the core: power is all that a spin costs
+constexpr double spin_long_ns = 20e3;     // one rank per core: yielding comes later
 constexpr double poke_every_ns = 2e3;
+constexpr double poke_crowded_every_ns = 10e3;
+// A yield that comes back later than this has let somebody compute: ranks that merely arrive take 5 to 100 us, a thread
+// that computes keeps the core for its slice of 3 ms. What was seen counts for long, since finding out costs such a slice.
+constexpr double long_yield_ns = 250e3;
+constexpr double wanted_for_ns = 200e6;
+constexpr double awake_at_most_ns = 20e6;  // then power counts more than the wake-up of an idle core
 constexpr std::uint64_t first_timeout_ns = 200'000;
 constexpr std::uint64_t longest_timeout_ns = 2'000'000;
 constexpr std::uint64_t sample_every_ns = 5'000'000;
@@ -74,6 +80,8 @@ void Policy::sample_load(std::uint64_t now) noexcept {
   last_wall = wall;
   last_others = others;
   if (first) return;
+  if (share > 0.25)
+    wanted_until_ticks_.store(now + to_ticks(wanted_for_ns), std::memory_order_relaxed);
   if (machine_.board == nullptr) {
     crowded_.store(machine_.ranks > machine_.cores || machine_.ranks + share > machine_.cores + 0.25,
                    std::memory_order_relaxed);
@@ -123,18 +131,26 @@ bool Policy::Wait::step() noexcept {
     check_stall(now);
   }
   if (now < spin_until_) return false;
-  if (policy_.mode_ == Mode::yield) {
-    sched_yield();
-    return false;
-  }
-  return true;
+  if (policy_.mode_ == Mode::spin) return false;
+  if (policy_.mode_ == Mode::block || (policy_.mode_ == Mode::automatic && !may_stay_awake(now))) return true;
+  sched_yield();
+  const std::uint64_t after = clock::ticks();
+  if (after - now > policy_.to_ticks(long_yield_ns))
+    policy_.wanted_until_ticks_.store(after + policy_.to_ticks(wanted_for_ns), std::memory_order_relaxed);
+  return false;
+}
+
+// Staying awake must take nothing from anybody.
+bool Policy::Wait::may_stay_awake(std::uint64_t now) const noexcept {
+  return now >= policy_.wanted_until_ticks_.load(std::memory_order_relaxed) &&
+         now - begin_ < policy_.to_ticks(awake_at_most_ns);
 }
 
 void Policy::Wait::poke() noexcept {
   const std::uint64_t before = clock::ticks();
   policy_.poke();
   const std::uint64_t after = clock::ticks();
-  next_poke_ = after + policy_.to_ticks(poke_every_ns);
+  next_poke_ = after + policy_.to_ticks(policy_.crowded() ? poke_crowded_every_ns : poke_every_ns);
   // A poke that took long has probably moved data, and more will come: look again soon. (Not at once: an MPI that knows
   // itself oversubscribed yields inside its progress, which takes long as well.)
   if (after - before > policy_.to_ticks(1e3)) timeout_ns_ = first_timeout_ns;

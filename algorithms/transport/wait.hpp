@@ -1,6 +1,11 @@
 // How a rank waits: the one place for all algorithms (design section 5). A wait spins a little, then pokes MPI's
-// progress (another rank may sit in MPI_Send to this one), then gives the core away or keeps it, by two questions:
-// are there more runnable threads than cores, and how long will this wait be by what this call site saw before?
+// progress (another rank may sit in MPI_Send to this one), then keeps its core by yielding or gives it away by sleeping.
+// Two questions decide. Does anybody else want the core? More ranks than cores, the process's own busy threads, and a
+// yield that took long say so. How long will this wait be, by what its call site saw before?
+//
+// While nobody computes, waiting ranks pass the cores between them by yielding: a core that falls idle takes 50 to 100 us to
+// come back on a virtual machine, a sleeper 5 to 10. As soon as somebody does compute, waiting ranks sleep until the event,
+// and whoever completes it wakes them all at once.
 #pragma once
 
 #include <atomic>
@@ -109,6 +114,7 @@ class Policy {
     void block(std::uint32_t seen) noexcept;
     void leave() noexcept;
     void poke() noexcept;
+    bool may_stay_awake(std::uint64_t now) const noexcept;
     void check_stall(std::uint64_t now) noexcept;
 
     Policy& policy_;
@@ -133,6 +139,7 @@ class Policy {
   Stalled stalled_ = nullptr;
   std::uint64_t stall_ticks_ = 0;  // 0: never
   std::atomic<bool> crowded_{false};
+  std::atomic<std::uint64_t> wanted_until_ticks_{0};  // others computed on this process's core a moment ago
   std::atomic<std::uint64_t> sleeps_{0};
 };
 

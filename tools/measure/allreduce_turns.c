@@ -2,6 +2,7 @@
 //
 //   mpirun -n 2 papaya run allreduce_turns                 tight loop: time per call, medians of blocks
 //   mpirun -n 8 papaya run allreduce_turns -a 2000         arrivals at random within 2000 us: excess over the last
+//                                                          (-p: pause between calls in us; MPICH's 8 ranks need 60000)
 //
 // Excess: from the last arrival to a rank's exit, on the node's clock, over all ranks and calls. Arrivals are deadlines
 // on that clock, slept for, since ranks may outnumber cores. Results are checked.
@@ -74,11 +75,12 @@ static void excess_of(const double* arrivals, const double* exits, int calls, do
 }
 
 int main(int argc, char** argv) {
-  double within = 0;
+  double within = 0, pause = 8000;
   int blocks = 21, iterations = 2000, calls = 200;
   size_t largest = 4096;
-  for (int option; (option = getopt(argc, argv, "a:b:i:n:m:")) != -1;) {
+  for (int option; (option = getopt(argc, argv, "a:b:i:n:m:p:")) != -1;) {
     if (option == 'a') within = atof(optarg);
+    if (option == 'p') pause = atof(optarg);
     if (option == 'b') blocks = atoi(optarg);
     if (option == 'i') iterations = atoi(optarg);
     if (option == 'n') calls = atoi(optarg);
@@ -117,7 +119,7 @@ int main(int argc, char** argv) {
       for (int i = 0; i < 20; ++i) MPI_Allreduce(send, receive, doubles, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
       double start = now_us() + 20000;
       PMPI_Bcast(&start, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-      const double period = 2 * within + 8000;  // time for the slowest to leave the call before
+      const double period = 2 * within + pause;  // time for the slowest to leave the call before
       for (int i = 0; i < calls; ++i)
         for (int k = 0; k < 2; ++k) {
           timed_call(k == 0 ? PMPI_Allreduce : MPI_Allreduce, doubles, start, within, &arrivals[k][i], &exits[k][i]);
