@@ -25,6 +25,10 @@ struct Operands {
   int root;           // rank in the team, -1 without
   const Reduction* reduction;
 
+  // This rank cannot take part as the others do (its buffer is on a device, say), which it alone knows. It comes to the
+  // call all the same, and the algorithm makes sure that then no rank takes part.
+  bool veto = false;
+
   // Called once this rank's operand is visible to the others, if it is set: bookkeeping that can wait until then does
   // not delay them.
   void (*deposited)(void* context) = nullptr;
@@ -35,7 +39,9 @@ struct Operands {
 class Prepared {
  public:
   virtual ~Prepared() = default;
-  virtual void run(const Operands& operands, wait::Site& site) = 0;
+  // True when the result is in place on this rank. False, on every rank alike and with nothing written, if any of them
+  // vetoed.
+  virtual bool run(const Operands& operands, wait::Site& site) = 0;
 
   // During a run that waits: has `rank` not arrived yet? For the stall report.
   virtual bool is_missing(int rank) const = 0;
@@ -56,7 +62,6 @@ struct Descriptor {
   std::string_view source;   // the paper
   bool one_node;             // needs all ranks on one node
   std::size_t max_bytes;     // largest message it takes
-  bool any_operation;        // non-commutative and user-defined operations too
   std::span<const Parameter> parameters;
 
   // Shared bytes needed for `ranks` with messages up to `capacity`; the region is zeroed before prepare.

@@ -27,7 +27,7 @@ enum class Reason : std::uint8_t {
 
 inline constexpr std::array<std::string_view, 15> reason_names = {
     "",
-    "native selected by the environment",
+    "native selected by the user",
     "native is the better choice by the tuning table",
     "papaya has no algorithm for it",
     "the communicator has made too few calls yet",

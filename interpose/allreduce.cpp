@@ -71,8 +71,14 @@ bool is_erroneous(const AllreduceArguments& arguments, const Reduction& reductio
 
 namespace {
 
-// Hands the operands to the algorithm.
-void run(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
+bool is_on_device(const AllreduceArguments& arguments, const CallFacts& facts) noexcept {
+  return device_memory::holds(arguments.receive, facts.arrival_ticks) ||
+         device_memory::holds(arguments.send, facts.arrival_ticks);
+}
+
+// Hands the operands to the algorithm. Whether a buffer is on a device only its own rank knows: it vetoes, and then the
+// call goes native on all ranks.
+bool run(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
          const AllreduceArguments& arguments, const CallFacts& facts, Outcome& outcome) noexcept {
   // The event is begun once the others can go on: recording costs them nothing.
   struct Begin {
@@ -85,20 +91,20 @@ void run(Communicator& state, Setup& setup, const Reduction& reduction, std::siz
                           .bytes = bytes,
                           .root = -1,
                           .reduction = &reduction,
+                          .veto = is_on_device(arguments, facts),
                           .deposited =
                               [](void* begun) {
                                 const Begin& event = *static_cast<Begin*>(begun);
                                 begin_event(event.facts, event.outcome);
                               },
                           .context = &begin};
+  if (!setup.prepared->run(operands, state.site_of(facts.site))) {
+    outcome.reason = Reason::device_memory;
+    return false;
+  }
   outcome.algorithm = setup.trace_number;
   outcome.reason = Reason::none;
-  setup.prepared->run(operands, state.site_of(facts.site));
-}
-
-bool is_on_device(const AllreduceArguments& arguments, const CallFacts& facts) noexcept {
-  return device_memory::holds(arguments.receive, facts.arrival_ticks) ||
-         device_memory::holds(arguments.send, facts.arrival_ticks);
+  return true;
 }
 
 }  // namespace
@@ -114,9 +120,7 @@ bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments,
   if (last.setup != nullptr && last.type == arguments.type && last.op == arguments.op &&
       last.count == arguments.count && process.verify_every == 0) {
     if (is_erroneous(arguments, last.reduction)) return native(Reason::arguments);
-    if (is_on_device(arguments, facts)) return native(Reason::device_memory);
-    run(state, *last.setup, last.reduction, last.bytes, arguments, facts, outcome);
-    return true;
+    return run(state, *last.setup, last.reduction, last.bytes, arguments, facts, outcome);
   }
   if (state.inter) return native(Reason::intercommunicator);
   if (state.outside) return native(Reason::outside);
@@ -131,7 +135,6 @@ bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments,
   const tuning::Choice choice = process.selection.choose(Collective::allreduce, bytes, state.facts);
   if (choice.rule == nullptr) return native(choice.reason);
   if (is_erroneous(arguments, reduction)) return native(Reason::arguments);
-  if (is_on_device(arguments, facts)) return native(Reason::device_memory);
 
   Setup* const setup = find_setup(state, *choice.rule, bytes);
   if (setup->prepared == nullptr) {
@@ -143,15 +146,14 @@ bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments,
     set_up(state, *setup);
     if (setup->prepared == nullptr) return native(setup->failure);
   }
-  if (process.verify_every != 0 && facts.call % process.verify_every == 0) {
+  if (process.verify_every != 0 && ++state.replaced % process.verify_every == 0) {
     Verification verification(arguments, state.handle, reduction);
-    run(state, *setup, reduction, bytes, arguments, facts, outcome);
+    if (!run(state, *setup, reduction, bytes, arguments, facts, outcome)) return false;
     verification.compare(arguments.receive);
     return true;
   }
   if (reduction.by_table) last = {arguments.type, arguments.op, arguments.count, bytes, setup, reduction};
-  run(state, *setup, reduction, bytes, arguments, facts, outcome);
-  return true;
+  return run(state, *setup, reduction, bytes, arguments, facts, outcome);
 }
 
 }  // namespace papaya

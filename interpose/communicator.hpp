@@ -53,6 +53,7 @@ struct Communicator {
   bool outside = false;  // has members that MPI_COMM_WORLD does not
   tuning::Facts facts{};
   std::uint64_t calls = 0;  // collective calls so far: the next call's number
+  std::uint64_t replaced = 0;  // calls given to an algorithm while PAPAYA_VERIFY is set
   trace::Communicator* row = nullptr;
 
   // How many children with the same members and way of creation it has had. Guarded by the registry's mutex.

@@ -283,8 +283,8 @@ void resolve(const void* caller) {
   state = State::native;
   if (child_of_run) {
     if (speak)
-      say("this MPI program was started by a process under `papaya run`, which preloads into one process only: start "
-          "the program itself with `papaya run`, or use LD_PRELOAD. Nothing is recorded.");
+      say("this MPI program was started by a process under `papaya run`, which preloads into one process only. Nothing "
+          "is recorded. Put `papaya run` right before the program, or start the program with exec.");
     return;
   }
   if (mpi_handle == nullptr) {
@@ -320,17 +320,34 @@ void* found_or_abort(void* target, const char* name) {
   abort();
 }
 
+// A shell may bring functions of its own under the names getenv and unsetenv (bash does), which are not ready yet when
+// this library is initialised; and it reads the environment it was started with, so that is what is changed.
+char* find_variable(const char* name) {
+  const std::size_t length = strlen(name);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
+  return nullptr;
+}
+
+void remove_variable(const char* name) {
+  const std::size_t length = strlen(name);
+  char** out = environ;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    if (strncmp(*entry, name, length) != 0 || (*entry)[length] != '=') *out++ = *entry;
+  if (out != nullptr) *out = nullptr;
+}
+
 // `papaya run` marks the process it preloads into. A process that finds itself marked with another number is a child:
 // it takes papaya out of its own environment, so that nothing it starts inherits it, and stays idle.
 __attribute__((constructor)) void leave_children_alone() {
-  const char* const marked = getenv("PAPAYA_RUN_PID");
+  const char* const marked = find_variable("PAPAYA_RUN_PID");
   if (marked == nullptr || strtol(marked, nullptr, 10) == static_cast<long>(getpid())) return;
   child_of_run = true;
-  unsetenv("PAPAYA_RUN_PID");
-  char* const preload = getenv("LD_PRELOAD");
+  remove_variable("PAPAYA_RUN_PID");
+  char* const preload = find_variable("LD_PRELOAD");
   Dl_info self;
   if (preload == nullptr || dladdr(reinterpret_cast<const void*>(&leave_children_alone), &self) == 0) return;
-  // Edited in place (it only gets shorter): a shell reads the environment it was started with, not a copy of ours.
+  // Edited in place: it only gets shorter.
   char* out = preload;
   for (const char* item = preload; *item != '\0';) {
     const std::size_t length = strcspn(item, ": ");
@@ -344,7 +361,7 @@ __attribute__((constructor)) void leave_children_alone() {
     item += length + separators;
   }
   *out = '\0';
-  if (preload[0] == '\0') unsetenv("LD_PRELOAD");
+  if (preload[0] == '\0') remove_variable("LD_PRELOAD");
 }
 
 }  // namespace

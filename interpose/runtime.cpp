@@ -286,7 +286,8 @@ void say_oddities(Runtime& process) {
     log::error(fmt::format("{} of {} verified results differ from MPI's. Please report this; PAPAYA_DISABLE=1 avoids "
                            "it.", sums[1], sums[0]));
   else if (process.verify_every != 0)
-    log::info(fmt::format("{} verified results agree with MPI's.", sums[0]));
+    log::warn(sums[0] == 0 ? std::string("PAPAYA_VERIFY is set, but no replaced call was due to be verified.")
+                           : fmt::format("{} verified results agree with MPI's.", sums[0]));
 }
 
 }  // namespace

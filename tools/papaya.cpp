@@ -1,6 +1,8 @@
 // The papaya command.
 #include <exception>
 #include <iostream>
+#include <string_view>
+#include <vector>
 
 #include "tools/command.hpp"
 
@@ -15,8 +17,12 @@ int main(int argc, char** argv) {
     papaya::add_run(app, exit_code);
     papaya::add_report(app, exit_code);
     papaya::add_info(app, exit_code);
+    // `papaya run -- PROGRAM`: CLI11 has no notion of a separator before the rest of a command.
+    std::vector<char*> words(argv, argv + argc);
+    if (argc > 3 && std::string_view(words[1]) == "run" && std::string_view(words[2]) == "--")
+      words.erase(words.begin() + 2);
     try {
-      app.parse(argc, argv);
+      app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::ParseError& outcome) {
       // --help and --version end the parse too, and succeed.
       return app.exit(outcome) == 0 ? papaya::exit_fine : papaya::exit_usage;

@@ -56,9 +56,9 @@ void add_run(CLI::App& app, int& exit_code) {
   command->footer("Settings come from the environment: papaya info --env lists them.");
   command->prefix_command();
   command->callback([command, &exit_code] {
-    std::vector<std::string> words = command->remaining();
-    if (!words.empty() && words.front() == "--") words.erase(words.begin());
+    const std::vector<std::string> words = command->remaining();
     if (words.empty()) throw CLI::RequiredError("PROGRAM");
+    if (words.front().front() == '-') throw CLI::ExtrasError(words);  // no option of ours, and no program's name
     exit_code = run(words);
   });
 }

@@ -12,10 +12,11 @@
 //   - Where p*S is small, the leader's second transfer costs more than the reduction: every rank reduces all deposits
 //     itself over the same tree (`self_serve_bytes`), which gives the same bits, and nobody waits for a result. For
 //     messages up to 56 bytes the deposit travels in the flag's own cache line, up to 120 bytes in that and the next.
-//   - Flags are sequence numbers that are never reset.
+//   - Flags are sequence numbers that are never reset. Their lowest bit is a veto: that rank cannot take part, and
+//     everybody who sees it leaves the call to MPI.
 //
 // Order: by default the fixed tree of patterns.hpp in rank order, whose ready subtrees are combined as ranks arrive.
-// Under PAPAYA_ORDER=arrival commutative operations are reduced in the order of arrival, as in the thesis.
+// Under PAPAYA_ORDER=arrival a leader reduces commutative operations in the order of arrival, as in the thesis.
 //
 // Two banks of slots alternate. A rank enters call n+2 only after call n+1 has completed, for which every rank must
 // have entered n+1, and so have left call n: the bank is free again. The numbers are 64 bits wide and do not wrap.
@@ -43,7 +44,7 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (by
 // A rank's flag and, if it fits, its operand. Writer: that rank. `arrived` is released after the operand's bytes,
 // here or in the slot; readers acquire it.
 struct alignas(cell_bytes) Cell {
-  std::atomic<std::uint64_t> arrived;  // number of the call, from 1
+  std::atomic<std::uint64_t> arrived;  // twice the number of the call, from 1, plus one if this rank vetoes it
   std::byte data[inline_bytes];
 };
 static_assert(sizeof(Cell) == cell_bytes);
@@ -80,15 +81,14 @@ class ArrivalLeader final : public Prepared {
         self_serve_bytes_(static_cast<std::size_t>(self_serve_bytes)),
         scratch_stride_(round_up(capacity, line_bytes)) {}
 
-  void run(const Operands& operands, wait::Site& site) override {
+  bool run(const Operands& operands, wait::Site& site) override {
     const std::uint64_t call = ++calls_;
     const int bank = static_cast<int>(call & 1);
     const bool in_line = operands.bytes <= inline_bytes;
     deposit(operands, call, bank, in_line);
     if (operands.reduction->by_table && operands.bytes * static_cast<std::size_t>(team_.size) <= self_serve_bytes_)
-      serve_oneself(operands, call, bank, in_line, site);
-    else
-      follow_or_lead(operands, call, bank, in_line, site);
+      return serve_oneself(operands, call, bank, in_line, site);
+    return follow_or_lead(operands, call, bank, in_line, site);
   }
 
   bool is_missing(int rank) const override { return !has_arrived(static_cast<int>(calls_ & 1), rank, calls_); }
@@ -112,19 +112,23 @@ class ArrivalLeader final : public Prepared {
   }
   bool has_arrived(int bank, int rank, std::uint64_t call) const {
     // Acquire: partner of the release in deposit; the operand's bytes come with it.
-    return cell(bank, rank).arrived.load(std::memory_order_acquire) >= call;
+    return cell(bank, rank).arrived.load(std::memory_order_acquire) >= 2 * call;
   }
+  // Of a rank that has arrived. Relaxed: the look that found it there acquired it.
+  bool has_vetoed(int bank, int rank) const { return cell(bank, rank).arrived.load(std::memory_order_relaxed) & 1; }
 
   void deposit(const Operands& operands, std::uint64_t call, int bank, bool in_line) const {
     std::byte* const place = operand(bank, team_.rank, in_line);
     const Reduction& reduction = *operands.reduction;
-    if (reduction.pack != nullptr)
+    if (operands.veto)
+      ;  // nothing that the others could use
+    else if (reduction.pack != nullptr)
       reduction.pack(reduction, operands.send, place, operands.count);
     else if (operands.bytes == sizeof(std::uint64_t))
       std::memcpy(place, operands.send, sizeof(std::uint64_t));
     else
       std::memcpy(place, operands.send, operands.bytes);
-    cell(bank, team_.rank).arrived.store(call, std::memory_order_release);
+    cell(bank, team_.rank).arrived.store(2 * call + (operands.veto ? 1 : 0), std::memory_order_release);
     if (operands.deposited != nullptr) operands.deposited(operands.context);
   }
 
@@ -137,16 +141,19 @@ class ArrivalLeader final : public Prepared {
   }
 
   // Every rank reduces all deposits itself, in rank order as far as they have come.
-  void serve_oneself(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {
+  bool serve_oneself(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {
     const Reduction& reduction = *operands.reduction;
     std::byte* const receive = reduction.unpack == nullptr ? static_cast<std::byte*>(operands.receive) : scratch(max_levels);
     const std::byte* stack[max_levels];  // finished subtrees, the largest first, as the digits of a binary counter
     int depth = 0;
+    bool vetoed = false;
     for (int next = 0; next < team_.size; ++next) {
       if (next != team_.rank && !has_arrived(bank, next, call))
         team_.policy->until(
             site, bell(), static_cast<std::uint32_t>(call), [&] { return has_arrived(bank, next, call); },
             [] { return false; }, static_cast<Prepared*>(this));
+      vetoed = vetoed || has_vetoed(bank, next);
+      if (vetoed) continue;
       // This rank's own operand is nearer in its own buffer (in place as well: that is written by the last combine).
       stack[depth++] = next == team_.rank && reduction.pack == nullptr ? static_cast<const std::byte*>(operands.send)
                                                                         : operand(bank, next, in_line);
@@ -161,15 +168,17 @@ class ArrivalLeader final : public Prepared {
     }
     // All have arrived, as this rank has seen: whoever sleeps may go on.
     team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
+    if (vetoed) return false;
     if (reduction.unpack != nullptr) deliver(operands, receive);
     // Everybody has left the previous call, so nobody looks at this rank's other cell until it writes there again:
     // fetch it for writing now, not when the next call waits for it.
     prefetch_for_write(&cell(bank ^ 1, team_.rank));
     if (in_line && operands.bytes > line_bytes - sizeof(std::uint64_t))
       prefetch_for_write(&cell(bank ^ 1, team_.rank).data[line_bytes]);
+    return true;
   }
 
-  void follow_or_lead(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {
+  bool follow_or_lead(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {
     Lead& role = lead(bank);
     bool leading = try_lead(role, call, bank);
     if (leading) reduce_ready(operands, call, bank, in_line);
@@ -184,7 +193,10 @@ class ArrivalLeader final : public Prepared {
         static_cast<Prepared*>(this));
     if (leading) role.holder.store(2 * call, std::memory_order_release);
     team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
-    deliver(operands, operand(bank, static_cast<int>(role.result.load(std::memory_order_relaxed)), in_line));
+    const std::uint32_t result = role.result.load(std::memory_order_relaxed);
+    if (result == vetoed_result) return false;
+    deliver(operands, operand(bank, static_cast<int>(result), in_line));
+    return true;
   }
 
   // Takes the lead of `call` if nobody holds it. The first to take it starts the bookkeeping.
@@ -219,6 +231,8 @@ class ArrivalLeader final : public Prepared {
       if (!has_arrived(bank, rank, call)) continue;
       level[rank] = 1;
       ++combined;
+      if (has_vetoed(bank, rank)) role.result.store(vetoed_result, std::memory_order_relaxed);
+      if (role.result.load(std::memory_order_relaxed) == vetoed_result) continue;
       if (by_arrival)
         add_in_order_of_arrival(operands, role, bank, rank, in_line);
       else
@@ -227,7 +241,7 @@ class ArrivalLeader final : public Prepared {
     counted_call_ = call;
     counted_ = combined;
     if (combined < team_.size) return false;
-    if (!by_arrival) role.result.store(0, std::memory_order_relaxed);
+    if (role.result.load(std::memory_order_relaxed) == no_result) role.result.store(0, std::memory_order_relaxed);
     role.finished.store(call, std::memory_order_release);
     return true;
   }
@@ -298,7 +312,9 @@ class ArrivalLeader final : public Prepared {
     void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{line_bytes}); }
   };
 
+  // Of Lead::result, beside ranks. In rank order it stays no_result until the end, and the result is rank 0's.
   static constexpr std::uint32_t no_result = ~std::uint32_t{0};
+  static constexpr std::uint32_t vetoed_result = no_result - 1;
 
   const Team team_;
   const Layout layout_;
@@ -327,7 +343,6 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, Algorithm 4.1",
     .one_node = true,
     .max_bytes = 65536,
-    .any_operation = true,
     .parameters = parameters,
     .region_bytes = region_bytes,
     .prepare = prepare,

@@ -1,5 +1,5 @@
 // Kernels, the reduction tree, communicator identity, the recorder's file.
-#include <catch2/catch.hpp>
+#include "tests/catch.hpp"
 #include <unistd.h>
 
 #include <complex>

@@ -1,5 +1,5 @@
 // Files that are cut, damaged, foreign or of another version: said so, left out, never a crash.
-#include <catch2/catch.hpp>
+#include "tests/catch.hpp"
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // Every figure against numbers worked out by hand.
-#include <catch2/catch.hpp>
+#include "tests/catch.hpp"
 
 #include "tests/unit/support/record.hpp"
 

@@ -1,6 +1,6 @@
 // The text and the JSON.
 #include <algorithm>
-#include <catch2/catch.hpp>
+#include "tests/catch.hpp"
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // The sentence at the top, and what the report says about runs that did not end well.
-#include <catch2/catch.hpp>
+#include "tests/catch.hpp"
 
 #include "tests/unit/support/record.hpp"
 

@@ -1,6 +1,6 @@
 #include "tuning/selection.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/catch.hpp"
 
 namespace papaya::tuning {
 

@@ -1,6 +1,6 @@
 #include "base/settings.hpp"
 
-#include <catch2/catch.hpp>
+#include "tests/catch.hpp"
 
 #include <algorithm>
 #include <string>
