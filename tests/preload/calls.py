@@ -76,5 +76,8 @@ for i in range(9):
     check(receive[0] == half.Get_size(), "Allreduce on a half")
 half.Free()
 
-print("counts", " ".join(f"{name}={number}" for name, number in counts.items()), "FAILED" if failures else "", flush=True)
+# One write: print() writes the end of the line by itself, and ranks share the output.
+line = " ".join(["counts", *(f"{name}={number}" for name, number in counts.items()), *(["FAILED"] if failures else [])])
+sys.stdout.write(line + "\n")
+sys.stdout.flush()
 sys.exit(1 if failures else 0)

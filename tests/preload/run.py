@@ -765,6 +765,19 @@ class Preload(unittest.TestCase):
             self.assertRegex(job.stderr, r"^papaya: .*MPI")
         self.assertEqual(list(self.scratch.glob("papaya.*")), [])
 
+    def test_device_memory(self):
+        cuda = build / "tests/preload/libcuda.so.1"
+        for ranks in (2, 3):
+            native = self.job(ranks, program("device"), cuda, via="native")
+            self.check_right(native, ranks)
+            self.need_papaya()
+            job = self.job(ranks, program("device"), cuda, env=LEADER, timeout=20)
+            self.check_right(job, ranks)
+            self.check_counts(job)
+            reasons = {row["reason"]: row["calls"] for row in job.report()["algorithms"] if row["algorithm"] == "native"}
+            self.assertEqual(reasons.get("device memory"), 20 * ranks)
+            self.assertEqual(job.allreduce_algorithms()["arrival_leader"], 20 * ranks)
+
     # Threads, progress, communicators
 
     def test_progress(self):
