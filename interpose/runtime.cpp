@@ -1,5 +1,6 @@
 #include "interpose/runtime.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -43,6 +44,17 @@ clock::Pair at_load{};
 clock::Pair at_load_monotonic{};
 clock::Pair node_origin{};  // the node leader's, agreed on by the node
 std::int64_t node_origin_unix_ns = 0;
+
+int folder_descriptor = -1;  // of the output folder on rank 0
+
+// What the output folder is called now.
+std::string present_name(const std::string& folder) {
+  std::error_code error;
+  const auto name = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", folder_descriptor), error);
+  if (folder_descriptor >= 0) close(folder_descriptor);
+  folder_descriptor = -1;
+  return error ? folder : name.string();
+}
 
 constexpr std::uint64_t trace_capacity = 1u << 20;  // PAPAYA_PROFILE=trace: 64 MiB of events a rank
 
@@ -205,6 +217,8 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
   }
   process.folder = broadcast(process.folder, process.world_comm);
   if (process.folder.empty()) return;
+  // The report goes into this very folder at the end, also if another job has renamed it by then.
+  if (process.rank == 0) folder_descriptor = open(process.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (process.leader_comm != MPI_COMM_NULL) {
     std::error_code ignored;  // a node that does not see rank 0's file system gets a folder of its own
     std::filesystem::create_directories(process.folder, ignored);
@@ -295,6 +309,13 @@ void say_oddities(Runtime& process) {
 void start() noexcept {
   Runtime& process = runtime();
   if (process.preload == nullptr || process.world_comm != MPI_COMM_NULL) return;
+  // Spawned processes are a part of their parent's job, whose records they would mix with theirs: they run natively.
+  MPI_Comm parent = MPI_COMM_NULL;
+  PMPI_Comm_get_parent(&parent);
+  if (parent != MPI_COMM_NULL) {
+    process.preload->pass_through();
+    return;
+  }
   PMPI_Comm_rank(MPI_COMM_WORLD, &process.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &process.ranks);
   agree_on_settings(process);
@@ -358,6 +379,7 @@ void stop() noexcept {
     PMPI_Barrier(process.world_comm);
     if (process.rank == 0) {
       std::string error;
+      process.folder = present_name(process.folder);
       if (report::write_reports(process.folder, &error))
         log::warn(fmt::format("report in {}/report.txt", process.folder));
       else

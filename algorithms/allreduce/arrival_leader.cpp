@@ -11,7 +11,7 @@
 //     and wakes all others at once: no context switch lies between the last arrival and the result.
 //   - Where p*S is small, the leader's second transfer costs more than the reduction: every rank reduces all deposits
 //     itself over the same tree (`self_serve_bytes`), which gives the same bits, and nobody waits for a result. For
-//     messages up to 56 bytes the deposit travels in the flag's own cache line, up to 120 bytes in that and the next.
+//     messages up to 48 bytes the deposit travels in the flag's own cache line, up to 112 bytes in that and the next.
 //   - Flags are sequence numbers that are never reset. Their lowest bit is a veto: that rank cannot take part, and
 //     everybody who sees it leaves the call to MPI.
 //
@@ -36,7 +36,8 @@ namespace {
 
 constexpr std::size_t line_bytes = 64;
 constexpr std::size_t cell_bytes = 128;  // two lines: the adjacent-line prefetcher fetches them in pairs
-constexpr std::size_t inline_bytes = cell_bytes - sizeof(std::uint64_t);
+constexpr std::size_t inline_offset = 16;  // the strictest alignment of an operand: long double's
+constexpr std::size_t inline_bytes = cell_bytes - inline_offset;
 constexpr int max_levels = 32;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -45,7 +46,7 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (by
 // here or in the slot; readers acquire it.
 struct alignas(cell_bytes) Cell {
   std::atomic<std::uint64_t> arrived;  // twice the number of the call, from 1, plus one if this rank vetoes it
-  std::byte data[inline_bytes];
+  alignas(inline_offset) std::byte data[inline_bytes];
 };
 static_assert(sizeof(Cell) == cell_bytes);
 
@@ -173,8 +174,8 @@ class ArrivalLeader final : public Prepared {
     // Everybody has left the previous call, so nobody looks at this rank's other cell until it writes there again:
     // fetch it for writing now, not when the next call waits for it.
     prefetch_for_write(&cell(bank ^ 1, team_.rank));
-    if (in_line && operands.bytes > line_bytes - sizeof(std::uint64_t))
-      prefetch_for_write(&cell(bank ^ 1, team_.rank).data[line_bytes]);
+    if (in_line && operands.bytes > line_bytes - inline_offset)
+      prefetch_for_write(&cell(bank ^ 1, team_.rank).data[line_bytes - inline_offset]);
     return true;
   }
 
