@@ -78,6 +78,7 @@ static void run_all(const char* handler) {
 }
 
 int main(int argc, char** argv) {
+  setvbuf(stdout, NULL, _IOLBF, 0);  // a line at a time: ranks share the output
   MPI_Init(&argc, &argv);
   if (argc > 1) only = atoi(argv[1]);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
