@@ -52,6 +52,7 @@ enum class State { unknown, flavour, native, several };
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 State state = State::unknown;          // written under the mutex
+bool resolved = false;                 // atomic: set once `state` is final
 void* wrappers[symbol_count];          // of the flavour, nullptr where it has none
 char folder[4096] = "";
 bool child_of_run = false;             // started by a process under `papaya run`, which preloads into one process only
@@ -300,6 +301,8 @@ void resolve(const void* caller) {
 }
 
 void resolve_once(const void* caller) {
+  // Acquire: partner of the release below; the slots and tables come with it.
+  if (__atomic_load_n(&resolved, __ATOMIC_ACQUIRE)) return;
   pthread_mutex_lock(&mutex);
   if (state == State::unknown) {
     resolve(caller);
@@ -310,6 +313,7 @@ void resolve_once(const void* caller) {
       }
       set_slot(papaya_pmpi_entry, papaya_sort_pmpi);
     }
+    __atomic_store_n(&resolved, true, __ATOMIC_RELEASE);
   }
   pthread_mutex_unlock(&mutex);
 }

@@ -149,10 +149,13 @@ class ArrivalLeader final : public Prepared {
     int depth = 0;
     bool vetoed = false;
     for (int next = 0; next < team_.size; ++next) {
-      if (next != team_.rank && !has_arrived(bank, next, call))
+      // Acquire: as in has_arrived; the address is worked out once, not with every look.
+      const std::atomic<std::uint64_t>& arrived = cell(bank, next).arrived;
+      const auto is_there = [&arrived, number = 2 * call] { return arrived.load(std::memory_order_acquire) >= number; };
+      if (!is_there())
         team_.policy->until(
-            site, bell(), static_cast<std::uint32_t>(call), [&] { return has_arrived(bank, next, call); },
-            [] { return false; }, static_cast<Prepared*>(this));
+            site, bell(), static_cast<std::uint32_t>(call), is_there, [] { return false; },
+            static_cast<Prepared*>(this));
       vetoed = vetoed || has_vetoed(bank, next);
       if (vetoed) continue;
       // This rank's own operand is nearer in its own buffer (in place as well: that is written by the last combine).

@@ -1,4 +1,4 @@
-// What recording costs: MPI_X under papaya against PMPI_X, in turn in one process, for a call that does almost nothing
+// What recording costs: MPI_X under papaya against MPI's own function, in turn in one process, for a call that does almost nothing
 // (one rank, or MPI_COMM_SELF), so that the difference is papaya's. Medians of blocks.
 //
 //   mpirun -n 1 env PAPAYA_CALLSITES=0 papaya run call_cost
@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+
+#include "native.h"
 
 enum { blocks = 101, iterations = 20000 };
 
@@ -27,17 +29,21 @@ static double median(double* values) {
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
+  int (*native_bcast)(void*, int, MPI_Datatype, int, MPI_Comm) =
+      (int (*)(void*, int, MPI_Datatype, int, MPI_Comm))native_function("PMPI_Bcast");
+  int (*native_allreduce)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm) =
+      (int (*)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm))native_function("PMPI_Allreduce");
   static double native[2][blocks], recorded[2][blocks];
   double value = 1, sum = 0;
   for (int block = 0; block < blocks; ++block) {
     double t = now_ns();
-    for (int i = 0; i < iterations; ++i) PMPI_Bcast(&value, 1, MPI_DOUBLE, 0, MPI_COMM_SELF);
+    for (int i = 0; i < iterations; ++i) native_bcast(&value, 1, MPI_DOUBLE, 0, MPI_COMM_SELF);
     native[0][block] = (now_ns() - t) / iterations;
     t = now_ns();
     for (int i = 0; i < iterations; ++i) MPI_Bcast(&value, 1, MPI_DOUBLE, 0, MPI_COMM_SELF);
     recorded[0][block] = (now_ns() - t) / iterations;
     t = now_ns();
-    for (int i = 0; i < iterations; ++i) PMPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
+    for (int i = 0; i < iterations; ++i) native_allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
     native[1][block] = (now_ns() - t) / iterations;
     t = now_ns();
     for (int i = 0; i < iterations; ++i) MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
