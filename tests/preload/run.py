@@ -413,10 +413,11 @@ class Preload(unittest.TestCase):
             self.assertEqual(job.code, native["no_finalize"].code)
             self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
             job = self.job(2, program("lifecycle"), "twice", env=env)
-            # The launcher itself now and then crashes natively when its ranks fail so.
-            self.assertNotEqual(job.code, 0)
-            if native["twice"].code < 0:
+            # Open MPI ends the job here, and its launcher itself now and then crashes doing so: then the code and
+            # the output tell nothing.
+            if min(job.code, native["twice"].code) < 0:
                 continue
+            self.assertEqual(job.code, native["twice"].code)
             self.assertEqual(sorted(job.out.splitlines()), sorted(native["twice"].out.splitlines()))
 
     def test_sessions(self):

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "native.h"
+#include "tools/measure/native.h"
 
 static double now_us(void) {
   struct timespec t;

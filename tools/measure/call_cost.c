@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "native.h"
+#include "tools/measure/native.h"
 
 enum { blocks = 101, iterations = 20000 };
 
