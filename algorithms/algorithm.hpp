@@ -1,9 +1,11 @@
-// The self-describing algorithm. One file per algorithm ends in a Descriptor that registers itself; the environment,
-// `papaya info`, the tuning table, the trace and the tests read the registry and know no algorithm by name.
+// The self-describing algorithm. One file per algorithm ends in a Descriptor that registers itself; the
+// environment, `papaya info`, the tuning table, the trace and the tests read the registry and know no
+// algorithm by name.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -15,32 +17,42 @@
 
 namespace papaya {
 
-// One call of a collective as an algorithm sees it: packed or plain buffers of this rank. With MPI_IN_PLACE, `send`
-// equals `receive`. What MPI calls insignificant on this rank is null.
+// One call of a collective as an algorithm sees it: this rank's contiguous buffers. What MPI calls
+// insignificant on this rank is null.
+//
+//   collective   send                          receive                        bytes
+//   allreduce    operand                       result; may equal send         message
+//   reduce       operand                       at the root: result; may equal send   message
+//   bcast        at the root: message          elsewhere: message             message
+//   allgather    own block, may lie in receive  blocks of all ranks           block
+//   alltoall     blocks for all ranks          blocks of all ranks; may equal send   block
+//   barrier      null                          null                           0
 struct Operands {
   const void* send;
   void* receive;
-  std::size_t count;  // elements
-  std::size_t bytes;  // count * reduction->element_bytes
-  int root;           // rank in the team, -1 without
-  const Reduction* reduction;
+  std::size_t count;  // reductions: elements of the message
+  std::size_t bytes;
+  int root;                    // rank in the team, -1 without
+  const Reduction* reduction;  // reductions only
 
-  // This rank cannot take part as the others do (its buffer is on a device, say), which it alone knows. It comes to the
-  // call all the same, and the algorithm makes sure that then no rank takes part.
+  // This rank cannot take part as the others do (its buffer is on a device, say), which it alone knows. It
+  // comes to the call all the same, and the algorithm makes sure that then no rank takes part. Never set
+  // where ranks may leave before all have arrived (reduce, bcast, barrier).
   bool veto = false;
 
-  // Called once this rank's operand is visible to the others, if it is set: bookkeeping that can wait until then does
-  // not delay them.
+  // Called once this rank's operand is visible to the others, if it is set: bookkeeping that can wait until
+  // then does not delay them.
   void (*deposited)(void* context) = nullptr;
   void* context = nullptr;
 };
 
-// What one algorithm keeps for one team between calls. Made collectively by prepare, called by the team's own thread.
+// What one algorithm keeps for one team between calls. Made collectively by prepare, called by the team's own
+// thread.
 class Prepared {
  public:
   virtual ~Prepared() = default;
-  // True when the result is in place on this rank. False, on every rank alike and with nothing written, if any of them
-  // vetoed.
+  // True when the result is in place on this rank. False, on every rank alike and with nothing written, if
+  // any of them vetoed.
   virtual bool run(const Operands& operands, wait::Site& site) = 0;
 
   // During a run that waits: has `rank` not arrived yet? For the stall report.
@@ -57,17 +69,21 @@ struct Parameter {
 
 struct Descriptor {
   Collective collective;
-  std::string_view name;     // the file's name
-  std::string_view summary;  // one line with its cost
-  std::string_view source;   // the paper
-  bool one_node;             // needs all ranks on one node
-  std::size_t max_bytes;     // largest message it takes
+  std::string_view name;             // the file's name
+  std::string_view summary;          // one line with its cost
+  std::string_view source;           // the paper
+  bool one_node;                     // needs all ranks on one node
+  bool needs_arrival_order = false;  // only under PAPAYA_ORDER=arrival and for commutative operations
+  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // largest Operands::bytes it takes
   std::span<const Parameter> parameters;
 
-  // Shared bytes needed for `ranks` with messages up to `capacity`; the region is zeroed before prepare.
+  // Shared bytes needed for `ranks`; the region is zeroed before prepare. `capacity` is the largest
+  // Operands::bytes of these calls, or, where calls may be larger than that, the bytes each rank may use to
+  // run ahead of the others.
   std::size_t (*region_bytes)(int ranks, std::size_t capacity);
   // `values` has one number per parameter.
-  std::unique_ptr<Prepared> (*prepare)(const Team& team, std::size_t capacity, std::span<const std::int64_t> values);
+  std::unique_ptr<Prepared> (*prepare)(const Team& team, std::size_t capacity,
+                                       std::span<const std::int64_t> values);
 };
 
 // All algorithms of the library, in no particular order.

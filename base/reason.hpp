@@ -23,9 +23,10 @@ enum class Reason : std::uint8_t {
   no_shared_memory,
   device_memory,
   outside,
+  order,
 };
 
-inline constexpr std::array<std::string_view, 15> reason_names = {
+inline constexpr std::array<std::string_view, 16> reason_names = {
     "",
     "native selected by the user",
     "native is the better choice by the tuning table",
@@ -41,6 +42,7 @@ inline constexpr std::array<std::string_view, 15> reason_names = {
     "no shared memory to be had",
     "device memory",
     "not made through MPI_COMM_WORLD's processes",
+    "the algorithm needs PAPAYA_ORDER=arrival and a commutative operation",
 };
 
 constexpr std::string_view name_of(Reason reason) { return reason_names[static_cast<std::size_t>(reason)]; }

@@ -97,9 +97,9 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   int length = 0;
   PMPI_Comm_get_name(comm, name, &length);
   if (runtime().recorder.is_open())
-    state->row = runtime().recorder.add_communicator(state->id, state->parent_id, state->size, state->rank,
-                                                     state->facts.nodes,
-                                                     std::string_view(name, static_cast<std::size_t>(length)));
+    state->row = runtime().recorder.add_communicator(
+        state->id, state->parent_id, state->size, state->rank, state->facts.nodes,
+        std::string_view(name, static_cast<std::size_t>(length)));
   all.push_back(state.get());
   if (PMPI_Comm_set_attr(comm, keyval, state.get()) != MPI_SUCCESS) {
     all.pop_back();
@@ -123,7 +123,8 @@ bool is_plausible(MPI_Comm comm) noexcept {
 bool start(std::vector<int> nodes) {
   node_of = std::move(nodes);
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
-  if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
+  if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS)
+    return false;
   const std::lock_guard lock(mutex);
   return make(MPI_COMM_WORLD, nullptr, 0) != nullptr;
 }
@@ -137,7 +138,8 @@ void stop() noexcept {
       state = all.back();
     }
     MPI_Comm handle = state->handle;
-    // Deleting the attribute calls on_delete. Should MPI refuse, the state is taken off the list all the same.
+    // Deleting the attribute calls on_delete. Should MPI refuse, the state is taken off the list all the
+    // same.
     if (PMPI_Comm_delete_attr(handle, keyval) != MPI_SUCCESS) {
       const std::lock_guard lock(mutex);
       if (!all.empty() && all.back() == state) all.pop_back();
@@ -163,6 +165,11 @@ Communicator* find_or_make(MPI_Comm comm) noexcept {
   const std::lock_guard lock(mutex);
   if (Communicator* const state = find(comm)) return state;
   return make(comm, nullptr, 0);
+}
+
+void forget_choices() noexcept {
+  const std::lock_guard lock(mutex);
+  for (Communicator* state : all) state->last.fill({});
 }
 
 Owner owner_of(const Prepared* prepared) noexcept {

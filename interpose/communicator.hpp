@@ -1,9 +1,11 @@
-// What papaya keeps for one communicator, found through an MPI attribute (never by the handle's value, which MPI may
-// give to another communicator later). Made when the communicator is created or first used, gone with it.
+// What papaya keeps for one communicator, found through an MPI attribute (never by the handle's value, which
+// MPI may give to another communicator later). Made when the communicator is created or first used, gone with
+// it.
 #pragma once
 
 #include <mpi.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <list>
@@ -31,8 +33,8 @@ struct Setup {
   std::unique_ptr<Prepared> prepared;
 };
 
-// The decision for the last replaced call with a predefined type and operation, whose handles never change their
-// meaning: a program in a loop asks the same again.
+// The decision for the last replaced call of a collective with a predefined type and operation, whose handles
+// never change their meaning: a program in a loop asks the same again.
 struct LastChoice {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
@@ -52,7 +54,7 @@ struct Communicator {
   bool inter = false;
   bool outside = false;  // has members that MPI_COMM_WORLD does not
   tuning::Facts facts{};
-  std::uint64_t calls = 0;  // collective calls so far: the next call's number
+  std::uint64_t calls = 0;     // collective calls so far: the next call's number
   std::uint64_t replaced = 0;  // calls given to an algorithm while PAPAYA_VERIFY is set
   trace::Communicator* row = nullptr;
 
@@ -60,7 +62,7 @@ struct Communicator {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> children;
 
   std::list<Setup> setups;  // a list: LastChoice points into it
-  LastChoice last;
+  std::array<LastChoice, collective_count> last;
   static constexpr std::size_t site_count = 64;
   wait::Site sites[site_count];
 
@@ -79,6 +81,9 @@ void stop() noexcept;
 // The state of a communicator, made if there is none yet; nullptr for handles that MPI would not accept.
 Communicator* find_or_make(MPI_Comm comm) noexcept;
 
+// After another selection: the next call asks for its algorithm again.
+void forget_choices() noexcept;
+
 // Called after `child` was made from `parent`. `salt` as in identity::of_child.
 void adopt(MPI_Comm parent, MPI_Comm child, std::uint64_t salt) noexcept;
 
@@ -94,8 +99,9 @@ extern int keyval;
 // The state, if it exists, by MPI's attribute.
 Communicator* look_up(MPI_Comm comm) noexcept;
 
-// The answer of the last look-up on this thread. A handle says nothing by itself, since MPI may give it to another
-// communicator once this one is gone; but then the delete callback has run and has moved the generation on.
+// The answer of the last look-up on this thread. A handle says nothing by itself, since MPI may give it to
+// another communicator once this one is gone; but then the delete callback has run and has moved the
+// generation on.
 struct LastLookUp {
   MPI_Comm comm;
   std::uint64_t generation;  // 0: none

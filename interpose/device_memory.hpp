@@ -1,7 +1,9 @@
-// Buffers on an accelerator. Its memory cannot be read by a plain copy, so such calls go to MPI, which may know how.
+// Buffers on an accelerator. Its memory cannot be read by a plain copy, so such calls go to MPI, which may
+// know how.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 namespace papaya::device_memory {
@@ -14,6 +16,9 @@ extern std::atomic<std::uint64_t> next_look_ticks;
 
 void look_for_cuda(std::uint64_t now_ticks) noexcept;
 bool ask_cuda(const void* buffer) noexcept;
+
+// Copies to or from a buffer of which holds() was true. False if libcuda cannot.
+bool copy(void* to, const void* from, std::size_t bytes) noexcept;
 
 // True if libcuda is loaded and says that the buffer is on a device. `now_ticks` is the call's arrival.
 inline bool holds(const void* buffer, std::uint64_t now_ticks) noexcept {

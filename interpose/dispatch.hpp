@@ -10,6 +10,9 @@
 #include "interpose/reduction.hpp"
 #include "interpose/runtime.hpp"
 
+extern "C" __attribute__((visibility("default"))) int papaya_flavour_select(const char* collective,
+                                                                            const char* selection);
+
 namespace papaya {
 
 // What a wrapper says of its arguments.
@@ -18,13 +21,18 @@ struct Message {
   int root = -1;
 };
 
-// The arguments of MPI_Allreduce that a replacement needs.
-struct AllreduceArguments {
-  const void* send;
-  void* receive;
-  MPI_Count count;
-  MPI_Datatype type;
-  MPI_Op op;
+// The arguments of a collective that can be replaced, in one shape. What a collective lacks is empty; what
+// MPI calls insignificant is passed on and not looked at.
+struct Arguments {
+  Collective collective;
+  const void* send = nullptr;
+  MPI_Count send_count = 0;
+  MPI_Datatype send_type = MPI_DATATYPE_NULL;
+  void* receive = nullptr;  // MPI_Bcast's buffer too
+  MPI_Count count = 0;      // of `receive`, or the reduction's
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Op op = MPI_OP_NULL;
+  int root = -1;
 };
 
 // What dispatch knows of a call.
@@ -50,14 +58,14 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   outcome.begun = true;
 }
 
-// Runs the call through one of papaya's algorithms. True if it did; false with the reason if it is to go native, which
-// every rank decides alike.
-bool replace_allreduce(Communicator& state, const AllreduceArguments& arguments, const CallFacts& facts,
-                       Outcome& outcome) noexcept;
+// Runs the call through one of papaya's algorithms. True if it did; false with the reason if it is to go
+// native, which every rank decides alike.
+bool replace(Communicator& state, const Arguments& arguments, const CallFacts& facts,
+             Outcome& outcome) noexcept;
 
-// `describe(state)` returns the Message; `replace(state, facts, outcome)` may run the call; `native()` calls PMPI.
-// Everything is inlined into the wrapper, so that a call that is only recorded costs two clock reads and a cache line
-// written.
+// `describe(state)` returns the Message; `replace(state, facts, outcome)` may run the call; `native()` calls
+// PMPI. Everything is inlined into the wrapper, so that a call that is only recorded costs two clock reads
+// and a cache line written.
 template <class Describe, class Replace, class Native>
 inline int collective(Collective collective, Form form, MPI_Comm comm, const void* site, Describe&& describe,
                       Replace&& replace, Native&& native) noexcept {

@@ -1,6 +1,7 @@
-// libpapaya.so: finds out at the first MPI call which MPI the process has loaded, loads the flavour library for it
-// from its own folder and points the trampolines there. It links neither MPI nor the C++ library, has nothing to do
-// in a process that never calls MPI, and passes everything through where it does not know the MPI.
+// libpapaya.so: finds out at the first MPI call which MPI the process has loaded, loads the flavour library
+// for it from its own folder and points the trampolines there. It links neither MPI nor the C++ library, has
+// nothing to do in a process that never calls MPI, and passes everything through where it does not know the
+// MPI.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -29,6 +30,9 @@ __attribute__((visibility("hidden"))) papaya_range papaya_native_range{};
 
 __attribute__((visibility("hidden"))) void* papaya_resolve_mpi(std::size_t number, const void* caller);
 __attribute__((visibility("hidden"))) void* papaya_resolve_pmpi(std::size_t number, const void* caller);
+
+// For `papaya bench`: FlavourSelect of interpose/flavour.hpp. 1 where there is no flavour library.
+__attribute__((visibility("default"))) int papaya_select(const char* collective, const char* selection);
 }
 
 namespace {
@@ -51,23 +55,25 @@ namespace {
 enum class State { unknown, flavour, native, several };
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-State state = State::unknown;          // written under the mutex
-bool resolved = false;                 // atomic: set once `state` is final
-void* wrappers[symbol_count];          // of the flavour, nullptr where it has none
+State state = State::unknown;  // written under the mutex
+bool resolved = false;         // atomic: set once `state` is final
+void* wrappers[symbol_count];  // of the flavour, nullptr where it has none
 char folder[4096] = "";
-bool child_of_run = false;             // started by a process under `papaya run`, which preloads into one process only
+papaya::FlavourSelect flavour_select = nullptr;  // written under the mutex
+bool child_of_run = false;  // started by a process under `papaya run`, which preloads into one process only
 
 void say(const char* first, const char* second = "", const char* third = "") {
   char line[1024];
   const int length = snprintf(line, sizeof line, "papaya: %s%s%s\n", first, second, third);
   if (length > 0) {
-    [[maybe_unused]] const ssize_t written =
-        write(STDERR_FILENO, line, static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
+    [[maybe_unused]] const ssize_t written = write(
+        STDERR_FILENO, line,
+        static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
   }
 }
 
-// True on the one process of the job that should speak, as far as its environment tells; before MPI_Init nothing else
-// does.
+// True on the one process of the job that should speak, as far as its environment tells; before MPI_Init
+// nothing else does.
 bool is_first_rank() {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
     if (const char* rank = getenv(name)) return strcmp(rank, "0") == 0;
@@ -106,14 +112,15 @@ bool find_module(const void* address, Module& module) {
 bool is_fortran_binding(const char* path) {
   const char* const slash = strrchr(path, '/');
   const char* const base = slash == nullptr ? path : slash + 1;
-  for (const char* prefix : {"libmpi_mpifh", "libmpi_usempi", "libmpichfort", "libmpifort", "libmpichf90", "libmpi_f90",
-                             "libmpi_f77"})
+  for (const char* prefix : {"libmpi_mpifh", "libmpi_usempi", "libmpichfort", "libmpifort", "libmpichf90",
+                             "libmpi_f90", "libmpi_f77"})
     if (strncmp(base, prefix, strlen(prefix)) == 0) return true;
   return false;
 }
 
-// Classes of callers of PMPI_X seen so far beside the two the trampoline knows. A library loaded later than MPI_Init
-// (a Python plugin) is classified at its first call. Entries are written under the mutex and published by `count`.
+// Classes of callers of PMPI_X seen so far beside the two the trampoline knows. A library loaded later than
+// MPI_Init (a Python plugin) is classified at its first call. Entries are written under the mutex and
+// published by `count`.
 struct Caller {
   papaya_range range;
   bool fortran;
@@ -181,7 +188,8 @@ void* native_for(const char* name, const void* caller) {
   dlclose(handle);
   Module definer;
   Module self;
-  if (found != nullptr && find_module(found, definer) && find_module(reinterpret_cast<const void*>(&native_for), self) &&
+  if (found != nullptr && find_module(found, definer) &&
+      find_module(reinterpret_cast<const void*>(&native_for), self) &&
       definer.range.begin == self.range.begin)
     return nullptr;
   return found;
@@ -192,7 +200,9 @@ void* native_for(const char* name, const void* caller) {
   abort();
 }
 
-void set_slot(void*& slot, void* target) { __atomic_store_n(&slot, target, __ATOMIC_RELEASE); }
+void set_slot(void*& slot, void* target) {
+  __atomic_store_n(&slot, target, __ATOMIC_RELEASE);
+}
 
 void pass_through() {
   for (std::size_t i = 0; i < symbol_count; ++i)
@@ -206,7 +216,8 @@ constexpr papaya::Preload services = {folder, pass_through, called_from_fortran}
 
 // The flavour for a library version such as "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n...".
 const char* flavour_of(const char* version) {
-  if (strncmp(version, "Open MPI v4.", 12) == 0 || strncmp(version, "Open MPI v5.", 12) == 0) return "openmpi";
+  if (strncmp(version, "Open MPI v4.", 12) == 0 || strncmp(version, "Open MPI v5.", 12) == 0)
+    return "openmpi";
   if (strncmp(version, "MPICH Version:", 14) == 0) return "mpich";
   return nullptr;
 }
@@ -219,7 +230,8 @@ bool load_flavour(const char* version, const char* mpi_path, bool speak) {
     if (*c == '\t') *c = ' ';
   if (flavour == nullptr) {
     if (speak)
-      say("this MPI is not one papaya knows (", first_line, "); every call goes straight to it, nothing is recorded.");
+      say("this MPI is not one papaya knows (", first_line,
+          "); every call goes straight to it, nothing is recorded.");
     return false;
   }
   // The flavour's PMPI symbols must be found even where MPI came in through a plugin opened RTLD_LOCAL.
@@ -235,9 +247,12 @@ bool load_flavour(const char* version, const char* mpi_path, bool speak) {
     }
     return false;
   }
-  const auto their_version = static_cast<const papaya::FlavourVersion*>(dlsym(handle, "papaya_flavour_version"));
+  const auto their_version =
+      static_cast<const papaya::FlavourVersion*>(dlsym(handle, "papaya_flavour_version"));
   if (their_version == nullptr || strcmp(*their_version, PAPAYA_VERSION) != 0) {
-    if (speak) say(path, " is of another version than libpapaya.so (" PAPAYA_VERSION "); every call goes straight to MPI. Install both from one build.");
+    if (speak)
+      say(path, " is of another version than libpapaya.so (" PAPAYA_VERSION
+                "); every call goes straight to MPI. Install both from one build.");
     return false;
   }
   for (std::size_t i = 0; i < symbol_count; ++i) {
@@ -249,6 +264,7 @@ bool load_flavour(const char* version, const char* mpi_path, bool speak) {
   if (find_module(their_version, module)) papaya_flavour_range = module.range;
   const auto start = reinterpret_cast<papaya::FlavourStart>(dlsym(handle, "papaya_flavour_start"));
   if (start == nullptr) return false;
+  flavour_select = reinterpret_cast<papaya::FlavourSelect>(dlsym(handle, "papaya_flavour_select"));
   start(&services);
   return true;
 }
@@ -265,7 +281,8 @@ void resolve(const void* caller) {
   look_for_mpi(search);
   if (search.count > 1) {
     if (speak)
-      say("two MPI libraries are loaded in this process; every call goes to the one it would reach without papaya, "
+      say("two MPI libraries are loaded in this process; every call goes to the one it would reach without "
+          "papaya, "
           "nothing is recorded.");
     state = State::several;
     return;
@@ -284,7 +301,8 @@ void resolve(const void* caller) {
   state = State::native;
   if (child_of_run) {
     if (speak)
-      say("this MPI program was started by a process under `papaya run`, which preloads into one process only. Nothing "
+      say("this MPI program was started by a process under `papaya run`, which preloads into one process "
+          "only. Nothing "
           "is recorded. Put `papaya run` right before the program, or start the program with exec.");
     return;
   }
@@ -324,8 +342,9 @@ void* found_or_abort(void* target, const char* name) {
   abort();
 }
 
-// A shell may bring functions of its own under the names getenv and unsetenv (bash does), which are not ready yet when
-// this library is initialised; and it reads the environment it was started with, so that is what is changed.
+// A shell may bring functions of its own under the names getenv and unsetenv (bash does), which are not ready
+// yet when this library is initialised; and it reads the environment it was started with, so that is what is
+// changed.
 char* find_variable(const char* name) {
   const std::size_t length = strlen(name);
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
@@ -341,8 +360,8 @@ void remove_variable(const char* name) {
   if (out != nullptr) *out = nullptr;
 }
 
-// `papaya run` marks the process it preloads into. A process that finds itself marked with another number is a child:
-// it takes papaya out of its own environment, so that nothing it starts inherits it, and stays idle.
+// `papaya run` marks the process it preloads into. A process that finds itself marked with another number is
+// a child: it takes papaya out of its own environment, so that nothing it starts inherits it, and stays idle.
 __attribute__((constructor)) void leave_children_alone() {
   const char* const marked = find_variable("PAPAYA_RUN_PID");
   if (marked == nullptr || strtol(marked, nullptr, 10) == static_cast<long>(getpid())) return;
@@ -387,4 +406,11 @@ void* papaya_resolve_pmpi(std::size_t number, const void* caller) {
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
   if (wrapper != nullptr && called_from_fortran(caller)) return wrapper;
   return found_or_abort(papaya_native_functions[number], names[number]);
+}
+
+int papaya_select(const char* collective, const char* selection) {
+  pthread_mutex_lock(&mutex);
+  const papaya::FlavourSelect select = flavour_select;
+  pthread_mutex_unlock(&mutex);
+  return select == nullptr ? 1 : select(collective, selection);
 }

@@ -1,6 +1,8 @@
 #include "interpose/reduction.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <vector>
@@ -25,14 +27,19 @@ template <class T>
 constexpr ElementType integer_element() {
   constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
   switch (sizeof(T)) {
-    case 1: return is_signed ? ElementType::i8 : ElementType::u8;
-    case 2: return is_signed ? ElementType::i16 : ElementType::u16;
-    case 4: return is_signed ? ElementType::i32 : ElementType::u32;
-    default: return is_signed ? ElementType::i64 : ElementType::u64;
+    case 1:
+      return is_signed ? ElementType::i8 : ElementType::u8;
+    case 2:
+      return is_signed ? ElementType::i16 : ElementType::u16;
+    case 4:
+      return is_signed ? ElementType::i32 : ElementType::u32;
+    default:
+      return is_signed ? ElementType::i64 : ElementType::u64;
   }
 }
 
-// The handles of Open MPI are addresses, so the table is filled at run time. Ordered by how often programs use them.
+// The handles of Open MPI are addresses, so the table is filled at run time. Ordered by how often programs
+// use them.
 struct Types {
   static constexpr std::size_t capacity = 64;
   TypeRow rows[capacity];
@@ -100,7 +107,8 @@ struct Types {
     add(MPI_2INT, ElementType::int_int);
     add(MPI_SHORT_INT, ElementType::short_int);
     add(MPI_LONG_DOUBLE_INT, ElementType::f80_int);
-    // A Fortran type of another kind than its row says (compiled with -fdefault-real-8, say) is not in the table.
+    // A Fortran type of another kind than its row says (compiled with -fdefault-real-8, say) is not in the
+    // table.
     std::size_t kept = 0;
     for (std::size_t i = 0; i < count; ++i) {
       MPI_Aint lower = 0;
@@ -148,8 +156,8 @@ const ReductionContext& context_of(const Reduction& reduction) {
   return *static_cast<const ReductionContext*>(reduction.context);
 }
 
-// MPICH's MPI_Pack and MPI_Unpack refuse MPI_BOTTOM. The same memory, named by an address that is not null and a type
-// displaced back by as much.
+// MPICH's MPI_Pack and MPI_Unpack refuse MPI_BOTTOM. The same memory, named by an address that is not null
+// and a type displaced back by as much.
 class Bottomless {
  public:
   Bottomless(const void* buffer, std::size_t count, MPI_Datatype type) noexcept
@@ -180,28 +188,10 @@ class Bottomless {
   bool shifted_ = false;
 };
 
-// A call of MPI that cannot fail with arguments the user's own call would not have failed with, and that comes too late
-// to go native. Should one fail all the same, it is said at the end.
+// A call of MPI that cannot fail with arguments the user's own call would not have failed with, and that
+// comes too late to go native. Should one fail all the same, it is said at the end.
 void must_succeed(int code) noexcept {
   if (code != MPI_SUCCESS) runtime().failed_inner_calls.fetch_add(1, std::memory_order_relaxed);
-}
-
-void pack(const Reduction& reduction, const void* buffer, void* packed, std::size_t count) {
-  const ReductionContext& context = context_of(reduction);
-  const Bottomless source(buffer, count, context.type);
-  int position = 0;
-  const int bytes = static_cast<int>(count) * context.element_bytes;
-  must_succeed(
-      PMPI_Pack(source.buffer(), source.count(), source.type(), packed, bytes, &position, context.pack_comm));
-}
-
-void unpack(const Reduction& reduction, const void* packed, void* buffer, std::size_t count) {
-  const ReductionContext& context = context_of(reduction);
-  const Bottomless target(buffer, count, context.type);
-  int position = 0;
-  const int bytes = static_cast<int>(count) * context.element_bytes;
-  must_succeed(
-      PMPI_Unpack(packed, bytes, &position, target.buffer(), target.count(), target.type(), context.pack_comm));
 }
 
 // MPI_Reduce_local computes inout = in op inout; `in` holds the lower ranks.
@@ -223,26 +213,96 @@ void combine_contiguous(const Reduction& reduction, const void* left, const void
 }
 
 // A user's operation sees its own datatype: packed operands are laid out by it, reduced and packed again.
-void combine_laid_out(const Reduction& reduction, const void* left, const void* right, void* out, std::size_t count) {
+void combine_laid_out(const Reduction& reduction, const void* left, const void* right, void* out,
+                      std::size_t count) {
   const ReductionContext& context = context_of(reduction);
-  const std::size_t span = static_cast<std::size_t>(context.true_extent) +
-                           (count - 1) * static_cast<std::size_t>(context.extent < 0 ? -context.extent : context.extent);
+  const std::size_t span =
+      static_cast<std::size_t>(context.true_extent) +
+      (count - 1) * static_cast<std::size_t>(context.extent < 0 ? -context.extent : context.extent);
   thread_local std::vector<std::max_align_t> left_storage;
   thread_local std::vector<std::max_align_t> right_storage;
   const std::size_t units = span / sizeof(std::max_align_t) + 2;
   left_storage.assign(units, {});
   right_storage.assign(units, {});
   // Where element 0 begins, so that the lowest byte of all elements is the storage's first.
-  const MPI_Aint origin = -context.true_lower_bound + (context.extent < 0 ? -context.extent * static_cast<MPI_Aint>(count - 1) : 0);
+  const MPI_Aint origin = -context.true_lower_bound +
+                          (context.extent < 0 ? -context.extent * static_cast<MPI_Aint>(count - 1) : 0);
   auto* const a = reinterpret_cast<char*>(left_storage.data()) + origin;
   auto* const b = reinterpret_cast<char*>(right_storage.data()) + origin;
-  unpack(reduction, left, a, count);
-  unpack(reduction, right, b, count);
+  unpack(left, a, count, context.type, reduction.element_bytes, context.pack_comm);
+  unpack(right, b, count, context.type, reduction.element_bytes, context.pack_comm);
   must_succeed(PMPI_Reduce_local(a, b, static_cast<int>(count), context.type, context.op));
-  pack(reduction, b, out, count);
+  pack(b, count, context.type, reduction.element_bytes, out, context.pack_comm);
 }
 
 }  // namespace
+
+namespace {
+
+// MPI counts the bytes of a pack in int: as many elements at a time as fit into 1 GiB.
+constexpr std::size_t pack_bytes = std::size_t{1} << 30;
+
+template <class Each>
+void in_pieces(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
+               Each&& each) noexcept {
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_extent(type, &lower, &extent);
+  const std::size_t piece = element_bytes == 0 ? count : std::max<std::size_t>(pack_bytes / element_bytes, 1);
+  for (std::size_t first = 0; first < count; first += piece) {
+    const std::size_t elements = std::min(piece, count - first);
+    // By integers: MPI_BOTTOM is a null pointer, and a type of negative extent runs downwards.
+    const auto at = reinterpret_cast<std::intptr_t>(buffer) + static_cast<std::intptr_t>(first) * extent;
+    const Bottomless part(reinterpret_cast<const void*>(at), elements, type);
+    each(part, first * element_bytes, static_cast<int>(elements * element_bytes));
+  }
+}
+
+}  // namespace
+
+void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, void* packed,
+          MPI_Comm comm) noexcept {
+  in_pieces(buffer, count, type, element_bytes, [&](const Bottomless& part, std::size_t offset, int bytes) {
+    int position = 0;
+    must_succeed(PMPI_Pack(part.buffer(), part.count(), part.type(), static_cast<std::byte*>(packed) + offset,
+                           bytes, &position, comm));
+  });
+}
+
+void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
+            MPI_Comm comm) noexcept {
+  in_pieces(buffer, count, type, element_bytes, [&](const Bottomless& part, std::size_t offset, int bytes) {
+    int position = 0;
+    must_succeed(PMPI_Unpack(static_cast<const std::byte*>(packed) + offset, bytes, &position, part.buffer(),
+                             part.count(), part.type(), comm));
+  });
+}
+
+bool is_dense(MPI_Datatype type) noexcept {
+  MPI_Count size = 0;
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  if (PMPI_Type_size_x(type, &size) != MPI_SUCCESS ||
+      PMPI_Type_get_extent(type, &lower, &extent) != MPI_SUCCESS || lower != 0 || size != extent)
+    return false;
+  int integers = 0;
+  int addresses = 0;
+  int types = 0;
+  int combiner = 0;
+  if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
+  if (combiner == MPI_COMBINER_NAMED) return true;
+  if ((combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) || integers > 1 || types != 1)
+    return false;
+  int count = 0;
+  MPI_Datatype inner = MPI_DATATYPE_NULL;
+  if (PMPI_Type_get_contents(type, integers, 0, 1, &count, nullptr, &inner) != MPI_SUCCESS) return false;
+  const bool dense = is_dense(inner);
+  int ignored = 0;
+  if (PMPI_Type_get_envelope(inner, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS &&
+      combiner != MPI_COMBINER_NAMED)
+    PMPI_Type_free(&inner);
+  return dense;
+}
 
 bool element_type_of(MPI_Datatype type, kernels::ElementType& element) noexcept {
   const TypeRow* const row = find_row(type);
@@ -254,12 +314,28 @@ bool element_type_of(MPI_Datatype type, kernels::ElementType& element) noexcept 
 bool is_plausible(MPI_Datatype type) noexcept {
   if (type == MPI_DATATYPE_NULL) return false;
 #if defined(MPICH)
-  // MPICH's handles carry their kind: bits 26 to 29 say datatype, bits 30 and 31 say how it is stored, 0 for invalid.
+  // MPICH's handles carry their kind: bits 26 to 29 say datatype, bits 30 and 31 say how it is stored, 0 for
+  // invalid.
   const auto bits = static_cast<unsigned>(type);
   return ((bits >> 26) & 0xf) == 0x3 && (bits >> 30) != 0;
 #else
   return true;
 #endif
+}
+
+bool is_named(MPI_Datatype type) noexcept {
+  if (find_row(type) != nullptr) return true;
+  int ignored = 0;
+  int combiner = 0;
+  return PMPI_Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS &&
+         combiner == MPI_COMBINER_NAMED;
+}
+
+std::int64_t type_bytes_of(MPI_Datatype type) noexcept {
+  if (!is_plausible(type)) return -1;
+  MPI_Count bytes = 0;
+  if (PMPI_Type_size_x(type, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED) return -1;
+  return bytes;
 }
 
 std::int64_t element_bytes_of(MPI_Datatype type) noexcept {
@@ -304,10 +380,7 @@ bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduc
   if (PMPI_Type_get_extent(type, &lower, &context.extent) != MPI_SUCCESS ||
       PMPI_Type_get_true_extent(type, &context.true_lower_bound, &context.true_extent) != MPI_SUCCESS)
     return false;
-  context.element_bytes = static_cast<int>(bytes);
   reduction.element_bytes = static_cast<std::size_t>(bytes);
-  reduction.pack = pack;
-  reduction.unpack = unpack;
   reduction.combine = combine_laid_out;
   return true;
 }

@@ -1,8 +1,9 @@
-// From MPI's datatype and operation to the Reduction that algorithms work with.
+// From MPI's datatype and operation to the Reduction that algorithms work with, and to contiguous bytes.
 #pragma once
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "algorithms/datatype.hpp"
@@ -17,20 +18,38 @@ struct ReductionContext {
   MPI_Aint extent;
   MPI_Aint true_lower_bound;
   MPI_Aint true_extent;
-  int element_bytes;
   MPI_Comm pack_comm;
 };
 
 // The kernel type of a predefined datatype; false for all others.
 bool element_type_of(MPI_Datatype type, kernels::ElementType& element) noexcept;
 
-// True if the handle may be given to MPI's inquiry functions: MPI reports what is wrong with it itself, in the name of
-// the function the user called.
+// True if the handle may be given to MPI's inquiry functions: MPI reports what is wrong with it itself, in
+// the name of the function the user called.
 bool is_plausible(MPI_Datatype type) noexcept;
 
-// Describes `type` and `op`. False if MPI would call the combination an error, or if it cannot be done; then the call
-// goes native. Equal on all ranks, because MPI wants the same operation and matching types everywhere.
-bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduction, ReductionContext& context) noexcept;
+// Describes `type` and `op`. False if MPI would call the combination an error, or if it cannot be done; then
+// the call goes native. Equal on all ranks, because MPI wants the same operation and matching types
+// everywhere.
+bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduction,
+              ReductionContext& context) noexcept;
+
+// A predefined datatype: its handle never means another.
+bool is_named(MPI_Datatype type) noexcept;
+
+// MPI_Type_size of a handle that may be invalid: -1 if there is no telling. Pairs count without their
+// padding.
+std::int64_t type_bytes_of(MPI_Datatype type) noexcept;
+
+// True if elements lie in memory as MPI_Pack would pack them: without holes and in order.
+bool is_dense(MPI_Datatype type) noexcept;
+
+// `count` elements at `buffer` to and from contiguous bytes; `element_bytes` is the type's size. At most 1
+// GiB an element.
+void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, void* packed,
+          MPI_Comm comm) noexcept;
+void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
+            MPI_Comm comm) noexcept;
 
 // Signature bytes of one element, -1 if there is no telling. Predefined pairs count with their padding.
 std::int64_t element_bytes_of(MPI_Datatype type) noexcept;

@@ -4,16 +4,22 @@
 #include <cmath>
 #include <cstring>
 
+#include "interpose/staging.hpp"
+
 namespace papaya {
 
 namespace {
 
-std::vector<std::byte> packed(const Reduction& reduction, const void* buffer, std::size_t count) {
-  std::vector<std::byte> bytes(count * reduction.element_bytes);
-  if (reduction.pack != nullptr)
-    reduction.pack(reduction, buffer, bytes.data(), count);
-  else
+std::vector<std::byte> contiguous(const Arguments& a, const Reduction& reduction, const void* buffer,
+                                  std::size_t elements, MPI_Comm comm) {
+  // A kernel's elements are compared as they lie in memory, padding left out below.
+  const auto element =
+      reduction.by_table ? reduction.element_bytes : static_cast<std::size_t>(type_bytes_of(a.type));
+  std::vector<std::byte> bytes(elements * element);
+  if (reduction.by_table)
     std::memcpy(bytes.data(), buffer, bytes.size());
+  else
+    pack(buffer, elements, a.type, element, bytes.data(), comm);
   return bytes;
 }
 
@@ -56,16 +62,24 @@ bool alike(MPI_Datatype type, const std::vector<std::byte>& left, const std::vec
   if (element_type_of(type, element)) {
     switch (element) {
       case ElementType::f32:
-      case ElementType::c32: return near<float>(a, b, bytes, 1e-4f);
+      case ElementType::c32:
+        return near<float>(a, b, bytes, 1e-4f);
       case ElementType::f64:
-      case ElementType::c64: return near<double>(a, b, bytes, 1e-10);
+      case ElementType::c64:
+        return near<double>(a, b, bytes, 1e-10);
       case ElementType::f80:
-      case ElementType::c80: return near<long double>(a, b, bytes, 1e-10L);
-      case ElementType::f64_int: return same_pairs<double, int>(a, b, bytes);
-      case ElementType::long_int: return same_pairs<long, int>(a, b, bytes);
-      case ElementType::short_int: return same_pairs<short, int>(a, b, bytes);
-      case ElementType::f80_int: return same_pairs<long double, int>(a, b, bytes);
-      default: break;
+      case ElementType::c80:
+        return near<long double>(a, b, bytes, 1e-10L);
+      case ElementType::f64_int:
+        return same_pairs<double, int>(a, b, bytes);
+      case ElementType::long_int:
+        return same_pairs<long, int>(a, b, bytes);
+      case ElementType::short_int:
+        return same_pairs<short, int>(a, b, bytes);
+      case ElementType::f80_int:
+        return same_pairs<long double, int>(a, b, bytes);
+      default:
+        break;
     }
   }
   return std::memcmp(a, b, bytes) == 0;
@@ -73,33 +87,52 @@ bool alike(MPI_Datatype type, const std::vector<std::byte>& left, const std::vec
 
 }  // namespace
 
-Verification::Verification(const AllreduceArguments& arguments, MPI_Comm comm, const Reduction& reduction) noexcept
-    : arguments_(arguments), reduction_(reduction) {
-  const auto count = static_cast<std::size_t>(arguments.count);
-  const void* const send = arguments.send == MPI_IN_PLACE ? arguments.receive : arguments.send;
-  // In place on a buffer of the user's own layout: its copy spans from the lowest to the highest byte.
-  MPI_Aint lower = 0;
-  MPI_Aint extent = 0;
-  MPI_Aint true_lower = 0;
-  MPI_Aint true_extent = 0;
-  PMPI_Type_get_extent(arguments.type, &lower, &extent);
-  PMPI_Type_get_true_extent(arguments.type, &true_lower, &true_extent);
-  const MPI_Aint last = extent * static_cast<MPI_Aint>(count - 1);
-  const MPI_Aint lowest = true_lower + std::min<MPI_Aint>(last, 0);
-  const auto span = static_cast<std::size_t>(true_extent + std::abs(last));
-  std::vector<std::byte> result(span);
-  std::byte* const origin = result.data() - lowest;
-  std::memcpy(result.data(), static_cast<const std::byte*>(send) + lowest, span);
-  done_ = PMPI_Allreduce(MPI_IN_PLACE, origin, static_cast<int>(count), arguments.type, arguments.op, comm) == MPI_SUCCESS;
-  if (done_) expected_ = packed(reduction, origin, count);
+Verification::Verification(const Arguments& a, const Communicator& state, const Reduction& reduction) noexcept
+    : arguments_(a), reduction_(reduction), comm_(state.handle) {
+  const bool is_root = state.rank == a.root;
+  const auto count = static_cast<std::size_t>(a.count);
+  const auto n = static_cast<int>(a.count);
+  if (a.collective == Collective::barrier) return;
+  if (a.collective == Collective::reduce && !is_root) {
+    PMPI_Reduce(a.send, nullptr, n, a.type, a.op, a.root, comm_);
+    return;
+  }
+  const bool blocks = a.collective == Collective::allgather || a.collective == Collective::alltoall;
+  elements_ = blocks ? count * static_cast<std::size_t>(state.size) : count;
+  // The receive buffer's copy, from its lowest to its highest byte: in place it holds the operands.
+  const Span span = span_of(a.type, elements_);
+  std::vector<std::byte> image(span.bytes);
+  std::memcpy(image.data(), static_cast<const std::byte*>(a.receive) + span.lowest, span.bytes);
+  std::byte* const copy = image.data() - span.lowest;
+  int code = MPI_SUCCESS;
+  switch (a.collective) {
+    case Collective::bcast:
+      code = PMPI_Bcast(copy, n, a.type, a.root, comm_);
+      break;
+    case Collective::reduce:
+      code = PMPI_Reduce(a.send, copy, n, a.type, a.op, a.root, comm_);
+      break;
+    case Collective::allgather:
+      code = PMPI_Allgather(a.send, static_cast<int>(a.send_count), a.send_type, copy, n, a.type, comm_);
+      break;
+    case Collective::alltoall:
+      code = PMPI_Alltoall(a.send, static_cast<int>(a.send_count), a.send_type, copy, n, a.type, comm_);
+      break;
+    default:
+      code = PMPI_Allreduce(a.send, copy, n, a.type, a.op, comm_);
+  }
+  done_ = code == MPI_SUCCESS;
+  if (done_) expected_ = contiguous(a, reduction, copy, elements_, comm_);
 }
 
-void Verification::compare(const void* receive) noexcept {
+void Verification::compare() noexcept {
   if (!done_) return;
   runtime().verified.fetch_add(1, std::memory_order_relaxed);
-  const auto count = static_cast<std::size_t>(arguments_.count);
-  if (!alike(arguments_.type, packed(reduction_, receive, count), expected_))
-    runtime().verify_mismatches.fetch_add(1, std::memory_order_relaxed);
+  const std::vector<std::byte> ours =
+      contiguous(arguments_, reduction_, arguments_.receive, elements_, comm_);
+  const bool same =
+      reduction_.combine != nullptr ? alike(arguments_.type, ours, expected_) : ours == expected_;
+  if (!same) runtime().verify_mismatches.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace papaya

@@ -1,5 +1,5 @@
-// The wrappers papaya_MPI_X of every intercepted function, in all its forms: blocking, nonblocking and persistent,
-// with int and with large counts. libpapaya.so finds them by name.
+// The wrappers papaya_MPI_X of every intercepted function, in all its forms: blocking, nonblocking and
+// persistent, with int and with large counts. libpapaya.so finds them by name.
 
 #include <mpi.h>
 
@@ -11,7 +11,8 @@ namespace papaya {
 
 namespace {
 
-// Bytes of `count` elements; 0 where the arguments are not to be trusted, for MPI to say what is wrong with them.
+// Bytes of `count` elements; 0 where the arguments are not to be trusted, for MPI to say what is wrong with
+// them.
 std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) noexcept {
   if (count <= 0) return 0;
   const std::int64_t element = element_bytes_of(type);
@@ -34,10 +35,12 @@ std::uint64_t sum_of(const Count* counts, int ranks, const MPI_Datatype* types) 
   return sum;
 }
 
-// What each collective calls its message (docs/trace_format.md). Arguments that MPI calls insignificant on this rank are
-// not looked at; on inter-communicators roles differ and the size is left open.
+// What each collective calls its message (docs/trace_format.md). Arguments that MPI calls insignificant on
+// this rank are not looked at; on inter-communicators roles differ and the size is left open.
 
-Message message_barrier(const Communicator&) noexcept { return {}; }
+Message message_barrier(const Communicator&) noexcept {
+  return {};
+}
 
 template <class C>
 Message message_bcast(const Communicator& state, C count, MPI_Datatype type, int root) noexcept {
@@ -45,8 +48,8 @@ Message message_bcast(const Communicator& state, C count, MPI_Datatype type, int
 }
 
 template <class C>
-Message message_gather(const Communicator& state, const void* send, C sendcount, MPI_Datatype sendtype, C recvcount,
-                       MPI_Datatype recvtype, int root) noexcept {
+Message message_gather(const Communicator& state, const void* send, C sendcount, MPI_Datatype sendtype,
+                       C recvcount, MPI_Datatype recvtype, int root) noexcept {
   if (state.inter) return {0, root};
   const bool in_place = state.rank == root && send == MPI_IN_PLACE;
   return {in_place ? bytes_of(recvcount, recvtype) : bytes_of(sendcount, sendtype), root};
@@ -92,15 +95,17 @@ Message message_allgatherv(const Communicator& state, const void* send, C sendco
 }
 
 template <class C>
-Message message_alltoallv(const Communicator& state, const void* send, const C* sendcounts, MPI_Datatype sendtype,
-                          const C* recvcounts, MPI_Datatype recvtype) noexcept {
+Message message_alltoallv(const Communicator& state, const void* send, const C* sendcounts,
+                          MPI_Datatype sendtype, const C* recvcounts, MPI_Datatype recvtype) noexcept {
   if (state.inter) return {};
-  return {send == MPI_IN_PLACE ? sum_of(recvcounts, state.peers, recvtype) : sum_of(sendcounts, state.peers, sendtype)};
+  return {send == MPI_IN_PLACE ? sum_of(recvcounts, state.peers, recvtype)
+                               : sum_of(sendcounts, state.peers, sendtype)};
 }
 
 template <class C>
 Message message_alltoallw(const Communicator& state, const void* send, const C* sendcounts,
-                          const MPI_Datatype* sendtypes, const C* recvcounts, const MPI_Datatype* recvtypes) noexcept {
+                          const MPI_Datatype* sendtypes, const C* recvcounts,
+                          const MPI_Datatype* recvtypes) noexcept {
   if (state.inter) return {};
   return {send == MPI_IN_PLACE ? sum_of(recvcounts, state.peers, recvtypes)
                                : sum_of(sendcounts, state.peers, sendtypes)};
@@ -127,69 +132,90 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
 
 }  // namespace papaya
 
-// One collective: its parameters (C: the type of counts, D: of displacements), its arguments, and its Message.
-#define PAPAYA_ROWS(ROW)                                                                                              \
-  ROW(Bcast, Ibcast, bcast, BCAST, papaya::message_bcast(state, count, datatype, root))                               \
-  ROW(Gather, Igather, gather, GATHER,                                                                                \
-      papaya::message_gather(state, sendbuf, sendcount, sendtype, recvcount, recvtype, root))                         \
-  ROW(Gatherv, Igatherv, gatherv, GATHERV,                                                                            \
-      papaya::message_gatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype, root))                       \
-  ROW(Scatter, Iscatter, scatter, SCATTER,                                                                            \
-      papaya::message_scatter(state, sendcount, sendtype, recvcount, recvtype, root))                                 \
-  ROW(Scatterv, Iscatterv, scatterv, SCATTERV,                                                                        \
-      papaya::message_scatterv(state, sendcounts, sendtype, recvcount, recvtype, root))                               \
-  ROW(Allgather, Iallgather, allgather, ALLGATHER,                                                                    \
-      papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype))                            \
-  ROW(Allgatherv, Iallgatherv, allgatherv, ALLGATHERV,                                                                \
-      papaya::message_allgatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype))                          \
-  ROW(Alltoall, Ialltoall, alltoall, ALLTOALL,                                                                        \
-      papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype))                            \
-  ROW(Alltoallv, Ialltoallv, alltoallv, ALLTOALLV,                                                                    \
-      papaya::message_alltoallv(state, sendbuf, sendcounts, sendtype, recvcounts, recvtype))                          \
-  ROW(Alltoallw, Ialltoallw, alltoallw, ALLTOALLW,                                                                    \
-      papaya::message_alltoallw(state, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes))                        \
-  ROW(Reduce, Ireduce, reduce, REDUCE, papaya::message_reduce(state, count, datatype, root))                          \
-  ROW(Reduce_scatter, Ireduce_scatter, reduce_scatter, REDUCE_SCATTER,                                                \
-      papaya::message_reduce_scatter(state, recvcounts, datatype))                                                    \
-  ROW(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, REDUCE_SCATTER_BLOCK,                        \
-      papaya::message_all(state, recvcount, datatype))                                                                \
-  ROW(Scan, Iscan, scan, SCAN, papaya::message_all(state, count, datatype))                                           \
-  ROW(Exscan, Iexscan, exscan, SCAN, papaya::message_all(state, count, datatype))
+#define PAPAYA_REPLACE(Kind, ...)                                                                         \
+  ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept {  \
+    return papaya::replace(state, {.collective = papaya::Collective::Kind, __VA_ARGS__}, facts, outcome); \
+  })
+#define PAPAYA_REPLACE_BLOCKS(Kind)                                                                         \
+  PAPAYA_REPLACE(Kind, .send = sendbuf, .send_count = sendcount, .send_type = sendtype, .receive = recvbuf, \
+                 .count = recvcount, .type = recvtype)
+
+// One collective: its parameters (C: the type of counts, D: of displacements), its arguments, and its
+// Message. The last column is what may replace the blocking call.
+#define PAPAYA_ROWS(ROW)                                                                                     \
+  ROW(Bcast, Ibcast, bcast, BCAST, papaya::message_bcast(state, count, datatype, root),                      \
+      PAPAYA_REPLACE(bcast, .receive = buffer, .count = count, .type = datatype, .root = root))              \
+  ROW(Gather, Igather, gather, GATHER,                                                                       \
+      papaya::message_gather(state, sendbuf, sendcount, sendtype, recvcount, recvtype, root), papaya::never) \
+  ROW(Gatherv, Igatherv, gatherv, GATHERV,                                                                   \
+      papaya::message_gatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype, root),              \
+      papaya::never)                                                                                         \
+  ROW(Scatter, Iscatter, scatter, SCATTER,                                                                   \
+      papaya::message_scatter(state, sendcount, sendtype, recvcount, recvtype, root), papaya::never)         \
+  ROW(Scatterv, Iscatterv, scatterv, SCATTERV,                                                               \
+      papaya::message_scatterv(state, sendcounts, sendtype, recvcount, recvtype, root), papaya::never)       \
+  ROW(Allgather, Iallgather, allgather, ALLGATHER,                                                           \
+      papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype),                   \
+      PAPAYA_REPLACE_BLOCKS(allgather))                                                                      \
+  ROW(Allgatherv, Iallgatherv, allgatherv, ALLGATHERV,                                                       \
+      papaya::message_allgatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype), papaya::never)  \
+  ROW(Alltoall, Ialltoall, alltoall, ALLTOALL,                                                               \
+      papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype),                   \
+      PAPAYA_REPLACE_BLOCKS(alltoall))                                                                       \
+  ROW(Alltoallv, Ialltoallv, alltoallv, ALLTOALLV,                                                           \
+      papaya::message_alltoallv(state, sendbuf, sendcounts, sendtype, recvcounts, recvtype), papaya::never)  \
+  ROW(Alltoallw, Ialltoallw, alltoallw, ALLTOALLW,                                                           \
+      papaya::message_alltoallw(state, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes),               \
+      papaya::never)                                                                                         \
+  ROW(Reduce, Ireduce, reduce, REDUCE, papaya::message_reduce(state, count, datatype, root),                 \
+      PAPAYA_REPLACE(reduce, .send = sendbuf, .receive = recvbuf, .count = count, .type = datatype,          \
+                     .op = op, .root = root))                                                                \
+  ROW(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype),              \
+      PAPAYA_REPLACE(allreduce, .send = sendbuf, .receive = recvbuf, .count = count, .type = datatype,       \
+                     .op = op))                                                                              \
+  ROW(Reduce_scatter, Ireduce_scatter, reduce_scatter, REDUCE_SCATTER,                                       \
+      papaya::message_reduce_scatter(state, recvcounts, datatype), papaya::never)                            \
+  ROW(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, REDUCE_SCATTER_BLOCK,               \
+      papaya::message_all(state, recvcount, datatype), papaya::never)                                        \
+  ROW(Scan, Iscan, scan, SCAN, papaya::message_all(state, count, datatype), papaya::never)                   \
+  ROW(Exscan, Iexscan, exscan, SCAN, papaya::message_all(state, count, datatype), papaya::never)
 
 #define BCAST_PARAMETERS(C, D) void *buffer, C count, MPI_Datatype datatype, int root, MPI_Comm comm
 #define BCAST_ARGUMENTS buffer, count, datatype, root, comm
-#define GATHER_PARAMETERS(C, D)                                                                                \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, MPI_Datatype recvtype, \
-      int root, MPI_Comm comm
-#define GATHER_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-#define GATHERV_PARAMETERS(C, D)                                                                               \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], const D displs[], \
+#define GATHER_PARAMETERS(C, D)                                                        \
+  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, \
       MPI_Datatype recvtype, int root, MPI_Comm comm
+#define GATHER_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
+#define GATHERV_PARAMETERS(C, D)                                                                \
+  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], \
+      const D displs[], MPI_Datatype recvtype, int root, MPI_Comm comm
 #define GATHERV_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
 #define SCATTER_PARAMETERS GATHER_PARAMETERS
 #define SCATTER_ARGUMENTS GATHER_ARGUMENTS
-#define SCATTERV_PARAMETERS(C, D)                                                                            \
-  const void *sendbuf, const C sendcounts[], const D displs[], MPI_Datatype sendtype, void *recvbuf, C recvcount, \
-      MPI_Datatype recvtype, int root, MPI_Comm comm
+#define SCATTERV_PARAMETERS(C, D)                                                                    \
+  const void *sendbuf, const C sendcounts[], const D displs[], MPI_Datatype sendtype, void *recvbuf, \
+      C recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm
 #define SCATTERV_ARGUMENTS sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
-#define ALLGATHER_PARAMETERS(C, D)                                                                             \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, MPI_Datatype recvtype, \
-      MPI_Comm comm
-#define ALLGATHER_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-#define ALLGATHERV_PARAMETERS(C, D)                                                                            \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], const D displs[], \
+#define ALLGATHER_PARAMETERS(C, D)                                                     \
+  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, \
       MPI_Datatype recvtype, MPI_Comm comm
+#define ALLGATHER_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
+#define ALLGATHERV_PARAMETERS(C, D)                                                             \
+  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], \
+      const D displs[], MPI_Datatype recvtype, MPI_Comm comm
 #define ALLGATHERV_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
 #define ALLTOALL_PARAMETERS ALLGATHER_PARAMETERS
 #define ALLTOALL_ARGUMENTS ALLGATHER_ARGUMENTS
-#define ALLTOALLV_PARAMETERS(C, D)                                                                            \
-  const void *sendbuf, const C sendcounts[], const D sdispls[], MPI_Datatype sendtype, void *recvbuf,         \
+#define ALLTOALLV_PARAMETERS(C, D)                                                                    \
+  const void *sendbuf, const C sendcounts[], const D sdispls[], MPI_Datatype sendtype, void *recvbuf, \
       const C recvcounts[], const D rdispls[], MPI_Datatype recvtype, MPI_Comm comm
-#define ALLTOALLV_ARGUMENTS sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-#define ALLTOALLW_PARAMETERS(C, D)                                                                             \
-  const void *sendbuf, const C sendcounts[], const D sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, \
-      const C recvcounts[], const D rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
-#define ALLTOALLW_ARGUMENTS sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
+#define ALLTOALLV_ARGUMENTS \
+  sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
+#define ALLTOALLW_PARAMETERS(C, D)                                                              \
+  const void *sendbuf, const C sendcounts[], const D sdispls[], const MPI_Datatype sendtypes[], \
+      void *recvbuf, const C recvcounts[], const D rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
+#define ALLTOALLW_ARGUMENTS \
+  sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
 #define REDUCE_PARAMETERS(C, D) \
   const void *sendbuf, void *recvbuf, C count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm
 #define REDUCE_ARGUMENTS sendbuf, recvbuf, count, datatype, op, root, comm
@@ -205,35 +231,26 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
 #define ALLREDUCE_PARAMETERS SCAN_PARAMETERS
 #define ALLREDUCE_ARGUMENTS SCAN_ARGUMENTS
 
-#define PAPAYA_CALL(Kind, FormName, MESSAGE, REPLACE, NATIVE)                                                     \
-  papaya::collective(                                                                                             \
-      papaya::Collective::Kind, papaya::Form::FormName, comm, __builtin_return_address(0),                        \
-      [&]([[maybe_unused]] const papaya::Communicator& state) noexcept { return MESSAGE; }, REPLACE, [&]() noexcept { return NATIVE; })
+#define PAPAYA_CALL(Kind, FormName, MESSAGE, REPLACE, NATIVE)                                        \
+  papaya::collective(                                                                                \
+      papaya::Collective::Kind, papaya::Form::FormName, comm, __builtin_return_address(0),           \
+      [&]([[maybe_unused]] const papaya::Communicator& state) noexcept { return MESSAGE; }, REPLACE, \
+      [&]() noexcept { return NATIVE; })
 
-#define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE)                                   \
-  PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                           \
-    return PAPAYA_CALL(kind, blocking, MESSAGE, papaya::never, PMPI_##Name(SHAPE##_ARGUMENTS)); \
+#define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                       \
+  PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                        \
+    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PMPI_##Name(SHAPE##_ARGUMENTS)); \
   }
-#define PAPAYA_NONBLOCKING(Name, iname, kind, SHAPE, MESSAGE)                                                  \
-  PAPAYA_WRAPPER papaya_MPI_##iname(SHAPE##_PARAMETERS(int, int), MPI_Request* request) {                      \
+#define PAPAYA_NONBLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                       \
+  PAPAYA_WRAPPER papaya_MPI_##iname(SHAPE##_PARAMETERS(int, int), MPI_Request* request) {                    \
     return PAPAYA_CALL(kind, nonblocking, MESSAGE, papaya::never, PMPI_##iname(SHAPE##_ARGUMENTS, request)); \
   }
 PAPAYA_ROWS(PAPAYA_BLOCKING)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING)
-PAPAYA_NONBLOCKING(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype))
-
-#define PAPAYA_ALLREDUCE                                                                                     \
-  [&](papaya::Communicator & state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept {     \
-    return papaya::replace_allreduce(state, {sendbuf, recvbuf, count, datatype, op}, facts, outcome);        \
-  }
-
-PAPAYA_WRAPPER papaya_MPI_Allreduce(ALLREDUCE_PARAMETERS(int, int)) {
-  return PAPAYA_CALL(allreduce, blocking, papaya::message_all(state, count, datatype), PAPAYA_ALLREDUCE,
-                     PMPI_Allreduce(ALLREDUCE_ARGUMENTS));
-}
 
 PAPAYA_WRAPPER papaya_MPI_Barrier(MPI_Comm comm) {
-  return PAPAYA_CALL(barrier, blocking, papaya::message_barrier(state), papaya::never, PMPI_Barrier(comm));
+  return PAPAYA_CALL(barrier, blocking, papaya::message_barrier(state), PAPAYA_REPLACE(barrier, ),
+                     PMPI_Barrier(comm));
 }
 PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return PAPAYA_CALL(barrier, nonblocking, papaya::message_barrier(state), papaya::never,
@@ -241,37 +258,32 @@ PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
 }
 
 #if MPI_VERSION >= 4
-#define PAPAYA_BLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE)                                    \
-  PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {                   \
-    return PAPAYA_CALL(kind, blocking, MESSAGE, papaya::never, PMPI_##Name##_c(SHAPE##_ARGUMENTS)); \
+#define PAPAYA_BLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                     \
+  PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {             \
+    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PMPI_##Name##_c(SHAPE##_ARGUMENTS)); \
   }
-#define PAPAYA_NONBLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE)                                              \
-  PAPAYA_WRAPPER papaya_MPI_##iname##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Request* request) {         \
-    return PAPAYA_CALL(kind, nonblocking, MESSAGE, papaya::never, PMPI_##iname##_c(SHAPE##_ARGUMENTS, request)); \
+#define PAPAYA_NONBLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                             \
+  PAPAYA_WRAPPER papaya_MPI_##iname##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Request* request) { \
+    return PAPAYA_CALL(kind, nonblocking, MESSAGE, papaya::never,                                        \
+                       PMPI_##iname##_c(SHAPE##_ARGUMENTS, request));                                    \
   }
-#define PAPAYA_PERSISTENT(Name, iname, kind, SHAPE, MESSAGE)                                                     \
-  PAPAYA_WRAPPER papaya_MPI_##Name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info, MPI_Request* request) {   \
-    return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                                                 \
-                       PMPI_##Name##_init(SHAPE##_ARGUMENTS, info, request));                                    \
+#define PAPAYA_PERSISTENT(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                  \
+  PAPAYA_WRAPPER papaya_MPI_##Name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info, \
+                                          MPI_Request* request) {                      \
+    return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                       \
+                       PMPI_##Name##_init(SHAPE##_ARGUMENTS, info, request));          \
   }
-#define PAPAYA_PERSISTENT_LARGE(Name, iname, kind, SHAPE, MESSAGE)                                                  \
-  PAPAYA_WRAPPER papaya_MPI_##Name##_init_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info,                 \
-                                            MPI_Request* request) {                                                 \
-    return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                                                    \
-                       PMPI_##Name##_init_c(SHAPE##_ARGUMENTS, info, request));                                     \
+#define PAPAYA_PERSISTENT_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                         \
+  PAPAYA_WRAPPER papaya_MPI_##Name##_init_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info, \
+                                            MPI_Request* request) {                                 \
+    return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                                    \
+                       PMPI_##Name##_init_c(SHAPE##_ARGUMENTS, info, request));                     \
   }
 PAPAYA_ROWS(PAPAYA_BLOCKING_LARGE)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING_LARGE)
 PAPAYA_ROWS(PAPAYA_PERSISTENT)
 PAPAYA_ROWS(PAPAYA_PERSISTENT_LARGE)
-PAPAYA_NONBLOCKING_LARGE(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype))
-PAPAYA_PERSISTENT(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype))
-PAPAYA_PERSISTENT_LARGE(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype))
 
-PAPAYA_WRAPPER papaya_MPI_Allreduce_c(ALLREDUCE_PARAMETERS(MPI_Count, MPI_Aint)) {
-  return PAPAYA_CALL(allreduce, blocking, papaya::message_all(state, count, datatype), PAPAYA_ALLREDUCE,
-                     PMPI_Allreduce_c(ALLREDUCE_ARGUMENTS));
-}
 PAPAYA_WRAPPER papaya_MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return PAPAYA_CALL(barrier, persistent, papaya::message_barrier(state), papaya::never,
                      PMPI_Barrier_init(comm, info, request));
@@ -302,8 +314,8 @@ PAPAYA_WRAPPER papaya_MPI_Abort(MPI_Comm comm, int code) {
   return PMPI_Abort(comm, code);
 }
 
-// Communicators: `child` is the name of the parameter that holds the new one. The salt tells ways of creation apart that
-// MPI does not order among each other.
+// Communicators: `child` is the name of the parameter that holds the new one. The salt tells ways of creation
+// apart that MPI does not order among each other.
 namespace papaya {
 namespace {
 
@@ -340,30 +352,30 @@ PAPAYA_WRAPPER papaya_MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int 
   return papaya::create(comm, child, papaya::group_salt + static_cast<std::uint32_t>(tag),
                         [&] { return PMPI_Comm_create_group(comm, group, tag, child); });
 }
-PAPAYA_WRAPPER papaya_MPI_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder,
-                                      MPI_Comm* child) {
+PAPAYA_WRAPPER papaya_MPI_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[],
+                                      int reorder, MPI_Comm* child) {
   return papaya::create(comm, child, 0,
                         [&] { return PMPI_Cart_create(comm, ndims, dims, periods, reorder, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* child) {
   return papaya::create(comm, child, 0, [&] { return PMPI_Cart_sub(comm, remain_dims, child); });
 }
-PAPAYA_WRAPPER papaya_MPI_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[], int reorder,
-                                       MPI_Comm* child) {
+PAPAYA_WRAPPER papaya_MPI_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[],
+                                       int reorder, MPI_Comm* child) {
   return papaya::create(comm, child, 0,
                         [&] { return PMPI_Graph_create(comm, nnodes, index, edges, reorder, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[], const int degrees[],
-                                            const int destinations[], const int weights[], MPI_Info info, int reorder,
-                                            MPI_Comm* child) {
+                                            const int destinations[], const int weights[], MPI_Info info,
+                                            int reorder, MPI_Comm* child) {
   return papaya::create(comm, child, 0, [&] {
     return PMPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, child);
   });
 }
 PAPAYA_WRAPPER papaya_MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int sources[],
                                                      const int sourceweights[], int outdegree,
-                                                     const int destinations[], const int destweights[], MPI_Info info,
-                                                     int reorder, MPI_Comm* child) {
+                                                     const int destinations[], const int destweights[],
+                                                     MPI_Info info, int reorder, MPI_Comm* child) {
   return papaya::create(comm, child, 0, [&] {
     return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations,
                                            destweights, info, reorder, child);

@@ -15,7 +15,8 @@ struct TableRow {
   std::uint64_t highest_bytes;
 };
 
-// Where an algorithm of ours is the better choice on one node, measured with tools/measure (docs/measurements.md).
+// Where an algorithm of ours is the better choice on one node, measured with tools/measure
+// (docs/measurements.md).
 constexpr TableRow table[] = {
     {Collective::allreduce, "arrival_leader", 128, 1, 65536},
 };
@@ -44,11 +45,14 @@ std::string lower(std::string_view text) {
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
+    text.remove_suffix(1);
   return text;
 }
 
-bool is_range(std::string_view word) { return !word.empty() && word[0] >= '0' && word[0] <= '9' && word.find('-') != word.npos; }
+bool is_range(std::string_view word) {
+  return !word.empty() && word[0] >= '0' && word[0] <= '9' && word.find('-') != word.npos;
+}
 
 // "0-4K", "4K-": [low, high], where a high that begins the next range belongs to that one.
 bool parse_range(std::string_view word, Rule& rule) {
@@ -83,8 +87,10 @@ bool parse_algorithm(Collective collective, std::string_view name, Rule& rule, s
 bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
   const std::size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
-  const auto parameters = rule.algorithm == nullptr ? std::span<const Parameter>{} : rule.algorithm->parameters;
-  const auto parameter = std::find_if(parameters.begin(), parameters.end(), [&](auto& p) { return p.name == name; });
+  const auto parameters =
+      rule.algorithm == nullptr ? std::span<const Parameter>{} : rule.algorithm->parameters;
+  const auto parameter =
+      std::find_if(parameters.begin(), parameters.end(), [&](auto& p) { return p.name == name; });
   if (parameter == parameters.end()) {
     std::vector<std::string_view> names;
     for (const Parameter& p : parameters) names.push_back(p.name);
@@ -96,8 +102,8 @@ bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
   std::int64_t value = 0;
   if (equals == word.npos || !parse_bytes(word.substr(equals + 1), value) || value < parameter->lowest ||
       value > parameter->highest) {
-    problem = "parameter " + std::string(name) + " must be from " + std::to_string(parameter->lowest) + " to " +
-              std::to_string(parameter->highest);
+    problem = "parameter " + std::string(name) + " must be from " + std::to_string(parameter->lowest) +
+              " to " + std::to_string(parameter->highest);
     return false;
   }
   rule.values[static_cast<std::size_t>(parameter - parameters.begin())] = value;
@@ -108,13 +114,26 @@ bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
 
 bool variable_of(Collective collective, Variable& variable) noexcept {
   switch (collective) {
-    case Collective::allreduce: variable = Variable::allreduce; return true;
-    case Collective::reduce: variable = Variable::reduce; return true;
-    case Collective::bcast: variable = Variable::bcast; return true;
-    case Collective::alltoall: variable = Variable::alltoall; return true;
-    case Collective::barrier: variable = Variable::barrier; return true;
-    case Collective::allgather: variable = Variable::allgather; return true;
-    default: return false;
+    case Collective::allreduce:
+      variable = Variable::allreduce;
+      return true;
+    case Collective::reduce:
+      variable = Variable::reduce;
+      return true;
+    case Collective::bcast:
+      variable = Variable::bcast;
+      return true;
+    case Collective::alltoall:
+      variable = Variable::alltoall;
+      return true;
+    case Collective::barrier:
+      variable = Variable::barrier;
+      return true;
+    case Collective::allgather:
+      variable = Variable::allgather;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -134,7 +153,8 @@ bool parse(Collective collective, std::string_view text, std::vector<Rule>& rule
   rules.clear();
   automatic = text == "auto";
   if (automatic) return true;
-  // Items are separated by commas: a range or a name begins a rule, `param=value` belongs to the rule before it.
+  // Items are separated by commas: a range or a name begins a rule, `param=value` belongs to the rule before
+  // it.
   while (true) {
     const std::size_t comma = text.find(',');
     std::string_view item = trim(text.substr(0, comma));
@@ -171,12 +191,8 @@ bool parse(Collective collective, std::string_view text, std::vector<Rule>& rule
 
 Selection::Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings) {
   const auto take = [&](Collective collective, std::string_view text, const std::string& where) {
-    Chosen chosen;
     std::string problem;
-    if (parse(collective, text, chosen.rules, chosen.automatic, problem)) {
-      chosen_[index_of(collective)] = std::move(chosen);
-      return true;
-    }
+    if (select(collective, text, problem)) return true;
     warnings.push_back(where + ": " + problem + "; using the default, auto.");
     return false;
   };
@@ -192,7 +208,9 @@ Selection::Selection(Settings& settings, std::string_view tuning_text, std::vect
     const std::size_t space = line.find_first_of(" \t");
     Collective collective{};
     if (space == line.npos || !collective_of(line.substr(0, space), collective)) {
-      warnings.push_back(where + ": expected 'COLLECTIVE SELECTION', such as 'allreduce 0-4K:arrival_leader,4K-:native'; ignored.");
+      warnings.push_back(
+          where +
+          ": expected 'COLLECTIVE SELECTION', such as 'allreduce 0-4K:arrival_leader,4K-:native'; ignored.");
       continue;
     }
     take(collective, trim(line.substr(space)), where);
@@ -207,27 +225,44 @@ Selection::Selection(Settings& settings, std::string_view tuning_text, std::vect
   }
 }
 
+bool Selection::select(Collective collective, std::string_view text, std::string& problem) {
+  std::shared_ptr<const Chosen>& kept = seen_[{collective, std::string(text)}];
+  if (kept == nullptr) {
+    auto chosen = std::make_shared<Chosen>();
+    if (!parse(collective, text, chosen->rules, chosen->automatic, problem)) return false;
+    kept = std::move(chosen);
+  }
+  chosen_[index_of(collective)] = kept;
+  return true;
+}
+
+const std::vector<Rule>& Selection::rules_of(Collective collective) const noexcept {
+  const Chosen* const chosen = chosen_[index_of(collective)].get();
+  return chosen == nullptr || chosen->automatic ? table_rules(collective) : chosen->rules;
+}
+
 Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts& facts) const noexcept {
-  const Chosen& chosen = chosen_[index_of(collective)];
-  const std::vector<Rule>& rules = chosen.automatic ? table_rules(collective) : chosen.rules;
-  const Reason otherwise = !chosen.automatic ? Reason::selected : rules.empty() ? Reason::no_algorithm : Reason::table;
+  const Chosen* const chosen = chosen_[index_of(collective)].get();
+  const bool automatic = chosen == nullptr || chosen->automatic;
+  const std::vector<Rule>& rules = rules_of(collective);
+  const Reason otherwise = !automatic      ? Reason::selected
+                           : rules.empty() ? Reason::no_algorithm
+                                           : Reason::table;
   for (const Rule& rule : rules) {
     if (bytes < rule.lowest_bytes || bytes > rule.highest_bytes || facts.ranks > rule.most_ranks) continue;
     if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
     if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, false};
     if (bytes > rule.algorithm->max_bytes) return {nullptr, Reason::too_large, false};
-    return {&rule, Reason::none, !chosen.automatic};
+    if (rule.algorithm->needs_arrival_order && !facts.may_reorder) return {nullptr, Reason::order, false};
+    return {&rule, Reason::none, !automatic};
   }
   return {nullptr, otherwise, false};
 }
 
 bool Selection::replaces_anything() const noexcept {
-  for (std::size_t i = 0; i < collective_count; ++i) {
-    const Chosen& chosen = chosen_[i];
-    const std::vector<Rule>& rules = chosen.automatic ? table_rules(static_cast<Collective>(i)) : chosen.rules;
-    for (const Rule& rule : rules)
+  for (std::size_t i = 0; i < collective_count; ++i)
+    for (const Rule& rule : rules_of(static_cast<Collective>(i)))
       if (rule.algorithm != nullptr) return true;
-  }
   return false;
 }
 

@@ -1,13 +1,16 @@
-// Which algorithm a call gets. Rules come from the environment (PAPAYA_ALLREDUCE and its like), from a tuning file,
-// or from the built-in table; they are read once, and every rank has the same ones. A choice depends only on facts
-// that MPI makes equal on all ranks of the communicator.
+// Which algorithm a call gets. Rules come from the environment (PAPAYA_ALLREDUCE and its like), from a tuning
+// file, or from the built-in table; they are read once, and every rank has the same ones. A choice depends
+// only on facts that MPI makes equal on all ranks of the communicator.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
@@ -19,8 +22,9 @@ namespace papaya::tuning {
 
 // What the choice may depend on.
 struct Facts {
-  int ranks;  // of the communicator
-  int nodes;  // they are on
+  int ranks;                 // of the communicator
+  int nodes;                 // they are on
+  bool may_reorder = false;  // PAPAYA_ORDER=arrival, and the operation is commutative
 };
 
 struct Rule {
@@ -28,7 +32,7 @@ struct Rule {
   std::uint64_t highest_bytes = std::numeric_limits<std::uint64_t>::max();  // included
   const Descriptor* algorithm = nullptr;                                    // nullptr: native
   int most_ranks = std::numeric_limits<int>::max();
-  std::vector<std::int64_t> values;                                         // one per parameter of the algorithm
+  std::vector<std::int64_t> values;  // one per parameter of the algorithm
 };
 
 struct Choice {
@@ -37,19 +41,24 @@ struct Choice {
   bool forced = false;  // named by the user: set up at the first call
 };
 
-// Parses `auto`, `native`, `NAME[:param=value,...]` or `LOW-HIGH:NAME...` lists. False if it cannot be used; then
-// `problem` says why, with the nearest valid name. `automatic` is set for `auto`.
+// Parses `auto`, `native`, `NAME[:param=value,...]` or `LOW-HIGH:NAME...` lists. False if it cannot be used;
+// then `problem` says why, with the nearest valid name. `automatic` is set for `auto`.
 bool parse(Collective collective, std::string_view text, std::vector<Rule>& rules, bool& automatic,
            std::string& problem);
 
 class Selection {
  public:
-  // Takes the rules out of the settings and of the tuning file's text (empty: none). Problems become warnings; the
-  // collective concerned falls back to `auto`.
+  // Takes the rules out of the settings and of the tuning file's text (empty: none). Problems become
+  // warnings; the collective concerned falls back to `auto`.
   Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings);
   Selection() = default;
 
   Choice choose(Collective collective, std::uint64_t bytes, const Facts& facts) const noexcept;
+
+  // Replaces the rules of one collective, as if `text` had stood in its variable. False, with the reason in
+  // `problem` and nothing changed, if it cannot be used. Rules given out before stay where they are, and the
+  // same text gets the same rules again.
+  bool select(Collective collective, std::string_view text, std::string& problem);
 
   // False if every call runs natively whatever it is: then nothing needs to be set up.
   bool replaces_anything() const noexcept;
@@ -59,7 +68,11 @@ class Selection {
     std::vector<Rule> rules;
     bool automatic = true;
   };
-  std::array<Chosen, collective_count> chosen_;
+  const std::vector<Rule>& rules_of(Collective collective) const noexcept;
+
+  // Shared with every copy and kept for good: set-ups point to rules.
+  std::map<std::pair<Collective, std::string>, std::shared_ptr<const Chosen>> seen_;
+  std::array<std::shared_ptr<const Chosen>, collective_count> chosen_;  // null: auto
 };
 
 // The variable that selects the collective's algorithm; false if it has none.

@@ -1,25 +1,31 @@
 // MPI_Allreduce by the first to arrive. Mohammadalizadehbakhtevari 2021, Algorithm 4.1.
 //
-// Every rank deposits its operand in its own slot and raises its flag. The first to arrive leads: it reduces what is
-// ready while the others are still away, so that after the last arrival only that rank's path to the tree's root is
-// left; it publishes the result and all copy it. Cost after the last arrival: log2(p) combines of S bytes, two
-// cache-line transfers and a read of S bytes.
+// Every rank deposits its operand in its own slot and raises its flag. The first to arrive leads: it reduces
+// what is ready while the others are still away, so that after the last arrival only that rank's path to the
+// tree's root is left; it publishes the result and all copy it. Cost after the last arrival: log2(p) combines
+// of S bytes, two cache-line transfers and a read of S bytes.
 //
 // Three things differ from the thesis.
-//   - The lead is a role, not a rank: partial results live in the shared slots, and a leader that is about to give
-//     its core away hands the lead back. With more ranks than cores the last to arrive then finishes the call itself
-//     and wakes all others at once: no context switch lies between the last arrival and the result.
-//   - Where p*S is small, the leader's second transfer costs more than the reduction: every rank reduces all deposits
-//     itself over the same tree (`self_serve_bytes`), which gives the same bits, and nobody waits for a result. For
-//     messages up to 48 bytes the deposit travels in the flag's own cache line, up to 112 bytes in that and the next.
-//   - Flags are sequence numbers that are never reset. Their lowest bit is a veto: that rank cannot take part, and
+//   - The lead is a role, not a rank: partial results live in the shared slots, and a leader that is about to
+//   give
+//     its core away hands the lead back. With more ranks than cores the last to arrive then finishes the call
+//     itself and wakes all others at once: no context switch lies between the last arrival and the result.
+//   - Where p*S is small, the leader's second transfer costs more than the reduction: every rank reduces all
+//   deposits
+//     itself over the same tree (`self_serve_bytes`), which gives the same bits, and nobody waits for a
+//     result. For messages up to 48 bytes the deposit travels in the flag's own cache line, up to 112 bytes
+//     in that and the next.
+//   - Flags are sequence numbers that are never reset. Their lowest bit is a veto: that rank cannot take
+//   part, and
 //     everybody who sees it leaves the call to MPI.
 //
-// Order: by default the fixed tree of patterns.hpp in rank order, whose ready subtrees are combined as ranks arrive.
-// Under PAPAYA_ORDER=arrival a leader reduces commutative operations in the order of arrival, as in the thesis.
+// Order: by default the fixed tree of patterns.hpp in rank order, whose ready subtrees are combined as ranks
+// arrive. Under PAPAYA_ORDER=arrival a leader reduces commutative operations in the order of arrival, as in
+// the thesis.
 //
-// Two banks of slots alternate. A rank enters call n+2 only after call n+1 has completed, for which every rank must
-// have entered n+1, and so have left call n: the bank is free again. The numbers are 64 bits wide and do not wrap.
+// Two banks of slots alternate. A rank enters call n+2 only after call n+1 has completed, for which every
+// rank must have entered n+1, and so have left call n: the bank is free again. The numbers are 64 bits wide
+// and do not wrap.
 
 #include <atomic>
 #include <cstring>
@@ -35,24 +41,28 @@ namespace papaya {
 namespace {
 
 constexpr std::size_t line_bytes = 64;
-constexpr std::size_t cell_bytes = 128;  // two lines: the adjacent-line prefetcher fetches them in pairs
+constexpr std::size_t cell_bytes = 128;    // two lines: the adjacent-line prefetcher fetches them in pairs
 constexpr std::size_t inline_offset = 16;  // the strictest alignment of an operand: long double's
 constexpr std::size_t inline_bytes = cell_bytes - inline_offset;
 constexpr int max_levels = 32;
 
-constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
-// A rank's flag and, if it fits, its operand. Writer: that rank. `arrived` is released after the operand's bytes,
-// here or in the slot; readers acquire it.
+// A rank's flag and, if it fits, its operand. Writer: that rank. `arrived` is released after the operand's
+// bytes, here or in the slot; readers acquire it.
 struct alignas(cell_bytes) Cell {
-  std::atomic<std::uint64_t> arrived;  // twice the number of the call, from 1, plus one if this rank vetoes it
+  std::atomic<std::uint64_t>
+      arrived;  // twice the number of the call, from 1, plus one if this rank vetoes it
   alignas(inline_offset) std::byte data[inline_bytes];
 };
 static_assert(sizeof(Cell) == cell_bytes);
 
-// The lead of one bank. `holder` is 2n+1 while some rank leads call n, 2n while call n has no leader just now, smaller
-// for earlier calls. Taking it acquires, and giving it back releases, the partial results and `level`.
-// `finished` is n once the result of call n stands in slot `result`; released by the leader, acquired by the others.
+// The lead of one bank. `holder` is 2n+1 while some rank leads call n, 2n while call n has no leader just
+// now, smaller for earlier calls. Taking it acquires, and giving it back releases, the partial results and
+// `level`. `finished` is n once the result of call n stands in slot `result`; released by the leader,
+// acquired by the others.
 struct alignas(cell_bytes) Lead {
   std::atomic<std::uint64_t> holder;
   std::atomic<std::uint32_t> result;  // relaxed: ordered by `finished`
@@ -63,15 +73,21 @@ struct Layout {
   int ranks;
   std::size_t slot_bytes;
 
-  std::size_t cells(int bank) const { return cell_bytes * 4 + static_cast<std::size_t>(bank * ranks) * cell_bytes; }
+  std::size_t cells(int bank) const {
+    return cell_bytes * 4 + static_cast<std::size_t>(bank * ranks) * cell_bytes;
+  }
   std::size_t levels(int bank) const {
     return cells(2) + static_cast<std::size_t>(bank) * round_up(static_cast<std::size_t>(ranks), line_bytes);
   }
-  std::size_t slots(int bank) const { return round_up(levels(2), 4096) + static_cast<std::size_t>(bank * ranks) * slot_bytes; }
+  std::size_t slots(int bank) const {
+    return round_up(levels(2), 4096) + static_cast<std::size_t>(bank * ranks) * slot_bytes;
+  }
   std::size_t total() const { return slots(2); }
 };
 
-std::size_t region_bytes(int ranks, std::size_t capacity) { return Layout{ranks, round_up(capacity, line_bytes)}.total(); }
+std::size_t region_bytes(int ranks, std::size_t capacity) {
+  return Layout{ranks, round_up(capacity, line_bytes)}.total();
+}
 
 class ArrivalLeader final : public Prepared {
  public:
@@ -87,24 +103,30 @@ class ArrivalLeader final : public Prepared {
     const int bank = static_cast<int>(call & 1);
     const bool in_line = operands.bytes <= inline_bytes;
     deposit(operands, call, bank, in_line);
-    if (operands.reduction->by_table && operands.bytes * static_cast<std::size_t>(team_.size) <= self_serve_bytes_)
+    if (operands.reduction->by_table &&
+        operands.bytes * static_cast<std::size_t>(team_.size) <= self_serve_bytes_)
       return serve_oneself(operands, call, bank, in_line, site);
     return follow_or_lead(operands, call, bank, in_line, site);
   }
 
-  bool is_missing(int rank) const override { return !has_arrived(static_cast<int>(calls_ & 1), rank, calls_); }
+  bool is_missing(int rank) const override {
+    return !has_arrived(static_cast<int>(calls_ & 1), rank, calls_);
+  }
 
  private:
   Cell& cell(int bank, int rank) const {
-    return *reinterpret_cast<Cell*>(team_.region + layout_.cells(bank) + static_cast<std::size_t>(rank) * cell_bytes);
+    return *reinterpret_cast<Cell*>(team_.region + layout_.cells(bank) +
+                                    static_cast<std::size_t>(rank) * cell_bytes);
   }
   Lead& lead(int bank) const {
     return *reinterpret_cast<Lead*>(team_.region + static_cast<std::size_t>(1 + bank) * cell_bytes);
   }
   wait::Doorbell& bell() const { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
-  // Levels of the tree combined so far, plus one, of the subtree that begins at each rank; 0 before its deposit was
-  // seen. Only the leader touches them.
-  std::uint8_t* levels(int bank) const { return reinterpret_cast<std::uint8_t*>(team_.region + layout_.levels(bank)); }
+  // Levels of the tree combined so far, plus one, of the subtree that begins at each rank; 0 before its
+  // deposit was seen. Only the leader touches them.
+  std::uint8_t* levels(int bank) const {
+    return reinterpret_cast<std::uint8_t*>(team_.region + layout_.levels(bank));
+  }
   std::byte* slot(int bank, int rank) const {
     return team_.region + layout_.slots(bank) + static_cast<std::size_t>(rank) * layout_.slot_bytes;
   }
@@ -116,15 +138,14 @@ class ArrivalLeader final : public Prepared {
     return cell(bank, rank).arrived.load(std::memory_order_acquire) >= 2 * call;
   }
   // Of a rank that has arrived. Relaxed: the look that found it there acquired it.
-  bool has_vetoed(int bank, int rank) const { return cell(bank, rank).arrived.load(std::memory_order_relaxed) & 1; }
+  bool has_vetoed(int bank, int rank) const {
+    return cell(bank, rank).arrived.load(std::memory_order_relaxed) & 1;
+  }
 
   void deposit(const Operands& operands, std::uint64_t call, int bank, bool in_line) const {
     std::byte* const place = operand(bank, team_.rank, in_line);
-    const Reduction& reduction = *operands.reduction;
     if (operands.veto)
       ;  // nothing that the others could use
-    else if (reduction.pack != nullptr)
-      reduction.pack(reduction, operands.send, place, operands.count);
     else if (operands.bytes == sizeof(std::uint64_t))
       std::memcpy(place, operands.send, sizeof(std::uint64_t));
     else
@@ -133,37 +154,35 @@ class ArrivalLeader final : public Prepared {
     if (operands.deposited != nullptr) operands.deposited(operands.context);
   }
 
-  static void deliver(const Operands& operands, const std::byte* result) {
-    const Reduction& reduction = *operands.reduction;
-    if (reduction.unpack != nullptr)
-      reduction.unpack(reduction, result, operands.receive, operands.count);
-    else
-      std::memcpy(operands.receive, result, operands.bytes);
-  }
-
   // Every rank reduces all deposits itself, in rank order as far as they have come.
   bool serve_oneself(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {
     const Reduction& reduction = *operands.reduction;
-    std::byte* const receive = reduction.unpack == nullptr ? static_cast<std::byte*>(operands.receive) : scratch(max_levels);
-    const std::byte* stack[max_levels];  // finished subtrees, the largest first, as the digits of a binary counter
+    auto* const receive = static_cast<std::byte*>(operands.receive);
+    const std::byte*
+        stack[max_levels];  // finished subtrees, the largest first, as the digits of a binary counter
     int depth = 0;
     bool vetoed = false;
     for (int next = 0; next < team_.size; ++next) {
       // Acquire: as in has_arrived; the address is worked out once, not with every look.
       const std::atomic<std::uint64_t>& arrived = cell(bank, next).arrived;
-      const auto is_there = [&arrived, number = 2 * call] { return arrived.load(std::memory_order_acquire) >= number; };
+      const auto is_there = [&arrived, number = 2 * call] {
+        return arrived.load(std::memory_order_acquire) >= number;
+      };
       if (!is_there())
         team_.policy->until(
             site, bell(), static_cast<std::uint32_t>(call), is_there, [] { return false; },
             static_cast<Prepared*>(this));
       vetoed = vetoed || has_vetoed(bank, next);
       if (vetoed) continue;
-      // This rank's own operand is nearer in its own buffer (in place as well: that is written by the last combine).
-      stack[depth++] = next == team_.rank && reduction.pack == nullptr ? static_cast<const std::byte*>(operands.send)
-                                                                        : operand(bank, next, in_line);
-      // One subtree is complete for every trailing one of `next`; after the last rank all that is left is combined.
+      // This rank's own operand is nearer in its own buffer (in place as well: that is written by the last
+      // combine).
+      stack[depth++] =
+          next == team_.rank ? static_cast<const std::byte*>(operands.send) : operand(bank, next, in_line);
+      // One subtree is complete for every trailing one of `next`; after the last rank all that is left is
+      // combined.
       const bool last = next == team_.size - 1;
-      for (int merges = last ? depth - 1 : std::countr_one(static_cast<unsigned>(next)); merges > 0; --merges) {
+      for (int merges = last ? depth - 1 : std::countr_one(static_cast<unsigned>(next)); merges > 0;
+           --merges) {
         --depth;
         std::byte* const out = last && depth == 1 ? receive : scratch(depth - 1);
         reduction.combine(reduction, stack[depth - 1], stack[depth], out, operands.count);
@@ -173,16 +192,16 @@ class ArrivalLeader final : public Prepared {
     // All have arrived, as this rank has seen: whoever sleeps may go on.
     team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
     if (vetoed) return false;
-    if (reduction.unpack != nullptr) deliver(operands, receive);
-    // Everybody has left the previous call, so nobody looks at this rank's other cell until it writes there again:
-    // fetch it for writing now, not when the next call waits for it.
+    // Everybody has left the previous call, so nobody looks at this rank's other cell until it writes there
+    // again: fetch it for writing now, not when the next call waits for it.
     prefetch_for_write(&cell(bank ^ 1, team_.rank));
     if (in_line && operands.bytes > line_bytes - inline_offset)
       prefetch_for_write(&cell(bank ^ 1, team_.rank).data[line_bytes - inline_offset]);
     return true;
   }
 
-  bool follow_or_lead(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {
+  bool follow_or_lead(const Operands& operands, std::uint64_t call, int bank, bool in_line,
+                      wait::Site& site) {
     Lead& role = lead(bank);
     bool leading = try_lead(role, call, bank);
     if (leading) reduce_ready(operands, call, bank, in_line);
@@ -199,14 +218,15 @@ class ArrivalLeader final : public Prepared {
     team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
     const std::uint32_t result = role.result.load(std::memory_order_relaxed);
     if (result == vetoed_result) return false;
-    deliver(operands, operand(bank, static_cast<int>(result), in_line));
+    std::memcpy(operands.receive, operand(bank, static_cast<int>(result), in_line), operands.bytes);
     return true;
   }
 
   // Takes the lead of `call` if nobody holds it. The first to take it starts the bookkeeping.
   bool try_lead(Lead& role, std::uint64_t call, int bank) const {
-    // A read-modify-write even when the lead is taken: it orders this rank's flag before it, so that a leader that
-    // gives up the lead and then looks at the flags once more cannot miss this arrival while this rank misses that.
+    // A read-modify-write even when the lead is taken: it orders this rank's flag before it, so that a leader
+    // that gives up the lead and then looks at the flags once more cannot miss this arrival while this rank
+    // misses that.
     std::uint64_t seen = role.holder.fetch_add(0, std::memory_order_acq_rel);
     while (seen != 2 * call + 1) {
       // Acquire: partner of the release that gave the lead back; the partial results come with it.
@@ -245,7 +265,8 @@ class ArrivalLeader final : public Prepared {
     counted_call_ = call;
     counted_ = combined;
     if (combined < team_.size) return false;
-    if (role.result.load(std::memory_order_relaxed) == no_result) role.result.store(0, std::memory_order_relaxed);
+    if (role.result.load(std::memory_order_relaxed) == no_result)
+      role.result.store(0, std::memory_order_relaxed);
     role.finished.store(call, std::memory_order_release);
     return true;
   }
@@ -257,11 +278,12 @@ class ArrivalLeader final : public Prepared {
       return;
     }
     std::byte* const total = operand(bank, static_cast<int>(sum), in_line);
-    operands.reduction->combine(*operands.reduction, total, operand(bank, rank, in_line), total, operands.count);
+    operands.reduction->combine(*operands.reduction, total, operand(bank, rank, in_line), total,
+                                operands.count);
   }
 
-  // Combines the subtree that ends at `rank` with its sibling as long as the sibling is complete; the result stands in
-  // the slot of the subtree's first rank.
+  // Combines the subtree that ends at `rank` with its sibling as long as the sibling is complete; the result
+  // stands in the slot of the subtree's first rank.
   void climb(const Operands& operands, std::uint8_t* level, int bank, int rank, bool in_line) const {
     int first = rank;
     for (int height = 0; height < height_; ++height) {
@@ -275,17 +297,19 @@ class ArrivalLeader final : public Prepared {
       const int left = is_left ? first : sibling;
       const int right = is_left ? sibling : first;
       std::byte* const out = operand(bank, left, in_line);
-      operands.reduction->combine(*operands.reduction, out, operand(bank, right, in_line), out, operands.count);
+      operands.reduction->combine(*operands.reduction, out, operand(bank, right, in_line), out,
+                                  operands.count);
       level[left] = static_cast<std::uint8_t>(height + 2);
       first = left;
     }
   }
 
   // Before this rank gives its core away. True if there is something to look at again.
-  bool give_up_lead(const Operands& operands, Lead& role, std::uint64_t call, int bank, bool in_line, bool& leading) {
+  bool give_up_lead(const Operands& operands, Lead& role, std::uint64_t call, int bank, bool in_line,
+                    bool& leading) {
     if (leading) {
-      // A read-modify-write: partner of the one in try_lead. Whoever found the lead taken before this has raised its
-      // flag before, and the look below sees it.
+      // A read-modify-write: partner of the one in try_lead. Whoever found the lead taken before this has
+      // raised its flag before, and the look below sees it.
       role.holder.exchange(2 * call, std::memory_order_acq_rel);
       leading = false;
     }
@@ -308,7 +332,7 @@ class ArrivalLeader final : public Prepared {
 
   std::byte* scratch(int level) {
     if (scratch_ == nullptr)
-      scratch_.reset(new (std::align_val_t{line_bytes}) std::byte[scratch_stride_ * (max_levels + 1)]);
+      scratch_.reset(new (std::align_val_t{line_bytes}) std::byte[scratch_stride_ * max_levels]);
     return scratch_.get() + static_cast<std::size_t>(level) * scratch_stride_;
   }
 
@@ -316,7 +340,8 @@ class ArrivalLeader final : public Prepared {
     void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{line_bytes}); }
   };
 
-  // Of Lead::result, beside ranks. In rank order it stays no_result until the end, and the result is rank 0's.
+  // Of Lead::result, beside ranks. In rank order it stays no_result until the end, and the result is rank
+  // 0's.
   static constexpr std::uint32_t no_result = ~std::uint32_t{0};
   static constexpr std::uint32_t vetoed_result = no_result - 1;
 
@@ -336,14 +361,16 @@ constexpr Parameter parameters[] = {
      "where ranks * message bytes is at most this, every rank reduces all deposits itself"},
 };
 
-std::unique_ptr<Prepared> prepare(const Team& team, std::size_t capacity, std::span<const std::int64_t> values) {
+std::unique_ptr<Prepared> prepare(const Team& team, std::size_t capacity,
+                                  std::span<const std::int64_t> values) {
   return std::make_unique<ArrivalLeader>(team, capacity, values[0]);
 }
 
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "arrival_leader",
-    .summary = "the first to arrive reduces what is ready; after the last arrival log2(p) combines, 2 transfers",
+    .summary =
+        "the first to arrive reduces what is ready; after the last arrival log2(p) combines, 2 transfers",
     .source = "Mohammadalizadehbakhtevari 2021, Algorithm 4.1",
     .one_node = true,
     .max_bytes = 65536,

@@ -1,0 +1,349 @@
+// A collective on its way to an algorithm: everything that must be equal on all ranks before one of them
+// leaves MPI's path, and the setup, which is collective itself.
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "base/log.hpp"
+#include "interpose/device_memory.hpp"
+#include "interpose/dispatch.hpp"
+#include "interpose/staging.hpp"
+#include "interpose/verify.hpp"
+
+namespace papaya {
+
+namespace {
+
+// A communicator that calls rarely should cost nothing: with a choice of papaya's own the first calls go to
+// MPI.
+constexpr std::uint32_t calls_before_setup = 8;
+
+// An algorithm is set up for messages up to one of these; above the last one for all, with memory to run
+// ahead in.
+constexpr std::size_t small_capacity = 4096;
+constexpr std::size_t medium_capacity = 65536;
+constexpr std::size_t largest_capacity = std::size_t{16} << 20;
+
+// MPI_Pack and MPI_Reduce_local count in int.
+constexpr std::uint64_t largest_message = std::uint64_t{1} << 30;
+
+std::size_t capacity_for(const Communicator& state, const Descriptor& algorithm, std::size_t bytes) noexcept {
+  if (bytes <= small_capacity) return small_capacity;
+  if (bytes <= medium_capacity || algorithm.max_bytes <= medium_capacity)
+    return std::min(medium_capacity, algorithm.max_bytes);
+  // A quarter of the window for one algorithm: a program has several communicators and collectives.
+  const auto window = static_cast<std::size_t>(runtime().settings.number(Variable::shm_limit));
+  return std::clamp(window / 4 / static_cast<std::size_t>(state.size), medium_capacity, largest_capacity);
+}
+
+// Collective over the communicator, at a call number that is equal on all its ranks. Either every rank is
+// ready afterwards or none is.
+void set_up(Communicator& state, Setup& setup) noexcept {
+  Runtime& process = runtime();
+  const Descriptor& algorithm = *setup.rule->algorithm;
+  setup.region_bytes = algorithm.region_bytes(state.size, setup.capacity);
+  std::int64_t offset = state.rank == 0 ? process.window.allocate(setup.region_bytes, state.size) : -1;
+  PMPI_Bcast(&offset, 1, MPI_INT64_T, 0, state.handle);
+  if (offset < 0) {
+    setup.failure = Reason::no_shared_memory;
+    return;
+  }
+  setup.offset = offset;
+  int ready = process.window.prepare_share(offset, setup.region_bytes, state.rank, state.size) ? 1 : 0;
+  const Team team{state.rank, state.size, process.arrival_order, process.window.region(offset),
+                  &process.policy};
+  try {
+    if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
+  } catch (const std::bad_alloc&) {
+    ready = 0;
+  }
+  int all_ready = 0;
+  PMPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, state.handle);
+  if (all_ready) return;
+  setup.prepared.reset();
+  process.window.release(offset, setup.region_bytes);
+  setup.offset = -1;
+  setup.failure = Reason::no_shared_memory;
+}
+
+Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t bytes) noexcept {
+  const std::size_t capacity = capacity_for(state, *rule.algorithm, bytes);
+  for (Setup& setup : state.setups)
+    if (setup.rule == &rule && setup.capacity == capacity) return &setup;
+  return &state.setups.emplace_back(Setup{.rule = &rule,
+                                          .capacity = capacity,
+                                          .trace_number = trace_number(*rule.algorithm),
+                                          .prepared = nullptr});
+}
+
+bool reduces(Collective collective) {
+  return collective == Collective::allreduce || collective == Collective::reduce;
+}
+
+// Ranks may leave before all have arrived, so that a rank that cannot take part cannot keep the others out.
+bool is_rooted(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::bcast;
+}
+
+// Does this rank's `receive` mean anything to MPI?
+bool receives(const Communicator& state, const Arguments& a) {
+  return a.collective != Collective::reduce || state.rank == a.root;
+}
+
+std::size_t blocks_of(const Communicator& state, Collective collective) {
+  return collective == Collective::alltoall || collective == Collective::allgather
+             ? static_cast<std::size_t>(state.size)
+             : 1;
+}
+
+// Errors that MPI would find are MPI's to report, under the name of the function the user called. `dense`:
+// the null pointer is no buffer, since no type with absolute addresses is in play.
+bool is_erroneous(const Communicator& state, const Arguments& a, bool dense) noexcept {
+  const bool is_root = state.rank == a.root;
+  switch (a.collective) {
+    case Collective::barrier:
+      return false;
+    case Collective::bcast:
+      return a.receive == MPI_IN_PLACE || (dense && a.receive == nullptr);
+    case Collective::reduce:
+      if (!is_root) return a.send == MPI_IN_PLACE || (dense && a.send == nullptr);
+      break;
+    default:
+      break;
+  }
+  if (a.receive == MPI_IN_PLACE || (dense && (a.receive == nullptr || a.send == nullptr))) return true;
+#if defined(MPICH)
+  // Aliased buffers; Open MPI takes them.
+  if (a.send == MPI_IN_PLACE) return false;
+  if (a.send == a.receive) return true;
+  if (a.collective == Collective::allgather) {
+    MPI_Aint lower = 0;
+    MPI_Aint extent = 0;
+    PMPI_Type_get_extent(a.type, &lower, &extent);
+    return a.send == static_cast<const std::byte*>(a.receive) +
+                         state.rank * static_cast<std::int64_t>(a.count) * extent;
+  }
+#endif
+  return false;
+}
+
+// Allgather and alltoall: what this rank sends must be what it receives from itself.
+bool sends_what_it_receives(const Arguments& a, std::uint64_t bytes) noexcept {
+  if (a.send == MPI_IN_PLACE || (a.send_type == a.type && a.send_count == a.count)) return true;
+  if (a.send_count < 0) return false;
+  const std::int64_t element = type_bytes_of(a.send_type);
+  return element >= 0 &&
+         static_cast<std::uint64_t>(a.send_count) * static_cast<std::uint64_t>(element) == bytes;
+}
+
+bool run(Communicator& state, Setup& setup, Operands& operands, const CallFacts& facts,
+         Outcome& outcome) noexcept {
+  // The event is begun once the others can go on: recording costs them nothing.
+  struct Begin {
+    const CallFacts& facts;
+    Outcome& outcome;
+  } begin{facts, outcome};
+  operands.deposited = [](void* begun) {
+    const Begin& event = *static_cast<Begin*>(begun);
+    begin_event(event.facts, event.outcome);
+  };
+  operands.context = &begin;
+  if (!setup.prepared->run(operands, state.site_of(facts.site))) {
+    outcome.reason = Reason::device_memory;
+    return false;
+  }
+  outcome.algorithm = setup.trace_number;
+  outcome.reason = Reason::none;
+  return true;
+}
+
+// Whether a buffer is on a device only its own rank knows.
+bool is_on_device(const Communicator& state, const Arguments& a, const CallFacts& facts) noexcept {
+  if (a.collective == Collective::barrier) return false;
+  return (receives(state, a) && device_memory::holds(a.receive, facts.arrival_ticks)) ||
+         (a.send != nullptr && a.send != MPI_IN_PLACE && device_memory::holds(a.send, facts.arrival_ticks));
+}
+
+// Buffers that an algorithm can take as they are: dense, on the host or vetoed.
+bool run_in_place(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
+                  bool on_device, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
+  Operands operands{.send = a.send,
+                    .receive = a.receive,
+                    .count = static_cast<std::size_t>(a.count),
+                    .bytes = bytes,
+                    .root = a.root,
+                    .reduction = &reduction,
+                    .veto = on_device};
+  const bool is_root = state.rank == a.root;
+  switch (a.collective) {
+    case Collective::bcast:
+      operands.send = is_root ? a.receive : nullptr;
+      operands.receive = is_root ? nullptr : a.receive;
+      break;
+    case Collective::reduce:
+      if (a.send == MPI_IN_PLACE) operands.send = a.receive;
+      if (!is_root) operands.receive = nullptr;
+      break;
+    case Collective::allgather:
+      if (a.send == MPI_IN_PLACE)
+        operands.send = static_cast<std::byte*>(a.receive) + static_cast<std::size_t>(state.rank) * bytes;
+      break;
+    default:
+      if (a.send == MPI_IN_PLACE) operands.send = a.receive;
+  }
+  return run(state, setup, operands, facts, outcome);
+}
+
+bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
+                bool on_device, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
+  using Use = Staging::Use;
+  const bool is_root = state.rank == a.root;
+  const bool in_place = a.send == MPI_IN_PLACE;
+  const bool device = on_device && is_rooted(a.collective);
+  const auto count = static_cast<std::size_t>(a.count);
+  const std::size_t blocks = blocks_of(state, a.collective);
+  Operands operands{.send = nullptr,
+                    .receive = nullptr,
+                    .count = count,
+                    .bytes = bytes,
+                    .root = a.root,
+                    .reduction = &reduction,
+                    .veto = on_device && !device};
+  if (operands.veto) return run(state, setup, operands, facts, outcome);
+  const auto device_holds = [&](const void* buffer) {
+    return device && device_memory::holds(buffer, facts.arrival_ticks);
+  };
+  Staging receive;
+  Staging send;
+  if (a.collective == Collective::bcast) {
+    receive = Staging(a.receive, count, a.type, bytes / count, is_root ? Use::read : Use::write, device,
+                      state.handle);
+    if (is_root)
+      operands.send = receive.bytes();
+    else
+      operands.receive = receive.bytes();
+  } else {
+    if (receives(state, a))
+      receive = Staging(a.receive, blocks * count, a.type, bytes / count, in_place ? Use::both : Use::write,
+                        device_holds(a.receive), state.handle);
+    if (!in_place) {
+      const auto send_count = reduces(a.collective) ? count : static_cast<std::size_t>(a.send_count);
+      const std::size_t send_blocks = a.collective == Collective::alltoall ? blocks : 1;
+      send = Staging(a.send, send_blocks * send_count, reduces(a.collective) ? a.type : a.send_type,
+                     send_count == 0 ? 0 : bytes / send_count, Use::read, device_holds(a.send), state.handle);
+    }
+    operands.receive = receive.bytes();
+    operands.send = !in_place ? send.bytes()
+                    : a.collective == Collective::allgather
+                        ? receive.bytes() + static_cast<std::size_t>(state.rank) * bytes
+                        : receive.bytes();
+  }
+  if (!run(state, setup, operands, facts, outcome)) return false;
+  if (operands.receive != nullptr) receive.write_back();
+  return true;
+}
+
+}  // namespace
+
+bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
+  const auto native = [&](Reason why) {
+    outcome.reason = why;
+    return false;
+  };
+  Runtime& process = runtime();
+  LastChoice& last = state.last[index_of(a.collective)];
+  if (last.setup != nullptr && last.type == a.type && last.op == a.op && last.count == a.count &&
+      (reduces(a.collective) || a.collective <= Collective::bcast || a.send == MPI_IN_PLACE ||
+       (a.send_type == a.type && a.send_count == a.count)) &&
+      (!is_rooted(a.collective) || static_cast<unsigned>(a.root) < static_cast<unsigned>(state.size))) {
+    if (is_erroneous(state, a, true)) return native(Reason::arguments);
+    const bool on_device = is_on_device(state, a, facts);
+    if (!on_device || !is_rooted(a.collective))
+      return run_in_place(state, *last.setup, last.reduction, last.bytes, on_device, a, facts, outcome);
+  }
+  if (state.inter) return native(Reason::intercommunicator);
+  if (state.outside) return native(Reason::outside);
+  if (state.size == 1) return native(Reason::one_rank);
+  if (a.count < 0 || (is_rooted(a.collective) && (a.root < 0 || a.root >= state.size)))
+    return native(Reason::arguments);
+  Reduction reduction;
+  ReductionContext context;
+  std::uint64_t bytes = 0;
+  bool dense = true;
+  if (a.collective != Collective::barrier) {
+    if (a.count == 0) return native(Reason::no_data);
+    if (reduces(a.collective)) {
+      if (!describe(a.type, a.op, state.handle, reduction, context))
+        return native(Reason::unsuitable_operation);
+      bytes = static_cast<std::uint64_t>(a.count) * reduction.element_bytes;
+      // Pairs with padding are kernels' own business; what a user's operation gets is packed.
+      dense = reduction.by_table || is_dense(a.type);
+    } else {
+      const std::int64_t element = type_bytes_of(a.type);
+      if (element < 0) return native(Reason::arguments);
+      if (element == 0) return native(Reason::no_data);
+      bytes = static_cast<std::uint64_t>(a.count) * static_cast<std::uint64_t>(element);
+      dense = is_dense(a.type);
+    }
+    if (bytes > largest_message) return native(Reason::too_large);
+  }
+  tuning::Facts known = state.facts;
+  known.may_reorder = process.arrival_order && (!reduces(a.collective) || reduction.commutative);
+  const tuning::Choice choice = process.selection.choose(a.collective, bytes, known);
+  if (choice.rule == nullptr) return native(choice.reason);
+  // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would
+  // natively.
+  const bool moves = a.collective == Collective::allgather || a.collective == Collective::alltoall;
+  bool flat = dense;
+  if (moves && a.send != MPI_IN_PLACE) {
+    if (!sends_what_it_receives(a, bytes)) return native(Reason::arguments);
+    flat = dense && (a.send_type == a.type || is_dense(a.send_type));
+  }
+  if (is_erroneous(state, a, flat)) return native(Reason::arguments);
+
+  Setup* const setup = find_setup(state, *choice.rule, bytes);
+  if (setup->prepared == nullptr) {
+    if (setup->failure != Reason::none) return native(setup->failure);
+    if (!choice.forced && setup->calls_before < calls_before_setup) {
+      ++setup->calls_before;
+      return native(Reason::few_calls);
+    }
+    set_up(state, *setup);
+    if (setup->prepared == nullptr) return native(setup->failure);
+  }
+  const bool on_device = is_on_device(state, a, facts);
+  const auto run_it = [&] {
+    return flat && !(on_device && is_rooted(a.collective))
+               ? run_in_place(state, *setup, reduction, bytes, on_device, a, facts, outcome)
+               : run_staged(state, *setup, reduction, bytes, on_device, a, facts, outcome);
+  };
+  if (process.verify_every != 0) {
+    if (++state.replaced % process.verify_every != 0) return run_it();
+    Verification verification(a, state, reduction);
+    if (!run_it()) return false;
+    verification.compare();
+    return true;
+  }
+  if (flat && (!reduces(a.collective) || reduction.by_table) && is_named(a.type))
+    last = {a.type, a.op, a.count, bytes, setup, reduction};
+  return run_it();
+}
+
+}  // namespace papaya
+
+int papaya_flavour_select(const char* collective, const char* selection) {
+  using namespace papaya;
+  Runtime& process = runtime();
+  Collective which{};
+  if (collective == nullptr || selection == nullptr || !process.active.load(std::memory_order_acquire))
+    return 1;
+  std::string problem = "no such collective";
+  if (!tuning::collective_of(collective, which) || !process.selection.select(which, selection, problem)) {
+    if (process.rank == 0)
+      log::warn("papaya_select(" + std::string(collective) + ", " + selection + "): " + problem);
+    return 1;
+  }
+  communicators::forget_choices();
+  return 0;
+}

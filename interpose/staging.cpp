@@ -1,0 +1,69 @@
+#include "interpose/staging.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "interpose/device_memory.hpp"
+#include "interpose/reduction.hpp"
+#include "interpose/runtime.hpp"
+
+namespace papaya {
+
+namespace {
+
+bool includes(Staging::Use use, Staging::Use part) {
+  return (static_cast<unsigned>(use) & static_cast<unsigned>(part)) != 0;
+}
+
+void copy_or_count(void* to, const void* from, std::size_t bytes) noexcept {
+  if (!device_memory::copy(to, from, bytes))
+    runtime().failed_inner_calls.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Span span_of(MPI_Datatype type, std::size_t count) noexcept {
+  if (count == 0) return {0, 0};
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  MPI_Aint true_lower = 0;
+  MPI_Aint true_extent = 0;
+  PMPI_Type_get_extent(type, &lower, &extent);
+  PMPI_Type_get_true_extent(type, &true_lower, &true_extent);
+  const MPI_Aint last = extent * static_cast<MPI_Aint>(count - 1);
+  return {true_lower + std::min<MPI_Aint>(last, 0), static_cast<std::size_t>(true_extent + std::abs(last))};
+}
+
+Staging::Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, Use use,
+                 bool on_device, MPI_Comm comm)
+    : buffer_(const_cast<void*>(buffer)),
+      count_(count),
+      type_(type),
+      element_bytes_(element_bytes),
+      use_(use),
+      comm_(comm) {
+  if (on_device) {
+    span_ = span_of(type, count);
+    image_ = std::make_unique<std::byte[]>(span_.bytes);
+    // What is written may leave holes, which keep what was in them.
+    copy_or_count(image_.get(), static_cast<std::byte*>(buffer_) + span_.lowest, span_.bytes);
+  }
+  std::byte* const host = on_device ? image_.get() - span_.lowest : static_cast<std::byte*>(buffer_);
+  if (is_dense(type)) {
+    bytes_ = host;
+    return;
+  }
+  packed_ = std::make_unique<std::byte[]>(count * element_bytes);
+  bytes_ = packed_.get();
+  if (includes(use, Use::read)) pack(host, count, type, element_bytes, bytes_, comm);
+}
+
+void Staging::write_back() noexcept {
+  if (!includes(use_, Use::write)) return;
+  std::byte* const host = image_ != nullptr ? image_.get() - span_.lowest : static_cast<std::byte*>(buffer_);
+  if (packed_ != nullptr) unpack(packed_.get(), host, count_, type_, element_bytes_, comm_);
+  if (image_ != nullptr)
+    copy_or_count(static_cast<std::byte*>(buffer_) + span_.lowest, image_.get(), span_.bytes);
+}
+
+}  // namespace papaya
