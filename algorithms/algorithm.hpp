@@ -75,6 +75,7 @@ struct Descriptor {
   bool one_node;                     // needs all ranks on one node
   bool needs_arrival_order = false;  // only under PAPAYA_ORDER=arrival and for commutative operations
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // largest Operands::bytes it takes
+  std::size_t max_element_bytes = std::numeric_limits<std::size_t>::max();  // largest Reduction::element_bytes
   std::span<const Parameter> parameters;
 
   // Shared bytes needed for `ranks`; the region is zeroed before prepare. `capacity` is the largest

@@ -292,6 +292,7 @@ bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Ou
   known.may_reorder = process.arrival_order && (!reduces(a.collective) || reduction.commutative);
   const tuning::Choice choice = process.selection.choose(a.collective, bytes, known);
   if (choice.rule == nullptr) return native(choice.reason);
+  if (reduction.element_bytes > choice.rule->algorithm->max_element_bytes) return native(Reason::too_large);
   // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would
   // natively.
   const bool moves = a.collective == Collective::allgather || a.collective == Collective::alltoall;
@@ -325,7 +326,7 @@ bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Ou
     verification.compare();
     return true;
   }
-  if (flat && (!reduces(a.collective) || reduction.by_table) && is_named(a.type))
+  if (flat && (!reduces(a.collective) || reduction.by_table) && (a.collective == Collective::barrier || is_named(a.type)))
     last = {a.type, a.op, a.count, bytes, setup, reduction};
   return run_it();
 }

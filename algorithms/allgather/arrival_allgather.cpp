@@ -1,0 +1,65 @@
+// MPI_Allgather: every rank deposits its block in shared memory and takes the others' as they arrive. After the last
+// arrival only that rank's block is left to be copied.
+//
+// A block of up to 112 bytes travels with its flag. Larger ones go in parts of `part_bytes`; a rank that waits deposits
+// further parts ahead. Cost after the last arrival: one transfer and a copy of S bytes in and out.
+
+#include "algorithms/exchange.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t part_limit = 256 << 10;  // in, and out by p - 1 readers, from the second-level cache
+
+Rounds::Shape shape_for(int ranks, std::size_t capacity) {
+  const std::size_t slot = Rounds::round_up(std::min(capacity, part_limit), Rounds::line_bytes);
+  const auto banks = std::clamp<std::size_t>(capacity / slot, 2, 16);
+  return {.ranks = ranks, .banks = static_cast<int>(banks), .slots = ranks, .slot_bytes = slot};
+}
+
+class ArrivalAllgather final : public Exchange {
+ public:
+  ArrivalAllgather(const Team& team, std::size_t capacity) : Exchange(team, shape_for(team.size, capacity)) {}
+
+ private:
+  std::size_t part_bytes() const noexcept override { return rounds_.shape().slot_bytes; }
+
+  void deposit(const Operands& operands, const Part& part) noexcept override {
+    const int rank = rounds_.team().rank;
+    std::memcpy(rounds_.place(part.round, rank, part.bytes), static_cast<const std::byte*>(operands.send) + part.offset,
+                part.bytes);
+    rounds_.publish(part.round, rank, Rounds::complete);
+  }
+  std::uint64_t needed_progress(const Operands&, const Part&, int) const noexcept override { return Rounds::complete; }
+  void take(const Operands& operands, const Part& part, int sender) noexcept override {
+    std::memcpy(block(operands, sender) + part.offset, rounds_.place(part.round, sender, part.bytes), part.bytes);
+  }
+  void keep(const Operands& operands) noexcept override {
+    std::byte* const own = block(operands, rounds_.team().rank);
+    if (own != operands.send) std::memcpy(own, operands.send, operands.bytes);
+  }
+  bool may_take_early(const Operands&) const noexcept override { return true; }
+
+  static std::byte* block(const Operands& operands, int rank) noexcept {
+    return static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(rank) * operands.bytes;
+  }
+};
+
+constexpr Descriptor descriptor = {
+    .collective = Collective::allgather,
+    .name = "arrival_allgather",
+    .summary = "blocks are taken as their senders arrive; after the last arrival its block alone",
+    .source = "Mohammadalizadehbakhtevari 2021, chapter 4: deposits in shared memory",
+    .one_node = true,
+    .parameters = {},
+    .region_bytes = [](int ranks, std::size_t capacity) { return shape_for(ranks, capacity).total(); },
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
+      return std::make_unique<ArrivalAllgather>(team, capacity);
+    },
+};
+const Registration registration(descriptor);
+
+}  // namespace
+
+}  // namespace papaya

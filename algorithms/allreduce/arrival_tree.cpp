@@ -1,0 +1,66 @@
+// MPI_Allreduce over the fixed tree of algorithms/tree.hpp, all sizes. It answers the limit of the thesis's leader, p-1
+// combines after the last arrival in the worst case, and one core to make them: here they are log2(p), cut into chunks that
+// all waiting ranks take.
+//
+// Cost after the last arrival: a copy of S bytes in, log2(p) combines of S bytes over all idle cores, a copy of S bytes out,
+// pipelined by chunks.
+
+#include "algorithms/tree.hpp"
+
+namespace papaya {
+
+namespace {
+
+class ArrivalTree final : public Tree {
+ public:
+  using Tree::Tree;
+
+  bool run(const Operands& operands, wait::Site& site) override {
+    const Call call = begin(operands);
+    std::uint64_t deposited = call.first;
+    for (std::uint64_t round = call.first; round < call.end; ++round) {
+      const Part part = call.part(round);
+      if (deposited == round) {
+        rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
+        deposit(operands, call, part);
+        ++deposited;
+        if (round == call.first && operands.deposited != nullptr) operands.deposited(operands.context);
+      }
+      start(part);
+      const auto ready = [&] {
+        if (look(operands, call, part)) return true;
+        // Nothing to do for this round: run ahead.
+        if (!operands.veto && deposited < call.end && rounds_.is_free(deposited))
+          deposit(operands, call, call.part(deposited++));
+        return false;
+      };
+      if (!ready())
+        rounds_.team().policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+                                     static_cast<Prepared*>(this));
+      if (round == call.first) rounds_.all_have_taken(call.first);  // all have come, so all have left the call before
+      if (vetoed_) break;
+      rounds_.take(round + 1);
+    }
+    rounds_.take(call.end);
+    return !vetoed_;
+  }
+};
+
+constexpr Descriptor descriptor = {
+    .collective = Collective::allreduce,
+    .name = "arrival_tree",
+    .summary = "ready subtrees are combined as ranks arrive, in chunks that all waiting ranks take",
+    .source = "Mohammadalizadehbakhtevari 2021, sections 4.1 and 4.3, over a fixed tree",
+    .one_node = true,
+    .max_element_bytes = Tree::max_element_bytes,
+    .parameters = {},
+    .region_bytes = [](int ranks, std::size_t capacity) { return Tree::shape_for(ranks, capacity).total(); },
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
+      return std::make_unique<ArrivalTree>(team, capacity);
+    },
+};
+const Registration registration(descriptor);
+
+}  // namespace
+
+}  // namespace papaya

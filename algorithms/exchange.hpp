@@ -1,0 +1,55 @@
+// Collectives in which every rank waits for every other: all deposit, all take from all. Allgather, alltoall and barrier
+// say what is deposited and taken; the order of things is here.
+//
+// Each rank deposits its rounds as far ahead as the banks allow and takes from the others in the order in which they
+// arrive. Once a rank has seen all flags of a call's first round, all ranks have left the call before: with two banks and
+// calls of one round nobody ever waits for a bank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "algorithms/transport/rounds.hpp"
+
+namespace papaya {
+
+class Exchange : public Prepared {
+ public:
+  Exchange(const Team& team, const Rounds::Shape& shape)
+      : rounds_(team, shape), waiting_(static_cast<std::size_t>(team.size)) {}
+
+  bool run(const Operands& operands, wait::Site& site) final;
+  bool is_missing(int rank) const final { return !rounds_.has_entered(rank); }
+
+ protected:
+  // One round of one call: bytes [offset, offset + bytes) of each block.
+  struct Part {
+    std::uint64_t round;
+    std::size_t offset;
+    std::size_t bytes;
+  };
+
+  // The largest part of a block that one round takes.
+  virtual std::size_t part_bytes() const noexcept = 0;
+  // Deposits this rank's share and publishes it.
+  virtual void deposit(const Operands& operands, const Part& part) noexcept = 0;
+  // What `sender` must have published before take() may be called for it.
+  virtual std::uint64_t needed_progress(const Operands& operands, const Part& part, int sender) const noexcept = 0;
+  virtual void take(const Operands& operands, const Part& part, int sender) noexcept = 0;
+  // What this rank has for itself; before any take.
+  virtual void keep(const Operands& operands) noexcept = 0;
+  // May a part be taken before it is known that no rank vetoes?
+  virtual bool may_take_early(const Operands& operands) const noexcept = 0;
+
+  Rounds rounds_;
+
+ private:
+  bool take_ready(const Operands& operands, const Part& part, bool early, bool& vetoed) noexcept;
+
+  std::vector<int> waiting_;  // senders of the present round not taken from yet
+  int waiting_count_ = 0;
+  std::uint64_t next_ = 1;  // the next call's first round
+};
+
+}  // namespace papaya

@@ -1,0 +1,85 @@
+// MPI_Reduce over the fixed tree of algorithms/tree.hpp, all sizes. Who is not the root deposits its operand, combines what
+// has become ready by that, and leaves; after the last arrival only that rank's path to the tree's root is left.
+//
+// Where p*S is small, deposits are all that non-roots do, and the root combines: a combine costs less than the transfer of
+// a lead. Cost for a non-root: a copy of S bytes and at most log2(p) combines. For the root after the last arrival:
+// log2(p) combines of S bytes.
+
+#include "algorithms/tree.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t root_combines_bytes = 16384;
+
+class ArrivalTree final : public Tree {
+ public:
+  using Tree::Tree;
+
+  bool run(const Operands& operands, wait::Site& site) override {
+    const Call call = begin(operands);
+    const bool is_root = rounds_.team().rank == operands.root;
+    const auto ranks = static_cast<std::size_t>(rounds_.team().size);
+    const bool root_combines = operands.reduction->by_table && operands.bytes * ranks <= root_combines_bytes;
+    std::uint64_t deposited = call.first;
+    for (std::uint64_t round = call.first; round < call.end; ++round) {
+      const Part part = call.part(round);
+      if (deposited == round) {
+        rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
+        deposit(operands, call, part);
+        ++deposited;
+        if (round == call.first && operands.deposited != nullptr) operands.deposited(operands.context);
+      }
+      if (is_root) {
+        await(operands, call, part, deposited, site);
+      } else if (root_combines) {
+        wake_root(round);
+      } else {
+        help(operands, call, part);
+      }
+      rounds_.take(round + 1);
+    }
+    return true;
+  }
+
+ private:
+  void await(const Operands& operands, const Call& call, const Part& part, std::uint64_t& deposited, wait::Site& site) {
+    start(part);
+    const auto ready = [&] {
+      if (look(operands, call, part)) return true;
+      if (deposited < call.end && rounds_.is_free(deposited)) deposit(operands, call, call.part(deposited++));
+      return false;
+    };
+    if (!ready())
+      rounds_.team().policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(part.round), ready, [] { return false; },
+                                   static_cast<Prepared*>(this));
+  }
+
+  // The last to deposit wakes the root, should it sleep.
+  void wake_root(std::uint64_t round) {
+    if (!rounds_.is_anybody_asleep()) return;
+    for (int rank = 0; rank < rounds_.team().size; ++rank)
+      if (!rounds_.is_complete(round, rank)) return;
+    rounds_.ring(round);
+  }
+};
+
+constexpr Descriptor descriptor = {
+    .collective = Collective::reduce,
+    .name = "arrival_tree",
+    .summary = "non-roots deposit, combine what is ready and leave; the last arrival's path to the root is left",
+    .source = "Mohammadalizadehbakhtevari 2021, sections 4.1 and 4.3, over a fixed tree",
+    .one_node = true,
+    .max_element_bytes = Tree::max_element_bytes,
+    .parameters = {},
+    .region_bytes = [](int ranks, std::size_t capacity) { return Tree::shape_for(ranks, capacity).total(); },
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
+      return std::make_unique<ArrivalTree>(team, capacity);
+    },
+};
+const Registration registration(descriptor);
+
+}  // namespace
+
+}  // namespace papaya

@@ -1,0 +1,157 @@
+// Shared memory of a team in numbered rounds: what the algorithms deposit in and take from.
+//
+// A call is one round, or several if its message is larger than a slot. All ranks count rounds alike, from 1, by sizes
+// that MPI makes equal. The rounds take turns on `banks` banks; a bank has `slots` slots, one for each rank that deposits.
+// A slot is a cell of two cache lines, which holds the flag and messages up to 112 bytes (48 of them on the flag's own
+// line), and memory for larger ones.
+//
+// Flag: round * 65536 + progress, written by the slot's depositor alone, released after the bytes it announces and
+// acquired by readers. It only grows, and 48 bits of rounds do not wrap.
+// Taken: each rank says in a line of its own before which round it needs nothing any more. Whoever deposits waits until
+// the bank's last round is behind those who read it, so that fast ranks may run ahead, by up to `banks` rounds.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "algorithms/team.hpp"
+#include "algorithms/transport/wait.hpp"
+
+namespace papaya {
+
+class Rounds {
+ public:
+  static constexpr std::size_t line_bytes = 64;
+  static constexpr std::size_t page_bytes = 4096;
+  static constexpr std::size_t cell_bytes = 128;  // two lines: the adjacent-line prefetcher fetches them in pairs
+  static constexpr std::size_t inline_offset = 16;  // the strictest alignment of an operand: long double's
+  static constexpr std::size_t inline_bytes = cell_bytes - inline_offset;
+
+  // Progress of a round: chunks deposited so far, at most `most_chunks`; then one of these.
+  static constexpr std::uint64_t most_chunks = 0xfffd;
+  static constexpr std::uint64_t complete = 0xfffe;
+  static constexpr std::uint64_t vetoed = 0xffff;  // complete, and the depositor takes no part
+
+  struct Shape {
+    int ranks;
+    int banks;
+    int slots;               // per bank
+    std::size_t slot_bytes;  // beside the cell; a multiple of line_bytes
+    std::size_t extra_bytes = 0;  // per bank, for the algorithm's own bookkeeping
+
+    std::size_t extras() const { return round_up(extra_bytes, cell_bytes); }
+    std::size_t head() const { return (2 + static_cast<std::size_t>(ranks)) * cell_bytes; }
+    std::size_t cells() const { return head() + static_cast<std::size_t>(banks * slots) * cell_bytes; }
+    std::size_t memory() const { return round_up(cells() + static_cast<std::size_t>(banks) * extras(), page_bytes); }
+    std::size_t total() const { return memory() + static_cast<std::size_t>(banks * slots) * slot_bytes; }
+  };
+
+  static constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+  Rounds(const Team& team, const Shape& shape) noexcept
+      : team_(team), shape_(shape), memory_(team.region + shape.memory()), cells_(team.region + shape.head()) {}
+
+  const Team& team() const noexcept { return team_; }
+  const Shape& shape() const noexcept { return shape_; }
+
+  // Where a message of `bytes` lies.
+  std::byte* place(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
+    if (bytes <= inline_bytes) return cell(round, slot) + inline_offset;
+    return memory_ + (bank_of(round) * static_cast<std::size_t>(shape_.slots) + static_cast<std::size_t>(slot)) * shape_.slot_bytes;
+  }
+  std::byte* extra(std::uint64_t round) const noexcept {
+    return team_.region + shape_.cells() + bank_of(round) * shape_.extras();
+  }
+
+  void publish(std::uint64_t round, int slot, std::uint64_t progress) const noexcept {
+    // Release: partner of the acquire in progress_of; the deposited bytes come first.
+    flag(round, slot).store(round << 16 | progress, std::memory_order_release);
+  }
+  // What the slot's depositor has done of `round`: 0 before it came.
+  std::uint64_t progress_of(std::uint64_t round, int slot) const noexcept {
+    // Acquire: partner of the release in publish.
+    const std::uint64_t value = flag(round, slot).load(std::memory_order_acquire);
+    return value >> 16 < round ? 0 : value >> 16 > round ? complete : value & 0xffff;
+  }
+  bool is_complete(std::uint64_t round, int slot) const noexcept {
+    return flag(round, slot).load(std::memory_order_acquire) >= (round << 16 | complete);  // acquire: as above
+  }
+  std::atomic<std::uint64_t>& flag(std::uint64_t round, int slot) const noexcept {
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(cell(round, slot));
+  }
+
+  // The call that begins with `round` has been entered by this rank: for is_missing.
+  void enter(std::uint64_t round) noexcept {
+    awaited_ = round;
+    mine().entered.store(round, std::memory_order_relaxed);
+  }
+  bool has_entered(int rank) const noexcept { return member(rank).entered.load(std::memory_order_relaxed) >= awaited_; }
+
+  // This rank needs nothing of rounds before `round` any more.
+  void take(std::uint64_t round) noexcept {
+    // Release: partner of the acquire in wait_for_bank; this rank's reads come first.
+    mine().taken.store(round, std::memory_order_release);
+    // A sleeper that just missed this finds out by its timeout.
+    if (freed().sleepers.load(std::memory_order_relaxed) != 0)
+      team_.policy->ring(freed(), static_cast<std::uint32_t>(least_taken()));
+  }
+  // Every rank is known to need nothing before `round`.
+  void all_have_taken(std::uint64_t round) noexcept { known_taken_ = std::max(known_taken_, round); }
+
+  // May the bank of `round` be written?
+  bool is_free(std::uint64_t round) noexcept {
+    if (round < known_taken_ + static_cast<std::uint64_t>(shape_.banks)) return true;
+    known_taken_ = std::max(known_taken_, least_taken());
+    return round < known_taken_ + static_cast<std::uint64_t>(shape_.banks);
+  }
+  void wait_until_free(std::uint64_t round, wait::Site& site, void* stalled) noexcept {
+    if (is_free(round)) return;
+    const std::uint64_t needed = round - static_cast<std::uint64_t>(shape_.banks) + 1;
+    const std::uint64_t awaited = awaited_;
+    awaited_ = needed;
+    team_.policy->until(
+        site, freed(), static_cast<std::uint32_t>(needed), [&] { return is_free(round); }, [] { return false; }, stalled);
+    awaited_ = awaited;
+  }
+
+  // Rung with the number of a round once all of it is there.
+  wait::Doorbell& bell() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
+  // A read-modify-write: this rank's deposit comes before it, as a sleeper's announcement comes before its last look.
+  bool is_anybody_asleep() const noexcept { return bell().sleepers.fetch_add(0, std::memory_order_acq_rel) != 0; }
+  void ring(std::uint64_t round) const noexcept { team_.policy->ring(bell(), static_cast<std::uint32_t>(round)); }
+
+ private:
+  struct alignas(cell_bytes) Member {
+    std::atomic<std::uint64_t> taken;
+    std::atomic<std::uint64_t> entered;  // relaxed: told to people only
+  };
+  static_assert(sizeof(Member) == cell_bytes);
+
+  std::size_t bank_of(std::uint64_t round) const noexcept { return round % static_cast<std::uint64_t>(shape_.banks); }
+  std::byte* cell(std::uint64_t round, int slot) const noexcept {
+    return cells_ + (bank_of(round) * static_cast<std::size_t>(shape_.slots) + static_cast<std::size_t>(slot)) * cell_bytes;
+  }
+  wait::Doorbell& freed() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region + cell_bytes); }
+  Member& member(int rank) const noexcept {
+    return *reinterpret_cast<Member*>(team_.region + (2 + static_cast<std::size_t>(rank)) * cell_bytes);
+  }
+  Member& mine() const noexcept { return member(team_.rank); }
+  std::uint64_t least_taken() const noexcept {
+    std::uint64_t least = ~std::uint64_t{0};
+    for (int rank = 0; rank < team_.size; ++rank)
+      least = std::min(least, member(rank).taken.load(std::memory_order_acquire));  // acquire: partner in take
+    return least;
+  }
+
+  const Team team_;
+  const Shape shape_;
+  std::byte* const memory_;
+  std::byte* const cells_;
+  std::uint64_t known_taken_ = 1;
+  std::uint64_t awaited_ = 0;
+};
+
+}  // namespace papaya
