@@ -31,7 +31,7 @@ struct alignas(Rounds::line_bytes) Tree::Control {
   }
 };
 
-Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity) {
+Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes) {
   const std::size_t slot = Rounds::round_up(std::min(capacity, slot_limit), Rounds::line_bytes);
   const auto banks = std::clamp<std::size_t>(capacity / slot, slot <= 4096 ? 8 : 2, 16);
   const std::size_t chunks = (slot + chunk_bytes - 1) / chunk_bytes + 1;  // one more: chunks hold whole elements
@@ -42,8 +42,10 @@ Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity) {
           .extra_bytes = Rounds::line_bytes + chunks * Control::bytes(ranks)};
 }
 
-Tree::Tree(const Team& team, std::size_t capacity)
-    : rounds_(team, shape_for(team.size, capacity)), height_(patterns::tree_height(team.size)) {
+Tree::Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes)
+    : rounds_(team, shape_for(team.size, capacity, chunk_bytes)),
+      height_(patterns::tree_height(team.size)),
+      chunk_bytes_(chunk_bytes) {
   const std::size_t chunks = rounds_.shape().slot_bytes / chunk_bytes + 2;
   seen_.resize(chunks);
   copied_.resize(chunks);
@@ -60,7 +62,7 @@ Tree::Call Tree::begin(const Operands& operands) noexcept {
   const std::size_t element = operands.reduction->element_bytes;
   Call call{.first = next_, .end = 0, .slot_bytes = 0, .chunk_bytes = 0, .bytes = operands.bytes};
   call.slot_bytes = rounds_.shape().slot_bytes / element * element;
-  call.chunk_bytes = std::max(chunk_bytes / element, std::size_t{1}) * element;
+  call.chunk_bytes = std::max(chunk_bytes_ / element, std::size_t{1}) * element;
   next_ += (operands.bytes + call.slot_bytes - 1) / call.slot_bytes;
   call.end = next_;
   vetoed_ = false;

@@ -22,14 +22,14 @@ class Tree : public Prepared {
  public:
   static constexpr std::size_t max_element_bytes = 4096;  // the smallest slot
 
-  static Rounds::Shape shape_for(int ranks, std::size_t capacity);
-  explicit Tree(const Team& team, std::size_t capacity);
+  static constexpr std::size_t default_chunk_bytes = 32 << 10;
+
+  static Rounds::Shape shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes);
+  Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes);
 
   bool is_missing(int rank) const final { return !rounds_.has_entered(rank); }
 
  protected:
-  static constexpr std::size_t chunk_bytes = 32 << 10;
-
   // One round of one call: bytes [offset, offset + bytes) of the message.
   struct Part {
     std::uint64_t round;
@@ -75,6 +75,7 @@ class Tree : public Prepared {
   void work(const Operands& operands, const Call& call, const Part& part, int chunk) noexcept;
 
   const int height_;
+  const std::size_t chunk_bytes_;
   std::uint64_t next_ = 1;
   // Of the round whose result is awaited, by chunk: ranks there at the last look, and whether the result was copied.
   std::vector<int> seen_;

@@ -1,0 +1,112 @@
+#include "algorithms/chain.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t slot_limit = 512 << 10;
+constexpr std::size_t chunk_limit = 32 << 10;
+
+// A counter of one round: round * 65536 + count. What it holds of an earlier round counts as nothing.
+struct alignas(Rounds::line_bytes) Counter {
+  std::atomic<std::uint64_t> value;
+
+  std::uint64_t of(std::uint64_t round) const noexcept {
+    // Acquire: partner of the release in set; the chunk's bytes come with it.
+    const std::uint64_t now = value.load(std::memory_order_acquire);
+    return now >> 16 < round ? 0 : now & 0xffff;
+  }
+  void set(std::uint64_t round, std::uint64_t count) noexcept {
+    value.store(round << 16 | count, std::memory_order_release);
+  }
+};
+
+constexpr std::uint64_t vetoed = 0x8000;  // of the first counter: somebody takes no part
+
+}  // namespace
+
+Rounds::Shape Chain::shape_for(int ranks, std::size_t capacity) {
+  const std::size_t slot = Rounds::round_up(std::min(capacity, slot_limit), Rounds::line_bytes);
+  const std::size_t bytes = std::min<std::size_t>(capacity * static_cast<std::size_t>(ranks), 16 << 20);
+  const std::size_t chunks = slot / chunk_limit + 2;
+  return {.ranks = ranks,
+          .banks = static_cast<int>(std::clamp<std::size_t>(bytes / slot, 4, 32)),
+          .slots = 1,
+          .slot_bytes = slot,
+          .extra_bytes = (1 + chunks) * sizeof(Counter)};
+}
+
+// This rank's place in the chain, from 0.
+int Chain::join(std::uint64_t round) noexcept {
+  std::atomic<std::uint64_t>& links = reinterpret_cast<Counter*>(rounds_.extra(round))->value;
+  std::uint64_t seen = links.load(std::memory_order_relaxed);
+  std::uint64_t next = 0;
+  do {
+    next = seen >> 16 == round ? seen + 1 : round << 16 | 1;
+    // Acquire and release: a veto before this link is seen by it.
+  } while (!links.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
+  return static_cast<int>(next & 0x7fff) - 1;
+}
+
+bool Chain::run(const Operands& operands, wait::Site& site) {
+  const Team& team = rounds_.team();
+  const Reduction& reduction = *operands.reduction;
+  const std::size_t element = reduction.element_bytes;
+  const std::size_t slot = rounds_.shape().slot_bytes / element * element;
+  const std::size_t chunk = std::max(chunk_limit / element, std::size_t{1}) * element;
+  const std::uint64_t first = next_;
+  next_ += (operands.bytes + slot - 1) / slot;
+  rounds_.enter(first);
+  bool is_vetoed = false;
+
+  const auto wait_for = [&](std::uint64_t round, const auto& ready) {
+    if (!ready())
+      team.policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+                         static_cast<Prepared*>(this));
+  };
+
+  std::size_t offset = 0;
+  for (std::uint64_t round = first; round < next_ && !is_vetoed; ++round, offset += slot) {
+    const std::size_t bytes = std::min(slot, operands.bytes - offset);
+    const auto chunks = static_cast<int>((bytes + chunk - 1) / chunk);
+    rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
+    auto* const links = reinterpret_cast<Counter*>(rounds_.extra(round));
+    Counter* const counts = links + 1;
+    std::byte* const total = rounds_.place(round, 0, bytes);
+    const auto* const mine = static_cast<const std::byte*>(operands.send) + offset;
+    const int place = join(round);
+    if (operands.veto) links->value.fetch_or(vetoed, std::memory_order_acq_rel);
+    for (int c = 0; c < chunks; ++c) {
+      const std::size_t begin = static_cast<std::size_t>(c) * chunk;
+      const std::size_t size = std::min(chunk, bytes - begin);
+      wait_for(round, [&] { return counts[c].of(round) >= static_cast<std::uint64_t>(place); });
+      if (operands.veto)
+        ;
+      else if (place == 0)
+        std::memcpy(total + begin, mine + begin, size);
+      else
+        reduction.combine(reduction, total + begin, mine + begin, total + begin, size / element);
+      counts[c].set(round, static_cast<std::uint64_t>(place + 1));
+    }
+    if (round == first && operands.deposited != nullptr) operands.deposited(operands.context);
+    if (place + 1 == team.size) rounds_.ring(round);
+    if (operands.receive != nullptr || operands.veto) {
+      const auto all = static_cast<std::uint64_t>(team.size);
+      for (int c = 0; c < chunks; ++c) {
+        wait_for(round, [&] { return counts[c].of(round) >= all; });
+        is_vetoed = (links->value.load(std::memory_order_relaxed) & vetoed) != 0;
+        if (is_vetoed) break;
+        const std::size_t begin = static_cast<std::size_t>(c) * chunk;
+        std::memcpy(static_cast<std::byte*>(operands.receive) + offset + begin, total + begin, std::min(chunk, bytes - begin));
+      }
+    }
+    rounds_.take(round + 1);
+  }
+  rounds_.take(next_);
+  return !is_vetoed;
+}
+
+}  // namespace papaya

@@ -1,0 +1,311 @@
+// The protocols of the other collectives with threads as ranks: every algorithm of the registry, all arrival orders of few
+// ranks with the schedule forced, random arrivals of more, calls that overtake each other, vetoes.
+#include "tests/catch.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "tests/protocol/node.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr Collective collectives[] = {Collective::barrier, Collective::bcast, Collective::allgather, Collective::alltoall,
+                                      Collective::reduce};
+
+// 2x2 matrices modulo 2^32 multiplied: associative, not commutative, exact. Commutative under arrival order: their sum.
+struct Matrix {
+  std::uint32_t a[4];
+  bool operator==(const Matrix& other) const { return std::equal(a, a + 4, other.a); }
+};
+
+Matrix multiply(const Matrix& x, const Matrix& y) {
+  return {{x.a[0] * y.a[0] + x.a[1] * y.a[2], x.a[0] * y.a[1] + x.a[1] * y.a[3], x.a[2] * y.a[0] + x.a[3] * y.a[2],
+           x.a[2] * y.a[1] + x.a[3] * y.a[3]}};
+}
+Matrix add(const Matrix& x, const Matrix& y) {
+  return {{x.a[0] + y.a[0], x.a[1] + y.a[1], x.a[2] + y.a[2], x.a[3] + y.a[3]}};
+}
+
+Reduction reduction_for(bool sum, bool by_table) {
+  Reduction reduction;
+  reduction.element_bytes = sizeof(Matrix);
+  reduction.commutative = sum;
+  reduction.by_table = by_table;
+  reduction.combine = sum ? Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out,
+                                                  std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const Matrix result = add(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
+      static_cast<Matrix*>(out)[i] = result;
+    }
+  })
+                          : Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out,
+                                                  std::size_t count) {
+                              for (std::size_t i = 0; i < count; ++i) {
+                                const Matrix result =
+                                    multiply(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
+                                static_cast<Matrix*>(out)[i] = result;
+                              }
+                            });
+  return reduction;
+}
+
+Matrix matrix_of(int rank, std::size_t element, int call) {
+  const auto seed =
+      static_cast<std::uint32_t>(rank * 7919 + static_cast<int>(element) * 104729 + call * 1299709);
+  return {{seed, seed * 3 + 1, seed * 5 + 2, seed * 7 + 3}};
+}
+
+// One call of one rank, and whether its result is right.
+class Call {
+ public:
+  Call(Collective collective, const Reduction& reduction, int rank, int ranks, int number, std::size_t count, bool in_place)
+      : collective_(collective), reduction_(reduction), rank_(rank), ranks_(ranks), number_(number), count_(count) {
+    const auto p = static_cast<std::size_t>(ranks);
+    const bool is_root = rank == root();
+    const std::size_t blocks = collective == Collective::alltoall || collective == Collective::allgather ? p : 1;
+    receive_.resize(blocks * count + 1);
+    receive_.back() = guard;
+    send_.resize(collective == Collective::alltoall ? p * count : count);
+    for (std::size_t i = 0; i < send_.size(); ++i) send_[i] = matrix_of(rank, i, number);
+    operands_.send = send_.data();
+    operands_.receive = receive_.data();
+    operands_.count = count;
+    operands_.bytes = collective == Collective::barrier ? 0 : count * sizeof(Matrix);
+    operands_.root = -1;
+    operands_.reduction = &reduction;
+    if (collective == Collective::bcast || collective == Collective::reduce) operands_.root = root();
+    if (collective == Collective::bcast && is_root) operands_.receive = nullptr;
+    if (collective == Collective::bcast && !is_root) operands_.send = nullptr;
+    if (collective == Collective::reduce && !is_root) operands_.receive = nullptr;
+    if (in_place && collective != Collective::bcast && collective != Collective::barrier && operands_.receive != nullptr) {
+      Matrix* const own = collective == Collective::allgather ? receive_.data() + static_cast<std::size_t>(rank) * count
+                                                              : receive_.data();
+      std::copy(send_.begin(), send_.end(), own);
+      operands_.send = own;
+    }
+  }
+
+  Operands& operands() { return operands_; }
+
+  bool is_right() const {
+    if (!(receive_.back() == guard)) return false;
+    const bool is_root = rank_ == root();
+    if (collective_ == Collective::barrier) return true;
+    if (collective_ == Collective::bcast && is_root) return true;
+    if (collective_ == Collective::reduce && !is_root) return true;
+    // Every element of short results, a sample of long ones.
+    const std::size_t step = receive_.size() < 2000 ? 1 : 97;
+    for (std::size_t i = 0; i + 1 < receive_.size(); i += step)
+      if (!(receive_[i] == expected(i))) return false;
+    return true;
+  }
+
+  // Nothing of the send buffer's content may have changed when the call is left to MPI.
+  bool is_untouched() const {
+    const auto* const now = static_cast<const Matrix*>(operands_.send);
+    for (std::size_t i = 0; i < send_.size(); ++i)
+      if (!(now[i] == matrix_of(rank_, i, number_))) return false;
+    return true;
+  }
+
+ private:
+  static constexpr Matrix guard = {{1, 2, 3, 4}};
+
+  int root() const { return number_ % ranks_; }
+
+  Matrix expected(std::size_t i) const {
+    switch (collective_) {
+      case Collective::bcast: return matrix_of(root(), i, number_);
+      case Collective::allgather: return matrix_of(static_cast<int>(i / count_), i % count_, number_);
+      case Collective::alltoall:
+        return matrix_of(static_cast<int>(i / count_), static_cast<std::size_t>(rank_) * count_ + i % count_, number_);
+      default: {
+        Matrix result = matrix_of(0, i, number_);
+        for (int rank = 1; rank < ranks_; ++rank) {
+          const Matrix next = matrix_of(rank, i, number_);
+          result = reduction_.commutative ? add(result, next) : multiply(result, next);
+        }
+        return result;
+      }
+    }
+  }
+
+  const Collective collective_;
+  const Reduction& reduction_;
+  const int rank_;
+  const int ranks_;
+  const int number_;
+  const std::size_t count_;
+  std::vector<Matrix> send_;
+  std::vector<Matrix> receive_;
+  Operands operands_{};
+};
+
+template <class Body>
+void for_each_algorithm(Body body) {
+  for (const Collective collective : collectives)
+    for (const bool arrival_order : {false, true})
+      for (const Descriptor* descriptor : algorithms_for(collective, arrival_order)) {
+        if (arrival_order && collective != Collective::reduce) continue;  // nothing to reorder
+        INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order);
+        body(*descriptor, arrival_order);
+      }
+}
+
+}  // namespace
+
+TEST_CASE("every arrival order of few ranks, every root", "[protocol]") {
+  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order) {
+    for (const int ranks : {2, 3, 4})
+      for (const wait::Mode mode : {wait::Mode::block, wait::Mode::spin})
+        for (const bool by_table : {true, false}) {
+          if (!by_table && descriptor.collective != Collective::reduce) continue;
+          std::vector<int> order(static_cast<std::size_t>(ranks));
+          std::iota(order.begin(), order.end(), 0);
+          Node node(descriptor, ranks, mode, arrival_order);
+          const Reduction reduction = reduction_for(arrival_order, by_table);
+          std::vector<wait::Site> sites(static_cast<std::size_t>(ranks));
+          std::atomic<int> wrong{0};
+          int number = 0;
+          do {
+            for (int root = 0; root < ranks; ++root, ++number) {
+              // Forced: a rank enters once the one before it in the order has left, gone to sleep or waited a while.
+              std::atomic<int> turn{0};
+              std::vector<std::atomic<bool>> left(static_cast<std::size_t>(ranks));
+              std::vector<std::uint64_t> sleeps(static_cast<std::size_t>(ranks));
+              for (int r = 0; r < ranks; ++r) sleeps[static_cast<std::size_t>(r)] = node.policy(r).sleeps();
+              on_ranks(ranks, [&](int rank) {
+                const auto me = static_cast<std::size_t>(rank);
+                const int place = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+                Call call(descriptor.collective, reduction, rank, ranks, number, 3, number % 2 == 1);
+                while (turn.load() < place) std::this_thread::yield();
+                if (place > 0) {
+                  const auto before = static_cast<std::size_t>(order[static_cast<std::size_t>(place - 1)]);
+                  if (mode == wait::Mode::block)
+                    while (!left[before].load() && node.policy(static_cast<int>(before)).sleeps() == sleeps[before])
+                      std::this_thread::yield();
+                }
+                turn.store(place + 1);
+                node.rank(rank).run(call.operands(), sites[me]);
+                left[me].store(true);
+                if (!call.is_right()) ++wrong;
+              });
+            }
+          } while (std::next_permutation(order.begin(), order.end()));
+          CHECK(wrong == 0);
+        }
+  });
+}
+
+TEST_CASE("random arrivals, odd rank counts, all sizes, ranks ahead of each other", "[protocol]") {
+  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order) {
+    for (const int ranks : {1, 2, 3, 5, 7, 8})
+      for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield}) {
+        Node node(descriptor, ranks, mode, arrival_order);
+        const Reduction reduction = reduction_for(arrival_order, true);
+        const auto p = static_cast<std::size_t>(ranks);
+        std::vector<std::size_t> counts = {1, p - 1, p, p + 1, 2, 7, 63, 1021, capacity / sizeof(Matrix)};
+        if (descriptor.max_bytes > capacity) counts.push_back(4 * capacity / sizeof(Matrix) + 77);
+        std::atomic<int> wrong{0};
+        on_ranks(ranks, [&](int rank) {
+          std::mt19937 random(static_cast<unsigned>(rank) * 977 + static_cast<unsigned>(ranks));
+          wait::Site site;
+          int number = 0;
+          for (int round = 0; round < 4; ++round)
+            for (const std::size_t count : counts) {
+              if (count == 0) continue;
+              // Short calls in a row: roots and depositors run ahead as far as the banks go.
+              for (int repeat = 0; repeat < (count < 64 ? 12 : 1); ++repeat, ++number) {
+                Call call(descriptor.collective, reduction, rank, ranks, number, count, number % 3 == 0);
+                if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+                node.rank(rank).run(call.operands(), site);
+                if (!call.is_right()) ++wrong;
+              }
+            }
+        });
+        CHECK(wrong == 0);
+      }
+  });
+}
+
+TEST_CASE("a late rank is overtaken by as many calls as there are banks, and finds every one", "[protocol]") {
+  // The root of a bcast and the non-roots of a reduce leave before the others come.
+  for (const Collective collective : {Collective::bcast, Collective::reduce})
+    for (const Descriptor* descriptor : algorithms_for(collective, true)) {
+      const int ranks = 3;
+      Node node(*descriptor, ranks, wait::Mode::automatic, true);
+      const Reduction reduction = reduction_for(true, true);
+      std::atomic<int> ahead{0};
+      std::atomic<int> wrong{0};
+      on_ranks(ranks, [&](int rank) {
+        wait::Site site;
+        for (int i = 0; i < 40; ++i) {
+          const int number = i * ranks;  // always rank 0's
+          // The one that the others can do without: a receiver, or the root of the reduce.
+          const bool late = rank == (collective == Collective::bcast ? 2 : 0);
+          if (late && i == 0)
+            while (ahead.load() < 2) std::this_thread::yield();
+          Call call(collective, reduction, rank, ranks, number, 2, false);
+          node.rank(rank).run(call.operands(), site);
+          if (!call.is_right()) ++wrong;
+          if (rank == (collective == Collective::bcast ? 0 : 1)) ahead.store(i + 1);
+        }
+      });
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("no rank leaves a barrier before all have come", "[protocol]") {
+  for (const Descriptor* descriptor : algorithms_for(Collective::barrier, false))
+    for (const int ranks : {2, 3, 7}) {
+      Node node(*descriptor, ranks, wait::Mode::automatic, false);
+      std::atomic<int> entered{0};
+      std::atomic<int> wrong{0};
+      on_ranks(ranks, [&](int rank) {
+        wait::Site site;
+        std::mt19937 random(static_cast<unsigned>(rank));
+        const Reduction none;
+        for (int i = 1; i <= 300; ++i) {
+          if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
+          entered.fetch_add(1);
+          const Operands operands{.send = nullptr, .receive = nullptr, .count = 0, .bytes = 0, .root = -1, .reduction = &none};
+          node.rank(rank).run(operands, site);
+          if (entered.load() < i * ranks) ++wrong;
+        }
+      });
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("one rank's veto keeps all out of an exchange, with nothing overwritten", "[protocol]") {
+  for (const Collective collective : {Collective::allgather, Collective::alltoall})
+    for (const Descriptor* descriptor : algorithms_for(collective, false))
+      for (const int ranks : {2, 3, 5})
+        for (const std::size_t count : {std::size_t{2}, 3 * capacity / sizeof(Matrix) / 2}) {
+          Node node(*descriptor, ranks, wait::Mode::automatic, false);
+          const Reduction reduction = reduction_for(true, true);
+          std::atomic<int> wrong{0};
+          on_ranks(ranks, [&](int rank) {
+            wait::Site site;
+            for (int number = 0; number < 30; ++number) {
+              Call call(collective, reduction, rank, ranks, number, count, number % 2 == 0);
+              call.operands().veto = number % 3 != 0 && number % ranks == rank;
+              const bool done = node.rank(rank).run(call.operands(), site);
+              if (done != (number % 3 == 0) || (done ? !call.is_right() : !call.is_untouched())) ++wrong;
+            }
+          });
+          CHECK(wrong == 0);
+        }
+}
+
+}  // namespace papaya

@@ -1,0 +1,70 @@
+// A node in one process: threads as ranks, with the shared memory and the objects that each process would have.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+
+namespace papaya {
+
+constexpr std::size_t capacity = 65536;
+
+inline std::vector<const Descriptor*> algorithms_for(Collective collective, bool arrival_order) {
+  std::vector<const Descriptor*> found;
+  for (const Descriptor* descriptor : registry())
+    if (descriptor->collective == collective && (arrival_order || !descriptor->needs_arrival_order))
+      found.push_back(descriptor);
+  return found;
+}
+
+inline std::vector<std::int64_t> default_values(const Descriptor& descriptor) {
+  std::vector<std::int64_t> values;
+  for (const Parameter& parameter : descriptor.parameters) values.push_back(parameter.fallback);
+  return values;
+}
+
+// The shared memory of a node, and one Policy and one Prepared per rank, as each process would have.
+class Node {
+ public:
+  Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
+       std::vector<std::int64_t> values = {})
+      : region_bytes_(descriptor.region_bytes(ranks, capacity)),
+        region_(static_cast<std::byte*>(::operator new(region_bytes_, std::align_val_t{4096}))),
+        policies_(static_cast<std::size_t>(ranks)) {
+    std::memset(region_, 0, region_bytes_);
+    if (values.empty()) values = default_values(descriptor);
+    for (int rank = 0; rank < ranks; ++rank) {
+      wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
+      policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
+      const Team team{rank, ranks, arrival_order, region_, &policy};
+      prepared_.push_back(descriptor.prepare(team, capacity, values));
+    }
+  }
+  ~Node() { ::operator delete(region_, std::align_val_t{4096}); }
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  Prepared& rank(int r) { return *prepared_[static_cast<std::size_t>(r)]; }
+  wait::Policy& policy(int r) { return policies_[static_cast<std::size_t>(r)]; }
+  int size() const { return static_cast<int>(prepared_.size()); }
+
+ private:
+  std::size_t region_bytes_;
+  std::byte* region_;
+  std::vector<wait::Policy> policies_;
+  std::vector<std::unique_ptr<Prepared>> prepared_;
+};
+
+template <class Body>
+void on_ranks(int ranks, Body body) {
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back([&body, rank] { body(rank); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace papaya
