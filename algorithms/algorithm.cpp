@@ -6,7 +6,7 @@ namespace papaya {
 
 namespace {
 std::vector<const Descriptor*>& list() {
-  static std::vector<const Descriptor*> descriptors;
+  static auto& descriptors = *new std::vector<const Descriptor*>;  // never destroyed: calls may come from exit handlers
   return descriptors;
 }
 }  // namespace

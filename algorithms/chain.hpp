@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "algorithms/algorithm.hpp"
-#include "algorithms/transport/rounds.hpp"
+#include "algorithms/rounds.hpp"
 
 namespace papaya {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
-#include "algorithms/transport/rounds.hpp"
+#include "algorithms/rounds.hpp"
 
 namespace papaya {
 

@@ -16,11 +16,21 @@ constinit std::atomic<std::uint64_t> generation{1};
 
 namespace {
 
-std::mutex mutex;  // guards `all`, `orphans`, every state's children, and the making of states
-std::vector<Communicator*> all;
-std::map<std::uint64_t, std::uint64_t> orphans;  // communicators of unknown origin so far, by members
-std::vector<int> node_of;
+// Never destroyed: MPI_Finalize may be called by an exit handler or by the destructor of a global object.
+struct Table {
+  std::mutex mutex;  // guards `all`, `orphans`, every state's children, and the making of states
+  std::vector<Communicator*> all;
+  std::map<std::uint64_t, std::uint64_t> orphans;  // communicators of unknown origin so far, by members
+  std::vector<int> node_of;
+};
+Table& table = *new Table;
+std::mutex& mutex = table.mutex;
+std::vector<Communicator*>& all = table.all;
 MPI_Group world_group = MPI_GROUP_NULL;
+
+// The communicator that this thread is freeing. Attributes are deleted one by one, papaya's among them; a callback that
+// calls on the communicator after that goes to MPI.
+thread_local constinit MPI_Comm being_freed = MPI_COMM_NULL;
 
 void write_row(Communicator& state) noexcept {
   if (state.row == nullptr || !runtime().recorder.is_open()) return;
@@ -81,7 +91,7 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
     if (member < 0)
       state->outside = true;
     else
-      nodes.insert(node_of[static_cast<std::size_t>(member)]);
+      nodes.insert(table.node_of[static_cast<std::size_t>(member)]);
   }
   state->facts = {state->size, static_cast<int>(nodes.size())};
   const std::uint64_t hash = identity::of_members(members);
@@ -91,7 +101,7 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
     state->parent_id = parent->id;
     state->id = identity::of_child(parent->id, hash, salt, parent->children[{hash, salt}]++);
   } else {
-    state->id = identity::of_child(0, hash, 0, orphans[hash]++);
+    state->id = identity::of_child(0, hash, 0, table.orphans[hash]++);
   }
   char name[MPI_MAX_OBJECT_NAME] = "";
   int length = 0;
@@ -121,7 +131,7 @@ bool is_plausible(MPI_Comm comm) noexcept {
 }
 
 bool start(std::vector<int> nodes) {
-  node_of = std::move(nodes);
+  table.node_of = std::move(nodes);
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS)
     return false;
@@ -162,6 +172,7 @@ Communicator* look_up(MPI_Comm comm) noexcept {
 Communicator* find_or_make(MPI_Comm comm) noexcept {
   if (!is_plausible(comm)) return nullptr;
   if (Communicator* const state = find(comm)) return state;
+  if (comm == being_freed) return nullptr;
   const std::lock_guard lock(mutex);
   if (Communicator* const state = find(comm)) return state;
   return make(comm, nullptr, 0);
@@ -178,6 +189,19 @@ Owner owner_of(const Prepared* prepared) noexcept {
     for (const Setup& setup : state->setups)
       if (setup.prepared.get() == prepared) return {state, setup.rule->algorithm->collective};
   return {nullptr, Collective::allreduce};
+}
+
+int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
+  being_freed = comm == nullptr ? MPI_COMM_NULL : *comm;
+  const int code = native(comm);
+  being_freed = MPI_COMM_NULL;
+  return code;
+}
+
+void rename(MPI_Comm comm, std::string_view name) noexcept {
+  if (!is_plausible(comm) || !runtime().recorder.is_open()) return;
+  Communicator* const state = find(comm);
+  if (state != nullptr && state->row != nullptr) Recorder::set_name(state->row->name, sizeof state->row->name, name);
 }
 
 void adopt(MPI_Comm parent, MPI_Comm child, std::uint64_t salt) noexcept {

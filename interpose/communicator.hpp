@@ -11,6 +11,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -86,6 +87,12 @@ void forget_choices() noexcept;
 
 // Called after `child` was made from `parent`. `salt` as in identity::of_child.
 void adopt(MPI_Comm parent, MPI_Comm child, std::uint64_t salt) noexcept;
+
+// MPI_Comm_free and MPI_Comm_disconnect by `native`.
+int free(MPI_Comm* comm, int (*native)(MPI_Comm*));
+
+// The program has given the communicator another name.
+void rename(MPI_Comm comm, std::string_view name) noexcept;
 
 // Which communicator waits in `prepared`, for the stall report.
 struct Owner {

@@ -63,26 +63,37 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
 bool replace(Communicator& state, const Arguments& arguments, const CallFacts& facts,
              Outcome& outcome) noexcept;
 
+// Papaya's own part of a call. Not the native one: what MPI calls back from there (error handlers, attribute callbacks) is
+// the program's, and its collectives are calls like any other.
+template <class Replace>
+inline bool replace_inside(Replace&& replace, Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {
+  const Entry entry;
+  return replace(state, facts, outcome);
+}
+
 // `describe(state)` returns the Message; `replace(state, facts, outcome)` may run the call; `native()` calls
 // PMPI. Everything is inlined into the wrapper, so that a call that is only recorded costs two clock reads
 // and a cache line written.
 template <class Describe, class Replace, class Native>
 inline int collective(Collective collective, Form form, MPI_Comm comm, const void* site, Describe&& describe,
-                      Replace&& replace, Native&& native) noexcept {
+                      Replace&& replace, Native&& native) {
   Runtime& process = runtime();
   const std::uint64_t arrival_ticks = clock::ticks();
   if (!process.active.load(std::memory_order_acquire)) return native();
-  const Entry entry;
-  if (!entry.is_outermost() || !communicators::is_plausible(comm)) return native();
-  Communicator* state = communicators::find(comm);
-  if (state == nullptr) state = communicators::find_or_make(comm);
+  Communicator* state = nullptr;
+  {
+    const Entry entry;
+    if (!entry.is_outermost() || !communicators::is_plausible(comm)) return native();
+    state = communicators::find(comm);
+    if (state == nullptr) state = communicators::find_or_make(comm);
+  }
   if (state == nullptr) return native();
   Outcome outcome;
   int code = MPI_SUCCESS;
   const std::uint64_t call = state->calls++;
   if (!process.recorder.is_open()) {
     const CallFacts facts{call, arrival_ticks, site, nullptr};
-    if (!replace(*state, facts, outcome)) code = native();
+    if (!replace_inside(replace, *state, facts, outcome)) code = native();
     return code;
   }
   const Message message = describe(*state);
@@ -95,9 +106,15 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
                                   collective,
                                   form};
   const CallFacts facts{call, arrival_ticks, site, &arrival};
-  if (!replace(*state, facts, outcome)) {
+  if (!replace_inside(replace, *state, facts, outcome)) {
     begin_event(facts, outcome);
+    // From here on the state may be gone: an error handler may free the communicator, or never come back.
     code = native();
+    if (code != MPI_SUCCESS) {
+      // This rank's error alone: the others wait for the call it makes next, which takes this one's number.
+      process.recorder.take_back(outcome.event);
+      if (Communicator* const still = communicators::find(comm); still == state && state->calls == call + 1) --state->calls;
+    }
   }
   begin_event(facts, outcome);
   process.recorder.finish(outcome.event, arrival, clock::ticks(), outcome.algorithm,

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 namespace papaya::output {
 
@@ -24,7 +25,28 @@ std::string read_file(const char* path) {
   return text.str();
 }
 
-// mkdir -p, then an empty folder of this name. The error number, or 0.
+// A folder that is not to be moved away: the program stands in it or below it, it is somebody's home, or others mount
+// theirs there.
+bool must_stay(const std::string& folder) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(folder, error);
+  if (error) return false;
+  std::vector<std::filesystem::path> places = {std::filesystem::current_path(error)};
+  for (const char* name : {"HOME", "TMPDIR"})
+    if (const char* const place = std::getenv(name); place != nullptr && *place != '\0')
+      places.push_back(std::filesystem::weakly_canonical(place, error));
+  places.push_back("/tmp");
+  for (std::filesystem::path place : places)
+    for (; !place.empty(); place = place.parent_path()) {
+      if (place == path) return true;
+      if (place == place.parent_path()) break;
+    }
+  struct stat self{};
+  struct stat parent{};
+  return stat(path.c_str(), &self) == 0 && stat(path.parent_path().c_str(), &parent) == 0 && self.st_dev != parent.st_dev;
+}
+
+// mkdir -p, then an empty folder of this name, whose former contents get another. The error number, or 0.
 int make_empty(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path path(folder);
@@ -33,6 +55,9 @@ int make_empty(const std::string& folder) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     if (mkdir(folder.c_str(), 0755) == 0) return 0;
     if (errno != EEXIST) return errno;
+    struct stat there{};
+    if (stat(folder.c_str(), &there) == 0 && !S_ISDIR(there.st_mode)) return ENOTDIR;
+    if (must_stay(folder)) return EBUSY;
     int number = 1;
     while (std::filesystem::exists(fmt::format("{}.{}", folder, number), error)) ++number;
     if (rename(folder.c_str(), fmt::format("{}.{}", folder, number).c_str()) != 0 && errno != ENOENT) return errno;
@@ -72,7 +97,8 @@ std::string default_folder(std::string_view program, int ranks) {
   return fmt::format("papaya.{}.{}.{}-{}", program, ranks, date, getpid());
 }
 
-std::string make_folder(const std::string& wanted, std::string& sentence) {
+std::string make_folder(std::string wanted, std::string& sentence) {
+  while (wanted.size() > 1 && wanted.back() == '/') wanted.pop_back();
   const int failure = make_empty(wanted);
   if (failure == 0) {
     std::error_code error;

@@ -19,7 +19,8 @@ using kernels::Operation;
 struct TypeRow {
   MPI_Datatype type;
   ElementType element;
-  std::uint32_t bytes;
+  std::uint32_t bytes;      // as it lies in memory
+  std::uint32_t signature;  // MPI_Type_size: pairs without their padding
   bool fortran_integer;  // MPI defines the logical operations on C's integers and Fortran's LOGICAL only
 };
 
@@ -47,7 +48,7 @@ struct Types {
 
   void add(MPI_Datatype type, ElementType element, bool fortran_integer = false) noexcept {
     if (type != MPI_DATATYPE_NULL && count < capacity)
-      rows[count++] = {type, element, static_cast<std::uint32_t>(kernels::size_of(element)), fortran_integer};
+      rows[count++] = {type, element, static_cast<std::uint32_t>(kernels::size_of(element)), 0, fortran_integer};
   }
   Types() noexcept {
     add(MPI_DOUBLE, ElementType::f64);
@@ -114,6 +115,9 @@ struct Types {
       MPI_Aint lower = 0;
       MPI_Aint extent = 0;
       PMPI_Type_get_extent(rows[i].type, &lower, &extent);
+      int size = 0;
+      PMPI_Type_size(rows[i].type, &size);
+      rows[i].signature = static_cast<std::uint32_t>(size);
       if (lower == 0 && extent == static_cast<MPI_Aint>(rows[i].bytes)) rows[kept++] = rows[i];
     }
     count = kept;
@@ -201,11 +205,12 @@ void combine_contiguous(const Reduction& reduction, const void* left, const void
   const std::size_t bytes = count * reduction.element_bytes;
   if (out == left) {
     // The result must stand where the left operand does: through a buffer.
-    thread_local std::vector<std::max_align_t> scratch;
-    scratch.resize(bytes / sizeof(std::max_align_t) + 1);
-    std::memcpy(scratch.data(), right, bytes);
-    must_succeed(PMPI_Reduce_local(left, scratch.data(), static_cast<int>(count), context.type, context.op));
-    std::memcpy(out, scratch.data(), bytes);
+    std::max_align_t few[64];
+    std::vector<std::max_align_t> many(bytes > sizeof few ? bytes / sizeof(std::max_align_t) + 1 : 0);
+    std::max_align_t* const scratch = many.empty() ? few : many.data();
+    std::memcpy(scratch, right, bytes);
+    must_succeed(PMPI_Reduce_local(left, scratch, static_cast<int>(count), context.type, context.op));
+    std::memcpy(out, scratch, bytes);
     return;
   }
   if (out != right) std::memcpy(out, right, bytes);
@@ -219,20 +224,18 @@ void combine_laid_out(const Reduction& reduction, const void* left, const void* 
   const std::size_t span =
       static_cast<std::size_t>(context.true_extent) +
       (count - 1) * static_cast<std::size_t>(context.extent < 0 ? -context.extent : context.extent);
-  thread_local std::vector<std::max_align_t> left_storage;
-  thread_local std::vector<std::max_align_t> right_storage;
   const std::size_t units = span / sizeof(std::max_align_t) + 2;
-  left_storage.assign(units, {});
-  right_storage.assign(units, {});
+  std::vector<std::max_align_t> left_storage(units);
+  std::vector<std::max_align_t> right_storage(units);
   // Where element 0 begins, so that the lowest byte of all elements is the storage's first.
   const MPI_Aint origin = -context.true_lower_bound +
                           (context.extent < 0 ? -context.extent * static_cast<MPI_Aint>(count - 1) : 0);
   auto* const a = reinterpret_cast<char*>(left_storage.data()) + origin;
   auto* const b = reinterpret_cast<char*>(right_storage.data()) + origin;
-  unpack(left, a, count, context.type, reduction.element_bytes, context.pack_comm);
-  unpack(right, b, count, context.type, reduction.element_bytes, context.pack_comm);
+  unpack(left, a, count, context.type, reduction.element_bytes);
+  unpack(right, b, count, context.type, reduction.element_bytes);
   must_succeed(PMPI_Reduce_local(a, b, static_cast<int>(count), context.type, context.op));
-  pack(b, count, context.type, reduction.element_bytes, out, context.pack_comm);
+  pack(b, count, context.type, reduction.element_bytes, out);
 }
 
 }  // namespace
@@ -260,22 +263,37 @@ void in_pieces(const void* buffer, std::size_t count, MPI_Datatype type, std::si
 
 }  // namespace
 
-void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, void* packed,
-          MPI_Comm comm) noexcept {
+void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
+          void* packed) noexcept {
   in_pieces(buffer, count, type, element_bytes, [&](const Bottomless& part, std::size_t offset, int bytes) {
     int position = 0;
     must_succeed(PMPI_Pack(part.buffer(), part.count(), part.type(), static_cast<std::byte*>(packed) + offset,
-                           bytes, &position, comm));
+                           bytes, &position, runtime().world_comm));
   });
 }
 
-void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
-            MPI_Comm comm) noexcept {
+void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes) noexcept {
   in_pieces(buffer, count, type, element_bytes, [&](const Bottomless& part, std::size_t offset, int bytes) {
     int position = 0;
     must_succeed(PMPI_Unpack(static_cast<const std::byte*>(packed) + offset, bytes, &position, part.buffer(),
-                             part.count(), part.type(), comm));
+                             part.count(), part.type(), runtime().world_comm));
   });
+}
+
+bool is_committed(MPI_Datatype type) noexcept {
+  // MPI has no question for it, but looks at it when nothing at all is packed.
+  char nothing = 0;
+  int position = 0;
+  return is_plausible(type) &&
+         PMPI_Pack(&nothing, 0, type, &nothing, sizeof nothing, &position, runtime().world_comm) == MPI_SUCCESS;
+}
+
+bool is_plausible_operation(MPI_Op op) noexcept {
+#if defined(MPICH)
+  return ((static_cast<unsigned>(op) >> 26) & 0xf) == 0x6 && (static_cast<unsigned>(op) >> 30) != 0;
+#else
+  return op != MPI_OP_NULL;
+#endif
 }
 
 bool is_dense(MPI_Datatype type) noexcept {
@@ -339,21 +357,18 @@ std::int64_t type_bytes_of(MPI_Datatype type) noexcept {
 }
 
 std::int64_t element_bytes_of(MPI_Datatype type) noexcept {
-  if (const TypeRow* const row = find_row(type)) return row->bytes;
-  if (!is_plausible(type)) return -1;
-  MPI_Count bytes = 0;
-  if (PMPI_Type_size_x(type, &bytes) != MPI_SUCCESS || bytes == MPI_UNDEFINED) return -1;
-  return bytes;
+  if (const TypeRow* const row = find_row(type)) return row->signature;
+  return type_bytes_of(type);
 }
 
-bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduction,
-              ReductionContext& context) noexcept {
+bool describe(MPI_Datatype type, MPI_Op op, Reduction& reduction, ReductionContext& context) noexcept {
   if (op == MPI_OP_NULL || op == MPI_REPLACE || op == MPI_NO_OP) return false;
   Operation operation{};
   const bool predefined_op = operation_of(op, operation);
-  if (const TypeRow* const row = find_row(type)) {
-    reduction.element_bytes = row->bytes;
+  const TypeRow* const row = find_row(type);
+  if (row != nullptr) {
     if (predefined_op) {
+      reduction.element_bytes = row->bytes;
       if (row->fortran_integer && is_logical(operation)) return false;
       reduction.combine = kernels::find(row->element, operation);
       reduction.by_table = true;
@@ -363,16 +378,18 @@ bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduc
     // A Fortran type of an unusual kind, or an error: MPI knows which.
     return false;
   }
+  // A user's operation takes any type that has the same signature: what counts is packed.
+  if (!is_plausible_operation(op) || !is_committed(type)) return false;
   const std::int64_t bytes = element_bytes_of(type);
   if (bytes <= 0) return false;
   int commutative = 0;
   if (PMPI_Op_commutative(op, &commutative) != MPI_SUCCESS) return false;
   reduction.commutative = commutative != 0;
+  reduction.element_bytes = static_cast<std::size_t>(bytes);
   context.type = type;
   context.op = op;
-  context.pack_comm = pack_comm;
   reduction.context = &context;
-  if (reduction.element_bytes != 0) {
+  if (is_dense(type)) {
     reduction.combine = combine_contiguous;
     return true;
   }
@@ -380,7 +397,6 @@ bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduc
   if (PMPI_Type_get_extent(type, &lower, &context.extent) != MPI_SUCCESS ||
       PMPI_Type_get_true_extent(type, &context.true_lower_bound, &context.true_extent) != MPI_SUCCESS)
     return false;
-  reduction.element_bytes = static_cast<std::size_t>(bytes);
   reduction.combine = combine_laid_out;
   return true;
 }

@@ -18,7 +18,6 @@ struct ReductionContext {
   MPI_Aint extent;
   MPI_Aint true_lower_bound;
   MPI_Aint true_extent;
-  MPI_Comm pack_comm;
 };
 
 // The kernel type of a predefined datatype; false for all others.
@@ -31,8 +30,13 @@ bool is_plausible(MPI_Datatype type) noexcept;
 // Describes `type` and `op`. False if MPI would call the combination an error, or if it cannot be done; then
 // the call goes native. Equal on all ranks, because MPI wants the same operation and matching types
 // everywhere.
-bool describe(MPI_Datatype type, MPI_Op op, MPI_Comm pack_comm, Reduction& reduction,
-              ReductionContext& context) noexcept;
+bool describe(MPI_Datatype type, MPI_Op op, Reduction& reduction, ReductionContext& context) noexcept;
+
+// The same for operations.
+bool is_plausible_operation(MPI_Op op) noexcept;
+
+// A derived type that is not committed is an error, which MPI reports itself.
+bool is_committed(MPI_Datatype type) noexcept;
 
 // A predefined datatype: its handle never means another.
 bool is_named(MPI_Datatype type) noexcept;
@@ -46,12 +50,11 @@ bool is_dense(MPI_Datatype type) noexcept;
 
 // `count` elements at `buffer` to and from contiguous bytes; `element_bytes` is the type's size. At most 1
 // GiB an element.
-void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, void* packed,
-          MPI_Comm comm) noexcept;
-void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
-            MPI_Comm comm) noexcept;
+void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
+          void* packed) noexcept;
+void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes) noexcept;
 
-// Signature bytes of one element, -1 if there is no telling. Predefined pairs count with their padding.
+// Signature bytes of one element, -1 if there is no telling. Predefined pairs count without their padding.
 std::int64_t element_bytes_of(MPI_Datatype type) noexcept;
 
 }  // namespace papaya

@@ -128,11 +128,13 @@ bool is_erroneous(const Communicator& state, const Arguments& a, bool dense) noe
   return false;
 }
 
+bool is_usable(MPI_Datatype type) noexcept { return is_named(type) || is_committed(type); }
+
 // Allgather and alltoall: what this rank sends must be what it receives from itself.
 bool sends_what_it_receives(const Arguments& a, std::uint64_t bytes) noexcept {
   if (a.send == MPI_IN_PLACE || (a.send_type == a.type && a.send_count == a.count)) return true;
   if (a.send_count < 0) return false;
-  const std::int64_t element = type_bytes_of(a.send_type);
+  const std::int64_t element = element_bytes_of(a.send_type);
   return element >= 0 &&
          static_cast<std::uint64_t>(a.send_count) * static_cast<std::uint64_t>(element) == bytes;
 }
@@ -217,8 +219,7 @@ bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, s
   Staging receive;
   Staging send;
   if (a.collective == Collective::bcast) {
-    receive = Staging(a.receive, count, a.type, bytes / count, is_root ? Use::read : Use::write, device,
-                      state.handle);
+    receive = Staging(a.receive, count, a.type, bytes / count, is_root ? Use::read : Use::write, device);
     if (is_root)
       operands.send = receive.bytes();
     else
@@ -226,12 +227,12 @@ bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, s
   } else {
     if (receives(state, a))
       receive = Staging(a.receive, blocks * count, a.type, bytes / count, in_place ? Use::both : Use::write,
-                        device_holds(a.receive), state.handle);
+                        device_holds(a.receive));
     if (!in_place) {
       const auto send_count = reduces(a.collective) ? count : static_cast<std::size_t>(a.send_count);
       const std::size_t send_blocks = a.collective == Collective::alltoall ? blocks : 1;
       send = Staging(a.send, send_blocks * send_count, reduces(a.collective) ? a.type : a.send_type,
-                     send_count == 0 ? 0 : bytes / send_count, Use::read, device_holds(a.send), state.handle);
+                     send_count == 0 ? 0 : bytes / send_count, Use::read, device_holds(a.send));
     }
     operands.receive = receive.bytes();
     operands.send = !in_place ? send.bytes()
@@ -274,13 +275,13 @@ bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Ou
   if (a.collective != Collective::barrier) {
     if (a.count == 0) return native(Reason::no_data);
     if (reduces(a.collective)) {
-      if (!describe(a.type, a.op, state.handle, reduction, context))
+      if (!describe(a.type, a.op, reduction, context))
         return native(Reason::unsuitable_operation);
       bytes = static_cast<std::uint64_t>(a.count) * reduction.element_bytes;
       // Pairs with padding are kernels' own business; what a user's operation gets is packed.
       dense = reduction.by_table || is_dense(a.type);
     } else {
-      const std::int64_t element = type_bytes_of(a.type);
+      const std::int64_t element = element_bytes_of(a.type);
       if (element < 0) return native(Reason::arguments);
       if (element == 0) return native(Reason::no_data);
       bytes = static_cast<std::uint64_t>(a.count) * static_cast<std::uint64_t>(element);
@@ -298,9 +299,10 @@ bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Ou
   const bool moves = a.collective == Collective::allgather || a.collective == Collective::alltoall;
   bool flat = dense;
   if (moves && a.send != MPI_IN_PLACE) {
-    if (!sends_what_it_receives(a, bytes)) return native(Reason::arguments);
+    if (!sends_what_it_receives(a, bytes) || !is_usable(a.send_type)) return native(Reason::arguments);
     flat = dense && (a.send_type == a.type || is_dense(a.send_type));
   }
+  if (a.collective != Collective::barrier && !reduction.by_table && !is_usable(a.type)) return native(Reason::arguments);
   if (is_erroneous(state, a, flat)) return native(Reason::arguments);
 
   Setup* const setup = find_setup(state, *choice.rule, bytes);
@@ -321,7 +323,7 @@ bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Ou
   };
   if (process.verify_every != 0) {
     if (++state.replaced % process.verify_every != 0) return run_it();
-    Verification verification(a, state, reduction);
+    Verification verification(a, state, reduction, on_device);
     if (!run_it()) return false;
     verification.compare();
     return true;

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <vector>
 
@@ -45,15 +47,33 @@ clock::Pair at_load_monotonic{};
 clock::Pair node_origin{};  // the node leader's, agreed on by the node
 std::int64_t node_origin_unix_ns = 0;
 
-int folder_descriptor = -1;  // of the output folder on rank 0
+// The output folder on rank 0, and which it was when opened: a program may close descriptors that are not its own, and
+// the number may then mean a file of the program's.
+int folder_descriptor = -1;
+struct stat folder_identity{};
+
+void open_folder(const std::string& folder) {
+  folder_descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder_descriptor >= 0 && fstat(folder_descriptor, &folder_identity) != 0) folder_identity = {};
+}
+
+std::optional<std::string> name_of_descriptor() {
+  std::error_code error;
+  const auto name = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", folder_descriptor), error);
+  if (error) return std::nullopt;
+  return name.string();
+}
 
 // What the output folder is called now.
 std::string present_name(const std::string& folder) {
-  std::error_code error;
-  const auto name = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", folder_descriptor), error);
-  if (folder_descriptor >= 0) close(folder_descriptor);
+  struct stat now{};
+  if (folder_descriptor < 0 || fstat(folder_descriptor, &now) != 0 || now.st_ino != folder_identity.st_ino ||
+      now.st_dev != folder_identity.st_dev)
+    return folder;
+  const std::string name = name_of_descriptor().value_or(folder);
+  close(folder_descriptor);
   folder_descriptor = -1;
-  return error ? folder : name.string();
+  return name;
 }
 
 constexpr std::uint64_t trace_capacity = 1u << 20;  // PAPAYA_PROFILE=trace: 64 MiB of events a rank
@@ -71,8 +91,10 @@ void poke_progress() {
 }
 
 std::string read_text(std::string_view path, bool& readable) {
+  std::error_code error;
   std::ifstream file{std::string(path)};
-  readable = static_cast<bool>(file);
+  readable = static_cast<bool>(file) && std::filesystem::is_regular_file(path, error);
+  if (!readable) return "";
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
@@ -200,6 +222,30 @@ void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
   process.policy.set_stall(static_cast<double>(process.settings.number(Variable::stall_seconds)), report_stall);
 }
 
+// Opens the folder on the other ranks of rank 0's node and makes sure that it is the same: another job that was started
+// with the same output folder may have renamed this one in the meantime. Ranks of other nodes take it by its name.
+void enter_folder(Runtime& process) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    if (process.rank != 0) open_folder(process.folder);
+    struct {
+      std::uint64_t device;
+      std::uint64_t file;
+    } mine{folder_identity.st_dev, folder_identity.st_ino}, first = mine;
+    PMPI_Bcast(&first, sizeof first, MPI_BYTE, 0, process.world_comm);
+    int same = process.node != 0 || folder_descriptor < 0 || (mine.device == first.device && mine.file == first.file);
+    PMPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, process.world_comm);
+    if (same != 0) return;
+    if (process.rank != 0 && folder_descriptor >= 0) close(folder_descriptor);
+    if (process.rank == 0) process.folder = name_of_descriptor().value_or(process.folder);
+    process.folder = broadcast(process.folder, process.world_comm);
+  }
+}
+
+// The folder by its descriptor, whatever it is called by now.
+std::string folder_path(const Runtime& process) {
+  return folder_descriptor >= 0 ? fmt::format("/proc/self/fd/{}", folder_descriptor) : process.folder;
+}
+
 // The folder on rank 0, this rank's file, and its header.
 void open_records(Runtime& process, int cores, double ns_per_tick, int thread_level) {
   const std::string_view profile = process.settings.text(Variable::profile);
@@ -215,18 +261,23 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
     if (!process.folder.empty())
       output::write_start_files(process.folder, process.settings, output::base_name(program), process.ranks, mpi);
   }
+  // The report goes into this very folder at the end, also if another job has renamed it by then.
+  if (process.rank == 0 && !process.folder.empty()) open_folder(process.folder);
   process.folder = broadcast(process.folder, process.world_comm);
   if (process.folder.empty()) return;
-  // The report goes into this very folder at the end, also if another job has renamed it by then.
-  if (process.rank == 0) folder_descriptor = open(process.folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (process.leader_comm != MPI_COMM_NULL) {
     std::error_code ignored;  // a node that does not see rank 0's file system gets a folder of its own
     std::filesystem::create_directories(process.folder, ignored);
   }
   PMPI_Barrier(process.node_comm);
+  enter_folder(process);
   std::string error;
-  const bool opened = process.recorder.open(output::rank_file(process.folder, process.rank),
+  const bool opened = process.recorder.open(output::rank_file(folder_path(process), process.rank),
                                             profile == "trace" ? trace_capacity : trace::event_capacity, error);
+  if (process.rank != 0 && folder_descriptor >= 0) {
+    close(folder_descriptor);
+    folder_descriptor = -1;
+  }
   int failures = opened ? 0 : 1;
   int all_failures = 0;
   PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, process.world_comm);
@@ -262,8 +313,13 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
   for (std::size_t i = 0; i < reason_names.size(); ++i)
     Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
   process.recorder.set_concurrent(thread_level == MPI_THREAD_MULTIPLE);
-  if (process.nodes > 1 && process.leader_comm != MPI_COMM_NULL)
-    header.clock[0] = measure::clock_offset(process.leader_comm, ns_per_tick, node_origin.ticks);
+}
+
+// Between the leaders of the nodes, whether they record or not.
+void measure_clock_offset(Runtime& process, double ns_per_tick, int which) {
+  if (process.nodes == 1 || process.leader_comm == MPI_COMM_NULL) return;
+  const trace::ClockOffset offset = measure::clock_offset(process.leader_comm, ns_per_tick, node_origin.ticks);
+  if (process.recorder.is_open()) process.recorder.header().clock[which] = offset;
 }
 
 void share_clock_offset(Runtime& process, int which) {
@@ -324,6 +380,7 @@ void start() noexcept {
     return;
   }
   PMPI_Comm_dup(MPI_COMM_WORLD, &process.world_comm);
+  PMPI_Comm_set_errhandler(process.world_comm, MPI_ERRORS_RETURN);
   int thread_level = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&thread_level);
   const std::vector<int> node_of = find_nodes(process);
@@ -340,6 +397,7 @@ void start() noexcept {
   process.verify_every = static_cast<std::uint64_t>(process.settings.number(Variable::verify));
   process.keep_call_sites = process.settings.number(Variable::callsites) > 0;
   open_records(process, cores, ns_per_tick, thread_level);
+  if (!process.folder.empty()) measure_clock_offset(process, ns_per_tick, 0);
   share_clock_offset(process, 0);
   if (!communicators::start(node_of)) return;
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
@@ -366,10 +424,7 @@ void stop() noexcept {
     double rate = process.recorder.is_open() ? process.recorder.header().ns_per_tick : 0;
     PMPI_Bcast(&rate, 1, MPI_DOUBLE, 0, process.node_comm);
     if (process.recorder.is_open() && rate > 0) process.recorder.header().ns_per_tick = rate;
-    if (process.nodes > 1 && process.leader_comm != MPI_COMM_NULL) {
-      const trace::ClockOffset offset = measure::clock_offset(process.leader_comm, rate, node_origin.ticks);
-      if (process.recorder.is_open()) process.recorder.header().clock[1] = offset;
-    }
+    measure_clock_offset(process, rate, 1);
     share_clock_offset(process, 1);
     measure_alpha(process);
     if (process.recorder.is_open()) {

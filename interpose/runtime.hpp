@@ -54,8 +54,8 @@ void start() noexcept;
 void stop() noexcept;
 void note_abort(int code) noexcept;
 
-// True while this thread is inside papaya: what MPI calls back from there (attribute functions, error handlers, user
-// operations) is not recorded. The constructor's result must be looked at, hence a type and not a flag.
+// True while this thread is inside papaya's own code: what MPI calls back from there (user operations, attribute functions)
+// is not recorded. The constructor's result must be looked at, hence a type and not a flag.
 class Entry {
  public:
   Entry() noexcept : outermost_(!inside_) { inside_ = true; }

@@ -35,13 +35,12 @@ Span span_of(MPI_Datatype type, std::size_t count) noexcept {
 }
 
 Staging::Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, Use use,
-                 bool on_device, MPI_Comm comm)
+                 bool on_device)
     : buffer_(const_cast<void*>(buffer)),
       count_(count),
       type_(type),
       element_bytes_(element_bytes),
-      use_(use),
-      comm_(comm) {
+      use_(use) {
   if (on_device) {
     span_ = span_of(type, count);
     image_ = std::make_unique<std::byte[]>(span_.bytes);
@@ -55,13 +54,13 @@ Staging::Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::
   }
   packed_ = std::make_unique<std::byte[]>(count * element_bytes);
   bytes_ = packed_.get();
-  if (includes(use, Use::read)) pack(host, count, type, element_bytes, bytes_, comm);
+  if (includes(use, Use::read)) pack(host, count, type, element_bytes, bytes_);
 }
 
 void Staging::write_back() noexcept {
   if (!includes(use_, Use::write)) return;
   std::byte* const host = image_ != nullptr ? image_.get() - span_.lowest : static_cast<std::byte*>(buffer_);
-  if (packed_ != nullptr) unpack(packed_.get(), host, count_, type_, element_bytes_, comm_);
+  if (packed_ != nullptr) unpack(packed_.get(), host, count_, type_, element_bytes_);
   if (image_ != nullptr)
     copy_or_count(static_cast<std::byte*>(buffer_) + span_.lowest, image_.get(), span_.bytes);
 }

@@ -22,8 +22,7 @@ class Staging {
   enum class Use : unsigned char { read = 1, write = 2, both = 3 };
 
   Staging() = default;
-  Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, Use use,
-          bool on_device, MPI_Comm comm);
+  Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, Use use, bool on_device);
   std::byte* bytes() const noexcept { return bytes_; }
   // Brings what was written back to the user's buffer.
   void write_back() noexcept;
@@ -34,7 +33,6 @@ class Staging {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
   std::size_t element_bytes_ = 0;
   Use use_ = Use::read;
-  MPI_Comm comm_ = MPI_COMM_NULL;
   Span span_{};
   std::unique_ptr<std::byte[]> image_;  // a device's memory on the host
   std::unique_ptr<std::byte[]> packed_;

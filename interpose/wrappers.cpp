@@ -235,7 +235,7 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
   papaya::collective(                                                                                \
       papaya::Collective::Kind, papaya::Form::FormName, comm, __builtin_return_address(0),           \
       [&]([[maybe_unused]] const papaya::Communicator& state) noexcept { return MESSAGE; }, REPLACE, \
-      [&]() noexcept { return NATIVE; })
+      [&]() { return NATIVE; })
 
 #define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                       \
   PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                        \
@@ -320,7 +320,7 @@ namespace papaya {
 namespace {
 
 template <class Create>
-int create(MPI_Comm parent, MPI_Comm* child, std::uint64_t salt, Create&& make) noexcept {
+int create(MPI_Comm parent, MPI_Comm* child, std::uint64_t salt, Create&& make) {
   const int code = make();
   if (code != MPI_SUCCESS || !runtime().active.load(std::memory_order_acquire)) return code;
   const Entry entry;
@@ -333,6 +333,16 @@ constexpr std::uint64_t group_salt = std::uint64_t{1} << 32;  // plus the tag
 }  // namespace
 }  // namespace papaya
 
+PAPAYA_WRAPPER papaya_MPI_Comm_free(MPI_Comm* comm) { return papaya::communicators::free(comm, PMPI_Comm_free); }
+PAPAYA_WRAPPER papaya_MPI_Comm_disconnect(MPI_Comm* comm) {
+  return papaya::communicators::free(comm, PMPI_Comm_disconnect);
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_set_name(MPI_Comm comm, const char* name) {
+  const int code = PMPI_Comm_set_name(comm, name);
+  if (code == MPI_SUCCESS && papaya::runtime().active.load(std::memory_order_acquire))
+    papaya::communicators::rename(comm, name);
+  return code;
+}
 PAPAYA_WRAPPER papaya_MPI_Comm_dup(MPI_Comm comm, MPI_Comm* child) {
   return papaya::create(comm, child, 0, [&] { return PMPI_Comm_dup(comm, child); });
 }

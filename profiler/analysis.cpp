@@ -626,6 +626,7 @@ void Analyser::group_events() {
     Group* group = nullptr;
     std::uint32_t member = 0;
     for (const trace::Event& event : run_.files[i].events) {
+      if (event.call == trace::no_call) continue;
       if (group == nullptr || event.communicator != id) {
         group = nullptr;
         const auto at = index.find(event.communicator);

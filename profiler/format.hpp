@@ -19,6 +19,9 @@ inline constexpr std::uint32_t reason_capacity = 32;      // reason 0 is always 
 inline constexpr std::uint32_t name_bytes = 64;           // NUL-terminated
 inline constexpr std::uint32_t alpha_capacity = 8;
 
+// Event::call of a call that returned an error: it counts, and no call of another rank belongs to it.
+inline constexpr std::uint64_t no_call = ~std::uint64_t{0};
+
 // One collective call on one rank. Written when the rank arrives (exit_ticks 0: still inside) and completed when it
 // leaves. `commit` is the low 32 bits of the event's number in the run plus one, stored last with release order;
 // a slot whose commit does not match its place in the ring is torn or unused and is skipped by the reader.

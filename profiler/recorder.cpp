@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,6 +23,12 @@ Recorder::~Recorder() { close(); }
 
 bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::string& error) noexcept {
   const std::size_t bytes = trace::file_bytes(event_capacity);
+  // Beyond it, making the file larger ends the process by a signal.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
+    error = "larger than the limit for files (ulimit -f)";
+    return false;
+  }
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) {
     error = std::strerror(errno);

@@ -56,6 +56,8 @@ class Recorder {
   std::uint64_t begin(const Arrival& arrival) noexcept;
   void finish(std::uint64_t number, const Arrival& arrival, std::uint64_t exit_ticks, std::uint8_t algorithm,
               std::uint8_t reason) noexcept;
+  // The call returned an error: it has no number, and its arrival is compared with nothing.
+  void take_back(std::uint64_t number) noexcept;
 
  private:
   void add(std::uint64_t& counter, std::uint64_t value) noexcept {
@@ -106,6 +108,12 @@ inline std::uint64_t Recorder::begin(const Arrival& arrival) noexcept {
   // algorithm's flag would wait behind them in the store buffer.
   prefetch_for_write(&events_[(number + 4) & event_mask_]);
   return number;
+}
+
+inline void Recorder::take_back(std::uint64_t number) noexcept {
+  trace::Event& event = events_[number & event_mask_];
+  if (std::atomic_ref(event.commit).load(std::memory_order_relaxed) == static_cast<std::uint32_t>(number + 1))
+    event.call = trace::no_call;
 }
 
 inline void Recorder::finish(std::uint64_t number, const Arrival& arrival, std::uint64_t exit_ticks,

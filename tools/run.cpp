@@ -35,6 +35,11 @@ int run(const std::vector<std::string>& words) {
     std::fprintf(stderr, "papaya: libpapaya.so is neither beside this command nor in the library folder; install both.\n");
     return exit_failed;
   }
+  if (library.find_first_of(" :") != library.npos) {
+    std::fprintf(stderr, "papaya: %s: the dynamic loader takes no library to preload whose path has a space or a colon; "
+                 "install papaya elsewhere.\n", library.c_str());
+    return exit_failed;
+  }
   const char* const others = std::getenv("LD_PRELOAD");
   const std::string preload = others == nullptr || *others == '\0' ? library : library + ":" + others;
   setenv("LD_PRELOAD", preload.c_str(), 1);

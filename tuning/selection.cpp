@@ -22,8 +22,10 @@ constexpr TableRow table[] = {
 };
 
 const std::vector<Rule>& table_rules(Collective collective) {
-  static const auto rules = [] {
-    std::array<std::vector<Rule>, collective_count> all;
+  // Never destroyed: calls may come from exit handlers.
+  static const auto& rules = *[] {
+    auto* const all_rules = new std::array<std::vector<Rule>, collective_count>;
+    auto& all = *all_rules;
     for (const TableRow& row : table) {
       const Descriptor* algorithm = find_algorithm(row.collective, row.algorithm);
       if (algorithm == nullptr) continue;
@@ -31,7 +33,7 @@ const std::vector<Rule>& table_rules(Collective collective) {
       for (const Parameter& parameter : algorithm->parameters) rule.values.push_back(parameter.fallback);
       all[index_of(row.collective)].push_back(std::move(rule));
     }
-    return all;
+    return all_rules;
   }();
   return rules[index_of(collective)];
 }
@@ -69,6 +71,10 @@ bool parse_range(std::string_view word, Rule& rule) {
 
 bool parse_algorithm(Collective collective, std::string_view name, Rule& rule, std::string& problem) {
   if (name == "native") return true;
+  if (name == "auto") {
+    problem = "auto stands alone, not beside other rules or in a range";
+    return false;
+  }
   rule.algorithm = find_algorithm(collective, name);
   if (rule.algorithm == nullptr) {
     std::vector<std::string_view> names = {"auto", "native"};

@@ -6,7 +6,7 @@
 // transfer and a copy of S bytes, which overlaps with the root's.
 
 #include "algorithms/algorithm.hpp"
-#include "algorithms/transport/rounds.hpp"
+#include "algorithms/rounds.hpp"
 
 namespace papaya {
 

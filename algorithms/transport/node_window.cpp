@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -67,11 +68,17 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
   int rank = 0;
   PMPI_Comm_rank(node, &rank);
   PMPI_Comm_size(node, &ranks_);
+  limit = std::min(limit, free_shared_memory() / 4 * 3);
+  // Beyond the limit for files, making the segment larger ends the process by a signal. MPI's own header comes on top.
+  rlimit files{};
+  if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
+    limit = std::min<std::size_t>(limit, files.rlim_cur > (2 << 20) ? files.rlim_cur - (2 << 20) : 0);
+  PMPI_Bcast(&limit, sizeof limit, MPI_BYTE, 0, node);
   const std::size_t fixed = 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load) + limit / page_bytes / 8 + 8;
   first_page_ = (fixed + page_bytes - 1) / page_bytes;
   // Rank 0's view of the free space holds for all: the MPIs themselves put their own segments there at start, so a
   // quarter is left alone.
-  std::uint64_t bytes = std::min(limit, free_shared_memory() / 4 * 3) / page_bytes * page_bytes;
+  std::uint64_t bytes = limit / page_bytes * page_bytes;
   if (bytes < (first_page_ + 4) * page_bytes) bytes = 0;
   PMPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, node);
   if (bytes == 0) return false;
