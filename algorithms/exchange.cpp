@@ -1,12 +1,16 @@
 #include "algorithms/exchange.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstring>
 
 namespace papaya {
 
 bool Exchange::run(const Operands& operands, wait::Site& site) {
   const Team& team = rounds_.team();
-  const std::size_t largest = std::max<std::size_t>(part_bytes(), 1);
+  reading_ = may_read_ && team.read_memory != nullptr && reads_directly(operands);
+  const std::size_t largest = std::max<std::size_t>(reading_ ? operands.bytes : part_bytes(), 1);
   const std::uint64_t first = next_;
   const std::uint64_t count = std::max<std::uint64_t>((operands.bytes + largest - 1) / largest, 1);
   next_ = first + count;
@@ -19,6 +23,8 @@ bool Exchange::run(const Operands& operands, wait::Site& site) {
   rounds_.wait_until_free(first, site, static_cast<Prepared*>(this));
   if (operands.veto)
     rounds_.publish(first, team.rank, Rounds::vetoed);
+  else if (reading_)
+    offer(operands, first);
   else
     deposit(operands, part_of(first));
   if (operands.deposited != nullptr) operands.deposited(operands.context);
@@ -50,14 +56,47 @@ bool Exchange::run(const Operands& operands, wait::Site& site) {
     if (round == first) {
       rounds_.all_have_taken(first);
       if (!vetoed && !early)
-        for (int i = 1; i < team.size; ++i) take(operands, part, (team.rank + i) % team.size);
+        for (int i = 1; i < team.size; ++i) take_any(operands, part, (team.rank + i) % team.size);
     }
     rounds_.ring(round);
     if (vetoed) break;
     if (count > 1) rounds_.take(round + 1);
   }
   rounds_.take(next_);
+  if (reading_ && !vetoed) {
+    // The others read this rank's memory, which is the program's again afterwards.
+    rounds_.wait_until_taken(next_, site, static_cast<Prepared*>(this));
+    if (rounds_.anybody_refused(first)) {
+      may_read_ = false;
+      Operands again = operands;
+      again.deposited = nullptr;
+      return run(again, site);
+    }
+  }
   return !vetoed;
+}
+
+void Exchange::offer(const Operands& operands, std::uint64_t round) noexcept {
+  const int rank = rounds_.team().rank;
+  const Source source{getpid(), operands.send};
+  std::memcpy(rounds_.place(round, rank, sizeof source), &source, sizeof source);
+  rounds_.publish(round, rank, Rounds::complete);
+}
+
+void Exchange::read(const Operands& operands, std::uint64_t round, int sender) noexcept {
+  Source source{};
+  std::memcpy(&source, rounds_.place(round, sender, sizeof source), sizeof source);
+  const Direct mine = direct(operands, sender);
+  if (!rounds_.team().read_memory(source.process, static_cast<const std::byte*>(source.address) + mine.offset, mine.to,
+                                  operands.bytes))
+    rounds_.refuse(round);
+}
+
+void Exchange::take_any(const Operands& operands, const Part& part, int sender) noexcept {
+  if (reading_)
+    read(operands, part.round, sender);
+  else
+    take(operands, part, sender);
 }
 
 // Takes from whoever is there; true if that changed anything.
@@ -68,10 +107,10 @@ bool Exchange::take_ready(const Operands& operands, const Part& part, bool may_t
     const std::uint64_t progress = rounds_.progress_of(part.round, sender);
     if (progress == Rounds::vetoed)
       vetoed = true;
-    else if (progress < (may_take && !vetoed ? needed_progress(operands, part, sender) : Rounds::complete))
+    else if (progress < (may_take && !vetoed && !reading_ ? needed_progress(operands, part, sender) : Rounds::complete))
       waiting_[static_cast<std::size_t>(kept++)] = sender;
     else if (may_take && !vetoed)
-      take(operands, part, sender);
+      take_any(operands, part, sender);
   }
   const bool changed = kept < waiting_count_;
   waiting_count_ = kept;

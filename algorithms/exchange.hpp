@@ -4,6 +4,10 @@
 // Each rank deposits its rounds as far ahead as the banks allow and takes from the others in the order in which they
 // arrive. Once a rank has seen all flags of a call's first round, all ranks have left the call before: with two banks and
 // calls of one round nobody ever waits for a bank.
+//
+// Large blocks may be read straight from their owner's memory instead: then a rank deposits an address, and leaves once all
+// others have said that they have read. Should one of them be unable to, all go through the window after all, now and from
+// then on.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +34,21 @@ class Exchange : public Prepared {
     std::size_t bytes;
   };
 
+  // Where a rank's memory begins that others may read.
+  struct Source {
+    pid_t process;
+    const void* address;
+  };
+
+  // Are blocks of this call read straight from their owner? Equal on all ranks.
+  virtual bool reads_directly(const Operands&) const noexcept { return false; }
+  // What lies at Source::address + offset of `sender` is this rank's, and goes to the pointer.
+  struct Direct {
+    std::size_t offset;
+    std::byte* to;
+  };
+  virtual Direct direct(const Operands&, int) const noexcept { return {}; }
+
   // The largest part of a block that one round takes.
   virtual std::size_t part_bytes() const noexcept = 0;
   // Deposits this rank's share and publishes it.
@@ -45,11 +64,16 @@ class Exchange : public Prepared {
   Rounds rounds_;
 
  private:
+  void offer(const Operands& operands, std::uint64_t round) noexcept;
+  void read(const Operands& operands, std::uint64_t round, int sender) noexcept;
+  void take_any(const Operands& operands, const Part& part, int sender) noexcept;
   bool take_ready(const Operands& operands, const Part& part, bool early, bool& vetoed) noexcept;
 
   std::vector<int> waiting_;  // senders of the present round not taken from yet
   int waiting_count_ = 0;
   std::uint64_t next_ = 1;  // the next call's first round
+  bool may_read_ = true;    // nobody has refused yet
+  bool reading_ = false;    // this call's blocks are read straight from their owners
 };
 
 }  // namespace papaya

@@ -98,6 +98,23 @@ class Rounds {
     if (freed().sleepers.load(std::memory_order_relaxed) != 0)
       team_.policy->ring(freed(), static_cast<std::uint32_t>(least_taken()));
   }
+  // Every rank has said that it needs nothing before `round`: what it read elsewhere may be changed.
+  void wait_until_taken(std::uint64_t round, wait::Site& site, void* stalled) noexcept {
+    const auto ready = [&] { return least_taken() >= round; };
+    if (!ready())
+      team_.policy->until(site, freed(), static_cast<std::uint32_t>(round), ready, [] { return false; }, stalled);
+    all_have_taken(round);
+  }
+
+  // This rank could not take what others offered in `round`: to be said before take().
+  void refuse(std::uint64_t round) noexcept { mine().refused.store(round, std::memory_order_relaxed); }
+  // After wait_until_taken, on all ranks alike.
+  bool anybody_refused(std::uint64_t round) const noexcept {
+    for (int rank = 0; rank < team_.size; ++rank)
+      if (member(rank).refused.load(std::memory_order_relaxed) == round) return true;
+    return false;
+  }
+
   // Every rank is known to need nothing before `round`.
   void all_have_taken(std::uint64_t round) noexcept { known_taken_ = std::max(known_taken_, round); }
 
@@ -127,6 +144,7 @@ class Rounds {
   struct alignas(cell_bytes) Member {
     std::atomic<std::uint64_t> taken;
     std::atomic<std::uint64_t> entered;  // relaxed: told to people only
+    std::atomic<std::uint64_t> refused;  // relaxed: ordered by `taken`
   };
   static_assert(sizeof(Member) == cell_bytes);
 

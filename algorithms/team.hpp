@@ -4,6 +4,7 @@
 
 #include <cstddef>
 
+#include "algorithms/transport/single_copy.hpp"
 #include "algorithms/transport/wait.hpp"
 
 namespace papaya {
@@ -14,6 +15,7 @@ struct Team {
   bool arrival_order;     // PAPAYA_ORDER=arrival: commutative reductions may follow the arrivals
   std::byte* region;      // shared, zeroed at setup, at the same offset of the node's window on all ranks
   wait::Policy* policy;   // of this process
+  ReadMemory read_memory = nullptr;  // null: the kernel does not permit it between all ranks of the node
 };
 
 }  // namespace papaya

@@ -51,8 +51,8 @@ void set_up(Communicator& state, Setup& setup) noexcept {
   }
   setup.offset = offset;
   int ready = process.window.prepare_share(offset, setup.region_bytes, state.rank, state.size) ? 1 : 0;
-  const Team team{state.rank, state.size, process.arrival_order, process.window.region(offset),
-                  &process.policy};
+  const Team team{state.rank, state.size, process.arrival_order, process.window.region(offset), &process.policy,
+                  process.single_copy ? read_memory : nullptr};
   try {
     if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
   } catch (const std::bad_alloc&) {

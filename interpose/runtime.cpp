@@ -206,6 +206,31 @@ int cores_of_node(Runtime& process) {
   return topology::count(all);
 }
 
+// Each rank reads its right neighbour's memory: all agree on whether that works.
+bool probe_single_copy(MPI_Comm node) {
+  int rank = 0;
+  int ranks = 1;
+  PMPI_Comm_rank(node, &rank);
+  PMPI_Comm_size(node, &ranks);
+  struct Word {
+    std::uint64_t process;
+    std::uint64_t address;
+    std::uint64_t value;
+  };
+  const volatile std::uint64_t value = 0x9e3779b97f4a7c15u * static_cast<std::uint64_t>(rank + 1);
+  const Word mine{static_cast<std::uint64_t>(getpid()), reinterpret_cast<std::uintptr_t>(&value), value};
+  std::vector<Word> all(static_cast<std::size_t>(ranks));
+  PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
+  const Word& right = all[static_cast<std::size_t>((rank + 1) % ranks)];
+  std::uint64_t read = 0;
+  int works = read_memory(static_cast<pid_t>(right.process), reinterpret_cast<const void*>(right.address), &read, sizeof read) &&
+              read == right.value;
+  int all_work = 0;
+  // Its result comes after everybody's read: `value` has been there till then.
+  PMPI_Allreduce(&works, &all_work, 1, MPI_INT, MPI_MIN, node);
+  return all_work != 0;
+}
+
 void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
   const std::string_view mode = process.settings.text(Variable::wait);
   wait::Policy::Machine machine;
@@ -390,7 +415,9 @@ void start() noexcept {
     int node_ranks = 1;
     PMPI_Comm_size(process.node_comm, &node_ranks);
     if (node_ranks > 1)
-      process.window.create(process.node_comm, static_cast<std::size_t>(process.settings.number(Variable::shm_limit)));
+      process.single_copy =
+          process.window.create(process.node_comm, static_cast<std::size_t>(process.settings.number(Variable::shm_limit))) &&
+          probe_single_copy(process.node_comm);
   }
   configure_waiting(process, cores, ns_per_tick);
   process.arrival_order = process.settings.text(Variable::order) == "arrival";

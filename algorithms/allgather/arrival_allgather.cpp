@@ -20,9 +20,15 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
 
 class ArrivalAllgather final : public Exchange {
  public:
-  ArrivalAllgather(const Team& team, std::size_t capacity) : Exchange(team, shape_for(team.size, capacity)) {}
+  ArrivalAllgather(const Team& team, std::size_t capacity, std::int64_t single_copy_bytes)
+      : Exchange(team, shape_for(team.size, capacity)), single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)) {}
 
  private:
+  bool reads_directly(const Operands& operands) const noexcept override {
+    return single_copy_bytes_ != 0 && operands.bytes >= single_copy_bytes_;
+  }
+  Direct direct(const Operands& operands, int sender) const noexcept override { return {0, block(operands, sender)}; }
+
   std::size_t part_bytes() const noexcept override { return rounds_.shape().slot_bytes; }
 
   void deposit(const Operands& operands, const Part& part) noexcept override {
@@ -44,6 +50,13 @@ class ArrivalAllgather final : public Exchange {
   static std::byte* block(const Operands& operands, int rank) noexcept {
     return static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(rank) * operands.bytes;
   }
+
+  const std::size_t single_copy_bytes_;
+};
+
+constexpr Parameter parameters[] = {
+    {"single_copy_bytes", 0, 0, std::int64_t{1} << 40,
+     "blocks of at least this size are read straight from their owner's memory; 0: none"},
 };
 
 constexpr Descriptor descriptor = {
@@ -52,10 +65,10 @@ constexpr Descriptor descriptor = {
     .summary = "blocks are taken as their senders arrive; after the last arrival its block alone",
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: deposits in shared memory",
     .one_node = true,
-    .parameters = {},
+    .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity) { return shape_for(ranks, capacity).total(); },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
-      return std::make_unique<ArrivalAllgather>(team, capacity);
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<ArrivalAllgather>(team, capacity, values[0]);
     },
 };
 const Registration registration(descriptor);

@@ -26,9 +26,19 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
 
 class ArrivalAlltoall final : public Exchange {
  public:
-  ArrivalAlltoall(const Team& team, std::size_t capacity) : Exchange(team, shape_for(team.size, capacity)) {}
+  ArrivalAlltoall(const Team& team, std::size_t capacity, std::int64_t single_copy_bytes)
+      : Exchange(team, shape_for(team.size, capacity)), single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)) {}
 
  private:
+  bool reads_directly(const Operands& operands) const noexcept override {
+    // In place blocks are overwritten while others would read them.
+    return single_copy_bytes_ != 0 && operands.bytes >= single_copy_bytes_ && operands.send != operands.receive;
+  }
+  Direct direct(const Operands& operands, int sender) const noexcept override {
+    return {static_cast<std::size_t>(rounds_.team().rank) * operands.bytes,
+            static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(sender) * operands.bytes};
+  }
+
   std::size_t part_bytes() const noexcept override {
     return rounds_.shape().slot_bytes / static_cast<std::size_t>(rounds_.team().size);
   }
@@ -68,6 +78,13 @@ class ArrivalAlltoall final : public Exchange {
 
   // In place what is taken overwrites what MPI would have to send, should somebody veto.
   bool may_take_early(const Operands& operands) const noexcept override { return operands.send != operands.receive; }
+
+  const std::size_t single_copy_bytes_;
+};
+
+constexpr Parameter parameters[] = {
+    {"single_copy_bytes", 0, 0, std::int64_t{1} << 40,
+     "blocks of at least this size are read straight from their owner's memory; 0: none"},
 };
 
 constexpr Descriptor descriptor = {
@@ -76,10 +93,10 @@ constexpr Descriptor descriptor = {
     .summary = "blocks are taken as their senders arrive; after the last arrival its blocks alone",
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: deposits in shared memory",
     .one_node = true,
-    .parameters = {},
+    .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity) { return shape_for(ranks, capacity).total(); },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
-      return std::make_unique<ArrivalAlltoall>(team, capacity);
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<ArrivalAlltoall>(team, capacity, values[0]);
     },
 };
 const Registration registration(descriptor);

@@ -265,6 +265,56 @@ TEST_CASE("a late rank is overtaken by as many calls as there are banks, and fin
     }
 }
 
+namespace {
+
+std::atomic<int> reads;
+std::atomic<int> fails_at;  // the number of the read that fails, 0: none
+
+bool sometimes_read(pid_t pid, const void* address, void* to, std::size_t bytes) {
+  const int number = reads.fetch_add(1) + 1;
+  return number != fails_at.load() && read_memory(pid, address, to, bytes);
+}
+
+}  // namespace
+
+TEST_CASE("single copy: blocks are read from their owner; after a read that fails all go through the window", "[protocol]") {
+  for (const Collective collective : {Collective::allgather, Collective::alltoall})
+    for (const Descriptor* descriptor : algorithms_for(collective, false)) {
+      std::vector<std::int64_t> values = default_values(*descriptor);
+      bool has_parameter = false;
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (descriptor->parameters[i].name == "single_copy_bytes") {
+          values[i] = 1;
+          has_parameter = true;
+        }
+      if (!has_parameter) continue;
+      for (const int ranks : {2, 3, 5})
+        for (const int fail : {0, 1, 7}) {
+          reads = 0;
+          fails_at = fail;
+          Node node(*descriptor, ranks, wait::Mode::automatic, false, values, sometimes_read);
+          const Reduction reduction = reduction_for(true, true);
+          std::atomic<int> wrong{0};
+          on_ranks(ranks, [&](int rank) {
+            wait::Site site;
+            std::mt19937 random(static_cast<unsigned>(rank));
+            for (int number = 0; number < 40; ++number) {
+              const std::size_t count = number % 4 == 0 ? 3 * capacity / sizeof(Matrix) / 2 : 5;
+              // Now and then in place, and with a veto.
+              const bool vetoed = number % 7 == 3;
+              Call call(collective, reduction, rank, ranks, number, count, number % 5 == 0);
+              call.operands().veto = vetoed && number % ranks == rank;
+              if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
+              const bool done = node.rank(rank).run(call.operands(), site);
+              if (done == vetoed || (done ? !call.is_right() : !call.is_untouched())) ++wrong;
+            }
+          });
+          CHECK(wrong == 0);
+          CHECK(reads > 0);
+        }
+    }
+}
+
 TEST_CASE("no rank leaves a barrier before all have come", "[protocol]") {
   for (const Descriptor* descriptor : algorithms_for(Collective::barrier, false))
     for (const int ranks : {2, 3, 7}) {

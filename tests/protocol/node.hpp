@@ -32,7 +32,7 @@ inline std::vector<std::int64_t> default_values(const Descriptor& descriptor) {
 class Node {
  public:
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
-       std::vector<std::int64_t> values = {})
+       std::vector<std::int64_t> values = {}, ReadMemory read = nullptr)
       : region_bytes_(descriptor.region_bytes(ranks, capacity)),
         region_(static_cast<std::byte*>(::operator new(region_bytes_, std::align_val_t{4096}))),
         policies_(static_cast<std::size_t>(ranks)) {
@@ -41,7 +41,7 @@ class Node {
     for (int rank = 0; rank < ranks; ++rank) {
       wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
       policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
-      const Team team{rank, ranks, arrival_order, region_, &policy};
+      const Team team{rank, ranks, arrival_order, region_, &policy, read};
       prepared_.push_back(descriptor.prepare(team, capacity, values));
     }
   }
