@@ -5,133 +5,18 @@
 #include <mpi.h>
 
 #include <algorithm>
-#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "tests/mpi/check.hpp"
+#include "tests/mpi/types.hpp"
+#include "tests/mpi/user_operations.hpp"
+
 namespace {
-
-int world_rank = 0;
-long comparisons = 0;
-long mismatches = 0;
-
-void report(const char* what, const std::string& detail) {
-  if (++mismatches <= 20) std::fprintf(stderr, "rank %d: %s: %s\n", world_rank, what, detail.c_str());
-}
-
-struct Type {
-  MPI_Datatype type;
-  const char* name;
-  std::size_t bytes;
-  std::function<void(void*, int seed)> fill;  // one element
-  // Only the value bytes of one element are compared: pairs and long double have padding.
-  std::function<bool(const void*, const void*)> equal;
-};
-
-template <class T>
-Type plain(MPI_Datatype type, const char* name) {
-  return {type, name, sizeof(T), [](void* at, int seed) { const T v = static_cast<T>(seed % 5 + 1); std::memcpy(at, &v, sizeof v); },
-          [](const void* a, const void* b) { return *static_cast<const T*>(a) == *static_cast<const T*>(b); }};
-}
-
-template <class V, class I = int>
-Type pair(MPI_Datatype type, const char* name) {
-  struct Pair {
-    V value;
-    I index;
-  };
-  return {type, name, sizeof(Pair),
-          [](void* at, int seed) {
-            Pair p;
-            p.value = static_cast<V>(seed % 3);
-            p.index = static_cast<I>(seed % 11);
-            std::memcpy(at, &p, sizeof p);
-          },
-          [](const void* a, const void* b) {
-            const auto &x = *static_cast<const Pair*>(a), &y = *static_cast<const Pair*>(b);
-            return x.value == y.value && x.index == y.index;
-          }};
-}
-
-const std::vector<Type>& types() {
-  static const std::vector<Type> all = {
-      plain<double>(MPI_DOUBLE, "double"),
-      plain<float>(MPI_FLOAT, "float"),
-      plain<long double>(MPI_LONG_DOUBLE, "long double"),
-      plain<int>(MPI_INT, "int"),
-      plain<long>(MPI_LONG, "long"),
-      plain<long long>(MPI_LONG_LONG_INT, "long long"),
-      plain<short>(MPI_SHORT, "short"),
-      plain<unsigned>(MPI_UNSIGNED, "unsigned"),
-      plain<unsigned long>(MPI_UNSIGNED_LONG, "unsigned long"),
-      plain<unsigned long long>(MPI_UNSIGNED_LONG_LONG, "unsigned long long"),
-      plain<unsigned short>(MPI_UNSIGNED_SHORT, "unsigned short"),
-      plain<signed char>(MPI_SIGNED_CHAR, "signed char"),
-      plain<unsigned char>(MPI_UNSIGNED_CHAR, "unsigned char"),
-      plain<std::int8_t>(MPI_INT8_T, "int8"),
-      plain<std::int16_t>(MPI_INT16_T, "int16"),
-      plain<std::int32_t>(MPI_INT32_T, "int32"),
-      plain<std::int64_t>(MPI_INT64_T, "int64"),
-      plain<std::uint8_t>(MPI_UINT8_T, "uint8"),
-      plain<std::uint16_t>(MPI_UINT16_T, "uint16"),
-      plain<std::uint32_t>(MPI_UINT32_T, "uint32"),
-      plain<std::uint64_t>(MPI_UINT64_T, "uint64"),
-      plain<unsigned char>(MPI_BYTE, "byte"),
-      plain<bool>(MPI_C_BOOL, "bool"),
-      plain<MPI_Aint>(MPI_AINT, "aint"),
-      plain<MPI_Offset>(MPI_OFFSET, "offset"),
-      plain<MPI_Count>(MPI_COUNT, "count"),
-      plain<std::complex<float>>(MPI_C_FLOAT_COMPLEX, "float complex"),
-      plain<std::complex<double>>(MPI_C_DOUBLE_COMPLEX, "double complex"),
-      plain<int>(MPI_INTEGER, "INTEGER"),
-      plain<float>(MPI_REAL, "REAL"),
-      plain<double>(MPI_DOUBLE_PRECISION, "DOUBLE PRECISION"),
-      plain<int>(MPI_LOGICAL, "LOGICAL"),
-      plain<std::int64_t>(MPI_INTEGER8, "INTEGER*8"),
-      pair<float>(MPI_FLOAT_INT, "float int"),
-      pair<double>(MPI_DOUBLE_INT, "double int"),
-      pair<long>(MPI_LONG_INT, "long int"),
-      pair<int>(MPI_2INT, "2int"),
-      pair<short>(MPI_SHORT_INT, "short int"),
-      pair<long double>(MPI_LONG_DOUBLE_INT, "long double int"),
-      pair<float, float>(MPI_2REAL, "2REAL"),
-      pair<double, double>(MPI_2DOUBLE_PRECISION, "2DOUBLE PRECISION"),
-  };
-  return all;
-}
-
-struct Operation {
-  MPI_Op op;
-  const char* name;
-};
-
-// Does MPI define the operation on the type? (MPI 4.0, section 6.9.2.)
-bool is_defined(const Type& type, const Operation& operation) {
-  const std::string name = type.name;
-  const std::string op = operation.name;
-  const bool is_pair = name.find(" int") != name.npos || name[0] == '2';
-  const bool is_floating = name == "float" || name == "double" || name == "long double" || name == "REAL" || name == "DOUBLE PRECISION";
-  const bool is_complex = name.find("complex") != name.npos;
-  const bool is_logical = name == "bool" || name == "LOGICAL";
-  const bool is_byte = name == "byte";
-  const bool is_fortran_integer = name == "INTEGER" || name == "INTEGER*8";
-  if (op == "minloc" || op == "maxloc") return is_pair;
-  if (is_pair) return false;
-  if (op == "sum" || op == "prod") return !is_logical && !is_byte;
-  if (op == "min" || op == "max") return !is_logical && !is_byte && !is_complex;
-  if (op == "land" || op == "lor" || op == "lxor") return !is_floating && !is_complex && !is_byte && !is_fortran_integer;
-  return !is_floating && !is_complex && !is_logical;
-}
-const Operation operations[] = {
-    {MPI_SUM, "sum"},   {MPI_PROD, "prod"}, {MPI_MIN, "min"},   {MPI_MAX, "max"},       {MPI_LAND, "land"},    {MPI_LOR, "lor"},
-    {MPI_LXOR, "lxor"}, {MPI_BAND, "band"}, {MPI_BOR, "bor"},   {MPI_BXOR, "bxor"},     {MPI_MINLOC, "minloc"}, {MPI_MAXLOC, "maxloc"},
-};
 
 // Runs MPI_Allreduce and PMPI_Allreduce on the same operands. Errors (an operation MPI does not define on the type) must
 // be the same as well.
@@ -175,41 +60,6 @@ void compare(const Type& type, const Operation& operation, int count, bool in_pl
       return report("another result", detail + " element " + std::to_string(i));
   for (std::size_t i = 0; i < 16; ++i)
     if (ours[bytes + i] != 0xa5) return report("written past the end", detail);
-}
-
-// Not commutative: composition of affine maps modulo 2^16, (a, b) after (c, d).
-void compose(void* in, void* inout, int* length, MPI_Datatype*) {
-  auto* x = static_cast<std::uint16_t*>(in);
-  auto* y = static_cast<std::uint16_t*>(inout);
-  for (int i = 0; i < *length; ++i, x += 2, y += 2) {
-    const std::uint16_t a = x[0], b = x[1], c = y[0], d = y[1];
-    y[0] = static_cast<std::uint16_t>(a * c);
-    y[1] = static_cast<std::uint16_t>(a * d + b);
-  }
-}
-
-// The same on a derived type with holes, where the second number lies before the first: what a pointer to it looks like
-// depends on the type's layout.
-void compose_spread(void* in, void* inout, int* length, MPI_Datatype* type) {
-  MPI_Aint lower = 0;
-  MPI_Aint extent = 0;
-  PMPI_Type_get_extent(*type, &lower, &extent);
-  for (int i = 0; i < *length; ++i) {
-    auto* x = reinterpret_cast<std::uint16_t*>(static_cast<char*>(in) + i * extent);
-    auto* y = reinterpret_cast<std::uint16_t*>(static_cast<char*>(inout) + i * extent);
-    const std::uint16_t a = x[0], b = x[-4], c = y[0], d = y[-4];
-    y[0] = static_cast<std::uint16_t>(a * c);
-    y[-4] = static_cast<std::uint16_t>(a * d + b);
-  }
-}
-
-// On a type of absolute addresses: the operand is where the type says, relative to the pointer given.
-MPI_Aint absolute_place = 0;
-void add_absolute(void* in, void* inout, int*, MPI_Datatype*) {
-  const auto* x = reinterpret_cast<std::uint16_t*>(static_cast<char*>(in) + absolute_place);
-  auto* y = reinterpret_cast<std::uint16_t*>(static_cast<char*>(inout) + absolute_place);
-  y[0] = static_cast<std::uint16_t>(x[0] + y[0]);
-  y[-4] = static_cast<std::uint16_t>(x[-4] + y[-4]);
 }
 
 void user_operations(MPI_Comm comm) {
@@ -378,7 +228,7 @@ int main(int argc, char** argv) {
   }
   for (MPI_Comm* comm : {&dup, &half, &reversed}) MPI_Comm_free(comm);
 
-  long total[2] = {comparisons, mismatches};
+  long total[2] = {comparisons.load(), mismatches.load()};
   PMPI_Allreduce(MPI_IN_PLACE, total, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
   if (world_rank == 0) std::printf("%ld comparisons, %ld mismatches on %d ranks\n", total[0], total[1], size);
   MPI_Finalize();
