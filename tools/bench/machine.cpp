@@ -1,0 +1,211 @@
+#include "tools/bench/machine.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/bench/quiet.hpp"
+
+namespace papaya::bench {
+
+namespace {
+
+constexpr std::size_t line_bytes = 64;
+constexpr int most_lines = 33;
+constexpr int line_batches = 20;
+constexpr int line_rounds = 1000;
+constexpr double copy_us = 3000;  // per measurement
+constexpr int copy_repeats = 3;
+constexpr int message_rounds = 10;
+
+struct alignas(line_bytes) Line {
+  std::atomic<std::uint64_t> value;
+};
+
+// Ties the calling process to one processor while it lives.
+class Tied {
+ public:
+  explicit Tied(int processor) {
+    tied_ = processor >= 0 && sched_getaffinity(0, sizeof before_, &before_) == 0;
+    if (!tied_) return;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    tied_ = sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+  ~Tied() {
+    if (tied_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+  Tied(const Tied&) = delete;
+  Tied& operator=(const Tied&) = delete;
+  bool is_tied() const noexcept { return tied_; }
+
+ private:
+  cpu_set_t before_;
+  bool tied_ = false;
+};
+
+// One processor of each core that any rank of the node may use.
+std::vector<int> processors(MPI_Comm node) {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  quiet::unite(&allowed, static_cast<int>(sizeof allowed), node);
+  std::vector<int> result;
+  std::set<std::string> cores;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (!CPU_ISSET(i, &allowed)) continue;
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(i) + "/topology/thread_siblings_list");
+    std::string siblings = std::to_string(i);
+    std::getline(file, siblings);
+    if (cores.insert(siblings).second) result.push_back(i);
+  }
+  return result;
+}
+
+// Two ranks write to one line in turn: each turn moves the line, dirty, to the other core.
+double line_turn_us(Line& line, std::uint64_t own, const CommonClock& clock) {
+  double shortest = 1e300;
+  for (int batch = 0; batch < line_batches; ++batch) {
+    const double begin = clock.now_us();
+    for (int round = 0; round < line_rounds; ++round) {
+      std::uint64_t seen = line.value.load(std::memory_order_acquire);
+      while (seen % 2 != own) seen = line.value.load(std::memory_order_acquire);
+      line.value.store(seen + 1, std::memory_order_release);
+    }
+    shortest = std::min(shortest, (clock.now_us() - begin) / (2 * line_rounds));
+  }
+  return shortest;
+}
+
+// One rank dirties lines, the other reads the first `count` of them at once.
+double read_lines_us(Line* lines, Line& turn, int count, bool reader, const CommonClock& clock) {
+  double shortest = 1e300;
+  for (int batch = 0; batch < 10 * line_batches; ++batch) {
+    std::uint64_t seen = turn.value.load(std::memory_order_acquire);
+    while (seen % 2 != (reader ? 1u : 0u)) seen = turn.value.load(std::memory_order_acquire);
+    if (reader) {
+      const double begin = clock.now_us();
+      std::uint64_t sum = 0;
+      for (int i = 0; i < count; ++i) sum += lines[i].value.load(std::memory_order_relaxed);
+      __asm__ volatile("" ::"r"(sum));
+      shortest = std::min(shortest, clock.now_us() - begin);
+    } else {
+      for (int i = 0; i < most_lines; ++i) lines[i].value.store(seen + 2, std::memory_order_relaxed);
+    }
+    turn.value.store(seen + 1, std::memory_order_release);
+  }
+  return shortest;
+}
+
+void measure_lines(const CommonClock& clock, int node_rank, const std::vector<int>& places,
+                   Machine& machine) {
+  MPI_Win window = MPI_WIN_NULL;
+  void* own = nullptr;
+  PMPI_Win_allocate_shared(node_rank == 0 ? static_cast<MPI_Aint>((most_lines + 3) * sizeof(Line)) : 0, 1,
+                           MPI_INFO_NULL, clock.node(), &own, &window);
+  MPI_Aint size = 0;
+  int unit = 0;
+  void* base = nullptr;
+  PMPI_Win_shared_query(window, 0, &size, &unit, &base);
+  // The window need not begin at a cache line.
+  const auto address = (reinterpret_cast<std::uintptr_t>(base) + line_bytes - 1) / line_bytes * line_bytes;
+  auto* const lines = reinterpret_cast<Line*>(address);
+  if (node_rank == 0) std::memset(static_cast<void*>(lines), 0, (most_lines + 1) * sizeof(Line));
+  quiet::barrier(clock.node());
+  if (node_rank < 2) {
+    const Tied tied(places[static_cast<std::size_t>(node_rank)]);
+    const bool first = node_rank == 0;
+    const double turn = line_turn_us(lines[most_lines], first ? 0 : 1, clock);
+    const double one = read_lines_us(lines, lines[most_lines], 1, first, clock);
+    const double many = read_lines_us(lines, lines[most_lines], most_lines, first, clock);
+    machine.line_us = turn;
+    machine.further_line_us = std::clamp((many - one) / (most_lines - 1), 0.0, turn);
+  }
+  quiet::barrier(clock.node());
+  PMPI_Win_free(&window);
+}
+
+double copies_per_us(std::vector<char>& from, std::vector<char>& to, std::size_t bytes,
+                     const CommonClock& clock) {
+  double copies = 0;
+  const double begin = clock.now_us();
+  double now = begin;
+  for (std::size_t batch = std::max<std::size_t>(1, 65536 / bytes); now < begin + copy_us;
+       now = clock.now_us()) {
+    for (std::size_t i = 0; i < batch; ++i) {
+      std::memcpy(to.data(), from.data(), bytes);
+      __asm__ volatile("" ::"r"(to.data()) : "memory");
+    }
+    copies += static_cast<double>(batch);
+  }
+  return copies / (now - begin);
+}
+
+}  // namespace
+
+Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_node,
+                        std::size_t largest_bytes) {
+  Machine machine;
+  int rank = 0, node_rank = 0, node_ranks = 1;
+  PMPI_Comm_rank(world, &rank);
+  PMPI_Comm_rank(clock.node(), &node_rank);
+  PMPI_Comm_size(clock.node(), &node_ranks);
+  const bool measures = quiet::maximum(rank == 0 ? 1 : 0, clock.node()) > 0;
+  if (measures) {
+    const std::vector<int> places = processors(clock.node());
+    if (node_ranks > 1 && places.size() > 1) measure_lines(clock, node_rank, places, machine);
+
+    const int copying = std::min({node_ranks, cores_of_node, static_cast<int>(places.size())});
+    std::vector<std::size_t> sizes = {4096, 65536, 1u << 20};
+    if (node_ranks <= 32 || largest_bytes > sizes.back()) sizes.push_back(16u << 20);
+    const bool takes_part = node_rank < copying;
+    const Tied tied(takes_part ? places[static_cast<std::size_t>(node_rank)] : -1);
+    std::vector<char> from(takes_part ? sizes.back() : 0, 1), to(from.size(), 2);
+    for (const std::size_t bytes : sizes) {
+      CopyRate rate{bytes, 0, 0};
+      for (int repeat = 0; repeat < copy_repeats; ++repeat) {
+        quiet::barrier(clock.node());
+        const double alone = node_rank == 0 ? copies_per_us(from, to, bytes, clock) : 0;
+        quiet::barrier(clock.node());
+        const double start = quiet::share(clock.now_us() + 1000, clock.node());
+        if (takes_part) clock.wait_until(start, true);
+        const double all = quiet::sum(takes_part ? copies_per_us(from, to, bytes, clock) : 0, clock.node());
+        rate.one_core = std::max(rate.one_core, alone * static_cast<double>(bytes) * 1e6);
+        rate.all_cores = std::max(rate.all_cores, all * static_cast<double>(bytes) * 1e6);
+      }
+      machine.copy_rates.push_back(rate);
+    }
+  }
+  quiet::barrier(world);
+  return machine;
+}
+
+double message_us(const CommonClock& clock, MPI_Comm world, std::size_t bytes) {
+  int rank = 0, ranks = 1;
+  PMPI_Comm_rank(world, &rank);
+  PMPI_Comm_size(world, &ranks);
+  double shortest = 1e300;
+  if (rank < 2 && ranks > 1) {
+    std::vector<char> buffer(std::max<std::size_t>(bytes, 1));
+    const int other = 1 - rank;
+    const int count = static_cast<int>(bytes);
+    for (int round = 0; round < message_rounds; ++round) {
+      const double begin = clock.now_us();
+      if (rank == 0) PMPI_Send(buffer.data(), count, MPI_BYTE, other, 1, world);
+      PMPI_Recv(buffer.data(), count, MPI_BYTE, other, 1, world, MPI_STATUS_IGNORE);
+      if (rank == 1) PMPI_Send(buffer.data(), count, MPI_BYTE, other, 1, world);
+      shortest = std::min(shortest, clock.now_us() - begin);
+    }
+  }
+  return quiet::share(ranks > 1 ? shortest / 2 : 0, world);
+}
+
+}  // namespace papaya::bench

@@ -1,0 +1,20 @@
+// Properties of the machine that the limits are made of, and the time of a message.
+#pragma once
+
+#include <mpi.h>
+
+#include "tools/bench/clock.hpp"
+#include "tools/bench/limits.hpp"
+
+namespace papaya::bench {
+
+// Collective over the world of the clock. Measured on rank 0's node while the others sleep; rank 0 has the
+// result. Ranks that measure are tied to a core each meanwhile. L is 0 where two ranks cannot have two cores.
+Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_node,
+                        std::size_t largest_bytes);
+
+// alpha: one message of so many bytes from rank 0 to rank 1, half of the shortest round trip; 0 with one
+// rank. On every rank.
+double message_us(const CommonClock& clock, MPI_Comm world, std::size_t bytes);
+
+}  // namespace papaya::bench
