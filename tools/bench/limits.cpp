@@ -1,12 +1,21 @@
 #include "tools/bench/limits.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace papaya::bench {
 
-const CopyRate& Machine::rates(std::size_t bytes) const noexcept {
-  for (const CopyRate& rate : copy_rates)
-    if (rate.bytes >= bytes) return rate;
+CopyRate Machine::rates(std::size_t bytes) const noexcept {
+  if (bytes <= copy_rates.front().bytes) return copy_rates.front();
+  for (std::size_t i = 1; i < copy_rates.size(); ++i) {
+    const CopyRate& low = copy_rates[i - 1];
+    const CopyRate& high = copy_rates[i];
+    if (bytes > high.bytes) continue;
+    const double share = std::log(static_cast<double>(bytes) / static_cast<double>(low.bytes)) /
+                         std::log(static_cast<double>(high.bytes) / static_cast<double>(low.bytes));
+    return {bytes, low.one_core * std::pow(high.one_core / low.one_core, share),
+            low.all_cores * std::pow(high.all_cores / low.all_cores, share)};
+  }
   return copy_rates.back();
 }
 
@@ -15,7 +24,7 @@ double limit_us(Collective collective, std::size_t bytes, int ranks, bool togeth
   if (ranks < 2 || !machine.is_measured()) return 0;
   const double p = ranks;
   const double last_to_all = machine.line_us + (p - 2) * machine.further_line_us;
-  const CopyRate& rate = machine.rates(bytes);
+  const CopyRate rate = machine.rates(bytes);
   // Times of so many messages copied: by one core, and by the node.
   const auto by_core = [&](double messages) {
     return messages * static_cast<double>(bytes) / rate.one_core * 1e6;

@@ -21,8 +21,8 @@ struct Machine {
   std::vector<CopyRate> copy_rates;  // by ascending size
 
   bool is_measured() const noexcept { return line_us > 0 && !copy_rates.empty(); }
-  // The rates at the smallest measured size that is not below `bytes`, else at the largest.
-  const CopyRate& rates(std::size_t bytes) const noexcept;
+  // The rates at this size, between two measured ones in proportion to the logarithms.
+  CopyRate rates(std::size_t bytes) const noexcept;
 };
 
 // The lower bound in microseconds on a row's excess (the mean over ranks for reduce and bcast), every rank

@@ -1,6 +1,8 @@
 #include "tools/bench/machine.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -8,6 +10,7 @@
 #include <fstream>
 #include <new>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -52,16 +55,23 @@ class Tied {
   bool tied_ = false;
 };
 
-// One processor of each core that any rank of the node may use.
-std::vector<int> processors(MPI_Comm node) {
+// All processors that any rank of the node may use.
+std::vector<int> allowed_processors(MPI_Comm node) {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   sched_getaffinity(0, sizeof allowed, &allowed);
   quiet::unite(&allowed, static_cast<int>(sizeof allowed), node);
   std::vector<int> result;
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &allowed)) result.push_back(i);
+  return result;
+}
+
+// One of each core.
+std::vector<int> processors(MPI_Comm node) {
+  std::vector<int> result;
   std::set<std::string> cores;
-  for (int i = 0; i < CPU_SETSIZE; ++i) {
-    if (!CPU_ISSET(i, &allowed)) continue;
+  for (const int i : allowed_processors(node)) {
     std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(i) + "/topology/thread_siblings_list");
     std::string siblings = std::to_string(i);
     std::getline(file, siblings);
@@ -133,6 +143,13 @@ void measure_lines(const CommonClock& clock, int node_rank, const std::vector<in
   PMPI_Win_free(&window);
 }
 
+double own_s() {
+  rusage used{};
+  getrusage(RUSAGE_SELF, &used);
+  return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+         static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
+}
+
 double copies_per_us(std::vector<char>& from, std::vector<char>& to, std::size_t bytes,
                      const CommonClock& clock) {
   double copies = 0;
@@ -164,7 +181,7 @@ Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_n
     if (node_ranks > 1 && places.size() > 1) measure_lines(clock, node_rank, places, machine);
 
     const int copying = std::min({node_ranks, cores_of_node, static_cast<int>(places.size())});
-    std::vector<std::size_t> sizes = {4096, 65536, 1u << 20};
+    std::vector<std::size_t> sizes = {4096, 65536, 262144, 1u << 20};
     if (node_ranks <= 32 || largest_bytes > sizes.back()) sizes.push_back(16u << 20);
     const bool takes_part = node_rank < copying;
     const Tied tied(takes_part ? places[static_cast<std::size_t>(node_rank)] : -1);
@@ -186,6 +203,38 @@ Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_n
   }
   quiet::barrier(world);
   return machine;
+}
+
+Others::Others(const CommonClock& clock)
+    : clock_(clock),
+      processors_(allowed_processors(clock.node())),
+      begin_us_(clock.now_us()),
+      begin_busy_s_(busy_s()),
+      begin_own_s_(own_s()) {}
+
+// Lines "cpuN user nice system idle iowait irq softirq steal ..." in clock ticks; what is stolen from a
+// virtual machine went to others as well.
+double Others::busy_s() const {
+  std::ifstream file("/proc/stat");
+  double ticks = 0;
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, 3, "cpu") != 0) break;
+    std::istringstream words(line.substr(3));
+    int processor = -1;
+    double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft = 0, stolen = 0;
+    if (line[3] == ' ' ||
+        !(words >> processor >> user >> nice >> system >> idle >> waiting >> interrupts >> soft >> stolen))
+      continue;
+    if (std::find(processors_.begin(), processors_.end(), processor) != processors_.end())
+      ticks += user + nice + system + interrupts + soft + stolen;
+  }
+  return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double Others::share() const {
+  const double own = quiet::sum(own_s() - begin_own_s_, clock_.node());
+  const double all = (clock_.now_us() - begin_us_) * 1e-6 * static_cast<double>(processors_.size());
+  return begin_busy_s_ > 0 ? std::clamp((busy_s() - begin_busy_s_ - own) / all, 0.0, 1.0) : 0;
 }
 
 double message_us(const CommonClock& clock, MPI_Comm world, std::size_t bytes) {

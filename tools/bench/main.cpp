@@ -137,6 +137,7 @@ int measure_all(const Options& options, MPI_Comm world) {
     complain(
         "the preloaded library has no papaya_select to switch algorithms with; measuring native MPI only.");
 
+  const Others others(clock);
   std::size_t steps = 0, done = 0;
   for (const Collective collective : options.collectives)
     steps += collective == Collective::barrier ? 1 : options.sizes.size();
@@ -160,6 +161,7 @@ int measure_all(const Options& options, MPI_Comm world) {
     }
   }
   result.clock_error_us = clock.error_us();
+  result.others_share = quiet::maximum(others.share(), world);
 
   int exit_code = fine;
   if (job.rank == 0) {

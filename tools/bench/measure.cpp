@@ -36,10 +36,11 @@ struct Samples {
 struct Candidate {
   std::string selection;
   Way way;
-  double call_us = 0;         // roughly, from the warm-up
-  double period_us = 0;       // from one call's start to the next one's
-  std::uint64_t offered = 0;  // calls made
-  double served = 1;          // share of them that papaya ran, in the worst round
+  double call_us = 0;            // roughly, from the warm-up
+  double period_us = 0;          // from one call's start to the next one's
+  std::uint64_t offered = 0;     // calls made
+  double served = 1;             // share of them that papaya ran, in the worst round
+  std::uint64_t wrong_here = 0;  // results on this rank, since the last collect
   Samples samples;
 };
 
@@ -135,7 +136,7 @@ class Size {
     for (int i = 0; i < count; ++i) {
       calls_.fill(call_);
       calls_.run(candidate.way);
-      if (!calls_.check(call_++)) ++wrong_here_;
+      if (!calls_.check(call_++)) ++candidate.wrong_here;
     }
     candidate.offered += static_cast<std::uint64_t>(count);
   }
@@ -158,7 +159,7 @@ class Size {
       const double arrival = job_.clock.now_us();
       calls_.run(candidate.way);
       ++candidate.offered;
-      if (!calls_.check(call_++)) ++wrong_here_;
+      if (!calls_.check(call_++)) ++candidate.wrong_here;
       calls_.fill(call_);  // as the next call will
       longest = std::max(longest, job_.clock.now_us() - std::max(begin, arrival - skew_us_));
     }
@@ -194,7 +195,7 @@ class Size {
       const double end = job_.clock.now_us();
       call_ += calls;
       candidate.offered += calls;
-      if (!calls_.check(filled, call_ - 1)) ++wrong_here_;
+      if (!calls_.check(filled, call_ - 1)) ++candidate.wrong_here;
       arrivals.push_back(0);
       exits.push_back((end - begin) / each);
     }
@@ -227,7 +228,7 @@ class Size {
       const double arrival = job_.clock.now_us();
       calls_.run(candidate.way);
       const double exit = job_.clock.now_us();
-      if (!calls_.check(call)) ++wrong_here_;
+      if (!calls_.check(call)) ++candidate.wrong_here;
       arrivals.push_back(arrival);
       exits.push_back(exit);
       if (mode == Mode::deadline && arrival - deadline > std::max(100.0, 0.2 * skew_us_)) ++missed;
@@ -247,8 +248,8 @@ class Size {
     const auto ranks = static_cast<std::size_t>(job_.ranks);
     std::vector<double> mine(arrivals);
     mine.insert(mine.end(), exits.begin(), exits.end());
-    mine.push_back(static_cast<double>(wrong_here_));
-    wrong_here_ = 0;
+    mine.push_back(static_cast<double>(candidate.wrong_here));
+    candidate.wrong_here = 0;
     std::vector<double> all(job_.rank == 0 ? mine.size() * ranks : 0);
     quiet::gather(mine.data(), static_cast<int>(mine.size()), all.data(), job_.world);
     if (job_.rank != 0) return;
@@ -282,7 +283,6 @@ class Size {
   std::uint64_t call_ = 1;          // tells the data of one call from that of another
   std::uint64_t pattern_call_ = 0;  // the first call of this round in the pattern
   std::uint64_t rounds_ = 0;
-  std::uint64_t wrong_here_ = 0;  // on this rank, since the last collect
 };
 
 std::vector<double> picked(const std::vector<CallTimes>& calls, double CallTimes::*figure) {
@@ -316,6 +316,7 @@ Row row_of(const Job& job, const Size& size, Collective collective, std::size_t 
   }
   row.skew_us = size.skew_us();
   row.alpha_us = size.alpha_us();
+  row.checked_results = collective == Collective::barrier ? 0 : samples.calls.size();
   row.wrong_results = samples.wrong;
   row.early_exits = samples.early;
   row.missed_arrivals = samples.missed;

@@ -224,7 +224,7 @@ std::string remarks_text(const Result& result) {
     const std::string name =
         fmt::format("{} {} {}", lower_name(row.collective), short_bytes(row.bytes), row.algorithm);
     if (row.wrong_results != 0)
-      text += fmt::format("WRONG: {}: {} checks found a wrong result.\n", name, row.wrong_results);
+      text += fmt::format("WRONG: {}: {} results were wrong.\n", name, row.wrong_results);
     if (row.early_exits != 0)
       text += fmt::format("WRONG: {}: in {} of {} calls a rank left before all had come.\n", name,
                           row.early_exits, row.iterations);
@@ -235,6 +235,10 @@ std::string remarks_text(const Result& result) {
         row.algorithm != "native" && row.ratio_lowest && *row.ratio_lowest < 1 && *row.ratio_highest > 1;
     missed = std::max(missed, row.missed_arrivals);
   }
+  if (result.others_share > 0.05)
+    text += fmt::format(
+        "Other processes took {:.0f} % of the cores' time meanwhile; an idle machine gives better numbers.\n",
+        result.others_share * 100);
   if (missed > 0.1)
     text += fmt::format(
         "Up to {:.0f} % of the arrivals of a row were late at their deadline; the times are from the real "
@@ -265,6 +269,7 @@ std::string json_text(const Result& result) {
     out["skew_us"] = row.skew_us;
     out["alpha_us"] = row.alpha_us;
     out["missed_arrivals"] = row.missed_arrivals;
+    out["checked_results"] = row.checked_results;
     out["wrong_results"] = row.wrong_results;
     out["early_exits"] = row.early_exits;
     out["replaced"] = to_json(row.replaced);
@@ -282,6 +287,7 @@ std::string json_text(const Result& result) {
                     {"rounds", result.rounds},
                     {"root", result.root},
                     {"clock_error_us", result.clock_error_us},
+                    {"others_share", result.others_share},
                     {"line_us", result.machine.line_us},
                     {"further_line_us", result.machine.further_line_us},
                     {"copy_rates", rates_json(result.machine)},

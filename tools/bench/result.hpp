@@ -30,10 +30,11 @@ struct Row {
   std::optional<double> limit_us;
   double skew_us = 0;
   double alpha_us = 0;
-  std::uint64_t wrong_results = 0;  // calls with a wrong result on some rank
-  std::uint64_t early_exits = 0;    // calls that a rank left before all had come
-  double missed_arrivals = 0;       // share of the arrivals that came late at their deadline
-  std::optional<double> replaced;   // share of the calls that an algorithm served, if the library can tell
+  std::uint64_t checked_results = 0;  // in the timed part; all of them where calls are not back to back
+  std::uint64_t wrong_results = 0;    // of these and of the warm-up's, on the rank with the most
+  std::uint64_t early_exits = 0;      // calls that a rank left before all had come
+  double missed_arrivals = 0;         // share of the arrivals that came late at their deadline
+  std::optional<double> replaced;     // share of the calls that an algorithm served, if the library can tell
 };
 
 struct Result {
@@ -49,6 +50,7 @@ struct Result {
   int rounds = 0;
   int root = 0;
   double clock_error_us = 0;
+  double others_share = 0;  // of the cores' time, taken by other jobs; the largest of the nodes
   Machine machine;
   std::vector<Row> rows;
 };
