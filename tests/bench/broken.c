@@ -23,13 +23,18 @@ int MPI_Allreduce(const void* send, void* receive, int count, MPI_Datatype type,
   return code;
 }
 
-// One rank does not wait for the others.
+// Rank 0 does not wait for the others, until the next time.
+static MPI_Request pending = MPI_REQUEST_NULL;
+
 int MPI_Barrier(MPI_Comm comm) {
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code = PMPI_Ibarrier(comm, &request);
-  if (rank != 0) return PMPI_Wait(&request, MPI_STATUS_IGNORE);
-  PMPI_Request_free(&request);
-  return code;
+  PMPI_Wait(&pending, MPI_STATUS_IGNORE);
+  const int code = PMPI_Ibarrier(comm, &pending);
+  return rank == 0 ? code : PMPI_Wait(&pending, MPI_STATUS_IGNORE);
+}
+
+int MPI_Finalize(void) {
+  PMPI_Wait(&pending, MPI_STATUS_IGNORE);
+  return PMPI_Finalize();
 }

@@ -78,7 +78,7 @@ class Bench(unittest.TestCase):
             if row["algorithm"] == "native" and row["ratio_to_native"] is not None:
                 self.assertEqual(row["ratio_to_native"], 1)
         for line in result.stdout.splitlines():
-            self.assertLessEqual(len(line), 110, line)
+            self.assertLessEqual(len(line), 100, line)
         return result, data
 
     def names(self, collective):

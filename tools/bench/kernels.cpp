@@ -169,7 +169,10 @@ int run_kernels(const Options& options) {
       "out = left op right on one core, in GB/s of one operand; in brackets the share of a copy's rate.\n");
   fmt::print("{:<10}{:<8}", "", "");
   for (const Place& place : sizes)
-    fmt::print("{:>20}", fmt::format("{} ({}K each)", place.name, place.bytes / 1024));
+    fmt::print("{:>20}",
+               fmt::format("{} ({} each)", place.name,
+                           place.bytes < (10u << 20) ? fmt::format("{}K", place.bytes >> 10)
+                                                     : fmt::format("{}M", (place.bytes + (1u << 19)) >> 20)));
   fmt::print("\n{:<18}", "copy");
   for (const double rate : copies) fmt::print("{:>13.2f}{:7}", rate * 1e-9, "");
   fmt::print("\n");

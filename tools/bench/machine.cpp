@@ -24,7 +24,8 @@ constexpr std::size_t line_bytes = 64;
 constexpr int most_lines = 33;
 constexpr int line_batches = 20;
 constexpr int line_rounds = 1000;
-constexpr double copy_us = 3000;  // per measurement
+constexpr double longest_line_us = 1e6;  // it takes about 10 ms where nobody disturbs
+constexpr double copy_us = 3000;         // per measurement
 constexpr int copy_repeats = 3;
 constexpr int message_rounds = 10;
 
@@ -80,15 +81,46 @@ std::vector<int> processors(MPI_Comm node) {
   return result;
 }
 
-// Two ranks write to one line in turn: each turn moves the line, dirty, to the other core.
-double line_turn_us(Line& line, std::uint64_t own, const CommonClock& clock) {
+// Two ranks take turns at a line: even numbers are the first one's turn, odd ones the second's. A turn that
+// does not come (the other rank has lost its core for long) ends the measurement on both.
+class Turns {
+ public:
+  Turns(Line& line, Line& given_up, std::uint64_t own, const CommonClock& clock)
+      : line_(line),
+        given_up_(given_up),
+        own_(own),
+        clock_(clock),
+        deadline_us_(clock.now_us() + longest_line_us) {}
+
+  bool wait() noexcept {
+    for (unsigned looks = 1;; ++looks) {
+      seen_ = line_.value.load(std::memory_order_acquire);
+      if (seen_ % 2 == own_) return true;
+      if (looks % 4096 != 0) continue;
+      if (clock_.now_us() > deadline_us_) given_up_.value.store(1, std::memory_order_relaxed);
+      if (given_up_.value.load(std::memory_order_relaxed) != 0) return false;
+    }
+  }
+  void pass() noexcept { line_.value.store(seen_ + 1, std::memory_order_release); }
+  std::uint64_t seen() const noexcept { return seen_; }
+
+ private:
+  Line& line_;
+  Line& given_up_;
+  std::uint64_t own_;
+  const CommonClock& clock_;
+  double deadline_us_;
+  std::uint64_t seen_ = 0;
+};
+
+// Each turn moves the line, dirty, to the other core. 0 if given up.
+double line_turn_us(Turns& turns, const CommonClock& clock) {
   double shortest = 1e300;
   for (int batch = 0; batch < line_batches; ++batch) {
     const double begin = clock.now_us();
     for (int round = 0; round < line_rounds; ++round) {
-      std::uint64_t seen = line.value.load(std::memory_order_acquire);
-      while (seen % 2 != own) seen = line.value.load(std::memory_order_acquire);
-      line.value.store(seen + 1, std::memory_order_release);
+      if (!turns.wait()) return 0;
+      turns.pass();
     }
     shortest = std::min(shortest, (clock.now_us() - begin) / (2 * line_rounds));
   }
@@ -96,11 +128,15 @@ double line_turn_us(Line& line, std::uint64_t own, const CommonClock& clock) {
 }
 
 // One rank dirties lines, the other reads the first `count` of them at once.
-double read_lines_us(Line* lines, Line& turn, int count, bool reader, const CommonClock& clock) {
+double read_lines_us(Line* lines, Turns& turns, int count, bool reader, const CommonClock& clock) {
   double shortest = 1e300;
   for (int batch = 0; batch < 10 * line_batches; ++batch) {
-    std::uint64_t seen = turn.value.load(std::memory_order_acquire);
-    while (seen % 2 != (reader ? 1u : 0u)) seen = turn.value.load(std::memory_order_acquire);
+    // The reader's own turn comes first, and last.
+    if (reader && batch == 0) {
+      if (!turns.wait()) return 0;
+      turns.pass();
+    }
+    if (!turns.wait()) return 0;
     if (reader) {
       const double begin = clock.now_us();
       std::uint64_t sum = 0;
@@ -108,9 +144,9 @@ double read_lines_us(Line* lines, Line& turn, int count, bool reader, const Comm
       __asm__ volatile("" ::"r"(sum));
       shortest = std::min(shortest, clock.now_us() - begin);
     } else {
-      for (int i = 0; i < most_lines; ++i) lines[i].value.store(seen + 2, std::memory_order_relaxed);
+      for (int i = 0; i < most_lines; ++i) lines[i].value.store(turns.seen() + 2, std::memory_order_relaxed);
     }
-    turn.value.store(seen + 1, std::memory_order_release);
+    if (!reader || batch + 1 < 10 * line_batches) turns.pass();
   }
   return shortest;
 }
@@ -128,14 +164,15 @@ void measure_lines(const CommonClock& clock, int node_rank, const std::vector<in
   // The window need not begin at a cache line.
   const auto address = (reinterpret_cast<std::uintptr_t>(base) + line_bytes - 1) / line_bytes * line_bytes;
   auto* const lines = reinterpret_cast<Line*>(address);
-  if (node_rank == 0) std::memset(static_cast<void*>(lines), 0, (most_lines + 1) * sizeof(Line));
+  if (node_rank == 0) std::memset(static_cast<void*>(lines), 0, (most_lines + 2) * sizeof(Line));
   quiet::barrier(clock.node());
   if (node_rank < 2) {
     const Tied tied(places[static_cast<std::size_t>(node_rank)]);
     const bool first = node_rank == 0;
-    const double turn = line_turn_us(lines[most_lines], first ? 0 : 1, clock);
-    const double one = read_lines_us(lines, lines[most_lines], 1, first, clock);
-    const double many = read_lines_us(lines, lines[most_lines], most_lines, first, clock);
+    Turns turns(lines[most_lines], lines[most_lines + 1], first ? 0 : 1, clock);
+    const double turn = line_turn_us(turns, clock);
+    const double one = read_lines_us(lines, turns, 1, first, clock);
+    const double many = read_lines_us(lines, turns, most_lines, first, clock);
     machine.line_us = turn;
     machine.further_line_us = std::clamp((many - one) / (most_lines - 1), 0.0, turn);
   }
@@ -198,6 +235,7 @@ Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_n
         rate.one_core = std::max(rate.one_core, alone * static_cast<double>(bytes) * 1e6);
         rate.all_cores = std::max(rate.all_cores, all * static_cast<double>(bytes) * 1e6);
       }
+      rate.all_cores = std::max(rate.all_cores, rate.one_core);
       machine.copy_rates.push_back(rate);
     }
   }

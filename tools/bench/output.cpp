@@ -138,27 +138,26 @@ std::string header_text(const Result& result) {
                                  result.ranks == 1 ? "" : "s", result.nodes, result.nodes == 1 ? "" : "s",
                                  result.cores, result.cores == 1 ? "" : "s");
   if (result.mode == "tight")
-    text += ", calls back to back\n";
+    text += "\ncalls back to back\n";
   else if (result.mode == "balanced")
-    text += ", a barrier before each call\n";
+    text += "\na barrier before each call\n";
   else if (result.mif)
-    text += fmt::format(", arrivals {} within {:g} message times ({} us at most)\n", result.pattern,
+    text += fmt::format("\narrivals {} within {:g} message times ({} us at most)\n", result.pattern,
                         *result.mif, short_number(result.skew_us));
   else
-    text += fmt::format(", arrivals {} within {} us\n", result.pattern, short_number(result.skew_us));
+    text += fmt::format("\narrivals {} within {} us\n", result.pattern, short_number(result.skew_us));
   const Machine& machine = result.machine;
   if (machine.line_us > 0)
     text += fmt::format("L {:.0f} ns from core to core for a cache line, s {:.1f} ns for each further one\n",
                         machine.line_us * 1e3, machine.further_line_us * 1e3);
   if (!machine.copy_rates.empty()) {
-    std::string sizes, one, all;
+    std::string sizes = "copying GB/s, bytes ", one = "  b, one core       ", all = "  B, all cores      ";
     for (const CopyRate& rate : machine.copy_rates) {
-      const char* const separator = sizes.empty() ? "" : ", ";
-      sizes += separator + short_bytes(rate.bytes);
-      one += separator + gigabytes(rate.one_core);
-      all += separator + gigabytes(rate.all_cores);
+      sizes += fmt::format("{:>8}", short_bytes(rate.bytes));
+      one += fmt::format("{:>8}", gigabytes(rate.one_core));
+      all += fmt::format("{:>8}", gigabytes(rate.all_cores));
     }
-    text += fmt::format("copying {} bytes: b {} GB/s by one core; B {} GB/s by all\n", sizes, one, all);
+    text += sizes + "\n" + one + "\n" + all + "\n";
   }
   if (result.nodes > 1)
     text += fmt::format("clocks of the nodes agree to {} us; the limits are for one node and left out\n",
@@ -241,8 +240,7 @@ std::string remarks_text(const Result& result) {
         result.others_share * 100);
   if (missed > 0.1)
     text += fmt::format(
-        "Up to {:.0f} % of the arrivals of a row were late at their deadline; the times are from the real "
-        "arrivals.\n",
+        "Up to {:.0f} % of a row's arrivals missed their deadline; the times are from the real arrivals.\n",
         missed * 100);
   if (unclear) text += "~: faster than native in some rounds, slower in others.\n";
   return text.empty() ? text : "\n" + text;
