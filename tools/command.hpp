@@ -3,6 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <string>
+#include <vector>
+
 namespace papaya {
 
 // Exit codes of the command.
@@ -17,5 +20,10 @@ inline constexpr int exit_version = 4;  // made by another version of papaya
 void add_run(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
 void add_info(CLI::App& app, int& exit_code);
+// `words` are those after `bench`, for the measuring program.
+void add_bench(CLI::App& app, const std::vector<std::string>& words, int& exit_code);
+
+// Says what is wrong with the command line of bench, once for all ranks, and returns the exit code.
+int bench_usage(const std::string& problem);
 
 }  // namespace papaya

@@ -1,6 +1,7 @@
 // The papaya command.
 #include <exception>
 #include <iostream>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,6 +18,8 @@ int main(int argc, char** argv) {
     papaya::add_run(app, exit_code);
     papaya::add_report(app, exit_code);
     papaya::add_info(app, exit_code);
+    const bool bench = argc > 1 && std::string_view(argv[1]) == "bench";
+    papaya::add_bench(app, bench ? std::vector<std::string>(argv + 2, argv + argc) : std::vector<std::string>(), exit_code);
     // `papaya run -- PROGRAM`: CLI11 has no notion of a separator before the rest of a command.
     std::vector<char*> words(argv, argv + argc);
     if (argc > 3 && std::string_view(words[1]) == "run" && std::string_view(words[2]) == "--")
@@ -25,6 +28,7 @@ int main(int argc, char** argv) {
       app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::ParseError& outcome) {
       // --help and --version end the parse too, and succeed.
+      if (bench && outcome.get_exit_code() != 0) return papaya::bench_usage(outcome.what());
       return app.exit(outcome) == 0 ? papaya::exit_fine : papaya::exit_usage;
     }
     if (app.get_subcommands().empty()) std::cout << app.help();

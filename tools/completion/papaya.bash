@@ -32,6 +32,36 @@ _papaya() {
     return
   fi
 
+  if [ "$subcommand" = bench ]; then
+    case $previous in
+      --json | --csv | --plot)
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
+      --algorithms)
+        mapfile -t COMPREPLY < <(compgen -W "auto $("$command" info --algorithms "${COMP_WORDS[2]}" 2>/dev/null)" -- "$word")
+        return
+        ;;
+      --pattern)
+        mapfile -t COMPREPLY < <(compgen -W "none random ascending descending first-late last-late half-late straggler exponential replay:" -- "$word")
+        return
+        ;;
+      --mode)
+        mapfile -t COMPREPLY < <(compgen -W "tight deadline balanced imbalanced" -- "$word")
+        return
+        ;;
+      --mpi)
+        mapfile -t COMPREPLY < <(compgen -W "openmpi mpich" -- "$word")
+        return
+        ;;
+    esac
+    if [ "$COMP_CWORD" -eq 2 ] && [ "${word:0:1}" != - ]; then
+      mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall allgather barrier all kernels" -- "$word")
+      return
+    fi
+  fi
+
   case $previous in
     --algorithms)
       mapfile -t COMPREPLY < <(compgen -W "$(

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""papaya bench with real ranks: what it prints and writes, and that it finds wrong results. No time is asserted.
+
+  run.py --build DIR --mpi openmpi|mpich
+"""
+
+import argparse
+import csv
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+build = None
+mpi = None
+
+TOP = {"ranks", "nodes", "cores", "mpi", "pattern", "skew_us", "rows"}
+ROW = {"collective", "algorithm", "bytes", "iterations", "excess_us", "inside_us", "ratio_to_native", "limit_us"}
+FIGURES = {"mean", "p50", "p99", "max"}
+SHORT = ["--rounds", "2", "-i", "8", "-x", "12"]
+
+
+def environment():
+    clean = {k: v for k, v in os.environ.items()
+             if not k.startswith(("PAPAYA_", "OMPI_", "PMI", "PMIX")) and k != "LD_PRELOAD"}
+    clean.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    return clean
+
+
+class Bench(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="papaya-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def start(self, command, env=None):
+        result = subprocess.run([str(word) for word in command], env={**environment(), **(env or {})}, cwd=self.folder,
+                                stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=100)
+        print(" ".join(map(str, command)), "->", result.returncode)
+        return result
+
+    def launch(self, ranks, *words, env=None, preload=None):
+        if mpi == "openmpi":
+            command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", ranks]
+            command += ["-x", f"LD_PRELOAD={preload}"] if preload else []
+        else:
+            command = ["mpirun.mpich", "-n", ranks]
+            command += ["-genv", "LD_PRELOAD", preload] if preload else []
+        program = [build / f"papaya-bench-{mpi}"] if preload else [build / "papaya", "bench"]
+        return self.start([*command, *program, *words], env)
+
+    def measured(self, *words, ranks=3, env=None):
+        """Runs the benchmark and returns its output and its JSON, whose form is checked."""
+        file = self.folder / "out.json"
+        result = self.launch(ranks, *words, "--json", file, env=env)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        data = json.loads(file.read_text())
+        self.assertLessEqual(TOP, set(data))
+        self.assertEqual((data["ranks"], data["nodes"]), (ranks, 1))
+        self.assertGreater(data["cores"], 0)
+        self.assertRegex(data["mpi"], "Open MPI" if mpi == "openmpi" else "MPICH")
+        self.assertTrue(data["rows"])
+        for row in data["rows"]:
+            self.assertLessEqual(ROW, set(row))
+            for figures in (row["excess_us"], row["inside_us"]):
+                self.assertEqual(set(figures), FIGURES)
+                self.assertLessEqual(figures["p50"], figures["max"])
+                self.assertLessEqual(figures["p99"], figures["max"])
+            self.assertGreater(row["inside_us"]["p50"], 0)
+            self.assertGreater(row["iterations"], 0)
+            self.assertEqual((row["wrong_results"], row["early_exits"]), (0, 0))
+            if row["collective"] != "barrier":
+                self.assertGreater(row["checked_results"], 0)
+            if row["algorithm"] == "native" and row["ratio_to_native"] is not None:
+                self.assertEqual(row["ratio_to_native"], 1)
+        for line in result.stdout.splitlines():
+            self.assertLessEqual(len(line), 100, line)
+        return result, data
+
+    def names(self, collective):
+        listed = self.start([build / "papaya", "info", "--algorithms", collective]).stdout.split()
+        self.assertEqual(listed[0], "native")
+        return listed
+
+    def test_every_algorithm_is_measured(self):
+        for collective in ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier"):
+            _, data = self.measured(collective, "-m", "8:64", *SHORT)
+            self.assertEqual(data["pattern"], "none")
+            measured = {row["algorithm"] for row in data["rows"]}
+            self.assertLessEqual({"native", "auto"}, measured)
+            # What needs PAPAYA_ORDER=arrival is left out without it.
+            self.assertLessEqual(measured, {*self.names(collective), "auto"})
+            sizes = {row["bytes"] for row in data["rows"]}
+            self.assertEqual(sizes, {0} if collective == "barrier" else {8, 16, 32, 64})
+            rooted = collective in ("reduce", "bcast")
+            for row in data["rows"]:
+                self.assertEqual(row["aggregation"], "mean" if rooted else "max")
+                self.assertEqual("root_inside_us" in row, rooted)
+
+    def test_patterns(self):
+        (self.folder / "arrivals").write_text("# us\n0 100 200\n200 100 0\n")
+        for pattern in ("random", "straggler", f"replay:{self.folder / 'arrivals'}"):
+            _, data = self.measured("allreduce", "-m", "64", "--pattern", pattern, "--skew", "200", *SHORT)
+            self.assertEqual((data["pattern"], data["skew_us"]), (pattern.split(":")[0], 200))
+            for row in data["rows"]:
+                self.assertGreater(row["excess_us"]["max"], 0)
+                self.assertLessEqual(row["excess_us"]["p50"], row["inside_us"]["p50"])
+        _, data = self.measured("reduce", "-m", "64", "--pattern", "last-late", "--mif", "50", "--root", "1", *SHORT)
+        self.assertEqual((data["mif"], data["root"]), (50, 1))
+        self.assertAlmostEqual(data["rows"][0]["skew_us"], 50 * data["rows"][0]["alpha_us"])
+        for mode in ("balanced", "imbalanced"):
+            _, data = self.measured("allreduce", "-m", "64", "--mode", mode, *SHORT)
+            self.assertEqual(data["mode"], mode)
+
+    def test_files(self):
+        result, data = self.measured("allgather", "-m", "1:4K", "--algorithms", "auto", "--csv", self.folder / "out.csv",
+                                     "--plot", self.folder / "out.svg", *SHORT)
+        self.assertIn("4K", result.stdout)
+        with open(self.folder / "out.csv", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(row["algorithm"], int(row["bytes"])) for row in rows],
+                         [(row["algorithm"], row["bytes"]) for row in data["rows"]])
+        picture = xml.etree.ElementTree.parse(self.folder / "out.svg").getroot()
+        lines = picture.findall(".//{http://www.w3.org/2000/svg}polyline")
+        self.assertGreaterEqual(len(lines), 2)
+        self.assertNotIn("nan", (self.folder / "out.svg").read_text().lower())
+
+    def test_one_rank(self):
+        _, data = self.measured("all", "-m", "8", *SHORT, ranks=1)
+        self.assertEqual(len({row["collective"] for row in data["rows"]}), 6)
+        self.assertTrue(all(row["limit_us"] is None for row in data["rows"]))
+
+    def test_wrong_results_are_found(self):
+        module = build / "tests" / "bench" / f"libbroken-{mpi}.so"
+        file = self.folder / "out.json"
+        result = self.launch(3, "allreduce", "-m", "64", "--algorithms", "arrival_leader,arrival_tree,auto", "--json", file,
+                             *SHORT, preload=module)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        rows = {row["algorithm"]: row for row in json.loads(file.read_text())["rows"]}
+        self.assertEqual(set(rows), {"native", "arrival_leader", "auto"})
+        self.assertIn("does not take arrival_tree", result.stderr)
+        self.assertGreater(rows["arrival_leader"]["wrong_results"], 0)
+        self.assertEqual(rows["arrival_leader"]["replaced"], 1)
+        self.assertEqual((rows["auto"]["wrong_results"], rows["auto"]["replaced"]), (0, 0))
+        self.assertEqual(rows["native"]["wrong_results"], 0)
+        self.assertRegex(result.stdout, r"WRONG: allreduce 64 arrival_leader: \d+ results were wrong")
+        result = self.launch(3, "barrier", "--pattern", "last-late", "--skew", "20000", "--algorithms", "auto", *SHORT,
+                             preload=module)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertRegex(result.stdout, r"WRONG: barrier 0 auto: in \d+ of \d+ calls a rank left before all had come")
+
+    def test_wrong_usage(self):
+        for words, said in ((["alreduce"], "did you mean allreduce?"), (["bcast", "--root", "3"], "there are 3 ranks"),
+                            (["bcast", "-m", "9:1"], "the smaller first"), (["bcast", "--nonsense"], "--nonsense"),
+                            (["bcast", "--json", "missing/out.json"], "cannot write missing/out.json"),
+                            (["bcast", "--pattern", "replay:missing"], "cannot read missing"), ([], "required")):
+            result = self.launch(3, *words)
+            self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+            lines = [line for line in result.stderr.splitlines() if "papaya bench:" in line]
+            self.assertEqual(len(lines), 1, result.stderr)
+            self.assertIn(said, lines[0])
+        result = self.start([build / "papaya", "bench", "allreduce"])
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("mpirun -n 4 papaya bench allreduce", result.stderr)
+
+    def test_kernels(self):
+        result = self.start([build / "papaya", "bench", "kernels", "--json", "out.json", "--csv", "out.csv"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        kernels = json.loads((self.folder / "out.json").read_text())["kernels"]
+        self.assertGreater(len(kernels), 100)
+        self.assertTrue(all(row["bytes_per_second"] > 0 and row["copy_bytes_per_second"] > 0 for row in kernels))
+        self.assertEqual(len((self.folder / "out.csv").read_text().splitlines()), len(kernels) + 1)
+
+
+def main():
+    global build, mpi
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--mpi", choices=("openmpi", "mpich"), required=True)
+    parser.add_argument("--case", action="append", help="several may be given; all if none is")
+    arguments = parser.parse_args()
+    build, mpi = arguments.build.resolve(), arguments.mpi
+    names = [f"test_{case}" for case in arguments.case or []] or unittest.defaultTestLoader.getTestCaseNames(Bench)
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(unittest.TestSuite(Bench(name) for name in names))
+    return 0 if result.wasSuccessful() and result.testsRun > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+#include <cstring>
+#include <map>
+
+#include "tests/catch.hpp"
+#include "tools/bench/options.hpp"
+
+namespace papaya::bench {
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+Options good(const Words& words) {
+  Options options;
+  std::string problem;
+  CHECK(parse(words, options, problem));
+  CHECK(problem == "");
+  return options;
+}
+
+std::string problem_of(const Words& words) {
+  Options options;
+  std::string problem;
+  CHECK_FALSE(parse(words, options, problem));
+  CHECK(problem.find('\n') == std::string::npos);
+  return problem;
+}
+
+bool says(const Words& words, const char* what) {
+  const std::string problem = problem_of(words);
+  INFO(problem);
+  return problem.find(what) != std::string::npos;
+}
+
+std::map<std::string, std::string> environment;
+const char* get(const char* name) {
+  const auto place = environment.find(name);
+  return place == environment.end() ? nullptr : place->second.c_str();
+}
+
+}  // namespace
+
+TEST_CASE("what is measured without options") {
+  const Options options = good({"allreduce"});
+  CHECK(options.collectives == std::vector<Collective>{Collective::allreduce});
+  CHECK(options.sizes.size() == 18);
+  CHECK(options.sizes.front() == 8);
+  CHECK(options.sizes.back() == 1 << 20);
+  CHECK(options.mode == Mode::tight);
+  CHECK(good({"all"}).collectives.size() == 6);
+  CHECK(good({"MPI_Bcast"}).collectives.front() == Collective::bcast);
+  CHECK(good({"kernels"}).kernels);
+}
+
+TEST_CASE("message sizes of the benchmark") {
+  using Sizes = std::vector<std::size_t>;
+  CHECK(good({"bcast", "-m", "64"}).sizes == Sizes{64});
+  CHECK(good({"bcast", "-m", "3:20"}).sizes == Sizes{3, 6, 12, 20});
+  CHECK(good({"bcast", "-m", "1K:4K"}).sizes == Sizes{1024, 2048, 4096});
+  CHECK(says({"bcast", "-m", "4K:8"}, "the smaller first"));
+  CHECK(says({"bcast", "-m", "x:8"}, "MIN:MAX"));
+  CHECK(says({"bcast", "-m", "0:8"}, "from 1 byte"));
+  CHECK(says({"bcast", "-m", "8:64G"}, "1 GiB"));
+  CHECK(says({"allreduce", "-m", "4:8"}, "multiple of 8"));
+}
+
+TEST_CASE("patterns, skew and mode") {
+  CHECK(good({"bcast", "--pattern", "random"}).mode == Mode::deadline);
+  CHECK(good({"bcast", "--pattern", "random"}).mif == 20);
+  CHECK(good({"bcast", "--pattern", "straggler", "--skew", "100"}).skew_us == 100);
+  CHECK(good({"bcast", "--pattern", "replay:a.txt"}).replay_file == "a.txt");
+  CHECK(good({"bcast", "--mode", "deadline"}).pattern == Pattern::none);
+  CHECK(good({"bcast", "--mode", "imbalanced", "--mif", "50"}).mif == 50);
+  CHECK(says({"bcast", "--pattern", "randm"}, "did you mean random?"));
+  CHECK(says({"bcast", "--pattern", "replay"}, "replay:FILE"));
+  CHECK(says({"bcast", "--mode", "tigt"}, "did you mean tight?"));
+  CHECK(says({"bcast", "--mode", "tight", "--pattern", "random"}, "--mode deadline"));
+  CHECK(says({"bcast", "--skew", "5"}, "there is none"));
+  CHECK(says({"bcast", "--pattern", "random", "--skew", "5", "--mif", "5"}, "one of them"));
+  CHECK(says({"bcast", "--pattern", "replay:a", "--mif", "5"}, "own times"));
+  CHECK(says({"bcast", "--mode", "imbalanced", "--skew", "5"}, "--mif"));
+}
+
+TEST_CASE("algorithms of the benchmark") {
+  CHECK(good({"allreduce", "--algorithms", "arrival_leader,auto"}).algorithms ==
+        Words{"arrival_leader", "auto"});
+  CHECK(good({"allreduce", "--algorithms", "arrival_leader:self_serve_bytes=0"}).algorithms ==
+        Words{"arrival_leader:self_serve_bytes=0"});
+  CHECK(says({"allreduce", "--algorithms", "arival_leader"}, "did you mean arrival_leader?"));
+  CHECK(says({"allreduce", "--algorithms", "arrival_leader:x=1"}, "no parameter"));
+}
+
+TEST_CASE("wrong usage is one sentence") {
+  CHECK(says({}, "collective"));
+  CHECK(says({"alreduce"}, "did you mean allreduce?"));
+  CHECK(says({"gather"}, "that can be measured"));
+  CHECK_FALSE(problem_of({"bcast", "--nonsense"}).empty());
+  CHECK_FALSE(problem_of({"bcast", "-i", "0"}).empty());
+  CHECK_FALSE(problem_of({"bcast", "-i", "many"}).empty());
+  CHECK_FALSE(problem_of({"bcast", "--root", "-1"}).empty());
+  CHECK_FALSE(problem_of({"bcast", "--mpi", "lam"}).empty());
+  CHECK(says({"all", "--plot", "a.svg"}, "one collective"));
+  CHECK(says({"barrier", "--plot", "a.svg"}, "message sizes"));
+  CHECK(says({"kernels", "--plot", "a.svg"}, "--json"));
+}
+
+TEST_CASE("the launcher, by its environment") {
+  environment = {};
+  CHECK(launcher_of(get) == "");
+  CHECK(rank_of(get) == 0);
+  environment = {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "3"}, {"PMIX_RANK", "3"}};
+  CHECK(launcher_of(get) == "openmpi");
+  CHECK(rank_of(get) == 3);
+  environment = {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}};
+  CHECK(launcher_of(get) == "mpich");
+  CHECK(rank_of(get) == 2);
+  environment = {{"PMIX_RANK", "1"}};
+  CHECK(launcher_of(get) == "pmix");
+  CHECK(rank_of(get) == 1);
+}
+
+}  // namespace papaya::bench

@@ -1,0 +1,211 @@
+// papaya-bench-MPI: what `papaya bench` becomes on every rank. Measures MPI's collectives and papaya's in
+// turn.
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "base/topology.hpp"
+#include "tools/bench/machine.hpp"
+#include "tools/bench/measure.hpp"
+#include "tools/bench/options.hpp"
+#include "tools/bench/output.hpp"
+#include "tools/bench/quiet.hpp"
+
+namespace papaya::bench {
+
+namespace {
+
+enum : int { fine = 0, failed = 1, usage = 2 };
+
+void say(const std::string& sentence) {
+  std::fprintf(stderr, "papaya bench: %s\n", sentence.c_str());
+}
+
+// "Open MPI v4.1.4", "MPICH 4.0.2": the same as in the report.
+std::string mpi_name() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  std::string name(version, std::strcspn(version, "\n,"));
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  if (const std::size_t word = name.find(" Version:"); word != name.npos) name.erase(word, 9);
+  while (name.find("  ") != name.npos) name.erase(name.find("  "), 1);
+  return name;
+}
+
+// Rank 0 finds out, and all know: a sentence, or nothing.
+std::string agreed(std::string problem, MPI_Comm world) {
+  return quiet::share(std::move(problem), world);
+}
+
+std::string replay_text(const Options& options, std::string& problem) {
+  std::ifstream file(options.replay_file, std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.is_open() || file.bad())
+    problem = "cannot read " + options.replay_file + ": " + std::strerror(errno) + ".";
+  return text;
+}
+
+// Found before anything is measured, not after.
+std::string output_problem(const Options& options) {
+  for (const std::string& name : {options.json, options.csv, options.plot}) {
+    if (name.empty()) continue;
+    errno = 0;
+    if (!std::ofstream(name, std::ios::app))
+      return "cannot write " + name + ": " + std::strerror(errno) + ".";
+  }
+  return "";
+}
+
+bool write_file(const std::string& name, const std::string& text) {
+  if (name.empty()) return true;
+  errno = 0;
+  std::ofstream file(name, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file) return true;
+  say("cannot write " + name + ": " + std::strerror(errno) + ".");
+  return false;
+}
+
+int measure_all(const Options& options, MPI_Comm world) {
+  CommonClock clock(world);
+  const Switch algorithms;
+  Job job{options, clock, algorithms, world, 0, 1, clock.nodes(), false, {}, 0};
+  PMPI_Comm_rank(world, &job.rank);
+  PMPI_Comm_size(world, &job.ranks);
+
+  std::string problem;
+  if (options.root >= job.ranks)
+    problem = fmt::format("--root {}: there are {} ranks, counted from 0.", options.root, job.ranks);
+  if (job.rank == 0 && problem.empty()) problem = output_problem(options);
+  std::string replay;
+  if (job.rank == 0 && problem.empty() && options.pattern == Pattern::replay) {
+    replay = replay_text(options, problem);
+    if (problem.empty() && !parse_replay(replay, job.ranks, job.replay, problem))
+      problem = options.replay_file + ": " + problem + ".";
+  }
+  problem = agreed(problem, world);
+  if (!problem.empty()) {
+    if (job.rank == 0) say(problem);
+    return usage;
+  }
+  replay = quiet::share(replay, world);
+  if (options.pattern == Pattern::replay) parse_replay(replay, job.ranks, job.replay, problem);
+
+  topology::CoreSet allowed = topology::allowed_cores();
+  quiet::unite(&allowed, static_cast<int>(sizeof allowed), clock.node());
+  const int cores = std::max(1, topology::count(allowed));
+  int node_rank = 0, node_ranks = 1;
+  PMPI_Comm_rank(clock.node(), &node_rank);
+  PMPI_Comm_size(clock.node(), &node_ranks);
+  job.core_each = quiet::maximum(node_ranks > cores ? 1 : 0, world) == 0;
+  if (options.mode == Mode::imbalanced) job.units_per_us = measure_units_per_us(clock);
+
+  const std::size_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());
+  Result result;
+  result.ranks = job.ranks;
+  result.nodes = job.nodes;
+  result.cores = static_cast<int>(quiet::sum(node_rank == 0 ? cores : 0, world));
+  result.mpi = mpi_name();
+  result.mode = std::string(name_of(options.mode));
+  result.pattern = options.mode == Mode::imbalanced ? "random" : std::string(name_of(options.pattern));
+  if (options.mif >= 0) result.mif = options.mif;
+  result.seed = options.seed;
+  result.rounds = options.rounds;
+  result.root = options.root;
+  result.machine = measure_machine(clock, world, cores, largest);
+
+  Progress progress(job.rank == 0);
+  std::vector<std::string> said;
+  const auto complain = [&](const std::string& sentence) {
+    if (job.rank != 0 || std::find(said.begin(), said.end(), sentence) != said.end()) return;
+    progress.clear();
+    say(sentence);
+    said.push_back(sentence);
+  };
+  if (!algorithms.is_there())
+    complain(
+        "the preloaded library has no papaya_select to switch algorithms with; measuring native MPI only.");
+
+  const Others others(clock);
+  std::size_t steps = 0, done = 0;
+  for (const Collective collective : options.collectives)
+    steps += collective == Collective::barrier ? 1 : options.sizes.size();
+  for (const Collective collective : options.collectives) {
+    const bool barrier = collective == Collective::barrier;
+    Calls calls(collective, barrier ? 0 : largest, options.root, world);
+    for (const std::size_t bytes : barrier ? std::vector<std::size_t>{0} : options.sizes) {
+      const auto step = [&](double share, const std::string& algorithm) {
+        if (job.rank == 0)
+          progress.show((static_cast<double>(done) + share) / static_cast<double>(steps),
+                        fmt::format("{} {} {}", name_of(collective), short_bytes(bytes), algorithm));
+      };
+      for (Row& row : measure_size(job, calls, collective, bytes, complain, step)) {
+        const bool together = options.pattern == Pattern::none && options.mode != Mode::imbalanced;
+        if (job.nodes == 1 && job.ranks > 1 && result.machine.is_measured())
+          row.limit_us = limit_us(collective, bytes, job.ranks, together, result.machine);
+        result.skew_us = std::max(result.skew_us, row.skew_us);
+        result.rows.push_back(std::move(row));
+      }
+      ++done;
+    }
+  }
+  result.clock_error_us = clock.error_us();
+  result.others_share = quiet::maximum(others.share(), world);
+
+  int exit_code = fine;
+  if (job.rank == 0) {
+    progress.clear();
+    std::string text = header_text(result);
+    for (const Collective collective : options.collectives) text += table_text(result, collective);
+    text += remarks_text(result);
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+    const bool written = write_file(options.json, json_text(result)) &&
+                         write_file(options.csv, csv_text(result)) &&
+                         write_file(options.plot, options.plot.empty() ? "" : plot_svg(result));
+    if (!written || std::any_of(result.rows.begin(), result.rows.end(), is_wrong)) exit_code = failed;
+  }
+  quiet::share(&exit_code, sizeof exit_code, world);
+  return exit_code;
+}
+
+int run(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm world = MPI_COMM_WORLD;
+  int rank = 0;
+  PMPI_Comm_rank(world, &rank);
+  int exit_code = usage;
+  try {
+    Options options;
+    std::string problem;
+    if (!parse(std::vector<std::string>(argv + 1, argv + argc), options, problem) || options.kernels) {
+      if (rank == 0) say(problem.empty() ? "papaya bench kernels runs without this program." : problem);
+    } else {
+      exit_code = measure_all(options, world);
+    }
+  } catch (const std::exception& error) {
+    // The others cannot know.
+    say(error.what());
+    MPI_Abort(world, failed);
+  }
+  MPI_Finalize();
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace papaya::bench
+
+int main(int argc, char** argv) {
+  return papaya::bench::run(argc, argv);
+}

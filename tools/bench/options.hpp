@@ -1,0 +1,76 @@
+// The command line of `papaya bench`, read by the command (help, errors) and again by the measuring program.
+// No MPI.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/collective.hpp"
+#include "tools/bench/patterns.hpp"
+
+namespace papaya::bench {
+
+enum class Mode : std::uint8_t {
+  tight,       // calls back to back, timed in blocks
+  deadline,    // every rank arrives at its own deadline on the common clock
+  balanced,    // a barrier, then the call: Mohammadalizadehbakhtevari 2021, Listing 4.1
+  imbalanced,  // a barrier, a computation of random length, then the call: Listing 4.2
+};
+std::string_view name_of(Mode mode) noexcept;
+
+struct Options {
+  // As given
+  std::string collective_word;
+  std::string sizes_word = "8:1M";
+  std::string pattern_word = "none";
+  std::string mode_word;
+  std::vector<std::string> algorithms;  // empty: native, every one there is, auto
+  std::string mpi;                      // empty: of the launcher
+  std::string json;
+  std::string csv;
+  std::string plot;
+  int iterations = 0;  // timed calls per row; 0: as many as fit in `seconds`
+  int warmup =
+      -1;  // calls before the first timed one; below 0: 12, and more while they take less than 0.05 s
+  int rounds = 5;
+  double seconds = 0.3;  // per row
+  int root = 0;
+  double skew_us = -1;  // below 0: not given
+  double mif = -1;
+  std::uint64_t seed = 1;
+
+  // Made of them by finish()
+  std::vector<Collective> collectives;
+  bool kernels = false;
+  std::vector<std::size_t> sizes;
+  Pattern pattern = Pattern::none;
+  std::string replay_file;
+  Mode mode = Mode::tight;
+};
+
+// The collectives that can be measured.
+std::span<const Collective> benchmarked() noexcept;
+
+// Declares the options; `options` must outlive the parse.
+void add_options(CLI::App& app, Options& options);
+
+// Checks what was given and completes it. False with one sentence in `problem` if it cannot be used.
+bool finish(Options& options, std::string& problem);
+
+// add_options, parse and finish for words after the program's name.
+bool parse(std::vector<std::string> words, Options& options, std::string& problem);
+
+// "8:1M" -> 8, 16, ..., 1048576; MIN itself, its doubles, and MAX. "64" is that size alone.
+bool parse_sizes(std::string_view text, std::vector<std::size_t>& sizes, std::string& problem);
+
+// "openmpi" or "mpich" if the environment is that of their launcher, "pmix" if it is that of a launcher of
+// any, empty if this process was started alone. `get` is getenv.
+std::string launcher_of(const char* (*get)(const char* name));
+
+// This process's rank as far as its launcher's environment tells; 0 if it does not.
+int rank_of(const char* (*get)(const char* name));
+
+}  // namespace papaya::bench

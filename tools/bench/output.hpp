@@ -1,0 +1,40 @@
+// Results for people and programs.
+#pragma once
+
+#include <string>
+
+#include "tools/bench/result.hpp"
+
+namespace papaya::bench {
+
+std::string header_text(const Result& result);
+// The rows of one collective; at most 100 columns, several blocks where there are more algorithms than fit.
+std::string table_text(const Result& result, Collective collective);
+// What the reader must know before believing the table: wrong results, missed arrivals. Empty if nothing.
+std::string remarks_text(const Result& result);
+std::string json_text(const Result& result);
+std::string csv_text(const Result& result);
+// Size against p50 excess, one line per algorithm, the limit dashed.
+std::string plot_svg(const Result& result);
+
+std::string short_bytes(std::size_t bytes);  // "64K"
+
+// "three significant digits" of microseconds, such as 0.0715, 12.3, 4567.
+std::string short_number(double value);
+
+// The share that is done, on standard error, once a run has taken two seconds and somebody looks on.
+class Progress {
+ public:
+  explicit Progress(bool wanted);
+  ~Progress();
+  void show(double share, const std::string& what);
+  void clear();
+
+ private:
+  bool wanted_;
+  double begin_s_;
+  double shown_s_ = 0;
+  bool visible_ = false;
+};
+
+}  // namespace papaya::bench

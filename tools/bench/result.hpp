@@ -1,0 +1,63 @@
+// What a run of the benchmark found; written by measure, read by the outputs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/collective.hpp"
+#include "tools/bench/limits.hpp"
+#include "tools/bench/statistics.hpp"
+
+namespace papaya::bench {
+
+struct Row {
+  Collective collective{};
+  std::string algorithm;  // native, auto, or a selection
+  std::size_t bytes = 0;
+  std::uint64_t iterations = 0;
+  Summary excess_us;
+  Summary inside_us;
+  Summary excess_max_us;  // over the ranks, whatever the aggregation
+  Summary excess_mean_us;
+  std::optional<Summary> root_inside_us;  // reduce, bcast
+  double imbalance_us = 0;                // p50 of last arrival - first
+  std::optional<double> ratio_to_native;
+  // The smallest and the largest ratio of a single round.
+  std::optional<double> ratio_lowest;
+  std::optional<double> ratio_highest;
+  std::optional<double> limit_us;
+  double skew_us = 0;
+  double alpha_us = 0;
+  std::uint64_t checked_results = 0;  // in the timed part; all of them where calls are not back to back
+  std::uint64_t wrong_results = 0;    // of these and of the warm-up's, on the rank with the most
+  std::uint64_t early_exits = 0;      // calls that a rank left before all had come
+  double missed_arrivals = 0;         // share of the arrivals that came late at their deadline
+  std::optional<double> replaced;     // share of the calls that an algorithm served, if the library can tell
+};
+
+struct Result {
+  int ranks = 1;
+  int nodes = 1;
+  int cores = 1;  // of all nodes
+  std::string mpi;
+  std::string pattern;
+  std::string mode;
+  double skew_us = 0;  // the largest of the rows
+  std::optional<double> mif;
+  std::uint64_t seed = 0;
+  int rounds = 0;
+  int root = 0;
+  double clock_error_us = 0;
+  double others_share = 0;  // of the cores' time, taken by other jobs; the largest of the nodes
+  Machine machine;
+  std::vector<Row> rows;
+};
+
+// Rows whose results were wrong, or whose algorithm did not run.
+inline bool is_wrong(const Row& row) noexcept {
+  return row.wrong_results != 0 || row.early_exits != 0;
+}
+
+}  // namespace papaya::bench
