@@ -125,6 +125,16 @@ int measure_all(const Options& options, MPI_Comm world) {
   result.root = options.root;
   result.machine = measure_machine(clock, world, cores, largest);
 
+  result.clock_error_us = clock.error_us();
+  result.skew_us = options.pattern == Pattern::replay && options.skew_us < 0 ? job.replay.largest_us()
+                                                                             : std::max(0.0, options.skew_us);
+  const auto print = [&](const std::string& text) {
+    if (job.rank != 0) return;
+    std::fputs(text.c_str(), stdout);
+    std::fflush(stdout);
+  };
+  print(header_text(result));
+
   Progress progress(job.rank == 0);
   std::vector<std::string> said;
   const auto complain = [&](const std::string& sentence) {
@@ -159,18 +169,15 @@ int measure_all(const Options& options, MPI_Comm world) {
       }
       ++done;
     }
+    progress.clear();
+    print(table_text(result, collective));
   }
   result.clock_error_us = clock.error_us();
   result.others_share = quiet::maximum(others.share(), world);
 
+  print(remarks_text(result));
   int exit_code = fine;
   if (job.rank == 0) {
-    progress.clear();
-    std::string text = header_text(result);
-    for (const Collective collective : options.collectives) text += table_text(result, collective);
-    text += remarks_text(result);
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
     const bool written = write_file(options.json, json_text(result)) &&
                          write_file(options.csv, csv_text(result)) &&
                          write_file(options.plot, options.plot.empty() ? "" : plot_svg(result));

@@ -142,8 +142,7 @@ std::string header_text(const Result& result) {
   else if (result.mode == "balanced")
     text += "\na barrier before each call\n";
   else if (result.mif)
-    text += fmt::format("\narrivals {} within {:g} message times ({} us at most)\n", result.pattern,
-                        *result.mif, short_number(result.skew_us));
+    text += fmt::format("\narrivals {} within {:g} message times\n", result.pattern, *result.mif);
   else
     text += fmt::format("\narrivals {} within {} us\n", result.pattern, short_number(result.skew_us));
   const Machine& machine = result.machine;
