@@ -205,6 +205,23 @@ double copies_per_us(std::vector<char>& from, std::vector<char>& to, std::size_t
 
 }  // namespace
 
+void measure_lines_again(const CommonClock& clock, MPI_Comm world, Machine& machine) {
+  int rank = 0, node_rank = 0, node_ranks = 1;
+  PMPI_Comm_rank(world, &rank);
+  PMPI_Comm_rank(clock.node(), &node_rank);
+  PMPI_Comm_size(clock.node(), &node_ranks);
+  if (quiet::maximum(rank == 0 ? 1 : 0, clock.node()) > 0 && node_ranks > 1) {
+    const std::vector<int> places = processors(clock.node());
+    Machine again;
+    if (places.size() > 1) measure_lines(clock, node_rank, places, again);
+    if (again.line_us > 0 && (machine.line_us == 0 || again.line_us < machine.line_us)) {
+      machine.line_us = again.line_us;
+      machine.further_line_us = again.further_line_us;
+    }
+  }
+  quiet::barrier(world);
+}
+
 Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_node,
                         std::size_t largest_bytes) {
   Machine machine;

@@ -15,6 +15,10 @@ namespace papaya::bench {
 Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_node,
                         std::size_t largest_bytes);
 
+// Measures L and s once more and keeps the smaller: a virtual machine's cores move, and a limit must hold
+// throughout.
+void measure_lines_again(const CommonClock& clock, MPI_Comm world, Machine& machine);
+
 // How much of its cores this node gave to processes of other jobs while this object lived: noise that medians
 // hide only up to a point. Collective over the ranks of the node.
 class Others {

@@ -161,14 +161,17 @@ int measure_all(const Options& options, MPI_Comm world) {
                         fmt::format("{} {} {}", name_of(collective), short_bytes(bytes), algorithm));
       };
       for (Row& row : measure_size(job, calls, collective, bytes, complain, step)) {
-        const bool together = options.pattern == Pattern::none && options.mode != Mode::imbalanced;
-        if (job.nodes == 1 && job.ranks > 1 && result.machine.is_measured())
-          row.limit_us = limit_us(collective, bytes, job.ranks, together, result.machine);
         result.skew_us = std::max(result.skew_us, row.skew_us);
         result.rows.push_back(std::move(row));
       }
+      measure_lines_again(clock, world, result.machine);
       ++done;
     }
+    const bool together = options.pattern == Pattern::none && options.mode != Mode::imbalanced;
+    if (job.nodes == 1 && job.ranks > 1 && result.machine.is_measured())
+      for (Row& row : result.rows)
+        if (row.collective == collective)
+          row.limit_us = limit_us(collective, row.bytes, job.ranks, together, result.machine);
     progress.clear();
     print(table_text(result, collective));
   }
