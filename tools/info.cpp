@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <limits>
 #include <string>
 
 #include "algorithms/algorithm.hpp"
@@ -33,8 +34,13 @@ void print_algorithms() {
     fmt::print("MPI_{} ({})\n  native\n", name_of(collective), row_of(variable).name);
     for (const Descriptor* descriptor : registry()) {
       if (descriptor->collective != collective) continue;
-      fmt::print("  {}: {}\n    up to {} bytes{}; {}\n", descriptor->name, descriptor->summary, descriptor->max_bytes,
-                 descriptor->one_node ? ", ranks on one node" : "", descriptor->source);
+      const std::string sizes = descriptor->max_bytes == std::numeric_limits<std::size_t>::max()
+                                    ? "any size"
+                                    : fmt::format("up to {} bytes", descriptor->max_bytes);
+      fmt::print("  {}: {}\n    {}{}{}; {}\n", descriptor->name, descriptor->summary, sizes,
+                 descriptor->one_node ? ", ranks on one node" : "",
+                 descriptor->needs_arrival_order ? ", PAPAYA_ORDER=arrival and commutative operations" : "",
+                 descriptor->source);
       for (const Parameter& parameter : descriptor->parameters)
         fmt::print("    {}={} ({} to {}): {}\n", parameter.name, parameter.fallback, parameter.lowest,
                    parameter.highest, parameter.help);

@@ -1,0 +1,31 @@
+// usage: variants COLLECTIVE few|all
+// What a test that forces algorithms has to run, a line each: SELECTION ORDER. `few`: every algorithm of the registry as it
+// is by default; `all`: also with every parameter moved off its default, and reductions in the order of arrival.
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "tuning/selection.hpp"
+
+int main(int argc, char** argv) {
+  using namespace papaya;
+  Collective collective{};
+  if (argc != 3 || !tuning::collective_of(argv[1], collective)) return 2;
+  const bool all = std::strcmp(argv[2], "all") == 0;
+  const bool reduces = collective == Collective::allreduce || collective == Collective::reduce;
+  for (const Descriptor* descriptor : registry()) {
+    if (descriptor->collective != collective) continue;
+    std::vector<std::string> selections = {std::string(descriptor->name)};
+    if (all)
+      for (const Parameter& parameter : descriptor->parameters) {
+        const std::int64_t other = parameter.fallback == parameter.lowest ? parameter.lowest + 1 : parameter.lowest;
+        selections.push_back(selections[0] + ":" + std::string(parameter.name) + "=" + std::to_string(other));
+      }
+    for (const std::string& selection : selections) {
+      if (!descriptor->needs_arrival_order) std::printf("%s rank\n", selection.c_str());
+      if (descriptor->needs_arrival_order || (all && reduces)) std::printf("%s arrival\n", selection.c_str());
+    }
+  }
+}
