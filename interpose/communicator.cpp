@@ -93,7 +93,7 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
     else
       nodes.insert(table.node_of[static_cast<std::size_t>(member)]);
   }
-  state->facts = {state->size, static_cast<int>(nodes.size())};
+  state->facts = {.ranks = state->size, .nodes = static_cast<int>(nodes.size()), .oversubscribed = runtime().oversubscribed};
   const std::uint64_t hash = identity::of_members(members);
   if (comm == MPI_COMM_WORLD) {
     state->id = identity::world;

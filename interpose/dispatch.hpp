@@ -63,6 +63,11 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
 bool replace(Communicator& state, const Arguments& arguments, const CallFacts& facts,
              Outcome& outcome) noexcept;
 
+// The event of this thread's native call that has not returned yet. If another call begins meanwhile, that one has failed: it
+// is made by its error handler, or the handler has left it for good.
+inline constexpr std::uint64_t no_event = ~std::uint64_t{0};
+inline thread_local constinit std::uint64_t native_event = no_event;
+
 // Papaya's own part of a call. Not the native one: what MPI calls back from there (error handlers, attribute callbacks) is
 // the program's, and its collectives are calls like any other.
 template <class Replace>
@@ -89,13 +94,22 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   }
   if (state == nullptr) return native();
   Outcome outcome;
-  int code = MPI_SUCCESS;
-  const std::uint64_t call = state->calls++;
+  // The number is used up by a call that succeeds. One that returns an error, or never returns because an error handler
+  // jumps out of it, has none: it is this rank's alone, and the others wait for the call it makes next.
+  const std::uint64_t call = state->calls;
+  const auto count = [&] {
+    // An error handler or an attribute callback may have freed the communicator.
+    if (communicators::find(comm) == state) state->calls = call + 1;
+  };
   if (!process.recorder.is_open()) {
     const CallFacts facts{call, arrival_ticks, site, nullptr};
-    if (!replace_inside(replace, *state, facts, outcome)) code = native();
+    const int code = replace_inside(replace, *state, facts, outcome) ? MPI_SUCCESS : native();
+    if (code == MPI_SUCCESS) count();
     return code;
   }
+  std::uint64_t& open_event = native_event;
+  if (open_event != no_event) process.recorder.take_back(open_event);
+  open_event = no_event;
   const Message message = describe(*state);
   const Recorder::Arrival arrival{arrival_ticks,
                                   state->id,
@@ -106,16 +120,15 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
                                   collective,
                                   form};
   const CallFacts facts{call, arrival_ticks, site, &arrival};
+  int code = MPI_SUCCESS;
   if (!replace_inside(replace, *state, facts, outcome)) {
     begin_event(facts, outcome);
-    // From here on the state may be gone: an error handler may free the communicator, or never come back.
+    open_event = outcome.event;
     code = native();
-    if (code != MPI_SUCCESS) {
-      // This rank's error alone: the others wait for the call it makes next, which takes this one's number.
-      process.recorder.take_back(outcome.event);
-      if (Communicator* const still = communicators::find(comm); still == state && state->calls == call + 1) --state->calls;
-    }
+    open_event = no_event;
+    if (code != MPI_SUCCESS) process.recorder.take_back(outcome.event);
   }
+  if (code == MPI_SUCCESS) count();
   begin_event(facts, outcome);
   process.recorder.finish(outcome.event, arrival, clock::ticks(), outcome.algorithm,
                           static_cast<std::uint8_t>(outcome.reason));

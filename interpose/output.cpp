@@ -106,8 +106,9 @@ std::string make_folder(std::string wanted, std::string& sentence) {
     return error ? wanted : path.string();
   }
   const char* temporary = std::getenv("TMPDIR");
+  const std::string_view base = base_name(wanted);
   const std::string other = fmt::format("{}/{}", temporary != nullptr && *temporary != '\0' ? temporary : "/tmp",
-                                        base_name(wanted).empty() ? "papaya.out" : base_name(wanted));
+                                        base.empty() || base == "." || base == ".." ? "papaya.out" : base);
   if (make_empty(other) == 0) {
     sentence = fmt::format("cannot make the output folder {} ({}); the records go to {}.", wanted,
                            std::strerror(failure), other);

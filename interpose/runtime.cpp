@@ -239,6 +239,7 @@ void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
   machine.ns_per_tick = ns_per_tick;
   PMPI_Comm_size(process.node_comm, &machine.ranks);
   PMPI_Comm_rank(process.node_comm, &machine.rank);
+  process.oversubscribed = machine.ranks > machine.cores;
   process.policy.configure(mode == "spin"    ? wait::Mode::spin
                            : mode == "yield" ? wait::Mode::yield
                            : mode == "block" ? wait::Mode::block

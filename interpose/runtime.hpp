@@ -26,6 +26,7 @@ struct Runtime {
   NodeWindow window;
   wait::Policy policy;
 
+  bool oversubscribed = false;  // this node has more ranks of the job than cores
   bool single_copy = false;  // every rank of the node may read its neighbour's memory
   bool arrival_order = false;
   std::uint64_t verify_every = 0;

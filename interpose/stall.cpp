@@ -28,7 +28,7 @@ void report_stall(void* prepared, double seconds) {
   int length = 0;
   PMPI_Comm_get_name(state.handle, name, &length);
   log::warn(fmt::format("MPI_{}, call {} on {} ({} ranks), has waited {:.0f} s; {} of {} ranks have arrived, missing: {}",
-                        name_of(owner.collective), state.calls - 1, length > 0 ? name : "a communicator without name",
+                        name_of(owner.collective), state.calls, length > 0 ? name : "a communicator without name",
                         state.size, seconds, state.size - count, state.size, missing));
 }
 

@@ -13,12 +13,22 @@ struct TableRow {
   int most_ranks;
   std::uint64_t lowest_bytes;
   std::uint64_t highest_bytes;
+  std::uint64_t lowest_oversubscribed;
 };
 
-// Where an algorithm of ours is the better choice on one node, measured with tools/measure
-// (docs/measurements.md).
+constexpr std::uint64_t any_size = std::numeric_limits<std::uint64_t>::max();
+
+// Where an algorithm of ours is the better choice on one node, measured with `papaya bench` (docs/measurements.md). Where ranks
+// outnumber cores and all are busy, small messages of Open MPI's point-to-point are hard to beat: it queues them.
 constexpr TableRow table[] = {
-    {Collective::allreduce, "arrival_leader", 128, 1, 65536},
+    {Collective::allreduce, "arrival_leader", 128, 1, 65536, 1},
+    {Collective::allreduce, "arrival_tree", 64, 65537, any_size, 65537},
+    {Collective::reduce, "arrival_leader", 64, 1, 65536, 2048},
+    {Collective::reduce, "arrival_tree", 64, 65537, any_size, 65537},
+    {Collective::bcast, "arrival_bcast", 64, 1, any_size, 2048},
+    {Collective::allgather, "arrival_allgather", 32, 1, any_size, 4096},
+    {Collective::alltoall, "arrival_alltoall", 32, 1, any_size, any_size},
+    {Collective::barrier, "arrival_barrier", 64, 0, 0, any_size},
 };
 
 const std::vector<Rule>& table_rules(Collective collective) {
@@ -29,7 +39,7 @@ const std::vector<Rule>& table_rules(Collective collective) {
     for (const TableRow& row : table) {
       const Descriptor* algorithm = find_algorithm(row.collective, row.algorithm);
       if (algorithm == nullptr) continue;
-      Rule rule{row.lowest_bytes, row.highest_bytes, algorithm, row.most_ranks, {}};
+      Rule rule{row.lowest_bytes, row.highest_bytes, algorithm, row.most_ranks, row.lowest_oversubscribed, {}};
       for (const Parameter& parameter : algorithm->parameters) rule.values.push_back(parameter.fallback);
       all[index_of(row.collective)].push_back(std::move(rule));
     }
@@ -256,6 +266,7 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
                                            : Reason::table;
   for (const Rule& rule : rules) {
     if (bytes < rule.lowest_bytes || bytes > rule.highest_bytes || facts.ranks > rule.most_ranks) continue;
+    if (facts.oversubscribed && bytes < rule.lowest_oversubscribed) continue;
     if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
     if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, false};
     if (bytes > rule.algorithm->max_bytes) return {nullptr, Reason::too_large, false};

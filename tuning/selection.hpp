@@ -24,6 +24,7 @@ namespace papaya::tuning {
 struct Facts {
   int ranks;                 // of the communicator
   int nodes;                 // they are on
+  bool oversubscribed = false;  // the node has more ranks of the job than cores
   bool may_reorder = false;  // PAPAYA_ORDER=arrival, and the operation is commutative
 };
 
@@ -32,6 +33,7 @@ struct Rule {
   std::uint64_t highest_bytes = std::numeric_limits<std::uint64_t>::max();  // included
   const Descriptor* algorithm = nullptr;                                    // nullptr: native
   int most_ranks = std::numeric_limits<int>::max();
+  std::uint64_t lowest_oversubscribed = 0;  // from these bytes on where ranks outnumber cores
   std::vector<std::int64_t> values;  // one per parameter of the algorithm
 };
 

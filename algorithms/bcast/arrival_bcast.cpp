@@ -19,7 +19,7 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   const std::size_t slot = Rounds::round_up(std::min(capacity, slot_limit), Rounds::line_bytes);
   // One rank deposits at a time, in all ranks' share.
   const std::size_t bytes = std::min<std::size_t>(capacity * static_cast<std::size_t>(ranks), 16 << 20);
-  return {.ranks = ranks, .banks = static_cast<int>(std::clamp<std::size_t>(bytes / slot, 8, 64)), .slots = 1, .slot_bytes = slot};
+  return {.ranks = ranks, .banks = static_cast<int>(std::clamp<std::size_t>(bytes / slot, slot <= 4096 ? 64 : 16, 64)), .slots = 1, .slot_bytes = slot};
 }
 
 class ArrivalBcast final : public Prepared {

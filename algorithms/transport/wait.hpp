@@ -17,6 +17,7 @@ namespace papaya::wait {
 
 // Looks without a pause, about 1 ns each, before a wait counts as one.
 inline constexpr int eager_looks = 400;
+inline constexpr int crowded_looks = 16;
 
 enum class Mode : std::uint8_t { automatic, spin, yield, block };
 
@@ -73,7 +74,8 @@ class Policy {
   void until(Site& site, Doorbell& bell, std::uint32_t event, Ready&& ready, BeforeSleep&& before_sleep,
              void* stall_context) noexcept {
     // When all ranks are there, the wait is one or two cache-line transfers: without a pause (24 ns here) at first.
-    for (int i = 0; i < eager_looks; ++i)
+    // Where more ranks than cores want to run, whoever is awaited may need this very core.
+    for (int i = crowded() ? eager_looks - crowded_looks : 0; i < eager_looks; ++i)
       if (ready()) return site.learn_nothing();
     Wait wait(*this, site, bell, event, stall_context);
     while (!ready())
