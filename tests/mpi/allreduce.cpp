@@ -155,6 +155,43 @@ void user_operations(MPI_Comm comm) {
     report("another result", "a derived type on one rank, its flat equal on the others");
   MPI_Op_free(&add);
   MPI_Type_free(&three);
+
+  // The same with a predefined pair, whose padding is not part of its signature.
+  struct Pair {
+    double value;
+    int index;
+  };
+  const MPI_Aint places[] = {offsetof(Pair, value), offsetof(Pair, index)};
+  const MPI_Datatype members[] = {MPI_DOUBLE, MPI_INT};
+  MPI_Datatype bare;
+  MPI_Datatype own_pair;
+  MPI_Type_create_struct(2, lengths, places, members, &bare);
+  MPI_Type_create_resized(bare, 0, sizeof(Pair), &own_pair);
+  MPI_Type_commit(&own_pair);
+  MPI_Op add_pairs;
+  MPI_Op_create(
+      [](void* in, void* inout, int* length, MPI_Datatype*) {
+        for (int i = 0; i < *length; ++i) {
+          static_cast<Pair*>(inout)[i].value += static_cast<Pair*>(in)[i].value;
+          static_cast<Pair*>(inout)[i].index += static_cast<Pair*>(in)[i].index;
+        }
+      },
+      1, &add_pairs);
+  for (const int count : {1, 7, 3000}) {
+    std::vector<Pair> send(static_cast<std::size_t>(count)), sums(send);
+    for (int i = 0; i < count; ++i) send[static_cast<std::size_t>(i)] = {rank + 0.5 * i, rank - i};
+    MPI_Allreduce(send.data(), sums.data(), count, rank == 0 ? MPI_DOUBLE_INT : own_pair, add_pairs, comm);
+    ++comparisons;
+    bool right = true;
+    for (int i = 0; i < count; ++i) {
+      const Pair& sum = sums[static_cast<std::size_t>(i)];
+      right = right && sum.value == size * (size - 1) / 2 + 0.5 * i * size && sum.index == size * (size - 1) / 2 - i * size;
+    }
+    if (!right) report("another result", "MPI_DOUBLE_INT on one rank, its like on the others, count " + std::to_string(count));
+  }
+  MPI_Op_free(&add_pairs);
+  MPI_Type_free(&own_pair);
+  MPI_Type_free(&bare);
 }
 
 // Many calls on one communicator while ranks are late in turn: banks alternate, fast ranks lap slow ones.

@@ -5,6 +5,9 @@
 //   lifecycle after          calls MPI_Allreduce after MPI_Finalize (MPI ends the job)
 //   lifecycle no_finalize    returns from main without MPI_Finalize
 //   lifecycle at_exit        calls MPI_Finalize in an atexit handler
+//   lifecycle at_exit_first  the same, registered before MPI_Init: the handlers of libraries loaded later run first
+//   lifecycle at_exit_calls  the same with collectives in the handler
+//   lifecycle destructor     calls MPI_Finalize in a destructor of the program
 //   lifecycle thread         MPI_Init_thread, all calls and MPI_Finalize in a thread that is not main
 //   lifecycle session        a session and no MPI_Init, MPI 4 only
 #include <mpi.h>
@@ -27,6 +30,25 @@ static void some_calls(MPI_Comm comm) {
 
 static void finalize(void) {
   MPI_Finalize();
+}
+
+static void finalize_counted(void) {
+  MPI_Finalize();
+  if (finish() != 0) _exit(1);
+}
+
+static void calls_and_finalize(void) {
+  MPI_Comm twin;
+  CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &twin) == MPI_SUCCESS);
+  some_calls(twin);
+  some_calls(MPI_COMM_WORLD);
+  MPI_Comm_free(&twin);
+  finalize_counted();
+}
+
+static int ends_in_destructor = 0;
+__attribute__((destructor)) static void at_unload(void) {
+  if (ends_in_destructor) finalize_counted();
 }
 
 static void* whole_life(void* code) {
@@ -82,8 +104,20 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "session") == 0) return session();
 #endif
 
+  const int at_exit_first = strcmp(mode, "at_exit_first") == 0;
+  const int at_exit_calls = strcmp(mode, "at_exit_calls") == 0;
+  ends_in_destructor = strcmp(mode, "destructor") == 0;
+  if (at_exit_first) atexit(finalize_counted);
+  if (at_exit_calls) atexit(calls_and_finalize);
+
   MPI_Init(&argc, &argv);
   some_calls(MPI_COMM_WORLD);
+  if (at_exit_first || at_exit_calls || ends_in_destructor) {
+    MPI_Comm twin;
+    CHECK(MPI_Comm_dup(MPI_COMM_WORLD, &twin) == MPI_SUCCESS);
+    some_calls(twin);
+    return 0;
+  }
   if (strcmp(mode, "twice") == 0) {
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);

@@ -420,6 +420,104 @@ class Preload(unittest.TestCase):
             self.assertEqual(job.code, native["twice"].code)
             self.assertEqual(sorted(job.out.splitlines()), sorted(native["twice"].out.splitlines()))
 
+    def compare(self, ranks, words, envs=({}, LEADER), **more):
+        """The job with papaya ends as without, with the same calls in its report; False if it fails without."""
+        native = self.job(ranks, *words, via="native", timeout=20)
+        if native.code != 0:
+            print(f"{' '.join(map(str, words))}: {mpi} itself fails")
+            return False
+        self.check_right(native, ranks)
+        if native_only:
+            return False
+        for env in envs:
+            job = self.job(ranks, *words, env=env, timeout=20, **more)
+            self.check_right(job, ranks)
+            self.check_counts(job)
+            self.assertEqual(job.counts(), native.counts())
+            if env is LEADER:
+                self.check_leader(job)
+        self.last = job
+        return True
+
+    def compare_all(self, ranks, *several, **more):
+        if not any([self.compare(ranks, words, **more) for words in several]):
+            self.skipTest(f"{mpi} itself fails, or native only")
+
+    def test_finalize_late(self):
+        """MPI_Finalize after main: the library's own exit handlers and destructors may have run before."""
+        modes = ("at_exit_first", "at_exit_calls", "destructor")
+        self.compare_all(2, *([program("lifecycle"), mode] for mode in modes), [program("guard")],
+                         [program("guard"), "calls"])
+
+    # What MPI calls back, and calls that fail
+
+    def test_callbacks(self):
+        self.compare_all(3, [program("callbacks"), "jump", "one"], [program("callbacks"), "jump", "all"],
+                         [program("callbacks"), "handler"], [program("exceptions")])
+
+    def test_attributes(self):
+        self.compare_all(3, *([program("callbacks"), "attribute", end] for end in ("free", "disconnect")))
+
+    def test_wrong_call(self):
+        """An error of one rank: its later calls are compared with the others' right ones."""
+        for words in (["wrong", "none"], ["wrong", "one"]):
+            if not self.compare(3, [program("callbacks"), *words]):
+                self.skipTest(f"{mpi} itself fails, or native only")
+            report = self.last.report()
+            self.assertEqual(report["notes"], [])
+            rows = {row["name"]: row for row in report["collectives"]}
+            self.assertEqual(rows["MPI_Allreduce"]["imbalance"]["calls"], 100)
+            self.assertEqual(report["compared_calls"], 100)
+            self.assertEqual(report["late_ranks"][0]["rank"], 2)
+            self.assertEqual(report["late_ranks"][0]["calls"], 100)
+            for row in report["collectives"]:
+                if row["excess_us"] is not None:
+                    self.assertGreaterEqual(row["excess_us"]["mean"], 0)
+                    self.assertGreaterEqual(row["excess_us"]["p50"], 0)
+
+    def test_invalid(self):
+        """Invalid datatypes and operations: the error class that MPI gives, where it gives one."""
+        compared = 0
+        for name in ("uncommitted", "uncommitted_bcast", "replace", "garbage_op", "garbage_type", "freed_type",
+                     "freed_op"):
+            native = self.job(2, program("invalid"), name, via="native", timeout=20)
+            if native.code != 0 or len(native.out.splitlines()) != 2 or native_only:
+                continue
+            compared += 1
+            with self.subTest(name=name):
+                job = self.job(2, program("invalid"), name, env=LEADER, timeout=20)
+                self.assertEqual((job.code, sorted(job.out.splitlines())), (0, sorted(native.out.splitlines())))
+                self.assertEqual(job.complaints(), [])
+        self.need_papaya()
+        self.assertGreater(compared, 0)
+
+    def test_communicator_name(self):
+        if self.compare(2, [program("callbacks"), "name"]):
+            self.assertIn("ocean", [row["name"] for row in self.last.report()["communicators"]])
+        self.need_papaya()
+
+    def test_verify(self):
+        """No false alarm and no memory touched that is not the program's; an alarm where results do differ."""
+        every = {**LEADER, "PAPAYA_BCAST": "arrival_bcast", "PAPAYA_VERIFY": "1"}
+        for mode in ("hole", "cancel", "own"):
+            self.check_right(self.job(3, program("verified"), mode, via="native"), 3)
+            if native_only:
+                continue
+            # Two orders: with three ranks, one of them is not MPI's.
+            for order in ("rank", "arrival"):
+                job = self.job(3, program("verified"), mode, env={**every, "PAPAYA_ORDER": order}, timeout=20)
+                self.check_right(job, 3, quiet=False)
+                self.check_counts(job)
+                self.check_leader(job)
+                self.assertEqual(len(job.complaints()), 1, job.complaints())
+                self.assertRegex(job.complaints()[0], r"[1-9]\d* verified results agree")
+        self.check_right(self.job(3, program("verified"), "wrong", via="native"), 3)
+        self.need_papaya()
+        job = self.job(3, program("verified"), "wrong", env=every, timeout=20)
+        self.check_right(job, 3, quiet=False)
+        self.assertEqual(len(job.complaints()), 1, job.complaints())
+        self.assertRegex(job.complaints()[0], r"[1-9]\d* of [1-9]\d* verified results differ")
+
     def test_sessions(self):
         self.check_right(self.job(2, program("lifecycle"), "session", via="native"), 2)
         self.need_papaya()
@@ -663,6 +761,132 @@ class Preload(unittest.TestCase):
                     if not native_only:
                         self.assertIn(len(job.said()), (1, 2), job.said())
         self.need_papaya()
+
+    def test_output_place(self):
+        """Folders that must stay where they are, and files, are left alone: the records go elsewhere, one sentence."""
+        temporary = self.scratch / "temporary"
+        work = self.scratch / "outer" / "work"
+        for folder in (temporary, work):
+            folder.mkdir(parents=True)
+        file = self.scratch / "notes"
+        file.write_text("keep me")
+        (work / "precious").write_text("keep me")
+        env = {**LEADER, "TMPDIR": str(temporary)}
+        for place in (file, work, work.parent, f"{work}/", ".", ".."):
+            with self.subTest(place=place):
+                job = self.job(2, program("loop"), 20, env={**env, "PAPAYA_OUTPUT": str(place)}, cwd=work)
+                self.check_right(job, 2, quiet=False)
+                self.assertEqual((file.read_text(), (work / "precious").read_text()), ("keep me", "keep me"))
+                if native_only:
+                    continue
+                warnings = [line for line in job.said() if not line.startswith("papaya: report in ")]
+                self.assertEqual(len(warnings), 1, job.said())
+                self.assertEqual(os.listdir(work), ["precious"])
+                self.assertEqual(sorted(os.listdir(self.scratch)), ["notes", "outer", "stderr", "stdout", "temporary"])
+                reports = list(temporary.rglob("report.json"))
+                # "." and ".." are no names for a folder elsewhere.
+                self.assertEqual(len(reports), 0 if str(place).strip(".") == "" else 1)
+                for report in reports:
+                    shutil.rmtree(report.parent)
+        self.need_papaya()
+        # A trailing slash, then the same folder again: the first one gets another name.
+        for number in (1, 2):
+            job = self.job(2, program("loop"), 20, env={**env, "PAPAYA_OUTPUT": "records/"}, cwd=work)
+            self.check_right(job, 2, quiet=False)
+            self.assertEqual(len(job.said()), 1, job.said())
+            self.assertEqual(sorted(os.listdir(work)), ["precious", "records", "records.1"][:number + 1])
+            self.assertEqual(len(list(work.glob("records*/report.json"))), number)
+
+    def test_output_shared(self):
+        """Jobs that start together with one PAPAYA_OUTPUT: each has its own complete folder."""
+        for attempt in range(3):
+            shared = self.scratch / f"shared{attempt}"
+            started = []
+            for number in range(3):
+                command, environment, marker, _ = self.launch(2, [program("loop"), 30], "run",
+                                                              {"PAPAYA_OUTPUT": str(shared)}, None)
+                with open(self.scratch / f"together{number}", "wb") as text:
+                    started.append((marker, text.name, subprocess.Popen(
+                        command, env=environment, cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=text,
+                        stderr=subprocess.STDOUT, start_new_session=True)))
+            try:
+                for _, text, process in started:
+                    self.assertEqual(process.wait(20), 0, pathlib.Path(text).read_text())
+            finally:
+                for marker, _, process in started:
+                    if process.poll() is None:
+                        kill_all(marker)
+            if native_only:
+                continue
+            folders = sorted(self.scratch.glob(f"shared{attempt}*"))
+            self.assertEqual([path.name for path in folders], [f"shared{attempt}{end}" for end in ("", ".1", ".2")])
+            for folder in folders:
+                self.assertLessEqual({"README", "papaya.cfg", "rank-00000.pap", "rank-00001.pap", "report.json",
+                                      "report.txt"}, set(os.listdir(folder)))
+                self.assertIn("MPI_Allreduce", self.papaya("report", folder, code=0))
+        self.need_papaya()
+
+    def test_file_limit(self):
+        """ulimit -f: a file made larger than allowed would be SIGXFSZ."""
+        compared = 0
+        for blocks in (40000, 10000):  # of 512 bytes
+            limited = ["sh", "-c", f'ulimit -f {blocks}; exec "$@"', "sh"]
+            for profile in ("summary", "trace"):
+                if self.job(2, program("calls"), "blocking", via="native", wrapper=limited).code != 0 or native_only:
+                    continue
+                compared += 1
+                env = {**LEADER, "PAPAYA_PROFILE": profile}
+                job = self.job(2, program("calls"), "blocking", env=env, wrapper=limited, timeout=20)
+                self.check_right(job, 2, quiet=False)
+                self.assertIn(len(job.said()), (1, 2), job.said())
+                if profile == "trace":  # whose records are larger than either limit
+                    self.assertIn("ulimit -f", job.err)
+        self.need_papaya()
+        if compared == 0:
+            self.skipTest(f"{mpi} itself fails with a limit for files")
+
+    def test_rank_unwritable(self):
+        """One node cannot write its record: the job goes on without it."""
+        rank = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}[mpi]
+        limit = 40000  # blocks of 512 bytes
+        for bad in (0, 1):
+            script = f'if [ "${rank}" = {bad} ]; then trap "" XFSZ; ulimit -f {limit}; fi; exec "$@"'
+            words = ["sh", "-c", script, "sh"]
+            native = self.job(2, *words, program("calls"), "blocking", via="native")
+            if native.code != 0:
+                self.skipTest(f"{mpi} itself fails with a limit for files")
+            if native_only:
+                continue
+            env = {**LEADER, "PAPAYA_NODE_SIZE": "1", "PAPAYA_PROFILE": "trace"}
+            job = self.job(2, *words, build / "papaya", "run", program("calls"), "blocking", via="", env=env,
+                           timeout=20)
+            self.check_right(job, 2, quiet=False)
+            self.assertEqual(job.counts(), native.counts())
+            self.assertIn("1 of 2 ranks", job.err)
+            self.assertLessEqual(len(job.said()), 2, job.said())
+        self.need_papaya()
+
+    def test_descriptors(self):
+        """The program closes papaya's descriptors and opens files in their place: these are its own."""
+        self.compare_all(2, [program("closes")])
+        for rank in (0, 1):
+            self.assertEqual((self.scratch / f"own.{rank}").read_text(), "before\nafter\n")
+
+    def test_folder_with_space(self):
+        """The dynamic loader would not find the library: one sentence and an error instead of a run without it."""
+        self.need_papaya()
+        for name in ("with space", "with:colon"):
+            place = self.scratch / name
+            place.mkdir()
+            for path in [build / "papaya", *build.glob("libpapaya*.so")]:
+                shutil.copy2(path, place)
+            done = subprocess.run([str(place / "papaya"), "run", "echo", "it ran"], env=clean_environment(),
+                                  cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, timeout=10, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn(name, done.stderr)
 
     def test_rank_file_damaged(self):
         job = self.job(3, program("calls"), "blocking")

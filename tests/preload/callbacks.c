@@ -1,0 +1,137 @@
+// Calls that end in unusual ways, and calls from where MPI calls the program back.
+//   callbacks jump one|all               an error handler leaves a wrong MPI_Bcast by longjmp, on rank 0 or
+//   on all callbacks handler                    an error handler on rank 0 makes the MPI_Allreduce of the
+//   others callbacks attribute free|disconnect  a delete callback makes collectives on the communicator being
+//   freed callbacks wrong none|one             rank 2 is late; with `one` rank 0 makes a wrong MPI_Bcast
+//   first callbacks name                       a communicator gets its name after many calls
+#include <mpi.h>
+#include <setjmp.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static int rank, ranks;
+static jmp_buf before_error;
+
+static void some_calls(MPI_Comm comm, int calls) {
+  for (int i = 0; i < calls; ++i) {
+    int sum = rank + i;
+    CHECK(COUNTED(MPI_Allreduce, MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    CHECK(sum == ranks * i + ranks * (ranks - 1) / 2);
+  }
+}
+
+static void handle(MPI_Comm comm, MPI_Comm_errhandler_function* function) {
+  MPI_Errhandler handler;
+  MPI_Comm_create_errhandler(function, &handler);
+  MPI_Comm_set_errhandler(comm, handler);
+  MPI_Errhandler_free(&handler);
+}
+
+static void leave(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  (void)code;
+  longjmp(before_error, 1);
+}
+
+static void call(MPI_Comm* comm, int* code, ...) {
+  (void)comm;
+  (void)code;
+  some_calls(MPI_COMM_WORLD, 1);
+}
+
+static int use(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)key;
+  (void)value;
+  (void)extra;
+  int sum = 1;
+  CHECK(MPI_Barrier(comm) == MPI_SUCCESS);
+  CHECK(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+  CHECK(sum == ranks);
+  return MPI_SUCCESS;
+}
+
+static void jump(int all) {
+  handle(MPI_COMM_WORLD, leave);
+  some_calls(MPI_COMM_WORLD, 50);
+  for (volatile int i = 0; i < 3; ++i) {
+    if (rank == 0 || all) {
+      int value = 0;
+      if (setjmp(before_error) == 0) {
+        MPI_Bcast(&value, -1, MPI_INT, 0, MPI_COMM_WORLD);
+        CHECK(!"the error handler runs");
+      }
+    }
+    some_calls(MPI_COMM_WORLD, 1);
+  }
+  some_calls(MPI_COMM_WORLD, 100);
+}
+
+static void handler(void) {
+  MPI_Comm twin;
+  MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+  handle(twin, call);
+  some_calls(MPI_COMM_WORLD, 50);
+  int value = 0;
+  if (rank == 0)
+    COUNTED(MPI_Bcast, &value, -1, MPI_INT, 0, twin);
+  else
+    some_calls(MPI_COMM_WORLD, 1);
+  some_calls(MPI_COMM_WORLD, 100);
+  MPI_Comm_free(&twin);
+}
+
+// The communicator comes from MPI_Comm_idup, so the program's attribute may be there before any of a tool's.
+static void attribute(int (*end)(MPI_Comm*)) {
+  int key;
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, use, &key, NULL);
+  for (int i = 0; i < 5; ++i) {
+    MPI_Comm comm;
+    MPI_Request request;
+    CHECK(MPI_Comm_idup(MPI_COMM_WORLD, &comm, &request) == MPI_SUCCESS);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_set_attr(comm, key, NULL);
+    some_calls(comm, 12);
+    CHECK(end(&comm) == MPI_SUCCESS);
+  }
+  some_calls(MPI_COMM_WORLD, 50);
+  MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL);
+}
+
+static void wrong(int one) {
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int value = 0;
+  if (one && rank == 0) CHECK(COUNTED(MPI_Bcast, &value, -1, MPI_INT, 0, MPI_COMM_WORLD) != MPI_SUCCESS);
+  for (int i = 0; i < 100; ++i) {
+    if (rank == 2) usleep(3000);
+    some_calls(MPI_COMM_WORLD, 1);
+  }
+}
+
+static void name(void) {
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  some_calls(comm, 20);
+  CHECK(MPI_Comm_set_name(comm, "first name") == MPI_SUCCESS);
+  some_calls(comm, 20);
+  CHECK(MPI_Comm_set_name(comm, "ocean") == MPI_SUCCESS);
+  some_calls(comm, 20);
+  MPI_Comm_free(&comm);
+}
+
+int main(int argc, char** argv) {
+  const char* mode = argc > 1 ? argv[1] : "";
+  const char* detail = argc > 2 ? argv[2] : "";
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (strcmp(mode, "jump") == 0) jump(strcmp(detail, "all") == 0);
+  if (strcmp(mode, "handler") == 0) handler();
+  if (strcmp(mode, "attribute") == 0)
+    attribute(strcmp(detail, "free") == 0 ? MPI_Comm_free : MPI_Comm_disconnect);
+  if (strcmp(mode, "wrong") == 0) wrong(strcmp(detail, "one") == 0);
+  if (strcmp(mode, "name") == 0) name();
+  const int code = finish();
+  MPI_Finalize();
+  return code;
+}

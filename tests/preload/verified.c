@@ -1,0 +1,111 @@
+// For PAPAYA_VERIFY: results that may differ from MPI's in rounding, memory that must not be touched, and
+// wrong ones.
+//   verified hole     a type whose gap cannot be read
+//   verified cancel   sums of doubles that cancel out to almost nothing
+//   verified own      the same with an operation of the program on contiguous doubles
+//   verified wrong    an operation that gives another result each time it is used
+#define _GNU_SOURCE
+#include <mpi.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "check.h"
+
+enum { count = 4096, calls = 8 };
+static long gap;
+
+static void add_both_ends(void* in, void* inout, int* length, MPI_Datatype* type) {
+  MPI_Aint lowest, extent;
+  MPI_Type_get_extent(*type, &lowest, &extent);
+  for (int i = 0; i < *length; ++i)
+    for (long at = 0; at <= gap; at += gap)
+      *(int*)((char*)inout + i * extent + at) += *(const int*)((const char*)in + i * extent + at);
+}
+
+static void add_pairs(void* in, void* inout, int* length, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < 2 * *length; ++i) ((double*)inout)[i] += ((const double*)in)[i];
+}
+
+// Every rank uses it at different moments: the sum depends on how often and where it ran.
+static void add_and_count(void* in, void* inout, int* length, MPI_Datatype* type) {
+  (void)type;
+  static int times = 0;
+  ++times;
+  for (int i = 0; i < *length; ++i) ((int*)inout)[i] += ((const int*)in)[i] + times;
+}
+
+static void hole(int ranks) {
+  const long page = sysconf(_SC_PAGESIZE);
+  gap = 2 * page;
+  char* buffers[2];
+  for (int i = 0; i < 2; ++i) {
+    buffers[i] = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(buffers[i] != MAP_FAILED && mprotect(buffers[i] + page, page, PROT_NONE) == 0);
+  }
+  int lengths[] = {1, 1};
+  MPI_Aint places[] = {0, gap};
+  MPI_Datatype type;
+  MPI_Type_create_hindexed(2, lengths, places, MPI_INT, &type);
+  MPI_Type_commit(&type);
+  MPI_Op op;
+  MPI_Op_create(add_both_ends, 1, &op);
+  for (int i = 0; i < calls; ++i) {
+    *(int*)buffers[0] = i;
+    *(int*)(buffers[0] + gap) = 2;
+    const void* from = i % 2 == 0 ? buffers[0] : MPI_IN_PLACE;
+    char* to = buffers[i % 2 == 0];
+    CHECK(COUNTED(MPI_Allreduce, from, to, 1, type, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+    CHECK(*(int*)to == i * ranks && *(int*)(to + gap) == 2 * ranks);
+    CHECK(COUNTED(MPI_Bcast, to, 1, type, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
+  }
+  MPI_Op_free(&op);
+  MPI_Type_free(&type);
+}
+
+static void cancel(int rank, int ranks, int own) {
+  static double mine[count], sums[count], rest[count];
+  MPI_Datatype type = MPI_DOUBLE;
+  MPI_Op op = MPI_SUM;
+  int elements = count;
+  if (own) {
+    elements = count / 2;
+    MPI_Type_contiguous(2, MPI_DOUBLE, &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(add_pairs, 1, &op);
+  }
+  srand((unsigned)rank + 1);
+  for (int i = 0; i < calls; ++i) {
+    for (int j = 0; j < count; ++j) mine[j] = rand() / (double)RAND_MAX - 0.5;
+    CHECK(COUNTED(MPI_Allreduce, mine, sums, elements, type, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+    for (int j = 0; j < count; ++j) mine[j] -= sums[j] / ranks;
+    CHECK(COUNTED(MPI_Allreduce, mine, rest, elements, type, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+    for (int j = 0; j < count; ++j) CHECK(rest[j] < 1e-12 && rest[j] > -1e-12);
+  }
+}
+
+static void wrong(void) {
+  MPI_Op op;
+  MPI_Op_create(add_and_count, 1, &op);
+  for (int i = 0; i < calls; ++i) {
+    int value = 1, sum;
+    CHECK(COUNTED(MPI_Allreduce, &value, &sum, 1, MPI_INT, op, MPI_COMM_WORLD) == MPI_SUCCESS);
+  }
+  MPI_Op_free(&op);
+}
+
+int main(int argc, char** argv) {
+  const char* mode = argc > 1 ? argv[1] : "";
+  int rank, ranks;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (strcmp(mode, "hole") == 0) hole(ranks);
+  if (strcmp(mode, "cancel") == 0) cancel(rank, ranks, 0);
+  if (strcmp(mode, "own") == 0) cancel(rank, ranks, 1);
+  if (strcmp(mode, "wrong") == 0) wrong();
+  const int code = finish();
+  MPI_Finalize();
+  return code;
+}
