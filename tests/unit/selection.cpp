@@ -34,7 +34,45 @@ TEST_CASE("a name, native, auto") {
   CHECK(choose("native", 8).reason == Reason::selected);
   CHECK(choose("auto", 8).rule != nullptr);
   CHECK_FALSE(choose("auto", 8).forced);
-  CHECK(choose("auto", 1 << 20).reason == Reason::table);
+  CHECK(choose("auto", 65536).rule->algorithm->name == "arrival_leader");
+  CHECK(choose("auto", 65537).rule->algorithm->name == "arrival_tree");
+  CHECK(choose("auto", 8, {1000, 1}).reason == Reason::table);
+}
+
+TEST_CASE("where ranks outnumber cores small messages of some collectives stay native") {
+  const Selection selection;
+  const Facts crowded{.ranks = 8, .nodes = 1, .oversubscribed = true};
+  const Facts roomy{.ranks = 8, .nodes = 1, .oversubscribed = false};
+  CHECK(selection.choose(Collective::alltoall, 8, roomy).rule != nullptr);
+  CHECK(selection.choose(Collective::alltoall, 8, crowded).reason == Reason::table);
+  CHECK(selection.choose(Collective::bcast, 8, crowded).reason == Reason::table);
+  CHECK(selection.choose(Collective::bcast, 65536, crowded).rule != nullptr);
+}
+
+TEST_CASE("the same text gets the same rules, and rules given out stay") {
+  Selection selection;
+  std::string problem;
+  const Facts facts{4, 1};
+  REQUIRE(selection.select(Collective::allreduce, "arrival_tree", problem));
+  const Rule* const tree = selection.choose(Collective::allreduce, 8, facts).rule;
+  REQUIRE(selection.select(Collective::allreduce, "native", problem));
+  CHECK(selection.choose(Collective::allreduce, 8, facts).rule == nullptr);
+  CHECK(tree->algorithm->name == "arrival_tree");
+  REQUIRE(selection.select(Collective::allreduce, "arrival_tree", problem));
+  CHECK(selection.choose(Collective::allreduce, 8, facts).rule == tree);
+  CHECK_FALSE(selection.select(Collective::allreduce, "arrival_three", problem));
+  CHECK(problem.find("did you mean arrival_tree?") != std::string::npos);
+  CHECK(selection.choose(Collective::allreduce, 8, facts).rule == tree);
+}
+
+TEST_CASE("an algorithm that follows the arrivals needs the order and a commutative operation") {
+  Facts facts{4, 1};
+  Selection selection;
+  std::string problem;
+  REQUIRE(selection.select(Collective::reduce, "arrival_chain", problem));
+  CHECK(selection.choose(Collective::reduce, 8, facts).reason == Reason::order);
+  facts.may_reorder = true;
+  CHECK(selection.choose(Collective::reduce, 8, facts).rule != nullptr);
 }
 
 TEST_CASE("an algorithm is not chosen where it cannot run") {
@@ -67,6 +105,7 @@ TEST_CASE("what cannot be used is said with the nearest name") {
   CHECK_FALSE(problem_of(",").empty());
   CHECK_FALSE(problem_of("arrival_leader,").empty());
   CHECK_FALSE(problem_of("0-4K:").empty());
+  CHECK(problem_of("0-4K:auto").find("auto stands alone") != std::string::npos);
 }
 
 TEST_CASE("a tuning file, and the environment above it") {
@@ -78,11 +117,14 @@ TEST_CASE("a tuning file, and the environment above it") {
   CHECK(selection.choose(Collective::allreduce, 8, four_ranks).rule != nullptr);
   CHECK(selection.choose(Collective::allreduce, 2048, four_ranks).reason == Reason::selected);
   CHECK(selection.choose(Collective::bcast, 8, four_ranks).reason == Reason::selected);
-  CHECK(selection.choose(Collective::reduce, 8, four_ranks).reason == Reason::no_algorithm);
+  CHECK(selection.choose(Collective::reduce, 8, four_ranks).rule != nullptr);
+  CHECK(selection.choose(Collective::scan, 8, four_ranks).reason == Reason::no_algorithm);
   settings.set(Variable::allreduce, "native");
   const Selection overridden(settings, text, warnings);
   CHECK(overridden.choose(Collective::allreduce, 8, four_ranks).rule == nullptr);
-  CHECK_FALSE(overridden.replaces_anything());
+  for (const Variable variable : {Variable::reduce, Variable::bcast, Variable::alltoall, Variable::allgather, Variable::barrier})
+    settings.set(variable, "native");
+  CHECK_FALSE(Selection(settings, text, warnings).replaces_anything());
 }
 
 TEST_CASE("names of collectives") {
