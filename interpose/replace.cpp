@@ -2,6 +2,8 @@
 // leaves MPI's path, and the setup, which is collective itself.
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <new>
 #include <string>
 
@@ -97,6 +99,17 @@ std::size_t blocks_of(const Communicator& state, Collective collective) {
              : 1;
 }
 
+#if defined(MPICH)
+bool refuses_aliases() noexcept {
+  static const bool refuses = [] {
+    const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
+    return check == nullptr || (std::strcmp(check, "0") != 0 && std::strcmp(check, "no") != 0 &&
+                                std::strcmp(check, "false") != 0 && std::strcmp(check, "off") != 0);
+  }();
+  return refuses;
+}
+#endif
+
 // Errors that MPI would find are MPI's to report, under the name of the function the user called. `dense`:
 // the null pointer is no buffer, since no type with absolute addresses is in play.
 bool is_erroneous(const Communicator& state, const Arguments& a, bool dense) noexcept {
@@ -114,16 +127,13 @@ bool is_erroneous(const Communicator& state, const Arguments& a, bool dense) noe
   }
   if (a.receive == MPI_IN_PLACE || (dense && (a.receive == nullptr || a.send == nullptr))) return true;
 #if defined(MPICH)
-  // Aliased buffers; Open MPI takes them.
-  if (a.send == MPI_IN_PLACE) return false;
-  if (a.send == a.receive) return true;
-  if (a.collective == Collective::allgather) {
-    MPI_Aint lower = 0;
-    MPI_Aint extent = 0;
-    PMPI_Type_get_extent(a.type, &lower, &extent);
-    return a.send == static_cast<const std::byte*>(a.receive) +
-                         state.rank * static_cast<std::int64_t>(a.count) * extent;
-  }
+  // Aliased buffers, which Open MPI takes. No more than what MPICH itself refuses: a rank that went to MPI alone would wait for
+  // the others for ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is said.
+  if (a.send == MPI_IN_PLACE || a.send == nullptr || !refuses_aliases()) return false;
+  if (!reduces(a.collective) && (a.send_type != a.type || a.send_count != a.count)) return false;
+  if (a.collective != Collective::allgather) return a.send == a.receive;
+  const std::int64_t block = static_cast<std::int64_t>(a.count) * element_bytes_of(a.type);
+  return a.send == static_cast<const std::byte*>(a.receive) + state.rank * block;
 #endif
   return false;
 }

@@ -1,7 +1,10 @@
-// usage: variants COLLECTIVE few|all
+// usage: variants COLLECTIVE few|all|NUMBER
 // What a test that forces algorithms has to run, a line each: SELECTION ORDER. `few`: every algorithm of the registry as it
-// is by default; `all`: also with every parameter moved off its default, and reductions in the order of arrival.
+// is by default; `all`: also with every parameter moved off its default, and reductions in the order of arrival; a number: one
+// of the few, each in its turn.
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -15,8 +18,13 @@ int main(int argc, char** argv) {
   if (argc != 3 || !tuning::collective_of(argv[1], collective)) return 2;
   const bool all = std::strcmp(argv[2], "all") == 0;
   const bool reduces = collective == Collective::allreduce || collective == Collective::reduce;
+  const auto is_one = [&](const Descriptor* descriptor) { return descriptor->collective == collective; };
+  const auto count = static_cast<int>(std::count_if(registry().begin(), registry().end(), is_one));
+  const int wanted = std::atoi(argv[2]);  // 0: no number
+  int place = 0;
   for (const Descriptor* descriptor : registry()) {
-    if (descriptor->collective != collective) continue;
+    if (!is_one(descriptor)) continue;
+    if (wanted > 0 && place++ != wanted % count) continue;
     std::vector<std::string> selections = {std::string(descriptor->name)};
     if (all)
       for (const Parameter& parameter : descriptor->parameters) {
