@@ -33,11 +33,15 @@ enum class ElementType : std::uint8_t {
   f32_f32,  // Fortran's pairs of one type
   f64_f64,
   logical,  // Fortran LOGICAL: an integer that only the logical operations take
+  f16,      // IEEE binary16, computed in float and rounded
+  bf16,     // the upper half of a float
 };
 
 enum class Operation : std::uint8_t { sum, prod, min, max, land, lor, lxor, band, bor, bxor, minloc, maxloc };
 
-// The kernel, or nullptr where MPI defines no such operation on the type.
+// The kernel, or nullptr where MPI defines no such operation on the type. Operands may lie at any address;
+// the output may be either of them. Compiled for several instruction sets, chosen once; all give the same
+// bits.
 Reduction::Combine find(ElementType type, Operation operation) noexcept;
 
 std::size_t size_of(ElementType type) noexcept;
