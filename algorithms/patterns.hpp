@@ -1,8 +1,13 @@
 // Pure peer and tree arithmetic, free of memory and communication.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <span>
+#include <tuple>
+
+#include "base/topology.hpp"
 
 namespace papaya::patterns {
 
@@ -16,5 +21,58 @@ constexpr int tree_height(int ranks) noexcept {
 // The first rank of the node's sibling at `level`; it may be beyond the last rank.
 constexpr int tree_sibling(int first, int level) noexcept { return first ^ (1 << level); }
 constexpr bool tree_is_left(int first, int level) noexcept { return (first & (1 << level)) == 0; }
+
+// The tree of a broadcast from `root`: who takes from whom. A message enters each NUMA node once, and in it each cache
+// once; the ranks that bring it in, and those that share a cache, form trees with `fanout` children.
+//
+// `places` has one entry per rank, or none: then all share a cache. `order` is scratch; `parents` gets each rank's
+// parent, -1 for the root. Both have one entry per rank.
+inline void broadcast_tree(std::span<const topology::Place> places, int root, int fanout, std::span<int> order,
+                           std::span<int> parents) noexcept {
+  const auto place_of = [&](int rank) {
+    return places.empty() ? topology::Place{} : places[static_cast<std::size_t>(rank)];
+  };
+  const topology::Place home = place_of(root);
+  // The root's group first at each level, and in every group the rank that brings the message in.
+  const auto key = [&](int rank) {
+    const topology::Place place = place_of(rank);
+    return std::tuple(place.numa != home.numa, place.numa, place != home, place.cache, rank != root, rank);
+  };
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
+  // Links the first rank of each group of order[begin, end) to the others' first ones.
+  const auto link = [&](std::size_t begin, std::size_t end, auto&& same_group) {
+    const auto leader = [&](std::size_t number) {
+      std::size_t at = begin;
+      for (; number > 0; --number) {
+        const std::size_t group = at;
+        while (same_group(order[at], order[group])) ++at;
+      }
+      return order[at];
+    };
+    std::size_t number = 1;
+    for (std::size_t i = begin + 1; i < end; ++i)
+      if (!same_group(order[i], order[i - 1]))
+        parents[static_cast<std::size_t>(order[i])] = leader((number++ - 1) / static_cast<std::size_t>(fanout));
+  };
+  const auto end_of = [&](std::size_t begin, auto&& same_group) {
+    std::size_t end = begin + 1;
+    while (end < order.size() && same_group(order[end], order[begin])) ++end;
+    return end;
+  };
+  const auto same_numa = [&](int a, int b) { return place_of(a).numa == place_of(b).numa; };
+  const auto same_cache = [&](int a, int b) { return place_of(a) == place_of(b); };
+  parents[static_cast<std::size_t>(root)] = -1;
+  link(0, order.size(), same_numa);
+  for (std::size_t numa = 0, numa_end = 0; numa < order.size(); numa = numa_end) {
+    numa_end = end_of(numa, same_numa);
+    link(numa, numa_end, same_cache);
+    for (std::size_t cache = numa, cache_end = 0; cache < numa_end; cache = cache_end) {
+      cache_end = std::min(end_of(cache, same_cache), numa_end);
+      for (std::size_t i = cache + 1; i < cache_end; ++i)
+        parents[static_cast<std::size_t>(order[i])] = order[cache + (i - cache - 1) / static_cast<std::size_t>(fanout)];
+    }
+  }
+}
 
 }  // namespace papaya::patterns

@@ -60,7 +60,8 @@ class Rounds {
   // Where a message of `bytes` lies.
   std::byte* place(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     if (bytes <= inline_bytes) return cell(round, slot) + inline_offset;
-    return memory_ + (bank_of(round) * static_cast<std::size_t>(shape_.slots) + static_cast<std::size_t>(slot)) * shape_.slot_bytes;
+    // All banks of a slot side by side: with a slot for each rank its pages are those that the rank has touched first.
+    return memory_ + (static_cast<std::size_t>(slot) * static_cast<std::size_t>(shape_.banks) + bank_of(round)) * shape_.slot_bytes;
   }
   std::byte* extra(std::uint64_t round) const noexcept {
     return team_.region + shape_.cells() + bank_of(round) * shape_.extras();

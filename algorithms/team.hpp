@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "algorithms/transport/single_copy.hpp"
 #include "algorithms/transport/wait.hpp"
+#include "base/topology.hpp"
 
 namespace papaya {
 
@@ -16,6 +18,8 @@ struct Team {
   std::byte* region;      // shared, zeroed at setup, at the same offset of the node's window on all ranks
   wait::Policy* policy;   // of this process
   ReadMemory read_memory = nullptr;  // null: the kernel does not permit it between all ranks of the node
+  // Where each rank runs; outlives the team. Empty: all in one place, or it is not known.
+  std::span<const topology::Place> places = {};
 };
 
 }  // namespace papaya

@@ -32,6 +32,9 @@ MPI_Group world_group = MPI_GROUP_NULL;
 // calls on the communicator after that goes to MPI.
 thread_local constinit MPI_Comm being_freed = MPI_COMM_NULL;
 
+// By communicators that are gone.
+std::array<std::atomic<std::uint64_t>, collective_count> replaced_before{};
+
 void write_row(Communicator& state) noexcept {
   if (state.row == nullptr || !runtime().recorder.is_open()) return;
   state.row->calls = state.calls;
@@ -40,6 +43,7 @@ void write_row(Communicator& state) noexcept {
 void destroy(Communicator* state) noexcept {
   write_row(*state);
   for (Setup& setup : state->setups) {
+    replaced_before[index_of(setup.rule->algorithm->collective)].fetch_add(setup.calls, std::memory_order_relaxed);
     setup.prepared.reset();
     runtime().window.release(setup.offset, setup.region_bytes);
   }
@@ -94,6 +98,8 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
       nodes.insert(table.node_of[static_cast<std::size_t>(member)]);
   }
   state->facts = {.ranks = state->size, .nodes = static_cast<int>(nodes.size()), .oversubscribed = runtime().oversubscribed};
+  if (const auto& places = runtime().places; !places.empty() && nodes.size() == 1 && !state->outside)
+    for (const int member : members) state->places.push_back(places[static_cast<std::size_t>(member)]);
   const std::uint64_t hash = identity::of_members(members);
   if (comm == MPI_COMM_WORLD) {
     state->id = identity::world;
@@ -181,6 +187,15 @@ Communicator* find_or_make(MPI_Comm comm) noexcept {
 void forget_choices() noexcept {
   const std::lock_guard lock(mutex);
   for (Communicator* state : all) state->last.fill({});
+}
+
+std::uint64_t replaced_calls(Collective collective) noexcept {
+  std::uint64_t calls = replaced_before[index_of(collective)].load(std::memory_order_relaxed);
+  const std::lock_guard lock(mutex);
+  for (const Communicator* state : all)
+    for (const Setup& setup : state->setups)
+      if (setup.rule->algorithm->collective == collective) calls += setup.calls;
+  return calls;
 }
 
 Owner owner_of(const Prepared* prepared) noexcept {

@@ -17,6 +17,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "base/reason.hpp"
+#include "base/topology.hpp"
 #include "profiler/format.hpp"
 #include "tuning/selection.hpp"
 
@@ -28,6 +29,7 @@ struct Setup {
   std::size_t capacity;
   std::uint8_t trace_number;
   std::uint32_t calls_before = 0;  // made natively so far; equal on all ranks
+  std::uint64_t calls = 0;         // the algorithm has served
   Reason failure = Reason::none;   // why there is nothing prepared, for good
   std::int64_t offset = -1;        // of the region in the node's window
   std::size_t region_bytes = 0;
@@ -55,6 +57,7 @@ struct Communicator {
   bool inter = false;
   bool outside = false;  // has members that MPI_COMM_WORLD does not
   tuning::Facts facts{};
+  std::vector<topology::Place> places;  // by rank; empty if all are the same
   std::uint64_t calls = 0;     // collective calls so far: the next call's number
   std::uint64_t replaced = 0;  // calls given to an algorithm while PAPAYA_VERIFY is set
   trace::Communicator* row = nullptr;
@@ -84,6 +87,9 @@ Communicator* find_or_make(MPI_Comm comm) noexcept;
 
 // After another selection: the next call asks for its algorithm again.
 void forget_choices() noexcept;
+
+// Calls of a collective that algorithms have served on this process, of communicators long gone too.
+std::uint64_t replaced_calls(Collective collective) noexcept;
 
 // Called after `child` was made from `parent`. `salt` as in identity::of_child.
 void adopt(MPI_Comm parent, MPI_Comm child, std::uint64_t salt) noexcept;

@@ -12,6 +12,7 @@
 
 extern "C" __attribute__((visibility("default"))) int papaya_flavour_select(const char* collective,
                                                                             const char* selection);
+extern "C" __attribute__((visibility("default"))) unsigned long papaya_flavour_replaced(const char* collective);
 
 namespace papaya {
 

@@ -18,5 +18,7 @@ using FlavourStart =
 // rank calls it alike while no collective runs: `collective` ("allreduce") is from now on run by `selection`,
 // as its variable would say. 0, or 1 if that cannot be.
 using FlavourSelect = int (*)(const char* collective, const char* selection);
+// papaya_flavour_replaced: how many calls of `collective` this process has given to an algorithm of papaya's.
+using FlavourReplaced = unsigned long (*)(const char* collective);
 
 }  // namespace papaya

@@ -33,6 +33,8 @@ __attribute__((visibility("hidden"))) void* papaya_resolve_pmpi(std::size_t numb
 
 // For `papaya bench`: FlavourSelect of interpose/flavour.hpp. 1 where there is no flavour library.
 __attribute__((visibility("default"))) int papaya_select(const char* collective, const char* selection);
+// FlavourReplaced, for the same. 0 where there is no flavour library.
+__attribute__((visibility("default"))) unsigned long papaya_replaced(const char* collective);
 }
 
 namespace {
@@ -60,6 +62,7 @@ bool resolved = false;         // atomic: set once `state` is final
 void* wrappers[symbol_count];  // of the flavour, nullptr where it has none
 char folder[4096] = "";
 papaya::FlavourSelect flavour_select = nullptr;  // written under the mutex
+papaya::FlavourReplaced flavour_replaced = nullptr;  // written under the mutex
 bool child_of_run = false;  // started by a process under `papaya run`, which preloads into one process only
 
 void say(const char* first, const char* second = "", const char* third = "") {
@@ -265,6 +268,7 @@ bool load_flavour(const char* version, const char* mpi_path, bool speak) {
   const auto start = reinterpret_cast<papaya::FlavourStart>(dlsym(handle, "papaya_flavour_start"));
   if (start == nullptr) return false;
   flavour_select = reinterpret_cast<papaya::FlavourSelect>(dlsym(handle, "papaya_flavour_select"));
+  flavour_replaced = reinterpret_cast<papaya::FlavourReplaced>(dlsym(handle, "papaya_flavour_replaced"));
   start(&services);
   return true;
 }
@@ -413,4 +417,11 @@ int papaya_select(const char* collective, const char* selection) {
   const papaya::FlavourSelect select = flavour_select;
   pthread_mutex_unlock(&mutex);
   return select == nullptr ? 1 : select(collective, selection);
+}
+
+unsigned long papaya_replaced(const char* collective) {
+  pthread_mutex_lock(&mutex);
+  const papaya::FlavourReplaced replaced = flavour_replaced;
+  pthread_mutex_unlock(&mutex);
+  return replaced == nullptr ? 0 : replaced(collective);
 }

@@ -108,6 +108,16 @@ struct Types {
     add(MPI_2INT, ElementType::int_int);
     add(MPI_SHORT_INT, ElementType::short_int);
     add(MPI_LONG_DOUBLE_INT, ElementType::f80_int);
+    // The halves that an MPI names. (No reduction of Debian's MPICH 4.0 takes its own: it aborts.)
+#if defined(MPIX_C_FLOAT16)
+    add(MPIX_C_FLOAT16, ElementType::f16);
+#endif
+#if defined(MPIX_SHORT_FLOAT)
+    add(MPIX_SHORT_FLOAT, ElementType::f16);
+#endif
+#if defined(MPIX_BFLOAT16)
+    add(MPIX_BFLOAT16, ElementType::bf16);
+#endif
     // A Fortran type of another kind than its row says (compiled with -fdefault-real-8, say) is not in the
     // table.
     std::size_t kept = 0;

@@ -54,7 +54,7 @@ void set_up(Communicator& state, Setup& setup) noexcept {
   setup.offset = offset;
   int ready = process.window.prepare_share(offset, setup.region_bytes, state.rank, state.size) ? 1 : 0;
   const Team team{state.rank, state.size, process.arrival_order, process.window.region(offset), &process.policy,
-                  process.single_copy ? read_memory : nullptr};
+                  process.single_copy ? read_memory : nullptr, state.places};
   try {
     if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
   } catch (const std::bad_alloc&) {
@@ -165,6 +165,7 @@ bool run(Communicator& state, Setup& setup, Operands& operands, const CallFacts&
     outcome.reason = Reason::device_memory;
     return false;
   }
+  ++setup.calls;
   outcome.algorithm = setup.trace_number;
   outcome.reason = Reason::none;
   return true;
@@ -359,4 +360,11 @@ int papaya_flavour_select(const char* collective, const char* selection) {
   }
   communicators::forget_choices();
   return 0;
+}
+
+unsigned long papaya_flavour_replaced(const char* collective) {
+  using namespace papaya;
+  Collective which{};
+  if (collective == nullptr || !tuning::collective_of(collective, which)) return 0;
+  return communicators::replaced_calls(which);
 }

@@ -199,10 +199,24 @@ double agree_on_clock(Runtime& process) {
   return clock_of_node.ns_per_tick;
 }
 
-int cores_of_node(Runtime& process) {
-  topology::CoreSet mine = topology::allowed_cores();
+// The node's cores, and where its ranks run.
+int look_at_node(Runtime& process) {
+  topology::Share mine = topology::allowed();
   topology::CoreSet all{};
-  PMPI_Allreduce(mine.words, all.words, topology::CoreSet::capacity / 64, MPI_UINT64_T, MPI_BOR, process.node_comm);
+  PMPI_Allreduce(mine.cores.words, all.words, topology::CoreSet::capacity / 64, MPI_UINT64_T, MPI_BOR, process.node_comm);
+  struct Entry {
+    int rank;
+    topology::Place place;
+  };
+  const Entry entry{process.rank, mine.place};
+  int ranks = 1;
+  PMPI_Comm_size(process.node_comm, &ranks);
+  std::vector<Entry> entries(static_cast<std::size_t>(ranks));
+  PMPI_Allgather(&entry, sizeof entry, MPI_BYTE, entries.data(), sizeof entry, MPI_BYTE, process.node_comm);
+  if (std::any_of(entries.begin(), entries.end(), [&](const Entry& e) { return !(e.place == entries[0].place); })) {
+    process.places.resize(static_cast<std::size_t>(process.ranks));
+    for (const Entry& e : entries) process.places[static_cast<std::size_t>(e.rank)] = e.place;
+  }
   return topology::count(all);
 }
 
@@ -411,7 +425,7 @@ void start() noexcept {
   PMPI_Query_thread(&thread_level);
   const std::vector<int> node_of = find_nodes(process);
   const double ns_per_tick = agree_on_clock(process);
-  const int cores = cores_of_node(process);
+  const int cores = look_at_node(process);
   if (process.selection.replaces_anything() && process.nodes < process.ranks) {
     int node_ranks = 1;
     PMPI_Comm_size(process.node_comm, &node_ranks);

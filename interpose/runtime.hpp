@@ -6,10 +6,12 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "algorithms/transport/node_window.hpp"
 #include "algorithms/transport/wait.hpp"
 #include "base/settings.hpp"
+#include "base/topology.hpp"
 #include "interpose/flavour.hpp"
 #include "profiler/recorder.hpp"
 #include "tuning/selection.hpp"
@@ -27,6 +29,7 @@ struct Runtime {
   wait::Policy policy;
 
   bool oversubscribed = false;  // this node has more ranks of the job than cores
+  std::vector<topology::Place> places;  // by rank of MPI_COMM_WORLD, this node's are set; empty if they are all the same
   bool single_copy = false;  // every rank of the node may read its neighbour's memory
   bool arrival_order = false;
   std::uint64_t verify_every = 0;

@@ -315,6 +315,58 @@ TEST_CASE("single copy: blocks are read from their owner; after a read that fail
     }
 }
 
+TEST_CASE("bcast on several NUMA nodes and caches, ancestors late or ahead", "[protocol]") {
+  const std::vector<topology::Place> places = {{0, 0}, {1, 2}, {0, 1}, {1, 3}, {0, 0}, {1, 2}, {-1, -1}};
+  const int ranks = static_cast<int>(places.size());
+  for (const Descriptor* descriptor : algorithms_for(Collective::bcast, false))
+    for (const std::int64_t value : {1, 2, 64}) {
+      std::vector<std::int64_t> values = default_values(*descriptor);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (descriptor->parameters[i].name == "fanout") values[i] = value;
+      Node node(*descriptor, ranks, wait::Mode::automatic, false, values, nullptr, places);
+      const Reduction reduction = reduction_for(true, true);
+      std::atomic<int> wrong{0};
+      on_ranks(ranks, [&](int rank) {
+        std::mt19937 random(static_cast<unsigned>(rank) + 31);
+        wait::Site site;
+        for (int number = 0; number < 60; ++number) {
+          const std::size_t count = number % 6 == 5 ? 3 * capacity / sizeof(Matrix) + 5 : number % 2 == 0 ? 3 : 1021;
+          Call call(Collective::bcast, reduction, rank, ranks, number / 2, count, false);
+          if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+          node.rank(rank).run(call.operands(), site);
+          if (!call.is_right()) ++wrong;
+        }
+      });
+      CHECK(wrong == 0);
+    }
+}
+
+TEST_CASE("no receiver of a bcast waits for another receiver that is late", "[protocol]") {
+  const int ranks = 4;
+  for (const Descriptor* descriptor : algorithms_for(Collective::bcast, false))
+    for (int late = 1; late < ranks; ++late) {
+      std::vector<std::int64_t> values = default_values(*descriptor);
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (descriptor->parameters[i].name == "fanout") values[i] = 1;  // a chain: everybody is somebody's parent
+      Node node(*descriptor, ranks, wait::Mode::automatic, false, values);
+      const Reduction reduction = reduction_for(true, true);
+      std::atomic<int> done{0};
+      std::atomic<int> wrong{0};
+      on_ranks(ranks, [&](int rank) {
+        wait::Site site;
+        Call call(Collective::bcast, reduction, rank, ranks, 0, 1021, false);
+        const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (rank == late && done.load() < ranks - 1 && std::chrono::steady_clock::now() < give_up)
+          std::this_thread::yield();
+        if (rank == late && done.load() < ranks - 1) ++wrong;
+        node.rank(rank).run(call.operands(), site);
+        done.fetch_add(1);
+        if (!call.is_right()) ++wrong;
+      });
+      CHECK(wrong == 0);
+    }
+}
+
 TEST_CASE("no rank leaves a barrier before all have come", "[protocol]") {
   for (const Descriptor* descriptor : algorithms_for(Collective::barrier, false))
     for (const int ranks : {2, 3, 7}) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
@@ -32,16 +33,18 @@ inline std::vector<std::int64_t> default_values(const Descriptor& descriptor) {
 class Node {
  public:
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
-       std::vector<std::int64_t> values = {}, ReadMemory read = nullptr)
+       std::vector<std::int64_t> values = {}, ReadMemory read = nullptr,
+       std::vector<topology::Place> places = {})
       : region_bytes_(descriptor.region_bytes(ranks, capacity)),
         region_(static_cast<std::byte*>(::operator new(region_bytes_, std::align_val_t{4096}))),
-        policies_(static_cast<std::size_t>(ranks)) {
+        policies_(static_cast<std::size_t>(ranks)),
+        places_(std::move(places)) {
     std::memset(region_, 0, region_bytes_);
     if (values.empty()) values = default_values(descriptor);
     for (int rank = 0; rank < ranks; ++rank) {
       wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
       policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
-      const Team team{rank, ranks, arrival_order, region_, &policy, read};
+      const Team team{rank, ranks, arrival_order, region_, &policy, read, places_};
       prepared_.push_back(descriptor.prepare(team, capacity, values));
     }
   }
@@ -57,6 +60,7 @@ class Node {
   std::size_t region_bytes_;
   std::byte* region_;
   std::vector<wait::Policy> policies_;
+  std::vector<topology::Place> places_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
 };
 

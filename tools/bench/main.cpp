@@ -102,7 +102,7 @@ int measure_all(const Options& options, MPI_Comm world) {
   replay = quiet::share(replay, world);
   if (options.pattern == Pattern::replay) parse_replay(replay, job.ranks, job.replay, problem);
 
-  topology::CoreSet allowed = topology::allowed_cores();
+  topology::CoreSet allowed = topology::allowed().cores;
   quiet::unite(&allowed, static_cast<int>(sizeof allowed), clock.node());
   const int cores = std::max(1, topology::count(allowed));
   int node_rank = 0, node_ranks = 1;

@@ -1,0 +1,100 @@
+// Where ranks run, by synthetic machines, and the trees made from it.
+#include "base/topology.hpp"
+
+#include <set>
+#include <vector>
+
+#include "algorithms/patterns.hpp"
+#include "tests/catch.hpp"
+
+namespace papaya {
+
+using topology::Place;
+
+namespace {
+
+struct Synthetic {
+  const char* description;
+  unsigned processors;
+};
+
+// Neighbours next to each other, or `stride` processors apart.
+std::vector<Place> places_on(const Synthetic& machine, unsigned ranks, unsigned stride) {
+  std::vector<Place> places;
+  for (unsigned rank = 0; rank < ranks; ++rank)
+    places.push_back(topology::allowed_in(machine.description, rank * stride % machine.processors, 1).place);
+  return places;
+}
+
+}  // namespace
+
+TEST_CASE("a process is in the NUMA node and the cache that all its processors share") {
+  const char* const machine = "numa:2 l3:2 core:4 pu:2";
+  const auto place = [&](unsigned first, unsigned processors) { return topology::allowed_in(machine, first, processors).place; };
+  CHECK(place(0, 1) == Place{0, 0});
+  CHECK(place(7, 1) == Place{0, 0});
+  CHECK(place(8, 8) == Place{0, 1});
+  CHECK(place(16, 1) == Place{1, 2});
+  CHECK(place(31, 1) == Place{1, 3});
+  CHECK(place(4, 8) == Place{0, -1});
+  CHECK(place(8, 16) == Place{-1, -1});
+  CHECK(topology::count(topology::allowed_in(machine, 0, 32).cores) == 16);
+  CHECK(topology::count(topology::allowed_in(machine, 1, 2).cores) == 2);
+  CHECK(topology::allowed_in("numa:1 core:4 pu:1", 0, 1).place == Place{0, -1});
+  CHECK(topology::count(topology::allowed_in("what is this", 0, 1).cores) == 0);
+}
+
+TEST_CASE("this process may use at least one core") { CHECK(topology::count(topology::allowed().cores) > 0); }
+
+TEST_CASE("a broadcast enters each NUMA node and each cache once") {
+  for (const Synthetic machine : {Synthetic{"numa:1 l3:1 core:8 pu:1", 8}, Synthetic{"numa:2 l3:1 core:8 pu:1", 16},
+                                  Synthetic{"numa:4 l3:4 core:2 pu:1", 32}, Synthetic{"numa:2 l3:3 core:3 pu:1", 18},
+                                  Synthetic{"numa:1 core:5 pu:1", 5}})
+    for (const unsigned ranks : {1u, 2u, 3u, 5u, 8u, 16u})
+      for (const unsigned stride : {1u, 7u})
+        for (const int fanout : {1, 2, 4, 64}) {
+          const std::vector<Place> places = places_on(machine, ranks, stride);
+          for (int root = 0; root < static_cast<int>(ranks); ++root) {
+            std::vector<int> order(ranks);
+            std::vector<int> parents(ranks, -2);
+            patterns::broadcast_tree(places, root, fanout, order, parents);
+            std::set<int> nodes;
+            std::set<std::pair<int, int>> caches;
+            int between_nodes = 0;
+            int between_caches = 0;
+            std::vector<int> children(ranks);
+            bool ends_at_root = true;
+            for (unsigned rank = 0; rank < ranks; ++rank) {
+              nodes.insert(places[rank].numa);
+              caches.insert({places[rank].numa, places[rank].cache});
+              const int parent = parents[rank];
+              if (parent < 0) {
+                ends_at_root = ends_at_root && parent == -1 && static_cast<int>(rank) == root;
+                continue;
+              }
+              const auto at = static_cast<std::size_t>(parent);
+              between_nodes += places[rank].numa != places[at].numa ? 1 : 0;
+              between_caches += !(places[rank] == places[at]) ? 1 : 0;
+              ++children[at];
+              int steps = 0;
+              int up = static_cast<int>(rank);
+              while (up >= 0 && up != root && steps++ < static_cast<int>(ranks)) up = parents[static_cast<std::size_t>(up)];
+              ends_at_root = ends_at_root && up == root;
+            }
+            INFO(machine.description << " ranks " << ranks << " stride " << stride << " fanout " << fanout << " root " << root);
+            CHECK(ends_at_root);
+            CHECK(between_nodes == static_cast<int>(nodes.size()) - 1);
+            CHECK(between_caches == static_cast<int>(caches.size()) - 1);
+            for (const int count : children) CHECK(count <= 3 * fanout);  // one tree at each of three levels
+          }
+        }
+}
+
+TEST_CASE("a broadcast tree without places is k-ary in rank order from the root") {
+  std::vector<int> order(7);
+  std::vector<int> parents(7);
+  patterns::broadcast_tree({}, 2, 2, order, parents);
+  CHECK(parents == std::vector<int>{2, 2, -1, 0, 0, 1, 1});
+}
+
+}  // namespace papaya
