@@ -26,6 +26,7 @@ constexpr double awake_at_most_ns = 20e6;  // then power counts more than the wa
 constexpr std::uint64_t first_timeout_ns = 200'000;
 constexpr std::uint64_t longest_timeout_ns = 2'000'000;
 constexpr std::uint64_t sample_every_ns = 5'000'000;
+constexpr std::uint32_t ahead_at_most = 128;  // events by which a doorbell may be ahead of an awaited one: twice the banks
 
 void pause() noexcept {
 #if defined(__x86_64__)
@@ -163,9 +164,10 @@ std::uint32_t Policy::Wait::announce() noexcept {
   bell_.sleepers.fetch_add(1, std::memory_order_acq_rel);
   std::uint32_t seen = bell_.completed.load(std::memory_order_acquire);
   // The word moves only when somebody sleeps. After a billion events without a sleeper it is brought near again, so
-  // that the signed distance below keeps its meaning when the numbers wrap around.
+  // that the signed distance below keeps its meaning when the numbers wrap around. It may be ahead of
+  // this event, but by fewer rounds than an algorithm has banks.
   const std::uint32_t distance = event_ - seen;
-  if (distance > 0x40000000u && distance < 0xc0000000u &&
+  if (distance > 0x40000000u && distance < std::uint32_t{0} - ahead_at_most &&
       bell_.completed.compare_exchange_strong(seen, event_ - 1, std::memory_order_acq_rel))
     seen = event_ - 1;
   return seen;
