@@ -30,7 +30,7 @@ class Chain : public Prepared {
   int join(std::uint64_t round) noexcept;
 
   Rounds rounds_;
-  std::uint64_t next_ = 1;
+  std::uint64_t next_ = rounds_.team().first_round;
 };
 
 }  // namespace papaya

@@ -71,7 +71,7 @@ class Exchange : public Prepared {
 
   std::vector<int> waiting_;  // senders of the present round not taken from yet
   int waiting_count_ = 0;
-  std::uint64_t next_ = 1;  // the next call's first round
+  std::uint64_t next_ = rounds_.team().first_round;  // the next call's first round
   bool may_read_ = true;    // nobody has refused yet
   bool reading_ = false;    // this call's blocks are read straight from their owners
 };

@@ -169,7 +169,7 @@ class Rounds {
   const Shape shape_;
   std::byte* const memory_;
   std::byte* const cells_;
-  std::uint64_t known_taken_ = 1;
+  std::uint64_t known_taken_ = team_.first_round;
   std::uint64_t awaited_ = 0;
 };
 

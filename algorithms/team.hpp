@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "algorithms/transport/single_copy.hpp"
@@ -20,6 +21,7 @@ struct Team {
   ReadMemory read_memory = nullptr;  // null: the kernel does not permit it between all ranks of the node
   // Where each rank runs; outlives the team. Empty: all in one place, or it is not known.
   std::span<const topology::Place> places = {};
+  std::uint64_t first_round = 1;     // the number of its first round or call; tests begin before a wrap-around
 };
 
 }  // namespace papaya

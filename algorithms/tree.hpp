@@ -76,7 +76,7 @@ class Tree : public Prepared {
 
   const int height_;
   const std::size_t chunk_bytes_;
-  std::uint64_t next_ = 1;
+  std::uint64_t next_ = rounds_.team().first_round;
   // Of the round whose result is awaited, by chunk: ranks there at the last look, and whether the result was copied.
   std::vector<int> seen_;
   std::vector<char> copied_;

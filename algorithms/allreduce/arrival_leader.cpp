@@ -351,7 +351,7 @@ class ArrivalLeader final : public Prepared {
   const std::size_t self_serve_bytes_;
   const std::size_t scratch_stride_;
   std::unique_ptr<std::byte[], AlignedDelete> scratch_;  // touched as far as used
-  std::uint64_t calls_ = 0;
+  std::uint64_t calls_ = team_.first_round - 1;
   std::uint64_t counted_call_ = 0;
   int counted_ = 0;
 };

@@ -80,7 +80,7 @@ class ArrivalBcast final : public Prepared {
   }
 
   Rounds rounds_;
-  std::uint64_t next_ = 1;
+  std::uint64_t next_ = rounds_.team().first_round;
 };
 
 constexpr Descriptor descriptor = {

@@ -117,7 +117,7 @@ class TreeBcast final : public Prepared {
   std::vector<int> ancestors_;  // the parent first, the root last
   int root_ = -1;               // of the tree below
   bool has_children_ = false;
-  std::uint64_t next_ = 1;
+  std::uint64_t next_ = rounds_.team().first_round;
 };
 
 constexpr Parameter parameters[] = {

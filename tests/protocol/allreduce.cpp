@@ -143,42 +143,6 @@ TEST_CASE("random arrivals, odd rank counts, all sizes, ranks lapping each other
       }
 }
 
-TEST_CASE("the same bits on all ranks and in every run, whatever the arrivals", "[protocol]") {
-  // Values of very different size: any other order of additions gives other bits.
-  const int ranks = 7;
-  const std::size_t count = 9;
-  const auto value = [](int rank, std::size_t i) {
-    return std::ldexp(1.0 + 0.1 * static_cast<double>(rank), (rank * 13 + static_cast<int>(i) * 5) % 60);
-  };
-  for (const Descriptor* descriptor : allreduce_algorithms())
-    for (const std::int64_t self_serve : {std::int64_t{0}, std::int64_t{1} << 20}) {
-      std::vector<std::int64_t> values = default_values(*descriptor);
-      for (std::size_t i = 0; i < values.size(); ++i)
-        if (descriptor->parameters[i].name == "self_serve_bytes") values[i] = self_serve;
-      Node node(*descriptor, ranks, wait::Mode::automatic, false, values);
-      const Reduction reduction = sum_of_doubles();
-      std::vector<double> first;
-      std::atomic<int> different{0};
-      std::vector<std::vector<double>> results(ranks);
-      for (int run = 0; run < 100; ++run) {
-        on_ranks(ranks, [&](int rank) {
-          std::mt19937 random(static_cast<unsigned>(run * ranks + rank));
-          std::vector<double> mine(count);
-          for (std::size_t i = 0; i < count; ++i) mine[i] = value(rank, i);
-          std::vector<double>& out = results[static_cast<std::size_t>(rank)];
-          out.assign(count, 0);
-          std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
-          wait::Site site;
-          node.rank(rank).run(operands_for(mine.data(), out.data(), count, reduction), site);
-        });
-        if (run == 0) first = results[0];
-        for (const auto& result : results)
-          if (std::memcmp(result.data(), first.data(), count * sizeof(double)) != 0) ++different;
-      }
-      CHECK(different == 0);
-    }
-}
-
 TEST_CASE("arrival order sums every operand once", "[protocol]") {
   for (const Descriptor* descriptor : allreduce_algorithms(true))
     for (const int ranks : {2, 5, 8}) {
@@ -230,7 +194,8 @@ TEST_CASE("one rank's veto keeps all ranks out, and the next call is as ever", "
 
 TEST_CASE("a sleeper wakes at the event, and doorbell numbers wrap around", "[protocol]") {
   alignas(64) wait::Doorbell bell{};
-  for (const std::uint32_t start : {0u, 0x7ffffffeu, 0xfffffffeu}) {
+  // From the third on events in which nobody slept lie between: the bell stands far behind.
+  for (const std::uint32_t start : {0u, 0x3ffffffeu, 0xbffffffeu, 0x7ffffffeu, 0xfffffffeu, 0xf0000000u}) {
     for (std::uint32_t step = 1; step <= 4; ++step) {
       const std::uint32_t event = start + step;
       std::atomic<bool> happened{false};

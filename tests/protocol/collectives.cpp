@@ -5,14 +5,18 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/kernels/reduce.hpp"
 #include "tests/protocol/node.hpp"
 
 namespace papaya {
@@ -152,63 +156,103 @@ class Call {
 };
 
 template <class Body>
-void for_each_algorithm(Body body) {
-  for (const Collective collective : collectives)
+void for_each_algorithm(std::span<const Collective> chosen, Body body) {
+  for (const Collective collective : chosen)
     for (const bool arrival_order : {false, true})
       for (const Descriptor* descriptor : algorithms_for(collective, arrival_order)) {
-        if (arrival_order && collective != Collective::reduce) continue;  // nothing to reorder
+        // Nothing to reorder.
+        if (arrival_order && collective != Collective::reduce && collective != Collective::allreduce) continue;
         INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order);
         body(*descriptor, arrival_order);
       }
 }
 
+// One call for every order of arrival and every root. Returns how many results were wrong.
+int every_order(Node& node, const Descriptor& descriptor, const Reduction& reduction, wait::Mode mode) {
+  const int ranks = node.size();
+  std::vector<int> order(static_cast<std::size_t>(ranks));
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<wait::Site> sites(static_cast<std::size_t>(ranks));
+  std::atomic<int> wrong{0};
+  int number = 0;
+  do {
+    for (int root = 0; root < ranks; ++root, ++number) {
+      // Forced: a rank enters once the one before it in the order has left, gone to sleep or waited a while.
+      std::atomic<int> turn{0};
+      std::vector<std::atomic<bool>> left(static_cast<std::size_t>(ranks));
+      std::vector<std::uint64_t> sleeps(static_cast<std::size_t>(ranks));
+      for (int r = 0; r < ranks; ++r) sleeps[static_cast<std::size_t>(r)] = node.policy(r).sleeps();
+      on_ranks(ranks, [&](int rank) {
+        const auto me = static_cast<std::size_t>(rank);
+        const int place = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+        Call call(descriptor.collective, reduction, rank, ranks, number, 3, number % 2 == 1);
+        while (turn.load() < place) std::this_thread::yield();
+        if (place > 0) {
+          const auto before = static_cast<std::size_t>(order[static_cast<std::size_t>(place - 1)]);
+          if (mode == wait::Mode::block)
+            while (!left[before].load() && node.policy(static_cast<int>(before)).sleeps() == sleeps[before])
+              std::this_thread::yield();
+        }
+        turn.store(place + 1);
+        node.rank(rank).run(call.operands(), sites[me]);
+        left[me].store(true);
+        if (!call.is_right()) ++wrong;
+      });
+    }
+  } while (std::next_permutation(order.begin(), order.end()));
+  return wrong;
+}
+
 }  // namespace
 
 TEST_CASE("every arrival order of few ranks, every root", "[protocol]") {
-  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order) {
+  for_each_algorithm(collectives, [](const Descriptor& descriptor, bool arrival_order) {
     for (const int ranks : {2, 3, 4})
       for (const wait::Mode mode : {wait::Mode::block, wait::Mode::spin})
         for (const bool by_table : {true, false}) {
           if (!by_table && descriptor.collective != Collective::reduce) continue;
-          std::vector<int> order(static_cast<std::size_t>(ranks));
-          std::iota(order.begin(), order.end(), 0);
           Node node(descriptor, ranks, mode, arrival_order);
-          const Reduction reduction = reduction_for(arrival_order, by_table);
-          std::vector<wait::Site> sites(static_cast<std::size_t>(ranks));
-          std::atomic<int> wrong{0};
-          int number = 0;
-          do {
-            for (int root = 0; root < ranks; ++root, ++number) {
-              // Forced: a rank enters once the one before it in the order has left, gone to sleep or waited a while.
-              std::atomic<int> turn{0};
-              std::vector<std::atomic<bool>> left(static_cast<std::size_t>(ranks));
-              std::vector<std::uint64_t> sleeps(static_cast<std::size_t>(ranks));
-              for (int r = 0; r < ranks; ++r) sleeps[static_cast<std::size_t>(r)] = node.policy(r).sleeps();
-              on_ranks(ranks, [&](int rank) {
-                const auto me = static_cast<std::size_t>(rank);
-                const int place = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
-                Call call(descriptor.collective, reduction, rank, ranks, number, 3, number % 2 == 1);
-                while (turn.load() < place) std::this_thread::yield();
-                if (place > 0) {
-                  const auto before = static_cast<std::size_t>(order[static_cast<std::size_t>(place - 1)]);
-                  if (mode == wait::Mode::block)
-                    while (!left[before].load() && node.policy(static_cast<int>(before)).sleeps() == sleeps[before])
-                      std::this_thread::yield();
-                }
-                turn.store(place + 1);
-                node.rank(rank).run(call.operands(), sites[me]);
-                left[me].store(true);
-                if (!call.is_right()) ++wrong;
-              });
-            }
-          } while (std::next_permutation(order.begin(), order.end()));
-          CHECK(wrong == 0);
+          CHECK(every_order(node, descriptor, reduction_for(arrival_order, by_table), mode) == 0);
         }
   });
 }
 
+TEST_CASE("round numbers pass 2^31 and 2^32, where events wrap around", "[protocol]") {
+  constexpr Collective all[] = {Collective::barrier,  Collective::bcast,  Collective::allgather,
+                                Collective::alltoall, Collective::reduce, Collective::allreduce};
+  for_each_algorithm(all, [](const Descriptor& descriptor, bool arrival_order) {
+    constexpr int ranks = 3;
+    for (const std::uint64_t limit : {std::uint64_t{1} << 31, std::uint64_t{1} << 32}) {
+      // The doorbells stand at 0 as if nobody had slept in all the rounds before. Single rounds, each with sleepers; then
+      // calls of several rounds, with ranks that run ahead.
+      constexpr int rounds = 200;
+      const Reduction reduction = reduction_for(arrival_order, true);
+      {
+        Node node(descriptor, ranks, wait::Mode::block, arrival_order, {}, nullptr, limit - rounds);
+        int wrong = 0;
+        for (int calls = 0; calls < rounds + 20; calls += 18) wrong += every_order(node, descriptor, reduction, wait::Mode::block);
+        CHECK(wrong == 0);
+      }
+      Node node(descriptor, ranks, wait::Mode::block, arrival_order, {}, nullptr, limit - rounds);
+      const std::size_t large = descriptor.max_bytes > capacity ? 4 * capacity / sizeof(Matrix) + 77 : 300;
+      std::atomic<int> wrong{0};
+      on_ranks(ranks, [&](int rank) {
+        wait::Site site;
+        std::mt19937 random(static_cast<unsigned>(rank));
+        for (int number = 0; number < rounds + 20; ++number) {
+          Call call(descriptor.collective, reduction, rank, ranks, number, number % 3 == 0 ? large : 2, number % 2 == 0);
+          if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+          node.rank(rank).run(call.operands(), site);
+          if (!call.is_right()) ++wrong;
+        }
+      });
+      CHECK(wrong == 0);
+    }
+  });
+}
+
 TEST_CASE("random arrivals, odd rank counts, all sizes, ranks ahead of each other", "[protocol]") {
-  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order) {
+  for_each_algorithm(collectives, [](const Descriptor& descriptor, bool arrival_order) {
     for (const int ranks : {1, 2, 3, 5, 7, 8})
       for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield}) {
         Node node(descriptor, ranks, mode, arrival_order);
@@ -240,29 +284,166 @@ TEST_CASE("random arrivals, odd rank counts, all sizes, ranks ahead of each othe
 
 TEST_CASE("a late rank is overtaken by as many calls as there are banks, and finds every one", "[protocol]") {
   // The root of a bcast and the non-roots of a reduce leave before the others come.
-  for (const Collective collective : {Collective::bcast, Collective::reduce})
-    for (const Descriptor* descriptor : algorithms_for(collective, true)) {
-      const int ranks = 3;
-      Node node(*descriptor, ranks, wait::Mode::automatic, true);
-      const Reduction reduction = reduction_for(true, true);
+  constexpr Collective early_leavers[] = {Collective::bcast, Collective::reduce};
+  for_each_algorithm(early_leavers, [](const Descriptor& descriptor, bool arrival_order) {
+    constexpr int ranks = 3;
+    // One round with the flag, one in a slot, many.
+    for (const std::size_t count : {std::size_t{2}, std::size_t{300}, 2 * capacity / sizeof(Matrix)}) {
+      if (count * sizeof(Matrix) > descriptor.max_bytes) continue;
+      Node node(descriptor, ranks, wait::Mode::block, arrival_order);
+      const Reduction reduction = reduction_for(arrival_order, true);
+      const bool is_bcast = descriptor.collective == Collective::bcast;
+      // The one that the others can do without, and one that waits for nothing but a free bank.
+      const int late = is_bcast ? 2 : 0;
+      const int fast = is_bcast ? 0 : 1;
       std::atomic<int> ahead{0};
       std::atomic<int> wrong{0};
       on_ranks(ranks, [&](int rank) {
         wait::Site site;
-        for (int i = 0; i < 40; ++i) {
+        for (int i = 0; i < 100; ++i) {
+          if (rank == late && i == 0)
+            while (ahead.load() < 2 || node.policy(fast).sleeps() == 0) std::this_thread::yield();
           const int number = i * ranks;  // always rank 0's
-          // The one that the others can do without: a receiver, or the root of the reduce.
-          const bool late = rank == (collective == Collective::bcast ? 2 : 0);
-          if (late && i == 0)
-            while (ahead.load() < 2) std::this_thread::yield();
-          Call call(collective, reduction, rank, ranks, number, 2, false);
+          Call call(descriptor.collective, reduction, rank, ranks, number, count, false);
           node.rank(rank).run(call.operands(), site);
           if (!call.is_right()) ++wrong;
-          if (rank == (collective == Collective::bcast ? 0 : 1)) ahead.store(i + 1);
+          if (rank == fast) ahead.store(i + 1);
         }
       });
       CHECK(wrong == 0);
     }
+  });
+}
+
+TEST_CASE("a rank stands still after its deposit while the others are in the next call", "[protocol]") {
+  constexpr Collective chosen[] = {Collective::barrier, Collective::allgather, Collective::alltoall, Collective::allreduce};
+  for_each_algorithm(chosen, [](const Descriptor& descriptor, bool arrival_order) {
+    for (const int ranks : {2, 3, 5})
+      for (const auto& values : ways_to_serve(descriptor)) {
+        constexpr int calls = 60;
+        Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values);
+        const Reduction reduction = reduction_for(arrival_order, true);
+        std::vector<std::atomic<int>> deposits(calls);
+        std::atomic<int> wrong{0};
+        on_ranks(ranks, [&](int rank) {
+          wait::Site site;
+          for (int number = 0; number < calls; ++number) {
+            Call call(descriptor.collective, reduction, rank, ranks, number, number % 3 == 0 ? 300 : 2, number % 2 == 0);
+            auto deposited = [&] {
+              ++deposits[static_cast<std::size_t>(number)];
+              if (number % ranks != rank || number + 1 == calls) return;
+              while (deposits[static_cast<std::size_t>(number) + 1].load() < ranks - 1) std::this_thread::yield();
+            };
+            call.operands().deposited = [](void* context) { (*static_cast<decltype(deposited)*>(context))(); };
+            call.operands().context = &deposited;
+            node.rank(rank).run(call.operands(), site);
+            if (!call.is_right()) ++wrong;
+          }
+        });
+        CHECK(wrong == 0);
+      }
+  });
+}
+
+namespace {
+
+// Operands whose reduction tells orders apart: of very different size, or under an operation that is not commutative.
+struct Kind {
+  Reduction reduction;
+  void (*fill)(int rank, std::size_t count, std::byte* to);
+};
+
+template <class Float>
+Kind sum_of(kernels::ElementType type) {
+  Reduction reduction;
+  reduction.element_bytes = sizeof(Float);
+  reduction.combine = kernels::find(type, kernels::Operation::sum);
+  reduction.by_table = true;
+  return {reduction, [](int rank, std::size_t count, std::byte* to) {
+            for (std::size_t i = 0; i < count; ++i) {
+              const int exponent = (rank * 13 + static_cast<int>(i % 97) * 5) % (std::numeric_limits<Float>::digits + 7);
+              const Float value = std::ldexp(Float(1) + Float(rank) / 10, exponent);
+              std::memcpy(to + i * sizeof value, &value, sizeof value);
+            }
+          }};
+}
+
+Kind product_of_matrices() {
+  return {reduction_for(false, false), [](int rank, std::size_t count, std::byte* to) {
+            for (std::size_t i = 0; i < count; ++i) {
+              const Matrix value = matrix_of(rank, i, 0);
+              std::memcpy(to + i * sizeof value, &value, sizeof value);
+            }
+          }};
+}
+
+}  // namespace
+
+TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]") {
+  constexpr int ranks = 7;
+  constexpr int runs = 100;
+  const Kind kinds[] = {sum_of<float>(kernels::ElementType::f32), sum_of<double>(kernels::ElementType::f64),
+                        product_of_matrices()};
+  for (const Collective collective : {Collective::allreduce, Collective::reduce})
+    for (const Descriptor* descriptor : algorithms_for(collective, false))
+      for (const auto& values : ways_to_serve(*descriptor))
+        for (const Kind& kind : kinds)
+          // With the flag, in a slot, in all of it, in several.
+          for (const std::size_t bytes : {std::size_t{8}, std::size_t{1200}, capacity, 3 * capacity + 1200}) {
+            if (bytes > descriptor->max_bytes) continue;
+            const std::size_t element = kind.reduction.element_bytes;
+            const std::size_t count = std::max(bytes / element, std::size_t{1});
+            Node node(*descriptor, ranks, wait::Mode::automatic, false, values);
+            std::vector<std::atomic<int>> arrived(runs);
+            std::vector<std::vector<std::byte>> first(ranks);  // result of each rank
+            std::atomic<int> different{0};
+            on_ranks(ranks, [&](int rank) {
+              const auto me = static_cast<std::size_t>(rank);
+              wait::Site site;
+              std::mt19937 delay(static_cast<unsigned>(rank));
+              std::vector<std::byte> operand(count * element);
+              std::vector<std::byte> result(count * element);
+              kind.fill(rank, count, operand.data());
+              for (int run = 0; run < runs; ++run) {
+                std::vector<int> order(ranks);
+                std::iota(order.begin(), order.end(), 0);
+                std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(run)));
+                while (arrived[static_cast<std::size_t>(run)].load() < order[me]) std::this_thread::yield();
+                if (delay() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(delay() % 60));
+                arrived[static_cast<std::size_t>(run)].fetch_add(1);
+                const int root = collective == Collective::reduce ? run % ranks : -1;
+                const bool wants = root < 0 || root == rank;
+                std::fill(result.begin(), result.end(), std::byte{0x55});
+                const Operands operands{.send = operand.data(),
+                                        .receive = wants ? result.data() : nullptr,
+                                        .count = count,
+                                        .bytes = count * element,
+                                        .root = root,
+                                        .reduction = &kind.reduction};
+                node.rank(rank).run(operands, site);
+                if (!wants) continue;
+                if (first[me].empty()) first[me] = result;
+                if (std::memcmp(result.data(), first[me].data(), result.size()) != 0) ++different;
+              }
+            });
+            for (const auto& result : first) different += std::memcmp(result.data(), first[0].data(), count * element) != 0;
+            INFO(name_of(collective) << " " << descriptor->name << ", " << count << " elements of " << element << " bytes");
+            CHECK(different == 0);
+          }
+  // The data do tell orders apart.
+  for (const Kind& kind : kinds) {
+    const std::size_t size = 40 * kind.reduction.element_bytes;
+    std::vector<std::byte> upwards(size), downwards(size), next(size);
+    kind.fill(0, 40, upwards.data());
+    kind.fill(ranks - 1, 40, downwards.data());
+    for (int rank = 1; rank < ranks; ++rank) {
+      kind.fill(rank, 40, next.data());
+      kind.reduction.combine(kind.reduction, upwards.data(), next.data(), upwards.data(), 40);
+      kind.fill(ranks - 1 - rank, 40, next.data());
+      kind.reduction.combine(kind.reduction, downwards.data(), next.data(), downwards.data(), 40);
+    }
+    CHECK(std::memcmp(upwards.data(), downwards.data(), size) != 0);
+  }
 }
 
 namespace {
@@ -323,7 +504,7 @@ TEST_CASE("bcast on several NUMA nodes and caches, ancestors late or ahead", "[p
       std::vector<std::int64_t> values = default_values(*descriptor);
       for (std::size_t i = 0; i < values.size(); ++i)
         if (descriptor->parameters[i].name == "fanout") values[i] = value;
-      Node node(*descriptor, ranks, wait::Mode::automatic, false, values, nullptr, places);
+      Node node(*descriptor, ranks, wait::Mode::automatic, false, values, nullptr, 1, places);
       const Reduction reduction = reduction_for(true, true);
       std::atomic<int> wrong{0};
       on_ranks(ranks, [&](int rank) {

@@ -29,11 +29,22 @@ inline std::vector<std::int64_t> default_values(const Descriptor& descriptor) {
   return values;
 }
 
+// The default values, and the others that small messages take another way by.
+inline std::vector<std::vector<std::int64_t>> ways_to_serve(const Descriptor& descriptor) {
+  std::vector<std::vector<std::int64_t>> ways = {default_values(descriptor)};
+  for (std::size_t i = 0; i < descriptor.parameters.size(); ++i)
+    if (descriptor.parameters[i].name == "self_serve_bytes") {
+      ways.push_back(ways[0]);
+      ways.back()[i] = 0;
+    }
+  return ways;
+}
+
 // The shared memory of a node, and one Policy and one Prepared per rank, as each process would have.
 class Node {
  public:
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
-       std::vector<std::int64_t> values = {}, ReadMemory read = nullptr,
+       std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
        std::vector<topology::Place> places = {})
       : region_bytes_(descriptor.region_bytes(ranks, capacity)),
         region_(static_cast<std::byte*>(::operator new(region_bytes_, std::align_val_t{4096}))),
@@ -44,7 +55,7 @@ class Node {
     for (int rank = 0; rank < ranks; ++rank) {
       wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
       policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
-      const Team team{rank, ranks, arrival_order, region_, &policy, read, places_};
+      const Team team{rank, ranks, arrival_order, region_, &policy, read, places_, first_round};
       prepared_.push_back(descriptor.prepare(team, capacity, values));
     }
   }
