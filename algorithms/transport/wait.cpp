@@ -130,15 +130,24 @@ bool Policy::Wait::step() noexcept {
   if (now >= next_poke_) {
     poke();
     check_stall(now);
+    // What is waited for may have come meanwhile: an MPI that knows itself oversubscribed yields inside its progress.
+    if (policy_.mode_ != Mode::block) return false;
   }
   if (now < spin_until_) return false;
   if (policy_.mode_ == Mode::spin) return false;
   if (policy_.mode_ == Mode::block || (policy_.mode_ == Mode::automatic && !may_stay_awake(now))) return true;
   sched_yield();
-  const std::uint64_t after = clock::ticks();
-  if (after - now > policy_.to_ticks(long_yield_ns))
-    policy_.wanted_until_ticks_.store(after + policy_.to_ticks(wanted_for_ns), std::memory_order_relaxed);
+  policy_.note_yield(now, clock::ticks());
   return false;
+}
+
+// One long yield may have been the machine's own doing; after two in a row somebody computes.
+void Policy::note_yield(std::uint64_t begin, std::uint64_t end) noexcept {
+  const bool is_long = end - begin > to_ticks(long_yield_ns);
+  if (is_long && last_yield_was_long_.load(std::memory_order_relaxed))
+    wanted_until_ticks_.store(end + to_ticks(wanted_for_ns), std::memory_order_relaxed);
+  if (is_long != last_yield_was_long_.load(std::memory_order_relaxed))
+    last_yield_was_long_.store(is_long, std::memory_order_relaxed);
 }
 
 // Staying awake must take nothing from anybody.

@@ -133,6 +133,7 @@ class Policy {
 
   void wake(Doorbell& bell, std::uint32_t event) const noexcept;
   void sample_load(std::uint64_t now) noexcept;
+  void note_yield(std::uint64_t begin, std::uint64_t end) noexcept;
   std::uint64_t to_ticks(double ns) const noexcept { return static_cast<std::uint64_t>(ns / machine_.ns_per_tick); }
 
   Mode mode_ = Mode::automatic;
@@ -142,6 +143,7 @@ class Policy {
   std::uint64_t stall_ticks_ = 0;  // 0: never
   std::atomic<bool> crowded_{false};
   std::atomic<std::uint64_t> wanted_until_ticks_{0};  // others computed on this process's core a moment ago
+  std::atomic<bool> last_yield_was_long_{false};
   std::atomic<std::uint64_t> sleeps_{0};
 };
 
