@@ -137,8 +137,7 @@ class Rounds {
 
   // Rung with the number of a round once all of it is there.
   wait::Doorbell& bell() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
-  // A read-modify-write: this rank's deposit comes before it, as a sleeper's announcement comes before its last look.
-  bool is_anybody_asleep() const noexcept { return bell().sleepers.fetch_add(0, std::memory_order_acq_rel) != 0; }
+  bool is_anybody_asleep() const noexcept { return team_.policy->is_anybody_asleep(bell()); }
   void ring(std::uint64_t round) const noexcept { team_.policy->ring(bell(), static_cast<std::uint32_t>(round)); }
 
  private:

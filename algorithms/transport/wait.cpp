@@ -113,7 +113,10 @@ Policy::Wait::Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t eve
       spin_ns = spin_crowded_ns;
       break;
     case Mode::automatic:
-      if (policy.crowded()) {
+      if (policy.machine_.ranks > policy.machine_.cores) {
+        // Whoever is awaited may be next on this very core.
+        spin_ns = 0;
+      } else if (policy.crowded()) {
         // A wait that is usually over soon is worth a little of the core; a long one is not.
         const double expected_ns = static_cast<double>(site.expected_ticks) * policy.machine_.ns_per_tick;
         spin_ns = site.waits > 0 && expected_ns < spin_short_ns ? spin_short_ns : spin_crowded_ns;
@@ -170,7 +173,8 @@ void Policy::Wait::look_again() noexcept { spin_until_ = clock::ticks() + policy
 
 std::uint32_t Policy::Wait::announce() noexcept {
   policy_.sample_load(clock::ticks());
-  bell_.sleepers.fetch_add(1, std::memory_order_acq_rel);
+  bell_.sleepers.fetch_add(1, std::memory_order_relaxed);
+  publish_before_look(bell_);
   std::uint32_t seen = bell_.completed.load(std::memory_order_acquire);
   // The word moves only when somebody sleeps. After a billion events without a sleeper it is brought near again, so
   // that the signed distance below keeps its meaning when the numbers wrap around. It may be ahead of

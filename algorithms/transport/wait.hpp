@@ -85,11 +85,14 @@ class Policy {
 
   // Wakes every rank sleeping on the bell: to be called after the event is visible (a release store).
   void ring(Doorbell& bell, std::uint32_t event) const noexcept {
-    // The sleeper adds itself, then looks once more, then sleeps. Where sleeping is likely a read-modify-write orders
-    // this rank's publishing before its reading; elsewhere a sleeper that just missed it finds out by its timeout.
-    const std::uint32_t sleepers = crowded() ? bell.sleepers.fetch_add(0, std::memory_order_acq_rel)
-                                             : bell.sleepers.load(std::memory_order_relaxed);
-    if (sleepers != 0) wake(bell, event);
+    if (is_anybody_asleep(bell)) wake(bell, event);
+  }
+
+  // After publishing. The sleeper adds itself, then looks once more, then sleeps. Where sleeping is likely a fence orders this
+  // rank's publishing before its reading; elsewhere a sleeper that just missed it finds out by its timeout.
+  bool is_anybody_asleep(Doorbell& bell) const noexcept {
+    if (crowded()) publish_before_look(bell);
+    return bell.sleepers.load(std::memory_order_relaxed) != 0;
   }
 
   // Counted for the tests and the debug log.
@@ -131,6 +134,15 @@ class Policy {
     bool stall_reported_ = false;
   };
 
+  // Partner of itself: of two ranks that both write, pass here and read, one at least sees what the other wrote. A fence, not
+  // a read-modify-write: the bell's line stays with all who read it.
+  static void publish_before_look([[maybe_unused]] Doorbell& bell) noexcept {
+#if defined(__SANITIZE_THREAD__)
+    bell.sleepers.fetch_add(0, std::memory_order_seq_cst);  // the sanitizer knows no fences
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  }
   void wake(Doorbell& bell, std::uint32_t event) const noexcept;
   void sample_load(std::uint64_t now) noexcept;
   void note_yield(std::uint64_t begin, std::uint64_t end) noexcept;
