@@ -60,7 +60,8 @@ Reduction matrix_product(bool by_table) {
 }
 
 Matrix matrix_of(int rank, std::size_t element, int call) {
-  const auto seed = static_cast<std::uint32_t>(rank * 7919 + static_cast<int>(element) * 104729 + call * 1299709);
+  const auto seed = static_cast<std::uint32_t>(rank) * 7919u + static_cast<std::uint32_t>(element) * 104729u +
+                    static_cast<std::uint32_t>(call) * 1299709u;
   return {{seed, seed * 3 + 1, seed * 5 + 2, seed * 7 + 3}};
 }
 

@@ -17,6 +17,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/kernels/reduce.hpp"
+#include "tests/protocol/call.hpp"
 #include "tests/protocol/node.hpp"
 
 namespace papaya {
@@ -25,135 +26,6 @@ namespace {
 
 constexpr Collective collectives[] = {Collective::barrier, Collective::bcast, Collective::allgather, Collective::alltoall,
                                       Collective::reduce};
-
-// 2x2 matrices modulo 2^32 multiplied: associative, not commutative, exact. Commutative under arrival order: their sum.
-struct Matrix {
-  std::uint32_t a[4];
-  bool operator==(const Matrix& other) const { return std::equal(a, a + 4, other.a); }
-};
-
-Matrix multiply(const Matrix& x, const Matrix& y) {
-  return {{x.a[0] * y.a[0] + x.a[1] * y.a[2], x.a[0] * y.a[1] + x.a[1] * y.a[3], x.a[2] * y.a[0] + x.a[3] * y.a[2],
-           x.a[2] * y.a[1] + x.a[3] * y.a[3]}};
-}
-Matrix add(const Matrix& x, const Matrix& y) {
-  return {{x.a[0] + y.a[0], x.a[1] + y.a[1], x.a[2] + y.a[2], x.a[3] + y.a[3]}};
-}
-
-Reduction reduction_for(bool sum, bool by_table) {
-  Reduction reduction;
-  reduction.element_bytes = sizeof(Matrix);
-  reduction.commutative = sum;
-  reduction.by_table = by_table;
-  reduction.combine = sum ? Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out,
-                                                  std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const Matrix result = add(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
-      static_cast<Matrix*>(out)[i] = result;
-    }
-  })
-                          : Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out,
-                                                  std::size_t count) {
-                              for (std::size_t i = 0; i < count; ++i) {
-                                const Matrix result =
-                                    multiply(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
-                                static_cast<Matrix*>(out)[i] = result;
-                              }
-                            });
-  return reduction;
-}
-
-Matrix matrix_of(int rank, std::size_t element, int call) {
-  const auto seed = static_cast<std::uint32_t>(rank) * 7919u + static_cast<std::uint32_t>(element) * 104729u +
-                    static_cast<std::uint32_t>(call) * 1299709u;
-  return {{seed, seed * 3 + 1, seed * 5 + 2, seed * 7 + 3}};
-}
-
-// One call of one rank, and whether its result is right.
-class Call {
- public:
-  Call(Collective collective, const Reduction& reduction, int rank, int ranks, int number, std::size_t count, bool in_place)
-      : collective_(collective), reduction_(reduction), rank_(rank), ranks_(ranks), number_(number), count_(count) {
-    const auto p = static_cast<std::size_t>(ranks);
-    const bool is_root = rank == root();
-    const std::size_t blocks = collective == Collective::alltoall || collective == Collective::allgather ? p : 1;
-    receive_.resize(blocks * count + 1);
-    receive_.back() = guard;
-    send_.resize(collective == Collective::alltoall ? p * count : count);
-    for (std::size_t i = 0; i < send_.size(); ++i) send_[i] = matrix_of(rank, i, number);
-    operands_.send = send_.data();
-    operands_.receive = receive_.data();
-    operands_.count = count;
-    operands_.bytes = collective == Collective::barrier ? 0 : count * sizeof(Matrix);
-    operands_.root = -1;
-    operands_.reduction = &reduction;
-    if (collective == Collective::bcast || collective == Collective::reduce) operands_.root = root();
-    if (collective == Collective::bcast && is_root) operands_.receive = nullptr;
-    if (collective == Collective::bcast && !is_root) operands_.send = nullptr;
-    if (collective == Collective::reduce && !is_root) operands_.receive = nullptr;
-    if (in_place && collective != Collective::bcast && collective != Collective::barrier && operands_.receive != nullptr) {
-      Matrix* const own = collective == Collective::allgather ? receive_.data() + static_cast<std::size_t>(rank) * count
-                                                              : receive_.data();
-      std::copy(send_.begin(), send_.end(), own);
-      operands_.send = own;
-    }
-  }
-
-  Operands& operands() { return operands_; }
-
-  bool is_right() const {
-    if (!(receive_.back() == guard)) return false;
-    const bool is_root = rank_ == root();
-    if (collective_ == Collective::barrier) return true;
-    if (collective_ == Collective::bcast && is_root) return true;
-    if (collective_ == Collective::reduce && !is_root) return true;
-    // Every element of short results, a sample of long ones.
-    const std::size_t step = receive_.size() < 2000 ? 1 : 97;
-    for (std::size_t i = 0; i + 1 < receive_.size(); i += step)
-      if (!(receive_[i] == expected(i))) return false;
-    return true;
-  }
-
-  // Nothing of the send buffer's content may have changed when the call is left to MPI.
-  bool is_untouched() const {
-    const auto* const now = static_cast<const Matrix*>(operands_.send);
-    for (std::size_t i = 0; i < send_.size(); ++i)
-      if (!(now[i] == matrix_of(rank_, i, number_))) return false;
-    return true;
-  }
-
- private:
-  static constexpr Matrix guard = {{1, 2, 3, 4}};
-
-  int root() const { return number_ % ranks_; }
-
-  Matrix expected(std::size_t i) const {
-    switch (collective_) {
-      case Collective::bcast: return matrix_of(root(), i, number_);
-      case Collective::allgather: return matrix_of(static_cast<int>(i / count_), i % count_, number_);
-      case Collective::alltoall:
-        return matrix_of(static_cast<int>(i / count_), static_cast<std::size_t>(rank_) * count_ + i % count_, number_);
-      default: {
-        Matrix result = matrix_of(0, i, number_);
-        for (int rank = 1; rank < ranks_; ++rank) {
-          const Matrix next = matrix_of(rank, i, number_);
-          result = reduction_.commutative ? add(result, next) : multiply(result, next);
-        }
-        return result;
-      }
-    }
-  }
-
-  const Collective collective_;
-  const Reduction& reduction_;
-  const int rank_;
-  const int ranks_;
-  const int number_;
-  const std::size_t count_;
-  std::vector<Matrix> send_;
-  std::vector<Matrix> receive_;
-  Operands operands_{};
-};
 
 template <class Body>
 void for_each_algorithm(std::span<const Collective> chosen, Body body) {
@@ -223,14 +95,15 @@ TEST_CASE("round numbers pass 2^31 and 2^32, where events wrap around", "[protoc
   for_each_algorithm(all, [](const Descriptor& descriptor, bool arrival_order) {
     constexpr int ranks = 3;
     for (const std::uint64_t limit : {std::uint64_t{1} << 31, std::uint64_t{1} << 32}) {
-      // The doorbells stand at 0 as if nobody had slept in all the rounds before. Single rounds, each with sleepers; then
-      // calls of several rounds, with ranks that run ahead.
+      // The doorbells stand at 0 as if nobody had slept in all the rounds before. Single rounds, each with sleepers;
+      // then calls of several rounds, with ranks that run ahead.
       constexpr int rounds = 200;
       const Reduction reduction = reduction_for(arrival_order, true);
       {
         Node node(descriptor, ranks, wait::Mode::block, arrival_order, {}, nullptr, limit - rounds);
         int wrong = 0;
-        for (int calls = 0; calls < rounds + 20; calls += 18) wrong += every_order(node, descriptor, reduction, wait::Mode::block);
+        for (int calls = 0; calls < rounds + 20; calls += 18)
+          wrong += every_order(node, descriptor, reduction, wait::Mode::block);
         CHECK(wrong == 0);
       }
       Node node(descriptor, ranks, wait::Mode::block, arrival_order, {}, nullptr, limit - rounds);
@@ -240,7 +113,8 @@ TEST_CASE("round numbers pass 2^31 and 2^32, where events wrap around", "[protoc
         wait::Site site;
         std::mt19937 random(static_cast<unsigned>(rank));
         for (int number = 0; number < rounds + 20; ++number) {
-          Call call(descriptor.collective, reduction, rank, ranks, number, number % 3 == 0 ? large : 2, number % 2 == 0);
+          const std::size_t count = number % 3 == 0 ? large : 2;
+          Call call(descriptor.collective, reduction, rank, ranks, number, count, number % 2 == 0);
           if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
           node.rank(rank).run(call.operands(), site);
           if (!call.is_right()) ++wrong;
@@ -316,7 +190,8 @@ TEST_CASE("a late rank is overtaken by as many calls as there are banks, and fin
 }
 
 TEST_CASE("a rank stands still after its deposit while the others are in the next call", "[protocol]") {
-  constexpr Collective chosen[] = {Collective::barrier, Collective::allgather, Collective::alltoall, Collective::allreduce};
+  constexpr Collective chosen[] = {Collective::barrier, Collective::allgather, Collective::alltoall,
+                                   Collective::allreduce};
   for_each_algorithm(chosen, [](const Descriptor& descriptor, bool arrival_order) {
     for (const int ranks : {2, 3, 5})
       for (const auto& values : ways_to_serve(descriptor)) {
@@ -328,7 +203,8 @@ TEST_CASE("a rank stands still after its deposit while the others are in the nex
         on_ranks(ranks, [&](int rank) {
           wait::Site site;
           for (int number = 0; number < calls; ++number) {
-            Call call(descriptor.collective, reduction, rank, ranks, number, number % 3 == 0 ? 300 : 2, number % 2 == 0);
+            const std::size_t count = number % 3 == 0 ? 300 : 2;
+            Call call(descriptor.collective, reduction, rank, ranks, number, count, number % 2 == 0);
             auto deposited = [&] {
               ++deposits[static_cast<std::size_t>(number)];
               if (number % ranks != rank || number + 1 == calls) return;
@@ -361,7 +237,8 @@ Kind sum_of(kernels::ElementType type) {
   reduction.by_table = true;
   return {reduction, [](int rank, std::size_t count, std::byte* to) {
             for (std::size_t i = 0; i < count; ++i) {
-              const int exponent = (rank * 13 + static_cast<int>(i % 97) * 5) % (std::numeric_limits<Float>::digits + 7);
+              const int exponents = std::numeric_limits<Float>::digits + 7;
+              const int exponent = (rank * 13 + static_cast<int>(i % 97) * 5) % exponents;
               const Float value = std::ldexp(Float(1) + Float(rank) / 10, exponent);
               std::memcpy(to + i * sizeof value, &value, sizeof value);
             }
@@ -426,8 +303,8 @@ TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]
                 if (std::memcmp(result.data(), first[me].data(), result.size()) != 0) ++different;
               }
             });
-            for (const auto& result : first) different += std::memcmp(result.data(), first[0].data(), count * element) != 0;
-            INFO(name_of(collective) << " " << descriptor->name << ", " << count << " elements of " << element << " bytes");
+            for (const auto& result : first) different += std::memcmp(result.data(), first[0].data(), result.size()) != 0;
+            INFO(name_of(collective) << " " << descriptor->name << ", " << count << " elements of " << element);
             CHECK(different == 0);
           }
   // The data do tell orders apart.

@@ -1,0 +1,142 @@
+// Calls whose data tell ranks, elements and calls apart, so that it is known of every result whether it is right.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+
+namespace papaya {
+
+// 2x2 matrices modulo 2^32 multiplied: associative, not commutative, exact. Commutative under arrival order: their sum.
+struct Matrix {
+  std::uint32_t a[4];
+  bool operator==(const Matrix& other) const { return std::equal(a, a + 4, other.a); }
+};
+
+inline Matrix multiply(const Matrix& x, const Matrix& y) {
+  return {{x.a[0] * y.a[0] + x.a[1] * y.a[2], x.a[0] * y.a[1] + x.a[1] * y.a[3], x.a[2] * y.a[0] + x.a[3] * y.a[2],
+           x.a[2] * y.a[1] + x.a[3] * y.a[3]}};
+}
+inline Matrix add(const Matrix& x, const Matrix& y) {
+  return {{x.a[0] + y.a[0], x.a[1] + y.a[1], x.a[2] + y.a[2], x.a[3] + y.a[3]}};
+}
+
+inline Reduction reduction_for(bool sum, bool by_table) {
+  Reduction reduction;
+  reduction.element_bytes = sizeof(Matrix);
+  reduction.commutative = sum;
+  reduction.by_table = by_table;
+  reduction.combine = sum ? Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out,
+                                                  std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const Matrix result = add(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
+      static_cast<Matrix*>(out)[i] = result;
+    }
+  })
+                          : Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out,
+                                                  std::size_t count) {
+                              for (std::size_t i = 0; i < count; ++i) {
+                                const Matrix result =
+                                    multiply(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
+                                static_cast<Matrix*>(out)[i] = result;
+                              }
+                            });
+  return reduction;
+}
+
+inline Matrix matrix_of(int rank, std::size_t element, int call) {
+  const auto seed = static_cast<std::uint32_t>(rank) * 7919u + static_cast<std::uint32_t>(element) * 104729u +
+                    static_cast<std::uint32_t>(call) * 1299709u;
+  return {{seed, seed * 3 + 1, seed * 5 + 2, seed * 7 + 3}};
+}
+
+// One call of one rank, and whether its result is right.
+class Call {
+ public:
+  Call(Collective collective, const Reduction& reduction, int rank, int ranks, int number, std::size_t count, bool in_place)
+      : collective_(collective), reduction_(reduction), rank_(rank), ranks_(ranks), number_(number), count_(count) {
+    const auto p = static_cast<std::size_t>(ranks);
+    const bool is_root = rank == root();
+    const std::size_t blocks = collective == Collective::alltoall || collective == Collective::allgather ? p : 1;
+    receive_.resize(blocks * count + 1);
+    receive_.back() = guard;
+    send_.resize(collective == Collective::alltoall ? p * count : count);
+    for (std::size_t i = 0; i < send_.size(); ++i) send_[i] = matrix_of(rank, i, number);
+    operands_.send = send_.data();
+    operands_.receive = receive_.data();
+    operands_.count = count;
+    operands_.bytes = collective == Collective::barrier ? 0 : count * sizeof(Matrix);
+    operands_.root = -1;
+    operands_.reduction = &reduction;
+    if (collective == Collective::bcast || collective == Collective::reduce) operands_.root = root();
+    if (collective == Collective::bcast && is_root) operands_.receive = nullptr;
+    if (collective == Collective::bcast && !is_root) operands_.send = nullptr;
+    if (collective == Collective::reduce && !is_root) operands_.receive = nullptr;
+    if (in_place && collective != Collective::bcast && collective != Collective::barrier && operands_.receive != nullptr) {
+      Matrix* const own = collective == Collective::allgather ? receive_.data() + static_cast<std::size_t>(rank) * count
+                                                              : receive_.data();
+      std::copy(send_.begin(), send_.end(), own);
+      operands_.send = own;
+    }
+  }
+
+  Operands& operands() { return operands_; }
+
+  bool is_right() const {
+    if (!(receive_.back() == guard)) return false;
+    const bool is_root = rank_ == root();
+    if (collective_ == Collective::barrier) return true;
+    if (collective_ == Collective::bcast && is_root) return true;
+    if (collective_ == Collective::reduce && !is_root) return true;
+    // Every element of short results, a sample of long ones.
+    const std::size_t step = receive_.size() < 2000 ? 1 : 97;
+    for (std::size_t i = 0; i + 1 < receive_.size(); i += step)
+      if (!(receive_[i] == expected(i))) return false;
+    return true;
+  }
+
+  // Nothing of the send buffer's content may have changed when the call is left to MPI.
+  bool is_untouched() const {
+    const auto* const now = static_cast<const Matrix*>(operands_.send);
+    for (std::size_t i = 0; i < send_.size(); ++i)
+      if (!(now[i] == matrix_of(rank_, i, number_))) return false;
+    return true;
+  }
+
+ private:
+  static constexpr Matrix guard = {{1, 2, 3, 4}};
+
+  int root() const { return number_ % ranks_; }
+
+  Matrix expected(std::size_t i) const {
+    switch (collective_) {
+      case Collective::bcast: return matrix_of(root(), i, number_);
+      case Collective::allgather: return matrix_of(static_cast<int>(i / count_), i % count_, number_);
+      case Collective::alltoall:
+        return matrix_of(static_cast<int>(i / count_), static_cast<std::size_t>(rank_) * count_ + i % count_, number_);
+      default: {
+        Matrix result = matrix_of(0, i, number_);
+        for (int rank = 1; rank < ranks_; ++rank) {
+          const Matrix next = matrix_of(rank, i, number_);
+          result = reduction_.commutative ? add(result, next) : multiply(result, next);
+        }
+        return result;
+      }
+    }
+  }
+
+  const Collective collective_;
+  const Reduction& reduction_;
+  const int rank_;
+  const int ranks_;
+  const int number_;
+  const std::size_t count_;
+  std::vector<Matrix> send_;
+  std::vector<Matrix> receive_;
+  Operands operands_{};
+};
+
+}  // namespace papaya
