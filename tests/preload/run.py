@@ -32,6 +32,9 @@ VARIABLES = [
     "PAPAYA_CALLSITES", "PAPAYA_LOG",
 ]
 LEADER = {"PAPAYA_ALLREDUCE": "arrival_leader"}
+COLLECTIVES = ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier")  # that can be replaced
+# Instructions from the beginning of a call, which has 1000 to 2400 of them.
+KILLED_AFTER = (100, 350, 650, 1000, 1400, 2500)
 
 build = None  # the build folder
 mpi = None  # "openmpi" or "mpich"
@@ -40,6 +43,13 @@ native_only = False
 
 def program(name):
     return str(build / "tests" / "preload" / f"{name}-{mpi}")
+
+
+def variants(collective):
+    """[algorithm, order] of every algorithm of the registry."""
+    command = [str(build / "tests" / "mpi_variants"), collective, "few"]
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return [line.split() for line in found.splitlines()]
 
 
 def clean_environment():
@@ -691,6 +701,53 @@ class Preload(unittest.TestCase):
             self.assertIn("MPI_Allreduce", text)
         self.need_papaya()
 
+    def test_killed_inside(self):
+        """A rank killed somewhere in a replaced call: the job ends as it does natively, and nothing is left of it."""
+        probe = subprocess.run([program("killed"), "probe"], env=clean_environment(), stdin=subprocess.DEVNULL,
+                               timeout=20, check=False)
+        if probe.returncode != -signal.SIGKILL:
+            self.skipTest("ptrace is not permitted here")
+        # A /dev/shm of the job's own, where that is permitted, so that what is left in it is this job's.
+        left = self.scratch / "left"
+        own = f'mount -t tmpfs none /dev/shm && {{ "$@"; code=$?; ls -A /dev/shm > {left}; exit $code; }}'
+        wrapper = ["unshare", "-m", "sh", "-c", own, "sh"]
+        if subprocess.run([*wrapper, "true"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          check=False).returncode != 0:
+            wrapper = []
+
+        def job(collective, victim, steps, **more):
+            done = self.job(3, program("killed"), collective, victim, steps, timeout=25, wrapper=wrapper, **more)
+            wrong = done.code == 0 or "killed after" not in done.err or re.search("failed:|Segm", done.err)
+            if wrong or done.complaints():
+                self.show(done)
+            self.assertFalse(wrong)
+            self.assertEqual(done.complaints(), [])
+            print(re.search("killed after.*", done.err)[0])
+            marker = f"PAPAYA_OUTPUT={done.folder}"
+            for _ in range(50):
+                if not processes_with(marker):
+                    break
+                time.sleep(0.1)
+            self.assertEqual(processes_with(marker), [], "a rank lives on")
+            return done
+
+        native = job("allreduce", 1, 500, via="native")
+        natively_left = left.read_text() if wrapper else ""
+        self.need_papaya()
+        algorithms = [(collective, *variant) for collective in COLLECTIVES for variant in variants(collective)]
+        for place, (collective, algorithm, order) in enumerate(algorithms):
+            env = {f"PAPAYA_{collective.upper()}": algorithm, "PAPAYA_ORDER": order}
+            for number, steps in enumerate(KILLED_AFTER):
+                # The root is rank 1 in the first call. Other points for each algorithm.
+                done = job(collective, (1, 0)[number % 2], steps + 23 * place, env=env)
+                self.assertLess(done.seconds, native.seconds + 8)
+                if wrapper:
+                    self.assertLessEqual(len(left.read_text().split()), len(natively_left.split()), left.read_text())
+                report = self.papaya("report", done.folder, code=(0, 3))
+                self.assertRegex(report, f"(?mi)^.*MPI_{collective} +{algorithm}")
+                # Open MPI's second between SIGTERM and SIGKILL: once for each algorithm.
+                env["OMPI_MCA_odls_base_sigkill_timeout"] = "0"
+
     def test_rank_stops(self):
         """One rank hangs: after PAPAYA_STALL_SECONDS somebody says which."""
         self.need_papaya()
@@ -1131,6 +1188,21 @@ class Preload(unittest.TestCase):
         job = self.job(3, program("comm_churn"), 120, env=LEADER)
         self.check_right(job, 3)
         self.check_counts(job)
+
+    def test_flat(self):
+        """Memory, descriptors and windows stay where they are over 100,000 calls and 10,000 communicators."""
+        # A small window, which is soon full of what is not given back.
+        env = {"PAPAYA_SHM_LIMIT": "4M"}
+        for collective in COLLECTIVES:
+            env[f"PAPAYA_{collective.upper()}"] = next(name for name, order in variants(collective) if order == "rank")
+        job = self.job(2, program("flat"), 100000, 10000, env=env)
+        print(job.err)
+        self.check_right(job, 2)
+        self.assertEqual(sum(job.counts().values()), 2 * (100000 + 2 * 10000 + 6))
+        self.need_papaya()
+        self.check_counts(job)
+        natively = [row for row in job.report()["algorithms"] if row["algorithm"] == "native"]
+        self.assertEqual(natively, [], "every call was replaced, those on the last communicator too")
 
     def test_background(self):
         words = [build / "examples" / f"background_coordination-{mpi}", "--seconds", "0.3", "--rounds", "1"]

@@ -1,0 +1,86 @@
+// Calls of every collective that can be replaced, then communicators, each with two calls, by the thousand: memory,
+// mappings and file descriptors must stay where they are. The last communicator has a call of each.
+//   flat CALLS COMMUNICATORS
+#include <mpi.h>
+#include <stdlib.h>
+
+#include "check.h"
+#include "resources.h"
+
+// Less than a small allocation for each call or communicator after the first look would add up to.
+enum { allowed_kib = 700 };
+enum { kinds = 6, numbers = 200, most_ranks = 8 };
+
+static int rank, ranks;
+
+static void call(int kind, MPI_Comm comm, int i) {
+  static int send[most_ranks * numbers], receive[most_ranks * numbers];
+  const int count = i % 3 == 0 ? numbers : 1 + i % 7, last = count * ranks - 1, sum = ranks * (ranks - 1) / 2;
+  send[0] = send[count - 1] = send[last] = receive[0] = rank + i;
+  switch (kind) {
+    case 0:
+      COUNTED(MPI_Allreduce, send, receive, count, MPI_INT, MPI_SUM, comm);
+      CHECK(receive[count - 1] == sum + ranks * i);
+      break;
+    case 1:
+      COUNTED(MPI_Reduce, send, receive, count, MPI_INT, MPI_SUM, i % ranks, comm);
+      CHECK(rank != i % ranks || receive[0] == sum + ranks * i);
+      break;
+    case 2:
+      COUNTED(MPI_Bcast, receive, 1, MPI_INT, i % ranks, comm);
+      CHECK(receive[0] == i % ranks + i);
+      break;
+    case 3:
+      COUNTED(MPI_Alltoall, send, count, MPI_INT, receive, count, MPI_INT, comm);
+      CHECK(rank != ranks - 1 || receive[count - 1] == i);
+      break;
+    case 4:
+      COUNTED(MPI_Allgather, send, count, MPI_INT, receive, count, MPI_INT, comm);
+      CHECK(receive[last] == ranks - 1 + i);
+      break;
+    default:
+      COUNTED(MPI_Barrier, comm);
+  }
+}
+
+static void check_flat(const char* what, struct resources before) {
+  const struct resources after = resources_now();
+  fprintf(stderr, "rank %d, %s: %ld KiB, %ld mappings and %ld files more\n", rank, what, after.kib - before.kib,
+          after.mappings - before.mappings, after.files - before.files);
+  CHECK(after.kib - before.kib < allowed_kib);
+  CHECK(after.mappings - before.mappings < 10);
+  CHECK(after.files == before.files);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  const int calls = argc > 1 ? atoi(argv[1]) : 100000, communicators = argc > 2 ? atoi(argv[2]) : 10000;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (ranks > most_ranks) MPI_Abort(MPI_COMM_WORLD, 2);
+
+  struct resources before = {0, 0, 0};
+  for (int i = 0; i < calls; ++i) {
+    // By then a record of the last calls has gone round once.
+    if (i == calls / 2) before = resources_now();
+    call(i % kinds, MPI_COMM_WORLD, i);
+  }
+  check_flat("calls", before);
+
+  MPI_Comm copy;
+  for (int i = 0; i < communicators; ++i) {
+    if (i == communicators / 4) before = resources_now();
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    call(i % kinds, copy, i);
+    call((i + 1 + i / kinds % 5) % kinds, copy, i);
+    MPI_Comm_free(&copy);
+  }
+  check_flat("communicators", before);
+
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  for (int kind = 0; kind < kinds; ++kind) call(kind, copy, kind);
+  MPI_Comm_free(&copy);
+  const int code = finish();
+  MPI_Finalize();
+  return code;
+}
