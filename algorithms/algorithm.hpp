@@ -17,6 +17,12 @@
 
 namespace papaya {
 
+// What goes to or comes from one rank in an alltoallv.
+struct Block {
+  std::byte* at;
+  std::size_t bytes;
+};
+
 // One call of a collective as an algorithm sees it: this rank's contiguous buffers. What MPI calls
 // insignificant on this rank is null.
 //
@@ -26,6 +32,7 @@ namespace papaya {
 //   bcast        at the root: message          elsewhere: message             message
 //   allgather    own block, may lie in receive  blocks of all ranks           block
 //   alltoall     blocks for all ranks          blocks of all ranks; may equal send   block
+//   alltoallv    null                          null                           0
 //   barrier      null                          null                           0
 struct Operands {
   const void* send;
@@ -34,6 +41,12 @@ struct Operands {
   std::size_t bytes;
   int root;                    // rank in the team, -1 without
   const Reduction* reduction;  // reductions only
+
+  // alltoallv only: a block for each rank, of a size that its sender and its receiver alone know. Both may be the same
+  // blocks. Afterwards the size of what is received is what has come: no more than there is room for, less if the
+  // sender had less.
+  const Block* send_blocks = nullptr;
+  Block* receive_blocks = nullptr;
 
   // This rank cannot take part as the others do (its buffer is on a device, say), which it alone knows. It
   // comes to the call all the same, and the algorithm makes sure that then no rank takes part. Never set
@@ -73,6 +86,7 @@ struct Descriptor {
   std::string_view summary;          // one line with its cost
   std::string_view source;           // the paper
   bool one_node;                     // needs all ranks on one node
+  bool serves_alltoallv = false;     // alltoall: run() takes Operands::send_blocks too
   bool needs_arrival_order = false;  // only under PAPAYA_ORDER=arrival and for commutative operations
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // largest Operands::bytes it takes
   std::size_t max_element_bytes = std::numeric_limits<std::size_t>::max();  // largest Reduction::element_bytes
@@ -90,6 +104,11 @@ struct Descriptor {
 // All algorithms of the library, in no particular order.
 std::span<const Descriptor* const> registry() noexcept;
 const Descriptor* find_algorithm(Collective collective, std::string_view name) noexcept;
+
+// Can it be chosen for calls of `collective`?
+inline bool serves(const Descriptor& descriptor, Collective collective) noexcept {
+  return descriptor.collective == collective || (collective == Collective::alltoallv && descriptor.serves_alltoallv);
+}
 
 // A number below trace::algorithm_capacity for the trace; 0 is "native".
 std::uint8_t trace_number(const Descriptor& descriptor) noexcept;

@@ -23,7 +23,7 @@ class Exchange : public Prepared {
   Exchange(const Team& team, const Rounds::Shape& shape)
       : rounds_(team, shape), waiting_(static_cast<std::size_t>(team.size)) {}
 
-  bool run(const Operands& operands, wait::Site& site) final;
+  bool run(const Operands& operands, wait::Site& site) override;
   bool is_missing(int rank) const final { return !rounds_.has_entered(rank); }
 
  protected:
@@ -62,6 +62,9 @@ class Exchange : public Prepared {
   virtual bool may_take_early(const Operands& operands) const noexcept = 0;
 
   Rounds rounds_;
+  std::vector<int> waiting_;  // senders of the present round not taken from yet
+  int waiting_count_ = 0;
+  std::uint64_t next_ = rounds_.team().first_round;  // the next call's first round
 
  private:
   void offer(const Operands& operands, std::uint64_t round) noexcept;
@@ -69,9 +72,6 @@ class Exchange : public Prepared {
   void take_any(const Operands& operands, const Part& part, int sender) noexcept;
   bool take_ready(const Operands& operands, const Part& part, bool early, bool& vetoed) noexcept;
 
-  std::vector<int> waiting_;  // senders of the present round not taken from yet
-  int waiting_count_ = 0;
-  std::uint64_t next_ = rounds_.team().first_round;  // the next call's first round
   bool may_read_ = true;    // nobody has refused yet
   bool reading_ = false;    // this call's blocks are read straight from their owners
 };

@@ -24,9 +24,10 @@ enum class Reason : std::uint8_t {
   device_memory,
   outside,
   order,
+  sizes,
 };
 
-inline constexpr std::array<std::string_view, 16> reason_names = {
+inline constexpr std::array<std::string_view, 17> reason_names = {
     "",
     "native selected by the user",
     "native is the better choice by the tuning table",
@@ -42,8 +43,15 @@ inline constexpr std::array<std::string_view, 16> reason_names = {
     "no shared memory to be had",
     "device memory",
     "not made through MPI_COMM_WORLD's processes",
-    "the algorithm needs PAPAYA_ORDER=arrival and a commutative operation",
+    "it needs PAPAYA_ORDER=arrival and a commutative operation",
+    "the choice depends on sizes that differ from rank to rank",
 };
+
+static_assert([] {
+  for (const std::string_view name : reason_names)
+    if (name.size() > 63) return false;  // what a record has room for
+  return true;
+}());
 
 constexpr std::string_view name_of(Reason reason) { return reason_names[static_cast<std::size_t>(reason)]; }
 

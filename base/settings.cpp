@@ -18,7 +18,7 @@ constexpr std::array<VariableRow, variable_count> rows = {{
     {"PAPAYA_ALLREDUCE", Kind::selection, selection_values, "auto", "algorithm of MPI_Allreduce"},
     {"PAPAYA_REDUCE", Kind::selection, selection_values, "auto", "algorithm of MPI_Reduce"},
     {"PAPAYA_BCAST", Kind::selection, selection_values, "auto", "algorithm of MPI_Bcast"},
-    {"PAPAYA_ALLTOALL", Kind::selection, selection_values, "auto", "algorithm of MPI_Alltoall"},
+    {"PAPAYA_ALLTOALL", Kind::selection, selection_values, "auto", "algorithm of MPI_Alltoall and MPI_Alltoallv"},
     {"PAPAYA_BARRIER", Kind::selection, selection_values, "auto", "algorithm of MPI_Barrier"},
     {"PAPAYA_ALLGATHER", Kind::selection, selection_values, "auto", "algorithm of MPI_Allgather"},
     {"PAPAYA_PROFILE", Kind::choice, "off|summary|trace", "summary",

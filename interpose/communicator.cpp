@@ -202,7 +202,7 @@ Owner owner_of(const Prepared* prepared) noexcept {
   const std::lock_guard lock(mutex);
   for (const Communicator* state : all)
     for (const Setup& setup : state->setups)
-      if (setup.prepared.get() == prepared) return {state, setup.rule->algorithm->collective};
+      if (setup.prepared.get() == prepared) return {state, setup.collective};
   return {nullptr, Collective::allreduce};
 }
 

@@ -28,6 +28,7 @@ struct Setup {
   const tuning::Rule* rule;
   std::size_t capacity;
   std::uint8_t trace_number;
+  Collective collective;           // of the present call: one algorithm may serve two
   std::uint32_t calls_before = 0;  // made natively so far; equal on all ranks
   std::uint64_t calls = 0;         // the algorithm has served
   Reason failure = Reason::none;   // why there is nothing prepared, for good
@@ -65,7 +66,8 @@ struct Communicator {
   // How many children with the same members and way of creation it has had. Guarded by the registry's mutex.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> children;
 
-  std::list<Setup> setups;  // a list: LastChoice points into it
+  std::vector<Block> blocks;  // of the present alltoallv: what is sent, then what is received
+  std::list<Setup> setups;    // a list: LastChoice points into it
   std::array<LastChoice, collective_count> last;
   static constexpr std::size_t site_count = 64;
   wait::Site sites[site_count];

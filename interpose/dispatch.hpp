@@ -22,6 +22,21 @@ struct Message {
   int root = -1;
 };
 
+// Counts and displacements of a v-form as the program passed them: int, or in the large form MPI_Count and MPI_Aint.
+struct Lists {
+  const void* counts = nullptr;
+  const void* places = nullptr;
+  bool large = false;
+
+  bool is_there() const noexcept { return counts != nullptr && places != nullptr; }
+  MPI_Count count(int i) const noexcept {
+    return large ? static_cast<const MPI_Count*>(counts)[i] : static_cast<const int*>(counts)[i];
+  }
+  MPI_Aint place(int i) const noexcept {
+    return large ? static_cast<const MPI_Aint*>(places)[i] : static_cast<const int*>(places)[i];
+  }
+};
+
 // The arguments of a collective that can be replaced, in one shape. What a collective lacks is empty; what
 // MPI calls insignificant is passed on and not looked at.
 struct Arguments {
@@ -34,6 +49,8 @@ struct Arguments {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
   int root = -1;
+  Lists send_lists{};  // of a v-form, in place of the counts
+  Lists lists{};
 };
 
 // What dispatch knows of a call.
@@ -63,6 +80,10 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
 // native, which every rank decides alike.
 bool replace(Communicator& state, const Arguments& arguments, const CallFacts& facts,
              Outcome& outcome) noexcept;
+
+// The same for MPI_Alltoallv, whose sizes no rank knows of the others.
+bool replace_alltoallv(Communicator& state, const Arguments& arguments, const CallFacts& facts,
+                       Outcome& outcome) noexcept;
 
 // The event of this thread's native call that has not returned yet. If another call begins meanwhile, that one has failed: it
 // is made by its error handler, or the handler has left it for good.

@@ -76,7 +76,24 @@ Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t byt
   return &state.setups.emplace_back(Setup{.rule = &rule,
                                           .capacity = capacity,
                                           .trace_number = trace_number(*rule.algorithm),
+                                          .collective = rule.algorithm->collective,
                                           .prepared = nullptr});
+}
+
+// The set-up of the chosen algorithm; nullptr, with the reason, while or because there is none.
+Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::size_t bytes, Reason& reason) noexcept {
+  Setup* const setup = find_setup(state, *choice.rule, bytes);
+  if (setup->prepared != nullptr) return setup;
+  reason = setup->failure;
+  if (reason != Reason::none) return nullptr;
+  if (!choice.forced && setup->calls_before < calls_before_setup) {
+    ++setup->calls_before;
+    reason = Reason::few_calls;
+    return nullptr;
+  }
+  set_up(state, *setup);
+  reason = setup->failure;
+  return setup->prepared == nullptr ? nullptr : setup;
 }
 
 bool reduces(Collective collective) {
@@ -149,7 +166,7 @@ bool sends_what_it_receives(const Arguments& a, std::uint64_t bytes) noexcept {
          static_cast<std::uint64_t>(a.send_count) * static_cast<std::uint64_t>(element) == bytes;
 }
 
-bool run(Communicator& state, Setup& setup, Operands& operands, const CallFacts& facts,
+bool run(Communicator& state, Setup& setup, Collective collective, Operands& operands, const CallFacts& facts,
          Outcome& outcome) noexcept {
   // The event is begun once the others can go on: recording costs them nothing.
   struct Begin {
@@ -161,6 +178,7 @@ bool run(Communicator& state, Setup& setup, Operands& operands, const CallFacts&
     begin_event(event.facts, event.outcome);
   };
   operands.context = &begin;
+  setup.collective = collective;
   if (!setup.prepared->run(operands, state.site_of(facts.site))) {
     outcome.reason = Reason::device_memory;
     return false;
@@ -205,7 +223,7 @@ bool run_in_place(Communicator& state, Setup& setup, const Reduction& reduction,
     default:
       if (a.send == MPI_IN_PLACE) operands.send = a.receive;
   }
-  return run(state, setup, operands, facts, outcome);
+  return run(state, setup, a.collective, operands, facts, outcome);
 }
 
 bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
@@ -223,7 +241,7 @@ bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, s
                     .root = a.root,
                     .reduction = &reduction,
                     .veto = on_device && !device};
-  if (operands.veto) return run(state, setup, operands, facts, outcome);
+  if (operands.veto) return run(state, setup, a.collective, operands, facts, outcome);
   const auto device_holds = [&](const void* buffer) {
     return device && device_memory::holds(buffer, facts.arrival_ticks);
   };
@@ -251,12 +269,145 @@ bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, s
                         ? receive.bytes() + static_cast<std::size_t>(state.rank) * bytes
                         : receive.bytes();
   }
-  if (!run(state, setup, operands, facts, outcome)) return false;
+  if (!run(state, setup, a.collective, operands, facts, outcome)) return false;
   if (operands.receive != nullptr) receive.write_back();
   return true;
 }
 
+// Alltoallv. What one rank finds wrong with its own arguments: no more than what its MPI refuses, for it goes to MPI
+// alone.
+bool is_erroneous_alltoallv(const Communicator& state, const Arguments& a, std::size_t send_element,
+                            std::size_t element) noexcept {
+  const bool in_place = a.send == MPI_IN_PLACE;
+  if (!a.lists.is_there() || (!in_place && !a.send_lists.is_there())) return true;
+  bool sends = false;
+  bool receives = false;
+  for (int rank = 0; rank < state.size; ++rank) {
+    const MPI_Count to = in_place ? 0 : a.send_lists.count(rank);
+    const MPI_Count from = a.lists.count(rank);
+    if (to < 0 || from < 0) return true;
+    sends = sends || to > 0;
+    receives = receives || from > 0;
+  }
+  const auto kept = static_cast<std::size_t>(in_place ? 0 : a.send_lists.count(state.rank)) * send_element;
+  const auto room = static_cast<std::size_t>(a.lists.count(state.rank)) * element;
+#if defined(MPICH)
+  if (receives && a.receive == MPI_IN_PLACE) return true;
+  if (receives && element > 0 && a.receive == nullptr && is_dense(a.type)) return true;
+  if (in_place) return false;
+  if (sends && send_element > 0 && a.send == nullptr && is_dense(a.send_type)) return true;
+  if (a.send == a.receive && a.send_type == a.type && a.send_lists.counts == a.lists.counts && refuses_aliases())
+    return true;
+  return kept > room;
+#else
+  return a.receive == MPI_IN_PLACE || (!in_place && kept != room);
+#endif
+}
+
+// The blocks of one side as contiguous memory; what had to be packed is in `staged`.
+void lay_out(const Communicator& state, const void* buffer, const Lists& lists, MPI_Datatype type, std::size_t element,
+             bool dense, Staging::Use use, Block* blocks, std::vector<Staging>& staged) {
+  MPI_Aint lower = 0;
+  auto extent = static_cast<MPI_Aint>(element);
+  if (!dense) {
+    PMPI_Type_get_extent(type, &lower, &extent);
+    staged.reserve(static_cast<std::size_t>(state.size));
+  }
+  for (int rank = 0; rank < state.size; ++rank) {
+    // By integers: MPI_BOTTOM is a null pointer.
+    const auto address = reinterpret_cast<std::intptr_t>(buffer) + lists.place(rank) * extent;
+    const auto count = static_cast<std::size_t>(lists.count(rank));
+    auto* at = reinterpret_cast<std::byte*>(address);
+    if (!dense && count > 0) {
+      staged.emplace_back(at, count, type, element, use, false);
+      at = staged.back().bytes();
+    }
+    blocks[rank] = {at, count * element};
+  }
+}
+
 }  // namespace
+
+bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
+  const auto native = [&](Reason why) {
+    outcome.reason = why;
+    return false;
+  };
+  Runtime& process = runtime();
+  const bool in_place = a.send == MPI_IN_PLACE;
+  LastChoice& last = state.last[index_of(Collective::alltoallv)];
+  const bool known = last.setup != nullptr && last.type == a.type && (in_place || a.send_type == a.type);
+  Setup* setup = last.setup;
+  std::size_t element = last.bytes;
+  std::size_t send_element = last.bytes;
+  bool dense = true;
+  bool send_dense = true;
+  tuning::Choice choice;
+  if (!known) {
+    if (state.inter) return native(Reason::intercommunicator);
+    if (state.outside) return native(Reason::outside);
+    if (state.size == 1) return native(Reason::one_rank);
+    choice = process.selection.choose_for_any_size(Collective::alltoall, Collective::alltoallv, state.facts);
+    if (choice.rule == nullptr) return native(choice.reason);
+    // From here on on this rank's own arguments.
+    if (!is_usable(a.type) || (!in_place && !is_usable(a.send_type))) return native(Reason::arguments);
+    const std::int64_t receives = element_bytes_of(a.type);
+    const std::int64_t sends = in_place ? receives : element_bytes_of(a.send_type);
+    if (receives < 0 || sends < 0) return native(Reason::arguments);
+    element = static_cast<std::size_t>(receives);
+    send_element = static_cast<std::size_t>(sends);
+    dense = is_dense(a.type);
+    send_dense = in_place || a.send_type == a.type ? dense : is_dense(a.send_type);
+  }
+  if (is_erroneous_alltoallv(state, a, send_element, element)) return native(Reason::arguments);
+  if (!known) {
+    setup = find_ready_setup(state, choice, medium_capacity, outcome.reason);
+    if (setup == nullptr) return false;
+  }
+
+  const bool on_device = is_on_device(state, a, facts);
+  const auto run_it = [&] {
+    const auto ranks = static_cast<std::size_t>(state.size);
+    std::vector<Staging> staged_send;
+    std::vector<Staging> staged;
+    state.blocks.assign(2 * ranks, Block{});
+    Block* const receive = state.blocks.data() + ranks;
+    Block* const send = in_place ? receive : state.blocks.data();
+    if (!on_device) {
+      using Use = Staging::Use;
+      if (!in_place)
+        lay_out(state, a.send, a.send_lists, a.send_type, send_element, send_dense, Use::read, send, staged_send);
+      lay_out(state, a.receive, a.lists, a.type, element, dense, in_place ? Use::both : Use::write, receive, staged);
+    }
+    const Reduction none;
+    Operands operands{.send = nullptr,
+                      .receive = nullptr,
+                      .count = 0,
+                      .bytes = 0,
+                      .root = -1,
+                      .reduction = &none,
+                      .send_blocks = send,
+                      .receive_blocks = receive,
+                      .veto = on_device};
+    if (!run(state, *setup, a.collective, operands, facts, outcome)) return false;
+    // Not more than has come: a program may leave more room.
+    auto block = staged.begin();
+    for (int rank = 0; rank < state.size && block != staged.end(); ++rank)
+      if (a.lists.count(rank) > 0) (block++)->write_back(receive[rank].bytes / std::max<std::size_t>(element, 1));
+    return true;
+  };
+  if (process.verify_every == 0) {
+    if (!known && dense && (in_place || a.send_type == a.type) && is_named(a.type))
+      last = {a.type, MPI_OP_NULL, 0, element, setup, {}};
+    return run_it();
+  }
+  if (++state.replaced % process.verify_every != 0) return run_it();
+  const Reduction none;
+  Verification verification(a, state, none, on_device);
+  if (!run_it()) return false;
+  verification.compare();
+  return true;
+}
 
 bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
   const auto native = [&](Reason why) {
@@ -316,16 +467,8 @@ bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Ou
   if (a.collective != Collective::barrier && !reduction.by_table && !is_usable(a.type)) return native(Reason::arguments);
   if (is_erroneous(state, a, flat)) return native(Reason::arguments);
 
-  Setup* const setup = find_setup(state, *choice.rule, bytes);
-  if (setup->prepared == nullptr) {
-    if (setup->failure != Reason::none) return native(setup->failure);
-    if (!choice.forced && setup->calls_before < calls_before_setup) {
-      ++setup->calls_before;
-      return native(Reason::few_calls);
-    }
-    set_up(state, *setup);
-    if (setup->prepared == nullptr) return native(setup->failure);
-  }
+  Setup* const setup = find_ready_setup(state, choice, bytes, outcome.reason);
+  if (setup == nullptr) return false;
   const bool on_device = is_on_device(state, a, facts);
   const auto run_it = [&] {
     return flat && !(on_device && is_rooted(a.collective))

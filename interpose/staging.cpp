@@ -57,10 +57,10 @@ Staging::Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::
   if (includes(use, Use::read)) pack(host, count, type, element_bytes, bytes_);
 }
 
-void Staging::write_back() noexcept {
+void Staging::write_back(std::size_t count) noexcept {
   if (!includes(use_, Use::write)) return;
   std::byte* const host = image_ != nullptr ? image_.get() - span_.lowest : static_cast<std::byte*>(buffer_);
-  if (packed_ != nullptr) unpack(packed_.get(), host, count_, type_, element_bytes_);
+  if (packed_ != nullptr) unpack(packed_.get(), host, count, type_, element_bytes_);
   if (image_ != nullptr)
     copy_or_count(static_cast<std::byte*>(buffer_) + span_.lowest, image_.get(), span_.bytes);
 }

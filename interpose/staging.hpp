@@ -25,7 +25,9 @@ class Staging {
   Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, Use use, bool on_device);
   std::byte* bytes() const noexcept { return bytes_; }
   // Brings what was written back to the user's buffer.
-  void write_back() noexcept;
+  void write_back() noexcept { write_back(count_); }
+  // The first `count` elements alone.
+  void write_back(std::size_t count) noexcept;
 
  private:
   void* buffer_ = nullptr;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+#include <utility>
 
 #include "interpose/staging.hpp"
 
@@ -22,6 +24,34 @@ std::vector<std::byte> contiguous(const Arguments& a, const Reduction& reduction
   const auto element = static_cast<std::size_t>(element_bytes_of(a.type));
   const Staging staged(buffer, elements, a.type, element, Staging::Use::read, on_device);
   return {staged.bytes(), staged.bytes() + elements * element};
+}
+
+// The blocks of one side of an alltoallv, one after the other.
+struct Packed {
+  std::vector<std::byte> bytes;
+  std::vector<int> counts;
+  std::vector<int> places;
+};
+constexpr std::size_t most_packed = std::numeric_limits<int>::max();
+
+Packed packed(const void* buffer, const Lists& lists, MPI_Datatype type, int ranks, bool on_device) {
+  Packed all;
+  const auto element = static_cast<std::size_t>(element_bytes_of(type));
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_extent(type, &lower, &extent);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const auto count = static_cast<std::size_t>(lists.count(rank));
+    const std::size_t bytes = count * element;
+    all.places.push_back(static_cast<int>(all.bytes.size()));
+    all.counts.push_back(static_cast<int>(bytes));
+    if (bytes == 0) continue;
+    // By integers: MPI_BOTTOM is a null pointer.
+    const auto at = reinterpret_cast<std::intptr_t>(buffer) + lists.place(rank) * extent;
+    const Staging staged(reinterpret_cast<const void*>(at), count, type, element, Staging::Use::read, on_device);
+    all.bytes.insert(all.bytes.end(), staged.bytes(), staged.bytes() + bytes);
+  }
+  return all;
 }
 
 // The one predefined type that a type is made of; false if there are several, or one that no kernel knows.
@@ -139,8 +169,12 @@ bool reduces(const Arguments& a) { return a.collective == Collective::allreduce 
 
 Verification::Verification(const Arguments& a, const Communicator& state, const Reduction& reduction,
                            bool on_device) noexcept
-    : arguments_(a), reduction_(reduction), on_device_(on_device) {
+    : arguments_(a), reduction_(reduction), on_device_(on_device), ranks_(state.size) {
   if (a.collective == Collective::barrier) return;
+  if (a.collective == Collective::alltoallv) {
+    exchange_blocks(state);
+    return;
+  }
   const bool is_root = state.rank == a.root;
   const auto count = static_cast<std::size_t>(a.count);
   const auto n = static_cast<int>(a.count);
@@ -181,9 +215,27 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   if (done_) expected_ = contiguous(a, reduction, copy, elements_, false);
 }
 
+// Packed on both sides, since blocks may lie anywhere in memory.
+void Verification::exchange_blocks(const Communicator& state) noexcept {
+  const Arguments& a = arguments_;
+  const bool in_place = a.send == MPI_IN_PLACE;
+  Packed received = packed(a.receive, a.lists, a.type, ranks_, on_device_);
+  const Packed sent = in_place ? received : packed(a.send, a.send_lists, a.send_type, ranks_, on_device_);
+  // MPI's own function counts these bytes in int; sizes are each rank's own.
+  int fits = sent.bytes.size() <= most_packed && received.bytes.size() <= most_packed ? 1 : 0;
+  PMPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, state.handle);
+  if (!fits) return;
+  done_ = PMPI_Alltoallv(sent.bytes.data(), sent.counts.data(), sent.places.data(), MPI_BYTE, received.bytes.data(),
+                         received.counts.data(), received.places.data(), MPI_BYTE, state.handle) == MPI_SUCCESS;
+  expected_ = std::move(received.bytes);
+}
+
 void Verification::compare() noexcept {
   if (!done_) return;
-  const std::vector<std::byte> ours = contiguous(arguments_, reduction_, arguments_.receive, elements_, on_device_);
+  const std::vector<std::byte> ours =
+      arguments_.collective == Collective::alltoallv
+          ? packed(arguments_.receive, arguments_.lists, arguments_.type, ranks_, on_device_).bytes
+          : contiguous(arguments_, reduction_, arguments_.receive, elements_, on_device_);
   bool same = ours == expected_;
   if (!same && reduces(arguments_)) {
     // Rounding apart. What a user's operation does with several types is not known.

@@ -22,9 +22,12 @@ class Verification {
   void compare() noexcept;
 
  private:
+  void exchange_blocks(const Communicator& state) noexcept;
+
   const Arguments& arguments_;
   const Reduction& reduction_;
   const bool on_device_;
+  const int ranks_;
   double magnitude_ = 0;       // of what the operands may add up to
   std::size_t elements_ = 0;   // of `type` in the receive buffer
   std::vector<std::byte> expected_;  // contiguous

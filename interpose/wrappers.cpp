@@ -126,6 +126,11 @@ Message message_reduce_scatter(const Communicator& state, const C* recvcounts, M
   return {state.inter ? 0 : sum_of(recvcounts, state.size, type)};
 }
 
+template <class C, class D>
+Lists lists_of(const C* counts, const D* places) noexcept {
+  return {counts, places, sizeof(C) > sizeof(int)};
+}
+
 constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { return false; };
 
 }  // namespace
@@ -135,6 +140,18 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
 #define PAPAYA_REPLACE(Kind, ...)                                                                         \
   ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept {  \
     return papaya::replace(state, {.collective = papaya::Collective::Kind, __VA_ARGS__}, facts, outcome); \
+  })
+#define PAPAYA_REPLACE_ALLTOALLV                                                                         \
+  ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept { \
+    return papaya::replace_alltoallv(state,                                                              \
+                                     {.collective = papaya::Collective::alltoallv,                       \
+                                      .send = sendbuf,                                                   \
+                                      .send_type = sendtype,                                             \
+                                      .receive = recvbuf,                                                \
+                                      .type = recvtype,                                                  \
+                                      .send_lists = papaya::lists_of(sendcounts, sdispls),               \
+                                      .lists = papaya::lists_of(recvcounts, rdispls)},                   \
+                                     facts, outcome);                                                    \
   })
 #define PAPAYA_REPLACE_BLOCKS(Kind)                                                                         \
   PAPAYA_REPLACE(Kind, .send = sendbuf, .send_count = sendcount, .send_type = sendtype, .receive = recvbuf, \
@@ -163,7 +180,8 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
       papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype),                   \
       PAPAYA_REPLACE_BLOCKS(alltoall))                                                                       \
   ROW(Alltoallv, Ialltoallv, alltoallv, ALLTOALLV,                                                           \
-      papaya::message_alltoallv(state, sendbuf, sendcounts, sendtype, recvcounts, recvtype), papaya::never)  \
+      papaya::message_alltoallv(state, sendbuf, sendcounts, sendtype, recvcounts, recvtype),                 \
+      PAPAYA_REPLACE_ALLTOALLV)                                                                              \
   ROW(Alltoallw, Ialltoallw, alltoallw, ALLTOALLW,                                                           \
       papaya::message_alltoallw(state, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes),               \
       papaya::never)                                                                                         \

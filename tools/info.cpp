@@ -23,7 +23,7 @@ void print_environment() {
 void print_names(Collective collective) {
   fmt::print("native\n");
   for (const Descriptor* descriptor : registry())
-    if (descriptor->collective == collective) fmt::print("{}\n", descriptor->name);
+    if (serves(*descriptor, collective)) fmt::print("{}\n", descriptor->name);
 }
 
 void print_algorithms() {
@@ -37,7 +37,8 @@ void print_algorithms() {
       const std::string sizes = descriptor->max_bytes == std::numeric_limits<std::size_t>::max()
                                     ? "any size"
                                     : fmt::format("up to {} bytes", descriptor->max_bytes);
-      fmt::print("  {}: {}\n    {}{}{}; {}\n", descriptor->name, descriptor->summary, sizes,
+      fmt::print("  {}: {}\n    {}{}{}{}; {}\n", descriptor->name, descriptor->summary, sizes,
+                 descriptor->serves_alltoallv ? ", MPI_Alltoallv too" : "",
                  descriptor->one_node ? ", ranks on one node" : "",
                  descriptor->needs_arrival_order ? ", PAPAYA_ORDER=arrival and commutative operations" : "",
                  descriptor->source);

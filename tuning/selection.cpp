@@ -276,6 +276,18 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
   return {nullptr, otherwise, false};
 }
 
+Choice Selection::choose_for_any_size(Collective collective, Collective form, const Facts& facts) const noexcept {
+  const Choice choice = choose(collective, 1, facts);
+  const auto algorithm_of = [](const Choice& one) { return one.rule == nullptr ? nullptr : one.rule->algorithm; };
+  // The choice changes nowhere but at these sizes; the largest number means never.
+  for (const Rule& rule : rules_of(collective))
+    for (const std::uint64_t bytes : {rule.lowest_bytes, rule.lowest_oversubscribed, rule.highest_bytes + 1})
+      if (bytes > 1 && bytes != any_size && algorithm_of(choose(collective, bytes, facts)) != algorithm_of(choice))
+        return {nullptr, Reason::sizes, false};
+  if (choice.rule != nullptr && !serves(*choice.rule->algorithm, form)) return {nullptr, Reason::no_algorithm, false};
+  return choice;
+}
+
 bool Selection::replaces_anything() const noexcept {
   for (std::size_t i = 0; i < collective_count; ++i)
     for (const Rule& rule : rules_of(static_cast<Collective>(i)))

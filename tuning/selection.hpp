@@ -57,6 +57,10 @@ class Selection {
 
   Choice choose(Collective collective, std::uint64_t bytes, const Facts& facts) const noexcept;
 
+  // The same for calls whose ranks know their own sizes only (alltoallv): by the algorithm of `collective` that is
+  // chosen for every size from one byte on and can be chosen for `form` as well. Native if sizes decide.
+  Choice choose_for_any_size(Collective collective, Collective form, const Facts& facts) const noexcept;
+
   // Replaces the rules of one collective, as if `text` had stood in its variable. False, with the reason in
   // `problem` and nothing changed, if it cannot be used. Rules given out before stay where they are, and the
   // same text gets the same rules again.
