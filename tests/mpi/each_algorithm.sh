@@ -5,7 +5,7 @@
 set -eu
 papaya=$1 variants=$2 collective=$3 which=$4 mpirun=$5 ranks=$6
 shift 6
-variable=PAPAYA_$(echo "$collective" | tr '[:lower:]' '[:upper:]')
+variable=PAPAYA_$(echo "${collective%v}" | tr '[:lower:]' '[:upper:]')  # alltoallv goes by alltoall's
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$variants" "$collective" "$which" > "$folder/variants"
@@ -15,7 +15,7 @@ while read -r setting order <&3; do
   env "$variable=$setting" PAPAYA_ORDER="$order" PAPAYA_OUTPUT="$folder/out" \
     "$mpirun" -n "$ranks" "$papaya" run "$@" || exit $?
   # The test means nothing if the algorithm did not run.
-  [ "$ranks" = 1 ] || "$papaya" report "$folder/out" | grep -q "MPI_.* ${setting%%:*}  *[0-9]" || {
+  [ "$ranks" = 1 ] || "$papaya" report "$folder/out" | grep -qi "MPI_$collective  *${setting%%:*}  *[0-9]" || {
     echo "$setting did not run"
     "$papaya" report "$folder/out"
     exit 1

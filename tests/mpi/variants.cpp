@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
   if (argc != 3 || !tuning::collective_of(argv[1], collective)) return 2;
   const bool all = std::strcmp(argv[2], "all") == 0;
   const bool reduces = collective == Collective::allreduce || collective == Collective::reduce;
-  const auto is_one = [&](const Descriptor* descriptor) { return descriptor->collective == collective; };
+  const auto is_one = [&](const Descriptor* descriptor) { return serves(*descriptor, collective); };
   const auto count = static_cast<int>(std::count_if(registry().begin(), registry().end(), is_one));
   const int wanted = std::atoi(argv[2]);  // 0: no number
   int place = 0;

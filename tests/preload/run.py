@@ -627,6 +627,30 @@ class Preload(unittest.TestCase):
         self.assertEqual(len(job.complaints()), 1, job.complaints())
         self.assertRegex(job.complaints()[0], r"[1-9]\d* of [1-9]\d* verified results differ")
 
+    def test_alltoallv(self):
+        """Replaced whatever the counts, as the selection for MPI_Alltoall says; native where that needs a size."""
+        sizes = "the choice depends on sizes that differ from rank to rank"
+        forced = {"PAPAYA_ALLTOALL": "arrival_alltoall"}
+        for ranks in (2, 5):
+            self.check_right(self.job(ranks, program("varying"), via="native"), ranks)
+            self.need_papaya()
+            for env, algorithm, reason in (
+                    (forced, "arrival_alltoall", ""),
+                    ({**forced, "PAPAYA_VERIFY": "1"}, "arrival_alltoall", ""),
+                    ({"PAPAYA_ALLTOALL": "native"}, "native", "native selected by the user"),
+                    ({"PAPAYA_ALLTOALL": "0-4K:arrival_alltoall,4K-:native"}, "native", sizes),
+                    ({"PAPAYA_ALLTOALL": "4K-:arrival_alltoall"}, "native", sizes)):
+                job = self.job(ranks, program("varying"), env=env)
+                verifies = "PAPAYA_VERIFY" in env
+                self.check_right(job, ranks, quiet=not verifies)
+                self.check_counts(job)
+                if verifies:
+                    self.assertEqual(len(job.complaints()), 1, job.complaints())
+                    self.assertRegex(job.complaints()[0], r"[1-9]\d* verified results agree")
+                rows = [row for row in job.report()["algorithms"] if row["collective"] == "MPI_Alltoallv"]
+                self.assertEqual([(row["algorithm"], row["reason"], row["calls"]) for row in rows],
+                                 [(algorithm, reason, 40 * ranks)])
+
     def test_sessions(self):
         self.check_right(self.job(2, program("lifecycle"), "session", via="native"), 2)
         self.need_papaya()
@@ -1155,12 +1179,16 @@ class Preload(unittest.TestCase):
             native = self.job(ranks, program("device"), cuda, via="native")
             self.check_right(native, ranks)
             self.need_papaya()
-            job = self.job(ranks, program("device"), cuda, env=LEADER, timeout=20)
+            env = {**LEADER, "PAPAYA_ALLTOALL": "arrival_alltoall"}
+            job = self.job(ranks, program("device"), cuda, env=env, timeout=20)
             self.check_right(job, ranks)
             self.check_counts(job)
-            reasons = {row["reason"]: row["calls"] for row in job.report()["algorithms"] if row["algorithm"] == "native"}
-            self.assertEqual(reasons.get("device memory"), 20 * ranks)
-            self.assertEqual(job.allreduce_algorithms()["arrival_leader"], 20 * ranks)
+            calls = {(row["collective"], row["algorithm"], row["reason"]): row["calls"]
+                     for row in job.report()["algorithms"]}
+            self.assertEqual(calls, {("MPI_Allreduce", "arrival_leader", ""): 20 * ranks,
+                                     ("MPI_Allreduce", "native", "device memory"): 20 * ranks,
+                                     ("MPI_Alltoallv", "arrival_alltoall", ""): 10 * ranks,
+                                     ("MPI_Alltoallv", "native", "device memory"): 10 * ranks})
 
     # Threads, progress, communicators
 

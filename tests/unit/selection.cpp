@@ -49,6 +49,29 @@ TEST_CASE("where ranks outnumber cores small messages of some collectives stay n
   CHECK(selection.choose(Collective::bcast, 65536, crowded).rule != nullptr);
 }
 
+TEST_CASE("ranks that know their own sizes only: one algorithm for all sizes, or native") {
+  const Facts roomy{.ranks = 4, .nodes = 1, .oversubscribed = false};
+  const auto choose_v = [&](const char* text, const Facts& facts) {
+    static Selection selection;
+    std::string problem;
+    REQUIRE(selection.select(Collective::alltoall, text, problem));
+    return selection.choose_for_any_size(Collective::alltoall, Collective::alltoallv, facts);
+  };
+  CHECK(choose_v("auto", roomy).rule->algorithm->name == "arrival_alltoall");
+  CHECK_FALSE(choose_v("auto", roomy).forced);
+  CHECK(choose_v("auto", {.ranks = 4, .nodes = 1, .oversubscribed = true}).reason == Reason::table);
+  CHECK(choose_v("auto", {.ranks = 1000, .nodes = 1}).reason == Reason::table);
+  CHECK(choose_v("auto", {.ranks = 4, .nodes = 2}).reason == Reason::several_nodes);
+  CHECK(choose_v("arrival_alltoall", roomy).forced);
+  CHECK(choose_v("arrival_alltoall:single_copy_bytes=1", roomy).rule->values[0] == 1);
+  CHECK(choose_v("native", roomy).reason == Reason::selected);
+  CHECK(choose_v("0-4K:arrival_alltoall,4K-:native", roomy).reason == Reason::sizes);
+  CHECK(choose_v("4K-:arrival_alltoall", roomy).reason == Reason::sizes);
+  CHECK(choose_v("0-4K:arrival_alltoall", roomy).reason == Reason::sizes);
+  CHECK(choose_v("0-4K:arrival_alltoall,4K-:arrival_alltoall", roomy).rule != nullptr);
+  CHECK(choose_v("1-:arrival_alltoall", roomy).rule != nullptr);
+}
+
 TEST_CASE("the same text gets the same rules, and rules given out stay") {
   Selection selection;
   std::string problem;
