@@ -242,6 +242,10 @@ Selection::Selection(Settings& settings, std::string_view tuning_text, std::vect
 }
 
 bool Selection::select(Collective collective, std::string_view text, std::string& problem) {
+  if (collective == Collective::alltoallv) {
+    problem = "MPI_Alltoallv goes by the selection for alltoall";
+    return false;
+  }
   std::shared_ptr<const Chosen>& kept = seen_[{collective, std::string(text)}];
   if (kept == nullptr) {
     auto chosen = std::make_shared<Chosen>();

@@ -70,6 +70,10 @@ TEST_CASE("ranks that know their own sizes only: one algorithm for all sizes, or
   CHECK(choose_v("0-4K:arrival_alltoall", roomy).reason == Reason::sizes);
   CHECK(choose_v("0-4K:arrival_alltoall,4K-:arrival_alltoall", roomy).rule != nullptr);
   CHECK(choose_v("1-:arrival_alltoall", roomy).rule != nullptr);
+  Selection selection;
+  std::string problem;
+  CHECK_FALSE(selection.select(Collective::alltoallv, "arrival_alltoall", problem));
+  CHECK(problem.find("selection for alltoall") != std::string::npos);
 }
 
 TEST_CASE("the same text gets the same rules, and rules given out stay") {
