@@ -97,7 +97,7 @@ TEST_CASE("round numbers pass 2^31 and 2^32, where events wrap around", "[protoc
     for (const std::uint64_t limit : {std::uint64_t{1} << 31, std::uint64_t{1} << 32}) {
       // The doorbells stand at 0 as if nobody had slept in all the rounds before. Single rounds, each with sleepers;
       // then calls of several rounds, with ranks that run ahead.
-      constexpr int rounds = 200;
+      constexpr int rounds = 140;
       const Reduction reduction = reduction_for(arrival_order, true);
       {
         Node node(descriptor, ranks, wait::Mode::block, arrival_order, {}, nullptr, limit - rounds);
