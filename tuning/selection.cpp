@@ -13,22 +13,22 @@ struct TableRow {
   int most_ranks;
   std::uint64_t lowest_bytes;
   std::uint64_t highest_bytes;
-  std::uint64_t lowest_oversubscribed;
+  std::uint64_t highest_oversubscribed = std::numeric_limits<std::uint64_t>::max();
 };
 
 constexpr std::uint64_t any_size = std::numeric_limits<std::uint64_t>::max();
 
 // Where an algorithm of ours is the better choice on one node, measured with `papaya bench` (docs/measurements.md). Where ranks
-// outnumber cores and all are busy, small messages of Open MPI's point-to-point are hard to beat: it queues them.
+// outnumber cores and all are busy, large blocks of an alltoall are copied as fast by MPI.
 constexpr TableRow table[] = {
-    {Collective::allreduce, "arrival_leader", 128, 1, 65536, 1},
-    {Collective::allreduce, "arrival_tree", 64, 65537, any_size, 65537},
-    {Collective::reduce, "arrival_leader", 64, 1, 65536, 2048},
-    {Collective::reduce, "arrival_tree", 64, 65537, any_size, 65537},
-    {Collective::bcast, "arrival_bcast", 64, 1, any_size, 2048},
-    {Collective::allgather, "arrival_allgather", 32, 1, any_size, 4096},
-    {Collective::alltoall, "arrival_alltoall", 32, 1, any_size, any_size},
-    {Collective::barrier, "arrival_barrier", 64, 0, 0, any_size},
+    {Collective::allreduce, "arrival_leader", 128, 1, 65536},
+    {Collective::allreduce, "arrival_tree", 64, 65537, any_size},
+    {Collective::reduce, "arrival_leader", 64, 1, 65536},
+    {Collective::reduce, "arrival_tree", 64, 65537, any_size},
+    {Collective::bcast, "arrival_bcast", 64, 1, any_size},
+    {Collective::allgather, "arrival_allgather", 32, 1, any_size},
+    {Collective::alltoall, "arrival_alltoall", 32, 1, any_size, 131072},
+    {Collective::barrier, "arrival_barrier", 64, 0, 0},
 };
 
 const std::vector<Rule>& table_rules(Collective collective) {
@@ -39,7 +39,7 @@ const std::vector<Rule>& table_rules(Collective collective) {
     for (const TableRow& row : table) {
       const Descriptor* algorithm = find_algorithm(row.collective, row.algorithm);
       if (algorithm == nullptr) continue;
-      Rule rule{row.lowest_bytes, row.highest_bytes, algorithm, row.most_ranks, row.lowest_oversubscribed, {}};
+      Rule rule{row.lowest_bytes, row.highest_bytes, algorithm, row.most_ranks, row.highest_oversubscribed, {}};
       for (const Parameter& parameter : algorithm->parameters) rule.values.push_back(parameter.fallback);
       all[index_of(row.collective)].push_back(std::move(rule));
     }
@@ -270,7 +270,7 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
                                            : Reason::table;
   for (const Rule& rule : rules) {
     if (bytes < rule.lowest_bytes || bytes > rule.highest_bytes || facts.ranks > rule.most_ranks) continue;
-    if (facts.oversubscribed && bytes < rule.lowest_oversubscribed) continue;
+    if (facts.oversubscribed && bytes > rule.highest_oversubscribed) continue;
     if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
     if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, false};
     if (bytes > rule.algorithm->max_bytes) return {nullptr, Reason::too_large, false};
@@ -283,10 +283,10 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
 Choice Selection::choose_for_any_size(Collective collective, Collective form, const Facts& facts) const noexcept {
   const Choice choice = choose(collective, 1, facts);
   const auto algorithm_of = [](const Choice& one) { return one.rule == nullptr ? nullptr : one.rule->algorithm; };
-  // The choice changes nowhere but at these sizes; the largest number means never.
+  // The choice changes nowhere but at these sizes.
   for (const Rule& rule : rules_of(collective))
-    for (const std::uint64_t bytes : {rule.lowest_bytes, rule.lowest_oversubscribed, rule.highest_bytes + 1})
-      if (bytes > 1 && bytes != any_size && algorithm_of(choose(collective, bytes, facts)) != algorithm_of(choice))
+    for (const std::uint64_t bytes : {rule.lowest_bytes, rule.highest_bytes + 1, rule.highest_oversubscribed + 1})
+      if (bytes > 1 && algorithm_of(choose(collective, bytes, facts)) != algorithm_of(choice))
         return {nullptr, Reason::sizes, false};
   if (choice.rule != nullptr && !serves(*choice.rule->algorithm, form)) return {nullptr, Reason::no_algorithm, false};
   return choice;

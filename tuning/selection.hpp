@@ -33,7 +33,7 @@ struct Rule {
   std::uint64_t highest_bytes = std::numeric_limits<std::uint64_t>::max();  // included
   const Descriptor* algorithm = nullptr;                                    // nullptr: native
   int most_ranks = std::numeric_limits<int>::max();
-  std::uint64_t lowest_oversubscribed = 0;  // from these bytes on where ranks outnumber cores
+  std::uint64_t highest_oversubscribed = std::numeric_limits<std::uint64_t>::max();  // where ranks outnumber cores
   std::vector<std::int64_t> values;  // one per parameter of the algorithm
 };
 

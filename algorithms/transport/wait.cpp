@@ -69,6 +69,8 @@ void Policy::wake(Doorbell& bell, std::uint32_t event) const noexcept {
 // Measures how much of a core the other threads of this process took since the last sample on this thread, publishes
 // it for the node and counts whether all that wants to run fits.
 void Policy::sample_load(std::uint64_t now) noexcept {
+  // More ranks than cores: crowded whatever else runs, and what else runs is seen by how long yields take.
+  if (machine_.ranks > machine_.cores) return;
   static thread_local std::uint64_t last_wall = 0;
   static thread_local std::uint64_t last_others = 0;
   const std::uint64_t wall = static_cast<std::uint64_t>(static_cast<double>(now) * machine_.ns_per_tick);

@@ -39,14 +39,14 @@ TEST_CASE("a name, native, auto") {
   CHECK(choose("auto", 8, {1000, 1}).reason == Reason::table);
 }
 
-TEST_CASE("where ranks outnumber cores small messages of some collectives stay native") {
+TEST_CASE("where ranks outnumber cores large blocks of an alltoall stay native") {
   const Selection selection;
   const Facts crowded{.ranks = 8, .nodes = 1, .oversubscribed = true};
   const Facts roomy{.ranks = 8, .nodes = 1, .oversubscribed = false};
-  CHECK(selection.choose(Collective::alltoall, 8, roomy).rule != nullptr);
-  CHECK(selection.choose(Collective::alltoall, 8, crowded).reason == Reason::table);
-  CHECK(selection.choose(Collective::bcast, 8, crowded).reason == Reason::table);
-  CHECK(selection.choose(Collective::bcast, 65536, crowded).rule != nullptr);
+  CHECK(selection.choose(Collective::alltoall, 1 << 20, roomy).rule != nullptr);
+  CHECK(selection.choose(Collective::alltoall, 8, crowded).rule != nullptr);
+  CHECK(selection.choose(Collective::alltoall, 1 << 20, crowded).reason == Reason::table);
+  CHECK(selection.choose(Collective::bcast, 1 << 20, crowded).rule != nullptr);
 }
 
 TEST_CASE("ranks that know their own sizes only: one algorithm for all sizes, or native") {
@@ -59,7 +59,7 @@ TEST_CASE("ranks that know their own sizes only: one algorithm for all sizes, or
   };
   CHECK(choose_v("auto", roomy).rule->algorithm->name == "arrival_alltoall");
   CHECK_FALSE(choose_v("auto", roomy).forced);
-  CHECK(choose_v("auto", {.ranks = 4, .nodes = 1, .oversubscribed = true}).reason == Reason::table);
+  CHECK(choose_v("auto", {.ranks = 4, .nodes = 1, .oversubscribed = true}).reason == Reason::sizes);
   CHECK(choose_v("auto", {.ranks = 1000, .nodes = 1}).reason == Reason::table);
   CHECK(choose_v("auto", {.ranks = 4, .nodes = 2}).reason == Reason::several_nodes);
   CHECK(choose_v("arrival_alltoall", roomy).forced);

@@ -16,7 +16,6 @@ constexpr double spin_us = 100;    // a sleeper wakes up to so late on an idle m
 }  // namespace
 
 CommonClock::CommonClock(MPI_Comm world) : world_(world) {
-  prctl(PR_SET_TIMERSLACK, 1UL);  // the default lets every sleep end 50 us late
   int rank = 0, node_rank = 0;
   PMPI_Comm_rank(world, &rank);
   PMPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node_);
@@ -40,6 +39,8 @@ CommonClock::CommonClock(MPI_Comm world) : world_(world) {
   us_per_tick_ = agreed.us_per_tick;
   synchronise();
 }
+
+void CommonClock::sleep_exactly() noexcept { prctl(PR_SET_TIMERSLACK, 1UL); }
 
 CommonClock::~CommonClock() {
   if (leaders_ != MPI_COMM_NULL) PMPI_Comm_free(&leaders_);

@@ -109,6 +109,7 @@ int measure_all(const Options& options, MPI_Comm world) {
   PMPI_Comm_rank(clock.node(), &node_rank);
   PMPI_Comm_size(clock.node(), &node_ranks);
   job.core_each = quiet::maximum(node_ranks > cores ? 1 : 0, world) == 0;
+  if (job.core_each) CommonClock::sleep_exactly();
   if (options.mode == Mode::imbalanced) job.units_per_us = measure_units_per_us(clock);
 
   const std::size_t largest = *std::max_element(options.sizes.begin(), options.sizes.end());

@@ -38,6 +38,7 @@ struct Candidate {
   Way way;
   double call_us = 0;            // roughly, from the warm-up
   double period_us = 0;          // from one call's start to the next one's
+  double leave_us = 0;           // from a call's start until all ranks have left it, and check it
   std::uint64_t offered = 0;     // calls made
   double served = 1;             // share of them that papaya ran, in the worst round
   std::uint64_t wrong_here = 0;  // results on this rank, since the last collect
@@ -149,8 +150,10 @@ class Size {
   // From what a few calls took, far apart: time for the slowest rank to leave the call, check and prepare the
   // next.
   void find_period(Candidate& candidate) {
-    candidate.period_us = skew_us_ + std::max(20 * candidate.call_us, 3000.0);
-    double longest = 0;
+    candidate.leave_us = skew_us_ + std::max(20 * candidate.call_us, 3000.0);
+    candidate.period_us = 2 * candidate.leave_us;
+    double leaving = 0;
+    double preparing = 0;
     const double start = start_us();
     for (int i = 0; i < least_calls; ++i) {
       const double begin = start + i * candidate.period_us;
@@ -159,11 +162,15 @@ class Size {
       const double arrival = job_.clock.now_us();
       calls_.run(candidate.way);
       ++candidate.offered;
+      leaving = std::max(leaving, job_.clock.now_us() - std::max(begin, arrival - skew_us_));
+      job_.clock.wait_until(begin + candidate.leave_us, false);
+      const double left = job_.clock.now_us();
       if (!calls_.check(call_++)) ++candidate.wrong_here;
       calls_.fill(call_);  // as the next call will
-      longest = std::max(longest, job_.clock.now_us() - std::max(begin, arrival - skew_us_));
+      preparing = std::max(preparing, job_.clock.now_us() - left);
     }
-    candidate.period_us = 1.5 * quiet::maximum(longest, job_.world) + 200;
+    candidate.leave_us = 1.5 * quiet::maximum(leaving, job_.world) + 100;
+    candidate.period_us = candidate.leave_us + 1.5 * quiet::maximum(preparing, job_.world) + 200;
   }
 
   double start_us() const {
@@ -228,6 +235,9 @@ class Size {
       const double arrival = job_.clock.now_us();
       calls_.run(candidate.way);
       const double exit = job_.clock.now_us();
+      // Who checked at once would take the core from those who have not left yet.
+      if (mode == Mode::deadline)
+        job_.clock.wait_until(start + i * candidate.period_us + candidate.leave_us, false);
       if (!calls_.check(call)) ++candidate.wrong_here;
       arrivals.push_back(arrival);
       exits.push_back(exit);
@@ -238,7 +248,10 @@ class Size {
     const double share =
         quiet::sum(static_cast<double>(missed), job_.world) / (static_cast<double>(count) * job_.ranks);
     // Later calls must not be pushed by the ones before.
-    if (share > 0.1) candidate.period_us *= 1.5;
+    if (share > 0.1) {
+      candidate.period_us *= 1.5;
+      candidate.leave_us *= 1.5;
+    }
     collect(candidate, arrivals, exits, share);
   }
 
