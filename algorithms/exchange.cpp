@@ -63,6 +63,8 @@ bool Exchange::run(const Operands& operands, wait::Site& site) {
     if (count > 1) rounds_.take(round + 1);
   }
   rounds_.take(next_);
+  // All have come, so all have left the call before, and with it this cell.
+  if (count == 1) rounds_.prefetch(next_, team.rank);
   if (reading_ && !vetoed) {
     // The others read this rank's memory, which is the program's again afterwards.
     rounds_.wait_until_taken(next_, site, static_cast<Prepared*>(this));

@@ -19,6 +19,7 @@
 
 #include "algorithms/team.hpp"
 #include "algorithms/transport/wait.hpp"
+#include "base/prefetch.hpp"
 
 namespace papaya {
 
@@ -70,6 +71,11 @@ class Rounds {
   void publish(std::uint64_t round, int slot, std::uint64_t progress) const noexcept {
     // Release: partner of the acquire in progress_of; the deposited bytes come first.
     flag(round, slot).store(round << 16 | progress, std::memory_order_release);
+  }
+  // Takes the cell's lines back from who has read them, ahead of the deposit. Only when nobody reads them any more.
+  void prefetch(std::uint64_t round, int slot) const noexcept {
+    prefetch_for_write(cell(round, slot));
+    prefetch_for_write(cell(round, slot) + line_bytes);
   }
   // What the slot's depositor has done of `round`: 0 before it came.
   std::uint64_t progress_of(std::uint64_t round, int slot) const noexcept {
