@@ -22,6 +22,7 @@ constexpr double poke_crowded_every_ns = 10e3;
 // that computes keeps the core for its slice of 3 ms. What was seen counts for long, since finding out costs such a slice.
 constexpr double long_yield_ns = 250e3;
 constexpr double wanted_for_ns = 200e6;
+constexpr double long_yields_apart_ns = 20e6;
 constexpr double awake_at_most_ns = 20e6;  // then power counts more than the wake-up of an idle core
 constexpr std::uint64_t first_timeout_ns = 200'000;
 constexpr std::uint64_t longest_timeout_ns = 2'000'000;
@@ -146,13 +147,13 @@ bool Policy::Wait::step() noexcept {
   return false;
 }
 
-// One long yield may have been the machine's own doing; after two in a row somebody computes.
+// One long yield may have been the machine's own doing; if another follows soon, somebody computes.
 void Policy::note_yield(std::uint64_t begin, std::uint64_t end) noexcept {
-  const bool is_long = end - begin > to_ticks(long_yield_ns);
-  if (is_long && last_yield_was_long_.load(std::memory_order_relaxed))
+  if (end - begin <= to_ticks(long_yield_ns)) return;
+  const std::uint64_t last = last_long_yield_ticks_.load(std::memory_order_relaxed);
+  if (last != 0 && begin - last < to_ticks(long_yields_apart_ns))
     wanted_until_ticks_.store(end + to_ticks(wanted_for_ns), std::memory_order_relaxed);
-  if (is_long != last_yield_was_long_.load(std::memory_order_relaxed))
-    last_yield_was_long_.store(is_long, std::memory_order_relaxed);
+  last_long_yield_ticks_.store(end, std::memory_order_relaxed);
 }
 
 // Staying awake must take nothing from anybody.

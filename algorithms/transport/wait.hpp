@@ -155,7 +155,7 @@ class Policy {
   std::uint64_t stall_ticks_ = 0;  // 0: never
   std::atomic<bool> crowded_{false};
   std::atomic<std::uint64_t> wanted_until_ticks_{0};  // others computed on this process's core a moment ago
-  std::atomic<bool> last_yield_was_long_{false};
+  std::atomic<std::uint64_t> last_long_yield_ticks_{0};
   std::atomic<std::uint64_t> sleeps_{0};
 };
 
