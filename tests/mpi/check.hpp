@@ -1,9 +1,17 @@
 // What the tests against PMPI count and how they complain.
 #pragma once
 
+#include <mpi.h>
+
 #include <atomic>
 #include <cstdio>
 #include <string>
+
+#if defined(MPICH)
+inline constexpr bool is_mpich = true;  // some of its own bugs have to be gone around
+#else
+inline constexpr bool is_mpich = false;
+#endif
 
 inline int world_rank = 0;
 inline std::atomic<long> comparisons{0};

@@ -1,7 +1,7 @@
 // usage: variants COLLECTIVE few|all|NUMBER
-// What a test that forces algorithms has to run, a line each: SELECTION ORDER. `few`: every algorithm of the registry as it
-// is by default; `all`: also with every parameter moved off its default, and reductions in the order of arrival; a number: one
-// of the few, each in its turn.
+// What a test has to run, a line each: SELECTION ORDER. `few`: auto and every algorithm of the registry as it is by default;
+// `all`: also with every parameter moved off its default, and reductions in the order of arrival; a number: one of the few,
+// each in its turn.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -22,9 +22,10 @@ int main(int argc, char** argv) {
   const auto count = static_cast<int>(std::count_if(registry().begin(), registry().end(), is_one));
   const int wanted = std::atoi(argv[2]);  // 0: no number
   int place = 0;
+  if (wanted == 0 || wanted % (count + 1) == place++) std::printf("auto rank\n");
   for (const Descriptor* descriptor : registry()) {
     if (!is_one(descriptor)) continue;
-    if (wanted > 0 && place++ != wanted % count) continue;
+    if (wanted > 0 && place++ != wanted % (count + 1)) continue;
     std::vector<std::string> selections = {std::string(descriptor->name)};
     if (all)
       for (const Parameter& parameter : descriptor->parameters) {
