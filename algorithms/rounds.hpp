@@ -143,7 +143,12 @@ class Rounds {
 
   // Rung with the number of a round once all of it is there.
   wait::Doorbell& bell() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
-  bool is_anybody_asleep() const noexcept { return team_.policy->is_anybody_asleep(bell()); }
+  // Asked after publish() by every depositor: of those who deposit last one at least sees all the flags, and a sleeper that
+  // did not see them.
+  bool is_anybody_asleep() const noexcept {
+    wait::Policy::publish_before_look(bell());
+    return bell().sleepers.load(std::memory_order_relaxed) != 0;
+  }
   void ring(std::uint64_t round) const noexcept { team_.policy->ring(bell(), static_cast<std::uint32_t>(round)); }
 
  private:

@@ -189,8 +189,8 @@ class ArrivalAlltoall final : public Exchange {
       std::memcpy(blocks[sender].at + offset, from, std::min<std::size_t>(all - offset, varying_part()));
   }
 
-  // Wakes those who sleep until all of a later round is there. Every depositor looks: the read-modify-write orders its
-  // flag before the looks of who comes after it, so that the last of them sees all flags.
+  // Wakes those who sleep until all of a later round is there. Every depositor looks, so that the last of
+  // them sees all flags.
   void ring_if_complete(std::uint64_t round) const noexcept {
     if (!rounds_.is_anybody_asleep()) return;
     for (int rank = 0; rank < rounds_.team().size; ++rank)

@@ -88,6 +88,16 @@ class Policy {
     if (is_anybody_asleep(bell)) wake(bell, event);
   }
 
+  // Partner of itself: of two ranks that both write, pass here and read, one at least sees what the other wrote. A fence, not
+  // a read-modify-write: the bell's line stays with all who read it.
+  static void publish_before_look([[maybe_unused]] Doorbell& bell) noexcept {
+#if defined(__SANITIZE_THREAD__)
+    bell.sleepers.fetch_add(0, std::memory_order_seq_cst);  // the sanitizer knows no fences
+#else
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+  }
+
   // After publishing. The sleeper adds itself, then looks once more, then sleeps. Where sleeping is likely a fence orders this
   // rank's publishing before its reading; elsewhere a sleeper that just missed it finds out by its timeout.
   bool is_anybody_asleep(Doorbell& bell) const noexcept {
@@ -134,15 +144,6 @@ class Policy {
     bool stall_reported_ = false;
   };
 
-  // Partner of itself: of two ranks that both write, pass here and read, one at least sees what the other wrote. A fence, not
-  // a read-modify-write: the bell's line stays with all who read it.
-  static void publish_before_look([[maybe_unused]] Doorbell& bell) noexcept {
-#if defined(__SANITIZE_THREAD__)
-    bell.sleepers.fetch_add(0, std::memory_order_seq_cst);  // the sanitizer knows no fences
-#else
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-#endif
-  }
   void wake(Doorbell& bell, std::uint32_t event) const noexcept;
   void sample_load(std::uint64_t now) noexcept;
   void note_yield(std::uint64_t begin, std::uint64_t end) noexcept;

@@ -1,0 +1,82 @@
+// What the broadcasts through shared slots have in common: a message goes in rounds of a slot, and inside a slot every
+// `chunk_bytes` are announced, so that whoever copies on works at the same time.
+#pragma once
+
+#include "algorithms/algorithm.hpp"
+#include "algorithms/rounds.hpp"
+
+namespace papaya::bcast {
+
+inline constexpr std::size_t slot_limit = 256 << 10;
+inline constexpr std::size_t chunk_bytes = 32 << 10;
+
+inline std::size_t slot_for(std::size_t capacity) {
+  return Rounds::round_up(std::min(capacity, slot_limit), Rounds::line_bytes);
+}
+
+class InParts : public Prepared {
+ public:
+  InParts(const Team& team, const Rounds::Shape& shape) : rounds_(team, shape) {}
+
+  bool run(const Operands& operands, wait::Site& site) override {
+    const std::size_t slot = rounds_.shape().slot_bytes;
+    const std::uint64_t first = next_;
+    next_ += (operands.bytes + slot - 1) / slot;
+    rounds_.enter(first);
+    start(operands.root);
+    const bool is_root = rounds_.team().rank == operands.root;
+    if (!is_root && operands.deposited != nullptr) operands.deposited(operands.context);
+    std::size_t offset = 0;
+    for (std::uint64_t round = first; round < next_; ++round, offset += slot) {
+      const std::size_t bytes = std::min(slot, operands.bytes - offset);
+      if (is_root)
+        deposit(static_cast<const std::byte*>(operands.send) + offset, bytes, round, site);
+      else
+        receive(static_cast<std::byte*>(operands.receive) + offset, bytes, round, site);
+      if (next_ - first > 1) rounds_.take(round + 1);
+    }
+    rounds_.take(next_);
+    if (is_root && operands.deposited != nullptr) operands.deposited(operands.context);
+    return true;
+  }
+
+  bool is_missing(int rank) const override { return !rounds_.has_entered(rank); }
+
+ protected:
+  virtual void start([[maybe_unused]] int root) {}
+  // A round's `bytes`, at the root and elsewhere.
+  virtual void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) = 0;
+  virtual void receive(std::byte* to, std::size_t bytes, std::uint64_t round, wait::Site& site) = 0;
+
+  // Bytes [begin, end) of this round's `bytes`, which lie at `from`, into a slot.
+  void put(const std::byte* from, std::size_t begin, std::size_t end, std::size_t bytes, std::uint64_t round, int slot) {
+    std::byte* const place = rounds_.place(round, slot, bytes);
+    for (std::size_t done = begin; done < end;) {
+      const std::size_t part = std::min(chunk_bytes, end - done);
+      std::memcpy(place + done, from + done, part);
+      done += part;
+      rounds_.publish(round, slot, done == bytes ? Rounds::complete : done / chunk_bytes);
+    }
+  }
+  // How many of this round's `bytes` are in a slot.
+  std::size_t bytes_in(std::uint64_t round, int slot, std::size_t bytes) const {
+    const std::uint64_t progress = rounds_.progress_of(round, slot);
+    return progress == Rounds::complete ? bytes : static_cast<std::size_t>(progress) * chunk_bytes;
+  }
+  template <typename Ready>
+  void wait_until(const Ready& ready, std::uint64_t round, wait::Site& site) {
+    if (!ready())
+      rounds_.team().policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+                                   static_cast<Prepared*>(this));
+  }
+  void wait_until_free(std::uint64_t round, wait::Site& site) {
+    rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
+  }
+
+  Rounds rounds_;
+
+ private:
+  std::uint64_t next_ = rounds_.team().first_round;
+};
+
+}  // namespace papaya::bcast
