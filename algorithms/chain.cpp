@@ -33,7 +33,7 @@ Rounds::Shape Chain::shape_for(int ranks, std::size_t capacity) {
   const std::size_t bytes = std::min<std::size_t>(capacity * static_cast<std::size_t>(ranks), 16 << 20);
   const std::size_t chunks = slot / chunk_limit + 2;
   return {.ranks = ranks,
-          .banks = static_cast<int>(std::clamp<std::size_t>(bytes / slot, 4, 32)),
+          .banks = Rounds::banks_for(bytes / slot, 4, 32),
           .slots = 1,
           .slot_bytes = slot,
           .extra_bytes = (1 + chunks) * sizeof(Counter)};

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/copy.hpp"
+
 namespace papaya {
 
 bool Exchange::run(const Operands& operands, wait::Site& site) {
+  if (operands.bytes <= short_bytes_ && !operands.veto && may_take_early(operands)) return run_short(operands, site);
   const Team& team = rounds_.team();
   reading_ = may_read_ && team.read_memory != nullptr && reads_directly(operands);
   const std::size_t largest = std::max<std::size_t>(reading_ ? operands.bytes : part_bytes(), 1);
@@ -63,8 +66,6 @@ bool Exchange::run(const Operands& operands, wait::Site& site) {
     if (count > 1) rounds_.take(round + 1);
   }
   rounds_.take(next_);
-  // All have come, so all have left the call before, and with it this cell.
-  if (count == 1) rounds_.prefetch(next_, team.rank);
   if (reading_ && !vetoed) {
     // The others read this rank's memory, which is the program's again afterwards.
     rounds_.wait_until_taken(next_, site, static_cast<Prepared*>(this));
@@ -75,6 +76,63 @@ bool Exchange::run(const Operands& operands, wait::Site& site) {
       return run(again, site);
     }
   }
+  return !vetoed;
+}
+
+// One round without parts: the way to the flag is as short as it can be.
+bool Exchange::run_short(const Operands& operands, wait::Site& site) noexcept {
+  const Team& team = rounds_.team();
+  const std::uint64_t round = next_++;
+  const std::size_t bytes = operands.bytes;
+  const auto* const send = static_cast<const std::byte*>(operands.send);
+  auto* const receive = static_cast<std::byte*>(operands.receive);
+  const auto block = [bytes](int rank) { return static_cast<std::size_t>(rank) * bytes; };
+  const std::size_t mine = has_block_for_each_ ? block(team.rank) : 0;
+  const std::size_t all = has_block_for_each_ ? block(team.size) : bytes;
+
+  rounds_.enter(round);
+  rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
+  copy_bytes(rounds_.place(round, team.rank, all), send, all);
+  rounds_.publish(round, team.rank, Rounds::complete);
+  // Fetched while this rank waits, the next call's slot is there when it is needed. After short calls nobody looks at it any
+  // more: all have come to the call before.
+  if (rounds_.shape().banks >= 4) rounds_.prefetch(next_, team.rank, all);
+  if (operands.deposited != nullptr) operands.deposited(operands.context);
+  if (receive + block(team.rank) != send + mine) copy_bytes(receive + block(team.rank), send + mine, bytes);
+
+  bool vetoed = false;
+  const auto take_from = [&](int sender, const std::atomic<std::uint64_t>& said) {
+    // Acquire: partner of the release in publish; the deposited bytes come with it.
+    const std::uint64_t flag = said.load(std::memory_order_acquire);
+    if (flag < (round << 16 | Rounds::complete)) return false;
+    vetoed = vetoed || flag == (round << 16 | Rounds::vetoed);
+    copy_bytes(receive + block(sender), rounds_.place(round, sender, all) + mine, bytes);
+    return true;
+  };
+  if (team.size == 2) {
+    const int other = 1 - team.rank;
+    const auto ready = [&take_from, other, &said = rounds_.flag(round, other)] { return take_from(other, said); };
+    if (!ready())
+      team.policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+                         static_cast<Prepared*>(this));
+  } else {
+    waiting_count_ = 0;
+    for (int i = 1; i < team.size; ++i) waiting_[static_cast<std::size_t>(waiting_count_++)] = (team.rank + i) % team.size;
+    const auto ready = [&] {
+      int kept = 0;
+      for (int i = 0; i < waiting_count_; ++i)
+        if (const int sender = waiting_[static_cast<std::size_t>(i)]; !take_from(sender, rounds_.flag(round, sender)))
+          waiting_[static_cast<std::size_t>(kept++)] = sender;
+      waiting_count_ = kept;
+      return kept == 0;
+    };
+    if (!ready())
+      team.policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+                         static_cast<Prepared*>(this));
+  }
+  rounds_.all_have_taken(round);
+  rounds_.ring(round);
+  rounds_.take(next_);
   return !vetoed;
 }
 

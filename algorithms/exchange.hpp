@@ -20,8 +20,13 @@ namespace papaya {
 
 class Exchange : public Prepared {
  public:
-  Exchange(const Team& team, const Rounds::Shape& shape)
-      : rounds_(team, shape), waiting_(static_cast<std::size_t>(team.size)) {}
+  // Blocks of up to `short_bytes` go in one round, announced at once and copied through the window: what a rank deposits is
+  // what lies at Operands::send, a block for each rank or one for all.
+  Exchange(const Team& team, const Rounds::Shape& shape, bool has_block_for_each, std::size_t short_bytes)
+      : rounds_(team, shape),
+        waiting_(static_cast<std::size_t>(team.size)),
+        has_block_for_each_(has_block_for_each),
+        short_bytes_(short_bytes) {}
 
   bool run(const Operands& operands, wait::Site& site) override;
   bool is_missing(int rank) const final { return !rounds_.has_entered(rank); }
@@ -67,11 +72,14 @@ class Exchange : public Prepared {
   std::uint64_t next_ = rounds_.team().first_round;  // the next call's first round
 
  private:
+  bool run_short(const Operands& operands, wait::Site& site) noexcept;
   void offer(const Operands& operands, std::uint64_t round) noexcept;
   void read(const Operands& operands, std::uint64_t round, int sender) noexcept;
   void take_any(const Operands& operands, const Part& part, int sender) noexcept;
   bool take_ready(const Operands& operands, const Part& part, bool early, bool& vetoed) noexcept;
 
+  const bool has_block_for_each_;
+  const std::size_t short_bytes_;
   bool may_read_ = true;    // nobody has refused yet
   bool reading_ = false;    // this call's blocks are read straight from their owners
 };

@@ -13,6 +13,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,6 +33,8 @@ class Rounds {
   static constexpr std::size_t inline_offset = 16;  // the strictest alignment of an operand: long double's
   static constexpr std::size_t inline_bytes = cell_bytes - inline_offset;
 
+  static constexpr std::size_t prefetched_bytes = 512;
+
   // Progress of a round: chunks deposited so far, at most `most_chunks`; then one of these.
   static constexpr std::uint64_t most_chunks = 0xfffd;
   static constexpr std::uint64_t complete = 0xfffe;
@@ -38,7 +42,7 @@ class Rounds {
 
   struct Shape {
     int ranks;
-    int banks;
+    int banks;               // a power of two
     int slots;               // per bank
     std::size_t slot_bytes;  // beside the cell; a multiple of line_bytes
     std::size_t extra_bytes = 0;  // per bank, for the algorithm's own bookkeeping
@@ -50,10 +54,16 @@ class Rounds {
     std::size_t total() const { return memory() + static_cast<std::size_t>(banks * slots) * slot_bytes; }
   };
 
+  static int banks_for(std::size_t wanted, std::size_t least, std::size_t most) {
+    return static_cast<int>(std::bit_floor(std::clamp(wanted, least, most)));
+  }
+
   static constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
   Rounds(const Team& team, const Shape& shape) noexcept
-      : team_(team), shape_(shape), memory_(team.region + shape.memory()), cells_(team.region + shape.head()) {}
+      : team_(team), shape_(shape), memory_(team.region + shape.memory()), cells_(team.region + shape.head()) {
+    assert(std::has_single_bit(static_cast<unsigned>(shape.banks)));
+  }
 
   const Team& team() const noexcept { return team_; }
   const Shape& shape() const noexcept { return shape_; }
@@ -72,10 +82,14 @@ class Rounds {
     // Release: partner of the acquire in progress_of; the deposited bytes come first.
     flag(round, slot).store(round << 16 | progress, std::memory_order_release);
   }
-  // Takes the cell's lines back from who has read them, ahead of the deposit. Only when nobody reads them any more.
-  void prefetch(std::uint64_t round, int slot) const noexcept {
+  // Takes the first lines of a slot back from who has read them, ahead of a deposit of `bytes`. Only when nobody reads them
+  // any more.
+  void prefetch(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     prefetch_for_write(cell(round, slot));
-    prefetch_for_write(cell(round, slot) + line_bytes);
+    if (bytes <= line_bytes - inline_offset) return;
+    if (bytes <= inline_bytes) return prefetch_for_write(cell(round, slot) + line_bytes);
+    const std::byte* const at = place(round, slot, bytes);
+    for (std::size_t line = 0; line < std::min(bytes, prefetched_bytes); line += line_bytes) prefetch_for_write(at + line);
   }
   // What the slot's depositor has done of `round`: 0 before it came.
   std::uint64_t progress_of(std::uint64_t round, int slot) const noexcept {
@@ -143,11 +157,11 @@ class Rounds {
 
   // Rung with the number of a round once all of it is there.
   wait::Doorbell& bell() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
-  // Asked after publish() by every depositor: of those who deposit last one at least sees all the flags, and a sleeper that
-  // did not see them.
+  // Asked after publish() by every depositor. If it is true for several who deposit last, one at least sees all the flags.
   bool is_anybody_asleep() const noexcept {
+    if (!team_.policy->is_anybody_asleep(bell())) return false;
     wait::Policy::publish_before_look(bell());
-    return bell().sleepers.load(std::memory_order_relaxed) != 0;
+    return true;
   }
   void ring(std::uint64_t round) const noexcept { team_.policy->ring(bell(), static_cast<std::uint32_t>(round)); }
 
@@ -159,7 +173,7 @@ class Rounds {
   };
   static_assert(sizeof(Member) == cell_bytes);
 
-  std::size_t bank_of(std::uint64_t round) const noexcept { return round % static_cast<std::uint64_t>(shape_.banks); }
+  std::size_t bank_of(std::uint64_t round) const noexcept { return round & static_cast<std::uint64_t>(shape_.banks - 1); }
   std::byte* cell(std::uint64_t round, int slot) const noexcept {
     return cells_ + (bank_of(round) * static_cast<std::size_t>(shape_.slots) + static_cast<std::size_t>(slot)) * cell_bytes;
   }

@@ -33,10 +33,10 @@ struct alignas(Rounds::line_bytes) Tree::Control {
 
 Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes) {
   const std::size_t slot = Rounds::round_up(std::min(capacity, slot_limit), Rounds::line_bytes);
-  const auto banks = std::clamp<std::size_t>(capacity / slot, slot <= 4096 ? 32 : slot <= 65536 ? 4 : 2, 32);
+  const int banks = Rounds::banks_for(capacity / slot, slot <= 4096 ? 32 : slot <= 65536 ? 4 : 2, 32);
   const std::size_t chunks = (slot + chunk_bytes - 1) / chunk_bytes + 1;  // one more: chunks hold whole elements
   return {.ranks = ranks,
-          .banks = static_cast<int>(banks),
+          .banks = banks,
           .slots = ranks,
           .slot_bytes = slot,
           .extra_bytes = Rounds::line_bytes + chunks * Control::bytes(ranks)};

@@ -14,14 +14,19 @@ constexpr std::size_t part_limit = 256 << 10;  // in, and out by p - 1 readers, 
 
 Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   const std::size_t slot = Rounds::round_up(std::min(capacity, part_limit), Rounds::line_bytes);
-  const auto banks = std::clamp<std::size_t>(capacity / slot, 2, 16);
-  return {.ranks = ranks, .banks = static_cast<int>(banks), .slots = ranks, .slot_bytes = slot};
+  return {.ranks = ranks, .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 16), .slots = ranks, .slot_bytes = slot};
+}
+
+std::size_t short_for(int ranks, std::size_t capacity, std::int64_t single_copy_bytes) {
+  const std::size_t part = shape_for(ranks, capacity).slot_bytes;
+  return single_copy_bytes == 0 ? part : std::min(part, static_cast<std::size_t>(single_copy_bytes) - 1);
 }
 
 class ArrivalAllgather final : public Exchange {
  public:
   ArrivalAllgather(const Team& team, std::size_t capacity, std::int64_t single_copy_bytes)
-      : Exchange(team, shape_for(team.size, capacity)), single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)) {}
+      : Exchange(team, shape_for(team.size, capacity), false, short_for(team.size, capacity, single_copy_bytes)),
+        single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)) {}
 
  private:
   bool reads_directly(const Operands& operands) const noexcept override {

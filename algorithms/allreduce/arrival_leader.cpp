@@ -24,8 +24,8 @@
 // the thesis.
 //
 // Two banks of slots alternate. A rank enters call n+2 only after call n+1 has completed, for which every
-// rank must have entered n+1, and so have left call n: the bank is free again. The numbers are 64 bits wide
-// and do not wrap.
+// rank must have entered n+1, and so have left call n: the bank is free again. Of the cells there are four rows, so that in
+// call n nobody looks at the row of call n+1 any more. The numbers are 64 bits wide and do not wrap.
 
 #include <atomic>
 #include <cstring>
@@ -34,6 +34,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/patterns.hpp"
+#include "base/copy.hpp"
 #include "base/prefetch.hpp"
 
 namespace papaya {
@@ -45,6 +46,7 @@ constexpr std::size_t cell_bytes = 128;    // two lines: the adjacent-line prefe
 constexpr std::size_t inline_offset = 16;  // the strictest alignment of an operand: long double's
 constexpr std::size_t inline_bytes = cell_bytes - inline_offset;
 constexpr int max_levels = 32;
+constexpr int cell_rows = 4;
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
   return (bytes + unit - 1) / unit * unit;
@@ -73,11 +75,11 @@ struct Layout {
   int ranks;
   std::size_t slot_bytes;
 
-  std::size_t cells(int bank) const {
-    return cell_bytes * 4 + static_cast<std::size_t>(bank * ranks) * cell_bytes;
+  std::size_t cells(int row) const {
+    return cell_bytes * 4 + static_cast<std::size_t>(row * ranks) * cell_bytes;
   }
   std::size_t levels(int bank) const {
-    return cells(2) + static_cast<std::size_t>(bank) * round_up(static_cast<std::size_t>(ranks), line_bytes);
+    return cells(cell_rows) + static_cast<std::size_t>(bank) * round_up(static_cast<std::size_t>(ranks), line_bytes);
   }
   std::size_t slots(int bank) const {
     return round_up(levels(2), 4096) + static_cast<std::size_t>(bank * ranks) * slot_bytes;
@@ -100,62 +102,61 @@ class ArrivalLeader final : public Prepared {
 
   bool run(const Operands& operands, wait::Site& site) override {
     const std::uint64_t call = ++calls_;
-    const int bank = static_cast<int>(call & 1);
     const bool in_line = operands.bytes <= inline_bytes;
-    deposit(operands, call, bank, in_line);
+    deposit(operands, call, in_line);
     if (operands.reduction->by_table &&
         operands.bytes * static_cast<std::size_t>(team_.size) <= self_serve_bytes_)
-      return serve_oneself(operands, call, bank, in_line, site);
-    return follow_or_lead(operands, call, bank, in_line, site);
+      return serve_oneself(operands, call, in_line, site);
+    return follow_or_lead(operands, call, in_line, site);
   }
 
   bool is_missing(int rank) const override {
-    return !has_arrived(static_cast<int>(calls_ & 1), rank, calls_);
+    return !has_arrived(calls_, rank);
   }
 
  private:
-  Cell& cell(int bank, int rank) const {
-    return *reinterpret_cast<Cell*>(team_.region + layout_.cells(bank) +
+  static int bank_of(std::uint64_t call) { return static_cast<int>(call % 2); }
+  Cell& cell(std::uint64_t call, int rank) const {
+    return *reinterpret_cast<Cell*>(team_.region + layout_.cells(static_cast<int>(call % cell_rows)) +
                                     static_cast<std::size_t>(rank) * cell_bytes);
   }
-  Lead& lead(int bank) const {
-    return *reinterpret_cast<Lead*>(team_.region + static_cast<std::size_t>(1 + bank) * cell_bytes);
+  Lead& lead(std::uint64_t call) const {
+    return *reinterpret_cast<Lead*>(team_.region + static_cast<std::size_t>(1 + bank_of(call)) * cell_bytes);
   }
   wait::Doorbell& bell() const { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
   // Levels of the tree combined so far, plus one, of the subtree that begins at each rank; 0 before its
   // deposit was seen. Only the leader touches them.
-  std::uint8_t* levels(int bank) const {
-    return reinterpret_cast<std::uint8_t*>(team_.region + layout_.levels(bank));
+  std::uint8_t* levels(std::uint64_t call) const {
+    return reinterpret_cast<std::uint8_t*>(team_.region + layout_.levels(bank_of(call)));
   }
-  std::byte* slot(int bank, int rank) const {
-    return team_.region + layout_.slots(bank) + static_cast<std::size_t>(rank) * layout_.slot_bytes;
+  std::byte* slot(std::uint64_t call, int rank) const {
+    return team_.region + layout_.slots(bank_of(call)) + static_cast<std::size_t>(rank) * layout_.slot_bytes;
   }
-  std::byte* operand(int bank, int rank, bool in_line) const {
-    return in_line ? cell(bank, rank).data : slot(bank, rank);
+  std::byte* operand(std::uint64_t call, int rank, bool in_line) const {
+    return in_line ? cell(call, rank).data : slot(call, rank);
   }
-  bool has_arrived(int bank, int rank, std::uint64_t call) const {
+  bool has_arrived(std::uint64_t call, int rank) const {
     // Acquire: partner of the release in deposit; the operand's bytes come with it.
-    return cell(bank, rank).arrived.load(std::memory_order_acquire) >= 2 * call;
+    return cell(call, rank).arrived.load(std::memory_order_acquire) >= 2 * call;
   }
   // Of a rank that has arrived. Relaxed: the look that found it there acquired it.
-  bool has_vetoed(int bank, int rank) const {
-    return cell(bank, rank).arrived.load(std::memory_order_relaxed) & 1;
+  bool has_vetoed(std::uint64_t call, int rank) const {
+    return cell(call, rank).arrived.load(std::memory_order_relaxed) & 1;
   }
 
-  void deposit(const Operands& operands, std::uint64_t call, int bank, bool in_line) const {
-    std::byte* const place = operand(bank, team_.rank, in_line);
-    if (operands.veto)
-      ;  // nothing that the others could use
-    else if (operands.bytes == sizeof(std::uint64_t))
-      std::memcpy(place, operands.send, sizeof(std::uint64_t));
-    else
-      std::memcpy(place, operands.send, operands.bytes);
-    cell(bank, team_.rank).arrived.store(2 * call + (operands.veto ? 1 : 0), std::memory_order_release);
+  void deposit(const Operands& operands, std::uint64_t call, bool in_line) const {
+    // A veto has nothing that the others could use.
+    if (!operands.veto) copy_bytes(operand(call, team_.rank, in_line), operands.send, operands.bytes);
+    cell(call, team_.rank).arrived.store(2 * call + (operands.veto ? 1 : 0), std::memory_order_release);
+    // Nobody looks at the next cell any more. Fetched for writing while this rank waits, it is there when it is needed.
+    prefetch_for_write(&cell(call + 1, team_.rank));
+    if (in_line && operands.bytes > line_bytes - inline_offset)
+      prefetch_for_write(&cell(call + 1, team_.rank).data[line_bytes - inline_offset]);
     if (operands.deposited != nullptr) operands.deposited(operands.context);
   }
 
   // Every rank reduces all deposits itself, in rank order as far as they have come.
-  bool serve_oneself(const Operands& operands, std::uint64_t call, int bank, bool in_line, wait::Site& site) {
+  bool serve_oneself(const Operands& operands, std::uint64_t call, bool in_line, wait::Site& site) {
     const Reduction& reduction = *operands.reduction;
     auto* const receive = static_cast<std::byte*>(operands.receive);
     const std::byte*
@@ -164,7 +165,7 @@ class ArrivalLeader final : public Prepared {
     bool vetoed = false;
     for (int next = 0; next < team_.size; ++next) {
       // Acquire: as in has_arrived; the address is worked out once, not with every look.
-      const std::atomic<std::uint64_t>& arrived = cell(bank, next).arrived;
+      const std::atomic<std::uint64_t>& arrived = cell(call, next).arrived;
       const auto is_there = [&arrived, number = 2 * call] {
         return arrived.load(std::memory_order_acquire) >= number;
       };
@@ -172,12 +173,12 @@ class ArrivalLeader final : public Prepared {
         team_.policy->until(
             site, bell(), static_cast<std::uint32_t>(call), is_there, [] { return false; },
             static_cast<Prepared*>(this));
-      vetoed = vetoed || has_vetoed(bank, next);
+      vetoed = vetoed || has_vetoed(call, next);
       if (vetoed) continue;
       // This rank's own operand is nearer in its own buffer (in place as well: that is written by the last
       // combine).
       stack[depth++] =
-          next == team_.rank ? static_cast<const std::byte*>(operands.send) : operand(bank, next, in_line);
+          next == team_.rank ? static_cast<const std::byte*>(operands.send) : operand(call, next, in_line);
       // One subtree is complete for every trailing one of `next`; after the last rank all that is left is
       // combined.
       const bool last = next == team_.size - 1;
@@ -191,39 +192,32 @@ class ArrivalLeader final : public Prepared {
     }
     // All have arrived, as this rank has seen: whoever sleeps may go on.
     team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
-    if (vetoed) return false;
-    // Everybody has left the previous call, so nobody looks at this rank's other cell until it writes there
-    // again: fetch it for writing now, not when the next call waits for it.
-    prefetch_for_write(&cell(bank ^ 1, team_.rank));
-    if (in_line && operands.bytes > line_bytes - inline_offset)
-      prefetch_for_write(&cell(bank ^ 1, team_.rank).data[line_bytes - inline_offset]);
-    return true;
+    return !vetoed;
   }
 
-  bool follow_or_lead(const Operands& operands, std::uint64_t call, int bank, bool in_line,
-                      wait::Site& site) {
-    Lead& role = lead(bank);
-    bool leading = try_lead(role, call, bank);
-    if (leading) reduce_ready(operands, call, bank, in_line);
+  bool follow_or_lead(const Operands& operands, std::uint64_t call, bool in_line, wait::Site& site) {
+    Lead& role = lead(call);
+    bool leading = try_lead(role, call);
+    if (leading) reduce_ready(operands, call, in_line);
     team_.policy->until(
         site, bell(), static_cast<std::uint32_t>(call),
         [&] {
           // Acquire: partner of the release in reduce_ready; the result's bytes come with it.
           if (role.finished.load(std::memory_order_acquire) >= call) return true;
-          return leading && reduce_ready(operands, call, bank, in_line);
+          return leading && reduce_ready(operands, call, in_line);
         },
-        [&] { return give_up_lead(operands, role, call, bank, in_line, leading); },
+        [&] { return give_up_lead(operands, role, call, in_line, leading); },
         static_cast<Prepared*>(this));
     if (leading) role.holder.store(2 * call, std::memory_order_release);
     team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
     const std::uint32_t result = role.result.load(std::memory_order_relaxed);
     if (result == vetoed_result) return false;
-    std::memcpy(operands.receive, operand(bank, static_cast<int>(result), in_line), operands.bytes);
+    std::memcpy(operands.receive, operand(call, static_cast<int>(result), in_line), operands.bytes);
     return true;
   }
 
   // Takes the lead of `call` if nobody holds it. The first to take it starts the bookkeeping.
-  bool try_lead(Lead& role, std::uint64_t call, int bank) const {
+  bool try_lead(Lead& role, std::uint64_t call) const {
     // A read-modify-write even when the lead is taken: it orders this rank's flag before it, so that a leader
     // that gives up the lead and then looks at the flags once more cannot miss this arrival while this rank
     // misses that.
@@ -232,7 +226,7 @@ class ArrivalLeader final : public Prepared {
       // Acquire: partner of the release that gave the lead back; the partial results come with it.
       if (!role.holder.compare_exchange_weak(seen, 2 * call + 1, std::memory_order_acq_rel)) continue;
       if (seen < 2 * call) {
-        std::memset(levels(bank), 0, static_cast<std::size_t>(team_.size));
+        std::memset(levels(call), 0, static_cast<std::size_t>(team_.size));
         role.result.store(no_result, std::memory_order_relaxed);
       }
       return true;
@@ -241,10 +235,10 @@ class ArrivalLeader final : public Prepared {
   }
 
   // Leader only: combines every subtree that has become ready. True when the result is published.
-  bool reduce_ready(const Operands& operands, std::uint64_t call, int bank, bool in_line) {
-    Lead& role = lead(bank);
+  bool reduce_ready(const Operands& operands, std::uint64_t call, bool in_line) {
+    Lead& role = lead(call);
     if (role.finished.load(std::memory_order_relaxed) >= call) return true;
-    std::uint8_t* const level = levels(bank);
+    std::uint8_t* const level = levels(call);
     const bool by_arrival = team_.arrival_order && operands.reduction->commutative;
     int combined = 0;
     for (int rank = 0; rank < team_.size; ++rank) {
@@ -252,15 +246,15 @@ class ArrivalLeader final : public Prepared {
         ++combined;
         continue;
       }
-      if (!has_arrived(bank, rank, call)) continue;
+      if (!has_arrived(call, rank)) continue;
       level[rank] = 1;
       ++combined;
-      if (has_vetoed(bank, rank)) role.result.store(vetoed_result, std::memory_order_relaxed);
+      if (has_vetoed(call, rank)) role.result.store(vetoed_result, std::memory_order_relaxed);
       if (role.result.load(std::memory_order_relaxed) == vetoed_result) continue;
       if (by_arrival)
-        add_in_order_of_arrival(operands, role, bank, rank, in_line);
+        add_in_order_of_arrival(operands, role, call, rank, in_line);
       else
-        climb(operands, level, bank, rank, in_line);
+        climb(operands, level, call, rank, in_line);
     }
     counted_call_ = call;
     counted_ = combined;
@@ -271,20 +265,20 @@ class ArrivalLeader final : public Prepared {
     return true;
   }
 
-  void add_in_order_of_arrival(const Operands& operands, Lead& role, int bank, int rank, bool in_line) const {
+  void add_in_order_of_arrival(const Operands& operands, Lead& role, std::uint64_t call, int rank, bool in_line) const {
     const std::uint32_t sum = role.result.load(std::memory_order_relaxed);
     if (sum == no_result) {
       role.result.store(static_cast<std::uint32_t>(rank), std::memory_order_relaxed);
       return;
     }
-    std::byte* const total = operand(bank, static_cast<int>(sum), in_line);
-    operands.reduction->combine(*operands.reduction, total, operand(bank, rank, in_line), total,
+    std::byte* const total = operand(call, static_cast<int>(sum), in_line);
+    operands.reduction->combine(*operands.reduction, total, operand(call, rank, in_line), total,
                                 operands.count);
   }
 
   // Combines the subtree that ends at `rank` with its sibling as long as the sibling is complete; the result
   // stands in the slot of the subtree's first rank.
-  void climb(const Operands& operands, std::uint8_t* level, int bank, int rank, bool in_line) const {
+  void climb(const Operands& operands, std::uint8_t* level, std::uint64_t call, int rank, bool in_line) const {
     int first = rank;
     for (int height = 0; height < height_; ++height) {
       const int sibling = patterns::tree_sibling(first, height);
@@ -296,8 +290,8 @@ class ArrivalLeader final : public Prepared {
       if (level[sibling] != height + 1) return;
       const int left = is_left ? first : sibling;
       const int right = is_left ? sibling : first;
-      std::byte* const out = operand(bank, left, in_line);
-      operands.reduction->combine(*operands.reduction, out, operand(bank, right, in_line), out,
+      std::byte* const out = operand(call, left, in_line);
+      operands.reduction->combine(*operands.reduction, out, operand(call, right, in_line), out,
                                   operands.count);
       level[left] = static_cast<std::uint8_t>(height + 2);
       first = left;
@@ -305,8 +299,7 @@ class ArrivalLeader final : public Prepared {
   }
 
   // Before this rank gives its core away. True if there is something to look at again.
-  bool give_up_lead(const Operands& operands, Lead& role, std::uint64_t call, int bank, bool in_line,
-                    bool& leading) {
+  bool give_up_lead(const Operands& operands, Lead& role, std::uint64_t call, bool in_line, bool& leading) {
     if (leading) {
       // A read-modify-write: partner of the one in try_lead. Whoever found the lead taken before this has
       // raised its flag before, and the look below sees it.
@@ -314,16 +307,16 @@ class ArrivalLeader final : public Prepared {
       leading = false;
     }
     // Somebody may have arrived between the last look and now, seen a leader and gone to wait.
-    if (role.finished.load(std::memory_order_acquire) >= call || !new_arrival(call, bank)) return false;
-    leading = try_lead(role, call, bank);
-    if (leading) reduce_ready(operands, call, bank, in_line);
+    if (role.finished.load(std::memory_order_acquire) >= call || !new_arrival(call)) return false;
+    leading = try_lead(role, call);
+    if (leading) reduce_ready(operands, call, in_line);
     return leading;
   }
 
   // True if more ranks have arrived than when this rank last looked.
-  bool new_arrival(std::uint64_t call, int bank) {
+  bool new_arrival(std::uint64_t call) {
     int arrived = 0;
-    for (int rank = 0; rank < team_.size; ++rank) arrived += has_arrived(bank, rank, call) ? 1 : 0;
+    for (int rank = 0; rank < team_.size; ++rank) arrived += has_arrived(call, rank) ? 1 : 0;
     const bool more = call == counted_call_ && arrived > counted_;
     counted_call_ = call;
     counted_ = arrived;

@@ -26,14 +26,19 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   const auto p = static_cast<std::size_t>(ranks);
   const std::size_t wanted = std::min({capacity * p, slot_limit, region_limit / (2 * p)});
   const std::size_t slot = std::max<std::size_t>(wanted / p / Rounds::line_bytes, 1) * Rounds::line_bytes * p;
-  const auto banks = std::clamp<std::size_t>(capacity / slot, 2, 8);
-  return {.ranks = ranks, .banks = static_cast<int>(banks), .slots = ranks, .slot_bytes = slot};
+  return {.ranks = ranks, .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 8), .slots = ranks, .slot_bytes = slot};
+}
+
+// What is not worth announcing block by block.
+std::size_t short_for(int ranks, std::size_t capacity, std::int64_t single_copy_bytes) {
+  const std::size_t part = std::min(announced_bytes - 1, shape_for(ranks, capacity).slot_bytes / static_cast<std::size_t>(ranks));
+  return single_copy_bytes == 0 ? part : std::min(part, static_cast<std::size_t>(single_copy_bytes) - 1);
 }
 
 class ArrivalAlltoall final : public Exchange {
  public:
   ArrivalAlltoall(const Team& team, std::size_t capacity, std::int64_t single_copy_bytes)
-      : Exchange(team, shape_for(team.size, capacity)),
+      : Exchange(team, shape_for(team.size, capacity), true, short_for(team.size, capacity, single_copy_bytes)),
         single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)),
         sent_(static_cast<std::size_t>(team.size)),
         ends_(static_cast<std::size_t>(team.size)) {}

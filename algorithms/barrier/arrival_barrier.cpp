@@ -10,11 +10,11 @@ namespace papaya {
 
 namespace {
 
-Rounds::Shape shape_for(int ranks) { return {.ranks = ranks, .banks = 2, .slots = ranks, .slot_bytes = 0}; }
+Rounds::Shape shape_for(int ranks) { return {.ranks = ranks, .banks = 4, .slots = ranks, .slot_bytes = 0}; }
 
 class ArrivalBarrier final : public Exchange {
  public:
-  explicit ArrivalBarrier(const Team& team) : Exchange(team, shape_for(team.size)) {}
+  explicit ArrivalBarrier(const Team& team) : Exchange(team, shape_for(team.size), false, 0) {}
 
  private:
   std::size_t part_bytes() const noexcept override { return 1; }

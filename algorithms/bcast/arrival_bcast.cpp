@@ -14,7 +14,7 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   const std::size_t slot = bcast::slot_for(capacity);
   // One rank deposits at a time, in all ranks' share.
   const std::size_t bytes = std::min<std::size_t>(capacity * static_cast<std::size_t>(ranks), 16 << 20);
-  const auto banks = static_cast<int>(std::clamp<std::size_t>(bytes / slot, slot <= 4096 ? 64 : 16, 64));
+  const int banks = Rounds::banks_for(bytes / slot, slot <= 4096 ? 64 : 16, 64);
   return {.ranks = ranks, .banks = banks, .slots = 1, .slot_bytes = slot};
 }
 

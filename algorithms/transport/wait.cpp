@@ -29,14 +29,6 @@ constexpr std::uint64_t longest_timeout_ns = 2'000'000;
 constexpr std::uint64_t sample_every_ns = 5'000'000;
 constexpr std::uint32_t ahead_at_most = 128;  // events by which a doorbell may be ahead of an awaited one: twice the banks
 
-void pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  __asm__ volatile("isb" ::: "memory");
-#endif
-}
-
 std::uint64_t cpu_ns(clockid_t clock) noexcept {
   timespec t;
   clock_gettime(clock, &t);
@@ -131,7 +123,7 @@ Policy::Wait::Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t eve
 }
 
 bool Policy::Wait::step() noexcept {
-  pause();
+  cpu_pause();
   const std::uint64_t now = clock::ticks();
   if (now >= next_poke_) {
     poke();
