@@ -76,10 +76,8 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   outcome.begun = true;
 }
 
-// Runs the call through one of papaya's algorithms. True if it did; false with the reason if it is to go
-// native, which every rank decides alike.
-bool replace(Communicator& state, const Arguments& arguments, const CallFacts& facts,
-             Outcome& outcome) noexcept;
+// For a call unlike the last one of its collective: decides, sets up what is needed, and runs it. See replace() in repeat.hpp.
+bool decide_and_replace(Communicator& state, const Arguments& arguments, const CallFacts& facts, Outcome& outcome) noexcept;
 
 // The same for MPI_Alltoallv, whose sizes no rank knows of the others.
 bool replace_alltoallv(Communicator& state, const Arguments& arguments, const CallFacts& facts,

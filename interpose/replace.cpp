@@ -2,14 +2,12 @@
 // leaves MPI's path, and the setup, which is collective itself.
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <new>
 #include <string>
 
 #include "base/log.hpp"
 #include "interpose/device_memory.hpp"
-#include "interpose/dispatch.hpp"
+#include "interpose/repeat.hpp"
 #include "interpose/staging.hpp"
 #include "interpose/verify.hpp"
 
@@ -96,63 +94,10 @@ Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::
   return setup->prepared == nullptr ? nullptr : setup;
 }
 
-bool reduces(Collective collective) {
-  return collective == Collective::allreduce || collective == Collective::reduce;
-}
-
-// Ranks may leave before all have arrived, so that a rank that cannot take part cannot keep the others out.
-bool is_rooted(Collective collective) {
-  return collective == Collective::reduce || collective == Collective::bcast;
-}
-
-// Does this rank's `receive` mean anything to MPI?
-bool receives(const Communicator& state, const Arguments& a) {
-  return a.collective != Collective::reduce || state.rank == a.root;
-}
-
 std::size_t blocks_of(const Communicator& state, Collective collective) {
   return collective == Collective::alltoall || collective == Collective::allgather
              ? static_cast<std::size_t>(state.size)
              : 1;
-}
-
-#if defined(MPICH)
-bool refuses_aliases() noexcept {
-  static const bool refuses = [] {
-    const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
-    return check == nullptr || (std::strcmp(check, "0") != 0 && std::strcmp(check, "no") != 0 &&
-                                std::strcmp(check, "false") != 0 && std::strcmp(check, "off") != 0);
-  }();
-  return refuses;
-}
-#endif
-
-// Errors that MPI would find are MPI's to report, under the name of the function the user called. `dense`:
-// the null pointer is no buffer, since no type with absolute addresses is in play.
-bool is_erroneous(const Communicator& state, const Arguments& a, bool dense) noexcept {
-  const bool is_root = state.rank == a.root;
-  switch (a.collective) {
-    case Collective::barrier:
-      return false;
-    case Collective::bcast:
-      return a.receive == MPI_IN_PLACE || (dense && a.receive == nullptr);
-    case Collective::reduce:
-      if (!is_root) return a.send == MPI_IN_PLACE || (dense && a.send == nullptr);
-      break;
-    default:
-      break;
-  }
-  if (a.receive == MPI_IN_PLACE || (dense && (a.receive == nullptr || a.send == nullptr))) return true;
-#if defined(MPICH)
-  // Aliased buffers, which Open MPI takes. No more than what MPICH itself refuses: a rank that went to MPI alone would wait for
-  // the others for ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is said.
-  if (a.send == MPI_IN_PLACE || a.send == nullptr || !refuses_aliases()) return false;
-  if (!reduces(a.collective) && (a.send_type != a.type || a.send_count != a.count)) return false;
-  if (a.collective != Collective::allgather) return a.send == a.receive;
-  const std::int64_t block = static_cast<std::int64_t>(a.count) * element_bytes_of(a.type);
-  return a.send == static_cast<const std::byte*>(a.receive) + state.rank * block;
-#endif
-  return false;
 }
 
 bool is_usable(MPI_Datatype type) noexcept { return is_named(type) || is_committed(type); }
@@ -164,66 +109,6 @@ bool sends_what_it_receives(const Arguments& a, std::uint64_t bytes) noexcept {
   const std::int64_t element = element_bytes_of(a.send_type);
   return element >= 0 &&
          static_cast<std::uint64_t>(a.send_count) * static_cast<std::uint64_t>(element) == bytes;
-}
-
-bool run(Communicator& state, Setup& setup, Collective collective, Operands& operands, const CallFacts& facts,
-         Outcome& outcome) noexcept {
-  // The event is begun once the others can go on: recording costs them nothing.
-  struct Begin {
-    const CallFacts& facts;
-    Outcome& outcome;
-  } begin{facts, outcome};
-  operands.deposited = [](void* begun) {
-    const Begin& event = *static_cast<Begin*>(begun);
-    begin_event(event.facts, event.outcome);
-  };
-  operands.context = &begin;
-  setup.collective = collective;
-  if (!setup.prepared->run(operands, state.site_of(facts.site))) {
-    outcome.reason = Reason::device_memory;
-    return false;
-  }
-  ++setup.calls;
-  outcome.algorithm = setup.trace_number;
-  outcome.reason = Reason::none;
-  return true;
-}
-
-// Whether a buffer is on a device only its own rank knows.
-bool is_on_device(const Communicator& state, const Arguments& a, const CallFacts& facts) noexcept {
-  if (a.collective == Collective::barrier) return false;
-  return (receives(state, a) && device_memory::holds(a.receive, facts.arrival_ticks)) ||
-         (a.send != nullptr && a.send != MPI_IN_PLACE && device_memory::holds(a.send, facts.arrival_ticks));
-}
-
-// Buffers that an algorithm can take as they are: dense, on the host or vetoed.
-bool run_in_place(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
-                  bool on_device, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
-  Operands operands{.send = a.send,
-                    .receive = a.receive,
-                    .count = static_cast<std::size_t>(a.count),
-                    .bytes = bytes,
-                    .root = a.root,
-                    .reduction = &reduction,
-                    .veto = on_device};
-  const bool is_root = state.rank == a.root;
-  switch (a.collective) {
-    case Collective::bcast:
-      operands.send = is_root ? a.receive : nullptr;
-      operands.receive = is_root ? nullptr : a.receive;
-      break;
-    case Collective::reduce:
-      if (a.send == MPI_IN_PLACE) operands.send = a.receive;
-      if (!is_root) operands.receive = nullptr;
-      break;
-    case Collective::allgather:
-      if (a.send == MPI_IN_PLACE)
-        operands.send = static_cast<std::byte*>(a.receive) + static_cast<std::size_t>(state.rank) * bytes;
-      break;
-    default:
-      if (a.send == MPI_IN_PLACE) operands.send = a.receive;
-  }
-  return run(state, setup, a.collective, operands, facts, outcome);
 }
 
 bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
@@ -409,22 +294,12 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
   return true;
 }
 
-bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
+bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
   const auto native = [&](Reason why) {
     outcome.reason = why;
     return false;
   };
   Runtime& process = runtime();
-  LastChoice& last = state.last[index_of(a.collective)];
-  if (last.setup != nullptr && last.type == a.type && last.op == a.op && last.count == a.count &&
-      (reduces(a.collective) || a.collective <= Collective::bcast || a.send == MPI_IN_PLACE ||
-       (a.send_type == a.type && a.send_count == a.count)) &&
-      (!is_rooted(a.collective) || static_cast<unsigned>(a.root) < static_cast<unsigned>(state.size))) {
-    if (is_erroneous(state, a, true)) return native(Reason::arguments);
-    const bool on_device = is_on_device(state, a, facts);
-    if (!on_device || !is_rooted(a.collective))
-      return run_in_place(state, *last.setup, last.reduction, last.bytes, on_device, a, facts, outcome);
-  }
   if (state.inter) return native(Reason::intercommunicator);
   if (state.outside) return native(Reason::outside);
   if (state.size == 1) return native(Reason::one_rank);
@@ -483,7 +358,7 @@ bool replace(Communicator& state, const Arguments& a, const CallFacts& facts, Ou
     return true;
   }
   if (flat && (!reduces(a.collective) || reduction.by_table) && (a.collective == Collective::barrier || is_named(a.type)))
-    last = {a.type, a.op, a.count, bytes, setup, reduction};
+    state.last[index_of(a.collective)] = {a.type, a.op, a.count, bytes, setup, reduction};
   return run_it();
 }
 

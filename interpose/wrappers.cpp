@@ -3,7 +3,7 @@
 
 #include <mpi.h>
 
-#include "interpose/dispatch.hpp"
+#include "interpose/repeat.hpp"
 
 #define PAPAYA_WRAPPER extern "C" __attribute__((visibility("default"))) int
 
