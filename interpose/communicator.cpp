@@ -97,7 +97,10 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
     else
       nodes.insert(table.node_of[static_cast<std::size_t>(member)]);
   }
-  state->facts = {.ranks = state->size, .nodes = static_cast<int>(nodes.size()), .oversubscribed = runtime().oversubscribed};
+  state->facts = {.ranks = state->size,
+                  .nodes = static_cast<int>(nodes.size()),
+                  .oversubscribed = runtime().oversubscribed,
+                  .native_yields = native_yields};
   if (const auto& places = runtime().places; !places.empty() && nodes.size() == 1 && !state->outside)
     for (const int member : members) state->places.push_back(places[static_cast<std::size_t>(member)]);
   const std::uint64_t hash = identity::of_members(members);

@@ -18,6 +18,13 @@
 
 namespace papaya {
 
+// Where ranks outnumber cores Open MPI yields while it waits; MPICH's UCX device does not, whatever it is told.
+#if defined(MPICH)
+inline constexpr bool native_yields = false;
+#else
+inline constexpr bool native_yields = true;
+#endif
+
 struct Runtime {
   std::atomic<bool> active{false};  // between the end of MPI_Init and the beginning of MPI_Finalize; never in a child
   const Preload* preload = nullptr;

@@ -19,7 +19,7 @@ struct TableRow {
 constexpr std::uint64_t any_size = std::numeric_limits<std::uint64_t>::max();
 
 // Where an algorithm of ours is the better choice on one node, measured with `papaya bench` (docs/measurements.md). Where ranks
-// outnumber cores and all are busy, large blocks of an alltoall are copied as fast by MPI.
+// outnumber cores and all are busy, large blocks of an alltoall are copied as fast by an MPI that yields.
 constexpr TableRow table[] = {
     {Collective::allreduce, "arrival_leader", 128, 1, 65536},
     {Collective::allreduce, "arrival_tree", 64, 65537, any_size},
@@ -270,7 +270,7 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
                                            : Reason::table;
   for (const Rule& rule : rules) {
     if (bytes < rule.lowest_bytes || bytes > rule.highest_bytes || facts.ranks > rule.most_ranks) continue;
-    if (facts.oversubscribed && bytes > rule.highest_oversubscribed) continue;
+    if (facts.oversubscribed && facts.native_yields && bytes > rule.highest_oversubscribed) continue;
     if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
     if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, false};
     if (bytes > rule.algorithm->max_bytes) return {nullptr, Reason::too_large, false};

@@ -25,6 +25,7 @@ struct Facts {
   int ranks;                 // of the communicator
   int nodes;                 // they are on
   bool oversubscribed = false;  // the node has more ranks of the job than cores
+  bool native_yields = true;    // MPI's own ranks then give their core away while they wait
   bool may_reorder = false;  // PAPAYA_ORDER=arrival, and the operation is commutative
 };
 
@@ -33,7 +34,7 @@ struct Rule {
   std::uint64_t highest_bytes = std::numeric_limits<std::uint64_t>::max();  // included
   const Descriptor* algorithm = nullptr;                                    // nullptr: native
   int most_ranks = std::numeric_limits<int>::max();
-  std::uint64_t highest_oversubscribed = std::numeric_limits<std::uint64_t>::max();  // where ranks outnumber cores
+  std::uint64_t highest_oversubscribed = std::numeric_limits<std::uint64_t>::max();  // where ranks outnumber cores and MPI yields
   std::vector<std::int64_t> values;  // one per parameter of the algorithm
 };
 
