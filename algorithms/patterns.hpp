@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <tuple>
+#include <vector>
 
 #include "base/topology.hpp"
 
@@ -21,6 +22,37 @@ constexpr int tree_height(int ranks) noexcept {
 // The first rank of the node's sibling at `level`; it may be beyond the last rank.
 constexpr int tree_sibling(int first, int level) noexcept { return first ^ (1 << level); }
 constexpr bool tree_is_left(int first, int level) noexcept { return (first & (1 << level)) == 0; }
+
+// Ranks by NUMA node: all ranks, group by group, each in rank order; groups by their first rank. `order` has
+// one entry per rank, `ends` gets where each group ends in it. `places` as below: without them all are one
+// group.
+inline void group_by_numa(std::span<const topology::Place> places, std::span<int> order,
+                          std::vector<int>& ends) {
+  ends.clear();
+  int placed = 0;
+  const auto ranks = static_cast<int>(order.size());
+  for (int first = 0; first < ranks; ++first) {
+    const auto numa_of = [&](int rank) {
+      return places.empty() ? 0 : places[static_cast<std::size_t>(rank)].numa;
+    };
+    const int numa = numa_of(first);
+    bool is_new = true;
+    for (int before = 0; before < first; ++before) is_new = is_new && numa_of(before) != numa;
+    if (!is_new) continue;
+    for (int rank = first; rank < ranks; ++rank)
+      if (numa_of(rank) == numa) order[static_cast<std::size_t>(placed++)] = rank;
+    ends.push_back(placed);
+  }
+}
+
+// Are the groups of ranks that end at `ends` nodes of one level of the fixed reduction tree?
+inline bool are_subtrees(std::span<const int> ends) noexcept {
+  if (ends.size() == 1) return true;
+  for (std::size_t i = 0; i + 1 < ends.size(); ++i)
+    if (ends[i] != static_cast<int>(i + 1) * ends.front()) return false;
+  return std::has_single_bit(static_cast<unsigned>(ends.front())) &&
+         ends.back() - ends[ends.size() - 2] <= ends.front();
+}
 
 // The tree of a broadcast from `root`: who takes from whom. A message enters each NUMA node once, and in it each cache
 // once; the ranks that bring it in, and those that share a cache, form trees with `fanout` children.

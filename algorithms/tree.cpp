@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "algorithms/patterns.hpp"
+#include "base/copy.hpp"
 
 namespace papaya {
 
@@ -13,17 +15,25 @@ constexpr std::size_t slot_limit = 512 << 10;
 constexpr std::uint32_t no_result = ~std::uint32_t{0};
 constexpr std::uint32_t vetoed_result = no_result - 1;
 
+// Trees of a chunk that there is room for: those of the NUMA nodes, if they are not more, and that of their
+// results.
+constexpr int most_groups = 8;
+int trees_for(int ranks) {
+  return ranks < 4 ? 1 : std::min(ranks / 2, most_groups) + 1;
+}
+
 }  // namespace
 
-// The lead of one chunk. `holder` is 2n+1 while some rank leads round n, 2n while nobody does just now, smaller for earlier
-// rounds. Taking it acquires, and giving it back releases, the partial results and `levels`. `finished` is n once the
-// result of round n stands in slot `result`; released by the leader, acquired by who copies it.
+// The lead of one tree of one chunk. `holder` is 2n+1 while some rank leads round n, 2n while nobody does
+// just now, smaller for earlier rounds. Taking it acquires, and giving it back releases, the partial results
+// and `levels`. `finished` is n once the result of round n stands in slot `result`; released by the leader,
+// acquired by who copies it or combines it further.
 struct alignas(Rounds::line_bytes) Tree::Control {
   std::atomic<std::uint64_t> holder;
   std::atomic<std::uint64_t> finished;
   std::atomic<std::uint32_t> result;  // relaxed: ordered by `finished` and `holder`
-  // Levels of the tree combined so far, plus one, of the subtree that begins at each rank; 0 before its chunk was seen. As
-  // many as there are ranks, on the lines that follow.
+  // Levels of the tree combined so far, plus one, of the subtree that begins at each member; 0 before its
+  // chunk was seen. As many as there are members, on the lines that follow.
   std::uint8_t levels[Rounds::line_bytes - 20];
 
   static std::size_t bytes(int ranks) {
@@ -39,16 +49,28 @@ Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity, std::size_t chunk
           .banks = banks,
           .slots = ranks,
           .slot_bytes = slot,
-          .extra_bytes = Rounds::line_bytes + chunks * Control::bytes(ranks)};
+          .extra_bytes = Rounds::line_bytes +
+                         chunks * static_cast<std::size_t>(trees_for(ranks)) * Control::bytes(ranks)};
 }
 
-Tree::Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes)
-    : rounds_(team, shape_for(team.size, capacity, chunk_bytes)),
-      height_(patterns::tree_height(team.size)),
-      chunk_bytes_(chunk_bytes) {
+Tree::Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes, NumaTrees numa_trees)
+    : rounds_(team, shape_for(team.size, capacity, chunk_bytes)), chunk_bytes_(chunk_bytes) {
   const std::size_t chunks = rounds_.shape().slot_bytes / chunk_bytes + 2;
   seen_.resize(chunks);
   copied_.resize(chunks);
+  plain_.order.resize(static_cast<std::size_t>(team.size));
+  std::iota(plain_.order.begin(), plain_.order.end(), 0);
+  plain_.ends = {team.size};
+  by_numa_ = plain_;
+  patterns::group_by_numa(team.places, by_numa_.order, by_numa_.ends);
+  if (by_numa_.groups() >= trees_for(team.size)) by_numa_ = plain_;
+  const auto at = std::find(by_numa_.order.begin(), by_numa_.order.end(), team.rank) - by_numa_.order.begin();
+  by_numa_.mine = static_cast<int>(std::upper_bound(by_numa_.ends.begin(), by_numa_.ends.end(), at) -
+                                   by_numa_.ends.begin());
+  is_by_numa_in_rank_order_ = by_numa_.order == plain_.order;
+  const bool same_bits = is_by_numa_in_rank_order_ && patterns::are_subtrees(by_numa_.ends);
+  may_use_numa_trees_ = numa_trees == NumaTrees::always ||
+                        (numa_trees == NumaTrees::same_bits && (same_bits || team.arrival_order));
 }
 
 Tree::Part Tree::Call::part(std::uint64_t round) const {
@@ -57,7 +79,7 @@ Tree::Part Tree::Call::part(std::uint64_t round) const {
   return {round, offset, size, static_cast<int>((size + chunk_bytes - 1) / chunk_bytes)};
 }
 
-Tree::Call Tree::begin(const Operands& operands) noexcept {
+Tree::Call Tree::begin(const Operands& operands, bool by_numa) noexcept {
   // Slots and chunks hold whole elements. An element larger than a slot never gets here: see the descriptors.
   const std::size_t element = operands.reduction->element_bytes;
   Call call{.first = next_, .end = 0, .slot_bytes = 0, .chunk_bytes = 0, .bytes = operands.bytes};
@@ -66,26 +88,47 @@ Tree::Call Tree::begin(const Operands& operands) noexcept {
   next_ += (operands.bytes + call.slot_bytes - 1) / call.slot_bytes;
   call.end = next_;
   vetoed_ = false;
+  const bool allowed = may_use_numa_trees_ && (is_by_numa_in_rank_order_ || operands.reduction->commutative);
+  trees_ = by_numa && allowed ? &by_numa_ : &plain_;
   rounds_.enter(call.first);
   return call;
 }
 
-Tree::Control& Tree::control(std::uint64_t round, int chunk) const noexcept {
-  return *reinterpret_cast<Control*>(rounds_.extra(round) + Rounds::line_bytes +
-                                     static_cast<std::size_t>(chunk) * Control::bytes(rounds_.team().size));
+Tree::Control& Tree::control(const Place& at) const noexcept {
+  const int ranks = rounds_.team().size;
+  const auto number = static_cast<std::size_t>(at.chunk * trees_for(ranks) + at.tree);
+  return *reinterpret_cast<Control*>(rounds_.extra(at.part.round) + Rounds::line_bytes +
+                                     number * Control::bytes(ranks));
 }
 
-std::byte* Tree::chunk(const Part& part, const Call& call, int rank, int chunk) const noexcept {
-  return rounds_.place(part.round, rank, part.bytes) + static_cast<std::size_t>(chunk) * call.chunk_bytes;
+std::byte* Tree::bytes_of(const Place& at, int rank) const noexcept {
+  return rounds_.place(at.part.round, rank, at.part.bytes) + at.begin();
 }
 
-bool Tree::is_there(std::uint64_t round, int rank, int chunk) const noexcept {
-  return rounds_.progress_of(round, rank) > static_cast<std::uint64_t>(chunk);
+// In whose slot a member's operand, or a group's result, stands. Of a group: once that is there.
+int Tree::rank_of(const Place& at, int member) const noexcept {
+  if (!trees_->is_of_results(at.tree))
+    return trees_->order[static_cast<std::size_t>(trees_->begin_of(at.tree) + member)];
+  return static_cast<int>(
+      control({at.part, at.call, at.chunk, member}).result.load(std::memory_order_relaxed));
 }
 
-int Tree::arrived(std::uint64_t round, int chunk) const noexcept {
+Tree::State Tree::state_of(const Place& at, int member) const noexcept {
+  if (trees_->is_of_results(at.tree)) {
+    const Control& group = control({at.part, at.call, at.chunk, member});
+    // Acquire: partner of the release in combine_ready; the group's result comes with it.
+    if (group.finished.load(std::memory_order_acquire) < at.part.round) return State::away;
+    return group.result.load(std::memory_order_relaxed) == vetoed_result ? State::vetoed : State::there;
+  }
+  const std::uint64_t progress = rounds_.progress_of(at.part.round, rank_of(at, member));
+  if (progress <= static_cast<std::uint64_t>(at.chunk)) return State::away;
+  return progress == Rounds::vetoed ? State::vetoed : State::there;
+}
+
+int Tree::arrived(const Place& at) const noexcept {
   int count = 0;
-  for (int rank = 0; rank < rounds_.team().size; ++rank) count += is_there(round, rank, chunk) ? 1 : 0;
+  for (int member = 0; member < trees_->members(at.tree); ++member)
+    count += state_of(at, member) != State::away ? 1 : 0;
   return count;
 }
 
@@ -96,13 +139,13 @@ void Tree::deposit(const Operands& operands, const Call& call, const Part& part)
   std::byte* const place = rounds_.place(part.round, rank, part.bytes);
   for (int c = 0; c < part.chunks; ++c) {
     const std::size_t begin = static_cast<std::size_t>(c) * call.chunk_bytes;
-    std::memcpy(place + begin, from + begin, std::min(call.chunk_bytes, part.bytes - begin));
+    copy_bytes(place + begin, from + begin, std::min(call.chunk_bytes, part.bytes - begin));
     rounds_.publish(part.round, rank, c + 1 == part.chunks ? Rounds::complete : static_cast<std::uint64_t>(c + 1));
   }
 }
 
 void Tree::help(const Operands& operands, const Call& call, const Part& part) noexcept {
-  for (int c = 0; c < part.chunks; ++c) work(operands, call, part, c);
+  for (int c = 0; c < part.chunks; ++c) work(operands, {part, call, c, trees_->mine});
 }
 
 void Tree::start(const Part& part) noexcept {
@@ -120,13 +163,16 @@ bool Tree::look(const Operands& operands, const Call& call, const Part& part) no
     const int c = (i + offset) % part.chunks;
     const auto at = static_cast<std::size_t>(c);
     if (copied_[at]) continue;
-    Control& k = control(part.round, c);
+    const Place last{part, call, c, trees_->last()};
+    const Control& k = control(last);
     // Acquire: partner of the release in combine_ready; the result's bytes come with it.
     if (k.finished.load(std::memory_order_acquire) < part.round) {
-      const int now = arrived(part.round, c);
+      // Who completes another group's tree goes on with the results.
+      const Place mine{part, call, c, trees_->mine};
+      const int now = arrived(mine);
       if (now == seen_[at]) continue;
       seen_[at] = now;
-      work(operands, call, part, c);
+      work(operands, mine);
       if (copied_[at] || k.finished.load(std::memory_order_acquire) < part.round) continue;
     }
     const std::uint32_t result = k.result.load(std::memory_order_relaxed);
@@ -136,37 +182,41 @@ bool Tree::look(const Operands& operands, const Call& call, const Part& part) no
       vetoed_ = true;
       continue;
     }
-    const std::size_t begin = static_cast<std::size_t>(c) * call.chunk_bytes;
-    std::memcpy(static_cast<std::byte*>(operands.receive) + part.offset + begin, chunk(part, call, static_cast<int>(result), c),
-                std::min(call.chunk_bytes, part.bytes - begin));
+    std::memcpy(static_cast<std::byte*>(operands.receive) + part.offset + last.begin(),
+                bytes_of(last, static_cast<int>(result)), last.bytes());
   }
   return copied_count_ == part.chunks;
 }
 
-// Combines what is ready of one chunk, unless somebody is at it.
-void Tree::work(const Operands& operands, const Call& call, const Part& part, int c) noexcept {
-  Control& k = control(part.round, c);
-  while (k.finished.load(std::memory_order_relaxed) < part.round) {
-    if (!try_lead(k, part.round)) return;
-    const int combined = combine_ready(operands, call, part, c);
-    if (combined == rounds_.team().size) {
-      k.holder.store(2 * part.round, std::memory_order_release);
-      return;
+// Combines what is ready of one tree, unless somebody is at it; whoever completes a group's goes on with the
+// results.
+void Tree::work(const Operands& operands, Place at) noexcept {
+  for (;;) {
+    Control& k = control(at);
+    for (;;) {
+      if (k.finished.load(std::memory_order_relaxed) >= at.part.round || !try_lead(k, at)) return;
+      const int combined = combine_ready(operands, at);
+      if (combined == trees_->members(at.tree)) break;
+      // A read-modify-write: partner of the one in try_lead. Whoever found the lead taken before this has
+      // raised its flag before, and the look below sees it.
+      k.holder.exchange(2 * at.part.round, std::memory_order_acq_rel);
+      if (arrived(at) == combined) return;
     }
-    // A read-modify-write: partner of the one in try_lead. Whoever found the lead taken before this has raised its flag
-    // before, and the look below sees it.
-    k.holder.exchange(2 * part.round, std::memory_order_acq_rel);
-    if (arrived(part.round, c) == combined) return;
+    k.holder.store(2 * at.part.round, std::memory_order_release);
+    if (at.tree == trees_->last()) return;
+    at.tree = trees_->last();
   }
 }
 
-bool Tree::try_lead(Control& k, std::uint64_t round) const noexcept {
-  // A read-modify-write even when the lead is taken: it orders this rank's flag before it; see work().
+bool Tree::try_lead(Control& k, const Place& at) const noexcept {
+  const std::uint64_t round = at.part.round;
+  // A read-modify-write even when the lead is taken: it orders this rank's flag, or its group's, before it;
+  // see work().
   std::uint64_t seen = k.holder.fetch_add(0, std::memory_order_acq_rel);
   while (seen <= 2 * round) {
     if (!k.holder.compare_exchange_weak(seen, 2 * round + 1, std::memory_order_acq_rel)) continue;
     if (seen < 2 * round) {
-      std::memset(k.levels, 0, static_cast<std::size_t>(rounds_.team().size));
+      std::memset(k.levels, 0, static_cast<std::size_t>(trees_->members(at.tree)));
       k.result.store(no_result, std::memory_order_relaxed);
     }
     return true;
@@ -174,76 +224,81 @@ bool Tree::try_lead(Control& k, std::uint64_t round) const noexcept {
   return false;
 }
 
-// Leader only: combines every subtree of the chunk that has become ready. Returns how many ranks it has seen.
-int Tree::combine_ready(const Operands& operands, const Call& call, const Part& part, int c) noexcept {
-  const Team& team = rounds_.team();
-  Control& k = control(part.round, c);
+// Leader only: combines every subtree that has become ready. Returns how many members it has seen.
+int Tree::combine_ready(const Operands& operands, const Place& at) noexcept {
+  Control& k = control(at);
   const Reduction& reduction = *operands.reduction;
-  const bool by_arrival = team.arrival_order && reduction.commutative;
-  const std::size_t bytes = std::min(call.chunk_bytes, part.bytes - static_cast<std::size_t>(c) * call.chunk_bytes);
+  const bool by_arrival = rounds_.team().arrival_order && reduction.commutative;
+  const int members = trees_->members(at.tree);
   int combined = 0;
-  for (int rank = 0; rank < team.size; ++rank) {
-    if (k.levels[rank] != 0) {
+  for (int member = 0; member < members; ++member) {
+    if (k.levels[member] != 0) {
       ++combined;
       continue;
     }
-    const std::uint64_t progress = rounds_.progress_of(part.round, rank);
-    if (progress <= static_cast<std::uint64_t>(c)) continue;
-    k.levels[rank] = 1;
+    const State state = state_of(at, member);
+    if (state == State::away) continue;
+    k.levels[member] = 1;
     ++combined;
-    if (progress == Rounds::vetoed) k.result.store(vetoed_result, std::memory_order_relaxed);
+    if (state == State::vetoed) k.result.store(vetoed_result, std::memory_order_relaxed);
     const std::uint32_t sum = k.result.load(std::memory_order_relaxed);
     if (sum == vetoed_result) continue;
     if (!by_arrival) {
-      climb(operands, call, part, c, rank);
+      climb(operands, at, member);
     } else if (sum == no_result) {
-      k.result.store(static_cast<std::uint32_t>(rank), std::memory_order_relaxed);
+      k.result.store(static_cast<std::uint32_t>(rank_of(at, member)), std::memory_order_relaxed);
     } else {
-      std::byte* const total = chunk(part, call, static_cast<int>(sum), c);
-      reduction.combine(reduction, total, chunk(part, call, rank, c), total, bytes / reduction.element_bytes);
+      std::byte* const total = bytes_of(at, static_cast<int>(sum));
+      reduction.combine(reduction, total, bytes_of(at, rank_of(at, member)), total,
+                        at.bytes() / reduction.element_bytes);
     }
   }
-  if (combined < team.size) return combined;
-  if (k.result.load(std::memory_order_relaxed) == no_result) k.result.store(0, std::memory_order_relaxed);
-  k.finished.store(part.round, std::memory_order_release);
+  if (combined < members) return combined;
+  if (k.result.load(std::memory_order_relaxed) == no_result)
+    k.result.store(static_cast<std::uint32_t>(rank_of(at, 0)), std::memory_order_relaxed);
+  k.finished.store(at.part.round, std::memory_order_release);
+  if (at.tree != trees_->last()) return combined;
   // Whoever finishes the round's last chunk wakes those who sleep. The count lies in the extra's first line.
-  auto& finished = *reinterpret_cast<std::atomic<std::uint64_t>*>(rounds_.extra(part.round));
+  const std::uint64_t round = at.part.round;
+  auto& finished = *reinterpret_cast<std::atomic<std::uint64_t>*>(rounds_.extra(round));
   std::uint64_t count = finished.load(std::memory_order_relaxed);
   std::uint64_t next = 0;
   do {
-    next = count >> 16 == part.round ? count + 1 : part.round << 16 | 1;
+    next = count >> 16 == round ? count + 1 : round << 16 | 1;
     // Acquire and release: the last one vouches for the others' chunks.
   } while (!finished.compare_exchange_weak(count, next, std::memory_order_acq_rel, std::memory_order_relaxed));
-  if ((next & 0xffff) == static_cast<std::uint64_t>(part.chunks)) rounds_.ring(part.round);
+  if ((next & 0xffff) == static_cast<std::uint64_t>(at.part.chunks)) rounds_.ring(round);
   return combined;
 }
 
-// Combines the subtree that ends at `rank` with its sibling as long as the sibling is complete.
-void Tree::climb(const Operands& operands, const Call& call, const Part& part, int c, int rank) noexcept {
-  Control& k = control(part.round, c);
+// Combines the subtree that ends at `member` with its sibling as long as the sibling is complete.
+void Tree::climb(const Operands& operands, const Place& at, int member) noexcept {
+  Control& k = control(at);
   const Reduction& reduction = *operands.reduction;
-  const std::size_t begin = static_cast<std::size_t>(c) * call.chunk_bytes;
-  const std::size_t count = std::min(call.chunk_bytes, part.bytes - begin) / reduction.element_bytes;
-  int first = rank;
-  for (int height = 0; height < height_; ++height) {
+  const std::size_t count = at.bytes() / reduction.element_bytes;
+  const int members = trees_->members(at.tree);
+  const int root_height = patterns::tree_height(members);
+  int first = member;
+  for (int height = 0; height < root_height; ++height) {
     const int sibling = patterns::tree_sibling(first, height);
     const bool is_left = patterns::tree_is_left(first, height);
-    if (is_left && sibling >= rounds_.team().size) {
+    if (is_left && sibling >= members) {
       k.levels[first] = static_cast<std::uint8_t>(height + 2);
       continue;
     }
     if (k.levels[sibling] != height + 1) return;
     const int left = is_left ? first : sibling;
     const int right = is_left ? sibling : first;
-    std::byte* const in = chunk(part, call, left, c);
+    std::byte* const in = bytes_of(at, rank_of(at, left));
     std::byte* out = in;
-    if (write_through_ && height + 1 == height_ && operands.receive != nullptr) {
+    if (write_through_ && at.tree == trees_->last() && height + 1 == root_height &&
+        operands.receive != nullptr) {
       // The root of a reduce makes the last combine itself: straight into its buffer.
-      out = static_cast<std::byte*>(operands.receive) + part.offset + begin;
-      copied_[static_cast<std::size_t>(c)] = 1;
+      out = static_cast<std::byte*>(operands.receive) + at.part.offset + at.begin();
+      copied_[static_cast<std::size_t>(at.chunk)] = 1;
       ++copied_count_;
     }
-    reduction.combine(reduction, in, chunk(part, call, right, c), out, count);
+    reduction.combine(reduction, in, bytes_of(at, rank_of(at, right)), out, count);
     k.levels[left] = static_cast<std::uint8_t>(height + 2);
     first = left;
   }

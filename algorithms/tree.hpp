@@ -1,15 +1,21 @@
-// Reductions over the fixed tree in rank order whose ready subtrees are combined as ranks arrive. Allreduce and reduce
-// share it.
+// Reductions over the fixed tree in rank order whose ready subtrees are combined as ranks arrive. Allreduce
+// and reduce share it.
 //
-// Every rank deposits its operand in its own slot, chunk by chunk. Each chunk has a lead, which whoever finds something to
-// combine takes and gives back: it combines every subtree of that chunk that has become ready, in the slot of the subtree's
-// first rank. So early arrivals are combined while the others are away, and after the last arrival only its path to the
-// root is left, log2(p) combines, whose chunks all ranks that wait take as work. No rank ever waits for a lead: whoever
-// finds it taken has raised its flag before, and its holder looks once more after giving it back.
+// Every rank deposits its operand in its own slot, chunk by chunk. Each chunk has a lead, which whoever finds
+// something to combine takes and gives back: it combines every subtree of that chunk that has become ready,
+// in the slot of the subtree's first rank. So early arrivals are combined while the others are away, and
+// after the last arrival only its path to the root is left, log2(p) combines, whose chunks all ranks that
+// wait take as work. No rank ever waits for a lead: whoever finds it taken has raised its flag before, and
+// its holder looks once more after giving it back.
+//
+// Where ranks are bound to several NUMA nodes each node's ranks may have a tree of their own, with its own
+// lead, and the nodes' results are combined over a tree of the nodes: operands cross between the nodes once,
+// and as many ranks lead at a time as there are nodes. See NumaTrees.
 //
 // Messages larger than a slot take several rounds; ranks that wait deposit further rounds ahead.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -24,8 +30,19 @@ class Tree : public Prepared {
 
   static constexpr std::size_t default_chunk_bytes = 32 << 10;
 
+  // When a NUMA node's ranks have a tree of their own. `same_bits`: where both kinds of trees are the same,
+  // so that where a run is placed does not show in its results: the nodes hold as many consecutive ranks
+  // each, a power of two (the last one may hold fewer). `always`: then with operations that do not commute
+  // still only if the nodes hold consecutive ranks. Under PAPAYA_ORDER=arrival, where bits differ anyway,
+  // `same_bits` is as good as `always`.
+  enum class NumaTrees : std::uint8_t { never, same_bits, always };
+  static constexpr Parameter numa_trees_parameter = {
+      "numa_trees", 1, 0, 2,
+      "a tree for each NUMA node: 0: never, 1: where that cannot change a result, 2: wherever allowed"};
+
   static Rounds::Shape shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes);
-  Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes);
+  Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes,
+       NumaTrees numa_trees = NumaTrees::same_bits);
 
   bool is_missing(int rank) const final { return !rounds_.has_entered(rank); }
 
@@ -48,7 +65,8 @@ class Tree : public Prepared {
 
     Part part(std::uint64_t round) const;
   };
-  Call begin(const Operands& operands) noexcept;
+  // `by_numa` false: one tree of all ranks, which any rank may finish alone.
+  Call begin(const Operands& operands, bool by_numa = true) noexcept;
 
   void deposit(const Operands& operands, const Call& call, const Part& part) noexcept;
 
@@ -65,17 +83,51 @@ class Tree : public Prepared {
 
  private:
   struct Control;
-  Control& control(std::uint64_t round, int chunk) const noexcept;
-  std::byte* chunk(const Part& part, const Call& call, int rank, int chunk) const noexcept;
-  int arrived(std::uint64_t round, int chunk) const noexcept;
-  bool is_there(std::uint64_t round, int rank, int chunk) const noexcept;
-  bool try_lead(Control& control, std::uint64_t round) const noexcept;
-  int combine_ready(const Operands& operands, const Call& call, const Part& part, int chunk) noexcept;
-  void climb(const Operands& operands, const Call& call, const Part& part, int chunk, int rank) noexcept;
-  void work(const Operands& operands, const Call& call, const Part& part, int chunk) noexcept;
 
-  const int height_;
+  // The ranks in `order`, cut into groups that end at `ends`. With several of them, the last tree is that of
+  // their results.
+  struct Arrangement {
+    std::vector<int> order;
+    std::vector<int> ends;
+    int mine = 0;  // this rank's group
+
+    int groups() const { return static_cast<int>(ends.size()); }
+    int last() const { return groups() > 1 ? groups() : 0; }
+    bool is_of_results(int tree) const { return tree == groups(); }
+    int begin_of(int tree) const { return tree == 0 ? 0 : ends[static_cast<std::size_t>(tree - 1)]; }
+    int members(int tree) const {
+      return is_of_results(tree) ? groups() : ends[static_cast<std::size_t>(tree)] - begin_of(tree);
+    }
+  };
+
+  // One of the trees of one chunk of one round.
+  struct Place {
+    const Part& part;
+    const Call& call;
+    int chunk;
+    int tree;
+
+    std::size_t begin() const { return static_cast<std::size_t>(chunk) * call.chunk_bytes; }
+    std::size_t bytes() const { return std::min(call.chunk_bytes, part.bytes - begin()); }
+  };
+
+  Control& control(const Place& at) const noexcept;
+  std::byte* bytes_of(const Place& at, int rank) const noexcept;
+  int rank_of(const Place& at, int member) const noexcept;
+  enum class State { away, there, vetoed };
+  State state_of(const Place& at, int member) const noexcept;
+  int arrived(const Place& at) const noexcept;
+  bool try_lead(Control& control, const Place& at) const noexcept;
+  int combine_ready(const Operands& operands, const Place& at) noexcept;
+  void climb(const Operands& operands, const Place& at, int member) noexcept;
+  void work(const Operands& operands, Place at) noexcept;
+
   const std::size_t chunk_bytes_;
+  Arrangement plain_;
+  Arrangement by_numa_;
+  bool is_by_numa_in_rank_order_ = false;
+  bool may_use_numa_trees_ = false;
+  const Arrangement* trees_ = nullptr;  // of the present call
   std::uint64_t next_ = rounds_.team().first_round;
   // Of the round whose result is awaited, by chunk: ranks there at the last look, and whether the result was copied.
   std::vector<int> seen_;

@@ -46,6 +46,8 @@ class ArrivalTree final : public Tree {
   }
 };
 
+constexpr Parameter parameters[] = {Tree::numa_trees_parameter};
+
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "arrival_tree",
@@ -53,10 +55,12 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, sections 4.1 and 4.3, over a fixed tree",
     .one_node = true,
     .max_element_bytes = Tree::max_element_bytes,
-    .parameters = {},
+    .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity) { return Tree::shape_for(ranks, capacity).total(); },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
-      return std::make_unique<ArrivalTree>(team, capacity);
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<ArrivalTree>(team, capacity, Tree::default_chunk_bytes,
+                                           static_cast<Tree::NumaTrees>(values[0]));
     },
 };
 const Registration registration(descriptor);

@@ -18,10 +18,10 @@ class ArrivalTree final : public Tree {
   using Tree::Tree;
 
   bool run(const Operands& operands, wait::Site& site) override {
-    const Call call = begin(operands);
     const bool is_root = rounds_.team().rank == operands.root;
     const auto ranks = static_cast<std::size_t>(rounds_.team().size);
     const bool root_combines = operands.reduction->by_table && operands.bytes * ranks <= root_combines_bytes;
+    const Call call = begin(operands, !root_combines);
     std::uint64_t deposited = call.first;
     for (std::uint64_t round = call.first; round < call.end; ++round) {
       const Part part = call.part(round);
@@ -65,17 +65,22 @@ class ArrivalTree final : public Tree {
   }
 };
 
+constexpr Parameter parameters[] = {Tree::numa_trees_parameter};
+
 constexpr Descriptor descriptor = {
     .collective = Collective::reduce,
     .name = "arrival_tree",
-    .summary = "non-roots deposit, combine what is ready and leave; the last arrival's path to the root is left",
+    .summary =
+        "non-roots deposit, combine what is ready and leave; the last arrival's path to the root is left",
     .source = "Mohammadalizadehbakhtevari 2021, sections 4.1 and 4.3, over a fixed tree",
     .one_node = true,
     .max_element_bytes = Tree::max_element_bytes,
-    .parameters = {},
+    .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity) { return Tree::shape_for(ranks, capacity).total(); },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
-      return std::make_unique<ArrivalTree>(team, capacity);
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<ArrivalTree>(team, capacity, Tree::default_chunk_bytes,
+                                           static_cast<Tree::NumaTrees>(values[0]));
     },
 };
 const Registration registration(descriptor);

@@ -262,51 +262,60 @@ TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]
   const Kind kinds[] = {sum_of<float>(kernels::ElementType::f32), sum_of<double>(kernels::ElementType::f64),
                         product_of_matrices()};
   for (const Collective collective : {Collective::allreduce, Collective::reduce})
-    for (const Descriptor* descriptor : algorithms_for(collective, false))
-      for (const auto& values : ways_to_serve(*descriptor))
-        for (const Kind& kind : kinds)
-          // With the flag, in a slot, in all of it, in several.
-          for (const std::size_t bytes : {std::size_t{8}, std::size_t{1200}, capacity, 3 * capacity + 1200}) {
-            if (bytes > descriptor->max_bytes) continue;
-            const std::size_t element = kind.reduction.element_bytes;
-            const std::size_t count = std::max(bytes / element, std::size_t{1});
-            Node node(*descriptor, ranks, wait::Mode::automatic, false, values);
-            std::vector<std::atomic<int>> arrived(runs);
-            std::vector<std::vector<std::byte>> first(ranks);  // result of each rank
-            std::atomic<int> different{0};
-            on_ranks(ranks, [&](int rank) {
-              const auto me = static_cast<std::size_t>(rank);
-              wait::Site site;
-              std::mt19937 delay(static_cast<unsigned>(rank));
-              std::vector<std::byte> operand(count * element);
-              std::vector<std::byte> result(count * element);
-              kind.fill(rank, count, operand.data());
-              for (int run = 0; run < runs; ++run) {
-                std::vector<int> order(ranks);
-                std::iota(order.begin(), order.end(), 0);
-                std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(run)));
-                while (arrived[static_cast<std::size_t>(run)].load() < order[me]) std::this_thread::yield();
-                if (delay() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(delay() % 60));
-                arrived[static_cast<std::size_t>(run)].fetch_add(1);
-                const int root = collective == Collective::reduce ? run % ranks : -1;
-                const bool wants = root < 0 || root == rank;
-                std::fill(result.begin(), result.end(), std::byte{0x55});
-                const Operands operands{.send = operand.data(),
-                                        .receive = wants ? result.data() : nullptr,
-                                        .count = count,
-                                        .bytes = count * element,
-                                        .root = root,
-                                        .reduction = &kind.reduction};
-                node.rank(rank).run(operands, site);
-                if (!wants) continue;
-                if (first[me].empty()) first[me] = result;
-                if (std::memcmp(result.data(), first[me].data(), result.size()) != 0) ++different;
-              }
-            });
-            for (const auto& result : first) different += std::memcmp(result.data(), first[0].data(), result.size()) != 0;
-            INFO(name_of(collective) << " " << descriptor->name << ", " << count << " elements of " << element);
-            CHECK(different == 0);
-          }
+    for (const Descriptor* descriptor : algorithms_for(collective, false)) {
+      const auto ways = ways_to_serve(*descriptor);
+      for (const auto& values : ways)
+        for (const bool bound : {false, true})
+          for (const Kind& kind : kinds)
+            // With the flag, in a slot, in all of it, in several; in one place and on three NUMA nodes.
+            for (const std::size_t bytes :
+                 {std::size_t{8}, std::size_t{1200}, capacity, 3 * capacity + 1200}) {
+              if (bytes > descriptor->max_bytes || (bound && (bytes < 1200 || &kind != &kinds[1]))) continue;
+              const std::size_t element = kind.reduction.element_bytes;
+              const std::size_t count = std::max(bytes / element, std::size_t{1});
+              std::vector<topology::Place> places;
+              if (bound) places = {{0, 0}, {1, 0}, {0, 0}, {2, 0}, {1, 0}, {0, 0}, {2, 0}};
+              Node node(*descriptor, ranks, wait::Mode::automatic, false,
+                        bound ? numa_trees_always(*descriptor) : values, nullptr, 1, places);
+              std::vector<std::atomic<int>> arrived(runs);
+              std::vector<std::vector<std::byte>> first(ranks);  // result of each rank
+              std::atomic<int> different{0};
+              on_ranks(ranks, [&](int rank) {
+                const auto me = static_cast<std::size_t>(rank);
+                wait::Site site;
+                std::mt19937 delay(static_cast<unsigned>(rank));
+                std::vector<std::byte> operand(count * element);
+                std::vector<std::byte> result(count * element);
+                kind.fill(rank, count, operand.data());
+                for (int run = 0; run < runs; ++run) {
+                  std::vector<int> order(ranks);
+                  std::iota(order.begin(), order.end(), 0);
+                  std::shuffle(order.begin(), order.end(), std::mt19937(static_cast<unsigned>(run)));
+                  while (arrived[static_cast<std::size_t>(run)].load() < order[me]) std::this_thread::yield();
+                  if (delay() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(delay() % 60));
+                  arrived[static_cast<std::size_t>(run)].fetch_add(1);
+                  const int root = collective == Collective::reduce ? run % ranks : -1;
+                  const bool wants = root < 0 || root == rank;
+                  std::fill(result.begin(), result.end(), std::byte{0x55});
+                  const Operands operands{.send = operand.data(),
+                                          .receive = wants ? result.data() : nullptr,
+                                          .count = count,
+                                          .bytes = count * element,
+                                          .root = root,
+                                          .reduction = &kind.reduction};
+                  node.rank(rank).run(operands, site);
+                  if (!wants) continue;
+                  if (first[me].empty()) first[me] = result;
+                  if (std::memcmp(result.data(), first[me].data(), result.size()) != 0) ++different;
+                }
+              });
+              for (const auto& result : first)
+                different += std::memcmp(result.data(), first[0].data(), result.size()) != 0;
+              INFO(name_of(collective)
+                   << " " << descriptor->name << ", " << count << " elements of " << element);
+              CHECK(different == 0);
+            }
+    }
   // The data do tell orders apart.
   for (const Kind& kind : kinds) {
     const std::size_t size = 40 * kind.reduction.element_bytes;
@@ -371,6 +380,90 @@ TEST_CASE("single copy: blocks are read from their owner; after a read that fail
           CHECK(reads > 0);
         }
     }
+}
+
+TEST_CASE("where the ranks are bound does not show in a result", "[protocol]") {
+  constexpr int ranks = 7;
+  const Kind kind = sum_of<double>(kernels::ElementType::f64);
+  const std::size_t count = 3 * capacity / sizeof(double) + 7;
+  // Every default: trees by NUMA node only where they are part of the one tree.
+  const std::vector<topology::Place> machines[] = {
+      {},
+      {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}},
+      {{0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}},
+      {{0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}}};
+  for (const Collective collective : {Collective::allreduce, Collective::reduce})
+    for (const Descriptor* descriptor : algorithms_for(collective, false)) {
+      if (count * sizeof(double) > descriptor->max_bytes) continue;
+      std::vector<std::byte> results[std::size(machines)];
+      for (std::size_t i = 0; i < std::size(machines); ++i) {
+        results[i].resize(count * sizeof(double));
+        Node node(*descriptor, ranks, wait::Mode::automatic, false, {}, nullptr, 1, machines[i]);
+        on_ranks(ranks, [&](int rank) {
+          wait::Site site;
+          std::vector<std::byte> operand(count * sizeof(double));
+          std::vector<std::byte> result(count * sizeof(double));
+          kind.fill(rank, count, operand.data());
+          const int root = collective == Collective::reduce ? 0 : -1;
+          node.rank(rank).run({.send = operand.data(),
+                               .receive = rank == 0 || root < 0 ? result.data() : nullptr,
+                               .count = count,
+                               .bytes = count * sizeof(double),
+                               .root = root,
+                               .reduction = &kind.reduction},
+                              site);
+          if (rank == 0) results[i] = result;
+        });
+        INFO(name_of(collective) << " " << descriptor->name << " machine " << i);
+        CHECK(results[i] == results[0]);
+      }
+    }
+}
+
+TEST_CASE("reductions with a tree for each NUMA node", "[protocol]") {
+  // Consecutive ranks, even and uneven; in turn, where what does not commute goes over one tree; one rank
+  // that is not bound.
+  const std::vector<topology::Place> machines[] = {
+      {{0, 0}, {0, 0}, {1, 1}, {1, 1}},
+      {{0, 0}, {1, 1}, {0, 0}, {1, 1}},
+      {{0, 0}, {0, 0}, {0, 0}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+      {{2, 0}, {0, 1}, {2, 0}, {0, 1}, {1, 2}, {2, 0}, {-1, -1}, {1, 2}}};
+  for (const Collective collective : {Collective::allreduce, Collective::reduce})
+    for (const bool arrival_order : {false, true})
+      for (const Descriptor* descriptor : algorithms_for(collective, arrival_order))
+        for (const auto& places : machines)
+          for (const bool commutes : {true, false}) {
+            if (arrival_order && !commutes) continue;
+            INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order << " commutes "
+                                     << commutes);
+            const int ranks = static_cast<int>(places.size());
+            const Reduction reduction = reduction_for(commutes, true);
+            const std::vector<std::int64_t> values = numa_trees_always(*descriptor);
+            if (ranks == 4)
+              for (const wait::Mode mode : {wait::Mode::block, wait::Mode::spin}) {
+                Node node(*descriptor, ranks, mode, arrival_order, values, nullptr, 1, places);
+                CHECK(every_order(node, *descriptor, reduction, mode) == 0);
+              }
+            Node node(*descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, places);
+            std::vector<std::size_t> counts = {1, 5, 63, 1021, capacity / sizeof(Matrix)};
+            if (descriptor->max_bytes > capacity) counts.push_back(4 * capacity / sizeof(Matrix) + 77);
+            std::atomic<int> wrong{0};
+            on_ranks(ranks, [&](int rank) {
+              std::mt19937 random(static_cast<unsigned>(rank) * 31);
+              wait::Site site;
+              for (int number = 0; number < 42; ++number) {
+                const std::size_t count = counts[static_cast<std::size_t>(number) % counts.size()];
+                Call call(collective, reduction, rank, ranks, number, count, number % 3 == 0);
+                // Now and then one rank cannot take part: then nobody does.
+                const bool vetoed = collective == Collective::allreduce && number % 7 == 3;
+                call.operands().veto = vetoed && rank == number % ranks;
+                if (random() % 6 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+                const bool done = node.rank(rank).run(call.operands(), site);
+                if (done == vetoed || (done ? !call.is_right() : !call.is_untouched())) ++wrong;
+              }
+            });
+            CHECK(wrong == 0);
+          }
 }
 
 TEST_CASE("bcast on several NUMA nodes and caches, ancestors late or ahead", "[protocol]") {

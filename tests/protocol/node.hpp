@@ -40,6 +40,14 @@ inline std::vector<std::vector<std::int64_t>> ways_to_serve(const Descriptor& de
   return ways;
 }
 
+// Trees by NUMA node also where that changes the bits of a result.
+inline std::vector<std::int64_t> numa_trees_always(const Descriptor& descriptor) {
+  std::vector<std::int64_t> values = default_values(descriptor);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (descriptor.parameters[i].name == "numa_trees") values[i] = 2;
+  return values;
+}
+
 // The shared memory of a node, and one Policy and one Prepared per rank, as each process would have.
 class Node {
  public:

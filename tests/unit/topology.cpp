@@ -90,6 +90,43 @@ TEST_CASE("a broadcast enters each NUMA node and each cache once") {
         }
 }
 
+TEST_CASE("ranks by NUMA node, and whether the nodes are subtrees of the reduction tree") {
+  const auto group = [](const std::vector<int>& numa) {
+    std::vector<Place> places;
+    for (const int node : numa) places.push_back({node, 0});
+    std::vector<int> order(places.size());
+    std::vector<int> ends;
+    patterns::group_by_numa(places, order, ends);
+    return std::pair(order, ends);
+  };
+  using Result = std::pair<std::vector<int>, std::vector<int>>;
+  CHECK(group({3}) == Result({0}, {1}));
+  CHECK(group({1, 1, 0, 0}) == Result({0, 1, 2, 3}, {2, 4}));
+  CHECK(group({0, 1, 0, -1, 1}) == Result({0, 2, 1, 4, 3}, {2, 4, 5}));
+  std::vector<int> order(3);
+  std::vector<int> ends;
+  patterns::group_by_numa({}, order, ends);
+  CHECK(ends == std::vector<int>{3});
+
+  const auto are_subtrees = [](const std::vector<int>& groups) { return patterns::are_subtrees(groups); };
+  CHECK(are_subtrees({7}));
+  CHECK(are_subtrees({4, 8}));
+  CHECK(are_subtrees({4, 7}));
+  CHECK(are_subtrees({2, 4, 6, 7}));
+  CHECK(are_subtrees({1, 2, 3}));
+  CHECK_FALSE(are_subtrees({3, 6}));
+  CHECK_FALSE(are_subtrees({2, 5}));
+  CHECK_FALSE(are_subtrees({4, 6, 10}));
+
+  // A synthetic machine's ranks, one a core: two NUMA nodes of four cores.
+  std::vector<Place> places;
+  for (unsigned rank = 0; rank < 7; ++rank)
+    places.push_back(topology::allowed_in("numa:2 l3:1 core:4 pu:1", rank, 1).place);
+  order.resize(7);
+  patterns::group_by_numa(places, order, ends);
+  CHECK(ends == std::vector<int>{4, 7});
+}
+
 TEST_CASE("a broadcast tree without places is k-ary in rank order from the root") {
   std::vector<int> order(7);
   std::vector<int> parents(7);
