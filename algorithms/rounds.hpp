@@ -109,7 +109,12 @@ class Rounds {
     awaited_ = round;
     mine().entered.store(round, std::memory_order_relaxed);
   }
-  bool has_entered(int rank) const noexcept { return member(rank).entered.load(std::memory_order_relaxed) >= awaited_; }
+  // Is it not this rank that the others wait for? While a bank is awaited those are missing that still need
+  // it.
+  bool has_entered(int rank) const noexcept {
+    const Member& m = member(rank);
+    return (bank_awaited_ ? m.taken : m.entered).load(std::memory_order_relaxed) >= awaited_;
+  }
 
   // This rank needs nothing of rounds before `round` any more.
   void take(std::uint64_t round) noexcept {
@@ -150,9 +155,11 @@ class Rounds {
     const std::uint64_t needed = round - static_cast<std::uint64_t>(shape_.banks) + 1;
     const std::uint64_t awaited = awaited_;
     awaited_ = needed;
+    bank_awaited_ = true;
     team_.policy->until(
         site, freed(), static_cast<std::uint32_t>(needed), [&] { return is_free(round); }, [] { return false; }, stalled);
     awaited_ = awaited;
+    bank_awaited_ = false;
   }
 
   // Rung with the number of a round once all of it is there.
@@ -195,6 +202,7 @@ class Rounds {
   std::byte* const cells_;
   std::uint64_t known_taken_ = team_.first_round;
   std::uint64_t awaited_ = 0;
+  bool bank_awaited_ = false;  // `awaited_` is what all must have taken, not entered
 };
 
 }  // namespace papaya

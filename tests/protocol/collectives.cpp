@@ -492,6 +492,38 @@ TEST_CASE("bcast on several NUMA nodes and caches, ancestors late or ahead", "[p
     }
 }
 
+TEST_CASE("a root that has used up the banks knows whom it waits for", "[protocol]") {
+  const int ranks = 3;
+  for (const Descriptor* descriptor : algorithms_for(Collective::bcast, false)) {
+    static std::atomic<int> reports;
+    static std::atomic<bool> right;
+    reports = 0;
+    right = true;
+    Node node(*descriptor, ranks, wait::Mode::block, false);
+    for (int rank = 0; rank < ranks; ++rank)
+      node.policy(rank).set_stall(0.02, [](void* prepared, double) {
+        const auto* waiting = static_cast<const Prepared*>(prepared);
+        if (waiting->is_missing(0) || waiting->is_missing(1) || !waiting->is_missing(2)) right = false;
+        ++reports;
+      });
+    const Reduction reduction = reduction_for(true, true);
+    std::atomic<int> wrong{0};
+    on_ranks(ranks, [&](int rank) {
+      wait::Site site;
+      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      while (rank == 2 && reports.load() < 2 && std::chrono::steady_clock::now() < give_up)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      // A message of more rounds than there are banks; the root is rank 0.
+      Call call(Collective::bcast, reduction, rank, ranks, 0, 40 * capacity / sizeof(Matrix), false);
+      node.rank(rank).run(call.operands(), site);
+      if (!call.is_right()) ++wrong;
+    });
+    CHECK(wrong == 0);
+    CHECK(reports >= 2);
+    CHECK(right);
+  }
+}
+
 TEST_CASE("no receiver of a bcast waits for another receiver that is late", "[protocol]") {
   const int ranks = 4;
   for (const Descriptor* descriptor : algorithms_for(Collective::bcast, false))
