@@ -64,8 +64,8 @@ struct Operands {
 class Prepared {
  public:
   virtual ~Prepared() = default;
-  // True when the result is in place on this rank. False, on every rank alike and with nothing written, if
-  // any of them vetoed.
+  // True when the result is in place on this rank. False, on every rank alike and with what the program sends
+  // as it was, if any of them vetoed.
   virtual bool run(const Operands& operands, wait::Site& site) = 0;
 
   // During a run that waits: has `rank` not arrived yet? For the stall report.

@@ -106,6 +106,7 @@ bool Exchange::run_short(const Operands& operands, wait::Site& site) noexcept {
     const std::uint64_t flag = said.load(std::memory_order_acquire);
     if (flag < (round << 16 | Rounds::complete)) return false;
     vetoed = vetoed || flag == (round << 16 | Rounds::vetoed);
+    if (vetoed) return true;
     copy_bytes(receive + block(sender), rounds_.place(round, sender, all) + mine, bytes);
     return true;
   };

@@ -41,10 +41,15 @@ struct alignas(Rounds::line_bytes) Tree::Control {
   }
 };
 
+// Of a slot: chunks hold whole elements, so that they may be shorter than `chunk_bytes` by nearly one.
+std::size_t Tree::most_chunks(std::size_t slot, std::size_t chunk_bytes) {
+  return slot / (chunk_bytes - max_element_bytes) + 1;
+}
+
 Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes) {
   const std::size_t slot = Rounds::round_up(std::min(capacity, slot_limit), Rounds::line_bytes);
   const int banks = Rounds::banks_for(capacity / slot, slot <= 4096 ? 32 : slot <= 65536 ? 4 : 2, 32);
-  const std::size_t chunks = (slot + chunk_bytes - 1) / chunk_bytes + 1;  // one more: chunks hold whole elements
+  const std::size_t chunks = most_chunks(slot, chunk_bytes);
   return {.ranks = ranks,
           .banks = banks,
           .slots = ranks,
@@ -55,7 +60,7 @@ Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity, std::size_t chunk
 
 Tree::Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes, NumaTrees numa_trees)
     : rounds_(team, shape_for(team.size, capacity, chunk_bytes)), chunk_bytes_(chunk_bytes) {
-  const std::size_t chunks = rounds_.shape().slot_bytes / chunk_bytes + 2;
+  const std::size_t chunks = most_chunks(rounds_.shape().slot_bytes, chunk_bytes);
   seen_.resize(chunks);
   copied_.resize(chunks);
   plain_.order.resize(static_cast<std::size_t>(team.size));
@@ -67,10 +72,12 @@ Tree::Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes, Numa
   const auto at = std::find(by_numa_.order.begin(), by_numa_.order.end(), team.rank) - by_numa_.order.begin();
   by_numa_.mine = static_cast<int>(std::upper_bound(by_numa_.ends.begin(), by_numa_.ends.end(), at) -
                                    by_numa_.ends.begin());
-  is_by_numa_in_rank_order_ = by_numa_.order == plain_.order;
-  const bool same_bits = is_by_numa_in_rank_order_ && patterns::are_subtrees(by_numa_.ends);
-  may_use_numa_trees_ = numa_trees == NumaTrees::always ||
-                        (numa_trees == NumaTrees::same_bits && (same_bits || team.arrival_order));
+  const bool in_rank_order = by_numa_.order == plain_.order;
+  const bool same_bits = in_rank_order && patterns::are_subtrees(by_numa_.ends);
+  const bool always = numa_trees == NumaTrees::always;
+  if (numa_trees == NumaTrees::never) return;
+  numa_trees_in_rank_order_ = same_bits || (always && in_rank_order);
+  numa_trees_if_commutative_ = same_bits || always || team.arrival_order;
 }
 
 Tree::Part Tree::Call::part(std::uint64_t round) const {
@@ -88,7 +95,8 @@ Tree::Call Tree::begin(const Operands& operands, bool by_numa) noexcept {
   next_ += (operands.bytes + call.slot_bytes - 1) / call.slot_bytes;
   call.end = next_;
   vetoed_ = false;
-  const bool allowed = may_use_numa_trees_ && (is_by_numa_in_rank_order_ || operands.reduction->commutative);
+  const bool allowed =
+      operands.reduction->commutative ? numa_trees_if_commutative_ : numa_trees_in_rank_order_;
   trees_ = by_numa && allowed ? &by_numa_ : &plain_;
   rounds_.enter(call.first);
   return call;
@@ -215,6 +223,11 @@ bool Tree::try_lead(Control& k, const Place& at) const noexcept {
   std::uint64_t seen = k.holder.fetch_add(0, std::memory_order_acq_rel);
   while (seen <= 2 * round) {
     if (!k.holder.compare_exchange_weak(seen, 2 * round + 1, std::memory_order_acq_rel)) continue;
+    // Finished and given back since the caller looked: the chunk must not be counted twice.
+    if (k.finished.load(std::memory_order_relaxed) >= round) {
+      k.holder.store(2 * round, std::memory_order_release);
+      return false;
+    }
     if (seen < 2 * round) {
       std::memset(k.levels, 0, static_cast<std::size_t>(trees_->members(at.tree)));
       k.result.store(no_result, std::memory_order_relaxed);

@@ -32,14 +32,15 @@ class Tree : public Prepared {
 
   // When a NUMA node's ranks have a tree of their own. `same_bits`: where both kinds of trees are the same,
   // so that where a run is placed does not show in its results: the nodes hold as many consecutive ranks
-  // each, a power of two (the last one may hold fewer). `always`: then with operations that do not commute
-  // still only if the nodes hold consecutive ranks. Under PAPAYA_ORDER=arrival, where bits differ anyway,
-  // `same_bits` is as good as `always`.
+  // each, a power of two (the last one may hold fewer); under PAPAYA_ORDER=arrival also with all operations
+  // that commute, whose bits differ anyway. `always`: with all operations that commute, and with the others
+  // if the nodes hold consecutive ranks.
   enum class NumaTrees : std::uint8_t { never, same_bits, always };
   static constexpr Parameter numa_trees_parameter = {
       "numa_trees", 1, 0, 2,
       "a tree for each NUMA node: 0: never, 1: where that cannot change a result, 2: wherever allowed"};
 
+  static std::size_t most_chunks(std::size_t slot, std::size_t chunk_bytes);
   static Rounds::Shape shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes);
   Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes,
        NumaTrees numa_trees = NumaTrees::same_bits);
@@ -125,8 +126,8 @@ class Tree : public Prepared {
   const std::size_t chunk_bytes_;
   Arrangement plain_;
   Arrangement by_numa_;
-  bool is_by_numa_in_rank_order_ = false;
-  bool may_use_numa_trees_ = false;
+  bool numa_trees_in_rank_order_ = false;   // what does not commute is reduced by NUMA node
+  bool numa_trees_if_commutative_ = false;  // what does
   const Arrangement* trees_ = nullptr;  // of the present call
   std::uint64_t next_ = rounds_.team().first_round;
   // Of the round whose result is awaited, by chunk: ranks there at the last look, and whether the result was copied.

@@ -382,6 +382,53 @@ TEST_CASE("single copy: blocks are read from their owner; after a read that fail
     }
 }
 
+TEST_CASE("elements that leave a part of every chunk empty", "[protocol]") {
+  constexpr int ranks = 4;
+  for (const Collective collective : {Collective::allreduce, Collective::reduce})
+    for (const bool arrival_order : {false, true})
+      for (const Descriptor* descriptor : algorithms_for(collective, arrival_order))
+        for (const std::size_t element : {std::size_t{3000}, std::size_t{3648}, std::size_t{4096}}) {
+          if (element > descriptor->max_element_bytes || descriptor->max_bytes < (std::size_t{1} << 20))
+            continue;
+          INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order << " element "
+                                   << element);
+          Reduction reduction;
+          reduction.element_bytes = element;
+          reduction.commutative = true;
+          reduction.combine = [](const Reduction& self, const void* left, const void* right, void* out,
+                                 std::size_t count) {
+            for (std::size_t i = 0; i < count * self.element_bytes / sizeof(double); ++i)
+              static_cast<double*>(out)[i] =
+                  static_cast<const double*>(left)[i] + static_cast<const double*>(right)[i];
+          };
+          // As many chunks as a slot may have, in all banks and more.
+          const std::size_t most_bytes = std::size_t{1} << 20;
+          const std::size_t count = most_bytes / element;
+          Node node(*descriptor, ranks, wait::Mode::automatic, arrival_order, {}, nullptr, 1, {}, most_bytes);
+          std::atomic<int> wrong{0};
+          on_ranks(ranks, [&](int rank) {
+            wait::Site site;
+            std::vector<double> send(count * element / sizeof(double)), result(send.size());
+            for (int call = 0; call < 6; ++call) {
+              std::fill(send.begin(), send.end(), rank + call);
+              const int root = collective == Collective::reduce ? call % ranks : -1;
+              const bool wants = root < 0 || root == rank;
+              node.rank(rank).run({.send = send.data(),
+                                   .receive = wants ? result.data() : nullptr,
+                                   .count = count,
+                                   .bytes = count * element,
+                                   .root = root,
+                                   .reduction = &reduction},
+                                  site);
+              const double expected = ranks * (ranks - 1) / 2 + ranks * call;
+              if (wants && std::any_of(result.begin(), result.end(), [&](double x) { return x != expected; }))
+                ++wrong;
+            }
+          });
+          CHECK(wrong == 0);
+        }
+}
+
 TEST_CASE("where the ranks are bound does not show in a result", "[protocol]") {
   constexpr int ranks = 7;
   const Kind kind = sum_of<double>(kernels::ElementType::f64);

@@ -53,9 +53,9 @@ class Node {
  public:
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
        std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
-       std::vector<topology::Place> places = {})
-      : region_bytes_(descriptor.region_bytes(ranks, capacity)),
-        region_(static_cast<std::byte*>(::operator new(region_bytes_, std::align_val_t{4096}))),
+       std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity)
+      : region_bytes_(descriptor.region_bytes(ranks, most_bytes)),
+        region_(static_cast<std::byte*>(::operator new (region_bytes_, std::align_val_t{4096}))),
         policies_(static_cast<std::size_t>(ranks)),
         places_(std::move(places)) {
     std::memset(region_, 0, region_bytes_);
@@ -64,7 +64,7 @@ class Node {
       wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
       policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
       const Team team{rank, ranks, arrival_order, region_, &policy, read, places_, first_round};
-      prepared_.push_back(descriptor.prepare(team, capacity, values));
+      prepared_.push_back(descriptor.prepare(team, most_bytes, values));
     }
   }
   ~Node() { ::operator delete(region_, std::align_val_t{4096}); }
