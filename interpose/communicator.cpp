@@ -42,8 +42,9 @@ void write_row(Communicator& state) noexcept {
 
 void destroy(Communicator* state) noexcept {
   write_row(*state);
+  for (std::size_t i = 0; i < collective_count; ++i)
+    replaced_before[i].fetch_add(state->served[i], std::memory_order_relaxed);
   for (Setup& setup : state->setups) {
-    replaced_before[index_of(setup.rule->algorithm->collective)].fetch_add(setup.calls, std::memory_order_relaxed);
     setup.prepared.reset();
     runtime().window.release(setup.offset, setup.region_bytes);
   }
@@ -195,9 +196,7 @@ void forget_choices() noexcept {
 std::uint64_t replaced_calls(Collective collective) noexcept {
   std::uint64_t calls = replaced_before[index_of(collective)].load(std::memory_order_relaxed);
   const std::lock_guard lock(mutex);
-  for (const Communicator* state : all)
-    for (const Setup& setup : state->setups)
-      if (setup.rule->algorithm->collective == collective) calls += setup.calls;
+  for (const Communicator* state : all) calls += state->served[index_of(collective)];
   return calls;
 }
 

@@ -30,7 +30,6 @@ struct Setup {
   std::uint8_t trace_number;
   Collective collective;           // of the present call: one algorithm may serve two
   std::uint32_t calls_before = 0;  // made natively so far; equal on all ranks
-  std::uint64_t calls = 0;         // the algorithm has served
   Reason failure = Reason::none;   // why there is nothing prepared, for good
   std::int64_t offset = -1;        // of the region in the node's window
   std::size_t region_bytes = 0;
@@ -61,6 +60,7 @@ struct Communicator {
   std::vector<topology::Place> places;  // by rank; empty if all are the same
   std::uint64_t calls = 0;     // collective calls so far: the next call's number
   std::uint64_t replaced = 0;  // calls given to an algorithm while PAPAYA_VERIFY is set
+  std::array<std::uint64_t, collective_count> served{};  // calls that an algorithm has served, by collective
   trace::Communicator* row = nullptr;
 
   // How many children with the same members and way of creation it has had. Guarded by the registry's mutex.

@@ -83,7 +83,7 @@ inline bool refuses_aliases() noexcept {
     outcome.reason = Reason::device_memory;
     return false;
   }
-  ++setup.calls;
+  ++state.served[index_of(collective)];
   outcome.algorithm = setup.trace_number;
   outcome.reason = Reason::none;
   return true;
