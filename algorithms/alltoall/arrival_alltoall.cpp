@@ -336,7 +336,7 @@ class ArrivalAlltoall final : public Exchange {
 
 constexpr Parameter parameters[] = {
     {"single_copy_bytes", 0, 0, std::int64_t{1} << 40,
-     "blocks of at least this size are read straight from their owner's memory; 0: none"},
+     "blocks of an MPI_Alltoall of at least this size are read straight from their owner's memory; 0: none"},
 };
 
 constexpr Descriptor descriptor = {
