@@ -25,9 +25,10 @@ enum class Reason : std::uint8_t {
   outside,
   order,
   sizes,
+  outside_ranges,
 };
 
-inline constexpr std::array<std::string_view, 17> reason_names = {
+inline constexpr std::array<std::string_view, 18> reason_names = {
     "",
     "native selected by the user",
     "native is the better choice by the tuning table",
@@ -37,7 +38,7 @@ inline constexpr std::array<std::string_view, 17> reason_names = {
     "an inter-communicator",
     "the communicator spans several nodes",
     "larger than the algorithm takes",
-    "no data",
+    "a call of zero bytes",
     "the type and operation do not go together",
     "arguments that MPI reports as errors",
     "no shared memory to be had",
@@ -45,6 +46,7 @@ inline constexpr std::array<std::string_view, 17> reason_names = {
     "not made through MPI_COMM_WORLD's processes",
     "it needs PAPAYA_ORDER=arrival and a commutative operation",
     "the choice depends on sizes that differ from rank to rank",
+    "its size is in none of the user's ranges",
 };
 
 static_assert([] {

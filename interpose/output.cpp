@@ -97,7 +97,7 @@ std::string default_folder(std::string_view program, int ranks) {
   return fmt::format("papaya.{}.{}.{}-{}", program, ranks, date, getpid());
 }
 
-std::string make_folder(std::string wanted, std::string& sentence) {
+std::string make_folder(std::string wanted, std::string_view otherwise, std::string& sentence) {
   while (wanted.size() > 1 && wanted.back() == '/') wanted.pop_back();
   const int failure = make_empty(wanted);
   if (failure == 0) {
@@ -106,17 +106,19 @@ std::string make_folder(std::string wanted, std::string& sentence) {
     return error ? wanted : path.string();
   }
   const char* temporary = std::getenv("TMPDIR");
-  const std::string_view base = base_name(wanted);
-  const std::string other = fmt::format("{}/{}", temporary != nullptr && *temporary != '\0' ? temporary : "/tmp",
-                                        base.empty() || base == "." || base == ".." ? "papaya.out" : base);
+  const std::string other =
+      fmt::format("{}/{}", temporary != nullptr && *temporary != '\0' ? temporary : "/tmp", otherwise);
+  const char* const why =
+      failure == EBUSY ? "it exists, and is in use by more than this job" : std::strerror(failure);
   if (make_empty(other) == 0) {
-    sentence = fmt::format("cannot make the output folder {} ({}); the records go to {}.", wanted,
-                           std::strerror(failure), other);
+    sentence =
+        fmt::format("cannot make the output folder {} ({}); the records go to {}.", wanted, why, other);
     return other;
   }
-  sentence = fmt::format("cannot make the output folder {} ({}), nor {}; nothing is recorded. Set PAPAYA_OUTPUT to a "
-                         "folder that can be written.",
-                         wanted, std::strerror(failure), other);
+  sentence = fmt::format(
+      "cannot make the output folder {} ({}), nor {}; nothing is recorded. Set PAPAYA_OUTPUT to a "
+      "folder that can be written.",
+      wanted, why, other);
   return "";
 }
 

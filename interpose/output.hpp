@@ -16,9 +16,10 @@ std::string program_path();
 std::string command_line();
 std::string_view base_name(std::string_view path) noexcept;
 
-// Makes the folder on rank 0. One that exists is renamed to FOLDER.1, FOLDER.2, ... Where it cannot be made, one in
-// the folder for temporary files is used instead, and a sentence says so. An empty string: there is none to be had.
-std::string make_folder(std::string wanted, std::string& sentence);
+// Makes the folder on rank 0. One that exists is renamed to FOLDER.1, FOLDER.2, ... Where it cannot be made,
+// one of the name `otherwise` among the temporary files is used instead, and a sentence says so. An empty
+// string: there is none to be had.
+std::string make_folder(std::string wanted, std::string_view otherwise, std::string& sentence);
 
 // README and papaya.cfg.
 void write_start_files(const std::string& folder, const Settings& settings, std::string_view program, int ranks,

@@ -296,7 +296,8 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
     std::string wanted(process.settings.text(Variable::output));
     if (wanted.empty()) wanted = output::default_folder(output::base_name(program), process.ranks);
     std::string sentence;
-    process.folder = output::make_folder(wanted, sentence);
+    process.folder = output::make_folder(
+        wanted, output::default_folder(output::base_name(program), process.ranks), sentence);
     if (!sentence.empty()) log::warn(sentence);
     if (!process.folder.empty())
       output::write_start_files(process.folder, process.settings, output::base_name(program), process.ranks, mpi);
@@ -375,9 +376,13 @@ void measure_alpha(Runtime& process) {
   PMPI_Comm_size(process.node_comm, &node_ranks);
   std::uint64_t within[measure::alpha_size_count]{};
   std::uint64_t across[measure::alpha_size_count]{};
+  // Where ranks outnumber cores, those that wait for the pair that measures must not wait in MPI: MPICH's
+  // would spin.
+  measure::meet_asleep(process.world_comm);
   if (node_ranks > 1) measure::message_times(process.node_comm, 1, 20, within);
   if (process.nodes > 1 && process.leader_comm != MPI_COMM_NULL)
     measure::message_times(process.leader_comm, 1, 20, across);
+  measure::meet_asleep(process.world_comm);
   if (!process.recorder.is_open()) return;
   for (int i = 0; i < measure::alpha_size_count; ++i)
     process.recorder.header().alpha[i] = {measure::alpha_sizes[i], within[i], across[i]};

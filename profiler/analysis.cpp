@@ -1106,12 +1106,12 @@ std::string Analyser::late_verdict() const {
   };
   const auto count = static_cast<double>(by_cost.size());
 
-  // One rank stands out if it causes half of all waiting (of two ranks three quarters), and no other half as
-  // much.
-  const double enough = by_cost.size() == 2 ? 0.75 : 0.5;
+  // One rank stands out if it causes twice its part of all waiting (of two ranks three quarters; never less
+  // than a quarter), and no other much more than half as much.
+  const double enough = by_cost.size() == 2 ? 0.75 : std::clamp(2 / count, 0.25, 0.5);
   const double second_ns = by_cost.size() > 1 ? by_cost[1]->caused_ns : 0.0;
   const bool one_rank =
-      out_.waiting_ns > 0 && top.caused_ns >= enough * out_.waiting_ns && second_ns <= 0.5 * top.caused_ns;
+      out_.waiting_ns > 0 && top.caused_ns >= enough * out_.waiting_ns && second_ns <= 0.6 * top.caused_ns;
   std::string one_rank_text;
   double lasts = 0;
   double delay_ns = 0;
@@ -1160,10 +1160,11 @@ std::string Analyser::late_verdict() const {
   for (std::size_t c = 0; c < collective_count; ++c) waiting[c] = sums_[c].waiting_ns;
   const std::size_t c = most(waiting);
   const Imbalance imbalance = sums_[c].cluster.average();
-  return begin(
-      fmt::format("Arrivals are imbalanced but no rank stands out: at {} the last rank arrives {} after the "
-                  "first on average; {}.",
-                  mpi_name(static_cast<Collective>(c), Form::blocking), time_text(imbalance.worst_ns), cost));
+  return begin(fmt::format(
+      "Arrivals are imbalanced and no rank is always the late one: at {} the last rank arrives {} after "
+      "the first on average; the most waiting, {}, is for rank {}; {}.",
+      mpi_name(static_cast<Collective>(c), Form::blocking), time_text(imbalance.worst_ns),
+      share_text(top.caused_ns / out_.waiting_ns), top.rank, cost));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "profiler/measure.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -11,6 +13,7 @@ namespace {
 constexpr int clock_rounds = 30;
 constexpr int message_rounds = 10;
 constexpr int tag = 1;
+constexpr long longest_nap_ns = 1'000'000;
 }  // namespace
 
 trace::ClockOffset clock_offset(MPI_Comm leaders, double ns_per_tick, std::uint64_t begin_ticks) noexcept {
@@ -45,6 +48,16 @@ trace::ClockOffset clock_offset(MPI_Comm leaders, double ns_per_tick, std::uint6
     }
   }
   return result;
+}
+
+void meet_asleep(MPI_Comm comm) noexcept {
+  MPI_Request request = MPI_REQUEST_NULL;
+  if (PMPI_Ibarrier(comm, &request) != MPI_SUCCESS) return;
+  timespec nap{0, 50'000};
+  for (int all_here = 0; PMPI_Test(&request, &all_here, MPI_STATUS_IGNORE) == MPI_SUCCESS && all_here == 0;) {
+    nanosleep(&nap, nullptr);
+    nap.tv_nsec = std::min(2 * nap.tv_nsec, longest_nap_ns);
+  }
 }
 
 void message_times(MPI_Comm comm, int peer, double budget_ms, std::uint64_t* ns) noexcept {

@@ -12,6 +12,10 @@ namespace papaya::measure {
 // of several round trips (Cristian); the error is bounded by half of it. One after the other, to keep the paths idle.
 trace::ClockOffset clock_offset(MPI_Comm leaders, double ns_per_tick, std::uint64_t begin_ticks) noexcept;
 
+// Collective over `comm`: returns when all are here. Ranks wait asleep, so that those who still measure have
+// the cores.
+void meet_asleep(MPI_Comm comm) noexcept;
+
 // Collective over `comm`: the time of one message from its rank 0 to its rank `peer`, half of the shortest round trip,
 // for alpha's sizes. Stops growing after `budget_ms`. Writes into `ns` on rank 0.
 void message_times(MPI_Comm comm, int peer, double budget_ms, std::uint64_t* ns) noexcept;

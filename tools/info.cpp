@@ -76,6 +76,7 @@ void add_info(CLI::App& app, int& exit_code) {
     exit_code = exit_fine;
     const bool some = options->algorithms->count() > 0;
     if (some && !options->collective.empty()) {
+      if (options->collective == "all") return print_algorithms();
       Collective collective{};
       if (!tuning::collective_of(options->collective, collective))
         throw CLI::ValidationError("--algorithms", "no collective is called " + options->collective);

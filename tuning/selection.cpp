@@ -92,8 +92,8 @@ bool parse_algorithm(Collective collective, std::string_view name, Rule& rule, s
       if (descriptor->collective == collective) names.push_back(descriptor->name);
     const std::string_view near = nearest_name(name, names);
     problem = "no algorithm '" + std::string(name) + "' for MPI_" + std::string(name_of(collective));
-    if (!near.empty()) problem += "; did you mean " + std::string(near) + "?";
-    problem += " (papaya info --algorithms " + lower(name_of(collective)) + " lists them)";
+    problem += near.empty() ? " (" : " (did you mean " + std::string(near) + "? ";
+    problem += "papaya info --algorithms " + lower(name_of(collective)) + " lists them)";
     return false;
   }
   for (const Parameter& parameter : rule.algorithm->parameters) rule.values.push_back(parameter.fallback);
@@ -111,8 +111,9 @@ bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
     std::vector<std::string_view> names;
     for (const Parameter& p : parameters) names.push_back(p.name);
     const std::string_view near = nearest_name(name, names);
-    problem = "no parameter '" + std::string(name) + "'";
-    if (!near.empty()) problem += "; did you mean " + std::string(near) + "?";
+    problem = name.empty() ? "a parameter, NAME=VALUE, should follow the colon"
+                           : "no parameter '" + std::string(name) + "'";
+    if (!near.empty()) problem += " (did you mean " + std::string(near) + "?)";
     return false;
   }
   std::int64_t value = 0;
@@ -123,6 +124,29 @@ bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
     return false;
   }
   rule.values[static_cast<std::size_t>(parameter - parameters.begin())] = value;
+  return true;
+}
+
+// The first rule that holds for a size counts: one whose sizes earlier rules have taken is a slip of the pen.
+bool are_all_used(const std::vector<Rule>& rules, std::string& problem) {
+  for (std::size_t i = 1; i < rules.size(); ++i) {
+    // The lowest size that no earlier rule has taken; each look raises it past at least one rule.
+    std::uint64_t bytes = rules[i].lowest_bytes;
+    bool all_taken = false;
+    for (std::size_t k = 0; k < i && !all_taken; ++k)
+      for (std::size_t j = 0; j < i; ++j)
+        if (rules[j].lowest_bytes <= bytes && bytes <= rules[j].highest_bytes) {
+          all_taken = rules[j].highest_bytes >= rules[i].highest_bytes;
+          if (all_taken) break;
+          bytes = rules[j].highest_bytes + 1;
+        }
+    if (!all_taken) continue;
+    const Descriptor* const algorithm = rules[i].algorithm;
+    problem = "rule " + std::to_string(i + 1) + ", " +
+              std::string(algorithm == nullptr ? "native" : algorithm->name) +
+              ", holds for no size that an earlier one has not taken";
+    return false;
+  }
   return true;
 }
 
@@ -202,7 +226,7 @@ bool parse(Collective collective, std::string_view text, std::vector<Rule>& rule
   for (std::size_t i = 0; i + 1 < rules.size(); ++i)
     if (rules[i].highest_bytes == rules[i + 1].lowest_bytes && rules[i].highest_bytes > rules[i].lowest_bytes)
       --rules[i].highest_bytes;
-  return true;
+  return are_all_used(rules, problem);
 }
 
 Selection::Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings) {
@@ -265,7 +289,7 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
   const Chosen* const chosen = chosen_[index_of(collective)].get();
   const bool automatic = chosen == nullptr || chosen->automatic;
   const std::vector<Rule>& rules = rules_of(collective);
-  const Reason otherwise = !automatic      ? Reason::selected
+  const Reason otherwise = !automatic      ? Reason::outside_ranges
                            : rules.empty() ? Reason::no_algorithm
                                            : Reason::table;
   for (const Rule& rule : rules) {

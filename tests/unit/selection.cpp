@@ -115,8 +115,18 @@ TEST_CASE("by size, the common bound belongs to the later rule") {
   const char* rules = "0-4K:arrival_leader,4K-:native";
   CHECK(choose(rules, 4095).rule != nullptr);
   CHECK(choose(rules, 4096).reason == Reason::selected);
-  CHECK(choose("8-16:arrival_leader", 7).reason == Reason::selected);
+  CHECK(choose("8-16:arrival_leader", 7).reason == Reason::outside_ranges);
   CHECK(choose("8-16:arrival_leader", 16).rule != nullptr);
+}
+
+TEST_CASE("a rule for sizes that earlier rules have taken is a mistake") {
+  for (const char* rules :
+       {"native,arrival_tree", "0-4K:arrival_leader,0-4K:native", "0-4K:native,1K-2K:arrival_leader",
+        "4-8:native,0-4:native,8-16:native,1-12:arrival_leader"})
+    CHECK(problem_of(rules).find("holds for no size") != std::string::npos);
+  for (const char* rules : {"4-10:arrival_leader,0-:native", "0-8:native,4-16:arrival_leader",
+                            "4-8:native,10-16:native,1-12:arrival_leader"})
+    CHECK(choose(rules, 9).rule != nullptr);
 }
 
 TEST_CASE("parameters") {
@@ -132,6 +142,7 @@ TEST_CASE("what cannot be used is said with the nearest name") {
   CHECK(problem_of("arival_leader").find("did you mean arrival_leader?") != std::string::npos);
   CHECK(problem_of("4K-0:native").find("LOW-HIGH:NAME") != std::string::npos);
   CHECK(problem_of("0-4K").find("LOW-HIGH:NAME") != std::string::npos);
+  CHECK(problem_of("arrival_leader:").find("NAME=VALUE") != std::string::npos);
   CHECK_FALSE(problem_of(",").empty());
   CHECK_FALSE(problem_of("arrival_leader,").empty());
   CHECK_FALSE(problem_of("0-4K:").empty());

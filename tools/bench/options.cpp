@@ -221,7 +221,8 @@ void add_options(CLI::App& app, Options& options) {
       ->type_name("MODE");
   app.add_option("--json", options.json, "write the results as JSON")->type_name("FILE");
   app.add_option("--csv", options.csv, "write the results as CSV")->type_name("FILE");
-  app.add_option("--plot", options.plot, "draw size against excess as SVG")->type_name("FILE");
+  app.add_option("--plot", options.plot, "draw size against excess as SVG, of one collective")
+      ->type_name("FILE");
   app.add_option("--mpi", options.mpi, "which MPI, where the launcher does not tell: openmpi or mpich")
       ->check(CLI::IsMember({"openmpi", "mpich"}))
       ->type_name("NAME");
