@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "algorithms/patterns.hpp"
+#include "algorithms/patterns/tree.hpp"
 #include "base/copy.hpp"
 
 namespace papaya {

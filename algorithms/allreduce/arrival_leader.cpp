@@ -19,13 +19,14 @@
 //   part, and
 //     everybody who sees it leaves the call to MPI.
 //
-// Order: by default the fixed tree of patterns.hpp in rank order, whose ready subtrees are combined as ranks
-// arrive. Under PAPAYA_ORDER=arrival a leader reduces commutative operations in the order of arrival, as in
-// the thesis.
+// Order: by default the fixed tree of patterns/tree.hpp in rank order, whose ready subtrees are combined as
+// ranks arrive. Under PAPAYA_ORDER=arrival a leader reduces commutative operations in the order of arrival,
+// as in the thesis.
 //
 // Two banks of slots alternate. A rank enters call n+2 only after call n+1 has completed, for which every
-// rank must have entered n+1, and so have left call n: the bank is free again. Of the cells there are four rows, so that in
-// call n nobody looks at the row of call n+1 any more. The numbers are 64 bits wide and do not wrap.
+// rank must have entered n+1, and so have left call n: the bank is free again. Of the cells there are four
+// rows, so that in call n nobody looks at the row of call n+1 any more. The numbers are 64 bits wide and do
+// not wrap.
 
 #include <atomic>
 #include <cstring>
@@ -33,7 +34,7 @@
 #include <new>
 
 #include "algorithms/algorithm.hpp"
-#include "algorithms/patterns.hpp"
+#include "algorithms/patterns/tree.hpp"
 #include "base/copy.hpp"
 #include "base/prefetch.hpp"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms/bcast/parts.hpp"
-#include "algorithms/patterns.hpp"
+#include "algorithms/patterns/tree.hpp"
 
 namespace papaya {
 

@@ -1,5 +1,4 @@
 // Kernels, the reduction tree, communicator identity, the recorder's file.
-#include "tests/catch.hpp"
 #include <unistd.h>
 
 #include <complex>
@@ -10,9 +9,10 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/kernels/reduce.hpp"
-#include "algorithms/patterns.hpp"
+#include "algorithms/patterns/tree.hpp"
 #include "profiler/identity.hpp"
 #include "profiler/recorder.hpp"
+#include "tests/catch.hpp"
 
 namespace papaya {
 

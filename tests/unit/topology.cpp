@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "algorithms/patterns.hpp"
+#include "algorithms/patterns/tree.hpp"
 #include "tests/catch.hpp"
 
 namespace papaya {
