@@ -28,9 +28,20 @@ std::mutex& mutex = table.mutex;
 std::vector<Communicator*>& all = table.all;
 MPI_Group world_group = MPI_GROUP_NULL;
 
-// The communicator that this thread is freeing. Attributes are deleted one by one, papaya's among them; a callback that
-// calls on the communicator after that goes to MPI.
-thread_local constinit MPI_Comm being_freed = MPI_COMM_NULL;
+// The communicators that this thread is freeing: a callback of one may free another. Attributes are deleted
+// one by one, papaya's among them, and in an order that is each rank's own; so what callbacks do on such a
+// communicator goes to MPI from the beginning, on all ranks alike.
+struct Freeing {
+  MPI_Comm comm;
+  const Freeing* outer;
+};
+thread_local constinit const Freeing* being_freed = nullptr;
+
+bool is_being_freed(MPI_Comm comm) noexcept {
+  for (const Freeing* one = being_freed; one != nullptr; one = one->outer)
+    if (one->comm == comm) return true;
+  return false;
+}
 
 // By communicators that are gone.
 std::array<std::atomic<std::uint64_t>, collective_count> replaced_before{};
@@ -170,6 +181,7 @@ void stop() noexcept {
 }
 
 Communicator* look_up(MPI_Comm comm) noexcept {
+  if (is_being_freed(comm)) return nullptr;
   void* value = nullptr;
   int found = 0;
   const std::uint64_t now = generation.load(std::memory_order_relaxed);
@@ -182,7 +194,7 @@ Communicator* look_up(MPI_Comm comm) noexcept {
 Communicator* find_or_make(MPI_Comm comm) noexcept {
   if (!is_plausible(comm)) return nullptr;
   if (Communicator* const state = find(comm)) return state;
-  if (comm == being_freed) return nullptr;
+  if (is_being_freed(comm)) return nullptr;
   const std::lock_guard lock(mutex);
   if (Communicator* const state = find(comm)) return state;
   return make(comm, nullptr, 0);
@@ -209,9 +221,11 @@ Owner owner_of(const Prepared* prepared) noexcept {
 }
 
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
-  being_freed = comm == nullptr ? MPI_COMM_NULL : *comm;
+  const Freeing one{comm == nullptr ? MPI_COMM_NULL : *comm, being_freed};
+  being_freed = &one;
+  generation.fetch_add(1, std::memory_order_relaxed);  // no answer from before holds
   const int code = native(comm);
-  being_freed = MPI_COMM_NULL;
+  being_freed = one.outer;
   return code;
 }
 

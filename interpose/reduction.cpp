@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "interpose/runtime.hpp"
+#include "interpose/scratch.hpp"
 
 namespace papaya {
 
@@ -227,25 +228,37 @@ void combine_contiguous(const Reduction& reduction, const void* left, const void
   must_succeed(PMPI_Reduce_local(left, out, static_cast<int>(count), context.type, context.op));
 }
 
-// A user's operation sees its own datatype: packed operands are laid out by it, reduced and packed again.
+// A user's operation sees its own datatype: packed operands are laid out by it, reduced and packed again,
+// some elements at a time. The memory for it is kept for the next time.
+constexpr std::size_t laid_out_bytes = std::size_t{1} << 20;
+constexpr std::size_t most_kept = std::size_t{256} << 20;
+
 void combine_laid_out(const Reduction& reduction, const void* left, const void* right, void* out,
                       std::size_t count) {
   const ReductionContext& context = context_of(reduction);
-  const std::size_t span =
-      static_cast<std::size_t>(context.true_extent) +
-      (count - 1) * static_cast<std::size_t>(context.extent < 0 ? -context.extent : context.extent);
-  const std::size_t units = span / sizeof(std::max_align_t) + 2;
-  std::vector<std::max_align_t> left_storage(units);
-  std::vector<std::max_align_t> right_storage(units);
-  // Where element 0 begins, so that the lowest byte of all elements is the storage's first.
-  const MPI_Aint origin = -context.true_lower_bound +
-                          (context.extent < 0 ? -context.extent * static_cast<MPI_Aint>(count - 1) : 0);
-  auto* const a = reinterpret_cast<char*>(left_storage.data()) + origin;
-  auto* const b = reinterpret_cast<char*>(right_storage.data()) + origin;
-  unpack(left, a, count, context.type, reduction.element_bytes);
-  unpack(right, b, count, context.type, reduction.element_bytes);
-  must_succeed(PMPI_Reduce_local(a, b, static_cast<int>(count), context.type, context.op));
-  pack(b, count, context.type, reduction.element_bytes, out);
+  const auto one = static_cast<std::size_t>(context.true_extent);
+  const auto step = static_cast<std::size_t>(context.extent < 0 ? -context.extent : context.extent);
+  const std::size_t at_once =
+      one >= laid_out_bytes || step == 0 ? 1 : std::min(count, 1 + (laid_out_bytes - one) / step);
+  const std::size_t span = one + (at_once - 1) * step + sizeof(std::max_align_t);
+  static thread_local Scratch storage;
+  const std::size_t half = (span + 63) / 64 * 64;
+  if (storage.bytes() < 2 * half) storage = Scratch(2 * half);
+  if (storage.data() == nullptr) end_for_lack_of_memory(2 * half);
+  for (std::size_t first = 0; first < count; first += at_once) {
+    const std::size_t some = std::min(at_once, count - first);
+    // Where element 0 begins, so that the lowest byte of all elements is the storage's first.
+    const MPI_Aint origin = -context.true_lower_bound +
+                            (context.extent < 0 ? -context.extent * static_cast<MPI_Aint>(some - 1) : 0);
+    std::byte* const a = storage.data() + origin;
+    std::byte* const b = storage.data() + half + origin;
+    const std::size_t offset = first * reduction.element_bytes;
+    unpack(static_cast<const std::byte*>(left) + offset, a, some, context.type, reduction.element_bytes);
+    unpack(static_cast<const std::byte*>(right) + offset, b, some, context.type, reduction.element_bytes);
+    must_succeed(PMPI_Reduce_local(a, b, static_cast<int>(some), context.type, context.op));
+    pack(b, some, context.type, reduction.element_bytes, static_cast<std::byte*>(out) + offset);
+  }
+  if (storage.bytes() > most_kept) storage = Scratch();
 }
 
 }  // namespace
@@ -306,6 +319,12 @@ bool is_plausible_operation(MPI_Op op) noexcept {
 #endif
 }
 
+// Nobody has made it, so nobody frees it. Those of MPI_Type_create_f90_real and its like have no name.
+static bool is_predefined(int combiner) noexcept {
+  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
+         combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+}
+
 bool is_dense(MPI_Datatype type) noexcept {
   MPI_Count size = 0;
   MPI_Aint lower = 0;
@@ -318,18 +337,41 @@ bool is_dense(MPI_Datatype type) noexcept {
   int types = 0;
   int combiner = 0;
   if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
-  if (combiner == MPI_COMBINER_NAMED) return true;
+  if (is_predefined(combiner)) return true;
   if ((combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) || integers > 1 || types != 1)
     return false;
   int count = 0;
   MPI_Datatype inner = MPI_DATATYPE_NULL;
   if (PMPI_Type_get_contents(type, integers, 0, 1, &count, nullptr, &inner) != MPI_SUCCESS) return false;
   const bool dense = is_dense(inner);
-  int ignored = 0;
-  if (PMPI_Type_get_envelope(inner, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS &&
-      combiner != MPI_COMBINER_NAMED)
-    PMPI_Type_free(&inner);
+  release_part(inner);
   return dense;
+}
+
+void release_part(MPI_Datatype& type) noexcept {
+  int ignored = 0;
+  int combiner = 0;
+  if (PMPI_Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS &&
+      !is_predefined(combiner))
+    PMPI_Type_free(&type);
+}
+
+PairParts padded_pair(MPI_Datatype type, std::size_t element_bytes) noexcept {
+  const TypeRow* const row = find_row(type);
+  if (row == nullptr || row->signature == row->bytes || element_bytes != row->bytes) return {};
+  constexpr std::size_t index_bytes = sizeof(int);
+  const std::size_t value_bytes = row->signature - index_bytes;
+  const std::size_t index_at = (value_bytes + alignof(int) - 1) / alignof(int) * alignof(int);
+  return {row->bytes, value_bytes, index_at, index_bytes};
+}
+
+void copy_pairs(const PairParts& pair, const void* from, void* to, std::size_t count) noexcept {
+  const auto* in = static_cast<const std::byte*>(from);
+  auto* out = static_cast<std::byte*>(to);
+  for (; count > 0; --count, in += pair.bytes, out += pair.bytes) {
+    std::memcpy(out, in, pair.value_bytes);
+    std::memcpy(out + pair.index_at, in + pair.index_at, pair.index_bytes);
+  }
 }
 
 bool element_type_of(MPI_Datatype type, kernels::ElementType& element) noexcept {
@@ -355,7 +397,8 @@ bool is_named(MPI_Datatype type) noexcept {
   if (find_row(type) != nullptr) return true;
   int ignored = 0;
   int combiner = 0;
-  return PMPI_Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS &&
+  return is_plausible(type) &&
+         PMPI_Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS &&
          combiner == MPI_COMBINER_NAMED;
 }
 

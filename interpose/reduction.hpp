@@ -41,12 +41,28 @@ bool is_committed(MPI_Datatype type) noexcept;
 // A predefined datatype: its handle never means another.
 bool is_named(MPI_Datatype type) noexcept;
 
+// A datatype that MPI_Type_get_contents gave: the caller's to free, but for predefined ones.
+void release_part(MPI_Datatype& type) noexcept;
+
 // MPI_Type_size of a handle that may be invalid: -1 if there is no telling. Pairs count without their
 // padding.
 std::int64_t type_bytes_of(MPI_Datatype type) noexcept;
 
 // True if elements lie in memory as MPI_Pack would pack them: without holes and in order.
 bool is_dense(MPI_Datatype type) noexcept;
+
+// A predefined pair with padding between or after its parts, as it lies in memory, which is how kernels take
+// it. The padding may hold something of the program's, or lie beyond its memory.
+struct PairParts {
+  std::size_t bytes = 0;  // with the padding; 0: it is none
+  std::size_t value_bytes = 0;
+  std::size_t index_at = 0;
+  std::size_t index_bytes = 0;
+};
+// Of elements of `element_bytes`: only where these count the padding.
+PairParts padded_pair(MPI_Datatype type, std::size_t element_bytes) noexcept;
+// Their parts alone.
+void copy_pairs(const PairParts& pair, const void* from, void* to, std::size_t count) noexcept;
 
 // `count` elements at `buffer` to and from contiguous bytes; `element_bytes` is the type's size. At most 1
 // GiB an element.

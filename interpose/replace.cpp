@@ -154,6 +154,11 @@ bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, s
                         ? receive.bytes() + static_cast<std::size_t>(state.rank) * bytes
                         : receive.bytes();
   }
+  if (const std::size_t lacks = std::max(send.lacks(), receive.lacks()); lacks != 0) {
+    // As with a device's buffer: the others learn of it in the call, unless they may have left it.
+    if (is_rooted(a.collective)) end_for_lack_of_memory(lacks);
+    operands.veto = true;
+  }
   if (!run(state, setup, a.collective, operands, facts, outcome)) return false;
   if (operands.receive != nullptr) receive.write_back();
   return true;
@@ -189,9 +194,10 @@ bool is_erroneous_alltoallv(const Communicator& state, const Arguments& a, std::
 #endif
 }
 
-// The blocks of one side as contiguous memory; what had to be packed is in `staged`.
-void lay_out(const Communicator& state, const void* buffer, const Lists& lists, MPI_Datatype type, std::size_t element,
-             bool dense, Staging::Use use, Block* blocks, std::vector<Staging>& staged) {
+// The blocks of one side as contiguous memory; what had to be packed is in `staged`. False: there is not
+// enough memory.
+bool lay_out(const Communicator& state, const void* buffer, const Lists& lists, MPI_Datatype type,
+             std::size_t element, bool dense, Staging::Use use, Block* blocks, std::vector<Staging>& staged) {
   MPI_Aint lower = 0;
   auto extent = static_cast<MPI_Aint>(element);
   if (!dense) {
@@ -205,10 +211,12 @@ void lay_out(const Communicator& state, const void* buffer, const Lists& lists, 
     auto* at = reinterpret_cast<std::byte*>(address);
     if (!dense && count > 0) {
       staged.emplace_back(at, count, type, element, use, false);
+      if (staged.back().lacks() != 0) return false;
       at = staged.back().bytes();
     }
     blocks[rank] = {at, count * element};
   }
+  return true;
 }
 
 }  // namespace
@@ -258,12 +266,12 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
     state.blocks.assign(2 * ranks, Block{});
     Block* const receive = state.blocks.data() + ranks;
     Block* const send = in_place ? receive : state.blocks.data();
-    if (!on_device) {
-      using Use = Staging::Use;
-      if (!in_place)
-        lay_out(state, a.send, a.send_lists, a.send_type, send_element, send_dense, Use::read, send, staged_send);
-      lay_out(state, a.receive, a.lists, a.type, element, dense, in_place ? Use::both : Use::write, receive, staged);
-    }
+    using Use = Staging::Use;
+    const bool laid_out = !on_device &&
+                          (in_place || lay_out(state, a.send, a.send_lists, a.send_type, send_element,
+                                               send_dense, Use::read, send, staged_send)) &&
+                          lay_out(state, a.receive, a.lists, a.type, element, dense,
+                                  in_place ? Use::both : Use::write, receive, staged);
     const Reduction none;
     Operands operands{.send = nullptr,
                       .receive = nullptr,
@@ -273,7 +281,7 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
                       .reduction = &none,
                       .send_blocks = send,
                       .receive_blocks = receive,
-                      .veto = on_device};
+                      .veto = !laid_out};
     if (!run(state, *setup, a.collective, operands, facts, outcome)) return false;
     // Not more than has come: a program may leave more room.
     auto block = staged.begin();
@@ -315,8 +323,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
       if (!describe(a.type, a.op, reduction, context))
         return native(Reason::unsuitable_operation);
       bytes = static_cast<std::uint64_t>(a.count) * reduction.element_bytes;
-      // Pairs with padding are kernels' own business; what a user's operation gets is packed.
-      dense = reduction.by_table || is_dense(a.type);
+      dense = reduction.by_table ? padded_pair(a.type, reduction.element_bytes).bytes == 0 : is_dense(a.type);
     } else {
       const std::int64_t element = element_bytes_of(a.type);
       if (element < 0) return native(Reason::arguments);

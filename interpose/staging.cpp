@@ -20,6 +20,22 @@ void copy_or_count(void* to, const void* from, std::size_t bytes) noexcept {
     runtime().failed_inner_calls.fetch_add(1, std::memory_order_relaxed);
 }
 
+void take(const std::byte* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
+          std::byte* to) {
+  if (const PairParts pair = padded_pair(type, element_bytes); pair.bytes != 0)
+    copy_pairs(pair, buffer, to, count);
+  else
+    pack(buffer, count, type, element_bytes, to);
+}
+
+void put_back(const std::byte* from, std::byte* buffer, std::size_t count, MPI_Datatype type,
+              std::size_t element_bytes) {
+  if (const PairParts pair = padded_pair(type, element_bytes); pair.bytes != 0)
+    copy_pairs(pair, from, buffer, count);
+  else
+    unpack(from, buffer, count, type, element_bytes);
+}
+
 }  // namespace
 
 Span span_of(MPI_Datatype type, std::size_t count) noexcept {
@@ -35,7 +51,7 @@ Span span_of(MPI_Datatype type, std::size_t count) noexcept {
 }
 
 Staging::Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, Use use,
-                 bool on_device)
+                 bool on_device) noexcept
     : buffer_(const_cast<void*>(buffer)),
       count_(count),
       type_(type),
@@ -43,26 +59,34 @@ Staging::Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::
       use_(use) {
   if (on_device) {
     span_ = span_of(type, count);
-    image_ = std::make_unique<std::byte[]>(span_.bytes);
+    image_ = Scratch(span_.bytes);
+    if (image_.data() == nullptr) {
+      lacks_ = span_.bytes;
+      return;
+    }
     // What is written may leave holes, which keep what was in them.
-    copy_or_count(image_.get(), static_cast<std::byte*>(buffer_) + span_.lowest, span_.bytes);
+    copy_or_count(image_.data(), static_cast<std::byte*>(buffer_) + span_.lowest, span_.bytes);
   }
-  std::byte* const host = on_device ? image_.get() - span_.lowest : static_cast<std::byte*>(buffer_);
+  std::byte* const host = on_device ? image_.data() - span_.lowest : static_cast<std::byte*>(buffer_);
   if (is_dense(type)) {
     bytes_ = host;
     return;
   }
-  packed_ = std::make_unique<std::byte[]>(count * element_bytes);
-  bytes_ = packed_.get();
-  if (includes(use, Use::read)) pack(host, count, type, element_bytes, bytes_);
+  packed_ = Scratch(count * element_bytes);
+  bytes_ = packed_.data();
+  if (bytes_ == nullptr)
+    lacks_ = count * element_bytes;
+  else if (includes(use, Use::read))
+    take(host, count, type, element_bytes, bytes_);
 }
 
 void Staging::write_back(std::size_t count) noexcept {
   if (!includes(use_, Use::write)) return;
-  std::byte* const host = image_ != nullptr ? image_.get() - span_.lowest : static_cast<std::byte*>(buffer_);
-  if (packed_ != nullptr) unpack(packed_.get(), host, count, type_, element_bytes_);
-  if (image_ != nullptr)
-    copy_or_count(static_cast<std::byte*>(buffer_) + span_.lowest, image_.get(), span_.bytes);
+  std::byte* const host =
+      image_.data() != nullptr ? image_.data() - span_.lowest : static_cast<std::byte*>(buffer_);
+  if (packed_.data() != nullptr) put_back(packed_.data(), host, count, type_, element_bytes_);
+  if (image_.data() != nullptr)
+    copy_or_count(static_cast<std::byte*>(buffer_) + span_.lowest, image_.data(), span_.bytes);
 }
 
 }  // namespace papaya

@@ -5,7 +5,8 @@
 #include <mpi.h>
 
 #include <cstddef>
-#include <memory>
+
+#include "interpose/scratch.hpp"
 
 namespace papaya {
 
@@ -17,13 +18,18 @@ struct Span {
 Span span_of(MPI_Datatype type, std::size_t count) noexcept;
 
 // `count` elements of `type` at `buffer`, contiguous at bytes(). Nothing is copied where they are so already.
+// The padding of predefined pairs is the program's: where `element_bytes` counts it, pairs lie at bytes()
+// with padding of their own.
 class Staging {
  public:
   enum class Use : unsigned char { read = 1, write = 2, both = 3 };
 
   Staging() = default;
-  Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, Use use, bool on_device);
+  Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, Use use,
+          bool on_device) noexcept;
   std::byte* bytes() const noexcept { return bytes_; }
+  // There was not enough memory, so many bytes: bytes() is null. 0: all is well.
+  std::size_t lacks() const noexcept { return lacks_; }
   // Brings what was written back to the user's buffer.
   void write_back() noexcept { write_back(count_); }
   // The first `count` elements alone.
@@ -36,9 +42,10 @@ class Staging {
   std::size_t element_bytes_ = 0;
   Use use_ = Use::read;
   Span span_{};
-  std::unique_ptr<std::byte[]> image_;  // a device's memory on the host
-  std::unique_ptr<std::byte[]> packed_;
+  Scratch image_;  // a device's memory on the host
+  Scratch packed_;
   std::byte* bytes_ = nullptr;
+  std::size_t lacks_ = 0;
 };
 
 }  // namespace papaya

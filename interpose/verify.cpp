@@ -14,15 +14,13 @@ namespace {
 
 using kernels::ElementType;
 
-// The elements as they are compared: a kernel's as they lie in memory, padding and all, others packed.
+// The elements as they are compared: a kernel's as they lie in memory, others packed.
 std::vector<std::byte> contiguous(const Arguments& a, const Reduction& reduction, const void* buffer,
                                   std::size_t elements, bool on_device) {
-  if (reduction.by_table && !on_device) {
-    const auto* const bytes = static_cast<const std::byte*>(buffer);
-    return {bytes, bytes + elements * reduction.element_bytes};
-  }
-  const auto element = static_cast<std::size_t>(element_bytes_of(a.type));
+  const std::size_t element =
+      reduction.by_table ? reduction.element_bytes : static_cast<std::size_t>(element_bytes_of(a.type));
   const Staging staged(buffer, elements, a.type, element, Staging::Use::read, on_device);
+  if (staged.lacks() != 0) end_for_lack_of_memory(staged.lacks());
   return {staged.bytes(), staged.bytes() + elements * element};
 }
 
@@ -49,6 +47,7 @@ Packed packed(const void* buffer, const Lists& lists, MPI_Datatype type, int ran
     // By integers: MPI_BOTTOM is a null pointer.
     const auto at = reinterpret_cast<std::intptr_t>(buffer) + lists.place(rank) * extent;
     const Staging staged(reinterpret_cast<const void*>(at), count, type, element, Staging::Use::read, on_device);
+    if (staged.lacks() != 0) end_for_lack_of_memory(staged.lacks());
     all.bytes.insert(all.bytes.end(), staged.bytes(), staged.bytes() + bytes);
   }
   return all;
@@ -77,7 +76,7 @@ bool basic_type_of(MPI_Datatype type, ElementType& basic) {
     one = one && basic_type_of(part, mine) && (first || mine == basic);
     basic = mine;
     first = false;
-    if (!is_named(part)) PMPI_Type_free(&part);
+    release_part(part);
   }
   return one;
 }
@@ -193,7 +192,8 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   elements_ = blocks ? count * static_cast<std::size_t>(state.size) : count;
   // A buffer like the receive buffer, for the native result. Holes are neither read nor compared: they need not be memory.
   const Span span = span_of(a.type, elements_);
-  std::vector<std::byte> image(span.bytes);
+  const Scratch image(span.bytes);
+  if (image.data() == nullptr) end_for_lack_of_memory(span.bytes);
   std::byte* const copy = image.data() - span.lowest;
   const bool holds_operands = !reduces(a) && (a.send == MPI_IN_PLACE || (a.collective == Collective::bcast && is_root));
   const auto element = static_cast<std::size_t>(element_bytes_of(a.type));

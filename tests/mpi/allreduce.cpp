@@ -44,6 +44,7 @@ void compare(const Type& type, const Operation& operation, int count, bool in_pl
       if (at == send || in_place)
         type.fill(at + static_cast<std::size_t>(i) * type.bytes, rank * 7 + i * 3 + salt);
   const void* const from = in_place ? MPI_IN_PLACE : send;
+  const std::vector<unsigned char> before(ours, ours + bytes);
   const int expected_code = PMPI_Allreduce(from, native, count, type.type, operation.op, comm);
   const int code = MPI_Allreduce(from, ours, count, type.type, operation.op, comm);
   ++comparisons;
@@ -59,6 +60,10 @@ void compare(const Type& type, const Operation& operation, int count, bool in_pl
   for (int i = 0; i < count; ++i)
     if (!type.equal(ours + static_cast<std::size_t>(i) * type.bytes, native + static_cast<std::size_t>(i) * type.bytes))
       return report("another result", detail + " element " + std::to_string(i));
+  for (std::size_t at = 0; at < bytes; at += type.bytes)
+    for (const auto& [first, last] : type.gaps)
+      for (std::size_t i = at + first; i < at + last; ++i)
+        if (ours[i] != before[i]) return report("written between the parts of a pair", detail);
   for (std::size_t i = 0; i < 16; ++i)
     if (ours[bytes + i] != 0xa5) return report("written past the end", detail);
 }

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 struct Type {
@@ -18,6 +19,8 @@ struct Type {
   std::function<void(void*, int seed)> fill;  // one element
   // Only the value bytes of one element are compared: pairs and long double have padding.
   std::function<bool(const void*, const void*)> equal;
+  // The bytes of one element that are not part of it: [first, last) each. They are the program's.
+  std::vector<std::pair<std::size_t, std::size_t>> gaps = {};
 };
 
 template <class T>
@@ -37,7 +40,9 @@ Type pair(MPI_Datatype type, const char* name) {
     V value;
     I index;
   };
-  return {type, name, sizeof(Pair),
+  return {type,
+          name,
+          sizeof(Pair),
           [](void* at, int seed) {
             Pair p;
             p.value = static_cast<V>(seed % 3);
@@ -47,7 +52,8 @@ Type pair(MPI_Datatype type, const char* name) {
           [](const void* a, const void* b) {
             const auto &x = *static_cast<const Pair*>(a), &y = *static_cast<const Pair*>(b);
             return x.value == y.value && x.index == y.index;
-          }};
+          },
+          {{sizeof(V), offsetof(Pair, index)}, {offsetof(Pair, index) + sizeof(I), sizeof(Pair)}}};
 }
 
 inline const std::vector<Type>& types() {

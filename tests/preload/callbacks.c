@@ -1,9 +1,11 @@
 // Calls that end in unusual ways, and calls from where MPI calls the program back.
-//   callbacks jump one|all               an error handler leaves a wrong MPI_Bcast by longjmp, on rank 0 or
-//   on all callbacks handler                    an error handler on rank 0 makes the MPI_Allreduce of the
-//   others callbacks attribute free|disconnect  a delete callback makes collectives on the communicator being
-//   freed callbacks wrong none|one             rank 2 is late; with `one` rank 0 makes a wrong MPI_Bcast
-//   first callbacks name                       a communicator gets its name after many calls
+//   callbacks jump one|all                an error handler leaves a wrong MPI_Bcast by longjmp, on rank 0 or
+//   on all callbacks handler                     an error handler on rank 0 makes the MPI_Allreduce of the
+//   others callbacks attribute free|disconnect   a delete callback makes collectives on the communicator
+//   being freed callbacks by_rank                     the same, with an attribute that rank 0 has had for
+//   longer than the others callbacks nested                      the same, and another delete callback frees
+//   another communicator callbacks wrong none|one              rank 2 is late; with `one` rank 0 makes a
+//   wrong MPI_Bcast first callbacks name                        a communicator gets its name after many calls
 #include <mpi.h>
 #include <setjmp.h>
 #include <unistd.h>
@@ -98,6 +100,60 @@ static void attribute(int (*end)(MPI_Comm*)) {
   MPI_Comm_set_attr(MPI_COMM_WORLD, key, NULL);
 }
 
+static int copy(MPI_Comm comm, int key, void* extra, void* in, void* out, int* flag) {
+  (void)comm;
+  (void)key;
+  (void)extra;
+  *(void**)out = in;
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+// Rank 0's attribute was there when the communicator was made, the others' came later; a local matter.
+static void attribute_by_rank(void) {
+  int key;
+  MPI_Comm_create_keyval(copy, use, &key, NULL);
+  MPI_Comm first, twin;
+  MPI_Comm_dup(MPI_COMM_WORLD, &first);
+  if (rank == 0) MPI_Comm_set_attr(first, key, NULL);
+  MPI_Comm_dup(first, &twin);
+  if (rank != 0) MPI_Comm_set_attr(twin, key, NULL);
+  some_calls(twin, 15);
+  MPI_Comm_free(&twin);
+  if (rank != 0) MPI_Comm_set_attr(first, key, NULL);
+  MPI_Comm_free(&first);
+  some_calls(MPI_COMM_WORLD, 50);
+}
+
+static MPI_Comm cached = MPI_COMM_NULL;
+
+static int free_cached(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)comm;
+  (void)key;
+  (void)value;
+  (void)extra;
+  return cached == MPI_COMM_NULL ? MPI_SUCCESS : MPI_Comm_free(&cached);
+}
+
+// A library keeps a communicator of its own with the program's, and frees both together.
+static void nested(void) {
+  for (int order = 0; order < 2; ++order) {
+    int keys[2];
+    MPI_Comm_create_keyval(copy, use, &keys[order], NULL);
+    MPI_Comm_create_keyval(copy, free_cached, &keys[1 - order], NULL);
+    MPI_Comm first, twin;
+    MPI_Comm_dup(MPI_COMM_WORLD, &first);
+    MPI_Comm_dup(MPI_COMM_WORLD, &cached);
+    some_calls(cached, 15);
+    for (int i = 0; i < 2; ++i) MPI_Comm_set_attr(first, keys[i], NULL);
+    MPI_Comm_dup(first, &twin);
+    some_calls(twin, 15);
+    MPI_Comm_free(&twin);
+    MPI_Comm_free(&first);
+    some_calls(MPI_COMM_WORLD, 20);
+  }
+}
+
 static void wrong(int one) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int value = 0;
@@ -129,6 +185,8 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "handler") == 0) handler();
   if (strcmp(mode, "attribute") == 0)
     attribute(strcmp(detail, "free") == 0 ? MPI_Comm_free : MPI_Comm_disconnect);
+  if (strcmp(mode, "by_rank") == 0) attribute_by_rank();
+  if (strcmp(mode, "nested") == 0) nested();
   if (strcmp(mode, "wrong") == 0) wrong(strcmp(detail, "one") == 0);
   if (strcmp(mode, "name") == 0) name();
   const int code = finish();

@@ -11,6 +11,7 @@ static int handled = 0;  // calls of the error handler
 static char said[1 << 16];
 static int length = 0;
 static int in[64], out[64];
+static int few[64], places[64];  // counts of zero are counts
 
 static void on_error(MPI_Comm* comm, int* code, ...) {
   (void)comm;
@@ -74,6 +75,10 @@ static void run_all(const char* handler) {
   SHOW("bcast, no type", MPI_Bcast(in, 1, MPI_DATATYPE_NULL, 0, world));
   SHOW("alltoall, negative count", MPI_Alltoall(in, -1, MPI_INT, out, -1, MPI_INT, world));
   SHOW("alltoall, no type", MPI_Alltoall(in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, world));
+  SHOW("alltoallv, no type",
+       MPI_Alltoallv(in, few, places, MPI_DATATYPE_NULL, out, few, places, MPI_INT, world));
+  SHOW("alltoallv, no receive type",
+       MPI_Alltoallv(in, few, places, MPI_INT, out, few, places, MPI_DATATYPE_NULL, world));
   SHOW("allgather, negative count", MPI_Allgather(in, -1, MPI_INT, out, 1, MPI_INT, world));
   SHOW("gather, root too large", MPI_Gather(in, 1, MPI_INT, out, 1, MPI_INT, ranks, world));
   SHOW("scatter, no communicator", MPI_Scatter(in, 1, MPI_INT, out, 1, MPI_INT, 0, MPI_COMM_NULL));

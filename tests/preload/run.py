@@ -566,7 +566,8 @@ class Preload(unittest.TestCase):
                          [program("callbacks"), "handler"], [program("exceptions")])
 
     def test_attributes(self):
-        self.compare_all(3, *([program("callbacks"), "attribute", end] for end in ("free", "disconnect")))
+        self.compare_all(3, *([program("callbacks"), *words] for words in
+                              (("attribute", "free"), ("attribute", "disconnect"), ("by_rank",), ("nested",))))
 
     def test_wrong_call(self):
         """An error of one rank: its later calls are compared with the others' right ones."""
