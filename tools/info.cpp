@@ -83,12 +83,15 @@ void add_info(CLI::App& app, int& exit_code) {
       print_names(collective);
       return;
     }
-    if (!some && !options->environment) fmt::print("papaya {}\n\nMPIs\n", PAPAYA_VERSION);
-    if (!some && !options->environment) print_flavours();
-    if (!options->environment) fmt::print("{}", some ? "" : "\nAlgorithms\n");
-    if (!options->environment) print_algorithms();
-    if (!some && !options->environment) fmt::print("\nEnvironment\n");
-    if (!some) print_environment();
+    const bool everything = !some && !options->environment;
+    if (everything) {
+      fmt::print("papaya {}\n\nMPIs\n", PAPAYA_VERSION);
+      print_flavours();
+      fmt::print("\nAlgorithms\n");
+    }
+    if (some || everything) print_algorithms();
+    if (some == options->environment) fmt::print("\nEnvironment\n");
+    if (options->environment || everything) print_environment();
   });
 }
 

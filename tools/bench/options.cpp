@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 
 #include "algorithms/algorithm.hpp"
@@ -76,6 +77,10 @@ bool finish_pattern(Options& options, std::string& problem) {
 }
 
 bool finish_mode(Options& options, std::string& problem) {
+  if (std::isnan(options.skew_us) || std::isnan(options.mif) || std::isnan(options.seconds)) {
+    problem = "--skew, --mif and --seconds take numbers.";
+    return false;
+  }
   options.mode = options.pattern == Pattern::none ? Mode::tight : Mode::deadline;
   if (!options.mode_word.empty()) {
     const auto place = std::find(mode_names.begin(), mode_names.end(), options.mode_word);
