@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "algorithms/transport/shared_notified.hpp"
+
 namespace papaya {
 
 namespace {
@@ -12,6 +14,13 @@ std::vector<const Descriptor*>& list() {
 }  // namespace
 
 std::span<const Descriptor* const> registry() noexcept { return list(); }
+
+std::size_t shared_bytes(const Descriptor& descriptor, int ranks, std::size_t capacity,
+                         std::span<const std::int64_t> values) {
+  return descriptor.segment == nullptr
+             ? descriptor.region_bytes(ranks, capacity)
+             : SharedNotified::region_bytes(ranks, descriptor.segment(ranks, capacity, values));
+}
 
 const Descriptor* find_algorithm(Collective collective, std::string_view name) noexcept {
   for (const Descriptor* descriptor : list())

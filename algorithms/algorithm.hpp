@@ -13,6 +13,7 @@
 
 #include "algorithms/datatype.hpp"
 #include "algorithms/team.hpp"
+#include "algorithms/transport/notified.hpp"
 #include "base/collective.hpp"
 
 namespace papaya {
@@ -88,18 +89,29 @@ struct Descriptor {
   bool one_node;                     // needs all ranks on one node
   bool serves_alltoallv = false;     // alltoall: run() takes Operands::send_blocks too
   bool needs_arrival_order = false;  // only under PAPAYA_ORDER=arrival and for commutative operations
+  bool predefined_only =
+      false;  // reductions: cuts messages at elements, which only these have alike on all ranks
+  bool takes_vetoes = true;  // Operands::veto; where not, a device's buffer goes through the host
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // largest Operands::bytes it takes
   std::size_t max_element_bytes = std::numeric_limits<std::size_t>::max();  // largest Reduction::element_bytes
   std::span<const Parameter> parameters;
 
-  // Shared bytes needed for `ranks`; the region is zeroed before prepare. `capacity` is the largest
-  // Operands::bytes of these calls, or, where calls may be larger than that, the bytes each rank may use to
-  // run ahead of the others.
-  std::size_t (*region_bytes)(int ranks, std::size_t capacity);
+  // For those that work across nodes: what each rank offers the others. Team::wire is there, and there is no
+  // region.
+  SegmentShape (*segment)(int ranks, std::size_t capacity, std::span<const std::int64_t> values) = nullptr;
+
+  // The others: shared bytes needed for `ranks`; the region is zeroed before prepare. `capacity` is the
+  // largest Operands::bytes of these calls, or, where calls may be larger than that, the bytes each rank may
+  // use to run ahead of the others.
+  std::size_t (*region_bytes)(int ranks, std::size_t capacity) = nullptr;
   // `values` has one number per parameter.
   std::unique_ptr<Prepared> (*prepare)(const Team& team, std::size_t capacity,
                                        std::span<const std::int64_t> values);
 };
+
+// Bytes of memory that the ranks of one node share for it.
+std::size_t shared_bytes(const Descriptor& descriptor, int ranks, std::size_t capacity,
+                         std::span<const std::int64_t> values);
 
 // All algorithms of the library, in no particular order.
 std::span<const Descriptor* const> registry() noexcept;

@@ -17,6 +17,7 @@ class Reduction {
   std::size_t element_bytes = 0;
   bool commutative = true;
   bool by_table = false;  // the combine function is a kernel: cheap, and alike on all ranks
+  bool exact = false;     // the same bits in whatever order operands are combined
   Combine combine = nullptr;
   const void* context = nullptr;  // of combine
 };

@@ -1,5 +1,6 @@
-// The ranks of one communicator on one node and the shared memory they have been given. A team is used by one thread
-// at a time on each rank (MPI forbids concurrent collectives on one communicator).
+// The ranks of one communicator and what they have been given to meet in: shared memory on one node, a wire
+// elsewhere. A team is used by one thread at a time on each rank (MPI forbids concurrent collectives on one
+// communicator).
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,8 @@
 
 namespace papaya {
 
+class Notified;
+
 struct Team {
   int rank;
   int size;
@@ -22,6 +25,7 @@ struct Team {
   // Where each rank runs; outlives the team. Empty: all in one place, or it is not known.
   std::span<const topology::Place> places = {};
   std::uint64_t first_round = 1;     // the number of its first round or call; tests begin before a wrap-around
+  Notified* wire = nullptr;          // for algorithms with a segment; outlives what they prepare
 };
 
 }  // namespace papaya

@@ -26,9 +26,11 @@ enum class Reason : std::uint8_t {
   order,
   sizes,
   outside_ranges,
+  user_operation,
+  no_transport,
 };
 
-inline constexpr std::array<std::string_view, 18> reason_names = {
+inline constexpr std::array<std::string_view, 20> reason_names = {
     "",
     "native selected by the user",
     "native is the better choice by the tuning table",
@@ -47,6 +49,8 @@ inline constexpr std::array<std::string_view, 18> reason_names = {
     "it needs PAPAYA_ORDER=arrival and a commutative operation",
     "the choice depends on sizes that differ from rank to rank",
     "its size is in none of the user's ranges",
+    "a user-defined operation, which the algorithm cannot cut",
+    "no one-sided communication between the nodes to be had",
 };
 
 static_assert([] {

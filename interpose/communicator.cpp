@@ -57,7 +57,8 @@ void destroy(Communicator* state) noexcept {
     replaced_before[i].fetch_add(state->served[i], std::memory_order_relaxed);
   for (Setup& setup : state->setups) {
     setup.prepared.reset();
-    runtime().window.release(setup.offset, setup.region_bytes);
+    setup.wire.reset();
+    if (setup.offset >= 0) runtime().window.release(setup.offset, setup.region_bytes);
   }
   delete state;
 }
@@ -111,6 +112,7 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   }
   state->facts = {.ranks = state->size,
                   .nodes = static_cast<int>(nodes.size()),
+                  .whole_job = state->size == runtime().ranks,
                   .oversubscribed = runtime().oversubscribed,
                   .native_yields = native_yields};
   if (const auto& places = runtime().places; !places.empty() && nodes.size() == 1 && !state->outside)
@@ -166,6 +168,11 @@ void stop() noexcept {
     {
       const std::lock_guard lock(mutex);
       if (all.empty()) break;
+      // The same one on all its ranks, since what it has may be freed by all together. Threads make and free
+      // communicators in any order.
+      const auto last = std::max_element(
+          all.begin(), all.end(), [](const Communicator* a, const Communicator* b) { return a->id < b->id; });
+      std::iter_swap(last, all.end() - 1);
       state = all.back();
     }
     MPI_Comm handle = state->handle;

@@ -1,5 +1,6 @@
 #include "interpose/output.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,23 +47,52 @@ bool must_stay(const std::string& folder) {
   return stat(path.c_str(), &self) == 0 && stat(path.parent_path().c_str(), &parent) == 0 && self.st_dev != parent.st_dev;
 }
 
-// mkdir -p, then an empty folder of this name, whose former contents get another. The error number, or 0.
-int make_empty(const std::string& folder) {
+// Like rename(2), but never over something that exists.
+int rename_anew(const std::string& from, const std::string& to) {
+  if (renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return errno;
+  // A file system that cannot.
+  struct stat there {};
+  if (lstat(to.c_str(), &there) == 0) return EEXIST;
+  return std::rename(from.c_str(), to.c_str()) == 0 ? 0 : errno;
+}
+
+// Whatever has this name gets another. The error number, or 0.
+int move_away(const std::string& folder) {
+  struct stat there {};
+  if (stat(folder.c_str(), &there) == 0 && !S_ISDIR(there.st_mode)) return ENOTDIR;
+  if (must_stay(folder)) return EBUSY;
+  for (int number = 1;; ++number) {
+    const int failure = rename_anew(folder, fmt::format("{}.{}", folder, number));
+    if (failure != EEXIST) return failure == ENOENT ? 0 : failure;
+  }
+}
+
+// mkdir -p, then an empty folder of this name, opened. It gets its name last: another job that starts at the
+// same time with the same name never meets one that is not yet somebody's. The error number, or 0.
+int make_empty(const std::string& folder, int& descriptor) {
   std::error_code error;
   const std::filesystem::path path(folder);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) return error.value();
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    if (mkdir(folder.c_str(), 0755) == 0) return 0;
+  std::string unnamed;
+  for (int number = 0;; ++number) {
+    unnamed = fmt::format("{}.new{}-{}", folder, getpid(), number);
+    if (mkdir(unnamed.c_str(), 0755) == 0) break;
     if (errno != EEXIST) return errno;
-    struct stat there{};
-    if (stat(folder.c_str(), &there) == 0 && !S_ISDIR(there.st_mode)) return ENOTDIR;
-    if (must_stay(folder)) return EBUSY;
-    int number = 1;
-    while (std::filesystem::exists(fmt::format("{}.{}", folder, number), error)) ++number;
-    if (rename(folder.c_str(), fmt::format("{}.{}", folder, number).c_str()) != 0 && errno != ENOENT) return errno;
   }
-  return EEXIST;
+  descriptor = open(unnamed.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int failure = descriptor < 0 ? errno : EEXIST;
+  for (int attempt = 0; failure == EEXIST && attempt < 100; ++attempt) {
+    failure = rename_anew(unnamed, folder);
+    if (failure != EEXIST) break;
+    if (const int cannot = move_away(folder); cannot != 0) failure = cannot;
+  }
+  if (failure == 0) return 0;
+  if (descriptor >= 0) close(descriptor);
+  descriptor = -1;
+  rmdir(unnamed.c_str());
+  return failure;
 }
 
 }  // namespace
@@ -97,9 +127,10 @@ std::string default_folder(std::string_view program, int ranks) {
   return fmt::format("papaya.{}.{}.{}-{}", program, ranks, date, getpid());
 }
 
-std::string make_folder(std::string wanted, std::string_view otherwise, std::string& sentence) {
+std::string make_folder(std::string wanted, std::string_view otherwise, int& descriptor,
+                        std::string& sentence) {
   while (wanted.size() > 1 && wanted.back() == '/') wanted.pop_back();
-  const int failure = make_empty(wanted);
+  const int failure = make_empty(wanted, descriptor);
   if (failure == 0) {
     std::error_code error;
     const auto path = std::filesystem::absolute(wanted, error);
@@ -110,7 +141,7 @@ std::string make_folder(std::string wanted, std::string_view otherwise, std::str
       fmt::format("{}/{}", temporary != nullptr && *temporary != '\0' ? temporary : "/tmp", otherwise);
   const char* const why =
       failure == EBUSY ? "it exists, and is in use by more than this job" : std::strerror(failure);
-  if (make_empty(other) == 0) {
+  if (make_empty(other, descriptor) == 0) {
     sentence =
         fmt::format("cannot make the output folder {} ({}); the records go to {}.", wanted, why, other);
     return other;

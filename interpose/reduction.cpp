@@ -151,6 +151,26 @@ bool is_logical(Operation operation) noexcept {
   return operation == Operation::land || operation == Operation::lor || operation == Operation::lxor;
 }
 
+// Integers, whatever the operation: sums and products wrap around.
+bool is_exact(ElementType element) noexcept {
+  switch (element) {
+    case ElementType::i8:
+    case ElementType::i16:
+    case ElementType::i32:
+    case ElementType::i64:
+    case ElementType::u8:
+    case ElementType::u16:
+    case ElementType::u32:
+    case ElementType::u64:
+    case ElementType::boolean:
+    case ElementType::byte:
+    case ElementType::logical:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool operation_of(MPI_Op op, Operation& operation) noexcept {
   if (op == MPI_SUM) return operation = Operation::sum, true;
   if (op == MPI_MAX) return operation = Operation::max, true;
@@ -425,6 +445,7 @@ bool describe(MPI_Datatype type, MPI_Op op, Reduction& reduction, ReductionConte
       if (row->fortran_integer && is_logical(operation)) return false;
       reduction.combine = kernels::find(row->element, operation);
       reduction.by_table = true;
+      reduction.exact = is_exact(row->element);
       return reduction.combine != nullptr;
     }
   } else if (predefined_op) {

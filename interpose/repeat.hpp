@@ -140,7 +140,7 @@ inline bool refuses_aliases() noexcept {
       return false;
     }
     const bool on_device = is_on_device(state, a, facts);
-    if (!on_device || !is_rooted(a.collective))
+    if (!on_device || !last.setup->through_host)
       return run_in_place(state, *last.setup, last.reduction, last.bytes, on_device, a, facts, outcome);
   }
   return decide_and_replace(state, a, facts, outcome);

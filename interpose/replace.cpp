@@ -5,6 +5,8 @@
 #include <new>
 #include <string>
 
+#include "algorithms/transport/mpi_notified.hpp"
+#include "algorithms/transport/shared_notified.hpp"
 #include "base/log.hpp"
 #include "interpose/device_memory.hpp"
 #include "interpose/repeat.hpp"
@@ -37,23 +39,54 @@ std::size_t capacity_for(const Communicator& state, const Descriptor& algorithm,
   return std::clamp(window / 4 / static_cast<std::size_t>(state.size), medium_capacity, largest_capacity);
 }
 
+// The wire of an algorithm that has one. Collective; null, with the reason, on all ranks alike.
+std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept {
+  const SegmentShape shape = setup.rule->algorithm->segment(state.size, setup.capacity, setup.rule->values);
+  std::unique_ptr<Notified> wire = MpiNotified::create(state.handle, shape);
+  if (wire == nullptr) setup.failure = Reason::no_transport;
+  return wire;
+}
+
+// The shared memory of an algorithm that has none but that. Collective; false, with the reason, on all ranks
+// alike.
+bool allocate_region(Communicator& state, Setup& setup, std::size_t bytes) noexcept {
+  NodeWindow& window = runtime().window;
+  std::int64_t offset = state.rank == 0 ? window.allocate(bytes, state.size) : -1;
+  PMPI_Bcast(&offset, 1, MPI_INT64_T, 0, state.handle);
+  if (offset < 0) {
+    setup.failure = Reason::no_shared_memory;
+    return false;
+  }
+  setup.offset = offset;
+  setup.region_bytes = bytes;
+  return true;
+}
+
 // Collective over the communicator, at a call number that is equal on all its ranks. Either every rank is
 // ready afterwards or none is.
 void set_up(Communicator& state, Setup& setup) noexcept {
   Runtime& process = runtime();
   const Descriptor& algorithm = *setup.rule->algorithm;
-  setup.region_bytes = algorithm.region_bytes(state.size, setup.capacity);
-  std::int64_t offset = state.rank == 0 ? process.window.allocate(setup.region_bytes, state.size) : -1;
-  PMPI_Bcast(&offset, 1, MPI_INT64_T, 0, state.handle);
-  if (offset < 0) {
-    setup.failure = Reason::no_shared_memory;
-    return;
+  const bool one_node = state.facts.nodes == 1;
+  Team team{state.rank,  state.size,      process.arrival_order,
+            nullptr,     &process.policy, process.single_copy ? read_memory : nullptr,
+            state.places};
+  int ready = 1;
+  if (algorithm.segment == nullptr || one_node) {
+    const std::size_t bytes = shared_bytes(algorithm, state.size, setup.capacity, setup.rule->values);
+    if (!allocate_region(state, setup, bytes)) return;
+    team.region = process.window.region(setup.offset);
+    ready = process.window.prepare_share(setup.offset, bytes, state.rank, state.size) ? 1 : 0;
+  } else {
+    setup.wire = make_wire(state, setup);
+    if (setup.wire == nullptr) return;
   }
-  setup.offset = offset;
-  int ready = process.window.prepare_share(offset, setup.region_bytes, state.rank, state.size) ? 1 : 0;
-  const Team team{state.rank, state.size, process.arrival_order, process.window.region(offset), &process.policy,
-                  process.single_copy ? read_memory : nullptr, state.places};
   try {
+    if (ready && algorithm.segment != nullptr && one_node)
+      setup.wire =
+          std::make_unique<SharedNotified>(team.region, team.rank, *team.policy,
+                                           algorithm.segment(state.size, setup.capacity, setup.rule->values));
+    team.wire = setup.wire.get();
     if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
   } catch (const std::bad_alloc&) {
     ready = 0;
@@ -62,7 +95,8 @@ void set_up(Communicator& state, Setup& setup) noexcept {
   PMPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, state.handle);
   if (all_ready) return;
   setup.prepared.reset();
-  process.window.release(offset, setup.region_bytes);
+  setup.wire.reset();
+  if (setup.offset >= 0) process.window.release(setup.offset, setup.region_bytes);
   setup.offset = -1;
   setup.failure = Reason::no_shared_memory;
 }
@@ -71,11 +105,14 @@ Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t byt
   const std::size_t capacity = capacity_for(state, *rule.algorithm, bytes);
   for (Setup& setup : state.setups)
     if (setup.rule == &rule && setup.capacity == capacity) return &setup;
-  return &state.setups.emplace_back(Setup{.rule = &rule,
-                                          .capacity = capacity,
-                                          .trace_number = trace_number(*rule.algorithm),
-                                          .collective = rule.algorithm->collective,
-                                          .prepared = nullptr});
+  return &state.setups.emplace_back(
+      Setup{.rule = &rule,
+            .capacity = capacity,
+            .trace_number = trace_number(*rule.algorithm),
+            .collective = rule.algorithm->collective,
+            .wire = nullptr,
+            .prepared = nullptr,
+            .through_host = is_rooted(rule.algorithm->collective) || !rule.algorithm->takes_vetoes});
 }
 
 // The set-up of the chosen algorithm; nullptr, with the reason, while or because there is none.
@@ -116,7 +153,7 @@ bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, s
   using Use = Staging::Use;
   const bool is_root = state.rank == a.root;
   const bool in_place = a.send == MPI_IN_PLACE;
-  const bool device = on_device && is_rooted(a.collective);
+  const bool device = on_device && setup.through_host;
   const auto count = static_cast<std::size_t>(a.count);
   const std::size_t blocks = blocks_of(state, a.collective);
   Operands operands{.send = nullptr,
@@ -156,7 +193,7 @@ bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, s
   }
   if (const std::size_t lacks = std::max(send.lacks(), receive.lacks()); lacks != 0) {
     // As with a device's buffer: the others learn of it in the call, unless they may have left it.
-    if (is_rooted(a.collective)) end_for_lack_of_memory(lacks);
+    if (setup.through_host) end_for_lack_of_memory(lacks);
     operands.veto = true;
   }
   if (!run(state, setup, a.collective, operands, facts, outcome)) return false;
@@ -334,6 +371,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     if (bytes > largest_message) return native(Reason::too_large);
   }
   tuning::Facts known = state.facts;
+  known.predefined = !reduces(a.collective) || reduction.by_table;
   known.may_reorder = process.arrival_order && (!reduces(a.collective) || reduction.commutative);
   const tuning::Choice choice = process.selection.choose(a.collective, bytes, known);
   if (choice.rule == nullptr) return native(choice.reason);
@@ -353,7 +391,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   if (setup == nullptr) return false;
   const bool on_device = is_on_device(state, a, facts);
   const auto run_it = [&] {
-    return flat && !(on_device && is_rooted(a.collective))
+    return flat && !(on_device && setup->through_host)
                ? run_in_place(state, *setup, reduction, bytes, on_device, a, facts, outcome)
                : run_staged(state, *setup, reduction, bytes, on_device, a, facts, outcome);
   };

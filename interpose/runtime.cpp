@@ -134,6 +134,11 @@ void agree_on_settings(Runtime& process) {
         process.settings.reset(Variable::tuning);
       }
     }
+    if (process.settings.text(Variable::transport) == "ucx") {
+      warnings.push_back(
+          "PAPAYA_TRANSPORT=ucx: this papaya was built without UCX; using MPI's one-sided operations.");
+      process.settings.reset(Variable::transport);
+    }
   }
   process.settings = Settings::deserialize(broadcast(process.settings.serialize(), MPI_COMM_WORLD));
   tuning_text = broadcast(tuning_text, MPI_COMM_WORLD);
@@ -296,14 +301,16 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
     std::string wanted(process.settings.text(Variable::output));
     if (wanted.empty()) wanted = output::default_folder(output::base_name(program), process.ranks);
     std::string sentence;
-    process.folder = output::make_folder(
-        wanted, output::default_folder(output::base_name(program), process.ranks), sentence);
+    process.folder =
+        output::make_folder(wanted, output::default_folder(output::base_name(program), process.ranks),
+                            folder_descriptor, sentence);
     if (!sentence.empty()) log::warn(sentence);
+    // The report goes into this very folder at the end, also if another job has renamed it by then.
+    if (folder_descriptor >= 0 && fstat(folder_descriptor, &folder_identity) != 0) folder_identity = {};
     if (!process.folder.empty())
-      output::write_start_files(process.folder, process.settings, output::base_name(program), process.ranks, mpi);
+      output::write_start_files(folder_path(process), process.settings, output::base_name(program),
+                                process.ranks, mpi);
   }
-  // The report goes into this very folder at the end, also if another job has renamed it by then.
-  if (process.rank == 0 && !process.folder.empty()) open_folder(process.folder);
   process.folder = broadcast(process.folder, process.world_comm);
   if (process.folder.empty()) return;
   if (process.leader_comm != MPI_COMM_NULL) {

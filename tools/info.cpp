@@ -40,7 +40,9 @@ void print_algorithms() {
       fmt::print("  {}: {}\n    {}{}{}{}; {}\n", descriptor->name, descriptor->summary, sizes,
                  descriptor->serves_alltoallv ? ", MPI_Alltoallv too" : "",
                  descriptor->one_node ? ", ranks on one node" : "",
-                 descriptor->needs_arrival_order ? ", PAPAYA_ORDER=arrival and commutative operations" : "",
+                 descriptor->needs_arrival_order ? ", PAPAYA_ORDER=arrival and commutative operations"
+                 : descriptor->predefined_only   ? ", predefined operations"
+                                                 : "",
                  descriptor->source);
       for (const Parameter& parameter : descriptor->parameters)
         fmt::print("    {}={} ({} to {}): {}\n", parameter.name, parameter.fallback, parameter.lowest,

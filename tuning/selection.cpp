@@ -296,9 +296,11 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
     if (bytes < rule.lowest_bytes || bytes > rule.highest_bytes || facts.ranks > rule.most_ranks) continue;
     if (facts.oversubscribed && facts.native_yields && bytes > rule.highest_oversubscribed) continue;
     if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
-    if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, false};
+    if (facts.nodes > 1 && (rule.algorithm->one_node || !facts.whole_job))
+      return {nullptr, Reason::several_nodes, false};
     if (bytes > rule.algorithm->max_bytes) return {nullptr, Reason::too_large, false};
     if (rule.algorithm->needs_arrival_order && !facts.may_reorder) return {nullptr, Reason::order, false};
+    if (rule.algorithm->predefined_only && !facts.predefined) return {nullptr, Reason::user_operation, false};
     return {&rule, Reason::none, !automatic};
   }
   return {nullptr, otherwise, false};

@@ -24,9 +24,11 @@ namespace papaya::tuning {
 struct Facts {
   int ranks;                 // of the communicator
   int nodes;                 // they are on
+  bool whole_job = true;     // all ranks of the job
   bool oversubscribed = false;  // the node has more ranks of the job than cores
   bool native_yields = true;    // MPI's own ranks then give their core away while they wait
   bool may_reorder = false;  // PAPAYA_ORDER=arrival, and the operation is commutative
+  bool predefined = true;    // the operation, if there is one
 };
 
 struct Rule {

@@ -23,6 +23,33 @@ constexpr int tree_height(int ranks) noexcept {
 constexpr int tree_sibling(int first, int level) noexcept { return first ^ (1 << level); }
 constexpr bool tree_is_left(int first, int level) noexcept { return (first & (1 << level)) == 0; }
 
+// A node of the tree. Where its right half has no ranks it is the same as its left half: the lower level is
+// its name.
+struct TreeNode {
+  int first;
+  int level;
+  friend constexpr bool operator==(TreeNode, TreeNode) = default;
+};
+constexpr TreeNode tree_node(int first, int level, int ranks) noexcept {
+  while (level > 0 && first + (1 << (level - 1)) >= ranks) --level;
+  return {first, level};
+}
+constexpr int tree_end(TreeNode node, int ranks) noexcept {
+  return std::min(node.first + (1 << node.level), ranks);
+}
+
+// The fewest nodes that cover the ranks [first, last], in rank order.
+template <class Visit>
+constexpr void cover_by_tree(int first, int last, int ranks, Visit&& visit) {
+  while (first <= last) {
+    int level = tree_height(ranks);
+    while ((first & ((1 << level) - 1)) != 0 || std::min(first + (1 << level), ranks) > last + 1) --level;
+    const TreeNode node = tree_node(first, level, ranks);
+    visit(node);
+    first = tree_end(node, ranks);
+  }
+}
+
 // Ranks by NUMA node: all ranks, group by group, each in rank order; groups by their first rank. `order` has
 // one entry per rank, `ends` gets where each group ends in it. `places` as below: without them all are one
 // group.

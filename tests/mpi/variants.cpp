@@ -1,7 +1,8 @@
-// usage: variants COLLECTIVE few|all|NUMBER
-// What a test has to run, a line each: SELECTION ORDER. `few`: auto and every algorithm of the registry as it is by default;
-// `all`: also with every parameter moved off its default, and reductions in the order of arrival; a number: one of the few,
-// each in its turn.
+// usage: variants COLLECTIVE few|all|NUMBER|across
+// What a test has to run, a line each: SELECTION ORDER. `few`: auto and every algorithm of the registry as it
+// is by default; `all`: also with every parameter moved off its default, and reductions in the order of
+// arrival; a number: one of the few, each in its turn; `across`: those that work across nodes, with every
+// parameter moved as well.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -16,15 +17,16 @@ int main(int argc, char** argv) {
   using namespace papaya;
   Collective collective{};
   if (argc != 3 || !tuning::collective_of(argv[1], collective)) return 2;
-  const bool all = std::strcmp(argv[2], "all") == 0;
+  const bool across = std::strcmp(argv[2], "across") == 0;
+  const bool all = across || std::strcmp(argv[2], "all") == 0;
   const bool reduces = collective == Collective::allreduce || collective == Collective::reduce;
   const auto is_one = [&](const Descriptor* descriptor) { return serves(*descriptor, collective); };
   const auto count = static_cast<int>(std::count_if(registry().begin(), registry().end(), is_one));
   const int wanted = std::atoi(argv[2]);  // 0: no number
   int place = 0;
-  if (wanted == 0 || wanted % (count + 1) == place++) std::printf("auto rank\n");
+  if (!across && (wanted == 0 || wanted % (count + 1) == place++)) std::printf("auto rank\n");
   for (const Descriptor* descriptor : registry()) {
-    if (!is_one(descriptor)) continue;
+    if (!is_one(descriptor) || (across && descriptor->one_node)) continue;
     if (wanted > 0 && place++ != wanted % (count + 1)) continue;
     std::vector<std::string> selections = {std::string(descriptor->name)};
     if (all)

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/transport/shared_notified.hpp"
 #include "tests/protocol/call.hpp"
 
 namespace papaya {
@@ -98,9 +99,14 @@ bool wait_for(Ready ready) {
   for (const Parameter& parameter : c.descriptor->parameters)
     values.push_back(c.other && parameter.name == "single_copy_bytes" ? 1 : parameter.fallback);
   const bool arrival_order = c.descriptor->needs_arrival_order;
-  const Team team{rank, ranks, arrival_order, region, &policy, read_memory};
+  Team team{rank, ranks, arrival_order, region, &policy, read_memory};
+  std::unique_ptr<SharedNotified> wire;
+  if (c.descriptor->segment != nullptr)
+    wire = std::make_unique<SharedNotified>(team.region, team.rank, *team.policy,
+                                            c.descriptor->segment(ranks, slot, values));
+  team.wire = wire.get();
   const auto prepared = c.descriptor->prepare(team, slot, values);
-  const Reduction reduction = reduction_for(arrival_order, !c.other);
+  const Reduction reduction = reduction_for(arrival_order || c.descriptor->predefined_only, !c.other);
   wait::Site site;
   for (int number = 0;; ++number) {
     // The root is rank 0 in the call that matters and all others.
@@ -187,7 +193,9 @@ Life die_at(const Case& c, int last, std::byte* region, std::vector<std::byte>& 
 }
 
 bool walk(const Case& c) {
-  const std::size_t bytes = c.descriptor->region_bytes(ranks, slot);
+  std::vector<std::int64_t> values;
+  for (const Parameter& parameter : c.descriptor->parameters) values.push_back(parameter.fallback);
+  const std::size_t bytes = shared_bytes(*c.descriptor, ranks, slot, values);
   auto* const region = shared<std::byte>(bytes);
   std::vector<std::byte> before(bytes);
   Life life{};

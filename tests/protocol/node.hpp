@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/transport/shared_notified.hpp"
 
 namespace papaya {
 
@@ -18,7 +19,8 @@ constexpr std::size_t capacity = 65536;
 inline std::vector<const Descriptor*> algorithms_for(Collective collective, bool arrival_order) {
   std::vector<const Descriptor*> found;
   for (const Descriptor* descriptor : registry())
-    if (descriptor->collective == collective && (arrival_order || !descriptor->needs_arrival_order))
+    if (descriptor->collective == collective &&
+        (arrival_order || (!descriptor->needs_arrival_order && !descriptor->predefined_only)))
       found.push_back(descriptor);
   return found;
 }
@@ -54,7 +56,8 @@ class Node {
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
        std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
        std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity)
-      : region_bytes_(descriptor.region_bytes(ranks, most_bytes)),
+      : region_bytes_(shared_bytes(descriptor, ranks, most_bytes,
+                                   values.empty() ? default_values(descriptor) : values)),
         region_(static_cast<std::byte*>(::operator new (region_bytes_, std::align_val_t{4096}))),
         policies_(static_cast<std::size_t>(ranks)),
         places_(std::move(places)) {
@@ -63,7 +66,12 @@ class Node {
     for (int rank = 0; rank < ranks; ++rank) {
       wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
       policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
-      const Team team{rank, ranks, arrival_order, region_, &policy, read, places_, first_round};
+      Team team{rank, ranks, arrival_order, region_, &policy, read, places_, first_round};
+      if (descriptor.segment != nullptr) {
+        wires_.push_back(std::make_unique<SharedNotified>(team.region, team.rank, *team.policy,
+                                                          descriptor.segment(ranks, most_bytes, values)));
+        team.wire = wires_.back().get();
+      }
       prepared_.push_back(descriptor.prepare(team, most_bytes, values));
     }
   }
@@ -80,6 +88,7 @@ class Node {
   std::byte* region_;
   std::vector<wait::Policy> policies_;
   std::vector<topology::Place> places_;
+  std::vector<std::unique_ptr<Notified>> wires_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
 };
 

@@ -1,0 +1,86 @@
+// One-sided notified communication among the ranks of a team, as GASPI has it (Iakymchuk et al. 2021, section
+// II): a rank writes into another's segment and raises a notification there, which is visible only after the
+// data. No barrier, no matching call; who has been written to finds out by looking.
+//
+// A notification is a number that its id's one writer sets. Two ways to use it. Numbers that only grow (a
+// sequence) are looked at and left alone: a later one says that the earlier ones have been, too. Others are
+// reset to zero by their owner before their writer, which must know so, sets them again. Nothing is queued:
+// what is written twice before it is looked at is seen once.
+//
+// Behind it lie a window in shared memory (shared_notified.hpp) and the one-sided operations of MPI-3
+// (mpi_notified.hpp). Used by one thread at a time, as the team is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "algorithms/transport/wait.hpp"
+
+namespace papaya {
+
+// What each rank of a team offers the others.
+struct SegmentShape {
+  std::size_t bytes;  // of memory that they write into; a multiple of 64
+  int notifications;
+};
+
+class Notified {
+ public:
+  virtual ~Notified() = default;
+  Notified(const Notified&) = delete;
+  Notified& operator=(const Notified&) = delete;
+
+  // This rank's segment: others write into it, this rank reads. Zero at first, as its notifications are.
+  std::byte* segment() const noexcept { return segment_; }
+
+  // Writes `bytes` of `source` to `offset` of the segment of `peer`, which may be this rank, and then sets
+  // its notification `id` to `value`. Returns before that has happened: the source must stay as it is until
+  // release_sources().
+  virtual void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
+                            std::uint64_t value) noexcept = 0;
+  void notify(int peer, int id, std::uint64_t value) noexcept {
+    write_notify(peer, 0, nullptr, 0, id, value);
+  }
+
+  // Returns when what has been written from may be changed.
+  virtual void release_sources() noexcept = 0;
+
+  // The notification's present number; everything written before it was set is in the segment.
+  virtual std::uint64_t look(int id) noexcept = 0;
+  // The same, and zero from then on.
+  virtual std::uint64_t reset(int id) noexcept = 0;
+  // GASPI's waitsome without the wait: the first id in [first, first + count) that is not zero, or -1.
+  int look_for(int first, int count) noexcept {
+    for (int id = first; id < first + count; ++id)
+      if (look(id) != 0) return id;
+    return -1;
+  }
+
+  // Moves what is under way; look() alone need not. False after a failure of the transport: nothing more will
+  // come.
+  virtual bool progress() noexcept = 0;
+
+  // Waits until `ready()`, which looks at notifications. `stalled` goes to the stall reporter.
+  template <class Ready>
+  void wait(wait::Policy& policy, wait::Site& site, Ready&& ready, void* stalled) noexcept {
+    while (true) {
+      const std::uint32_t heard = bell_->completed.load(std::memory_order_acquire);
+      if (ready()) return;
+      policy.until(
+          site, *bell_, heard + 1,
+          [&] {
+            progress();
+            return ready() || bell_->completed.load(std::memory_order_relaxed) != heard;
+          },
+          [] { return false; }, stalled);
+    }
+  }
+
+ protected:
+  Notified() = default;
+  std::byte* segment_ = nullptr;
+  // Rung by whoever notifies this rank, where that is a rank of this node; else sleeping ends by its timeout.
+  wait::Doorbell* bell_ = nullptr;
+};
+
+}  // namespace papaya
