@@ -113,7 +113,7 @@ TEST_CASE("round numbers pass 2^31 and 2^32, where events wrap around", "[protoc
         wait::Site site;
         std::mt19937 random(static_cast<unsigned>(rank));
         for (int number = 0; number < rounds + 20; ++number) {
-          const std::size_t count = number % 3 == 0 ? large : 2;
+          const std::size_t count = number % (12 / thorough) == 0 ? large : 2;
           Call call(descriptor.collective, reduction, rank, ranks, number, count, number % 2 == 0);
           if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
           node.rank(rank).run(call.operands(), site);
@@ -139,7 +139,7 @@ TEST_CASE("random arrivals, odd rank counts, all sizes, ranks ahead of each othe
           std::mt19937 random(static_cast<unsigned>(rank) * 977 + static_cast<unsigned>(ranks));
           wait::Site site;
           int number = 0;
-          for (int round = 0; round < 4; ++round)
+          for (int round = 0; round < 1 + thorough; ++round)
             for (const std::size_t count : counts) {
               if (count == 0) continue;
               // Short calls in a row: roots and depositors run ahead as far as the banks go.
@@ -259,7 +259,7 @@ Kind product_of_matrices() {
 
 TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]") {
   constexpr int ranks = 7;
-  constexpr int runs = 100;
+  constexpr int runs = 33 * thorough + 1;
   const Kind kinds[] = {sum_of<float>(kernels::ElementType::f32), sum_of<double>(kernels::ElementType::f64),
                         product_of_matrices()};
   for (const Collective collective : {Collective::allreduce, Collective::reduce})
@@ -499,7 +499,7 @@ TEST_CASE("reductions with a tree for each NUMA node", "[protocol]") {
             on_ranks(ranks, [&](int rank) {
               std::mt19937 random(static_cast<unsigned>(rank) * 31);
               wait::Site site;
-              for (int number = 0; number < 24; ++number) {
+              for (int number = 0; number < 8 * thorough; ++number) {
                 const std::size_t count = counts[static_cast<std::size_t>(number) % counts.size()];
                 Call call(collective, reduction, rank, ranks, number, count, number % 3 == 0);
                 // Now and then one rank cannot take part: then nobody does.
@@ -711,7 +711,7 @@ TEST_CASE("alltoallv: sizes of all kinds, in place or not, vetoes, calls of one 
         on_ranks(ranks, [&](int rank) {
           wait::Site site;
           std::mt19937 random(static_cast<unsigned>(rank) * 31 + static_cast<unsigned>(ranks));
-          for (int number = 0; number < 64; ++number) {
+          for (int number = 0; number < 21 * thorough; ++number) {
             if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
             VaryingCall call(rank, ranks, number);
             Operands operands = call.operands();

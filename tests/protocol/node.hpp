@@ -16,6 +16,14 @@ namespace papaya {
 
 constexpr std::size_t capacity = 65536;
 
+// Of three times that something is done again. A sanitizer makes everything ten times as long, and what it looks for it sees
+// at the first.
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr int thorough = 1;
+#else
+constexpr int thorough = 3;
+#endif
+
 inline std::vector<const Descriptor*> algorithms_for(Collective collective, bool arrival_order) {
   std::vector<const Descriptor*> found;
   for (const Descriptor* descriptor : registry())
