@@ -112,11 +112,11 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   }
   state->facts = {.ranks = state->size,
                   .nodes = static_cast<int>(nodes.size()),
-                  .whole_job = state->size == runtime().ranks,
                   .oversubscribed = runtime().oversubscribed,
                   .native_yields = native_yields};
   if (const auto& places = runtime().places; !places.empty() && nodes.size() == 1 && !state->outside)
     for (const int member : members) state->places.push_back(places[static_cast<std::size_t>(member)]);
+  if (nodes.size() > 1 && !state->outside) state->members = members;
   const std::uint64_t hash = identity::of_members(members);
   if (comm == MPI_COMM_WORLD) {
     state->id = identity::world;

@@ -61,6 +61,7 @@ struct Communicator {
   bool outside = false;  // has members that MPI_COMM_WORLD does not
   tuning::Facts facts{};
   std::vector<topology::Place> places;  // by rank; empty if all are the same
+  std::vector<int> members;             // ranks in MPI_COMM_WORLD; only where they are on several nodes
   std::uint64_t calls = 0;     // collective calls so far: the next call's number
   std::uint64_t replaced = 0;  // calls given to an algorithm while PAPAYA_VERIFY is set
   std::array<std::uint64_t, collective_count> served{};  // calls that an algorithm has served, by collective

@@ -42,7 +42,8 @@ std::size_t capacity_for(const Communicator& state, const Descriptor& algorithm,
 // The wire of an algorithm that has one. Collective; null, with the reason, on all ranks alike.
 std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept {
   const SegmentShape shape = setup.rule->algorithm->segment(state.size, setup.capacity, setup.rule->values);
-  std::unique_ptr<Notified> wire = MpiNotified::create(state.handle, shape);
+  std::unique_ptr<Notified> wire =
+      MpiNotified::create(runtime().mpi_window, state.handle, state.members, shape);
   if (wire == nullptr) setup.failure = Reason::no_transport;
   return wire;
 }

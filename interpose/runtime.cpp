@@ -446,6 +446,15 @@ void start() noexcept {
           process.window.create(process.node_comm, static_cast<std::size_t>(process.settings.number(Variable::shm_limit))) &&
           probe_single_copy(process.node_comm);
   }
+  if (process.nodes > 1 &&
+      (process.selection.works_across_nodes() || process.settings.text(Variable::transport) != "auto")) {
+    int most_ranks = 1;
+    PMPI_Comm_size(process.node_comm, &most_ranks);
+    PMPI_Allreduce(MPI_IN_PLACE, &most_ranks, 1, MPI_INT, MPI_MAX, process.world_comm);
+    process.mpi_window.create(process.world_comm,
+                              static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) /
+                                  static_cast<std::size_t>(most_ranks));
+  }
   configure_waiting(process, cores, ns_per_tick);
   process.arrival_order = process.settings.text(Variable::order) == "arrival";
   process.verify_every = static_cast<std::uint64_t>(process.settings.number(Variable::verify));
@@ -495,6 +504,7 @@ void stop() noexcept {
         log::warn(fmt::format("the report could not be written ({}); papaya report {} makes it.", error, process.folder));
     }
   }
+  process.mpi_window.free();
   process.window.free();
   for (MPI_Comm* comm : {&process.leader_comm, &process.node_comm, &process.world_comm})
     if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/transport/mpi_window.hpp"
 #include "algorithms/transport/node_window.hpp"
 #include "algorithms/transport/wait.hpp"
 #include "base/settings.hpp"
@@ -33,6 +34,7 @@ struct Runtime {
   tuning::Selection selection;
   Recorder recorder;
   NodeWindow window;
+  MpiWindow mpi_window;  // made if the selection, or PAPAYA_TRANSPORT, asks for communication between nodes
   wait::Policy policy;
 
   bool oversubscribed = false;  // this node has more ranks of the job than cores

@@ -296,8 +296,7 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
     if (bytes < rule.lowest_bytes || bytes > rule.highest_bytes || facts.ranks > rule.most_ranks) continue;
     if (facts.oversubscribed && facts.native_yields && bytes > rule.highest_oversubscribed) continue;
     if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
-    if (facts.nodes > 1 && (rule.algorithm->one_node || !facts.whole_job))
-      return {nullptr, Reason::several_nodes, false};
+    if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, false};
     if (bytes > rule.algorithm->max_bytes) return {nullptr, Reason::too_large, false};
     if (rule.algorithm->needs_arrival_order && !facts.may_reorder) return {nullptr, Reason::order, false};
     if (rule.algorithm->predefined_only && !facts.predefined) return {nullptr, Reason::user_operation, false};
@@ -316,6 +315,13 @@ Choice Selection::choose_for_any_size(Collective collective, Collective form, co
         return {nullptr, Reason::sizes, false};
   if (choice.rule != nullptr && !serves(*choice.rule->algorithm, form)) return {nullptr, Reason::no_algorithm, false};
   return choice;
+}
+
+bool Selection::works_across_nodes() const noexcept {
+  for (std::size_t i = 0; i < collective_count; ++i)
+    for (const Rule& rule : rules_of(static_cast<Collective>(i)))
+      if (rule.algorithm != nullptr && !rule.algorithm->one_node) return true;
+  return false;
 }
 
 bool Selection::replaces_anything() const noexcept {

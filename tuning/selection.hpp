@@ -24,7 +24,6 @@ namespace papaya::tuning {
 struct Facts {
   int ranks;                 // of the communicator
   int nodes;                 // they are on
-  bool whole_job = true;     // all ranks of the job
   bool oversubscribed = false;  // the node has more ranks of the job than cores
   bool native_yields = true;    // MPI's own ranks then give their core away while they wait
   bool may_reorder = false;  // PAPAYA_ORDER=arrival, and the operation is commutative
@@ -71,6 +70,8 @@ class Selection {
 
   // False if every call runs natively whatever it is: then nothing needs to be set up.
   bool replaces_anything() const noexcept;
+  // True if some rule names an algorithm that works across nodes.
+  bool works_across_nodes() const noexcept;
 
  private:
   struct Chosen {

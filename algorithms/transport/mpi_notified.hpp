@@ -1,23 +1,28 @@
 // Notified communication by MPI-3's one-sided operations, passive target: put, flush, and the notification by
-// an accumulate that replaces. A flush waits for the target's MPI, so a write takes a round trip; the sender
-// looks after its own notifications meanwhile, since all of MPI is progressed in there.
+// an accumulate that replaces. A flush waits for the target's MPI, so a write takes a round trip; all of MPI
+// is progressed in there.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
+#include "algorithms/transport/mpi_window.hpp"
 #include "algorithms/transport/notified.hpp"
 
 namespace papaya {
 
 class MpiNotified final : public Notified {
  public:
-  // Collective over `comm`. Null, on all ranks alike, if this MPI cannot do it (no memory, or one-sided
-  // operations that do not go with MPI_THREAD_MULTIPLE, say).
-  static std::unique_ptr<MpiNotified> create(MPI_Comm comm, const SegmentShape& shape) noexcept;
-  ~MpiNotified() override;  // collective too
+  // Collective over `comm`, whose ranks are `members` of the window's communicator. Null, on all ranks alike,
+  // if there is not enough memory.
+  static std::unique_ptr<MpiNotified> create(MpiWindow& window, MPI_Comm comm, std::vector<int> members,
+                                             const SegmentShape& shape) noexcept;
+  // Collective over `comm` too, which is still there: nobody may write into this rank's memory any more.
+  ~MpiNotified() override;
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
@@ -27,14 +32,17 @@ class MpiNotified final : public Notified {
   bool progress() noexcept override;
 
  private:
-  MpiNotified() = default;
+  MpiNotified(MpiWindow& window, MPI_Comm comm, std::vector<int> members, const SegmentShape& shape);
 
-  MPI_Comm comm_ = MPI_COMM_NULL;  // papaya's own, with errors returned
-  MPI_Win window_ = MPI_WIN_NULL;
-  int notifications_ = 0;
-  bool failed_ = false;
+  MpiWindow& window_;
+  const MPI_Comm comm_;
+  const std::vector<int> members_;
+  const SegmentShape shape_;
+  std::int64_t offset_ = -1;             // of this rank's share in its part of the window
+  std::vector<std::int64_t> offsets_;    // everybody's
+  std::vector<std::uint64_t> reset_at_;  // by id: the number that look() no longer tells
   wait::Doorbell own_bell_{};
-  std::unique_ptr<std::uint64_t[]> reset_at_;  // by id: the number that look() no longer tells
+  bool failed_ = false;
 };
 
 }  // namespace papaya
