@@ -408,7 +408,8 @@ class Preload(unittest.TestCase):
             self.assertEqual(job.code, 0)
             text = (folder / "hpccoutf.txt").read_text(errors="replace")
             figures = dict(re.findall(r"(?m)^(\w+)=(\S+)$", text))
-            outcomes = re.findall(r"(?i)\b(?:passed|failed)\b", text)
+            # PTRANS leaves a line out where its clock of processor time has not moved.
+            outcomes = re.findall(r"(?i)\b(?:passed|failed)\b", re.sub(r"(?m)^CPU .*", "", text))
             residuals = [float(value) for value in re.findall(r"\*N\)=\s*(\S+)", text)]
             if figures.get("Success") != "1" or "FAILED" in text:
                 print(text)
@@ -425,7 +426,7 @@ class Preload(unittest.TestCase):
         folder.mkdir()
         shutil.copy(HERE / "hpccinf.txt", folder)
         expected = results(self.job(4, *words, via="native", cwd=folder), folder)
-        self.assertGreater(len(expected[0]), 20)
+        self.assertGreater(len(expected[0]), 15)
         self.need_papaya()
 
         def check(job, folder):
