@@ -168,11 +168,6 @@ void stop() noexcept {
     {
       const std::lock_guard lock(mutex);
       if (all.empty()) break;
-      // The same one on all its ranks, since what it has may be freed by all together. Threads make and free
-      // communicators in any order.
-      const auto last = std::max_element(
-          all.begin(), all.end(), [](const Communicator* a, const Communicator* b) { return a->id < b->id; });
-      std::iter_swap(last, all.end() - 1);
       state = all.back();
     }
     MPI_Comm handle = state->handle;

@@ -33,7 +33,7 @@ struct Setup {
   Reason failure = Reason::none;   // why there is nothing prepared, for good
   std::int64_t offset = -1;        // of the region in the node's window
   std::size_t region_bytes = 0;
-  std::unique_ptr<Notified> wire;  // freed by all ranks together, after `prepared`
+  std::unique_ptr<Notified> wire;  // outlives `prepared`
   std::unique_ptr<Prepared> prepared;
   // A device's buffer goes through the host, and lack of memory ends the job: the others cannot be told.
   bool through_host = false;

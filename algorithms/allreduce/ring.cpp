@@ -28,6 +28,7 @@ namespace papaya {
 namespace {
 
 constexpr std::size_t slots = 8;
+constexpr std::size_t answered_at_once = slots / 2;
 constexpr std::size_t most_segment_bytes = std::size_t{4} << 20;
 
 enum Notification : int { arrived, taken, notifications };
@@ -39,8 +40,18 @@ class Ring final : public Prepared {
         next_((team.rank + 1) % team.size),
         previous_((team.rank + team.size - 1) % team.size),
         segment_bytes_(segment_bytes),
-        first_(team.first_round - 1),
+        begin_(team.first_round - 1),
+        first_(begin_),
         least_taken_(first_) {}
+
+  // The last answers of the next rank, which has no more to say after them.
+  ~Ring() override {
+    const std::uint64_t last = first_ / answered_at_once * answered_at_once;
+    if (last <= begin_) return;
+    wait::Site site;
+    team_.wire->wait(
+        *team_.policy, site, [&] { return team_.wire->look(taken) >= last; }, this);
+  }
 
   bool run(const Operands& operands, wait::Site& site) override {
     if (team_.size == 1) {
@@ -122,7 +133,7 @@ class Ring final : public Prepared {
       else
         std::memcpy(to, from, p.elements * element);
       ++received;
-      if ((number + 1) % (slots / 2) == 0) ring.team_.wire->notify(ring.previous_, taken, number + 1);
+      if ((number + 1) % answered_at_once == 0) ring.team_.wire->notify(ring.previous_, taken, number + 1);
     }
 
     bool may_send() noexcept {
@@ -154,7 +165,8 @@ class Ring final : public Prepared {
   const int next_;
   const int previous_;
   const std::size_t segment_bytes_;
-  std::uint64_t first_;        // number of the call's first segment
+  const std::uint64_t begin_;  // number of the first call's first segment
+  std::uint64_t first_;        // of this call's
   std::uint64_t least_taken_;  // by the next rank, as far as is known
   int missing_ = -1;
 };

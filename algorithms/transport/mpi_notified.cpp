@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <new>
 #include <utility>
+
+#include "base/log.hpp"
 
 namespace papaya {
 
@@ -17,12 +20,20 @@ std::size_t share_bytes(const SegmentShape& shape) noexcept {
   return flags_bytes(shape) + shape.bytes;
 }
 
+// The others wait for what will never come, and cannot be told: as after an error in a collective of MPI's
+// own, the job ends.
+[[noreturn]] void end_after_failure(MPI_Comm world) noexcept {
+  log::error(
+      "MPI's one-sided communication failed in the middle of a collective; the job cannot go on. Run it without "
+      "an algorithm that works across nodes: PAPAYA_ALLREDUCE=auto and its like.");
+  PMPI_Abort(world, MPI_ERR_OTHER);
+  std::abort();
+}
+
 }  // namespace
 
-MpiNotified::MpiNotified(MpiWindow& window, MPI_Comm comm, std::vector<int> members,
-                         const SegmentShape& shape)
+MpiNotified::MpiNotified(MpiWindow& window, std::vector<int> members, const SegmentShape& shape)
     : window_(window),
-      comm_(comm),
       members_(std::move(members)),
       shape_(shape),
       offsets_(members_.size()),
@@ -34,7 +45,7 @@ std::unique_ptr<MpiNotified> MpiNotified::create(MpiWindow& window, MPI_Comm com
   std::unique_ptr<MpiNotified> self;
   std::vector<std::int64_t> offsets;
   try {
-    self.reset(new MpiNotified(window, comm, std::move(members), shape));
+    self.reset(new MpiNotified(window, std::move(members), shape));
   } catch (const std::bad_alloc&) {
   }
   const std::int64_t mine = self == nullptr ? -1 : window.allocate(share_bytes(shape));
@@ -57,10 +68,7 @@ std::unique_ptr<MpiNotified> MpiNotified::create(MpiWindow& window, MPI_Comm com
 }
 
 MpiNotified::~MpiNotified() {
-  if (offset_ < 0) return;
-  PMPI_Win_flush_all(window_.handle());
-  PMPI_Barrier(comm_);
-  window_.release(offset_, share_bytes(shape_));
+  if (offset_ >= 0) window_.release(offset_, share_bytes(shape_));
 }
 
 void MpiNotified::write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
@@ -81,7 +89,7 @@ void MpiNotified::write_notify(int peer, std::size_t offset, const void* source,
                                  1, MPI_UINT64_T, MPI_REPLACE, window) == MPI_SUCCESS;
   // Sends it, and lets `value` go; that it has come, the peer's answer will show.
   good = good && PMPI_Win_flush_local(target, window) == MPI_SUCCESS;
-  failed_ = failed_ || !good;
+  if (!good) end_after_failure(window_.world());
 }
 
 std::uint64_t MpiNotified::look(int id) noexcept {
@@ -98,12 +106,10 @@ std::uint64_t MpiNotified::reset(int id) noexcept {
   return value;
 }
 
-bool MpiNotified::progress() noexcept {
+void MpiNotified::progress() noexcept {
   int found = 0;
-  if (PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, window_.world(), &found, MPI_STATUS_IGNORE) != MPI_SUCCESS)
-    failed_ = true;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, window_.world(), &found, MPI_STATUS_IGNORE);
   PMPI_Win_sync(window_.handle());
-  return !failed_;
 }
 
 }  // namespace papaya

@@ -21,7 +21,6 @@ class MpiNotified final : public Notified {
   // if there is not enough memory.
   static std::unique_ptr<MpiNotified> create(MpiWindow& window, MPI_Comm comm, std::vector<int> members,
                                              const SegmentShape& shape) noexcept;
-  // Collective over `comm` too, which is still there: nobody may write into this rank's memory any more.
   ~MpiNotified() override;
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
@@ -29,20 +28,18 @@ class MpiNotified final : public Notified {
   void release_sources() noexcept override {}  // they are by the time write_notify returns
   std::uint64_t look(int id) noexcept override;
   std::uint64_t reset(int id) noexcept override;
-  bool progress() noexcept override;
+  void progress() noexcept override;
 
  private:
-  MpiNotified(MpiWindow& window, MPI_Comm comm, std::vector<int> members, const SegmentShape& shape);
+  MpiNotified(MpiWindow& window, std::vector<int> members, const SegmentShape& shape);
 
   MpiWindow& window_;
-  const MPI_Comm comm_;
   const std::vector<int> members_;
   const SegmentShape shape_;
   std::int64_t offset_ = -1;             // of this rank's share in its part of the window
   std::vector<std::int64_t> offsets_;    // everybody's
   std::vector<std::uint64_t> reset_at_;  // by id: the number that look() no longer tells
   wait::Doorbell own_bell_{};
-  bool failed_ = false;
 };
 
 }  // namespace papaya

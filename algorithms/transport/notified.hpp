@@ -7,6 +7,10 @@
 // reset to zero by their owner before their writer, which must know so, sets them again. Nothing is queued:
 // what is written twice before it is looked at is seen once.
 //
+// What has been written to a rank it has looked at before it ends: an algorithm waits, when it is destroyed
+// at the latest, for whatever is still under way to it. So each rank frees its memory by itself, whenever and
+// in whatever order it likes.
+//
 // Behind it lie a window in shared memory (shared_notified.hpp) and the one-sided operations of MPI-3
 // (mpi_notified.hpp). Used by one thread at a time, as the team is.
 #pragma once
@@ -56,9 +60,8 @@ class Notified {
     return -1;
   }
 
-  // Moves what is under way; look() alone need not. False after a failure of the transport: nothing more will
-  // come.
-  virtual bool progress() noexcept = 0;
+  // Moves what is under way; look() alone need not.
+  virtual void progress() noexcept = 0;
 
   // Waits until `ready()`, which looks at notifications. `stalled` goes to the stall reporter.
   template <class Ready>

@@ -19,7 +19,7 @@ class SharedNotified final : public Notified {
   void release_sources() noexcept override {}
   std::uint64_t look(int id) noexcept override;
   std::uint64_t reset(int id) noexcept override;
-  bool progress() noexcept override { return true; }
+  void progress() noexcept override {}
 
  private:
   struct Share;  // of one rank

@@ -1,11 +1,21 @@
 // Calls that end in unusual ways, and calls from where MPI calls the program back.
-//   callbacks jump one|all                an error handler leaves a wrong MPI_Bcast by longjmp, on rank 0 or
-//   on all callbacks handler                     an error handler on rank 0 makes the MPI_Allreduce of the
-//   others callbacks attribute free|disconnect   a delete callback makes collectives on the communicator
-//   being freed callbacks by_rank                     the same, with an attribute that rank 0 has had for
-//   longer than the others callbacks nested                      the same, and another delete callback frees
-//   another communicator callbacks wrong none|one              rank 2 is late; with `one` rank 0 makes a
-//   wrong MPI_Bcast first callbacks name                        a communicator gets its name after many calls
+//
+//   callbacks jump one|all       an error handler leaves a wrong MPI_Bcast by longjmp, on one rank or all
+//
+//   callbacks handler            an error handler on rank 0 makes the MPI_Allreduce of the others
+//
+//   callbacks attribute free|disconnect
+//                                a delete callback makes collectives on the communicator being freed
+//
+//   callbacks by_rank            the same, with an attribute that rank 0 has had for longer than others
+//
+//   callbacks nested             the same, and another delete callback frees another communicator
+//
+//   callbacks crosswise          ranks free two communicators in different orders
+//
+//   callbacks wrong none|one     rank 2 is late; with `one` rank 0 makes a wrong MPI_Bcast first
+//
+//   callbacks name               a communicator gets its name after many calls
 #include <mpi.h>
 #include <setjmp.h>
 #include <unistd.h>
@@ -154,6 +164,18 @@ static void nested(void) {
   }
 }
 
+// No MPI waits in MPI_Comm_free, so programs free their communicators in an order of each rank's own.
+static void crosswise(void) {
+  for (int i = 0; i < 20; ++i) {
+    MPI_Comm twins[2];
+    for (int k = 0; k < 2; ++k) MPI_Comm_dup(MPI_COMM_WORLD, &twins[k]);
+    for (int k = 0; k < 2; ++k) some_calls(twins[k], 15);
+    MPI_Comm_free(&twins[rank % 2]);
+    if (rank == 0) usleep(1000);
+    MPI_Comm_free(&twins[1 - rank % 2]);
+  }
+}
+
 static void wrong(int one) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   int value = 0;
@@ -187,6 +209,7 @@ int main(int argc, char** argv) {
     attribute(strcmp(detail, "free") == 0 ? MPI_Comm_free : MPI_Comm_disconnect);
   if (strcmp(mode, "by_rank") == 0) attribute_by_rank();
   if (strcmp(mode, "nested") == 0) nested();
+  if (strcmp(mode, "crosswise") == 0) crosswise();
   if (strcmp(mode, "wrong") == 0) wrong(strcmp(detail, "one") == 0);
   if (strcmp(mode, "name") == 0) name();
   const int code = finish();

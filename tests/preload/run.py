@@ -46,11 +46,12 @@ def program(name):
     return str(build / "tests" / "preload" / f"{name}-{mpi}")
 
 
-def variants(collective):
-    """[algorithm, order] of every algorithm of the registry."""
-    command = [str(build / "tests" / "mpi_variants"), collective, "few"]
+def variants(collective, which="few"):
+    """[algorithm, order] of every algorithm of the registry; "across": of those that work across nodes."""
+    command = [str(build / "tests" / "mpi_variants"), collective, which]
     found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    return [line.split() for line in found.splitlines() if not line.startswith("auto ")]
+    return [line.split() for line in found.splitlines()
+            if not line.startswith("auto ") and (which == "few" or (":" not in line and line.endswith(" rank")))]
 
 
 def clean_environment():
@@ -570,6 +571,20 @@ class Preload(unittest.TestCase):
     def test_attributes(self):
         self.compare_all(3, *([program("callbacks"), *words] for words in
                               (("attribute", "free"), ("attribute", "disconnect"), ("by_rank",), ("nested",))))
+
+    def test_across_nodes(self):
+        """Ranks of this machine as if on two nodes: progress, communicators by the thousand, freed in any order."""
+        jobs = [([program("progress"), way], 3) for way in ("receive", "send", "pair")]
+        jobs += [([program("comm_churn")], 2), ([program("callbacks"), "crosswise"], 2)]
+        for words, ranks in jobs:
+            if mpi == "mpich" and ranks > 2:
+                continue  # a flush waits for a target whose core another rank holds, spinning
+            for name, _ in variants("allreduce", "across"):
+                job = self.job(ranks, *words, env={"PAPAYA_NODE_SIZE": "1", "PAPAYA_ALLREDUCE": name}, timeout=40)
+                self.check_right(job, ranks, quiet=False)
+                if not native_only:
+                    self.assertGreater(job.allreduce_algorithms().get(name, 0), 0)
+        self.need_papaya()
 
     def test_wrong_call(self):
         """An error of one rank: its later calls are compared with the others' right ones."""

@@ -263,7 +263,8 @@ TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]
   const Kind kinds[] = {sum_of<float>(kernels::ElementType::f32), sum_of<double>(kernels::ElementType::f64),
                         product_of_matrices()};
   for (const Collective collective : {Collective::allreduce, Collective::reduce})
-    for (const Descriptor* descriptor : algorithms_for(collective, false)) {
+    for (const Descriptor* descriptor : registry()) {
+      if (descriptor->collective != collective || descriptor->needs_arrival_order) continue;
       const auto ways = ways_to_serve(*descriptor);
       for (const auto& values : ways)
         for (const bool bound : {false, true})
@@ -271,6 +272,7 @@ TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]
             // With the flag, in a slot, in all of it, in several; in one place and on three NUMA nodes.
             for (const std::size_t bytes :
                  {std::size_t{8}, std::size_t{1200}, capacity, 3 * capacity + 1200}) {
+              if (descriptor->predefined_only && !kind.reduction.by_table) continue;
               if (bytes > descriptor->max_bytes || (bound && (bytes < 1200 || &kind != &kinds[1]))) continue;
               const std::size_t element = kind.reduction.element_bytes;
               const std::size_t count = std::max(bytes / element, std::size_t{1});
