@@ -83,7 +83,10 @@ class Node {
       prepared_.push_back(descriptor.prepare(team, most_bytes, values));
     }
   }
-  ~Node() { ::operator delete(region_, std::align_val_t{4096}); }
+  ~Node() {
+    prepared_.clear();  // ends by looking into the region
+    ::operator delete(region_, std::align_val_t{4096});
+  }
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
