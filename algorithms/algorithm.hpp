@@ -60,6 +60,8 @@ struct Operands {
   void* context = nullptr;
 };
 
+class OverWire;
+
 // What one algorithm keeps for one team between calls. Made collectively by prepare, called by the team's own
 // thread.
 class Prepared {
@@ -71,6 +73,9 @@ class Prepared {
 
   // During a run that waits: has `rank` not arrived yet? For the stall report.
   virtual bool is_missing(int rank) const = 0;
+
+  // Not null where a call can be started and finished apart (steps.hpp).
+  virtual OverWire* split_phase() noexcept { return nullptr; }
 };
 
 struct Parameter {

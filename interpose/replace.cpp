@@ -232,29 +232,29 @@ bool is_erroneous_alltoallv(const Communicator& state, const Arguments& a, std::
 #endif
 }
 
-// The blocks of one side as contiguous memory; what had to be packed is in `staged`. False: there is not
-// enough memory.
-bool lay_out(const Communicator& state, const void* buffer, const Lists& lists, MPI_Datatype type,
-             std::size_t element, bool dense, Staging::Use use, Block* blocks, std::vector<Staging>& staged) {
+// The blocks of one side as contiguous memory of the host; what had to be packed, or brought from a device, is in
+// `staged`. Returns the bytes of memory that were not to be had, 0 when all is there.
+std::size_t lay_out(const Communicator& state, const void* buffer, const Lists& lists, MPI_Datatype type,
+                    std::size_t element, bool dense, bool device, Staging::Use use, Block* blocks,
+                    std::vector<Staging>& staged) {
   MPI_Aint lower = 0;
   auto extent = static_cast<MPI_Aint>(element);
-  if (!dense) {
-    PMPI_Type_get_extent(type, &lower, &extent);
-    staged.reserve(static_cast<std::size_t>(state.size));
-  }
+  if (!dense) PMPI_Type_get_extent(type, &lower, &extent);
+  const bool stages = !dense || device;
+  if (stages) staged.reserve(static_cast<std::size_t>(state.size));
   for (int rank = 0; rank < state.size; ++rank) {
     // By integers: MPI_BOTTOM is a null pointer.
     const auto address = reinterpret_cast<std::intptr_t>(buffer) + lists.place(rank) * extent;
     const auto count = static_cast<std::size_t>(lists.count(rank));
     auto* at = reinterpret_cast<std::byte*>(address);
-    if (!dense && count > 0) {
-      staged.emplace_back(at, count, type, element, use, false);
-      if (staged.back().lacks() != 0) return false;
+    if (stages && count > 0) {
+      staged.emplace_back(at, count, type, element, use, device);
+      if (staged.back().lacks() != 0) return staged.back().lacks();
       at = staged.back().bytes();
     }
     blocks[rank] = {at, count * element};
   }
-  return true;
+  return 0;
 }
 
 }  // namespace
@@ -305,11 +305,19 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
     Block* const receive = state.blocks.data() + ranks;
     Block* const send = in_place ? receive : state.blocks.data();
     using Use = Staging::Use;
-    const bool laid_out = !on_device &&
-                          (in_place || lay_out(state, a.send, a.send_lists, a.send_type, send_element,
-                                               send_dense, Use::read, send, staged_send)) &&
-                          lay_out(state, a.receive, a.lists, a.type, element, dense,
-                                  in_place ? Use::both : Use::write, receive, staged);
+    const bool device = on_device && setup->through_host;
+    const auto is_device = [&](const void* buffer) {
+      return device && device_memory::holds(buffer, facts.arrival_ticks);
+    };
+    const bool vetoes_device = on_device && !device;
+    std::size_t lacks = 0;
+    if (!vetoes_device && !in_place)
+      lacks = lay_out(state, a.send, a.send_lists, a.send_type, send_element, send_dense, is_device(a.send), Use::read,
+                      send, staged_send);
+    if (!vetoes_device && lacks == 0)
+      lacks = lay_out(state, a.receive, a.lists, a.type, element, dense, is_device(a.receive),
+                      in_place ? Use::both : Use::write, receive, staged);
+    if (lacks != 0 && setup->through_host) end_for_lack_of_memory(lacks);
     const Reduction none;
     Operands operands{.send = nullptr,
                       .receive = nullptr,
@@ -319,7 +327,7 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
                       .reduction = &none,
                       .send_blocks = send,
                       .receive_blocks = receive,
-                      .veto = !laid_out};
+                      .veto = vetoes_device || lacks != 0};
     if (!run(state, *setup, a.collective, operands, facts, outcome)) return false;
     // Not more than has come: a program may leave more room.
     auto block = staged.begin();

@@ -27,8 +27,8 @@
 #include <optional>
 #include <vector>
 
-#include "algorithms/algorithm.hpp"
 #include "algorithms/patterns/tree.hpp"
+#include "algorithms/steps.hpp"
 
 namespace papaya {
 
@@ -40,7 +40,7 @@ constexpr std::size_t largest_message = 65536;
 constexpr std::size_t banks = 2;
 
 std::size_t slot_bytes(std::size_t capacity) noexcept {
-  return (std::min(capacity, largest_message) + 63) / 64 * 64;
+  return in_lines(std::min(capacity, largest_message));
 }
 
 // What a rank knows and does, in values of one message each: number 0 is its operand, then come those it
@@ -244,10 +244,10 @@ std::vector<std::size_t> places(const Shape& shape) {
   return begins;
 }
 
-class Dissemination final : public Prepared {
+class Dissemination final : public OverWire {
  public:
   Dissemination(const Team& team, std::size_t capacity, const Shape& shape)
-      : team_(team),
+      : OverWire(team),
         slot_(slot_bytes(capacity)),
         places_(places(shape)),
         nodes_(TreePlanner(shape, team.rank).make()),
@@ -259,7 +259,8 @@ class Dissemination final : public Prepared {
     own_.resize((static_cast<std::size_t>(most) + places_.back()) * slot_ + 64);
   }
 
-  bool run(const Operands& operands, wait::Site& site) override {
+ private:
+  Steps steps(Operands operands) override {
     ++call_;
     const Plan& plan = operands.reduction->exact && partial_ ? *partial_ : nodes_;
     Notified& wire = *team_.wire;
@@ -288,15 +289,9 @@ class Dissemination final : public Prepared {
                           bank + places_[static_cast<std::size_t>(message.notification)] * slot_, from,
                           message.values.size() * bytes, message.notification, call_);
       }
-      if (&round == &plan.rounds.front() && operands.deposited != nullptr)
-        operands.deposited(operands.context);
+      if (&round == &plan.rounds.front()) tell_deposited(operands);
       for (const Plan::Message& message : round.received) {
-        const auto has_come = [&] { return wire.look(message.notification) >= call_; };
-        if (!has_come()) {
-          missing_ = message.peer;
-          wire.wait(*team_.policy, site, has_come, this);
-          missing_ = -1;
-        }
+        co_await heard(message.notification, call_, message.peer);
         const std::byte* from =
             wire.segment() + bank + places_[static_cast<std::size_t>(message.notification)] * slot_;
         for (const int value : message.values) {
@@ -308,18 +303,13 @@ class Dissemination final : public Prepared {
         operands.reduction->combine(*operands.reduction, at_[static_cast<std::size_t>(c.left)],
                                     at_[static_cast<std::size_t>(c.right)], own, operands.count);
         at_[static_cast<std::size_t>(c.result)] = own;
-        own += (bytes + 63) / 64 * 64;
+        own += in_lines(bytes);
       }
     }
     wire.release_sources();
     std::memmove(operands.receive, at_[static_cast<std::size_t>(plan.result)], bytes);
-    return true;
   }
 
-  bool is_missing(int rank) const override { return rank == missing_; }
-
- private:
-  const Team team_;
   const std::size_t slot_;
   const std::vector<std::size_t> places_;
   const Plan nodes_;
@@ -327,7 +317,6 @@ class Dissemination final : public Prepared {
   std::uint64_t call_;
   std::vector<const std::byte*> at_;  // of each value of this call
   std::vector<std::byte> own_;        // combined values and messages of several
-  int missing_ = -1;
 };
 
 constexpr Parameter parameters[] = {

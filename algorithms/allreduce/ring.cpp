@@ -21,7 +21,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "algorithms/algorithm.hpp"
+#include "algorithms/steps.hpp"
 
 namespace papaya {
 
@@ -33,10 +33,10 @@ constexpr std::size_t most_segment_bytes = std::size_t{4} << 20;
 
 enum Notification : int { arrived, taken, notifications };
 
-class Ring final : public Prepared {
+class Ring final : public OverWire {
  public:
   Ring(const Team& team, std::size_t segment_bytes)
-      : team_(team),
+      : OverWire(team),
         next_((team.rank + 1) % team.size),
         previous_((team.rank + team.size - 1) % team.size),
         segment_bytes_(segment_bytes),
@@ -53,10 +53,11 @@ class Ring final : public Prepared {
         *team_.policy, site, [&] { return team_.wire->look(taken) >= last; }, this);
   }
 
-  bool run(const Operands& operands, wait::Site& site) override {
+ private:
+  Steps steps(Operands operands) override {
     if (team_.size == 1) {
       std::memmove(operands.receive, operands.send, operands.bytes);
-      return true;
+      co_return;
     }
     Call call(*this, operands);
     while (call.received < call.total || call.sent < call.total) {
@@ -65,19 +66,13 @@ class Ring final : public Prepared {
       const bool sends = call.may_send();
       if (sends) call.send();
       if (receives || sends) continue;
-      missing_ = call.received < call.total ? previous_ : next_;
-      team_.wire->wait(
-          *team_.policy, site, [&] { return call.may_receive() || call.may_send(); }, this);
-      missing_ = -1;
+      co_await until([&] { return call.may_receive() || call.may_send(); },
+                     call.received < call.total ? previous_ : next_);
     }
     team_.wire->release_sources();
     first_ += call.total;
-    return true;
   }
 
-  bool is_missing(int rank) const override { return rank == missing_; }
-
- private:
   // One call's progress, in segments.
   struct Call {
     Ring& ring;
@@ -152,7 +147,7 @@ class Ring final : public Prepared {
       const std::uint64_t number = ring.first_ + sent;
       ring.team_.wire->write_notify(ring.next_, ring.slot(number), from, p.elements * element, arrived,
                                     number + 1);
-      if (sent == 0 && operands.deposited != nullptr) operands.deposited(operands.context);
+      if (sent == 0) tell_deposited(operands);
       ++sent;
     }
   };
@@ -161,14 +156,12 @@ class Ring final : public Prepared {
     return static_cast<std::size_t>(number % slots) * segment_bytes_;
   }
 
-  const Team team_;
   const int next_;
   const int previous_;
   const std::size_t segment_bytes_;
   const std::uint64_t begin_;  // number of the first call's first segment
   std::uint64_t first_;        // of this call's
   std::uint64_t least_taken_;  // by the next rank, as far as is known
-  int missing_ = -1;
 };
 
 constexpr Parameter parameters[] = {

@@ -1,107 +1,220 @@
-// MPI_Alltoall by one-sided writes with a notification each (Iakymchuk et al. 2021, section IV-B): every rank
-// writes its block for each other rank straight into that one's segment. Blocks are taken as they come,
-// whoever's they are.
+// MPI_Alltoall and MPI_Alltoallv by one-sided writes with a notification each (Iakymchuk et al. 2021, section IV-B): every
+// rank writes its block for each other rank straight into that one's segment. Blocks are taken as they come, whoever's they
+// are.
 //
-// Rank r begins with r+1 and goes round, so that in every step each rank is written to by one. Blocks larger
-// than `part_bytes` go in parts, one round each. Round n has bank n mod 2 of everybody's segment: who has
-// ended round n-1 has heard from all ranks that they have ended round n-2.
+// Rank r begins with r+1 and goes round, so that in every step each rank is written to by one. A block goes in parts of at
+// most `part_bytes`, at least one, and the last one says that it is: only the two ranks concerned know a block's size. The
+// parts from one rank to another are counted from the first call on; number n goes to slot n mod 2 of the pair, whose
+// notification says the number, the bytes and whether the block ends there.
+//
+// A slot may be written again when its last part has been taken. That is known without a word of those sent before the last
+// call in which the peer was heard: it comes to a call only after it has ended the one before. So blocks of one part, the
+// usual ones, need no answer. Parts of longer blocks are answered with how many have been taken.
 //
 // Cost: (p-1) S bytes sent and received by each rank, one latency; a copy out of the segment.
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <vector>
 
-#include "algorithms/algorithm.hpp"
+#include "algorithms/steps.hpp"
 
 namespace papaya {
 
 namespace {
 
-constexpr std::size_t banks = 2;
+constexpr std::uint64_t slots = 2;  // of a pair
 constexpr std::int64_t most_part_bytes = 1 << 20;
 
 std::size_t part_bytes_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return (std::min(capacity, static_cast<std::size_t>(values[0])) + 63) / 64 * 64;
+  return in_lines(std::min(capacity, static_cast<std::size_t>(values[0])));
 }
 
-class NotifiedAlltoall final : public Prepared {
+// What a slot's notification says.
+struct Mark {
+  std::uint64_t parts;  // of the pair, this one included
+  std::size_t bytes;
+  bool is_last;  // of its block
+
+  static constexpr int bytes_bits = 21;
+  static_assert(most_part_bytes < 1 << bytes_bits);
+  std::uint64_t packed() const noexcept {
+    return parts << (bytes_bits + 1) | static_cast<std::uint64_t>(bytes) << 1 | (is_last ? 1 : 0);
+  }
+  static Mark unpacked(std::uint64_t value) noexcept {
+    return {value >> (bytes_bits + 1), static_cast<std::size_t>(value >> 1 & ((1 << bytes_bits) - 1)), (value & 1) != 0};
+  }
+};
+
+class NotifiedAlltoall final : public OverWire {
  public:
   NotifiedAlltoall(const Team& team, std::size_t part_bytes)
-      : team_(team),
-        part_bytes_(part_bytes),
-        round_(team.first_round - 1),
-        awaited_(static_cast<std::size_t>(team.size)) {}
-
-  bool run(const Operands& operands, wait::Site& site) override {
-    const std::size_t own = static_cast<std::size_t>(team_.rank) * operands.bytes;
-    if (operands.send != operands.receive)
-      std::memcpy(static_cast<std::byte*>(operands.receive) + own,
-                  static_cast<const std::byte*>(operands.send) + own, operands.bytes);
-    for (std::size_t offset = 0; offset < operands.bytes; offset += part_bytes_) {
-      ++round_;
-      const Part part{offset, std::min(part_bytes_, operands.bytes - offset)};
-      send(operands, part);
-      if (offset == 0 && operands.deposited != nullptr) operands.deposited(operands.context);
-      receive(operands, part, site);
-    }
-    return true;
+      : OverWire(team), part_bytes_(part_bytes), pairs_(static_cast<std::size_t>(team.size)) {
+    for (Pair& pair : pairs_) pair.sent = pair.received = pair.taken = pair.answered = team.first_round - 1;
   }
 
-  bool is_missing(int rank) const override {
-    const std::vector<int>::const_iterator end = awaiting_;
-    return std::find(awaited_.begin(), end, rank) != end;
+  // The last answers of the others, which have no more to say after them.
+  ~NotifiedAlltoall() override {
+    wait::Site site;
+    for (int peer = 0; peer < team_.size; ++peer)
+      if (const std::uint64_t last = pair_of(peer).answered; last > team_.first_round - 1)
+        team_.wire->wait(
+            *team_.policy, site, [&] { return team_.wire->look(answer_id(peer)) >= last; }, this);
   }
+
+  bool is_missing(int rank) const override { return pairs_[static_cast<std::size_t>(rank)].receives; }
 
  private:
-  struct Part {
-    std::size_t offset;
-    std::size_t bytes;
+  // This rank and a peer: parts since the beginning, and what is left of the present call.
+  struct Pair {
+    std::uint64_t sent;
+    std::uint64_t received;
+    std::uint64_t taken;     // by the peer, of those sent; as far as is known
+    std::uint64_t answered;  // the last part sent that the peer answers
+    std::uint64_t sent_before;  // the present call
+    std::uint64_t received_before;
+    Block out;
+    Block in;
+    std::size_t bytes_sent;
+    std::size_t bytes_received;
+    bool sends = false;
+    bool receives = false;
   };
 
-  std::size_t place(int writer) const noexcept {
-    return (static_cast<std::size_t>(round_ % banks) * static_cast<std::size_t>(team_.size) +
-            static_cast<std::size_t>(writer)) *
-           part_bytes_;
-  }
-
-  void send(const Operands& operands, const Part& part) noexcept {
-    for (int i = 1; i < team_.size; ++i) {
-      const int peer = (team_.rank + i) % team_.size;
-      const auto* const block =
-          static_cast<const std::byte*>(operands.send) + static_cast<std::size_t>(peer) * operands.bytes;
-      team_.wire->write_notify(peer, place(team_.rank), block + part.offset, part.bytes, team_.rank, round_);
+  Steps steps(Operands operands) override {
+    begin(operands);
+    if (operands.send_blocks != nullptr)
+      in_place_ = operands.send_blocks == operands.receive_blocks;
+    else
+      in_place_ = operands.send == operands.receive;
+    bool told = false;
+    while (open_ > 0) {
+      const bool moved = send_what_may_go() | receive_what_has_come();
+      if (!told) tell_deposited(operands);
+      told = true;
+      if (open_ > 0 && !moved) co_await until([this] { return can_move(); });
     }
-    // In place, what comes overwrites what was sent.
     team_.wire->release_sources();
+    if (operands.receive_blocks != nullptr)
+      for (int rank = 0; rank < team_.size; ++rank)
+        operands.receive_blocks[rank].bytes = pair_of(rank).bytes_received;
   }
 
-  void receive(const Operands& operands, const Part& part, wait::Site& site) noexcept {
+  void begin(const Operands& operands) noexcept {
+    open_ = 0;
+    for (int rank = 0; rank < team_.size; ++rank) {
+      Pair& pair = pair_of(rank);
+      if (operands.send_blocks != nullptr) {
+        pair.out = operands.send_blocks[rank];
+        pair.in = operands.receive_blocks[rank];
+      } else {
+        const std::size_t at = static_cast<std::size_t>(rank) * operands.bytes;
+        pair.out = {const_cast<std::byte*>(static_cast<const std::byte*>(operands.send)) + at, operands.bytes};
+        pair.in = {static_cast<std::byte*>(operands.receive) + at, operands.bytes};
+      }
+      pair.bytes_sent = pair.bytes_received = 0;
+      pair.sent_before = pair.sent;
+      pair.received_before = pair.received;
+      if (rank == team_.rank) {
+        pair.bytes_received = std::min(pair.out.bytes, pair.in.bytes);
+        if (pair.out.at != pair.in.at && pair.bytes_received != 0)
+          std::memcpy(pair.in.at, pair.out.at, pair.bytes_received);
+      } else {
+        pair.sends = pair.receives = true;
+        open_ += 2;
+      }
+    }
+  }
+
+  bool may_send(int peer) noexcept {
+    Pair& pair = pair_of(peer);
+    if (!pair.sends) return false;
+    if (pair.sent < pair.taken + slots) return true;
+    pair.taken = std::max(pair.taken, team_.wire->look(answer_id(peer)));
+    return pair.sent < pair.taken + slots;
+  }
+  void send(int peer) noexcept {
+    Pair& pair = pair_of(peer);
+    const std::size_t bytes = std::min(part_bytes_, pair.out.bytes - pair.bytes_sent);
+    const bool is_first = pair.bytes_sent == 0;
+    const bool is_last = pair.bytes_sent + bytes == pair.out.bytes;
+    const std::uint64_t slot = pair.sent % slots;
+    ++pair.sent;
+    team_.wire->write_notify(peer, place(team_.rank, slot), pair.out.at + pair.bytes_sent, bytes,
+                             part_id(team_.rank, slot), Mark{pair.sent, bytes, is_last}.packed());
+    pair.bytes_sent += bytes;
+    if (!is_first || !is_last) pair.answered = pair.sent;
+    if (is_last) {
+      pair.sends = false;
+      --open_;
+    }
+  }
+
+  bool may_receive(int peer) noexcept {
+    const Pair& pair = pair_of(peer);
+    if (!pair.receives) return false;
+    // In place what comes overwrites what has been sent.
+    if (in_place_ && pair.sends && pair.sent - pair.sent_before <= pair.received - pair.received_before) return false;
+    return Mark::unpacked(team_.wire->look(part_id(peer, pair.received % slots))).parts > pair.received;
+  }
+  void receive(int peer) noexcept {
+    Pair& pair = pair_of(peer);
+    const std::uint64_t slot = pair.received % slots;
+    const Mark mark = Mark::unpacked(team_.wire->look(part_id(peer, slot)));
+    const std::size_t bytes = std::min(mark.bytes, pair.in.bytes - pair.bytes_received);
+    if (bytes != 0) std::memcpy(pair.in.at + pair.bytes_received, team_.wire->segment() + place(peer, slot), bytes);
+    const bool is_first = pair.received == pair.received_before;
+    pair.bytes_received += bytes;
+    ++pair.received;
+    // It has ended the call before.
+    if (is_first) pair.taken = std::max(pair.taken, pair.sent_before);
+    if (!is_first || !mark.is_last) team_.wire->notify(peer, answer_id(team_.rank), pair.received);
+    if (mark.is_last) {
+      pair.receives = false;
+      --open_;
+    }
+  }
+
+  bool send_what_may_go() noexcept {
+    bool moved = false;
+    for (int i = 1; i < team_.size; ++i)
+      if (const int peer = (team_.rank + i) % team_.size; may_send(peer)) {
+        send(peer);
+        moved = true;
+      }
+    if (moved && in_place_) team_.wire->release_sources();
+    return moved;
+  }
+  bool receive_what_has_come() noexcept {
+    bool moved = false;
     // From the rank before on: they are the first to write to this one.
     for (int i = 1; i < team_.size; ++i)
-      awaited_[static_cast<std::size_t>(i - 1)] = (team_.rank - i + team_.size) % team_.size;
-    awaiting_ = awaited_.begin() + (team_.size - 1);
-    const auto has_come = [&](int writer) { return team_.wire->look(writer) >= round_; };
-    while (awaiting_ != awaited_.begin()) {
-      awaiting_ = std::remove_if(awaited_.begin(), awaiting_, [&](int writer) {
-        if (!has_come(writer)) return false;
-        auto* const block =
-            static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(writer) * operands.bytes;
-        std::memcpy(block + part.offset, team_.wire->segment() + place(writer), part.bytes);
-        return true;
-      });
-      if (awaiting_ != awaited_.begin())
-        team_.wire->wait(
-            *team_.policy, site, [&] { return std::any_of(awaited_.begin(), awaiting_, has_come); }, this);
-    }
+      if (const int peer = (team_.rank - i + team_.size) % team_.size; may_receive(peer)) {
+        receive(peer);
+        moved = true;
+      }
+    return moved;
+  }
+  bool can_move() noexcept {
+    for (int peer = 0; peer < team_.size; ++peer)
+      if (may_receive(peer) || may_send(peer)) return true;
+    return false;
   }
 
-  const Team team_;
+  Pair& pair_of(int peer) noexcept { return pairs_[static_cast<std::size_t>(peer)]; }
+  // In the segment of whoever receives.
+  std::size_t place(int writer, std::uint64_t slot) const noexcept {
+    return (static_cast<std::size_t>(writer) * slots + static_cast<std::size_t>(slot)) * part_bytes_;
+  }
+  static int part_id(int writer, std::uint64_t slot) noexcept {
+    return writer * static_cast<int>(slots) + static_cast<int>(slot);
+  }
+  int answer_id(int reader) const noexcept { return team_.size * static_cast<int>(slots) + reader; }
+
   const std::size_t part_bytes_;
-  std::uint64_t round_;
-  std::vector<int> awaited_;  // the ranks whose part has not come yet, up to `awaiting_`
-  std::vector<int>::iterator awaiting_ = awaited_.begin();
+  std::vector<Pair> pairs_;
+  int open_ = 0;  // blocks of the present call that are still to be sent or received
+  bool in_place_ = false;
 };
 
 constexpr Parameter parameters[] = {
@@ -114,10 +227,12 @@ constexpr Descriptor descriptor = {
     .summary = "each rank writes to all others with a notification each; blocks are taken as they come",
     .source = "Iakymchuk et al. 2021, section IV-B",
     .one_node = false,
+    .serves_alltoallv = true,
     .takes_vetoes = false,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return {banks * static_cast<std::size_t>(ranks) * part_bytes_of(capacity, values), ranks};
+      return {slots * static_cast<std::size_t>(ranks) * part_bytes_of(capacity, values),
+              static_cast<int>(slots + 1) * ranks};
     },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {

@@ -10,50 +10,41 @@
 
 #include <algorithm>
 
-#include "algorithms/algorithm.hpp"
+#include "algorithms/steps.hpp"
 
 namespace papaya {
 
 namespace {
 
-class Dissemination final : public Prepared {
+class Dissemination final : public OverWire {
  public:
   Dissemination(const Team& team, int ways)
-      : team_(team),
+      : OverWire(team),
         ways_(ways),
         rounds_(patterns::dissemination_rounds(team.size, ways)),
         call_(team.first_round - 1) {}
 
-  bool run(const Operands& operands, wait::Site& site) override {
+ private:
+  Steps steps(Operands operands) override {
     ++call_;
     for (int l = 1; l <= rounds_; ++l) {
       for (int i = 1; i <= ways_; ++i)
         if (const int peer = patterns::dissemination_target(team_.rank, team_.size, ways_, l, i);
             peer != team_.rank)
           team_.wire->notify(peer, id(l, i), call_);
-      if (l == 1 && operands.deposited != nullptr) operands.deposited(operands.context);
+      if (l == 1) tell_deposited(operands);
       for (int i = 1; i <= ways_; ++i) {
         const int peer = patterns::dissemination_source(team_.rank, team_.size, ways_, l, i);
-        const auto has_come = [&] { return team_.wire->look(id(l, i)) >= call_; };
-        if (peer == team_.rank || has_come()) continue;
-        missing_ = peer;
-        team_.wire->wait(*team_.policy, site, has_come, this);
-        missing_ = -1;
+        if (peer != team_.rank) co_await heard(id(l, i), call_, peer);
       }
     }
-    return true;
   }
 
-  bool is_missing(int rank) const override { return rank == missing_; }
-
- private:
   int id(int round, int i) const noexcept { return (round - 1) * ways_ + i - 1; }
 
-  const Team team_;
   const int ways_;
   const int rounds_;
   std::uint64_t call_;
-  int missing_ = -1;
 };
 
 constexpr Parameter parameters[] = {

@@ -14,7 +14,7 @@ namespace {
 
 // A rank's share of the window: notifications, then the segment.
 std::size_t flags_bytes(const SegmentShape& shape) noexcept {
-  return (static_cast<std::size_t>(shape.notifications) * sizeof(std::uint64_t) + 63) / 64 * 64;
+  return in_lines(static_cast<std::size_t>(shape.notifications) * sizeof(std::uint64_t));
 }
 std::size_t share_bytes(const SegmentShape& shape) noexcept {
   return flags_bytes(shape) + shape.bytes;

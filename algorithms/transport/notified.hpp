@@ -22,6 +22,11 @@
 
 namespace papaya {
 
+// Bytes in whole cache lines.
+constexpr std::size_t in_lines(std::size_t bytes) noexcept {
+  return (bytes + 63) / 64 * 64;
+}
+
 // What each rank of a team offers the others.
 struct SegmentShape {
   std::size_t bytes;  // of memory that they write into; a multiple of 64
