@@ -74,6 +74,9 @@ class Prepared {
   // During a run that waits: has `rank` not arrived yet? For the stall report.
   virtual bool is_missing(int rank) const = 0;
 
+  // The whole that this is a phase of, on some of its ranks: who asks for missing ranks asks that one.
+  const Prepared* phase_of = nullptr;
+
   // Not null where a call can be started and finished apart (steps.hpp).
   virtual OverWire* split_phase() noexcept { return nullptr; }
 };
@@ -101,21 +104,27 @@ struct Descriptor {
   std::size_t max_element_bytes = std::numeric_limits<std::size_t>::max();  // largest Reduction::element_bytes
   std::span<const Parameter> parameters;
 
-  // For those that work across nodes: what each rank offers the others. Team::wire is there, and there is no
-  // region.
+  // For those that work across nodes: what each rank offers the others. Team::wire is there.
   SegmentShape (*segment)(int ranks, std::size_t capacity, std::span<const std::int64_t> values) = nullptr;
 
-  // The others: shared bytes needed for `ranks`; the region is zeroed before prepare. `capacity` is the
-  // largest Operands::bytes of these calls, or, where calls may be larger than that, the bytes each rank may
-  // use to run ahead of the others.
-  std::size_t (*region_bytes)(int ranks, std::size_t capacity) = nullptr;
+  // For those that work in shared memory: bytes needed for `ranks`; the region is zeroed before prepare.
+  // `capacity` is the largest Operands::bytes of these calls, or, where calls may be larger than that, the
+  // bytes each rank may use to run ahead of the others.
+  // Those with both have a region for each node, for the ranks on it: Team::nodes says who they are.
+  std::size_t (*region_bytes)(int ranks, std::size_t capacity, std::span<const std::int64_t> values) = nullptr;
   // `values` has one number per parameter.
   std::unique_ptr<Prepared> (*prepare)(const Team& team, std::size_t capacity,
                                        std::span<const std::int64_t> values);
 };
 
-// Bytes of memory that the ranks of one node share for it.
-std::size_t shared_bytes(const Descriptor& descriptor, int ranks, std::size_t capacity,
+// Bytes of memory that the ranks of one node share for a team that is all on it: what stands for the wire, if it has one,
+// then the region.
+struct SharedBytes {
+  std::size_t wire;
+  std::size_t region;
+  std::size_t total() const noexcept { return wire + region; }
+};
+SharedBytes shared_bytes(const Descriptor& descriptor, int ranks, std::size_t capacity,
                          std::span<const std::int64_t> values);
 
 // All algorithms of the library, in no particular order.

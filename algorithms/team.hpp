@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "algorithms/transport/single_copy.hpp"
 #include "algorithms/transport/wait.hpp"
@@ -14,6 +15,16 @@
 namespace papaya {
 
 class Notified;
+
+// Which ranks of a team are on which node. Nodes are numbered by their lowest rank.
+struct Nodes {
+  std::vector<int> of_rank;
+  std::vector<std::vector<int>> ranks;  // of each node, ascending
+
+  int count() const noexcept { return static_cast<int>(ranks.size()); }
+};
+// `key` is any number of each rank's node.
+Nodes nodes_by(std::span<const int> key);
 
 struct Team {
   int rank;
@@ -26,6 +37,7 @@ struct Team {
   std::span<const topology::Place> places = {};
   std::uint64_t first_round = 1;     // the number of its first round or call; tests begin before a wrap-around
   Notified* wire = nullptr;          // for algorithms with a segment; outlives what they prepare
+  const Nodes* nodes = nullptr;      // for those with a segment and a region, which is the node's then; outlives them too
 };
 
 }  // namespace papaya

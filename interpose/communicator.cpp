@@ -116,7 +116,12 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
                   .native_yields = native_yields};
   if (const auto& places = runtime().places; !places.empty() && nodes.size() == 1 && !state->outside)
     for (const int member : members) state->places.push_back(places[static_cast<std::size_t>(member)]);
-  if (nodes.size() > 1 && !state->outside) state->members = members;
+  if (nodes.size() > 1 && !state->outside) {
+    state->members = members;
+    std::vector<int> keys;
+    for (const int member : members) keys.push_back(table.node_of[static_cast<std::size_t>(member)]);
+    state->nodes = nodes_by(keys);
+  }
   const std::uint64_t hash = identity::of_members(members);
   if (comm == MPI_COMM_WORLD) {
     state->id = identity::world;
@@ -215,11 +220,12 @@ std::uint64_t replaced_calls(Collective collective) noexcept {
 }
 
 Owner owner_of(const Prepared* prepared) noexcept {
+  while (prepared->phase_of != nullptr) prepared = prepared->phase_of;
   const std::lock_guard lock(mutex);
   for (const Communicator* state : all)
     for (const Setup& setup : state->setups)
-      if (setup.prepared.get() == prepared) return {state, setup.collective};
-  return {nullptr, Collective::allreduce};
+      if (setup.prepared.get() == prepared) return {state, setup.collective, prepared};
+  return {nullptr, Collective::allreduce, prepared};
 }
 
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {

@@ -61,7 +61,8 @@ struct Communicator {
   bool outside = false;  // has members that MPI_COMM_WORLD does not
   tuning::Facts facts{};
   std::vector<topology::Place> places;  // by rank; empty if all are the same
-  std::vector<int> members;             // ranks in MPI_COMM_WORLD; only where they are on several nodes
+  std::vector<int> members;             // ranks in MPI_COMM_WORLD; only where they are on several nodes,
+  Nodes nodes;                          // as is which of them are on which
   std::uint64_t calls = 0;     // collective calls so far: the next call's number
   std::uint64_t replaced = 0;  // calls given to an algorithm while PAPAYA_VERIFY is set
   std::array<std::uint64_t, collective_count> served{};  // calls that an algorithm has served, by collective
@@ -106,10 +107,11 @@ int free(MPI_Comm* comm, int (*native)(MPI_Comm*));
 // The program has given the communicator another name.
 void rename(MPI_Comm comm, std::string_view name) noexcept;
 
-// Which communicator waits in `prepared`, for the stall report.
+// Which communicator waits in `prepared`, which may be a phase of `whole`; for the stall report.
 struct Owner {
   const Communicator* communicator;
   Collective collective;
+  const Prepared* whole;
 };
 Owner owner_of(const Prepared* prepared) noexcept;
 

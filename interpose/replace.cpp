@@ -39,6 +39,10 @@ std::size_t capacity_for(const Communicator& state, const Descriptor& algorithm,
   return std::clamp(window / 4 / static_cast<std::size_t>(state.size), medium_capacity, largest_capacity);
 }
 
+const std::vector<int>& ranks_of_this_node(const Communicator& state) noexcept {
+  return state.nodes.ranks[static_cast<std::size_t>(state.nodes.of_rank[static_cast<std::size_t>(state.rank)])];
+}
+
 // The wire of an algorithm that has one. Collective; null, with the reason, on all ranks alike.
 std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept {
   const SegmentShape shape = setup.rule->algorithm->segment(state.size, setup.capacity, setup.rule->values);
@@ -48,8 +52,7 @@ std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept 
   return wire;
 }
 
-// The shared memory of an algorithm that has none but that. Collective; false, with the reason, on all ranks
-// alike.
+// The shared memory of an algorithm, on one node. Collective; false, with the reason, on all ranks alike.
 bool allocate_region(Communicator& state, Setup& setup, std::size_t bytes) noexcept {
   NodeWindow& window = runtime().window;
   std::int64_t offset = state.rank == 0 ? window.allocate(bytes, state.size) : -1;
@@ -63,30 +66,81 @@ bool allocate_region(Communicator& state, Setup& setup, std::size_t bytes) noexc
   return true;
 }
 
+// The same where each of several nodes has a region for its ranks.
+bool allocate_regions(Communicator& state, Setup& setup) noexcept {
+  const std::vector<int>& mine = ranks_of_this_node(state);
+  const auto users = static_cast<int>(mine.size());
+  NodeWindow& window = runtime().window;
+  std::vector<std::int64_t> offsets;
+  int has_list = 1;
+  try {
+    offsets.resize(static_cast<std::size_t>(state.size));
+  } catch (const std::bad_alloc&) {
+    has_list = 0;
+  }
+  int all_have = 0;
+  PMPI_Allreduce(&has_list, &all_have, 1, MPI_INT, MPI_MIN, state.handle);
+  setup.failure = Reason::no_shared_memory;
+  if (!all_have) return false;
+  const std::size_t bytes =
+      setup.rule->algorithm->region_bytes(users, setup.capacity, setup.rule->values);
+  const bool speaks = state.rank == mine.front();
+  const std::int64_t offset = speaks && bytes != 0 ? window.allocate(bytes, users) : 0;
+  PMPI_Allgather(&offset, 1, MPI_INT64_T, offsets.data(), 1, MPI_INT64_T, state.handle);
+  const bool good = std::none_of(offsets.begin(), offsets.end(), [](std::int64_t one) { return one < 0; });
+  if (bytes != 0 && offsets[static_cast<std::size_t>(mine.front())] >= 0) {
+    setup.offset = offsets[static_cast<std::size_t>(mine.front())];
+    setup.region_bytes = bytes;
+  }
+  if (good) setup.failure = Reason::none;
+  return good;
+}
+
+void release_region(Setup& setup) noexcept {
+  if (setup.offset >= 0) runtime().window.release(setup.offset, setup.region_bytes);
+  setup.offset = -1;
+}
+
 // Collective over the communicator, at a call number that is equal on all its ranks. Either every rank is
 // ready afterwards or none is.
 void set_up(Communicator& state, Setup& setup) noexcept {
   Runtime& process = runtime();
   const Descriptor& algorithm = *setup.rule->algorithm;
   const bool one_node = state.facts.nodes == 1;
+  NodeWindow& window = process.window;
   Team team{state.rank,  state.size,      process.arrival_order,
             nullptr,     &process.policy, process.single_copy ? read_memory : nullptr,
             state.places};
   int ready = 1;
-  if (algorithm.segment == nullptr || one_node) {
-    const std::size_t bytes = shared_bytes(algorithm, state.size, setup.capacity, setup.rule->values);
-    if (!allocate_region(state, setup, bytes)) return;
-    team.region = process.window.region(setup.offset);
-    ready = process.window.prepare_share(setup.offset, bytes, state.rank, state.size) ? 1 : 0;
+  if (one_node) {
+    const SharedBytes bytes = shared_bytes(algorithm, state.size, setup.capacity, setup.rule->values);
+    if (!allocate_region(state, setup, bytes.total())) return;
+    team.region = window.region(setup.offset) + bytes.wire;
+    ready = window.prepare_share(setup.offset, bytes.total(), state.rank, state.size) ? 1 : 0;
   } else {
+    if (algorithm.region_bytes != nullptr && !allocate_regions(state, setup)) return release_region(setup);
     setup.wire = make_wire(state, setup);
-    if (setup.wire == nullptr) return;
+    if (setup.wire == nullptr) return release_region(setup);
+    team.nodes = &state.nodes;
+    if (setup.offset >= 0) {
+      const std::vector<int>& mine = ranks_of_this_node(state);
+      const auto place = std::find(mine.begin(), mine.end(), state.rank) - mine.begin();
+      team.region = window.region(setup.offset);
+      ready = window.prepare_share(setup.offset, setup.region_bytes, static_cast<int>(place),
+                                   static_cast<int>(mine.size()))
+                  ? 1
+                  : 0;
+    }
   }
   try {
-    if (ready && algorithm.segment != nullptr && one_node)
+    if (ready && algorithm.segment != nullptr && one_node) {
       setup.wire =
-          std::make_unique<SharedNotified>(team.region, team.rank, *team.policy,
+          std::make_unique<SharedNotified>(window.region(setup.offset), team.rank, *team.policy,
                                            algorithm.segment(state.size, setup.capacity, setup.rule->values));
+      if (algorithm.region_bytes != nullptr && state.nodes.count() == 0)
+        state.nodes = nodes_by(std::vector<int>(static_cast<std::size_t>(state.size)));
+      team.nodes = &state.nodes;
+    }
     team.wire = setup.wire.get();
     if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
   } catch (const std::bad_alloc&) {
@@ -97,8 +151,7 @@ void set_up(Communicator& state, Setup& setup) noexcept {
   if (all_ready) return;
   setup.prepared.reset();
   setup.wire.reset();
-  if (setup.offset >= 0) process.window.release(setup.offset, setup.region_bytes);
-  setup.offset = -1;
+  release_region(setup);
   setup.failure = Reason::no_shared_memory;
 }
 

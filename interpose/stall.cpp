@@ -10,9 +10,9 @@
 namespace papaya {
 
 void report_stall(void* prepared, double seconds) {
-  const auto* const waiting = static_cast<const Prepared*>(prepared);
-  const communicators::Owner owner = communicators::owner_of(waiting);
+  const communicators::Owner owner = communicators::owner_of(static_cast<const Prepared*>(prepared));
   if (owner.communicator == nullptr) return;
+  const Prepared* const waiting = owner.whole;
   const Communicator& state = *owner.communicator;
   // The lowest rank that has arrived speaks for all that wait.
   for (int rank = 0; rank < state.rank; ++rank)

@@ -88,7 +88,7 @@ struct Layout {
   std::size_t total() const { return slots(2); }
 };
 
-std::size_t region_bytes(int ranks, std::size_t capacity) {
+std::size_t region_bytes(int ranks, std::size_t capacity, std::span<const std::int64_t>) {
   return Layout{ranks, round_up(capacity, line_bytes)}.total();
 }
 

@@ -347,7 +347,7 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .serves_alltoallv = true,
     .parameters = parameters,
-    .region_bytes = [](int ranks, std::size_t capacity) { return shape_for(ranks, capacity).total(); },
+    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
         -> std::unique_ptr<Prepared> { return std::make_unique<ArrivalAlltoall>(team, capacity, values[0]); },
 };

@@ -34,7 +34,7 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: flags of arrival",
     .one_node = true,
     .parameters = {},
-    .region_bytes = [](int ranks, std::size_t) { return shape_for(ranks).total(); },
+    .region_bytes = [](int ranks, std::size_t, std::span<const std::int64_t>) { return shape_for(ranks).total(); },
     .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
       return std::make_unique<ArrivalBarrier>(team);
     },

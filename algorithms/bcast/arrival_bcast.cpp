@@ -47,7 +47,7 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: deposits in shared memory",
     .one_node = true,
     .parameters = {},
-    .region_bytes = [](int ranks, std::size_t capacity) { return shape_for(ranks, capacity).total(); },
+    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
       return std::make_unique<ArrivalBcast>(team, capacity);
     },

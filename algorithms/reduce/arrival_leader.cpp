@@ -126,7 +126,7 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_bytes,
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
-    .region_bytes = [](int ranks, std::size_t capacity) { return Tree::shape_for(ranks, capacity, largest_bytes).total(); },
+    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity, largest_bytes).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<ArrivalLeader>(team, capacity, values[0]);
     },

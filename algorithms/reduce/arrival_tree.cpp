@@ -76,7 +76,7 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
-    .region_bytes = [](int ranks, std::size_t capacity) { return Tree::shape_for(ranks, capacity).total(); },
+    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<ArrivalTree>(team, capacity, Tree::default_chunk_bytes,

@@ -102,9 +102,12 @@ bool wait_for(Ready ready) {
   Team team{rank, ranks, arrival_order, region, &policy, read_memory};
   std::unique_ptr<SharedNotified> wire;
   if (c.descriptor->segment != nullptr)
-    wire = std::make_unique<SharedNotified>(team.region, team.rank, *team.policy,
+    wire = std::make_unique<SharedNotified>(region, team.rank, *team.policy,
                                             c.descriptor->segment(ranks, slot, values));
   team.wire = wire.get();
+  team.region += shared_bytes(*c.descriptor, ranks, slot, values).wire;
+  const Nodes one_node = nodes_by(std::vector<int>(ranks));
+  team.nodes = &one_node;
   const auto prepared = c.descriptor->prepare(team, slot, values);
   const Reduction reduction = reduction_for(arrival_order || c.descriptor->predefined_only, !c.other);
   wait::Site site;
@@ -195,7 +198,7 @@ Life die_at(const Case& c, int last, std::byte* region, std::vector<std::byte>& 
 bool walk(const Case& c) {
   std::vector<std::int64_t> values;
   for (const Parameter& parameter : c.descriptor->parameters) values.push_back(parameter.fallback);
-  const std::size_t bytes = shared_bytes(*c.descriptor, ranks, slot, values);
+  const std::size_t bytes = shared_bytes(*c.descriptor, ranks, slot, values).total();
   auto* const region = shared<std::byte>(bytes);
   std::vector<std::byte> before(bytes);
   Life life{};

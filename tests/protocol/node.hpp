@@ -1,6 +1,7 @@
 // A node in one process: threads as ranks, with the shared memory and the objects that each process would have.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <memory>
@@ -58,25 +59,47 @@ inline std::vector<std::int64_t> numa_trees_always(const Descriptor& descriptor)
   return values;
 }
 
+// For algorithms in levels, by turns: all ranks on one node, in pairs, on two nodes in turn, each on its own, and all but the
+// first on one.
+inline Nodes some_nodes(int ranks) {
+  static int turn = 0;
+  std::vector<int> keys;
+  for (int rank = 0; rank < ranks; ++rank)
+    keys.push_back(std::array{0, rank / 2, rank % 2, rank, rank == 0 ? 0 : 1}[static_cast<std::size_t>(turn % 5)]);
+  ++turn;
+  return nodes_by(keys);
+}
+
 // The shared memory of a node, and one Policy and one Prepared per rank, as each process would have.
 class Node {
  public:
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
        std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
        std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity)
-      : region_bytes_(shared_bytes(descriptor, ranks, most_bytes,
-                                   values.empty() ? default_values(descriptor) : values)),
-        region_(static_cast<std::byte*>(::operator new (region_bytes_, std::align_val_t{4096}))),
-        policies_(static_cast<std::size_t>(ranks)),
-        places_(std::move(places)) {
-    std::memset(region_, 0, region_bytes_);
+      : policies_(static_cast<std::size_t>(ranks)), places_(std::move(places)), nodes_(some_nodes(ranks)) {
     if (values.empty()) values = default_values(descriptor);
+    const std::size_t wire_bytes = shared_bytes(descriptor, ranks, most_bytes, values).wire;
+    // One for each node, if the algorithm knows nodes.
+    const bool in_levels = descriptor.segment != nullptr && descriptor.region_bytes != nullptr;
+    std::vector<std::size_t> regions;
+    std::size_t all = wire_bytes;
+    for (const std::vector<int>& on_node : nodes_.ranks) {
+      regions.push_back(all);
+      if (in_levels) all += descriptor.region_bytes(static_cast<int>(on_node.size()), most_bytes, values);
+    }
+    if (!in_levels && descriptor.region_bytes != nullptr) all += descriptor.region_bytes(ranks, most_bytes, values);
+    region_ = static_cast<std::byte*>(::operator new (all, std::align_val_t{4096}));
+    std::memset(region_, 0, all);
     for (int rank = 0; rank < ranks; ++rank) {
       wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
       policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
       Team team{rank, ranks, arrival_order, region_, &policy, read, places_, first_round};
+      if (in_levels) {
+        team.nodes = &nodes_;
+        team.region += regions[static_cast<std::size_t>(nodes_.of_rank[static_cast<std::size_t>(rank)])];
+      }
       if (descriptor.segment != nullptr) {
-        wires_.push_back(std::make_unique<SharedNotified>(team.region, team.rank, *team.policy,
+        wires_.push_back(std::make_unique<SharedNotified>(region_, team.rank, *team.policy,
                                                           descriptor.segment(ranks, most_bytes, values)));
         team.wire = wires_.back().get();
       }
@@ -95,10 +118,10 @@ class Node {
   int size() const { return static_cast<int>(prepared_.size()); }
 
  private:
-  std::size_t region_bytes_;
   std::byte* region_;
   std::vector<wait::Policy> policies_;
   std::vector<topology::Place> places_;
+  const Nodes nodes_;
   std::vector<std::unique_ptr<Notified>> wires_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
 };

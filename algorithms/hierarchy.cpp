@@ -1,0 +1,57 @@
+#include "algorithms/hierarchy.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace papaya {
+
+namespace {
+
+std::vector<std::int64_t> defaults_of(const Descriptor& algorithm) {
+  std::vector<std::int64_t> values;
+  for (const Parameter& parameter : algorithm.parameters) values.push_back(parameter.fallback);
+  return values;
+}
+
+const Descriptor& algorithm_of(const NodePhase::Choice& choice) { return *find_algorithm(choice.collective, choice.algorithm); }
+
+}  // namespace
+
+std::size_t NodePhase::region_bytes(const Choice& choice, int node_ranks) {
+  const Descriptor& algorithm = algorithm_of(choice);
+  constexpr std::size_t page_bytes = 4096;
+  return node_ranks == 1 ? 0
+                         : (algorithm.region_bytes(node_ranks, choice.capacity, defaults_of(algorithm)) + page_bytes - 1) /
+                               page_bytes * page_bytes;
+}
+
+NodePhase::NodePhase(const Team& team, const Choice& choice, std::byte* region, const Prepared* whole) {
+  const Place place(team);
+  if (place.ranks().size() == 1) return;
+  Team node = team;
+  node.rank = place.rank;
+  node.size = static_cast<int>(place.ranks().size());
+  node.region = region;
+  node.places = {};
+  node.wire = nullptr;
+  node.nodes = nullptr;
+  const Descriptor& algorithm = algorithm_of(choice);
+  prepared_ = algorithm.prepare(node, choice.capacity, defaults_of(algorithm));
+  prepared_->phase_of = whole;
+}
+
+Place::Place(const Team& team)
+    : nodes(*team.nodes), node(nodes.of_rank[static_cast<std::size_t>(team.rank)]), rank(rank_in_node(team.rank)) {}
+
+int Place::rank_in_node(int rank_of_team) const noexcept {
+  const std::vector<int>& all = nodes.ranks[static_cast<std::size_t>(nodes.of_rank[static_cast<std::size_t>(rank_of_team)])];
+  return static_cast<int>(std::lower_bound(all.begin(), all.end(), rank_of_team) - all.begin());
+}
+
+std::vector<int> lowest_ranks(const Nodes& nodes) {
+  std::vector<int> lowest;
+  for (const std::vector<int>& ranks : nodes.ranks) lowest.push_back(ranks.front());
+  return lowest;
+}
+
+}  // namespace papaya

@@ -1,0 +1,56 @@
+// What the algorithms in levels have in common: inside a node the algorithms of one node as phases, between nodes one rank of
+// each, its leader.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "algorithms/algorithm.hpp"
+
+namespace papaya {
+
+// A collective among the ranks of this rank's node, by an algorithm of one node as it is by default.
+class NodePhase {
+ public:
+  struct Choice {
+    Collective collective;
+    std::string_view algorithm;
+    std::size_t capacity;  // bytes
+  };
+
+  static std::size_t region_bytes(const Choice& choice, int node_ranks);
+  // `team` is the whole one, `region` this phase's part of its region; `whole` the algorithm in levels.
+  NodePhase(const Team& team, const Choice& choice, std::byte* region, const Prepared* whole);
+
+  // Operands::root is a rank of the node. Where the node has one rank nothing is done.
+  void run(const Operands& operands, wait::Site& site) {
+    if (prepared_ == nullptr) return;
+    is_running_ = true;
+    prepared_->run(operands, site);
+    is_running_ = false;
+  }
+  bool is_alone() const noexcept { return prepared_ == nullptr; }
+  // While it runs: `rank` of the node has not arrived.
+  bool is_missing(int rank) const { return is_running_ && prepared_->is_missing(rank); }
+
+ private:
+  std::unique_ptr<Prepared> prepared_;
+  bool is_running_ = false;
+};
+
+// Where a rank stands in a team of several nodes.
+struct Place {
+  explicit Place(const Team& team);
+
+  const Nodes& nodes;
+  int node;
+  int rank;  // of the node
+  const std::vector<int>& ranks() const noexcept { return nodes.ranks[static_cast<std::size_t>(node)]; }
+  int rank_in_node(int rank_of_team) const noexcept;
+};
+
+// The lowest rank of each node.
+std::vector<int> lowest_ranks(const Nodes& nodes);
+
+}  // namespace papaya
