@@ -224,8 +224,8 @@ Owner owner_of(const Prepared* prepared) noexcept {
   const std::lock_guard lock(mutex);
   for (const Communicator* state : all)
     for (const Setup& setup : state->setups)
-      if (setup.prepared.get() == prepared) return {state, setup.collective, prepared};
-  return {nullptr, Collective::allreduce, prepared};
+      if (setup.prepared.get() == prepared) return {state, setup.collective, prepared, setup.rule->algorithm->one_node};
+  return {nullptr, Collective::allreduce, prepared, false};
 }
 
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {

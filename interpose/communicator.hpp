@@ -112,6 +112,7 @@ struct Owner {
   const Communicator* communicator;
   Collective collective;
   const Prepared* whole;
+  bool one_node;  // it knows of every rank whether it has arrived
 };
 Owner owner_of(const Prepared* prepared) noexcept;
 

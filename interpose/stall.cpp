@@ -27,9 +27,13 @@ void report_stall(void* prepared, double seconds) {
   char name[MPI_MAX_OBJECT_NAME] = "";
   int length = 0;
   PMPI_Comm_get_name(state.handle, name, &length);
-  log::warn(fmt::format("MPI_{}, call {} on {} ({} ranks), has waited {:.0f} s; {} of {} ranks have arrived, missing: {}",
-                        name_of(owner.collective), state.calls, length > 0 ? name : "a communicator without name",
-                        state.size, seconds, state.size - count, state.size, missing));
+  const std::string call = fmt::format("MPI_{}, call {} on {} ({} ranks), has waited {:.0f} s", name_of(owner.collective),
+                                       state.calls, length > 0 ? name : "a communicator without name", state.size, seconds);
+  if (owner.one_node)
+    log::warn(fmt::format("{}; {} of {} ranks have arrived, missing: {}", call, state.size - count, state.size, missing));
+  else
+    // Whoever that is may be there and wait for another in its turn.
+    log::warn(fmt::format("{} on rank {} for what comes from rank {}", call, state.rank, missing));
 }
 
 }  // namespace papaya

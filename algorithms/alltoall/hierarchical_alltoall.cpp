@@ -1,0 +1,185 @@
+// MPI_Alltoall in levels, for small blocks: the ranks of a node put their blocks together in shared memory, one rank of each
+// node sends one message to each other node, and each message that has come is broadcast in the node, where every rank takes
+// its own blocks. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as many.
+//
+// Blocks go in pieces, so that a message, the pieces from all ranks of one node to all of another, is at most
+// `message_bytes`. Messages are sent to the next node first, and taken from the one before first.
+//
+// Cost: one latency of the network, (N-1) q^2 S bytes sent and received by each node; in a node q p S bytes copied in and
+// out by each rank.
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "algorithms/hierarchy.hpp"
+#include "algorithms/streams.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t largest_block = 4096;
+
+std::size_t message_of(std::span<const std::int64_t> values) noexcept {
+  return in_lines(static_cast<std::size_t>(values[0]));
+}
+// At least a byte of each block of the largest node's.
+std::size_t most_message(int ranks, std::size_t message) noexcept {
+  return std::max(message, static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks));
+}
+NodePhase::Choice gathering_for(std::size_t message) { return {Collective::allgather, "arrival_allgather", message}; }
+NodePhase::Choice broadcast_for(std::size_t message) { return {Collective::bcast, "arrival_bcast", message}; }
+
+class HierarchicalAlltoall final : public Prepared {
+ public:
+  HierarchicalAlltoall(const Team& team, std::size_t message_bytes)
+      : team_(team),
+        place_(team),
+        gathering_(team, gathering_for(message_bytes), team.region, this),
+        broadcast_(team, broadcast_for(message_bytes),
+                   team.region + NodePhase::region_bytes(gathering_for(message_bytes), size_of(place_.node)), this),
+        leaders_(lowest_ranks(place_.nodes)) {
+    std::size_t most = 1;
+    for (int node = 0; node < place_.nodes.count(); ++node) most = std::max(most, static_cast<std::size_t>(size_of(node)));
+    piece_bytes_ = std::max<std::size_t>(message_bytes / (most * most), 1);
+    message_.resize(most * most * piece_bytes_);
+    streams_ = std::make_unique<Streams>(
+        team, Streams::Shape{.ranks = team.size, .part_bytes = message_.size(), .writers = team.size});
+    packed_.resize(static_cast<std::size_t>(team.size) * std::min(piece_bytes_, largest_block));
+    gathered_.resize(static_cast<std::size_t>(size_of(place_.node)) * packed_.size());
+  }
+
+  bool run(const Operands& operands, wait::Site& site) override {
+    const std::size_t most = std::min(piece_bytes_, largest_block);
+    for (std::size_t offset = 0; offset < operands.bytes; offset += most)
+      run_piece(operands, offset, std::min(most, operands.bytes - offset), site);
+    return true;
+  }
+
+  bool is_missing(int rank) const override {
+    if (rank == missing_) return true;
+    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node) return false;
+    const int local = place_.rank_in_node(rank);
+    return gathering_.is_missing(local) || broadcast_.is_missing(local);
+  }
+
+ private:
+  void run_piece(const Operands& operands, std::size_t offset, std::size_t bytes, wait::Site& site) {
+    const auto* const send = static_cast<const std::byte*>(operands.send);
+    for (int to = 0; to < team_.size; ++to)
+      std::memcpy(packed_.data() + at(to, bytes), send + at(to, operands.bytes) + offset, bytes);
+    Operands part = operands;
+    part.send = packed_.data();
+    part.receive = gathered_.data();
+    part.bytes = static_cast<std::size_t>(team_.size) * bytes;
+    if (offset != 0) part.deposited = nullptr;
+    if (gathering_.is_alone()) {
+      std::memcpy(gathered_.data(), packed_.data(), part.bytes);
+      if (part.deposited != nullptr) part.deposited(part.context);
+    } else {
+      gathering_.run(part, site);
+    }
+    keep(operands, place_.node, gathered_.data(), part.bytes, at(team_.rank, bytes), offset, bytes);
+
+    const int all = place_.nodes.count();
+    if (place_.rank == 0)
+      for (int i = 1; i < all; ++i) send_to((place_.node + i) % all, bytes, site);
+    part.deposited = nullptr;
+    part.root = 0;
+    for (int i = 1; i < all; ++i) {
+      const int origin = (place_.node - i + all) % all;
+      const int leader = leaders_[static_cast<std::size_t>(origin)];
+      const std::size_t row = at(size_of(place_.node), bytes);  // from one rank there to all here
+      part.bytes = at(size_of(origin), row);
+      const std::byte* message = message_.data();
+      if (place_.rank == 0) {
+        wait_until([&] { return streams_->may_receive(leader); }, leader, site);
+        message = streams_->front(leader);
+      }
+      part.send = place_.rank == 0 ? message : nullptr;
+      part.receive = place_.rank == 0 ? nullptr : message_.data();
+      broadcast_.run(part, site);
+      keep(operands, origin, message, row, at(place_.rank, bytes), offset, bytes);
+      if (place_.rank == 0) streams_->take(leader);
+    }
+  }
+
+  // What the ranks of this node have for those of another.
+  void send_to(int node, std::size_t bytes, wait::Site& site) {
+    const int leader = leaders_[static_cast<std::size_t>(node)];
+    wait_until([&] { return streams_->may_send(leader); }, leader, site);
+    std::byte* to = message_.data();
+    for (int local = 0; local < size_of(place_.node); ++local)
+      for (const int rank : place_.nodes.ranks[static_cast<std::size_t>(node)]) {
+        std::memcpy(to, gathered_.data() + at(local, at(team_.size, bytes)) + at(rank, bytes), bytes);
+        to += bytes;
+      }
+    streams_->send(leader, message_.data(), static_cast<std::size_t>(to - message_.data()));
+    team_.wire->release_sources();
+  }
+
+  // This rank's pieces of a message from the ranks of `node`: a row for each of them, in which they begin at `column`.
+  void keep(const Operands& operands, int node, const std::byte* message, std::size_t row, std::size_t column,
+            std::size_t offset, std::size_t bytes) noexcept {
+    auto* const receive = static_cast<std::byte*>(operands.receive);
+    for (const int rank : place_.nodes.ranks[static_cast<std::size_t>(node)]) {
+      std::memcpy(receive + at(rank, operands.bytes) + offset, message + column, bytes);
+      message += row;
+    }
+  }
+
+  static std::size_t at(int number, std::size_t bytes) noexcept { return static_cast<std::size_t>(number) * bytes; }
+  int size_of(int node) const noexcept {
+    return static_cast<int>(place_.nodes.ranks[static_cast<std::size_t>(node)].size());
+  }
+
+  template <class Ready>
+  void wait_until(Ready&& ready, int rank, wait::Site& site) {
+    if (ready()) return;
+    missing_ = rank;
+    team_.wire->wait(*team_.policy, site, ready, static_cast<Prepared*>(this));
+    missing_ = -1;
+  }
+
+  const Team team_;
+  const Place place_;
+  NodePhase gathering_;
+  NodePhase broadcast_;
+  std::unique_ptr<Streams> streams_;
+  const std::vector<int> leaders_;
+  std::size_t piece_bytes_;
+  std::vector<std::byte> message_;   // to or from another node
+  std::vector<std::byte> packed_;    // this rank's pieces
+  std::vector<std::byte> gathered_;  // those of all ranks of the node
+  int missing_ = -1;
+};
+
+constexpr Parameter parameters[] = {
+    {"message_bytes", 65536, 4096, 1 << 20, "bytes of a message between two nodes"},
+};
+
+constexpr Descriptor descriptor = {
+    .collective = Collective::alltoall,
+    .name = "hierarchical_alltoall",
+    .summary = "blocks are put together in each node, one message goes to each other node; for small blocks",
+    .source = "Iakymchuk et al. 2021, section IV-B, over the composition of Mohammadalizadehbakhtevari 2021, chapter 6",
+    .one_node = false,
+    .takes_vetoes = false,
+    .max_bytes = largest_block,
+    .parameters = parameters,
+    .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
+      return Streams::Shape{.ranks = ranks, .part_bytes = most_message(ranks, message_of(values)), .writers = ranks}.segment();
+    },
+    .region_bytes = [](int ranks, std::size_t, std::span<const std::int64_t> values) {
+      return NodePhase::region_bytes(gathering_for(message_of(values)), ranks) +
+             NodePhase::region_bytes(broadcast_for(message_of(values)), ranks);
+    },
+    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values)
+        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalAlltoall>(team, message_of(values)); },
+};
+const Registration registration(descriptor);
+
+}  // namespace
+
+}  // namespace papaya

@@ -1,0 +1,157 @@
+// MPI_Bcast in levels: a binomial tree over the nodes, by one rank of each, then a broadcast inside the node. The root is its
+// own node's leader, the lowest rank is any other node's.
+//
+// The message goes in parts of `part_bytes`, which a leader passes on as they come: to the nodes below it, in whatever order
+// those have room, and to its own. A late node holds up its leader's node and those below it once it is four parts behind;
+// the root leaves as soon as all parts are on their way.
+//
+// Cost, N nodes: log2 N latencies of the network for the last one, S log2 N bytes sent by the root's node; in each node a
+// broadcast of S bytes.
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "algorithms/hierarchy.hpp"
+#include "algorithms/patterns/binomial.hpp"
+#include "algorithms/streams.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::int64_t most_part_bytes = 1 << 20;
+
+std::size_t part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return in_lines(std::min(capacity, static_cast<std::size_t>(values[0])));
+}
+NodePhase::Choice broadcast_for(std::size_t part) { return {Collective::bcast, "arrival_bcast", part}; }
+
+class HierarchicalBcast final : public Prepared {
+ public:
+  HierarchicalBcast(const Team& team, std::size_t part_bytes)
+      : team_(team),
+        place_(team),
+        broadcast_(team, broadcast_for(part_bytes), team.region, this),
+        streams_(team, {.ranks = team.size, .part_bytes = part_bytes, .writers = team.size}),
+        leaders_(lowest_ranks(place_.nodes)),
+        part_bytes_(part_bytes) {}
+
+  bool run(const Operands& operands, wait::Site& site) override {
+    const int root_node = place_.nodes.of_rank[static_cast<std::size_t>(operands.root)];
+    const bool is_root = team_.rank == operands.root;
+    const int local_root = root_node == place_.node ? place_.rank_in_node(operands.root) : 0;
+    const std::size_t parts = (operands.bytes + part_bytes_ - 1) / part_bytes_;
+    auto* const message = is_root ? const_cast<std::byte*>(static_cast<const std::byte*>(operands.send))
+                                  : static_cast<std::byte*>(operands.receive);
+    Operands part = operands;
+    part.root = local_root;
+    part.deposited = nullptr;
+    const auto take_part = [&](std::size_t i) {
+      part.bytes = bytes_of(operands, i);
+      const bool leads = place_.rank == local_root;
+      part.send = leads ? message + i * part_bytes_ : nullptr;
+      part.receive = leads ? nullptr : message + i * part_bytes_;
+      broadcast_.run(part, site);
+    };
+    if (!is_root && operands.deposited != nullptr) operands.deposited(operands.context);
+    if (place_.rank != local_root) {
+      for (std::size_t i = 0; i < parts; ++i) take_part(i);
+      return true;
+    }
+
+    // Nodes are numbered from the root's.
+    const int all = place_.nodes.count();
+    const int mine = (place_.node - root_node + all) % all;
+    const auto leader = [&](int node) { return leaders_[static_cast<std::size_t>((node + root_node) % all)]; };
+    const int parent = mine == 0 ? -1 : patterns::binomial_parent(mine);
+    const int source = parent < 0 ? -1 : parent == 0 ? operands.root : leader(parent);
+    below_.clear();
+    patterns::for_each_binomial_child(mine, all, [&](int child) { below_.push_back({leader(child), 0}); });
+    std::size_t there = is_root ? parts : 0;
+    std::size_t taken = 0;
+    const auto may_receive = [&] { return there < parts && streams_.may_receive(source); };
+    const auto may_send = [&](const Below& below) { return below.sent < there && streams_.may_send(below.rank); };
+    const auto is_open = [&](const Below& below) { return below.sent < parts; };
+    while (there < parts || taken < parts || std::any_of(below_.begin(), below_.end(), is_open)) {
+      bool moved = false;
+      if (may_receive()) {
+        std::memcpy(message + there * part_bytes_, streams_.front(source), bytes_of(operands, there));
+        streams_.take(source);
+        ++there;
+        moved = true;
+      }
+      for (Below& below : below_)
+        if (may_send(below)) {
+          streams_.send(below.rank, message + below.sent * part_bytes_, bytes_of(operands, below.sent));
+          ++below.sent;
+          moved = true;
+        }
+      // What is on its way to other nodes first: it has farther to go.
+      if (!moved && taken < there) {
+        take_part(taken++);
+        moved = true;
+      }
+      if (moved) continue;
+      missing_ = there < parts ? source : std::find_if(below_.begin(), below_.end(), is_open)->rank;
+      team_.wire->wait(
+          *team_.policy, site, [&] { return may_receive() || std::any_of(below_.begin(), below_.end(), may_send); },
+          static_cast<Prepared*>(this));
+      missing_ = -1;
+    }
+    team_.wire->release_sources();
+    if (is_root && operands.deposited != nullptr) operands.deposited(operands.context);
+    return true;
+  }
+
+  bool is_missing(int rank) const override {
+    return rank == missing_ || (place_.nodes.of_rank[static_cast<std::size_t>(rank)] == place_.node &&
+                                broadcast_.is_missing(place_.rank_in_node(rank)));
+  }
+
+ private:
+  struct Below {
+    int rank;
+    std::size_t sent;  // parts
+  };
+
+  std::size_t bytes_of(const Operands& operands, std::size_t i) const noexcept {
+    return std::min(part_bytes_, operands.bytes - i * part_bytes_);
+  }
+
+  const Team team_;
+  const Place place_;
+  NodePhase broadcast_;
+  Streams streams_;
+  const std::vector<int> leaders_;
+  const std::size_t part_bytes_;
+  std::vector<Below> below_;
+  int missing_ = -1;
+};
+
+constexpr Parameter parameters[] = {
+    {"part_bytes", 65536, 64, most_part_bytes, "bytes that travel at a time"},
+};
+
+constexpr Descriptor descriptor = {
+    .collective = Collective::bcast,
+    .name = "hierarchical_bcast",
+    .summary = "a binomial tree over the nodes by one rank of each, a broadcast in each node, part by part",
+    .source = "Mohammadalizadehbakhtevari 2021, chapter 6: the same composition",
+    .one_node = false,
+    .takes_vetoes = false,
+    .parameters = parameters,
+    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return Streams::Shape{.ranks = ranks, .part_bytes = part_of(capacity, values), .writers = ranks}.segment();
+    },
+    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
+      return NodePhase::region_bytes(broadcast_for(part_of(capacity, values)), ranks);
+    },
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
+        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalBcast>(team, part_of(capacity, values)); },
+};
+const Registration registration(descriptor);
+
+}  // namespace
+
+}  // namespace papaya

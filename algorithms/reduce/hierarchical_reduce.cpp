@@ -1,0 +1,172 @@
+// MPI_Reduce in levels: a reduction inside each node to its leader, then over a binomial tree of the nodes. The root is its
+// own node's leader, the lowest rank is any other node's.
+//
+// The message goes in parts of `part_bytes`. A leader combines the parts of the nodes below it with its own node's and passes
+// them on; it leaves as soon as the nodes above have room for what is left, as do the other ranks of a node.
+//
+// Order: ranks of a node are combined first, in rank order; then neighbouring nodes, neighbouring pairs of nodes, and so on:
+// the same bits in every run and for every root. Under PAPAYA_ORDER=arrival the nodes below are taken as they come. The
+// operation must be commutative, as the predefined ones are, since a node's ranks need not follow each other.
+//
+// Cost, N nodes: log2 N latencies of the network, S bytes sent by each node, S log2 N bytes received by the root's; in each
+// node a reduction of S bytes.
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "algorithms/hierarchy.hpp"
+#include "algorithms/patterns/binomial.hpp"
+#include "algorithms/streams.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::int64_t most_part_bytes = 1 << 20;
+constexpr std::size_t least_part_bytes = 4096;
+constexpr std::size_t leader_bytes = 65536;  // arrival_leader takes no larger parts
+
+std::size_t part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return in_lines(std::max(std::min(capacity, static_cast<std::size_t>(values[0])), least_part_bytes));
+}
+NodePhase::Choice reduction_for(std::size_t part) {
+  return {Collective::reduce, part <= leader_bytes ? "arrival_leader" : "arrival_tree", part};
+}
+
+class HierarchicalReduce final : public Prepared {
+ public:
+  HierarchicalReduce(const Team& team, std::size_t part_bytes)
+      : team_(team),
+        place_(team),
+        reduction_(team, reduction_for(part_bytes), team.region, this),
+        streams_(team, {.ranks = team.size, .part_bytes = part_bytes, .writers = team.size}),
+        leaders_(lowest_ranks(place_.nodes)),
+        part_bytes_(part_bytes),
+        partial_(part_bytes + 64) {}
+
+  bool run(const Operands& operands, wait::Site& site) override {
+    const std::size_t element = operands.reduction->element_bytes;
+    const std::size_t most = part_bytes_ / element;
+    const int root_node = place_.nodes.of_rank[static_cast<std::size_t>(operands.root)];
+    const bool is_root = team_.rank == operands.root;
+    const int local_root = root_node == place_.node ? place_.rank_in_node(operands.root) : 0;
+    const bool leads = place_.rank == local_root;
+    const int all = place_.nodes.count();
+    const auto leader = [&](int node) { return leaders_[static_cast<std::size_t>(node)]; };
+    below_.clear();
+    const int next = patterns::for_each_block(place_.node, all, root_node, [&](patterns::BlockPartner partner) {
+      below_.push_back({leader(partner.party), partner.is_right});
+    });
+    const int above = next == root_node ? operands.root : next < 0 ? -1 : leader(next);
+
+    for (std::size_t first = 0; first < operands.count; first += most) {
+      const std::size_t count = std::min(most, operands.count - first);
+      Operands part = operands;
+      part.send = static_cast<const std::byte*>(operands.send) + first * element;
+      std::byte* const sum = is_root ? static_cast<std::byte*>(operands.receive) + first * element : partial();
+      part.receive = leads ? sum : nullptr;
+      part.count = count;
+      part.bytes = count * element;
+      part.root = local_root;
+      if (first != 0) part.deposited = nullptr;
+      reduction_.run(part, site);
+      const void* own = reduction_.is_alone() ? part.send : sum;
+      if (reduction_.is_alone() && part.deposited != nullptr) part.deposited(part.context);
+      if (!leads) continue;
+      own = combine_those_below(own, sum, count, *operands.reduction, site);
+      if (is_root) {
+        if (own != sum) std::memcpy(sum, own, part.bytes);
+      } else {
+        wait_until([&] { return streams_.may_send(above); }, above, site);
+        streams_.send(above, own, part.bytes);
+        team_.wire->release_sources();
+      }
+    }
+    return true;
+  }
+
+  bool is_missing(int rank) const override {
+    return rank == missing_ || (place_.nodes.of_rank[static_cast<std::size_t>(rank)] == place_.node &&
+                                reduction_.is_missing(place_.rank_in_node(rank)));
+  }
+
+ private:
+  struct Below {
+    int rank;
+    bool is_right;  // of what is combined
+  };
+
+  // A part of each of them; returns where the sum is.
+  const void* combine_those_below(const void* own, std::byte* sum, std::size_t count, const Reduction& reduction,
+                                  wait::Site& site) {
+    awaited_ = below_;
+    while (!awaited_.empty()) {
+      const auto has_come = [&](const Below& one) { return streams_.may_receive(one.rank); };
+      const auto ready = [&] {
+        return team_.arrival_order ? std::any_of(awaited_.begin(), awaited_.end(), has_come) : has_come(awaited_.front());
+      };
+      wait_until(ready, awaited_.front().rank, site);
+      const auto next = team_.arrival_order ? std::find_if(awaited_.begin(), awaited_.end(), has_come) : awaited_.begin();
+      const void* const theirs = streams_.front(next->rank);
+      reduction.combine(reduction, next->is_right ? own : theirs, next->is_right ? theirs : own, sum, count);
+      streams_.take(next->rank);
+      own = sum;
+      awaited_.erase(next);
+    }
+    return own;
+  }
+
+  template <class Ready>
+  void wait_until(Ready&& ready, int rank, wait::Site& site) {
+    if (ready()) return;
+    missing_ = rank;
+    team_.wire->wait(*team_.policy, site, ready, static_cast<Prepared*>(this));
+    missing_ = -1;
+  }
+
+  std::byte* partial() noexcept {
+    return partial_.data() + (64 - reinterpret_cast<std::uintptr_t>(partial_.data()) % 64) % 64;
+  }
+
+  const Team team_;
+  const Place place_;
+  NodePhase reduction_;
+  Streams streams_;
+  const std::vector<int> leaders_;
+  const std::size_t part_bytes_;
+  std::vector<std::byte> partial_;  // the node's, and those below
+  std::vector<Below> below_;
+  std::vector<Below> awaited_;
+  int missing_ = -1;
+};
+
+constexpr Parameter parameters[] = {
+    {"part_bytes", 65536, least_part_bytes, most_part_bytes, "bytes that travel at a time"},
+};
+
+constexpr Descriptor descriptor = {
+    .collective = Collective::reduce,
+    .name = "hierarchical_reduce",
+    .summary = "a reduction in each node, then over a binomial tree of the nodes by one rank of each, part by part",
+    .source = "Mohammadalizadehbakhtevari 2021, chapter 6: the same composition; 7.2.4",
+    .one_node = false,
+    .predefined_only = true,
+    .takes_vetoes = false,
+    .max_element_bytes = 1024,
+    .parameters = parameters,
+    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return Streams::Shape{.ranks = ranks, .part_bytes = part_of(capacity, values), .writers = ranks}.segment();
+    },
+    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
+      return NodePhase::region_bytes(reduction_for(part_of(capacity, values)), ranks);
+    },
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
+        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalReduce>(team, part_of(capacity, values)); },
+};
+const Registration registration(descriptor);
+
+}  // namespace
+
+}  // namespace papaya
