@@ -1,0 +1,267 @@
+#include "algorithms/sorted_ring.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+
+#include "base/clock.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::uint64_t answered_at_once = SortedRing::slots / 2;
+
+// The words of a slot: a hop, and a wait or an expectation for each rank.
+std::size_t bytes_of_words(int ranks) noexcept {
+  return in_lines((static_cast<std::size_t>(ranks) + 1) * sizeof(std::uint32_t));
+}
+
+// A time in a word; never 0, which says that there is none.
+std::uint32_t word_of(std::uint64_t ns) noexcept {
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(ns, 1, 0xffffffffu));
+}
+
+}  // namespace
+
+SegmentShape SortedRing::segment(int ranks, const Shape& shape) {
+  return {slots * (bytes_of_words(ranks) + shape.segment_bytes), 2 * ranks};
+}
+
+SortedRing::SortedRing(const Team& team, const Shape& shape)
+    : OverWire(team),
+      shape_(shape),
+      words_bytes_(bytes_of_words(team.size)),
+      order_(static_cast<std::size_t>(team.size)),
+      carried_(2 * (words_bytes_ + shape.segment_bytes)),
+      begin_(team.first_round - 1),
+      first_(begin_),
+      answered_(begin_),
+      heard_(begin_),
+      told_(begin_),
+      last_told_(static_cast<std::size_t>(team.size), begin_) {
+  std::iota(order_.begin(), order_.end(), 0);
+  measured_order_ = order_;
+  arrivals_.late_ns.resize(static_cast<std::size_t>(team.size));
+  take_places();
+}
+
+// Whatever the others still have to say.
+SortedRing::~SortedRing() {
+  wait::Site site;
+  for (int peer = 0; peer < team_.size; ++peer)
+    if (const std::uint64_t last = last_told_[static_cast<std::size_t>(peer)]; last > begin_)
+      team_.wire->wait(
+          *team_.policy, site, [&] { return team_.wire->look(taken(peer)) >= last; }, this);
+}
+
+std::size_t SortedRing::place(std::uint64_t number) const noexcept {
+  return static_cast<std::size_t>(number % slots) * (words_bytes_ + shape_.segment_bytes);
+}
+std::byte* SortedRing::slot(std::uint64_t number) const noexcept {
+  return team_.wire->segment() + place(number);
+}
+
+void SortedRing::take_places() {
+  const auto ranks = static_cast<std::size_t>(team_.size);
+  const auto mine =
+      static_cast<std::size_t>(std::find(order_.begin(), order_.end(), team_.rank) - order_.begin());
+  position_ = static_cast<int>(mine);
+  next_ = order_[(mine + 1) % ranks];
+  previous_ = order_[(mine + ranks - 1) % ranks];
+  out_.clear();  // to be planned anew
+}
+
+void SortedRing::plan(int pre_steps) {
+  if (pre_steps == pre_steps_ && !out_.empty()) return;
+  pre_steps_ = pre_steps;
+  out_ = patterns::link_passes(team_.size, shape_.chunks, pre_steps, position_);
+  in_ =
+      patterns::link_passes(team_.size, shape_.chunks, pre_steps, (position_ + team_.size - 1) % team_.size);
+}
+
+// One call's progress, in segments.
+struct SortedRing::Call {
+  SortedRing& ring;
+  const Operands& operands;
+  const std::uint64_t entered_ns = clock::monotonic_ns();
+  const std::size_t element = operands.reduction->element_bytes;
+  const std::size_t per_segment = ring.shape_.segment_bytes / element;  // elements
+  const std::uint64_t segments;                                         // of a chunk
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  std::uint64_t total_in = 0;
+  std::uint64_t total_out = 0;
+
+  Call(SortedRing& r, const Operands& o)
+      : ring(r),
+        operands(o),
+        segments(std::max<std::size_t>(1, (largest_chunk() + per_segment - 1) / per_segment)) {
+    int steps = 0;
+    if (ring.shape_.chunks > 1)
+      steps =
+          std::min(ring.shape_.most_pre_steps, patterns::pre_steps(ring.order_, ring.arrivals_, segments));
+    ring.plan(steps);
+    total_in = ring.in_.size() * segments;
+    total_out = ring.out_.size() * segments;
+  }
+
+  std::size_t chunks() const noexcept { return static_cast<std::size_t>(ring.shape_.chunks); }
+  std::size_t largest_chunk() const noexcept { return (operands.count + chunks() - 1) / chunks(); }
+  // The first element of a chunk; of the one after the last the end.
+  std::size_t chunk_begin(std::size_t chunk) const noexcept {
+    return chunk * (operands.count / chunks()) + std::min(chunk, operands.count % chunks());
+  }
+  // Numbers that a call uses up, on every link: a chunk passes it twice at most.
+  std::uint64_t numbers() const noexcept { return 2 * chunks() * segments; }
+
+  struct Piece {
+    std::size_t offset;    // bytes
+    std::size_t elements;  // a short chunk's last segments may be empty
+  };
+  Piece piece(const patterns::Pass& pass, std::uint64_t segment) const noexcept {
+    const auto chunk = static_cast<std::size_t>(pass.chunk);
+    const std::size_t begin = chunk_begin(chunk);
+    const std::size_t size = chunk_begin(chunk + 1) - begin;
+    const std::size_t from = std::min(static_cast<std::size_t>(segment) * per_segment, size);
+    return {(begin + from) * element, std::min(per_segment, size - from)};
+  }
+  // Of chunk 0, the first segment has words with it.
+  static bool carries_words(const patterns::Pass& pass, std::uint64_t segment) noexcept {
+    return pass.chunk == 0 && segment == 0;
+  }
+  // What this rank sends on with words.
+  std::byte* carried(bool is_result) const noexcept {
+    return ring.carried_.data() + (is_result ? ring.words_bytes_ + ring.shape_.segment_bytes : 0);
+  }
+
+  bool may_receive() const noexcept {
+    return received < total_in &&
+           ring.team_.wire->look(ring.arrived(ring.previous_)) > ring.first_ + received;
+  }
+  void receive() noexcept {
+    const patterns::Pass& pass = ring.in_[received / segments];
+    const std::uint64_t segment = received % segments;
+    const Piece p = piece(pass, segment);
+    const std::uint64_t number = ring.first_ + received;
+    const std::byte* const slot = ring.slot(number);
+    const std::byte* const from = slot + ring.words_bytes_;
+    auto* const to = static_cast<std::byte*>(operands.receive) + p.offset;
+    if (pass.is_result)
+      std::memcpy(to, from, p.elements * element);
+    else
+      operands.reduction->combine(*operands.reduction, from,
+                                  static_cast<const std::byte*>(operands.send) + p.offset, to, p.elements);
+    if (carries_words(pass, segment)) take_words(slot, pass.is_result);
+    ++received;
+    if (number + 1 - ring.answered_ == answered_at_once) {
+      ring.answered_ = number + 1;
+      ring.team_.wire->notify(ring.previous_, ring.taken(ring.team_.rank), number + 1);
+    }
+  }
+
+  // The words of chunk 0, which go on with it.
+  void take_words(const std::byte* words, bool is_result) noexcept {
+    std::memcpy(carried(is_result), words, ring.words_bytes_);
+    auto* const expectation = reinterpret_cast<std::uint32_t*>(carried(true));
+    patterns::Arrivals& arrivals = ring.arrivals_;
+    if (is_result) {
+      arrivals.hop_ns = expectation[0];
+      std::copy_n(expectation + 1, arrivals.late_ns.size(), arrivals.late_ns.begin());
+    } else if (ring.position_ + 1 == ring.team_.size) {
+      // At the last position all waits are there.
+      put_wait();
+      patterns::learn_arrivals(arrivals, ring.measured_order_,
+                               {reinterpret_cast<const std::uint32_t*>(carried(false)) + 1,
+                                static_cast<std::size_t>(ring.team_.size)});
+      expectation[0] = arrivals.hop_ns;
+      std::copy(arrivals.late_ns.begin(), arrivals.late_ns.end(), expectation + 1);
+    } else {
+      return;
+    }
+    ring.waited_ns_ = word_of(clock::monotonic_ns() - entered_ns);
+  }
+  void put_wait() const noexcept {
+    reinterpret_cast<std::uint32_t*>(carried(false))[1 + ring.team_.rank] = ring.waited_ns_;
+  }
+
+  bool may_send() noexcept {
+    if (sent == total_out) return false;
+    const int brought_by = ring.out_[sent / segments].brought_by;
+    if (brought_by >= 0 && received <= static_cast<std::uint64_t>(brought_by) * segments + sent % segments)
+      return false;
+    const std::uint64_t number = ring.first_ + sent;
+    if (number < ring.heard_ + slots) return true;
+    ring.heard_ = std::max(ring.heard_, ring.team_.wire->look(ring.taken(ring.next_)));
+    return number < ring.heard_ + slots;
+  }
+  void send() noexcept {
+    const patterns::Pass& pass = ring.out_[sent / segments];
+    const std::uint64_t segment = sent % segments;
+    const Piece p = piece(pass, segment);
+    const bool begins_here = pass.brought_by < 0;
+    const std::byte* from =
+        static_cast<const std::byte*>(begins_here ? operands.send : operands.receive) + p.offset;
+    const std::uint64_t number = ring.first_ + sent;
+    std::size_t offset = ring.place(number) + ring.words_bytes_;
+    std::size_t bytes = p.elements * element;
+    if (carries_words(pass, segment)) {
+      std::byte* const with_words = carried(pass.is_result);
+      if (begins_here) std::memset(with_words, 0, ring.words_bytes_);
+      if (!pass.is_result) put_wait();
+      if (bytes != 0) std::memcpy(with_words + ring.words_bytes_, from, bytes);
+      from = with_words;
+      offset -= ring.words_bytes_;
+      bytes += ring.words_bytes_;
+    }
+    ring.team_.wire->write_notify(ring.next_, offset, from, bytes, ring.arrived(ring.team_.rank), number + 1);
+    ++sent;
+  }
+};
+
+Steps SortedRing::steps(Operands operands) {
+  if (team_.size == 1) {
+    std::memmove(operands.receive, operands.send, operands.bytes);
+    co_return;
+  }
+  Call call(*this, operands);
+  bool told = false;
+  while (call.received < call.total_in || call.sent < call.total_out) {
+    const bool receives = call.may_receive();
+    if (receives) call.receive();
+    const bool sends = call.may_send();
+    if (sends) call.send();
+    if (receives || sends) continue;
+    if (!told) tell_deposited(operands);
+    told = true;
+    co_await until([&] { return call.may_receive() || call.may_send(); },
+                   call.received < call.total_in ? previous_ : next_);
+  }
+  team_.wire->release_sources();
+  if (!told) tell_deposited(operands);
+  end_call(call.total_out, call.numbers());
+}
+
+// Says what has to be said to whoever comes before this rank in the next call, and knows what the one after
+// it says.
+void SortedRing::end_call(std::uint64_t sent, std::uint64_t numbers) {
+  const std::uint64_t end = first_ + sent;
+  told_ += (end - told_) / answered_at_once * answered_at_once;
+  const int next = next_;
+  const int previous = previous_;
+  first_ += numbers;
+  measured_order_ = order_;
+  if (patterns::sort_by_arrival(order_, arrivals_)) take_places();
+
+  if (previous_ != previous || first_ - answered_ >= answered_at_once) {
+    answered_ = first_;
+    team_.wire->notify(previous_, taken(team_.rank), first_);
+  }
+  // The next rank has done the same.
+  last_told_[static_cast<std::size_t>(next)] = told_;
+  if (next_ != next || first_ - told_ >= answered_at_once) told_ = first_;
+  last_told_[static_cast<std::size_t>(next_)] = told_;
+  if (next_ != next) heard_ = begin_;  // what the other one said is true of its own slots
+}
+
+}  // namespace papaya
