@@ -14,7 +14,7 @@ trap 'exit 143' TERM
 # What the build needs, then what only the tests need. Both MPIs, so that the library is built for both.
 build_packages="g++ gcc libc6-dev pkg-config meson ninja-build python3 openmpi-bin libopenmpi-dev mpich libmpich-dev
   libhwloc-dev libucx-dev libfmt-dev libcli11-dev nlohmann-json3-dev catch2"
-test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev python3-mpi4py"
+test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev libsimgrid-dev python3-mpi4py"
 installed=0
 
 fail() {

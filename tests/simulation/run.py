@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""The simulation of tools/simulate: right results, and times that follow from the machine by arithmetic.
+
+  run.py --build DIR
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+build = None
+
+# As in tools/simulate. Up to 8 nodes hang on one switch: two links apart.
+LATENCY_US = 1.0
+MESSAGE_US = 0.3
+LINK_BYTES_PER_US = 12500.0
+
+
+class Simulation(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="papaya-test-")
+        self.addCleanup(folder.cleanup)
+        self.json = pathlib.Path(folder.name) / "rows.json"
+
+    def simulate(self, *words):
+        command = [ROOT / "tools" / "simulate", "--build", build, "--json", self.json, "--jobs", 1, *words]
+        result = subprocess.run(list(map(str, command)), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                                timeout=100)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), result.stdout)
+        return json.loads(self.json.read_text()), result.stdout
+
+    def time_us(self, *words):
+        rows, _ = self.simulate(*words)
+        self.assertEqual(len(rows), 1)
+        return rows[0]["excess_us"]["p50"]
+
+    def test_results_are_right_on_any_number_of_ranks(self):
+        # Several ranks a node, a node that is not full, and three calls each, under a pattern that draws.
+        for ranks in (1, 2, 13, 16):
+            rows, _ = self.simulate("--ranks", ranks, "--ranks-per-node", 4, "--bytes", 8, 1000, 65536, "--pattern",
+                                    "random", "--mif", 20, "--calls", 3, "--algorithm", "ring", "rsa",
+                                    "dissemination:ways=1", "dissemination:ways=3", "hierarchical/ring",
+                                    "hierarchical/rsa", "native:ompi")
+            self.assertEqual(len(rows), 21)
+            for row in rows:
+                self.assertTrue(row["checked"])
+                self.assertEqual(row["wrong"], 0)
+        rows, _ = self.simulate("--type", "integer", "--ranks", 13, "--ranks-per-node", 4, "--bytes", 1000, "--pattern",
+                                "none", "--algorithm", "dissemination:ways=2")
+        self.assertEqual([row["wrong"] for row in rows], [0])
+
+    def test_twice_the_same(self):
+        words = ("--ranks", 16, "--ranks-per-node", 4, "--bytes", 8, "64K", "--pattern", "exponential", "--mif", 20,
+                 "--algorithm", "ring", "rsa", "dissemination:ways=2", "native:ompi")
+        first = self.simulate(*words)
+        self.assertEqual(first, self.simulate(*words))
+        self.assertIn("exponential 20", first[1])
+
+    def test_ring_of_a_large_message_takes_what_its_bytes_take(self):
+        ranks, size = 8, 32 << 20
+        took_us = self.time_us("--ranks", ranks, "--ranks-per-node", 1, "--bytes", size, "--pattern", "none",
+                               "--algorithm", "ring", "--copy-gbytes", 1000, "--reduce-gbytes", 1000)
+        least_us = 2 * (ranks - 1) / ranks * size / LINK_BYTES_PER_US
+        self.assertGreaterEqual(took_us, least_us)
+        self.assertLess(took_us, 1.05 * least_us)
+
+    def test_dissemination_takes_one_latency_a_round(self):
+        for ways in (1, 2, 7):
+            took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 8, "--pattern", "none",
+                                   "--algorithm", f"dissemination:ways={ways}")
+            rounds = math.ceil(round(math.log(8, ways + 1), 9))
+            # Each round, all messages have to be started, and the last of them to travel.
+            self.assertGreaterEqual(took_us, rounds * (LATENCY_US + MESSAGE_US))
+            self.assertLess(took_us, rounds * (LATENCY_US + (ways + 0.5) * MESSAGE_US))
+
+    def test_rsa_takes_two_latencies_a_step(self):
+        took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 64, "--pattern", "none", "--algorithm",
+                               "rsa")
+        self.assertAlmostEqual(took_us, 2 * 3 * (LATENCY_US + MESSAGE_US), delta=0.5)
+
+    def test_wrong_words(self):
+        for words, text in ((("--pattern", "sometimes"), "'sometimes' is no pattern"),
+                            (("--algorithm", "rign"), "did you mean ring?"),
+                            (("--algorithm", "arrival_tree"), "works across nodes"),
+                            (("--bytes", "12"), "no multiple of 8"),
+                            (("--type", "integer"), "say with --ranks")):
+            more = [] if words[0] == "--type" else ["--ranks", "2"]
+            result = subprocess.run([ROOT / "tools" / "simulate", "--build", build, *words, *more],
+                                    capture_output=True, text=True, timeout=60)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(text, result.stderr)
+            self.assertNotIn("Traceback", result.stderr)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    arguments, rest = parser.parse_known_args()
+    build = arguments.build
+    if shutil.which("smpirun") is None or not (build / "tools" / "simulation" / "papaya-simulation.so").exists():
+        print("skipped: SimGrid (libsimgrid-dev) is not installed, or was not when this was built")
+        sys.exit(77)
+    unittest.main(argv=[sys.argv[0], *rest])

@@ -1,0 +1,250 @@
+#include "tools/simulation/hierarchical.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "algorithms/steps.hpp"
+
+namespace papaya::simulation {
+
+namespace {
+
+constexpr std::size_t banks = 2;
+constexpr std::size_t largest_gathered = 4096;  // to the leader as a whole
+
+class Hierarchical final : public Prepared {
+ public:
+  Hierarchical(const tuning::Rule& across, std::size_t chunk_bytes, std::size_t most_bytes,
+               const Costs& costs, Processor& processor, wait::Policy& policy, bool keeps_data)
+      : costs_(costs),
+        processor_(processor),
+        policy_(policy),
+        keeps_data_(keeps_data),
+        chunk_bytes_(std::min(chunk_bytes, most_bytes)) {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    // Not MPI_Comm_split_type: SMPI gives out one of its own communicators, which must not be freed.
+    const std::vector<simgrid::s4u::Host*> hosts = simgrid::s4u::Engine::get_instance()->get_all_hosts();
+    const auto own = std::find(hosts.begin(), hosts.end(), simgrid::s4u::this_actor::get_host());
+    MPI_Comm_split(MPI_COMM_WORLD, static_cast<int>(own - hosts.begin()), rank, &node_);
+    MPI_Comm_rank(node_, &rank_);
+    MPI_Comm_size(node_, &ranks_);
+    MPI_Comm_split(MPI_COMM_WORLD, rank_ == 0 ? 0 : MPI_UNDEFINED, rank, &leaders_);
+    // A place for each rank that writes here, for its operand or slice, or for its reduced slice; and of
+    // leaders the result.
+    place_bytes_ = in_lines(chunk_bytes_);
+    const auto ranks = static_cast<std::size_t>(ranks_);
+    const SegmentShape shape{banks * (ranks + 1) * place_bytes_, 2 * ranks_ + 1};
+    wire_ = SimulatedNotified::create(node_, shape, costs, processor, keeps_data);
+    leader_segment_ = wire_->segment();
+    MPI_Bcast(&leader_segment_, sizeof leader_segment_, MPI_BYTE, 0, node_);
+    if (rank_ != 0) return;
+    Team team{};
+    MPI_Comm_rank(leaders_, &team.rank);
+    MPI_Comm_size(leaders_, &team.size);
+    team.policy = &policy_;
+    across_wire_ =
+        SimulatedNotified::create(leaders_, across.algorithm->segment(team.size, chunk_bytes_, across.values),
+                                  costs, processor, keeps_data);
+    team.wire = across_wire_.get();
+    across_ = across.algorithm->prepare(team, chunk_bytes_, across.values);
+    results_.resize(banks * (keeps_data ? place_bytes_ : 0));
+  }
+  ~Hierarchical() override {
+    across_.reset();
+    MPI_Barrier(MPI_COMM_WORLD);
+    across_wire_.reset();
+    wire_.reset();
+    if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
+    MPI_Comm_free(&node_);
+  }
+
+  bool run(const Operands& operands, wait::Site& site) override {
+    operands_ = &operands;
+    const std::size_t element = operands.reduction->element_bytes;
+    const std::size_t per_chunk = std::max<std::size_t>(chunk_bytes_ / element, 1);
+    for (std::size_t first = 0; first < operands.count; first += per_chunk) {
+      const Chunk chunk{++number_, first * element, std::min(per_chunk, operands.count - first)};
+      reduce(chunk, site);
+      if (rank_ == 0) {
+        finish_travelling(site);
+        start_travelling(chunk);
+      } else {
+        waiting_.push_back(chunk);
+        while (waiting_.size() > 1) copy_out_first(site);
+      }
+    }
+    if (rank_ == 0) finish_travelling(site);
+    while (!waiting_.empty()) copy_out_first(site);
+    return true;
+  }
+  bool is_missing(int) const override { return false; }
+
+ private:
+  struct Chunk {
+    std::uint64_t number;
+    std::size_t offset;  // bytes
+    std::size_t elements;
+  };
+
+  // Notifications: what rank r wrote here, its reduced slice, the result.
+  int given_by(int rank) const { return rank; }
+  int reduced_by(int rank) const { return ranks_ + rank; }
+  int result() const { return 2 * ranks_; }
+  std::size_t place(const Chunk& chunk, int writer) const {
+    return ((chunk.number % banks) * static_cast<std::size_t>(ranks_ + 1) +
+            static_cast<std::size_t>(writer)) *
+           place_bytes_;
+  }
+  std::size_t slice_begin(const Chunk& chunk, int slice) const {
+    return chunk.elements * static_cast<std::size_t>(slice) / static_cast<std::size_t>(ranks_);
+  }
+
+  void wait_for(int id, std::uint64_t value, wait::Site& site) {
+    const auto has_come = [&] {
+      if (travels_ && across_->split_phase() != nullptr) across_->split_phase()->progress();
+      return wire_->look(id) >= value;
+    };
+    wire_->wait(policy_, site, has_come, this);
+  }
+
+  // Onto the leader: into its bank of results_.
+  void reduce(const Chunk& chunk, wait::Site& site) {
+    const Reduction& reduction = *operands_->reduction;
+    const std::size_t element = reduction.element_bytes;
+    const auto* const own = static_cast<const std::byte*>(operands_->send) + chunk.offset;
+    const std::size_t bytes = chunk.elements * element;
+    if (bytes <= largest_gathered) {
+      if (rank_ != 0) {
+        wire_->write_notify(0, place(chunk, rank_), own, bytes, given_by(rank_), chunk.number);
+        return;
+      }
+      const std::byte* sum = own;
+      for (int r = 1; r < ranks_; ++r) {
+        wait_for(given_by(r), chunk.number, site);
+        reduction.combine(reduction, sum, wire_->segment() + place(chunk, r), bank(chunk, 0), chunk.elements);
+        sum = bank(chunk, 0);
+      }
+      if (keeps_data_ && sum == own) std::memcpy(bank(chunk, 0), own, bytes);
+      return;
+    }
+    for (int i = 1; i < ranks_; ++i) {
+      const int to = (rank_ + i) % ranks_;
+      const std::size_t begin = slice_begin(chunk, to);
+      wire_->write_notify(to, place(chunk, rank_), own + begin * element,
+                          (slice_begin(chunk, to + 1) - begin) * element, given_by(rank_), chunk.number);
+    }
+    const std::size_t begin = slice_begin(chunk, rank_);
+    const std::size_t elements = slice_begin(chunk, rank_ + 1) - begin;
+    std::byte* const sum = rank_ == 0 ? bank(chunk, 0) : own_slice(elements * element);
+    const std::byte* left = own + begin * element;
+    for (int i = 1; i < ranks_; ++i) {
+      const int from = (rank_ + i) % ranks_;
+      wait_for(given_by(from), chunk.number, site);
+      reduction.combine(reduction, left, wire_->segment() + place(chunk, from), sum, elements);
+      left = sum;
+    }
+    if (rank_ != 0) {
+      wire_->write_notify(0, place(chunk, rank_), sum, elements * element, reduced_by(rank_), chunk.number);
+      return;
+    }
+    if (keeps_data_ && left != sum) std::memcpy(sum, left, elements * element);
+    for (int r = 1; r < ranks_; ++r) {
+      wait_for(reduced_by(r), chunk.number, site);
+      if (!keeps_data_) continue;
+      const std::size_t from = slice_begin(chunk, r);
+      std::memcpy(bank(chunk, from * element), wire_->segment() + place(chunk, r),
+                  (slice_begin(chunk, r + 1) - from) * element);
+    }
+  }
+
+  void start_travelling(const Chunk& chunk) {
+    travelling_ = chunk;
+    travels_ = true;
+    across_operands_ = {};
+    across_operands_.send = across_operands_.receive = bank(chunk, 0);
+    across_operands_.count = chunk.elements;
+    across_operands_.bytes = chunk.elements * operands_->reduction->element_bytes;
+    across_operands_.root = -1;
+    across_operands_.reduction = operands_->reduction;
+    if (OverWire* const parts = across_->split_phase()) {
+      parts->start(across_operands_);
+      parts->progress();
+    }
+  }
+
+  void finish_travelling(wait::Site& site) {
+    if (!travels_) return;
+    if (OverWire* const parts = across_->split_phase())
+      across_wire_->wait(
+          policy_, site, [&] { return parts->progress(); }, this);
+    else
+      across_->run(across_operands_, site);
+    travels_ = false;
+    const Chunk& chunk = travelling_;
+    const std::size_t bytes = across_operands_.bytes;
+    processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
+    if (keeps_data_) {
+      std::memcpy(leader_segment_ + place(chunk, ranks_), bank(chunk, 0), bytes);
+      std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset, bank(chunk, 0), bytes);
+    }
+    for (int r = 1; r < ranks_; ++r) wire_->notify(r, result(), chunk.number);
+  }
+
+  void copy_out_first(wait::Site& site) {
+    const Chunk chunk = waiting_.front();
+    waiting_.erase(waiting_.begin());
+    wait_for(result(), chunk.number, site);
+    const std::size_t bytes = chunk.elements * operands_->reduction->element_bytes;
+    processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
+    if (keeps_data_)
+      std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset,
+                  leader_segment_ + place(chunk, ranks_), bytes);
+  }
+
+  // Where only time passes, some memory that is large enough.
+  std::byte* bank(const Chunk& chunk, std::size_t offset) {
+    return keeps_data_ ? results_.data() + chunk.number % banks * place_bytes_ + offset
+                       : static_cast<std::byte*>(operands_->receive);
+  }
+  std::byte* own_slice(std::size_t bytes) {
+    if (!keeps_data_) return static_cast<std::byte*>(operands_->receive);
+    slice_.resize(std::max(slice_.size(), bytes));
+    return slice_.data();
+  }
+
+  const Costs costs_;
+  Processor& processor_;
+  wait::Policy& policy_;
+  const bool keeps_data_;
+  const std::size_t chunk_bytes_;
+  std::size_t place_bytes_ = 0;
+  MPI_Comm node_ = MPI_COMM_NULL;
+  MPI_Comm leaders_ = MPI_COMM_NULL;
+  int rank_ = 0;  // on the node
+  int ranks_ = 1;
+  std::unique_ptr<SimulatedNotified> wire_;
+  std::byte* leader_segment_ = nullptr;
+  std::unique_ptr<SimulatedNotified> across_wire_;
+  std::unique_ptr<Prepared> across_;
+  Operands across_operands_{};
+  std::vector<std::byte> results_;
+  std::vector<std::byte> slice_;
+  const Operands* operands_ = nullptr;
+  std::uint64_t number_ = 0;  // of the last chunk
+  bool travels_ = false;
+  Chunk travelling_{};
+  std::vector<Chunk> waiting_;  // for their results
+};
+
+}  // namespace
+
+std::unique_ptr<Prepared> make_hierarchical(const tuning::Rule& across, std::size_t chunk_bytes,
+                                            std::size_t most_bytes, const Costs& costs, Processor& processor,
+                                            wait::Policy& policy, bool keeps_data) {
+  return std::make_unique<Hierarchical>(across, chunk_bytes, most_bytes, costs, processor, policy,
+                                        keeps_data);
+}
+
+}  // namespace papaya::simulation
