@@ -52,6 +52,10 @@ class Simulation(unittest.TestCase):
             for row in rows:
                 self.assertTrue(row["checked"])
                 self.assertEqual(row["wrong"], 0)
+        # In chunks, of which one travels while the next is reduced.
+        rows, _ = self.simulate("--ranks", 64, "--bytes", "1M", "--pattern", "none", "--algorithm", "hierarchical/ring",
+                                "hierarchical/rsa")
+        self.assertEqual([row["wrong"] for row in rows], [0, 0])
         rows, _ = self.simulate("--type", "integer", "--ranks", 13, "--ranks-per-node", 4, "--bytes", 1000, "--pattern",
                                 "none", "--algorithm", "dissemination:ways=2")
         self.assertEqual([row["wrong"] for row in rows], [0])
@@ -89,6 +93,7 @@ class Simulation(unittest.TestCase):
         for words, text in ((("--pattern", "sometimes"), "'sometimes' is no pattern"),
                             (("--algorithm", "rign"), "did you mean ring?"),
                             (("--algorithm", "arrival_tree"), "works across nodes"),
+                            (("--algorithm", "dissemination", "--bytes", "1M"), "up to 65536 bytes"),
                             (("--bytes", "12"), "no multiple of 8"),
                             (("--type", "integer"), "say with --ranks")):
             more = [] if words[0] == "--type" else ["--ranks", "2"]

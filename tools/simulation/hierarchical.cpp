@@ -21,7 +21,7 @@ class Hierarchical final : public Prepared {
         processor_(processor),
         policy_(policy),
         keeps_data_(keeps_data),
-        chunk_bytes_(std::min(chunk_bytes, most_bytes)) {
+        chunk_bytes_(std::min({chunk_bytes, most_bytes, across.algorithm->max_bytes})) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     // Not MPI_Comm_split_type: SMPI gives out one of its own communicators, which must not be freed.
@@ -34,8 +34,8 @@ class Hierarchical final : public Prepared {
     // A place for each rank that writes here, for its operand or slice, or for its reduced slice; and of
     // leaders the result.
     place_bytes_ = in_lines(chunk_bytes_);
-    const auto ranks = static_cast<std::size_t>(ranks_);
-    const SegmentShape shape{banks * (ranks + 1) * place_bytes_, 2 * ranks_ + 1};
+    const int places = 2 * ranks_ + 1;
+    const SegmentShape shape{banks * static_cast<std::size_t>(places) * place_bytes_, places};
     wire_ = SimulatedNotified::create(node_, shape, costs, processor, keeps_data);
     leader_segment_ = wire_->segment();
     MPI_Bcast(&leader_segment_, sizeof leader_segment_, MPI_BYTE, 0, node_);
@@ -92,9 +92,9 @@ class Hierarchical final : public Prepared {
   int given_by(int rank) const { return rank; }
   int reduced_by(int rank) const { return ranks_ + rank; }
   int result() const { return 2 * ranks_; }
-  std::size_t place(const Chunk& chunk, int writer) const {
-    return ((chunk.number % banks) * static_cast<std::size_t>(ranks_ + 1) +
-            static_cast<std::size_t>(writer)) *
+  std::size_t place(const Chunk& chunk, int id) const {
+    return ((chunk.number % banks) * static_cast<std::size_t>(2 * ranks_ + 1) +
+            static_cast<std::size_t>(id)) *
            place_bytes_;
   }
   std::size_t slice_begin(const Chunk& chunk, int slice) const {
@@ -117,13 +117,14 @@ class Hierarchical final : public Prepared {
     const std::size_t bytes = chunk.elements * element;
     if (bytes <= largest_gathered) {
       if (rank_ != 0) {
-        wire_->write_notify(0, place(chunk, rank_), own, bytes, given_by(rank_), chunk.number);
+        wire_->write_notify(0, place(chunk, given_by(rank_)), own, bytes, given_by(rank_), chunk.number);
         return;
       }
       const std::byte* sum = own;
       for (int r = 1; r < ranks_; ++r) {
         wait_for(given_by(r), chunk.number, site);
-        reduction.combine(reduction, sum, wire_->segment() + place(chunk, r), bank(chunk, 0), chunk.elements);
+        reduction.combine(reduction, sum, wire_->segment() + place(chunk, given_by(r)), bank(chunk, 0),
+                          chunk.elements);
         sum = bank(chunk, 0);
       }
       if (keeps_data_ && sum == own) std::memcpy(bank(chunk, 0), own, bytes);
@@ -132,7 +133,7 @@ class Hierarchical final : public Prepared {
     for (int i = 1; i < ranks_; ++i) {
       const int to = (rank_ + i) % ranks_;
       const std::size_t begin = slice_begin(chunk, to);
-      wire_->write_notify(to, place(chunk, rank_), own + begin * element,
+      wire_->write_notify(to, place(chunk, given_by(rank_)), own + begin * element,
                           (slice_begin(chunk, to + 1) - begin) * element, given_by(rank_), chunk.number);
     }
     const std::size_t begin = slice_begin(chunk, rank_);
@@ -142,11 +143,12 @@ class Hierarchical final : public Prepared {
     for (int i = 1; i < ranks_; ++i) {
       const int from = (rank_ + i) % ranks_;
       wait_for(given_by(from), chunk.number, site);
-      reduction.combine(reduction, left, wire_->segment() + place(chunk, from), sum, elements);
+      reduction.combine(reduction, left, wire_->segment() + place(chunk, given_by(from)), sum, elements);
       left = sum;
     }
     if (rank_ != 0) {
-      wire_->write_notify(0, place(chunk, rank_), sum, elements * element, reduced_by(rank_), chunk.number);
+      wire_->write_notify(0, place(chunk, reduced_by(rank_)), sum, elements * element, reduced_by(rank_),
+                          chunk.number);
       return;
     }
     if (keeps_data_ && left != sum) std::memcpy(sum, left, elements * element);
@@ -154,7 +156,7 @@ class Hierarchical final : public Prepared {
       wait_for(reduced_by(r), chunk.number, site);
       if (!keeps_data_) continue;
       const std::size_t from = slice_begin(chunk, r);
-      std::memcpy(bank(chunk, from * element), wire_->segment() + place(chunk, r),
+      std::memcpy(bank(chunk, from * element), wire_->segment() + place(chunk, reduced_by(r)),
                   (slice_begin(chunk, r + 1) - from) * element);
     }
   }
@@ -186,7 +188,7 @@ class Hierarchical final : public Prepared {
     const std::size_t bytes = across_operands_.bytes;
     processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
     if (keeps_data_) {
-      std::memcpy(leader_segment_ + place(chunk, ranks_), bank(chunk, 0), bytes);
+      std::memcpy(leader_segment_ + place(chunk, result()), bank(chunk, 0), bytes);
       std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset, bank(chunk, 0), bytes);
     }
     for (int r = 1; r < ranks_; ++r) wire_->notify(r, result(), chunk.number);
@@ -200,7 +202,7 @@ class Hierarchical final : public Prepared {
     processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
     if (keeps_data_)
       std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset,
-                  leader_segment_ + place(chunk, ranks_), bytes);
+                  leader_segment_ + place(chunk, result()), bytes);
   }
 
   // Where only time passes, some memory that is large enough.

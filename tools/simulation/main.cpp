@@ -107,6 +107,9 @@ std::string parse(int argc, char** argv, Options& options, tuning::Rule& rule) {
       rules[0].algorithm->segment == nullptr)
     return "--algorithm takes one that works across nodes; papaya info --algorithms allreduce lists them";
   rule = rules[0];
+  for (const std::size_t bytes : options.bytes)
+    if (bytes > rule.algorithm->max_bytes && !is_hierarchical(options))
+      return fmt::format("{} takes messages up to {} bytes", rule.algorithm->name, rule.algorithm->max_bytes);
   return "";
 }
 
