@@ -334,6 +334,7 @@ constexpr Descriptor descriptor = {
         "every rank sends to n others in each of ceil(log_{n+1} p) rounds, and has the result after the last",
     .source = "End et al. 2015",
     .one_node = false,
+    .split_phase = true,
     .takes_vetoes = false,
     .max_bytes = largest_message,
     .parameters = parameters,

@@ -180,6 +180,7 @@ constexpr Descriptor descriptor = {
     .source = "Iakymchuk et al. 2021, section IV-A",
     .one_node = false,
     .predefined_only = true,
+    .split_phase = true,
     .takes_vetoes = false,
     .max_element_bytes = 1024,
     .parameters = parameters,

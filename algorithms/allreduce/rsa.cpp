@@ -77,6 +77,7 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 6: the flat algorithm",
     .one_node = false,
     .predefined_only = true,
+    .split_phase = true,
     .takes_vetoes = false,
     .max_element_bytes = Halving::most_element_bytes,
     .parameters = parameters,

@@ -228,6 +228,7 @@ constexpr Descriptor descriptor = {
     .source = "Iakymchuk et al. 2021, section IV-B",
     .one_node = false,
     .serves_alltoallv = true,
+    .split_phase = true,
     .takes_vetoes = false,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {

@@ -57,6 +57,7 @@ constexpr Descriptor descriptor = {
     .summary = "every rank notifies n others in each of ceil(log_{n+1} p) rounds",
     .source = "Hoefler et al. 2006; End et al. 2015",
     .one_node = false,
+    .split_phase = true,
     .takes_vetoes = false,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
