@@ -28,9 +28,11 @@ enum class Reason : std::uint8_t {
   outside_ranges,
   user_operation,
   no_transport,
+  pending_operation,
+  no_copy,
 };
 
-inline constexpr std::array<std::string_view, 20> reason_names = {
+inline constexpr std::array<std::string_view, 22> reason_names = {
     "",
     "native selected by the user",
     "native is the better choice by the tuning table",
@@ -51,6 +53,8 @@ inline constexpr std::array<std::string_view, 20> reason_names = {
     "its size is in none of the user's ranges",
     "a user-defined operation, which the algorithm cannot cut",
     "no one-sided communication between the nodes to be had",
+    "a user-defined operation, which may be freed before the end",
+    "papaya has no copy of the communicator",
 };
 
 static_assert([] {

@@ -11,6 +11,7 @@ namespace {
 using Kind = VariableRow::Kind;
 
 constexpr std::string_view selection_values = "auto|native|NAME[:param=value,...]|0-4K:NAME,4K-:NAME";
+constexpr std::string_view nonblocking_values = "native|NAME[:param=value,...]|0-4K:NAME,4K-:NAME";
 
 // In the order of enum Variable.
 constexpr std::array<VariableRow, variable_count> rows = {{
@@ -22,6 +23,9 @@ constexpr std::array<VariableRow, variable_count> rows = {{
      "algorithm of MPI_Alltoall and MPI_Alltoallv"},
     {"PAPAYA_BARRIER", Kind::selection, selection_values, "auto", "algorithm of MPI_Barrier"},
     {"PAPAYA_ALLGATHER", Kind::selection, selection_values, "auto", "algorithm of MPI_Allgather"},
+    {"PAPAYA_IALLREDUCE", Kind::selection, nonblocking_values, "native", "algorithm of MPI_Iallreduce"},
+    {"PAPAYA_IBCAST", Kind::selection, nonblocking_values, "native", "algorithm of MPI_Ibcast"},
+    {"PAPAYA_IBARRIER", Kind::selection, nonblocking_values, "native", "algorithm of MPI_Ibarrier"},
     {"PAPAYA_PROFILE", Kind::choice, "off|summary|trace", "summary",
      "what to record: nothing, the last 32768 calls of each rank, or the last million"},
     {"PAPAYA_OUTPUT", Kind::text, "FOLDER", "", "where the records go; empty: papaya.APP.NRANKS.ID"},

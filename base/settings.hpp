@@ -20,6 +20,9 @@ enum class Variable : std::uint8_t {
   alltoall,
   barrier,
   allgather,
+  iallreduce,
+  ibcast,
+  ibarrier,
   profile,
   output,
   tuning,
@@ -33,7 +36,7 @@ enum class Variable : std::uint8_t {
   callsites,
   log,
 };
-inline constexpr std::size_t variable_count = 19;
+inline constexpr std::size_t variable_count = 22;
 
 struct VariableRow {
   enum class Kind : std::uint8_t { flag, choice, integer, bytes, text, selection };

@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "interpose/nonblocking.hpp"
 #include "interpose/runtime.hpp"
 #include "profiler/identity.hpp"
 
@@ -53,6 +54,7 @@ void write_row(Communicator& state) noexcept {
 
 void destroy(Communicator* state) noexcept {
   write_row(*state);
+  nonblocking::remove_queue(*state);
   for (std::size_t i = 0; i < collective_count; ++i)
     replaced_before[i].fetch_add(state->served[i], std::memory_order_relaxed);
   for (Setup& setup : state->setups) {
@@ -229,6 +231,9 @@ Owner owner_of(const Prepared* prepared) noexcept {
 }
 
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
+  // Collective as well, so that it may wait for what has been started on the communicator.
+  if (nonblocking::are_asked_for() && comm != nullptr && *comm != MPI_COMM_WORLD && is_plausible(*comm))
+    if (Communicator* const state = find(*comm)) nonblocking::remove_queue(*state);
   const Freeing one{comm == nullptr ? MPI_COMM_NULL : *comm, being_freed};
   being_freed = &one;
   generation.fetch_add(1, std::memory_order_relaxed);  // no answer from before holds

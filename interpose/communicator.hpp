@@ -23,6 +23,10 @@
 
 namespace papaya {
 
+namespace nonblocking {
+class Queue;
+}
+
 // One algorithm set up for one communicator and messages up to `capacity`.
 struct Setup {
   const tuning::Rule* rule;
@@ -74,6 +78,7 @@ struct Communicator {
   std::vector<Block> blocks;  // of the present alltoallv: what is sent, then what is received
   std::list<Setup> setups;    // a list: LastChoice points into it
   std::array<LastChoice, collective_count> last;
+  std::shared_ptr<nonblocking::Queue> queue;  // of nonblocking calls; none where they are all MPI's
   static constexpr std::size_t site_count = 64;
   wait::Site sites[site_count];
 

@@ -76,6 +76,12 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   outcome.begun = true;
 }
 
+// MPI_Pack and MPI_Reduce_local count in int.
+inline constexpr std::uint64_t largest_message = std::uint64_t{1} << 30;
+
+// The messages that an algorithm is set up for when one of `bytes` comes.
+std::size_t capacity_of(const Communicator& state, const Descriptor& algorithm, std::size_t bytes) noexcept;
+
 // For a call unlike the last one of its collective: decides, sets up what is needed, and runs it. See replace() in repeat.hpp.
 bool decide_and_replace(Communicator& state, const Arguments& arguments, const CallFacts& facts, Outcome& outcome) noexcept;
 

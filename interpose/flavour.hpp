@@ -7,6 +7,7 @@ namespace papaya {
 struct Preload {
   const char* folder;      // where the libraries lie
   void (*pass_through)();  // from now on every call goes straight to MPI (disabled, or a forked child)
+  void (*intercept_waiting)();  // from now on functions that only wait (PAPAYA_WAITING) go to their wrappers
   bool (*is_fortran)(const void* address);
 };
 

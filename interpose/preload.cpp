@@ -19,7 +19,9 @@
 extern "C" {
 extern void* papaya_mpi_slots[];
 extern void* papaya_pmpi_entry;
+extern void* papaya_pmpi_waiting_entry;
 extern void* const papaya_sort_pmpi;
+extern void* const papaya_straight_pmpi;
 
 struct papaya_range {
   std::uintptr_t begin;
@@ -41,10 +43,21 @@ namespace {
 
 constexpr const char* names[] = {
 #define PAPAYA_SYMBOL(name) "MPI_" #name,
+#define PAPAYA_WAITING(name) "MPI_" #name,
 #include "interpose/symbols.def"
 #undef PAPAYA_SYMBOL
+#undef PAPAYA_WAITING
 };
 constexpr std::size_t symbol_count = sizeof names / sizeof names[0];
+
+// Functions that only wait: MPI's own until the flavour asks for them.
+constexpr bool waits[] = {
+#define PAPAYA_SYMBOL(name) false,
+#define PAPAYA_WAITING(name) true,
+#include "interpose/symbols.def"
+#undef PAPAYA_SYMBOL
+#undef PAPAYA_WAITING
+};
 
 }  // namespace
 
@@ -213,9 +226,17 @@ void pass_through() {
       set_slot(papaya_mpi_slots[i], papaya_native_functions[i]);
       __atomic_store_n(&wrappers[i], static_cast<void*>(nullptr), __ATOMIC_RELEASE);
     }
+  set_slot(papaya_pmpi_waiting_entry, papaya_straight_pmpi);
 }
 
-constexpr papaya::Preload services = {folder, pass_through, called_from_fortran};
+void intercept_waiting() {
+  for (std::size_t i = 0; i < symbol_count; ++i)
+    if (void* const wrapper = __atomic_load_n(&wrappers[i], __ATOMIC_ACQUIRE); waits[i] && wrapper != nullptr)
+      set_slot(papaya_mpi_slots[i], wrapper);
+  set_slot(papaya_pmpi_waiting_entry, papaya_sort_pmpi);
+}
+
+constexpr papaya::Preload services = {folder, pass_through, intercept_waiting, called_from_fortran};
 
 // The flavour for a library version such as "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n...".
 const char* flavour_of(const char* version) {
@@ -330,10 +351,11 @@ void resolve_once(const void* caller) {
     resolve(caller);
     if (state != State::several) {
       for (std::size_t i = 0; i < symbol_count; ++i) {
-        void* const target = wrappers[i] != nullptr ? wrappers[i] : papaya_native_functions[i];
+        void* const target = wrappers[i] != nullptr && !waits[i] ? wrappers[i] : papaya_native_functions[i];
         if (target != reinterpret_cast<void*>(no_such_function)) set_slot(papaya_mpi_slots[i], target);
       }
       set_slot(papaya_pmpi_entry, papaya_sort_pmpi);
+      set_slot(papaya_pmpi_waiting_entry, papaya_straight_pmpi);
     }
     __atomic_store_n(&resolved, true, __ATOMIC_RELEASE);
   }

@@ -9,6 +9,7 @@
 #include "algorithms/transport/shared_notified.hpp"
 #include "base/log.hpp"
 #include "interpose/device_memory.hpp"
+#include "interpose/nonblocking.hpp"
 #include "interpose/repeat.hpp"
 #include "interpose/staging.hpp"
 #include "interpose/verify.hpp"
@@ -26,9 +27,6 @@ constexpr std::uint32_t calls_before_setup = 8;
 constexpr std::size_t small_capacity = 4096;
 constexpr std::size_t medium_capacity = 65536;
 constexpr std::size_t largest_capacity = std::size_t{16} << 20;
-
-// MPI_Pack and MPI_Reduce_local count in int.
-constexpr std::uint64_t largest_message = std::uint64_t{1} << 30;
 
 std::size_t capacity_for(const Communicator& state, const Descriptor& algorithm, std::size_t bytes) noexcept {
   if (bytes <= small_capacity) return small_capacity;
@@ -104,6 +102,7 @@ void release_region(Setup& setup) noexcept {
 // Collective over the communicator, at a call number that is equal on all its ranks. Either every rank is
 // ready afterwards or none is.
 void set_up(Communicator& state, Setup& setup) noexcept {
+  nonblocking::meet(state.handle);  // what follows blocks inside MPI
   Runtime& process = runtime();
   const Descriptor& algorithm = *setup.rule->algorithm;
   const bool one_node = state.facts.nodes == 1;
@@ -311,6 +310,10 @@ std::size_t lay_out(const Communicator& state, const void* buffer, const Lists& 
 }
 
 }  // namespace
+
+std::size_t capacity_of(const Communicator& state, const Descriptor& algorithm, std::size_t bytes) noexcept {
+  return capacity_for(state, algorithm, bytes);
+}
 
 bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
   const auto native = [&](Reason why) {

@@ -21,6 +21,7 @@
 #include "base/reason.hpp"
 #include "base/topology.hpp"
 #include "interpose/communicator.hpp"
+#include "interpose/nonblocking.hpp"
 #include "interpose/output.hpp"
 #include "interpose/stall.hpp"
 #include "profiler/measure.hpp"
@@ -88,6 +89,7 @@ void poke_progress() {
   // On a communicator that spans the job: MPICH does not progress its network for a probe on a copy of MPI_COMM_SELF.
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime().world_comm, &found, MPI_STATUS_IGNORE);
+  if (nonblocking::needs_attention()) nonblocking::progress();
 }
 
 std::string read_text(std::string_view path, bool& readable) {
@@ -463,6 +465,7 @@ void start() noexcept {
   if (!process.folder.empty()) measure_clock_offset(process, ns_per_tick, 0);
   share_clock_offset(process, 0);
   if (!communicators::start(node_of)) return;
+  nonblocking::start(thread_level == MPI_THREAD_MULTIPLE);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   if (process.recorder.is_open()) process.recorder.header().init_ticks = clock::ticks();
   if (process.rank == 0)
@@ -474,6 +477,8 @@ void start() noexcept {
 
 void stop() noexcept {
   Runtime& process = runtime();
+  if (!process.active.load(std::memory_order_acquire)) return;
+  nonblocking::stop();
   if (!process.active.exchange(false, std::memory_order_acq_rel)) return;
   if (process.recorder.is_open()) process.recorder.header().end_ticks = clock::ticks();
   communicators::stop();

@@ -10,6 +10,7 @@
 namespace papaya {
 
 void report_stall(void* prepared, double seconds) {
+  if (prepared == nullptr) return;  // a wait that belongs to no call
   const communicators::Owner owner = communicators::owner_of(static_cast<const Prepared*>(prepared));
   if (owner.communicator == nullptr) return;
   const Prepared* const waiting = owner.whole;

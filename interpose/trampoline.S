@@ -2,7 +2,8 @@
 // stack slot that carries an argument is touched, so one trampoline serves every signature. Before resolution a slot
 // leads to papaya_resolve (preload.cpp), which fills all slots in. Afterwards MPI_X goes straight to the wrapper,
 // and PMPI_X looks at its caller: a Fortran binding library goes to the wrapper, everybody else to MPI itself.
-// The two callers that matter for speed, papaya's own flavour library and MPI, are told apart here.
+// The two callers that matter for speed, papaya's own flavour library and MPI, are told apart here. Functions that only wait lead
+// straight to MPI under either name unless nonblocking collectives are papaya's.
 
 #if defined(__x86_64__)
 
@@ -58,7 +59,15 @@ sort_pmpi:
     .cfi_endproc
     .size sort_pmpi, .-sort_pmpi
 
-    .macro trampoline name, number
+    .type straight_pmpi, @function
+straight_pmpi:
+    .cfi_startproc
+    lea papaya_native_functions(%rip), %r10
+    jmp *(%r10,%r11,8)
+    .cfi_endproc
+    .size straight_pmpi, .-straight_pmpi
+
+    .macro trampoline name, number, pmpi_entry
     .text
     .p2align 4
     .globl MPI_\name
@@ -75,7 +84,7 @@ PMPI_\name:
     .cfi_startproc
     endbr64
     mov $\number, %r11d
-    jmp *papaya_pmpi_entry(%rip)
+    jmp *\pmpi_entry(%rip)
     .cfi_endproc
     .size PMPI_\name, .-PMPI_\name
 1:  mov $\number, %r11d
@@ -142,7 +151,15 @@ sort_pmpi:
     br x16
     .size sort_pmpi, .-sort_pmpi
 
-    .macro trampoline name, number
+    .type straight_pmpi, %function
+straight_pmpi:
+    adrp x17, papaya_native_functions
+    add x17, x17, :lo12:papaya_native_functions
+    ldr x16, [x17, x16, lsl #3]
+    br x16
+    .size straight_pmpi, .-straight_pmpi
+
+    .macro trampoline name, number, pmpi_entry
     .text
     .p2align 4
     .globl MPI_\name
@@ -159,8 +176,8 @@ MPI_\name:
 PMPI_\name:
     hint #34
     mov x16, #\number
-    adrp x17, papaya_pmpi_entry
-    add x17, x17, :lo12:papaya_pmpi_entry
+    adrp x17, \pmpi_entry
+    add x17, x17, :lo12:\pmpi_entry
     ldr x17, [x17]
     br x17
     .size PMPI_\name, .-PMPI_\name
@@ -178,6 +195,8 @@ PMPI_\name:
 
     .hidden papaya_mpi_slots
     .hidden papaya_pmpi_entry
+    .hidden papaya_pmpi_waiting_entry
+    .hidden papaya_straight_pmpi
     .hidden papaya_sort_pmpi
     .hidden papaya_flavour_range
     .hidden papaya_native_range
@@ -186,16 +205,23 @@ PMPI_\name:
     .hidden papaya_resolve_pmpi
     .globl papaya_mpi_slots
     .globl papaya_pmpi_entry
+    .globl papaya_pmpi_waiting_entry
+    .globl papaya_straight_pmpi
     .globl papaya_sort_pmpi
 
     .section .data.rel.local, "aw"
     .p2align 3
 papaya_pmpi_entry:  // where PMPI_X goes: asks until the MPI is known, then sorts by caller
     POINTER ask_pmpi
+papaya_pmpi_waiting_entry:  // the same for the functions that only wait, which go straight to MPI unless the flavour asks for them
+    POINTER ask_pmpi
 papaya_sort_pmpi:
     POINTER sort_pmpi
+papaya_straight_pmpi:
+    POINTER straight_pmpi
 papaya_mpi_slots:
-#define PAPAYA_SYMBOL(name) trampoline name, __COUNTER__ ;
+#define PAPAYA_SYMBOL(name) trampoline name, __COUNTER__, papaya_pmpi_entry ;
+#define PAPAYA_WAITING(name) trampoline name, __COUNTER__, papaya_pmpi_waiting_entry ;
 #include "interpose/symbols.def"
 
     .section .note.GNU-stack, "", %progbits

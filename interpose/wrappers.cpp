@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include "interpose/nonblocking.hpp"
 #include "interpose/repeat.hpp"
 
 #define PAPAYA_WRAPPER extern "C" __attribute__((visibility("default"))) int
@@ -141,6 +142,31 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
   ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept {  \
     return papaya::replace(state, {.collective = papaya::Collective::Kind, __VA_ARGS__}, facts, outcome); \
   })
+// What may start the nonblocking call: of the collectives that have the row below, papaya; of the others MPI alone.
+#define PAPAYA_BEGIN(Kind, ...)                                                                                        \
+  ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept {               \
+    return papaya::nonblocking::begin(state, {.collective = papaya::Collective::Kind, __VA_ARGS__}, facts, outcome, request); \
+  })
+#define PAPAYA_START(kind) PAPAYA_START_##kind
+#define PAPAYA_START_barrier PAPAYA_BEGIN(barrier, )
+#define PAPAYA_START_bcast PAPAYA_BEGIN(bcast, .receive = buffer, .count = count, .type = datatype, .root = root)
+#define PAPAYA_START_allreduce \
+  PAPAYA_BEGIN(allreduce, .send = sendbuf, .receive = recvbuf, .count = count, .type = datatype, .op = op)
+#define PAPAYA_START_gather papaya::never
+#define PAPAYA_START_gatherv papaya::never
+#define PAPAYA_START_scatter papaya::never
+#define PAPAYA_START_scatterv papaya::never
+#define PAPAYA_START_allgather papaya::never
+#define PAPAYA_START_allgatherv papaya::never
+#define PAPAYA_START_alltoall papaya::never
+#define PAPAYA_START_alltoallv papaya::never
+#define PAPAYA_START_alltoallw papaya::never
+#define PAPAYA_START_reduce papaya::never
+#define PAPAYA_START_reduce_scatter papaya::never
+#define PAPAYA_START_reduce_scatter_block papaya::never
+#define PAPAYA_START_scan papaya::never
+#define PAPAYA_START_exscan papaya::never
+
 #define PAPAYA_REPLACE_ALLTOALLV                                                                         \
   ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept { \
     return papaya::replace_alltoallv(state,                                                              \
@@ -255,34 +281,42 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
       [&]([[maybe_unused]] const papaya::Communicator& state) noexcept { return MESSAGE; }, REPLACE, \
       [&]() { return NATIVE; })
 
-#define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                       \
-  PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                        \
-    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PMPI_##Name(SHAPE##_ARGUMENTS)); \
+// MPI's own, in the form that does not keep papaya's nonblocking calls waiting.
+#define PAPAYA_NATIVE(BLOCKING, NONBLOCKING) \
+  papaya::nonblocking::native_collective([&] { return BLOCKING; }, [&](MPI_Request* request) { return NONBLOCKING; })
+
+#define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                              \
+  PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                                               \
+    return PAPAYA_CALL(                                                                                          \
+        kind, blocking, MESSAGE, REPLACE,                                                                        \
+        PAPAYA_NATIVE(PMPI_##Name(SHAPE##_ARGUMENTS), PMPI_##iname(SHAPE##_ARGUMENTS, request)));                \
   }
-#define PAPAYA_NONBLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                       \
-  PAPAYA_WRAPPER papaya_MPI_##iname(SHAPE##_PARAMETERS(int, int), MPI_Request* request) {                    \
-    return PAPAYA_CALL(kind, nonblocking, MESSAGE, papaya::never, PMPI_##iname(SHAPE##_ARGUMENTS, request)); \
+#define PAPAYA_NONBLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                           \
+  PAPAYA_WRAPPER papaya_MPI_##iname(SHAPE##_PARAMETERS(int, int), MPI_Request* request) {                        \
+    return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind), PMPI_##iname(SHAPE##_ARGUMENTS, request)); \
   }
 PAPAYA_ROWS(PAPAYA_BLOCKING)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING)
 
 PAPAYA_WRAPPER papaya_MPI_Barrier(MPI_Comm comm) {
   return PAPAYA_CALL(barrier, blocking, papaya::message_barrier(state), PAPAYA_REPLACE(barrier, ),
-                     PMPI_Barrier(comm));
+                     PAPAYA_NATIVE(PMPI_Barrier(comm), PMPI_Ibarrier(comm, request)));
 }
 PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
-  return PAPAYA_CALL(barrier, nonblocking, papaya::message_barrier(state), papaya::never,
+  return PAPAYA_CALL(barrier, nonblocking, papaya::message_barrier(state), PAPAYA_START(barrier),
                      PMPI_Ibarrier(comm, request));
 }
 
 #if MPI_VERSION >= 4
-#define PAPAYA_BLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                     \
-  PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {             \
-    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PMPI_##Name##_c(SHAPE##_ARGUMENTS)); \
+#define PAPAYA_BLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                \
+  PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {                        \
+    return PAPAYA_CALL(                                                                                  \
+        kind, blocking, MESSAGE, REPLACE,                                                                \
+        PAPAYA_NATIVE(PMPI_##Name##_c(SHAPE##_ARGUMENTS), PMPI_##iname##_c(SHAPE##_ARGUMENTS, request))); \
   }
 #define PAPAYA_NONBLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                             \
   PAPAYA_WRAPPER papaya_MPI_##iname##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Request* request) { \
-    return PAPAYA_CALL(kind, nonblocking, MESSAGE, papaya::never,                                        \
+    return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind),                                   \
                        PMPI_##iname##_c(SHAPE##_ARGUMENTS, request));                                    \
   }
 #define PAPAYA_PERSISTENT(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                  \
@@ -337,16 +371,20 @@ PAPAYA_WRAPPER papaya_MPI_Abort(MPI_Comm comm, int code) {
 namespace papaya {
 namespace {
 
+constexpr std::uint64_t group_salt = std::uint64_t{1} << 32;  // plus the tag
+
 template <class Create>
 int create(MPI_Comm parent, MPI_Comm* child, std::uint64_t salt, Create&& make) {
+  // Over a group there is nothing to meet on.
+  if (salt < group_salt) nonblocking::meet(parent);
   const int code = make();
   if (code != MPI_SUCCESS || !runtime().active.load(std::memory_order_acquire)) return code;
   const Entry entry;
   if (entry.is_outermost() && communicators::is_plausible(parent)) communicators::adopt(parent, *child, salt);
+  if (nonblocking::are_asked_for() && communicators::is_plausible(*child))
+    if (Communicator* const state = communicators::find(*child)) nonblocking::add_queue(*state);
   return code;
 }
-
-constexpr std::uint64_t group_salt = std::uint64_t{1} << 32;  // plus the tag
 
 }  // namespace
 }  // namespace papaya

@@ -79,21 +79,33 @@ bool parse_range(std::string_view word, Rule& rule) {
   return true;
 }
 
-bool parse_algorithm(Collective collective, std::string_view name, Rule& rule, std::string& problem) {
+bool parse_algorithm(Collective collective, Form form, std::string_view name, Rule& rule, std::string& problem) {
   if (name == "native") return true;
   if (name == "auto") {
-    problem = "auto stands alone, not beside other rules or in a range";
+    problem = form == Form::blocking ? "auto stands alone, not beside other rules or in a range"
+                                     : "there is no automatic choice for nonblocking calls; name an algorithm";
     return false;
   }
+  const auto can_be = [&](const Descriptor& one) {
+    return one.collective == collective && (form == Form::blocking || one.split_phase);
+  };
   rule.algorithm = find_algorithm(collective, name);
   if (rule.algorithm == nullptr) {
-    std::vector<std::string_view> names = {"auto", "native"};
+    std::vector<std::string_view> names = {"native"};
+    if (form == Form::blocking) names.push_back("auto");
     for (const Descriptor* descriptor : registry())
-      if (descriptor->collective == collective) names.push_back(descriptor->name);
+      if (can_be(*descriptor)) names.push_back(descriptor->name);
     const std::string_view near = nearest_name(name, names);
     problem = "no algorithm '" + std::string(name) + "' for MPI_" + std::string(name_of(collective));
     problem += near.empty() ? " (" : " (did you mean " + std::string(near) + "? ";
     problem += "papaya info --algorithms " + lower(name_of(collective)) + " lists them)";
+    return false;
+  }
+  if (!can_be(*rule.algorithm)) {
+    problem = "'" + std::string(name) + "' has no split phase; those of MPI_" + std::string(name_of(collective)) +
+              " that have one are:";
+    for (const Descriptor* descriptor : registry())
+      if (can_be(*descriptor)) problem += " " + std::string(descriptor->name);
     return false;
   }
   for (const Parameter& parameter : rule.algorithm->parameters) rule.values.push_back(parameter.fallback);
@@ -152,7 +164,15 @@ bool are_all_used(const std::vector<Rule>& rules, std::string& problem) {
 
 }  // namespace
 
-bool variable_of(Collective collective, Variable& variable) noexcept {
+bool variable_of(Collective collective, Variable& variable, Form form) noexcept {
+  if (form == Form::nonblocking) {
+    const bool has_one =
+        collective == Collective::allreduce || collective == Collective::bcast || collective == Collective::barrier;
+    variable = collective == Collective::allreduce ? Variable::iallreduce
+               : collective == Collective::bcast   ? Variable::ibcast
+                                                   : Variable::ibarrier;
+    return has_one;
+  }
   switch (collective) {
     case Collective::allreduce:
       variable = Variable::allreduce;
@@ -188,10 +208,10 @@ bool collective_of(std::string_view name, Collective& collective) noexcept {
   return false;
 }
 
-bool parse(Collective collective, std::string_view text, std::vector<Rule>& rules, bool& automatic,
+bool parse(Collective collective, Form form, std::string_view text, std::vector<Rule>& rules, bool& automatic,
            std::string& problem) {
   rules.clear();
-  automatic = text == "auto";
+  automatic = text == "auto" && form == Form::blocking;
   if (automatic) return true;
   // Items are separated by commas: a range or a name begins a rule, `param=value` belongs to the rule before
   // it.
@@ -215,7 +235,7 @@ bool parse(Collective collective, std::string_view text, std::vector<Rule>& rule
         item.remove_prefix(colon + 1);
         colon = item.find(':');
       }
-      if (!parse_algorithm(collective, item.substr(0, colon), rule, problem)) return false;
+      if (!parse_algorithm(collective, form, item.substr(0, colon), rule, problem)) return false;
       if (colon != item.npos && !parse_parameter(item.substr(colon + 1), rule, problem)) return false;
       rules.push_back(std::move(rule));
     }
@@ -230,10 +250,12 @@ bool parse(Collective collective, std::string_view text, std::vector<Rule>& rule
 }
 
 Selection::Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings) {
-  const auto take = [&](Collective collective, std::string_view text, const std::string& where) {
+  const auto take = [&](Collective collective, std::string_view text, const std::string& where,
+                        Form form = Form::blocking) {
     std::string problem;
-    if (select(collective, text, problem)) return true;
-    warnings.push_back(where + ": " + problem + "; using the default, auto.");
+    if (select(collective, text, problem, form)) return true;
+    warnings.push_back(where + ": " + problem + "; using the default, " +
+                       (form == Form::blocking ? "auto." : "native."));
     return false;
   };
   int line_number = 0;
@@ -255,40 +277,47 @@ Selection::Selection(Settings& settings, std::string_view tuning_text, std::vect
     }
     take(collective, trim(line.substr(space)), where);
   }
-  for (std::size_t i = 0; i < collective_count; ++i) {
-    Variable variable{};
-    const auto collective = static_cast<Collective>(i);
-    if (!variable_of(collective, variable) || settings.is_default(variable)) continue;
-    if (!take(collective, settings.text(variable),
-              std::string(row_of(variable).name) + "=" + std::string(settings.text(variable))))
-      settings.reset(variable);
-  }
+  for (const Form form : {Form::blocking, Form::nonblocking})
+    for (std::size_t i = 0; i < collective_count; ++i) {
+      Variable variable{};
+      const auto collective = static_cast<Collective>(i);
+      if (!variable_of(collective, variable, form) || settings.is_default(variable)) continue;
+      if (!take(collective, settings.text(variable),
+                std::string(row_of(variable).name) + "=" + std::string(settings.text(variable)), form))
+        settings.reset(variable);
+    }
 }
 
-bool Selection::select(Collective collective, std::string_view text, std::string& problem) {
+bool Selection::select(Collective collective, std::string_view text, std::string& problem, Form form) {
   if (collective == Collective::alltoallv) {
     problem = "MPI_Alltoallv goes by the selection for alltoall";
     return false;
   }
-  std::shared_ptr<const Chosen>& kept = seen_[{collective, std::string(text)}];
+  std::shared_ptr<const Chosen>& kept = seen_[{collective, form, std::string(text)}];
   if (kept == nullptr) {
     auto chosen = std::make_shared<Chosen>();
-    if (!parse(collective, text, chosen->rules, chosen->automatic, problem)) return false;
+    if (!parse(collective, form, text, chosen->rules, chosen->automatic, problem)) return false;
     kept = std::move(chosen);
   }
-  chosen_[index_of(collective)] = kept;
+  (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)] = kept;
   return true;
 }
 
-const std::vector<Rule>& Selection::rules_of(Collective collective) const noexcept {
+const std::vector<Rule>& Selection::rules_of(Collective collective, Form form) const noexcept {
+  if (form != Form::blocking) {
+    static const auto& none = *new std::vector<Rule>;  // never destroyed, as the table's
+    const Chosen* const chosen = chosen_nonblocking_[index_of(collective)].get();
+    return chosen == nullptr ? none : chosen->rules;
+  }
   const Chosen* const chosen = chosen_[index_of(collective)].get();
   return chosen == nullptr || chosen->automatic ? table_rules(collective) : chosen->rules;
 }
 
-Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts& facts) const noexcept {
-  const Chosen* const chosen = chosen_[index_of(collective)].get();
+Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts& facts, Form form) const noexcept {
+  const Chosen* const chosen =
+      (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)].get();
   const bool automatic = chosen == nullptr || chosen->automatic;
-  const std::vector<Rule>& rules = rules_of(collective);
+  const std::vector<Rule>& rules = rules_of(collective, form);
   const Reason otherwise = !automatic      ? Reason::outside_ranges
                            : rules.empty() ? Reason::no_algorithm
                                            : Reason::table;
@@ -317,18 +346,25 @@ Choice Selection::choose_for_any_size(Collective collective, Collective form, co
   return choice;
 }
 
-bool Selection::works_across_nodes() const noexcept {
-  for (std::size_t i = 0; i < collective_count; ++i)
-    for (const Rule& rule : rules_of(static_cast<Collective>(i)))
-      if (rule.algorithm != nullptr && !rule.algorithm->one_node) return true;
+template <class Holds>
+bool Selection::any_rule(Holds&& holds) const noexcept {
+  for (const Form form : {Form::blocking, Form::nonblocking})
+    for (std::size_t i = 0; i < collective_count; ++i)
+      for (const Rule& rule : rules_of(static_cast<Collective>(i), form))
+        if (rule.algorithm != nullptr && holds(*rule.algorithm, form)) return true;
   return false;
 }
 
+bool Selection::works_across_nodes() const noexcept {
+  return any_rule([](const Descriptor& algorithm, Form) { return !algorithm.one_node; });
+}
+
 bool Selection::replaces_anything() const noexcept {
-  for (std::size_t i = 0; i < collective_count; ++i)
-    for (const Rule& rule : rules_of(static_cast<Collective>(i)))
-      if (rule.algorithm != nullptr) return true;
-  return false;
+  return any_rule([](const Descriptor&, Form) { return true; });
+}
+
+bool Selection::replaces_nonblocking() const noexcept {
+  return any_rule([](const Descriptor&, Form form) { return form == Form::nonblocking; });
 }
 
 }  // namespace papaya::tuning

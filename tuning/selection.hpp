@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -47,17 +48,19 @@ struct Choice {
 
 // Parses `auto`, `native`, `NAME[:param=value,...]` or `LOW-HIGH:NAME...` lists. False if it cannot be used;
 // then `problem` says why, with the nearest valid name. `automatic` is set for `auto`.
-bool parse(Collective collective, std::string_view text, std::vector<Rule>& rules, bool& automatic,
+// Nonblocking calls have no `auto`, and only algorithms with a split phase.
+bool parse(Collective collective, Form form, std::string_view text, std::vector<Rule>& rules, bool& automatic,
            std::string& problem);
 
 class Selection {
  public:
   // Takes the rules out of the settings and of the tuning file's text (empty: none). Problems become
-  // warnings; the collective concerned falls back to `auto`.
+  // warnings; the collective concerned falls back to its default.
   Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings);
   Selection() = default;
 
-  Choice choose(Collective collective, std::uint64_t bytes, const Facts& facts) const noexcept;
+  Choice choose(Collective collective, std::uint64_t bytes, const Facts& facts,
+                Form form = Form::blocking) const noexcept;
 
   // The same for calls whose ranks know their own sizes only (alltoallv): by the algorithm of `collective` that is
   // chosen for every size from one byte on and can be chosen for `form` as well. Native if sizes decide.
@@ -66,10 +69,12 @@ class Selection {
   // Replaces the rules of one collective, as if `text` had stood in its variable. False, with the reason in
   // `problem` and nothing changed, if it cannot be used. Rules given out before stay where they are, and the
   // same text gets the same rules again.
-  bool select(Collective collective, std::string_view text, std::string& problem);
+  bool select(Collective collective, std::string_view text, std::string& problem, Form form = Form::blocking);
 
   // False if every call runs natively whatever it is: then nothing needs to be set up.
   bool replaces_anything() const noexcept;
+  // The same of nonblocking calls.
+  bool replaces_nonblocking() const noexcept;
   // True if some rule names an algorithm that works across nodes.
   bool works_across_nodes() const noexcept;
 
@@ -78,15 +83,18 @@ class Selection {
     std::vector<Rule> rules;
     bool automatic = true;
   };
-  const std::vector<Rule>& rules_of(Collective collective) const noexcept;
+  const std::vector<Rule>& rules_of(Collective collective, Form form = Form::blocking) const noexcept;
+  template <class Holds>
+  bool any_rule(Holds&& holds) const noexcept;
 
   // Shared with every copy and kept for good: set-ups point to rules.
-  std::map<std::pair<Collective, std::string>, std::shared_ptr<const Chosen>> seen_;
-  std::array<std::shared_ptr<const Chosen>, collective_count> chosen_;  // null: auto
+  std::map<std::tuple<Collective, Form, std::string>, std::shared_ptr<const Chosen>> seen_;
+  std::array<std::shared_ptr<const Chosen>, collective_count> chosen_;              // null: auto
+  std::array<std::shared_ptr<const Chosen>, collective_count> chosen_nonblocking_;  // null: native
 };
 
 // The variable that selects the collective's algorithm; false if it has none.
-bool variable_of(Collective collective, Variable& variable) noexcept;
+bool variable_of(Collective collective, Variable& variable, Form form = Form::blocking) noexcept;
 
 // The collective of a name such as "allreduce" or "MPI_Allreduce", in any case; false if there is none.
 bool collective_of(std::string_view name, Collective& collective) noexcept;

@@ -41,28 +41,28 @@ MpiNotified::MpiNotified(MpiWindow& window, std::vector<int> members, const Segm
 
 std::unique_ptr<MpiNotified> MpiNotified::create(MpiWindow& window, MPI_Comm comm, std::vector<int> members,
                                                  const SegmentShape& shape) noexcept {
-  const std::size_t ranks = members.size();
   std::unique_ptr<MpiNotified> self;
-  std::vector<std::int64_t> offsets;
   try {
-    self.reset(new MpiNotified(window, std::move(members), shape));
+    self = offer(window, std::move(members), shape);
   } catch (const std::bad_alloc&) {
   }
-  const std::int64_t mine = self == nullptr ? -1 : window.allocate(share_bytes(shape));
-  if (self != nullptr) self->offset_ = mine;
+  const std::int64_t mine = self == nullptr ? -1 : self->offset_;
   // Also the barrier after which all shares are zero. A rank that has no list to gather into has nothing to
   // offer either.
   std::int64_t least = -1;
   PMPI_Allreduce(&mine, &least, 1, MPI_INT64_T, MPI_MIN, comm);
-  if (least < 0 || ranks == 0) {
-    if (self != nullptr) {
-      if (mine >= 0) window.release(mine, share_bytes(shape));
-      self->offset_ = -1;
-    }
-    return nullptr;
-  }
+  if (least < 0) return nullptr;
   PMPI_Allgather(&mine, 1, MPI_INT64_T, self->offsets_.data(), 1, MPI_INT64_T, comm);
-  self->segment_ = window.base() + mine + flags_bytes(shape);
+  return self;
+}
+
+std::unique_ptr<MpiNotified> MpiNotified::offer(MpiWindow& window, std::vector<int> members,
+                                                const SegmentShape& shape) {
+  if (members.empty()) return nullptr;
+  std::unique_ptr<MpiNotified> self(new MpiNotified(window, std::move(members), shape));
+  self->offset_ = window.allocate(share_bytes(shape));
+  if (self->offset_ < 0) return nullptr;
+  self->segment_ = window.base() + self->offset_ + flags_bytes(shape);
   self->bell_ = &self->own_bell_;
   return self;
 }

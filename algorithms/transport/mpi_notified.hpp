@@ -23,6 +23,12 @@ class MpiNotified final : public Notified {
                                              const SegmentShape& shape) noexcept;
   ~MpiNotified() override;
 
+  // The same in parts, for who must not wait. This rank's share, null if there is no memory; then connect() with everybody's
+  // offset(), gathered after all have offered.
+  static std::unique_ptr<MpiNotified> offer(MpiWindow& window, std::vector<int> members, const SegmentShape& shape);
+  std::int64_t offset() const noexcept { return offset_; }
+  void connect(const std::vector<std::int64_t>& offsets) noexcept { offsets_ = offsets; }
+
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
   void release_sources() noexcept override {}  // they are by the time write_notify returns

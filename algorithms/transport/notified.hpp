@@ -65,6 +65,9 @@ class Notified {
     return -1;
   }
 
+  // Rung at a notification, where that can be.
+  wait::Doorbell& bell() const noexcept { return *bell_; }
+
   // Moves what is under way; look() alone need not.
   virtual void progress() noexcept = 0;
 

@@ -133,7 +133,7 @@ bool finish_algorithms(const Options& options, std::string& problem) {
       // With its parameters it is a selection as in the environment, which knows what may stand there.
       std::vector<tuning::Rule> rules;
       bool automatic = false;
-      if (!tuning::parse(descriptor->collective, word, rules, automatic, problem)) {
+      if (!tuning::parse(descriptor->collective, Form::blocking, word, rules, automatic, problem)) {
         problem = "--algorithms " + word + ": " + problem;
         return false;
       }

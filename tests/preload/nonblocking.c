@@ -1,0 +1,434 @@
+// MPI_Iallreduce, Ibcast and Ibarrier in the ways that programs use them. What a rank waits in while another needs it to move
+// an operation on: every blocking call in turn.
+//   nonblocking results    test and wait of every kind, several at once, in place, derived types, freed communicators
+//   nonblocking waits      a rank inside each blocking call, whose partner comes only after the operation
+//   nonblocking threads    the same under MPI_THREAD_MULTIPLE: the operation is started by another thread meanwhile
+#include <mpi.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "check.h"
+
+enum { longest = 40000 };
+
+static int rank, ranks;
+static MPI_Status statuses[16];
+
+static void pause_ms(long ms) {
+  const struct timespec duration = {0, ms * 1000000};
+  nanosleep(&duration, NULL);
+}
+
+static int operand(int of, int i, int call) { return of * 1000 + i * 7 + call; }
+
+static long long sum_at(int members, int i, int call) {
+  long long sum = 0;
+  for (int r = 0; r < members; ++r) sum += operand(r, i, call);
+  return sum;
+}
+
+// One outstanding call of each kind, on one communicator.
+struct call {
+  int number, count, root;
+  int* in;
+  int* out;
+};
+
+static struct call* new_call(int number, int count) {
+  struct call* call = malloc(sizeof *call);
+  *call = (struct call){number, count, number % ranks, malloc(sizeof(int) * (size_t)(count + 1)),
+                        malloc(sizeof(int) * (size_t)(count + 1))};
+  for (int i = 0; i < count; ++i) call->in[i] = operand(rank, i, number);
+  call->in[count] = call->out[count] = -77;
+  return call;
+}
+static void check_allreduce(struct call* call) {
+  int wrong = 0;
+  for (int i = 0; i < call->count; ++i) wrong += call->out[i] != (int)sum_at(ranks, i, call->number);
+  CHECK(wrong == 0);
+  CHECK(call->out[call->count] == -77);
+}
+static void check_bcast(struct call* call) {
+  int wrong = 0;
+  for (int i = 0; i < call->count; ++i) wrong += call->in[i] != operand(call->root, i, call->number);
+  CHECK(wrong == 0);
+  CHECK(call->in[call->count] == -77);
+}
+static void end_call(struct call* call) {
+  free(call->in);
+  free(call->out);
+  free(call);
+}
+static void iallreduce(struct call* call, MPI_Comm comm, MPI_Request* request) {
+  CHECK(COUNTED(MPI_Iallreduce, call->in, call->out, call->count, MPI_INT, MPI_SUM, comm, request) == MPI_SUCCESS);
+}
+static void ibcast(struct call* call, MPI_Comm comm, MPI_Request* request) {
+  CHECK(COUNTED(MPI_Ibcast, call->in, call->count, MPI_INT, call->root, comm, request) == MPI_SUCCESS);
+}
+static void ibarrier(MPI_Comm comm, MPI_Request* request) {
+  CHECK(COUNTED(MPI_Ibarrier, comm, request) == MPI_SUCCESS);
+}
+
+static volatile double sink;
+static void compute(void) {
+  for (int i = 0; i < 20000; ++i) sink += i;
+}
+
+static const int counts[] = {1, 700, 5000, longest};
+
+static void by_test(MPI_Comm comm) {
+  for (int n = 0; n < 12; ++n) {
+    struct call* const reduce = new_call(n, counts[n % 4]);
+    struct call* const cast = new_call(n + 100, counts[(n + 1) % 4]);
+    MPI_Request request;
+    int done = 0;
+    if (n % 3 == rank % 3) compute();
+    iallreduce(reduce, comm, &request);
+    while (!done) {
+      compute();
+      CHECK(MPI_Test(&request, &done, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    }
+    CHECK(request == MPI_REQUEST_NULL);
+    check_allreduce(reduce);
+    ibcast(cast, comm, &request);
+    for (done = 0; !done; compute()) MPI_Request_get_status(request, &done, MPI_STATUS_IGNORE);
+    CHECK(request != MPI_REQUEST_NULL);
+    CHECK(MPI_Wait(&request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    check_bcast(cast);
+    ibarrier(comm, &request);
+    MPI_Status status;
+    CHECK(MPI_Wait(&request, &status) == MPI_SUCCESS);
+    int cancelled = 1;
+    MPI_Test_cancelled(&status, &cancelled);
+    CHECK(!cancelled);
+    end_call(reduce);
+    end_call(cast);
+  }
+}
+
+// Many at once, completed in another order than they were started in, beside messages.
+static void several(MPI_Comm comm) {
+  enum { many = 12 };
+  for (int way = 0; way < 4; ++way) {
+    struct call* calls[many];
+    MPI_Request requests[many + 2];
+    int message = rank, received = -1;
+    for (int n = 0; n < many; ++n) {
+      calls[n] = new_call(way * many + n, counts[n % 3]);
+      if (n % 3 == 0)
+        iallreduce(calls[n], comm, &requests[n]);
+      else if (n % 3 == 1)
+        ibcast(calls[n], comm, &requests[n]);
+      else
+        ibarrier(comm, &requests[n]);
+    }
+    MPI_Irecv(&received, 1, MPI_INT, (rank + ranks - 1) % ranks, way, comm, &requests[many]);
+    MPI_Isend(&message, 1, MPI_INT, (rank + 1) % ranks, way, comm, &requests[many + 1]);
+    if (way == 0) {
+      CHECK(MPI_Waitall(many + 2, requests, statuses) == MPI_SUCCESS);
+    } else if (way == 1) {
+      int left = 0;
+      for (int index = 0; index != MPI_UNDEFINED; ++left)
+        CHECK(MPI_Waitany(many + 2, requests, &index, MPI_STATUS_IGNORE) == MPI_SUCCESS);
+      CHECK(left == many + 3);
+    } else if (way == 2) {
+      int all = 0, some = 0, indices[many + 2];
+      while (some != MPI_UNDEFINED) {
+        all += some;
+        CHECK(MPI_Waitsome(many + 2, requests, &some, indices, statuses) == MPI_SUCCESS);
+      }
+      CHECK(all == many + 2);
+    } else {
+      for (int n = many + 1; n >= 0; --n) CHECK(MPI_Wait(&requests[n], MPI_STATUS_IGNORE) == MPI_SUCCESS);
+    }
+    CHECK(received == (rank + ranks - 1) % ranks);
+    for (int n = 0; n < many; ++n) {
+      if (n % 3 == 0) check_allreduce(calls[n]);
+      if (n % 3 == 1) check_bcast(calls[n]);
+      end_call(calls[n]);
+    }
+  }
+  for (int way = 0; way < 3; ++way) {
+    MPI_Request requests[3];
+    int flag = 0, some = 0, all = 0, indices[3], index;
+    for (int n = 0; n < 3; ++n) ibarrier(comm, &requests[n]);
+    while (all < 3) {
+      if (way == 0) {
+        MPI_Testall(3, requests, &flag, statuses);
+        if (flag) all = 3;
+      } else if (way == 1) {
+        MPI_Testany(3, requests, &index, &flag, MPI_STATUS_IGNORE);
+        if (flag) ++all;
+      } else {
+        MPI_Testsome(3, requests, &some, indices, statuses);
+        all += some;
+      }
+    }
+  }
+}
+
+static void add(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i) ((int*)inout)[i] += ((int*)in)[i];
+}
+
+static void shapes(MPI_Comm comm) {
+  MPI_Request request;
+  // In place.
+  struct call* call = new_call(7, 900);
+  CHECK(COUNTED(MPI_Iallreduce, MPI_IN_PLACE, call->in, call->count, MPI_INT, MPI_SUM, comm, &request) == MPI_SUCCESS);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  for (int i = 0; i < call->count; ++i) call->out[i] = call->in[i];
+  check_allreduce(call);
+  end_call(call);
+  // Pairs with padding, whose content is the program's.
+  struct {
+    double value;
+    int index;
+    int padding;
+  } pair = {rank, rank, 4711 + rank}, least = {0, 0, 17};
+  CHECK(COUNTED(MPI_Iallreduce, &pair, &least, 1, MPI_DOUBLE_INT, MPI_MAXLOC, comm, &request) == MPI_SUCCESS);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(least.value == ranks - 1 && least.index == ranks - 1 && least.padding == 17);
+  // Every second element, of a type that is freed before the end; another rank passes as many plain ones.
+  call = new_call(9, 2000);
+  for (int i = 0; i < call->count; ++i) call->in[i] = rank == call->root ? i : -1;
+  if (rank % 2 == 0) {
+    MPI_Datatype halves;
+    MPI_Type_vector(1000, 1, 2, MPI_INT, &halves);
+    MPI_Type_commit(&halves);
+    CHECK(COUNTED(MPI_Ibcast, call->in, 1, halves, call->root, comm, &request) == MPI_SUCCESS);
+    MPI_Type_free(&halves);
+  } else {
+    CHECK(COUNTED(MPI_Ibcast, call->in, 1000, MPI_INT, call->root, comm, &request) == MPI_SUCCESS);
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  int wrong = 0;
+  const int from_step = call->root % 2 == 0 ? 2 : 1, to_step = rank % 2 == 0 ? 2 : 1;
+  for (int i = 0; i < 1000; ++i) wrong += call->in[i * to_step] != i * from_step;
+  for (int i = 0; i < 1000 && rank % 2 == 0 && rank != call->root; ++i) wrong += call->in[2 * i + 1] != -1;
+  CHECK(wrong == 0);
+  end_call(call);
+  // An operation of the user's, and no data.
+  MPI_Op op;
+  MPI_Op_create(add, 1, &op);
+  call = new_call(11, 50);
+  CHECK(COUNTED(MPI_Iallreduce, call->in, call->out, call->count, MPI_INT, op, comm, &request) == MPI_SUCCESS);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check_allreduce(call);
+  CHECK(COUNTED(MPI_Iallreduce, call->in, call->out, 0, MPI_INT, MPI_SUM, comm, &request) == MPI_SUCCESS);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Op_free(&op);
+  end_call(call);
+}
+
+// A communicator is freed while something is under way on it; others beside it, in another order on each rank.
+static void communicators(void) {
+  MPI_Comm one, two;
+  MPI_Comm_dup(MPI_COMM_WORLD, &one);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &two);
+  for (int n = 0; n < 5; ++n) {
+    struct call* const a = new_call(n, 300);
+    struct call* const b = new_call(n + 1, 300);
+    int mine = rank + n, sum[2] = {0, 0};
+    MPI_Request requests[3];
+    if (rank % 2 == 0) iallreduce(a, one, &requests[0]);
+    CHECK(COUNTED(MPI_Iallreduce, &mine, sum, 1, MPI_INT, MPI_SUM, two, &requests[1]) == MPI_SUCCESS);
+    if (rank % 2 == 1) iallreduce(a, one, &requests[0]);
+    ibcast(b, one, &requests[2]);
+    CHECK(COUNTED(MPI_Allreduce, &mine, sum + 1, 1, MPI_INT, MPI_SUM, two) == MPI_SUCCESS);
+    if (n == 4) {
+      if (rank % 2 == 0) pause_ms(2);
+      MPI_Comm_free(&one);
+      MPI_Comm_disconnect(&two);
+    }
+    MPI_Waitall(3, requests, statuses);
+    check_allreduce(a);
+    check_bcast(b);
+    CHECK(sum[0] == sum[1] && sum[0] == ranks * (ranks - 1) / 2 + ranks * n);
+    end_call(a);
+    end_call(b);
+  }
+}
+
+// Rank 0 is inside a blocking call whose partner, rank 1, comes to it only when the operation has ended on it, for which rank 0
+// is needed.
+enum way { RECEIVE, SYNCHRONOUS, PROBE, MPROBE, SENDRECV, REPLACE, WAIT, POLL, BCAST, GATHER, BARRIER, ALLREDUCE, SPLIT, ways };
+
+static void block_in(int way, int tag) {
+  const int other = 1 - rank;
+  int data[2] = {rank, -1}, flag = 0;
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Message message;
+  MPI_Request request;
+  MPI_Comm pair = MPI_COMM_WORLD;
+  if (way >= BCAST) {
+    if (way == BCAST) {
+      CHECK(COUNTED(MPI_Bcast, data, 1, MPI_INT, 1, pair) == MPI_SUCCESS);
+      CHECK(data[0] == 1);
+    } else if (way == GATHER) {
+      int* const all = malloc(sizeof(int) * (size_t)ranks);
+      CHECK(COUNTED(MPI_Gather, data, 1, MPI_INT, all, 1, MPI_INT, 0, pair) == MPI_SUCCESS);
+      CHECK(rank != 0 || all[1] == 1);
+      free(all);
+    } else if (way == BARRIER) {
+      COUNTED(MPI_Barrier, pair);
+    } else if (way == ALLREDUCE) {
+      CHECK(COUNTED(MPI_Allreduce, data, data + 1, 1, MPI_INT, MPI_SUM, pair) == MPI_SUCCESS);
+      CHECK(data[1] == ranks * (ranks - 1) / 2);
+    } else {
+      MPI_Comm_split(pair, 0, rank, &part);
+      MPI_Comm_free(&part);
+    }
+    return;
+  }
+  if (rank > 1) return;
+  if (way == SENDRECV || way == REPLACE) {
+    MPI_Status status;
+    if (way == SENDRECV)
+      MPI_Sendrecv(data, 1, MPI_INT, other, tag, data + 1, 1, MPI_INT, other, tag, MPI_COMM_WORLD, &status);
+    else
+      MPI_Sendrecv_replace(data, 1, MPI_INT, other, tag, other, tag, MPI_COMM_WORLD, &status);
+    CHECK(data[way == SENDRECV] == other && status.MPI_SOURCE == other);
+    return;
+  }
+  if (rank == 1) {
+    if (way == SYNCHRONOUS)
+      MPI_Recv(data, 1, MPI_INT, 0, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    else
+      MPI_Send(data, 1, MPI_INT, 0, tag, MPI_COMM_WORLD);
+    return;
+  }
+  MPI_Status status = {0};
+  switch (way) {
+    case SYNCHRONOUS:
+      MPI_Ssend(data, 1, MPI_INT, 1, tag, MPI_COMM_WORLD);
+      return;
+    case PROBE:
+      MPI_Probe(1, tag, MPI_COMM_WORLD, &status);
+      CHECK(status.MPI_TAG == tag);
+      break;
+    case MPROBE:
+      MPI_Mprobe(1, tag, MPI_COMM_WORLD, &message, &status);
+      MPI_Mrecv(data, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+      CHECK(data[0] == 1);
+      return;
+    case WAIT:
+      MPI_Irecv(data, 1, MPI_INT, 1, tag, MPI_COMM_WORLD, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      CHECK(data[0] == 1);
+      return;
+    case POLL:
+      while (!flag) MPI_Iprobe(1, tag, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+      break;
+    default:
+      break;
+  }
+  MPI_Recv(data, 1, MPI_INT, 1, tag, MPI_COMM_WORLD, &status);
+  CHECK(data[0] == 1 && status.MPI_SOURCE == 1 && status.MPI_TAG == tag);
+}
+
+static void waits(MPI_Comm comm) {
+  for (int way = 0; way < ways; ++way)
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      // Of many segments: it takes every rank again and again.
+      struct call* const call = new_call(way, longest);
+      MPI_Request request;
+      if (repeat == 0 && rank == 0) pause_ms(2);
+      iallreduce(call, comm, &request);
+      if (repeat == 1 && rank == 0) pause_ms(2);
+      if (rank != 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      block_in(way, way);
+      if (rank == 0) MPI_Wait(&request, MPI_STATUS_IGNORE);
+      check_allreduce(call);
+      end_call(call);
+    }
+}
+
+// Rank 0's main thread is inside a blocking call when another starts the operation, and then does nothing for it until it has ended.
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int stage;
+static MPI_Comm of_thread;
+
+static void reach(int next) {
+  pthread_mutex_lock(&mutex);
+  stage = next;
+  pthread_cond_broadcast(&changed);
+  pthread_mutex_unlock(&mutex);
+}
+static void wait_stage(int wanted) {
+  pthread_mutex_lock(&mutex);
+  while (stage < wanted) pthread_cond_wait(&changed, &mutex);
+  pthread_mutex_unlock(&mutex);
+}
+
+static void* starter(void* unused) {
+  (void)unused;
+  for (int n = 0; n < 6; ++n) {
+    struct call* const call = new_call(n, longest);
+    MPI_Request request;
+    wait_stage(2 * n + 1);
+    pause_ms(3);  // the main thread is inside by then
+    iallreduce(call, of_thread, &request);
+    wait_stage(2 * n + 2);  // out of MPI_Recv, which took the end of the operation on rank 1
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check_allreduce(call);
+    end_call(call);
+  }
+  return NULL;
+}
+
+static void threads(void) {
+  MPI_Comm_dup(MPI_COMM_WORLD, &of_thread);
+  if (rank == 0) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, starter, NULL);
+    for (int n = 0; n < 6; ++n) {
+      int data = 0;
+      reach(2 * n + 1);
+      MPI_Recv(&data, 1, MPI_INT, 1, n, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(data == n);
+      reach(2 * n + 2);
+    }
+    pthread_join(thread, NULL);
+  } else {
+    for (int n = 0; n < 6; ++n) {
+      struct call* const call = new_call(n, longest);
+      MPI_Request request;
+      iallreduce(call, of_thread, &request);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+      check_allreduce(call);
+      end_call(call);
+      if (rank == 1) MPI_Send(&n, 1, MPI_INT, 0, n, MPI_COMM_WORLD);
+    }
+  }
+  MPI_Comm_free(&of_thread);
+}
+
+int main(int argc, char** argv) {
+  int level = 0;
+  const int multiple = argc > 1 && strcmp(argv[1], "threads") == 0;
+  MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (multiple && level < MPI_THREAD_MULTIPLE) {
+    if (rank == 0) printf("this MPI has no MPI_THREAD_MULTIPLE\n");
+    MPI_Finalize();
+    return 77;
+  }
+  if (multiple) {
+    threads();
+  } else if (argc > 1 && strcmp(argv[1], "waits") == 0) {
+    waits(MPI_COMM_WORLD);
+  } else {
+    by_test(MPI_COMM_WORLD);
+    several(MPI_COMM_WORLD);
+    shapes(MPI_COMM_WORLD);
+    communicators();
+  }
+  const int code = finish();
+  MPI_Finalize();
+  return code;
+}
