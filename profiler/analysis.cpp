@@ -558,37 +558,40 @@ void Analyser::add_totals() {
 }
 
 void Analyser::add_algorithms() {
-  for (std::size_t c = 0; c < collective_count; ++c) {
-    // By name: each rank numbers its algorithms and reasons by itself. Native keeps what no reason accounts
-    // for.
-    std::map<std::pair<std::string, std::string>, std::uint64_t> calls;
-    for (const RankFile& file : run_.files) {
-      std::uint64_t explained = 0;
-      for (std::size_t r = 1; r < trace::reason_capacity; ++r) {
-        const std::uint64_t native = file.totals.native_calls_by_reason[c][r];
-        if (native == 0) continue;
-        std::string reason = clean_text(file.header.reason_names[r]);
-        if (reason.empty()) reason = fmt::format("reason {}", r);
-        calls[{"native", std::move(reason)}] += native;
-        explained += native;
+  for (std::size_t c = 0; c < collective_count; ++c)
+    for (const Form form : {Form::blocking, Form::nonblocking}) {
+      const bool blocking = form == Form::blocking;
+      // By name: each rank numbers its algorithms and reasons by itself. Native keeps what no reason accounts
+      // for.
+      std::map<std::pair<std::string, std::string>, std::uint64_t> calls;
+      for (const RankFile& file : run_.files) {
+        const trace::Totals& totals = file.totals;
+        const auto& by_reason = blocking ? totals.native_calls_by_reason : totals.native_nonblocking_by_reason;
+        const auto& by_algorithm = blocking ? totals.calls_by_algorithm : totals.nonblocking_by_algorithm;
+        std::uint64_t explained = 0;
+        for (std::size_t r = 1; r < trace::reason_capacity; ++r) {
+          const std::uint64_t native = by_reason[c][r];
+          if (native == 0) continue;
+          std::string reason = clean_text(file.header.reason_names[r]);
+          if (reason.empty()) reason = fmt::format("reason {}", r);
+          calls[{"native", std::move(reason)}] += native;
+          explained += native;
+        }
+        for (std::size_t a = 0; a < trace::algorithm_capacity; ++a) {
+          std::uint64_t count = by_algorithm[c][a];
+          if (a == 0) count -= std::min(count, explained);
+          if (count == 0) continue;
+          std::string algorithm = a == 0 ? "native" : clean_text(file.header.algorithm_names[a]);
+          if (algorithm.empty()) algorithm = fmt::format("algorithm {}", a);
+          calls[{std::move(algorithm), {}}] += count;
+        }
       }
-      for (std::size_t a = 0; a < trace::algorithm_capacity; ++a) {
-        std::uint64_t count = file.totals.calls_by_algorithm[c][a];
-        if (a == 0) count -= std::min(count, explained);
-        if (count == 0) continue;
-        std::string algorithm = a == 0 ? "native" : clean_text(file.header.algorithm_names[a]);
-        if (algorithm.empty()) algorithm = fmt::format("algorithm {}", a);
-        calls[{std::move(algorithm), {}}] += count;
-      }
+      const std::size_t first = out_.algorithms.size();
+      for (const auto& [key, count] : calls)
+        out_.algorithms.push_back({mpi_name(static_cast<Collective>(c), form), key.first, key.second, count});
+      std::stable_sort(out_.algorithms.begin() + static_cast<std::ptrdiff_t>(first), out_.algorithms.end(),
+                       [](const auto& one, const auto& other) { return one.calls > other.calls; });
     }
-    const std::size_t first = out_.algorithms.size();
-    for (const auto& [key, count] : calls) {
-      out_.algorithms.push_back(
-          {mpi_name(static_cast<Collective>(c), Form::blocking), key.first, key.second, count});
-    }
-    std::stable_sort(out_.algorithms.begin() + static_cast<std::ptrdiff_t>(first), out_.algorithms.end(),
-                     [](const auto& a, const auto& b) { return a.calls > b.calls; });
-  }
 }
 
 void Analyser::group_events() {

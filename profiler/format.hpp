@@ -66,6 +66,9 @@ struct Totals {
   Total by_size[collective_count][form_count][size_class_count];
   std::uint64_t calls_by_algorithm[collective_count][algorithm_capacity];
   std::uint64_t native_calls_by_reason[collective_count][reason_capacity];
+  // The same of nonblocking calls, where the user has chosen an algorithm for them.
+  std::uint64_t nonblocking_by_algorithm[collective_count][algorithm_capacity];
+  std::uint64_t native_nonblocking_by_reason[collective_count][reason_capacity];
 };
 
 // Time to send one message of `bytes`, one way, measured at finalize; 0 where not measured.

@@ -11,6 +11,7 @@
 
 #include "base/collective.hpp"
 #include "base/prefetch.hpp"
+#include "base/reason.hpp"
 #include "profiler/format.hpp"
 
 namespace papaya {
@@ -134,6 +135,9 @@ inline void Recorder::finish(std::uint64_t number, const Arrival& arrival, std::
   if (arrival.form == Form::blocking) {
     add(totals_->calls_by_algorithm[collective][algorithm], 1);
     if (reason != 0) add(totals_->native_calls_by_reason[collective][reason], 1);
+  } else if (reason != static_cast<std::uint8_t>(Reason::no_algorithm)) {
+    add(totals_->nonblocking_by_algorithm[collective][algorithm], 1);
+    if (reason != 0) add(totals_->native_nonblocking_by_reason[collective][reason], 1);
   }
 }
 

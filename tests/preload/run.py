@@ -27,11 +27,12 @@ import uuid
 HERE = pathlib.Path(__file__).resolve().parent
 VARIABLES = [
     "PAPAYA_DISABLE", "PAPAYA_ALLREDUCE", "PAPAYA_REDUCE", "PAPAYA_BCAST", "PAPAYA_ALLTOALL", "PAPAYA_BARRIER",
-    "PAPAYA_ALLGATHER", "PAPAYA_PROFILE", "PAPAYA_OUTPUT", "PAPAYA_TUNING", "PAPAYA_ORDER", "PAPAYA_WAIT",
+    "PAPAYA_ALLGATHER", "PAPAYA_IALLREDUCE", "PAPAYA_IBCAST", "PAPAYA_IBARRIER", "PAPAYA_PROFILE", "PAPAYA_OUTPUT", "PAPAYA_TUNING", "PAPAYA_ORDER", "PAPAYA_WAIT",
     "PAPAYA_SHM_LIMIT", "PAPAYA_TRANSPORT", "PAPAYA_NODE_SIZE", "PAPAYA_VERIFY", "PAPAYA_STALL_SECONDS",
     "PAPAYA_CALLSITES", "PAPAYA_LOG",
 ]
 LEADER = {"PAPAYA_ALLREDUCE": "arrival_leader"}
+NONBLOCKING = {"PAPAYA_IALLREDUCE": "ring", "PAPAYA_IBCAST": "notified_bcast", "PAPAYA_IBARRIER": "dissemination"}
 COLLECTIVES = ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier")  # that can be replaced
 # Instructions from the beginning of a call, which has 1000 to 2400 of them.
 KILLED_AFTER = (100, 450, 1000, 2200)
@@ -1231,6 +1232,48 @@ class Preload(unittest.TestCase):
                 job = self.job(ranks, program("progress"), mode, env={**LEADER, "PAPAYA_WAIT": wait}, timeout=20)
                 self.check_right(job, ranks)
                 self.check_leader(job)
+
+    def nonblocking(self, ranks, way, node_size=0, env=None, served=True, timeout=30):
+        """One job of the program of that name, whose nonblocking calls an algorithm serves, or not."""
+        job = self.job(ranks, program("nonblocking"), way, timeout=timeout,
+                       env={**NONBLOCKING, "PAPAYA_NODE_SIZE": str(node_size), **(env or {})})
+        self.check_right(job, ranks)
+        self.check_counts(job)
+        algorithms = {row["algorithm"] for row in job.report()["algorithms"] if row["collective"].startswith("MPI_I")}
+        self.assertEqual(bool(algorithms - {"native"}), served, job.report()["algorithms"])
+
+    def test_nonblocking(self):
+        for way in ("results", "waits"):
+            self.check_right(self.job(3, program("nonblocking"), way, via="native"), 3)
+        self.need_papaya()
+        # MPICH's ranks keep their cores while they wait: few of them.
+        for ranks, node_size in ((2, 0), (2, 1), (3, 2), (5, 2)) if mpi == "openmpi" else ((2, 0), (2, 1), (3, 2)):
+            for way in ("results", "waits"):
+                self.nonblocking(ranks, way, node_size)
+        for name in ("rsa", "dissemination", "0-1K:dissemination,1K-:native"):
+            self.nonblocking(2, "results", 1, {"PAPAYA_IALLREDUCE": name})
+        # Ranks that find no memory, or no window, run all of it natively, in the order of the calls.
+        self.nonblocking(2, "results", 0, {"PAPAYA_SHM_LIMIT": "64K"}, served=False)
+        self.nonblocking(2, "waits", 1, {"PAPAYA_SHM_LIMIT": "64K"}, served=False)
+        self.nonblocking(2, "results", 0, {name: "native" for name in NONBLOCKING}, served=False)
+
+    def test_nonblocking_threads(self):
+        native = self.job(2, program("nonblocking"), "threads", via="native")
+        if native.code == 77:
+            self.skipTest(native.out.splitlines()[0])
+        self.check_right(native, 2)
+        self.need_papaya()
+        self.nonblocking(2, "threads", 0)
+        self.nonblocking(3, "threads", 0)
+
+    def test_nonblocking_fortran(self):
+        for binding in ("mpifh", "f08"):
+            path = program(f"fortran_{binding}")
+            if not os.path.exists(path):
+                self.skipTest(f"no Fortran compiler for {mpi} when this was configured")
+            job = self.job(3, path, env=NONBLOCKING)
+            self.check_right(job, 3)
+            self.check_counts(job)
 
     def test_threads(self):
         self.check_program(2, program("threads"), ways=("run",))

@@ -175,4 +175,42 @@ TEST_CASE("names of collectives") {
   CHECK_FALSE(collective_of("send", collective));
 }
 
+TEST_CASE("nonblocking calls have a selection of their own") {
+  const auto take = [](Variable variable, const char* value, std::vector<std::string>& warnings) {
+    Settings settings;
+    settings.set(variable, value);
+    Selection selection(settings, "", warnings);
+    CHECK(settings.is_default(variable) == !warnings.empty());
+    return selection;
+  };
+  std::vector<std::string> warnings;
+  const Selection none = take(Variable::allreduce, "ring", warnings);
+  CHECK_FALSE(none.replaces_nonblocking());
+  CHECK(none.choose(Collective::allreduce, 8, four_ranks, Form::nonblocking).reason == Reason::no_algorithm);
+
+  const Selection ring = take(Variable::iallreduce, "0-1K:native,1K-:ring:segment_bytes=4096", warnings);
+  CHECK(warnings.empty());
+  CHECK(ring.replaces_nonblocking());
+  CHECK(ring.works_across_nodes());
+  CHECK(ring.choose(Collective::allreduce, 8, four_ranks, Form::nonblocking).reason == Reason::selected);
+  const Choice choice = ring.choose(Collective::allreduce, 4096, {4, 3}, Form::nonblocking);
+  CHECK(choice.rule->algorithm->name == "ring");
+  CHECK(choice.rule->values[0] == 4096);
+  CHECK(ring.choose(Collective::allreduce, 4096, {4, 3}).reason == Reason::several_nodes);
+  CHECK(ring.choose(Collective::bcast, 4096, four_ranks, Form::nonblocking).reason == Reason::no_algorithm);
+
+  const auto problem = [&](Variable variable, const char* value) {
+    std::vector<std::string> said;
+    take(variable, value, said);
+    return said.size() == 1 ? said[0] : "";
+  };
+  CHECK(problem(Variable::iallreduce, "arrival_leader") ==
+        "PAPAYA_IALLREDUCE=arrival_leader: 'arrival_leader' has no split phase; those of MPI_Allreduce that have one "
+        "are: dissemination ring rsa; using the default, native.");
+  CHECK(problem(Variable::iallreduce, "auto") ==
+        "PAPAYA_IALLREDUCE=auto: there is no automatic choice for nonblocking calls; name an algorithm; using the "
+        "default, native.");
+  CHECK(problem(Variable::ibarrier, "disemination").find("did you mean dissemination?") != std::string::npos);
+}
+
 }  // namespace papaya::tuning
