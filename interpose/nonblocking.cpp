@@ -220,7 +220,8 @@ wait::Doorbell* Queue::bell() noexcept {
   return wire == nullptr ? nullptr : &wire->bell();
 }
 
-// Set-up. As in replace.cpp, but without blocking: on the copy, where all ranks come to it in the order of the queue.
+// Set-up. As in replace.cpp, but without blocking: on the copy, where all ranks come to it in the order of
+// the queue.
 
 Steps Queue::set_up_on_one_node(Setup& setup) {
   NodeWindow& window = runtime().window;
@@ -304,7 +305,9 @@ void Operation::stage(bool is_root, std::size_t bytes, const CallFacts& facts) n
     PMPI_Type_commit(&type);
     kept = type;
   }
-  const auto is_device = [&](const void* buffer) { return device_memory::holds(buffer, facts.arrival_ticks); };
+  const auto is_device = [&](const void* buffer) {
+    return device_memory::holds(buffer, facts.arrival_ticks);
+  };
   const auto staged = [&](const void* buffer, Use use) {
     Staging one(buffer, operands.count, kept, element, use, is_device(buffer));
     if (one.lacks() != 0) end_for_lack_of_memory(one.lacks());
@@ -366,7 +369,9 @@ Steps Queue::run(Operation& operation) {
 
 // The whole.
 
-bool are_asked_for() noexcept { return asked_for; }
+bool are_asked_for() noexcept {
+  return asked_for;
+}
 
 void start(bool concurrent) noexcept {
   Runtime& process = runtime();
@@ -384,7 +389,8 @@ void stop() noexcept {
   const std::uint64_t begin = clock::monotonic_ns();
   wait_until([&] { return nothing_left() || clock::monotonic_ns() - begin > most_to_wait_at_the_end_ns; });
   if (!nothing_left())
-    log::warn("MPI_Finalize was called with nonblocking collectives under way that other ranks have not called.");
+    log::warn(
+        "MPI_Finalize was called with nonblocking collectives under way that other ranks have not called.");
 }
 
 void add_queue(Communicator& state) noexcept {
@@ -462,8 +468,10 @@ bool begin(Communicator& state, const Arguments& a, const CallFacts& facts, Outc
   const tuning::Choice choice = process.selection.choose(a.collective, bytes, state.facts, Form::nonblocking);
   if (choice.rule == nullptr) return native(choice.reason);
   if (reduction.element_bytes > choice.rule->algorithm->max_element_bytes) return native(Reason::too_large);
-  // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would natively.
-  if (request == nullptr || (a.collective == Collective::bcast && !is_named(a.type) && !is_committed(a.type)) ||
+  // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would
+  // natively.
+  if (request == nullptr ||
+      (a.collective == Collective::bcast && !is_named(a.type) && !is_committed(a.type)) ||
       is_erroneous(state, a, dense))
     return native(Reason::arguments);
 
@@ -485,7 +493,8 @@ void progress() noexcept {
   static thread_local constinit bool inside = false;
   if (inside) return;
   inside = true;
-  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place) queue->advance();
+  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place)
+    queue->advance();
   inside = false;
 }
 
