@@ -102,7 +102,7 @@ std::string parse(int argc, char** argv, Options& options, tuning::Rule& rule) {
   std::string problem;
   const std::string_view name =
       std::string_view(options.algorithm).substr(is_hierarchical(options) ? hierarchical.size() : 0);
-  if (!tuning::parse(Collective::allreduce, name, rules, automatic, problem)) return problem;
+  if (!tuning::parse(Collective::allreduce, Form::blocking, name, rules, automatic, problem)) return problem;
   if (automatic || rules.size() != 1 || rules[0].algorithm == nullptr ||
       rules[0].algorithm->segment == nullptr)
     return "--algorithm takes one that works across nodes; papaya info --algorithms allreduce lists them";
