@@ -10,42 +10,31 @@
 #include <memory>
 #include <vector>
 
+#include "algorithms/transport/arena_notified.hpp"
 #include "algorithms/transport/mpi_window.hpp"
-#include "algorithms/transport/notified.hpp"
 
 namespace papaya {
 
-class MpiNotified final : public Notified {
+class MpiNotified final : public ArenaNotified {
  public:
   // Collective over `comm`, whose ranks are `members` of the window's communicator. Null, on all ranks alike,
   // if there is not enough memory.
   static std::unique_ptr<MpiNotified> create(MpiWindow& window, MPI_Comm comm, std::vector<int> members,
                                              const SegmentShape& shape) noexcept;
-  ~MpiNotified() override;
-
   // The same in parts, for who must not wait. This rank's share, null if there is no memory; then connect() with everybody's
   // offset(), gathered after all have offered.
   static std::unique_ptr<MpiNotified> offer(MpiWindow& window, std::vector<int> members, const SegmentShape& shape);
-  std::int64_t offset() const noexcept { return offset_; }
-  void connect(const std::vector<std::int64_t>& offsets) noexcept { offsets_ = offsets; }
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
   void release_sources() noexcept override {}  // they are by the time write_notify returns
-  std::uint64_t look(int id) noexcept override;
-  std::uint64_t reset(int id) noexcept override;
   void progress() noexcept override;
 
  private:
   MpiNotified(MpiWindow& window, std::vector<int> members, const SegmentShape& shape);
 
   MpiWindow& window_;
-  const std::vector<int> members_;
-  const SegmentShape shape_;
-  std::int64_t offset_ = -1;             // of this rank's share in its part of the window
-  std::vector<std::int64_t> offsets_;    // everybody's
-  std::vector<std::uint64_t> reset_at_;  // by id: the number that look() no longer tells
-  wait::Doorbell own_bell_{};
+  const std::vector<int> members_;  // ranks in the window
 };
 
 }  // namespace papaya

@@ -7,9 +7,8 @@
 #include <mpi.h>
 
 #include <cstddef>
-#include <cstdint>
-#include <mutex>
-#include <vector>
+
+#include "algorithms/transport/arena.hpp"
 
 namespace papaya {
 
@@ -19,22 +18,17 @@ class MpiWindow {
   // do it: no memory, or one-sided operations that do not go with MPI_THREAD_MULTIPLE, say.
   bool create(MPI_Comm world, std::size_t bytes) noexcept;
   void free() noexcept;  // collective
-  bool exists() const noexcept { return base_ != nullptr; }
+  bool exists() const noexcept { return arena_.base() != nullptr; }
 
-  // Of this rank's memory, zeroed: an offset, or -1. To be released once nobody writes there any more.
-  std::int64_t allocate(std::size_t bytes) noexcept;
-  void release(std::int64_t offset, std::size_t bytes) noexcept;
+  Arena& arena() noexcept { return arena_; }  // of this rank's memory
 
   MPI_Win handle() const noexcept { return window_; }
   MPI_Comm world() const noexcept { return world_; }
-  std::byte* base() const noexcept { return base_; }
 
  private:
   MPI_Comm world_ = MPI_COMM_NULL;
   MPI_Win window_ = MPI_WIN_NULL;
-  std::byte* base_ = nullptr;
-  std::mutex mutex_;
-  std::vector<bool> used_;  // pages
+  Arena arena_;
 };
 
 }  // namespace papaya
