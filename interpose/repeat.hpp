@@ -83,6 +83,7 @@ inline bool refuses_aliases() noexcept {
     outcome.reason = Reason::device_memory;
     return false;
   }
+  if (setup.wire != nullptr) setup.wire->leave();
   ++state.served[index_of(collective)];
   outcome.algorithm = setup.trace_number;
   outcome.reason = Reason::none;

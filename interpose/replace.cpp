@@ -7,6 +7,7 @@
 
 #include "algorithms/transport/mpi_notified.hpp"
 #include "algorithms/transport/shared_notified.hpp"
+#include "algorithms/transport/ucx_notified.hpp"
 #include "base/log.hpp"
 #include "interpose/device_memory.hpp"
 #include "interpose/nonblocking.hpp"
@@ -44,8 +45,12 @@ const std::vector<int>& ranks_of_this_node(const Communicator& state) noexcept {
 // The wire of an algorithm that has one. Collective; null, with the reason, on all ranks alike.
 std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept {
   const SegmentShape shape = setup.rule->algorithm->segment(state.size, setup.capacity, setup.rule->values);
-  std::unique_ptr<Notified> wire =
-      MpiNotified::create(runtime().mpi_window, state.handle, state.members, shape);
+  Runtime& process = runtime();
+  std::unique_ptr<Notified> wire;
+  if (process.ucx_window.exists())
+    wire = UcxNotified::create(process.ucx_window, state.handle, state.members, process.policy, shape);
+  else
+    wire = MpiNotified::create(process.mpi_window, state.handle, state.members, shape);
   if (wire == nullptr) setup.failure = Reason::no_transport;
   return wire;
 }

@@ -90,6 +90,8 @@ void poke_progress() {
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime().world_comm, &found, MPI_STATUS_IGNORE);
   if (nonblocking::needs_attention()) nonblocking::progress();
+  // Another rank may wait for this one's UCX, too.
+  if (runtime().ucx_window.exists()) runtime().ucx_window.progress();
 }
 
 std::string read_text(std::string_view path, bool& readable) {
@@ -135,11 +137,6 @@ void agree_on_settings(Runtime& process) {
         warnings.push_back(fmt::format("PAPAYA_TUNING={}: cannot be read; using the built-in table.", path));
         process.settings.reset(Variable::tuning);
       }
-    }
-    if (process.settings.text(Variable::transport) == "ucx") {
-      warnings.push_back(
-          "PAPAYA_TRANSPORT=ucx: this papaya was built without UCX; using MPI's one-sided operations.");
-      process.settings.reset(Variable::transport);
     }
   }
   process.settings = Settings::deserialize(broadcast(process.settings.serialize(), MPI_COMM_WORLD));
@@ -250,6 +247,26 @@ bool probe_single_copy(MPI_Comm node) {
   // Its result comes after everybody's read: `value` has been there till then.
   PMPI_Allreduce(&works, &all_work, 1, MPI_INT, MPI_MIN, node);
   return all_work != 0;
+}
+
+// What carries data between nodes.
+void open_transport(Runtime& process) {
+  const std::string_view transport = process.settings.text(Variable::transport);
+  if (process.nodes == 1 || (transport == "auto" && !process.selection.works_across_nodes())) return;
+  int most_ranks = 1;
+  PMPI_Comm_size(process.node_comm, &most_ranks);
+  PMPI_Allreduce(MPI_IN_PLACE, &most_ranks, 1, MPI_INT, MPI_MAX, process.world_comm);
+  const std::size_t bytes = static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) /
+                            static_cast<std::size_t>(most_ranks);
+  if (transport == "ucx") {
+    std::string why;
+    if (process.ucx_window.create(process.world_comm, bytes, process.preload->folder, why)) {
+      // Connecting is collective, which nonblocking calls must not be: they stay with MPI.
+      if (!process.selection.replaces_nonblocking()) return;
+    } else if (process.rank == 0)
+      log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's one-sided operations.", why));
+  }
+  process.mpi_window.create(process.world_comm, bytes);
 }
 
 void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
@@ -448,15 +465,7 @@ void start() noexcept {
           process.window.create(process.node_comm, static_cast<std::size_t>(process.settings.number(Variable::shm_limit))) &&
           probe_single_copy(process.node_comm);
   }
-  if (process.nodes > 1 &&
-      (process.selection.works_across_nodes() || process.settings.text(Variable::transport) != "auto")) {
-    int most_ranks = 1;
-    PMPI_Comm_size(process.node_comm, &most_ranks);
-    PMPI_Allreduce(MPI_IN_PLACE, &most_ranks, 1, MPI_INT, MPI_MAX, process.world_comm);
-    process.mpi_window.create(process.world_comm,
-                              static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) /
-                                  static_cast<std::size_t>(most_ranks));
-  }
+  open_transport(process);
   configure_waiting(process, cores, ns_per_tick);
   process.arrival_order = process.settings.text(Variable::order) == "arrival";
   process.verify_every = static_cast<std::uint64_t>(process.settings.number(Variable::verify));
@@ -509,6 +518,7 @@ void stop() noexcept {
         log::warn(fmt::format("the report could not be written ({}); papaya report {} makes it.", error, process.folder));
     }
   }
+  process.ucx_window.free();
   process.mpi_window.free();
   process.window.free();
   for (MPI_Comm* comm : {&process.leader_comm, &process.node_comm, &process.world_comm})

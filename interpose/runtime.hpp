@@ -10,6 +10,7 @@
 
 #include "algorithms/transport/mpi_window.hpp"
 #include "algorithms/transport/node_window.hpp"
+#include "algorithms/transport/ucx_window.hpp"
 #include "algorithms/transport/wait.hpp"
 #include "base/settings.hpp"
 #include "base/topology.hpp"
@@ -34,7 +35,9 @@ struct Runtime {
   tuning::Selection selection;
   Recorder recorder;
   NodeWindow window;
-  MpiWindow mpi_window;  // made if the selection, or PAPAYA_TRANSPORT, asks for communication between nodes
+  // One of them is made if the selection, or PAPAYA_TRANSPORT, asks for communication between nodes.
+  MpiWindow mpi_window;
+  UcxWindow ucx_window;
   wait::Policy policy;
 
   bool oversubscribed = false;  // this node has more ranks of the job than cores

@@ -11,8 +11,8 @@
 // at the latest, for whatever is still under way to it. So each rank frees its memory by itself, whenever and
 // in whatever order it likes.
 //
-// Behind it lie a window in shared memory (shared_notified.hpp) and the one-sided operations of MPI-3
-// (mpi_notified.hpp). Used by one thread at a time, as the team is.
+// Behind it lie a window in shared memory (shared_notified.hpp), the one-sided operations of MPI-3
+// (mpi_notified.hpp) or those of UCX (ucx_notified.hpp). Used by one thread at a time, as the team is.
 #pragma once
 
 #include <cstddef>
@@ -53,6 +53,10 @@ class Notified {
 
   // Returns when what has been written from may be changed.
   virtual void release_sources() noexcept = 0;
+  // A call ends: returns when what has been written will arrive though this rank makes no progress of the
+  // transport any more. It may wait for the progress of ranks that a call's data are still on their way to.
+  // Whoever runs algorithms calls it, not they.
+  virtual void leave() noexcept {}
 
   // The notification's present number; everything written before it was set is in the segment.
   virtual std::uint64_t look(int id) noexcept = 0;

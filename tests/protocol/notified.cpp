@@ -13,6 +13,8 @@
 namespace papaya {
 namespace {
 
+constexpr std::size_t most_bytes = 4096;
+
 class Wires {
  public:
   Wires(int ranks, const SegmentShape& shape, wait::Mode mode)
@@ -44,11 +46,11 @@ class Wires {
 TEST_CASE("notified: data before their notification, none lost, none twice", "[protocol]") {
   for (const int ranks : {1, 2, 3, 5, 8})
     for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield, wait::Mode::block}) {
-      Wires wires(ranks, NotifiedProperty::shape(ranks), mode);
+      Wires wires(ranks, NotifiedProperty::shape(ranks, most_bytes), mode);
       std::atomic<int> wrong{0};
       on_ranks(ranks, [&](int rank) {
         wait::Site site;
-        wrong += NotifiedProperty(wires[rank], rank, ranks, 60).run(wires.policy(rank), site);
+        wrong += NotifiedProperty(wires[rank], rank, ranks, most_bytes, 60).run(wires.policy(rank), site);
       });
       CHECK(wrong == 0);
     }

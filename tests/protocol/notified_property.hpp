@@ -17,16 +17,16 @@ namespace papaya {
 // others only grow.
 class NotifiedProperty {
  public:
-  static constexpr std::size_t most_bytes = 4096;
-
-  static SegmentShape shape(int ranks) {
+  static SegmentShape shape(int ranks, std::size_t most_bytes) {
     return {static_cast<std::size_t>(ranks) * most_bytes, 2 * ranks};  // messages, answers; by who writes
   }
 
-  NotifiedProperty(Notified& wire, int rank, int ranks, std::uint64_t messages)
+  // `most_bytes`, of a message, is a multiple of 64.
+  NotifiedProperty(Notified& wire, int rank, int ranks, std::size_t most_bytes, std::uint64_t messages)
       : wire_(wire),
         rank_(rank),
         ranks_(ranks),
+        most_bytes_(most_bytes),
         messages_(messages),
         peers_(static_cast<std::size_t>(ranks)),
         random_(rank + 1u) {}
@@ -39,7 +39,7 @@ class NotifiedProperty {
         wire_.wait(
             policy, site, [&] { return may_step(); }, nullptr);
     }
-    wire_.release_sources();
+    wire_.leave();
     return wrong_;
   }
 
@@ -55,10 +55,10 @@ class NotifiedProperty {
     return static_cast<std::byte>((static_cast<std::uint64_t>(writer * 131 + reader * 31) + number * 7 + at) &
                                   0xff);
   }
-  static std::size_t bytes_of(int writer, int reader, std::uint64_t number) {
+  std::size_t bytes_of(int writer, int reader, std::uint64_t number) const {
     const auto mixed = (static_cast<std::uint64_t>(writer) * 7919 +
                         static_cast<std::uint64_t>(reader) * 104729 + number * 1299709);
-    return number % 5 == 0 ? mixed % 17 : mixed % (most_bytes + 1);
+    return number % 5 == 0 ? mixed % 17 : mixed % (most_bytes_ + 1);
   }
   bool is_reset(int writer) const { return (writer + rank_) % 2 == 0; }
 
@@ -95,7 +95,7 @@ class NotifiedProperty {
         wire_.release_sources();
         p.source.resize(bytes_of(rank_, peer, ++p.sent));
         for (std::size_t at = 0; at < p.source.size(); ++at) p.source[at] = content(rank_, peer, p.sent, at);
-        wire_.write_notify(peer, static_cast<std::size_t>(rank_) * most_bytes, p.source.data(),
+        wire_.write_notify(peer, static_cast<std::size_t>(rank_) * most_bytes_, p.source.data(),
                            p.source.size(), rank_, p.sent);
         some = true;
       }
@@ -103,7 +103,7 @@ class NotifiedProperty {
         const std::uint64_t value = is_reset(peer) ? wire_.reset(peer) : wire_.look(peer);
         if (value != ++p.received) ++wrong_;
         if (is_reset(peer) && wire_.look(peer) != 0) ++wrong_;
-        const std::byte* const at = wire_.segment() + static_cast<std::size_t>(peer) * most_bytes;
+        const std::byte* const at = wire_.segment() + static_cast<std::size_t>(peer) * most_bytes_;
         for (std::size_t k = 0; k < bytes_of(peer, rank_, p.received); ++k)
           if (at[k] != content(peer, rank_, p.received, k)) {
             ++wrong_;
@@ -119,6 +119,7 @@ class NotifiedProperty {
   Notified& wire_;
   const int rank_;
   const int ranks_;
+  const std::size_t most_bytes_;
   const std::uint64_t messages_;
   std::vector<Peer> peers_;
   std::minstd_rand random_;

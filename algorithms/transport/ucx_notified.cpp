@@ -1,0 +1,96 @@
+#include "algorithms/transport/ucx_notified.hpp"
+
+#include <sched.h>
+
+#include <atomic>
+#include <cstring>
+#include <new>
+
+namespace papaya {
+
+UcxNotified::UcxNotified(UcxWindow& window, const std::vector<int>& members, const wait::Policy& policy,
+                         const SegmentShape& shape)
+    : ArenaNotified(window.arena(), members.size(), shape),
+      window_(window),
+      policy_(policy),
+      members_(members),
+      is_owed_(members.size()) {
+  owed_.reserve(members.size());
+}
+
+std::unique_ptr<UcxNotified> UcxNotified::create(UcxWindow& window, MPI_Comm comm,
+                                                 const std::vector<int>& members, const wait::Policy& policy,
+                                                 const SegmentShape& shape) noexcept {
+  if (!window.connect(members, comm)) return nullptr;
+  std::unique_ptr<UcxNotified> self;
+  try {
+    self.reset(new UcxNotified(window, members, policy, shape));
+    self->allocate();
+  } catch (const std::bad_alloc&) {
+  }
+  if (!exchange(self.get(), comm)) return nullptr;
+  return self;
+}
+
+// UCX still refers to it.
+UcxNotified::~UcxNotified() {
+  release_sources();
+}
+
+void UcxNotified::write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
+                               std::uint64_t value) noexcept {
+  const int target = members_[static_cast<std::size_t>(peer)];
+  if (target == window_.rank()) {
+    std::byte* const own = window_.arena().base();
+    if (bytes != 0) std::memcpy(own + segment_at(peer, offset), source, bytes);
+    // Release: partner of the acquire in look(); the bytes come first.
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(own + notification_at(peer, id)))
+        .store(value, std::memory_order_release);
+    return;
+  }
+  ucx::Debt debt = ucx::Debt::none;
+  if (!window_.worker().write(target, segment_at(peer, offset), source, bytes, notification_at(peer, id),
+                              value, sources_, debt))
+    window_.end_after_failure();
+  if (debt == ucx::Debt::none || is_owed_[static_cast<std::size_t>(peer)]) return;
+  is_owed_[static_cast<std::size_t>(peer)] = true;
+  owed_.push_back(peer);
+}
+
+// Others than the team's ranks may depend on this rank's MPI meanwhile.
+template <class Done>
+void UcxNotified::progress_until(Done&& done) noexcept {
+  for (unsigned looks = 1; !done(); ++looks) {
+    progress();
+    if (looks % 16 != 0) continue;
+    policy_.poke();
+    if (policy_.crowded()) sched_yield();
+  }
+}
+
+void UcxNotified::release_sources() noexcept {
+  progress_until([&] { return !window_.worker().is_needed(sources_); });
+}
+
+void UcxNotified::leave() noexcept {
+  release_sources();
+  if (owed_.empty()) return;
+  for (const int peer : owed_) {
+    const int target = members_[static_cast<std::size_t>(peer)];
+    progress_until([&] { return window_.worker().debt(target) == ucx::Debt::none; });
+    is_owed_[static_cast<std::size_t>(peer)] = false;
+  }
+  owed_.clear();
+  if (!window_.worker().drain()) window_.end_after_failure();
+}
+
+std::uint64_t UcxNotified::look(int id) noexcept {
+  const std::uint64_t value = ArenaNotified::look(id);
+#if !defined(__x86_64__)
+  // What another thread's progress has copied there is seen in its order by who takes the lock after it.
+  if (value != 0) window_.worker().is_needed(sources_);
+#endif
+  return value;
+}
+
+}  // namespace papaya

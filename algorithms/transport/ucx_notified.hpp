@@ -1,0 +1,47 @@
+// Notified communication by UCX's one-sided operations, through libpapaya-ucx.so, whose source says why a
+// notification is never seen before its data. Between machines without RDMA a write is applied by the
+// target's progress of UCX, which every rank that waits in papaya makes; MPI is progressed beside it.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "algorithms/transport/arena_notified.hpp"
+#include "algorithms/transport/ucx_window.hpp"
+
+namespace papaya {
+
+class UcxNotified final : public ArenaNotified {
+ public:
+  // As MpiNotified's. `policy` outlives it.
+  static std::unique_ptr<UcxNotified> create(UcxWindow& window, MPI_Comm comm,
+                                             const std::vector<int>& members, const wait::Policy& policy,
+                                             const SegmentShape& shape) noexcept;
+  ~UcxNotified() override;
+
+  void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
+                    std::uint64_t value) noexcept override;
+  void release_sources() noexcept override;
+  void leave() noexcept override;
+  std::uint64_t look(int id) noexcept override;
+  void progress() noexcept override { window_.progress(); }
+
+ private:
+  UcxNotified(UcxWindow& window, const std::vector<int>& members, const wait::Policy& policy,
+              const SegmentShape& shape);
+  template <class Done>
+  void progress_until(Done&& done) noexcept;
+
+  UcxWindow& window_;
+  const wait::Policy& policy_;
+  const std::vector<int> members_;  // ranks in the world
+  ucx::Sources sources_;
+  std::vector<int> owed_;      // peers that this rank has debts to
+  std::vector<bool> is_owed_;  // by peer
+};
+
+}  // namespace papaya
