@@ -263,8 +263,9 @@ void open_transport(Runtime& process) {
     if (process.ucx_window.create(process.world_comm, bytes, process.preload->folder, why)) {
       // Connecting is collective, which nonblocking calls must not be: they stay with MPI.
       if (!process.selection.replaces_nonblocking()) return;
-    } else if (process.rank == 0)
+    } else if (process.rank == 0) {
       log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's one-sided operations.", why));
+    }
   }
   process.mpi_window.create(process.world_comm, bytes);
 }

@@ -587,6 +587,46 @@ class Preload(unittest.TestCase):
                     self.assertGreater(job.allreduce_algorithms().get(name, 0), 0)
         self.need_papaya()
 
+    def test_transport_ucx(self):
+        """UCX between nodes: right results, and nothing left behind in the process, its communicators or its job."""
+        if native_only or not (build / "libpapaya-ucx.so").exists():
+            self.skipTest("there is no libpapaya-ucx.so: built without UCX, or native only")
+        across = {"PAPAYA_NODE_SIZE": "1", "PAPAYA_ALLREDUCE": "ring", "UCX_WARN_UNUSED_ENV_VARS": "y"}
+        ucx = {**across, "PAPAYA_TRANSPORT": "ucx"}
+        seen = []
+        for env in ({**across, "PAPAYA_TRANSPORT": "mpi"}, ucx):
+            job = self.job(2, program("traces"), env=env)
+            self.check_right(job, 2)
+            lines = [line for line in job.out.splitlines() if not line.startswith("counts")]
+            self.assertEqual(lines.pop(), f"ucx {1 if env is ucx else 0}", job.out)
+            seen.append(lines)
+        self.assertEqual(seen[0], seen[1], "signal handlers and variables")
+        for words in ([program("progress"), "receive"], [program("progress"), "send"], [program("progress"), "pair"],
+                      [program("callbacks"), "crosswise"]):
+            ranks = 3 if "progress" in words[0] else 2
+            self.check_right(self.job(ranks, *words, env=ucx, timeout=40), ranks, quiet=False)
+        self.check_right(self.job(2, program("comm_churn"), 600, env=ucx, timeout=40), 2, quiet=False)
+        for ending in ("exit", "kill"):
+            native = self.job(2, program("loop"), 200, ending, via="native")
+            for tls in ("all", "tcp,self"):
+                job = self.job(2, program("loop"), 200, ending, env={**ucx, "UCX_TLS": tls}, timeout=20)
+                self.assertNotEqual(job.code, 0)
+                self.assertLess(job.seconds, native.seconds + 8)
+
+    def test_transport_missing(self):
+        """Without the plugin: one sentence, MPI's operations, and the job goes on."""
+        self.need_papaya()
+        for name in ("libpapaya.so", f"libpapaya-{mpi}.so"):
+            shutil.copy(build / name, self.scratch)
+        folder = self.scratch / "out"
+        job = self.job(2, program("traces"), via="native", env={
+            "LD_PRELOAD": str(self.scratch / "libpapaya.so"), "PAPAYA_OUTPUT": str(folder), "PAPAYA_NODE_SIZE": "1",
+            "PAPAYA_ALLREDUCE": "ring", "PAPAYA_TRANSPORT": "ucx"})
+        self.check_right(job, 2, quiet=False)
+        self.assertEqual(len(job.complaints()), 1, job.err)
+        self.assertIn("there is no libpapaya-ucx.so in", job.complaints()[0])
+        self.assertEqual(set(job.allreduce_algorithms()), {"ring"})
+
     def test_wrong_call(self):
         """An error of one rank: its later calls are compared with the others' right ones."""
         for words in (["wrong", "none"], ["wrong", "one"]):
