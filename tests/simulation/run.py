@@ -85,9 +85,11 @@ class Simulation(unittest.TestCase):
             self.assertLess(took_us, rounds * (LATENCY_US + (ways + 0.5) * MESSAGE_US))
 
     def test_rsa_takes_two_latencies_a_step(self):
-        took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 64, "--pattern", "none", "--algorithm",
-                               "rsa")
-        self.assertAlmostEqual(took_us, 2 * 3 * (LATENCY_US + MESSAGE_US), delta=0.5)
+        # Or one where a short message is exchanged whole.
+        for whole_bytes, latencies in ((0, 2), (2048, 1)):
+            took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 64, "--pattern", "none", "--algorithm",
+                                   f"rsa:whole_bytes={whole_bytes}")
+            self.assertAlmostEqual(took_us, latencies * 3 * (LATENCY_US + MESSAGE_US), delta=0.5)
 
     def test_wrong_words(self):
         for words, text in ((("--pattern", "sometimes"), "'sometimes' is no pattern"),
