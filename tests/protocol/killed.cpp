@@ -230,6 +230,8 @@ int main() {
   board = shared<Board>(sizeof(Board));
   bool fine = true;
   for (const Descriptor* descriptor : registry()) {
+    // Those in levels share memory by algorithms that have their own turn.
+    if (descriptor->segment != nullptr && descriptor->region_bytes != nullptr) continue;
     const Collective collective = descriptor->collective;
     const bool is_rooted = collective == Collective::bcast || collective == Collective::reduce;
     const bool has_other_way = collective != Collective::bcast && collective != Collective::barrier &&
