@@ -252,7 +252,11 @@ bool probe_single_copy(MPI_Comm node) {
 // What carries data between nodes.
 void open_transport(Runtime& process) {
   const std::string_view transport = process.settings.text(Variable::transport);
-  if (process.nodes == 1 || (transport == "auto" && !process.selection.works_across_nodes())) return;
+  if (process.nodes == 1) return;
+  // Named, if only to be `auto`, it is wanted for algorithms that are selected later.
+  int is_wanted = process.selection.works_across_nodes() || std::getenv("PAPAYA_TRANSPORT") != nullptr ? 1 : 0;
+  PMPI_Bcast(&is_wanted, 1, MPI_INT, 0, process.world_comm);
+  if (!is_wanted) return;
   int most_ranks = 1;
   PMPI_Comm_size(process.node_comm, &most_ranks);
   PMPI_Allreduce(MPI_IN_PLACE, &most_ranks, 1, MPI_INT, MPI_MAX, process.world_comm);
@@ -267,7 +271,11 @@ void open_transport(Runtime& process) {
       log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's one-sided operations.", why));
     }
   }
-  process.mpi_window.create(process.world_comm, bytes);
+  if (process.mpi_window.create(process.world_comm, bytes) || transport != "auto") return;
+  // Open MPI 4.1 without UCX of its own has no one-sided operations between nodes, say.
+  std::string why;
+  process.ucx_window.create(process.world_comm, bytes, process.preload->folder, why);
+  log::debug(fmt::format("MPI has no one-sided operations between these nodes; UCX: {}", why.empty() ? "used" : why));
 }
 
 void configure_waiting(Runtime& process, int cores, double ns_per_tick) {

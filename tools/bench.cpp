@@ -55,7 +55,7 @@ int run(const bench::Options& options, const std::vector<std::string>& words) {
   const std::string library = find_library();
   if (library.empty()) return exit_failed;
   setenv("PAPAYA_PROFILE", "off", 0);    // recording is not what is measured
-  setenv("PAPAYA_TRANSPORT", "mpi", 0);  // algorithms are chosen one after the other, across nodes too
+  setenv("PAPAYA_TRANSPORT", "auto", 0);  // algorithms are chosen one after the other, across nodes too
   std::vector<std::string> command = {program};
   command.insert(command.end(), words.begin(), words.end());
   return exec_preloaded(library, command);
