@@ -1273,29 +1273,39 @@ class Preload(unittest.TestCase):
                 self.check_right(job, ranks)
                 self.check_leader(job)
 
-    def nonblocking(self, ranks, way, node_size=0, env=None, served=True, timeout=30):
-        """One job of the program of that name, whose nonblocking calls an algorithm serves, or not."""
+    def nonblocking(self, ranks, way, node_size=0, env=None, timeout=30):
+        """One job of the program of that name. Returns {algorithm or reason: calls} of its nonblocking calls."""
         job = self.job(ranks, program("nonblocking"), way, timeout=timeout,
                        env={**NONBLOCKING, "PAPAYA_NODE_SIZE": str(node_size), **(env or {})})
         self.check_right(job, ranks)
         self.check_counts(job)
-        algorithms = {row["algorithm"] for row in job.report()["algorithms"] if row["collective"].startswith("MPI_I")}
-        self.assertEqual(bool(algorithms - {"native"}), served, job.report()["algorithms"])
+        calls = collections.Counter()
+        for row in job.report()["algorithms"]:
+            if row["collective"].startswith("MPI_I"):
+                calls[row["reason"] or row["algorithm"]] += row["calls"]
+        return calls
 
     def test_nonblocking(self):
+        # MPICH's ranks keep their cores while they wait: few of them, and natively no more than there are cores.
+        few = 3 if mpi == "openmpi" else 2
         for way in ("results", "waits"):
-            self.check_right(self.job(3, program("nonblocking"), way, via="native"), 3)
+            self.check_right(self.job(few, program("nonblocking"), way, via="native"), few)
         self.need_papaya()
-        # MPICH's ranks keep their cores while they wait: few of them.
         for ranks, node_size in ((2, 0), (2, 1), (3, 2), (5, 2)) if mpi == "openmpi" else ((2, 0), (2, 1), (3, 2)):
             for way in ("results", "waits"):
-                self.nonblocking(ranks, way, node_size)
+                calls = self.nonblocking(ranks, way, node_size)
+                self.assertGreater(calls["ring"], 0)
+                self.assertEqual(way == "results", calls["notified_bcast"] > 0 and calls["dissemination"] > 0)
         for name in ("rsa", "dissemination", "0-1K:dissemination,1K-:native"):
-            self.nonblocking(2, "results", 1, {"PAPAYA_IALLREDUCE": name})
-        # Ranks that find no memory, or no window, run all of it natively, in the order of the calls.
-        self.nonblocking(2, "results", 0, {"PAPAYA_SHM_LIMIT": "64K"}, served=False)
-        self.nonblocking(2, "waits", 1, {"PAPAYA_SHM_LIMIT": "64K"}, served=False)
-        self.nonblocking(2, "results", 0, {name: "native" for name in NONBLOCKING}, served=False)
+            calls = self.nonblocking(2, "results", 1, {"PAPAYA_IALLREDUCE": name})
+            self.assertGreater(calls[re.sub(r".*:(\w+),.*", r"\1", name)], 0)
+        # Ranks that find no memory, or no window, run it natively, in the order of the calls.
+        calls = self.nonblocking(2, "results", 0, {"PAPAYA_SHM_LIMIT": "64K"})
+        self.assertGreater(calls["no shared memory to be had"], calls["ring"] + calls["notified_bcast"])
+        calls = self.nonblocking(2, "waits", 1, {"PAPAYA_SHM_LIMIT": "64K"})
+        self.assertGreater(calls["no one-sided communication between the nodes to be had"], calls["ring"])
+        calls = self.nonblocking(2, "results", 0, {name: "native" for name in NONBLOCKING})
+        self.assertEqual(dict(calls), {})
 
     def test_nonblocking_threads(self):
         native = self.job(2, program("nonblocking"), "threads", via="native")
@@ -1303,8 +1313,8 @@ class Preload(unittest.TestCase):
             self.skipTest(native.out.splitlines()[0])
         self.check_right(native, 2)
         self.need_papaya()
-        self.nonblocking(2, "threads", 0)
-        self.nonblocking(3, "threads", 0)
+        for ranks, node_size in ((2, 0), (3, 2)):
+            self.assertGreater(self.nonblocking(ranks, "threads", node_size)["ring"], 0)
 
     def test_nonblocking_fortran(self):
         for binding in ("mpifh", "f08"):
