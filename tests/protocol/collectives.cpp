@@ -553,7 +553,7 @@ TEST_CASE("a root that has used up the banks knows whom it waits for", "[protoco
     right = true;
     Node node(*descriptor, ranks, wait::Mode::block, false);
     for (int rank = 0; rank < ranks; ++rank)
-      node.policy(rank).set_stall(0.02, [](void* prepared, double) {
+      node.policy(rank).set_stall(0.2, [](void* prepared, double) {
         const auto* waiting = static_cast<const Prepared*>(prepared);
         if (waiting->is_missing(0) || waiting->is_missing(1) || !waiting->is_missing(2)) right = false;
         ++reports;
