@@ -20,7 +20,10 @@ constexpr double poke_every_ns = 2e3;
 constexpr double poke_crowded_every_ns = 10e3;
 // A yield that comes back later than this has let somebody compute: ranks that merely arrive take 5 to 100 us, a thread
 // that computes keeps the core for its slice of 3 ms. What was seen counts for long, since finding out costs such a slice.
-constexpr double long_yield_ns = 250e3;
+constexpr double long_yield_ns = 700e3;
+// One that finds nobody else on the core takes 0.3 to 1 us. Other jobs' ranks are seen so, or other containers' on this machine.
+constexpr double alone_yield_ns = 2e3;
+constexpr std::uint32_t yields_remembered = 16;
 constexpr double wanted_for_ns = 200e6;
 constexpr double long_yields_apart_ns = 20e6;
 constexpr double awake_at_most_ns = 20e6;  // then power counts more than the wake-up of an idle core
@@ -108,7 +111,7 @@ Policy::Wait::Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t eve
       spin_ns = spin_crowded_ns;
       break;
     case Mode::automatic:
-      if (policy.machine_.ranks > policy.machine_.cores) {
+      if (policy.machine_.ranks > policy.machine_.cores || policy.shares_core()) {
         // Whoever is awaited may be next on this very core.
         spin_ns = 0;
       } else if (policy.crowded()) {
@@ -141,6 +144,9 @@ bool Policy::Wait::step() noexcept {
 
 // One long yield may have been the machine's own doing; if another follows soon, somebody computes.
 void Policy::note_yield(std::uint64_t begin, std::uint64_t end) noexcept {
+  const std::uint32_t shared = shared_yields_.load(std::memory_order_relaxed);
+  const std::uint32_t here = end - begin > to_ticks(alone_yield_ns) ? 256 : 0;
+  shared_yields_.store(shared - shared / yields_remembered + here / yields_remembered, std::memory_order_relaxed);
   if (end - begin <= to_ticks(long_yield_ns)) return;
   const std::uint64_t last = last_long_yield_ticks_.load(std::memory_order_relaxed);
   if (last != 0 && begin - last < to_ticks(long_yields_apart_ns))
@@ -158,7 +164,7 @@ void Policy::Wait::poke() noexcept {
   const std::uint64_t before = clock::ticks();
   policy_.poke();
   const std::uint64_t after = clock::ticks();
-  next_poke_ = after + policy_.to_ticks(policy_.crowded() ? poke_crowded_every_ns : poke_every_ns);
+  next_poke_ = after + policy_.to_ticks(policy_.crowded() || policy_.shares_core() ? poke_crowded_every_ns : poke_every_ns);
   // A poke that took long has probably moved data, and more will come: look again soon. (Not at once: an MPI that knows
   // itself oversubscribed yields inside its progress, which takes long as well.)
   if (after - before > policy_.to_ticks(1e3)) timeout_ns_ = first_timeout_ns;

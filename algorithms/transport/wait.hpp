@@ -157,6 +157,7 @@ class Policy {
   void wake(Doorbell& bell, std::uint32_t event) const noexcept;
   void sample_load(std::uint64_t now) noexcept;
   void note_yield(std::uint64_t begin, std::uint64_t end) noexcept;
+  bool shares_core() const noexcept { return shared_yields_.load(std::memory_order_relaxed) > 128; }
   std::uint64_t to_ticks(double ns) const noexcept { return static_cast<std::uint64_t>(ns / machine_.ns_per_tick); }
 
   Mode mode_ = Mode::automatic;
@@ -167,6 +168,7 @@ class Policy {
   std::atomic<bool> crowded_{false};
   std::atomic<std::uint64_t> wanted_until_ticks_{0};  // others computed on this process's core a moment ago
   std::atomic<std::uint64_t> last_long_yield_ticks_{0};
+  std::atomic<std::uint32_t> shared_yields_{0};  // of 256, lately: those in which another ran on this core
   std::atomic<std::uint64_t> sleeps_{0};
 };
 
