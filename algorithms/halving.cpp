@@ -71,7 +71,7 @@ Steps Halving::piece(std::uint64_t number, const std::byte* operand, std::byte* 
       const std::size_t place = bank + static_cast<std::size_t>(k) * in_lines(bytes);
       wire_.write_notify(other, place, operand, bytes, half_id(k), number);
       co_await heard(wire_, half_id(k), number, other);
-      wire_.release_sources();
+      co_await released(wire_);
       const std::byte* const theirs = wire_.segment() + place;
       const bool is_upper = (me >> k & 1) != 0;
       reduction.combine(reduction, is_upper ? theirs : operand, is_upper ? operand : theirs, result, count);

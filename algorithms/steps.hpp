@@ -93,10 +93,15 @@ inline auto heard(Notified& wire, int id, std::uint64_t value, int peer) {
   return until([&wire, id, value] { return wire.look(id) >= value; }, peer);
 }
 
+// co_await released(wire): what has been written from may be changed.
+inline auto released(Notified& wire) {
+  return until([&wire] { return wire.are_sources_free(); });
+}
+
 // What an algorithm over the wire keeps for one team. One call at a time.
 class OverWire : public Prepared {
  public:
-  bool run(const Operands& operands, wait::Site& site) final {
+  bool run(const Operands& operands, wait::Site& site) override {
     start(operands);
     while (!steps_.advance())
       team_.wire->wait(

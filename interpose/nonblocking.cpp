@@ -11,6 +11,7 @@
 #include "algorithms/steps.hpp"
 #include "algorithms/transport/mpi_notified.hpp"
 #include "algorithms/transport/shared_notified.hpp"
+#include "algorithms/transport/ucx_notified.hpp"
 #include "base/log.hpp"
 #include "interpose/repeat.hpp"
 #include "interpose/staging.hpp"
@@ -264,11 +265,25 @@ Steps Queue::set_up_on_one_node(Setup& setup) {
 
 Steps Queue::set_up_across_nodes(Setup& setup) {
   const Descriptor& algorithm = *setup.rule->algorithm;
-  std::unique_ptr<MpiNotified> wire;
+  Runtime& process = runtime();
+  UcxWindow& ucx = process.ucx_window;
+  bool is_reached = true;
+  if (ucx.exists()) {
+    is_reached = ucx.begin_connecting(members_);
+    if (is_reached)
+      co_await until([&] {
+        ucx.progress();
+        return ucx.is_connected(members_);
+      });
+  }
+  std::unique_ptr<ArenaNotified> wire;
   std::unique_ptr<Prepared> prepared;
   try {
-    wire = MpiNotified::offer(runtime().mpi_window, members_,
-                              algorithm.segment(team_.size, setup.capacity, setup.rule->values));
+    const SegmentShape shape = algorithm.segment(team_.size, setup.capacity, setup.rule->values);
+    if (!ucx.exists())
+      wire = MpiNotified::offer(process.mpi_window, members_, shape);
+    else if (is_reached)
+      wire = UcxNotified::offer(ucx, members_, process.policy, shape);
     Team team = team_;
     team.wire = wire.get();
     if (wire != nullptr) prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
@@ -352,6 +367,10 @@ Steps Queue::run(Operation& operation) {
     OverWire& algorithm = *setup.prepared->split_phase();
     algorithm.start(operation.operands);
     co_await until([&] { return algorithm.progress(); });
+    co_await until([&] {
+      setup.wire->progress();
+      return setup.wire->may_leave();
+    });
     if (operation.operands.receive != nullptr) operation.receive.write_back();
     co_return;
   }

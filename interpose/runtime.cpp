@@ -1,5 +1,6 @@
 #include "interpose/runtime.hpp"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -249,6 +250,13 @@ bool probe_single_copy(MPI_Comm node) {
   return all_work != 0;
 }
 
+bool is_loaded(const char* library) noexcept {
+  void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  dlclose(handle);
+  return true;
+}
+
 // What carries data between nodes.
 void open_transport(Runtime& process) {
   const std::string_view transport = process.settings.text(Variable::transport);
@@ -262,18 +270,19 @@ void open_transport(Runtime& process) {
   PMPI_Allreduce(MPI_IN_PLACE, &most_ranks, 1, MPI_INT, MPI_MAX, process.world_comm);
   const std::size_t bytes = static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) /
                             static_cast<std::size_t>(most_ranks);
-  if (transport == "ucx") {
-    std::string why;
-    if (process.ucx_window.create(process.world_comm, bytes, process.preload->folder, why)) {
-      // Connecting is collective, which nonblocking calls must not be: they stay with MPI.
-      if (!process.selection.replaces_nonblocking()) return;
-    } else if (process.rank == 0) {
-      log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's one-sided operations.", why));
-    }
-  }
-  if (process.mpi_window.create(process.world_comm, bytes) || transport != "auto") return;
-  // Open MPI 4.1 without UCX of its own has no one-sided operations between nodes, say.
+  // An MPI that stands on UCX emulates its one-sided operations with the same messages, and answers besides. One that does not
+  // may know a network that UCX does not.
+  int takes_ucx = transport == "ucx" || (transport == "auto" && is_loaded("libucp.so.0")) ? 1 : 0;
+  PMPI_Allreduce(MPI_IN_PLACE, &takes_ucx, 1, MPI_INT, MPI_MIN, process.world_comm);
   std::string why;
+  if (takes_ucx != 0) {
+    if (process.ucx_window.create(process.world_comm, bytes, process.preload->folder, why)) return;
+    if (process.rank == 0 && transport == "ucx")
+      log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's one-sided operations.", why));
+    log::debug(fmt::format("UCX between nodes: {}", why));
+  }
+  if (process.mpi_window.create(process.world_comm, bytes) || transport != "auto" || takes_ucx != 0) return;
+  // Open MPI 4.1 without UCX of its own has no one-sided operations between nodes, say.
   process.ucx_window.create(process.world_comm, bytes, process.preload->folder, why);
   log::debug(fmt::format("MPI has no one-sided operations between these nodes; UCX: {}", why.empty() ? "used" : why));
 }

@@ -69,7 +69,7 @@ class Ring final : public OverWire {
       co_await until([&] { return call.may_receive() || call.may_send(); },
                      call.received < call.total ? previous_ : next_);
     }
-    team_.wire->release_sources();
+    co_await released(*team_.wire);
     first_ += call.total;
   }
 
@@ -165,11 +165,12 @@ class Ring final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"segment_bytes", 65536, 1024, most_segment_bytes, "bytes that travel at a time; a multiple of 64"},
+    {"segment_bytes", 262144, 1024, most_segment_bytes, "bytes that travel at a time, or fewer where memory is short; a multiple of 64"},
 };
 
-std::size_t segment_bytes_of(std::span<const std::int64_t> values) noexcept {
-  return static_cast<std::size_t>(values[0]) / 64 * 64;
+std::size_t segment_bytes_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  constexpr std::size_t always = 65536;  // bytes of a segment that there is memory for
+  return std::min(static_cast<std::size_t>(values[0]), std::max(capacity / slots, always)) / 64 * 64;
 }
 
 constexpr Descriptor descriptor = {
@@ -184,11 +185,11 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = 1024,
     .parameters = parameters,
-    .segment = [](int, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return {slots * segment_bytes_of(values), notifications};
+    .segment = [](int, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return {slots * segment_bytes_of(capacity, values), notifications};
     },
-    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> { return std::make_unique<Ring>(team, segment_bytes_of(values)); },
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
+        -> std::unique_ptr<Prepared> { return std::make_unique<Ring>(team, segment_bytes_of(capacity, values)); },
 };
 const Registration registration(descriptor);
 

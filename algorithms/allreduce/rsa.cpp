@@ -56,7 +56,7 @@ class Rsa final : public OverWire {
       co_await until(advance);
       pieces_.end_oldest();
     }
-    team_.wire->release_sources();
+    co_await released(*team_.wire);
   }
 
   bool is_missing(int rank) const override { return rank == pieces_.awaited_rank(); }

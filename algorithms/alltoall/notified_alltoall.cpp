@@ -89,12 +89,14 @@ class NotifiedAlltoall final : public OverWire {
       in_place_ = operands.send == operands.receive;
     bool told = false;
     while (open_ > 0) {
-      const bool moved = send_what_may_go() | receive_what_has_come();
+      bool moved = send_what_may_go();
+      if (moved && in_place_) co_await released(*team_.wire);
+      moved |= receive_what_has_come();
       if (!told) tell_deposited(operands);
       told = true;
       if (open_ > 0 && !moved) co_await until([this] { return can_move(); });
     }
-    team_.wire->release_sources();
+    co_await released(*team_.wire);
     if (operands.receive_blocks != nullptr)
       for (int rank = 0; rank < team_.size; ++rank)
         operands.receive_blocks[rank].bytes = pair_of(rank).bytes_received;
@@ -182,7 +184,6 @@ class NotifiedAlltoall final : public OverWire {
         send(peer);
         moved = true;
       }
-    if (moved && in_place_) team_.wire->release_sources();
     return moved;
   }
   bool receive_what_has_come() noexcept {

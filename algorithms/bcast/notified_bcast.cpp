@@ -125,7 +125,7 @@ class NotifiedBcast final : public OverWire {
       co_await until(can_move,
                      here < pieces ? before(parent) : behind(static_cast<int>(late - sent.begin())));
     }
-    team_.wire->release_sources();
+    co_await released(*team_.wire);
   }
 
   int stream_count() const noexcept { return static_cast<int>(streams_.size()); }

@@ -27,7 +27,6 @@ class MpiNotified final : public ArenaNotified {
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
-  void release_sources() noexcept override {}  // they are by the time write_notify returns
   void progress() noexcept override;
 
  private:

@@ -51,11 +51,15 @@ class Notified {
     write_notify(peer, 0, nullptr, 0, id, value);
   }
 
-  // Returns when what has been written from may be changed.
-  virtual void release_sources() noexcept = 0;
-  // A call ends: returns when what has been written will arrive though this rank makes no progress of the
-  // transport any more. It may wait for the progress of ranks that a call's data are still on their way to.
-  // Whoever runs algorithms calls it, not they.
+  // Whether what has been written from may be changed; to be asked again after progress().
+  virtual bool are_sources_free() noexcept { return true; }
+  // Returns when it may.
+  virtual void release_sources() noexcept {}
+  // A call ends: whether what has been written will arrive though this rank makes no progress of the transport any
+  // more; to be asked again after progress(). It may take the progress of ranks that a call's data are still on
+  // their way to. Whoever runs algorithms asks, not they.
+  virtual bool may_leave() noexcept { return true; }
+  // Returns when it will.
   virtual void leave() noexcept {}
 
   // The notification's present number; everything written before it was set is in the segment.
@@ -74,6 +78,9 @@ class Notified {
 
   // Moves what is under way; look() alone need not.
   virtual void progress() noexcept = 0;
+  // Gives the core away until progress() has something to do, so long (under a second) at most. False, and at once,
+  // where nothing tells: what then wakes this rank is the bell, or a timeout.
+  virtual bool sleep(std::uint64_t /*nanoseconds*/) noexcept { return false; }
 
   // Waits until `ready()`, which looks at notifications. `stalled` goes to the stall reporter.
   template <class Ready>
@@ -87,7 +94,7 @@ class Notified {
             progress();
             return ready() || bell_->completed.load(std::memory_order_relaxed) != heard;
           },
-          [] { return false; }, stalled);
+          [&] { return sleep(longest_sleep_ns); }, stalled);
     }
   }
 
@@ -96,6 +103,9 @@ class Notified {
   std::byte* segment_ = nullptr;
   // Rung by whoever notifies this rank, where that is a rank of this node; else sleeping ends by its timeout.
   wait::Doorbell* bell_ = nullptr;
+
+ private:
+  static constexpr std::uint64_t longest_sleep_ns = 500'000;  // MPI, and puts that no event tells of, are looked at then
 };
 
 }  // namespace papaya

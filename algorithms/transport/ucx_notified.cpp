@@ -24,11 +24,17 @@ std::unique_ptr<UcxNotified> UcxNotified::create(UcxWindow& window, MPI_Comm com
   if (!window.connect(members, comm)) return nullptr;
   std::unique_ptr<UcxNotified> self;
   try {
-    self.reset(new UcxNotified(window, members, policy, shape));
-    self->allocate();
+    self = offer(window, members, policy, shape);
   } catch (const std::bad_alloc&) {
   }
   if (!exchange(self.get(), comm)) return nullptr;
+  return self;
+}
+
+std::unique_ptr<UcxNotified> UcxNotified::offer(UcxWindow& window, const std::vector<int>& members,
+                                                const wait::Policy& policy, const SegmentShape& shape) {
+  std::unique_ptr<UcxNotified> self(new UcxNotified(window, members, policy, shape));
+  if (!self->allocate()) return nullptr;
   return self;
 }
 
@@ -69,19 +75,23 @@ void UcxNotified::progress_until(Done&& done) noexcept {
 }
 
 void UcxNotified::release_sources() noexcept {
-  progress_until([&] { return !window_.worker().is_needed(sources_); });
+  progress_until([&] { return are_sources_free(); });
+}
+
+bool UcxNotified::may_leave() noexcept {
+  if (!are_sources_free()) return false;
+  if (owed_.empty()) return true;
+  for (; !owed_.empty(); owed_.pop_back()) {
+    const int peer = owed_.back();
+    if (window_.worker().debt(members_[static_cast<std::size_t>(peer)]) != ucx::Debt::none) return false;
+    is_owed_[static_cast<std::size_t>(peer)] = false;
+  }
+  if (!window_.worker().drain()) window_.end_after_failure();
+  return true;
 }
 
 void UcxNotified::leave() noexcept {
-  release_sources();
-  if (owed_.empty()) return;
-  for (const int peer : owed_) {
-    const int target = members_[static_cast<std::size_t>(peer)];
-    progress_until([&] { return window_.worker().debt(target) == ucx::Debt::none; });
-    is_owed_[static_cast<std::size_t>(peer)] = false;
-  }
-  owed_.clear();
-  if (!window_.worker().drain()) window_.end_after_failure();
+  progress_until([&] { return may_leave(); });
 }
 
 std::uint64_t UcxNotified::look(int id) noexcept {

@@ -18,6 +18,10 @@ namespace papaya {
 class UcxNotified final : public ArenaNotified {
  public:
   // As MpiNotified's. `policy` outlives it.
+  // Without the exchange, for who does it without blocking: this rank's object, null if it has no share. Its members are
+  // connected. Throws std::bad_alloc.
+  static std::unique_ptr<UcxNotified> offer(UcxWindow& window, const std::vector<int>& members, const wait::Policy& policy,
+                                            const SegmentShape& shape);
   static std::unique_ptr<UcxNotified> create(UcxWindow& window, MPI_Comm comm,
                                              const std::vector<int>& members, const wait::Policy& policy,
                                              const SegmentShape& shape) noexcept;
@@ -25,10 +29,13 @@ class UcxNotified final : public ArenaNotified {
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
+  bool are_sources_free() noexcept override { return !window_.worker().is_needed(sources_); }
   void release_sources() noexcept override;
+  bool may_leave() noexcept override;
   void leave() noexcept override;
   std::uint64_t look(int id) noexcept override;
   void progress() noexcept override { window_.progress(); }
+  bool sleep(std::uint64_t nanoseconds) noexcept override { return window_.worker().sleep(nanoseconds); }
 
  private:
   UcxNotified(UcxWindow& window, const std::vector<int>& members, const wait::Policy& policy,

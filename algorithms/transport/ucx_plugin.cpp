@@ -18,8 +18,9 @@
 // the rest is sent by this process's progress, of which there is none once its rank has left the collective
 // and sits in MPI_Recv, say for the rank that waits for the rest. So a rank has debts: writes that UCX has
 // queued, and peers with more bytes on their way, as far as it knows, than a socket takes for certain. What
-// it knows it has from flushes, begun at half that limit and waited for by nobody, so that small messages
-// cost nothing more. A debt of messages is paid by another, empty one: UCX takes a message for a TCP endpoint
+// it knows of puts it has from flushes, begun at half that limit and waited for by nobody; of messages from
+// the peer's own, each of which says how many have come: so small ones cost nothing more. A debt of messages
+// is paid by another, empty one: UCX takes a message for a TCP endpoint
 // when the system has taken all before it. A debt of puts is paid when a flush has ended, which may need the
 // peer's progress: it is there, or will come, for these very bytes. It need not stay for later answers; so
 // the flush is begun with the bytes that make it necessary, and those remain outside. UCX's own answers,
@@ -31,6 +32,7 @@
 
 #include "algorithms/transport/ucx_plugin.hpp"
 
+#include <poll.h>
 #include <ucp/api/ucp.h>
 #include <ucs/debug/log_def.h>
 
@@ -54,8 +56,9 @@ namespace {
 constexpr std::size_t most_unflushed_bytes = 16384;
 constexpr std::size_t header_bytes = 128;  // of a put or message, generously
 constexpr unsigned message_id = 0;
-constexpr std::size_t most_message_bytes = 57344;  // with its header it fits UCX's buffer for TCP, of 64 KiB
+constexpr std::size_t most_message_bytes = 262144;  // with its header it fits UCX's buffer for TCP; see ucx_window.cpp
 constexpr std::size_t records_at_once = 64;
+constexpr std::uint64_t longest_sleep_with_puts_ns = 200'000;  // nothing tells of a put
 
 // ---- what UCX says
 
@@ -81,6 +84,13 @@ struct CardHead {
 
 class UcpWorker;
 
+// So many bytes had been written with this message.
+struct Mark {
+  std::uint64_t serial;
+  std::uint64_t written;
+};
+constexpr std::size_t most_marks = 16;
+
 struct Peer {
   UcpWorker* owner = nullptr;
   int rank = -1;
@@ -88,12 +98,13 @@ struct Peer {
   ucp_rkey_h key = nullptr;
   std::uint64_t memory = 0;    // its address there
   std::uint64_t written = 0;   // bytes so far, headers too
-  std::uint64_t flushed = 0;   // of them
+  std::uint64_t flushed = 0;   // of them: have come
   std::uint64_t flushing = 0;  // of them, once all flushes under way have ended
   std::uint64_t paid = 0;      // of them, once all that is queued has gone
   std::uint32_t queued = 0;    // numbers that UCX has not let go
   std::uint64_t sent = 0;      // messages, and
   std::uint64_t received = 0;  // from it
+  std::vector<Mark> marks;     // of messages that it has not said to have received; never grows
   bool connected = false;
   bool by_messages = false;
 };
@@ -102,7 +113,8 @@ constexpr std::uint64_t no_flag = ~std::uint64_t{0};
 
 // Of an active message. An empty one without a flag says nothing.
 struct Header {
-  std::uint64_t serial;  // of the sender's to this receiver, from 1
+  std::uint64_t serial;    // of the sender's to this receiver, from 1
+  std::uint64_t received;  // of the receiver's to this sender, so far
   std::uint64_t offset;
   std::uint64_t flag_offset;  // or no_flag
   std::uint64_t value;
@@ -154,6 +166,7 @@ class UcpWorker final : public Worker {
   Debt debt(int rank) noexcept override;
   bool drain() noexcept override;
   bool progress() noexcept override;
+  bool sleep(std::uint64_t nanoseconds) noexcept override;
   int failed_peer() noexcept override;
   const char* failure() noexcept override;
   bool close() noexcept override;
@@ -205,6 +218,7 @@ class UcpWorker final : public Worker {
   std::deque<Request> records_;
   std::vector<Request*> unused_records_;
   bool puts_ = false;  // to some peer
+  int events_ = -1;    // readable once something comes; -1: nothing tells
   int closes_under_way_ = 0;
   bool closing_ = false;
   bool failed_ = false;
@@ -221,7 +235,7 @@ const char* UcpWorker::open(const Options& options) {
     return ucs_status_string(s);
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
-  parameters.features = UCP_FEATURE_RMA | UCP_FEATURE_AM;
+  parameters.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   parameters.estimated_num_eps = static_cast<std::size_t>(options.ranks);
   parameters.name = "papaya";
   const ucs_status_t initialised = ucp_init(&parameters, config, &context_);
@@ -234,6 +248,7 @@ const char* UcpWorker::open(const Options& options) {
   worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
   if (const ucs_status_t s = ucp_worker_create(context_, &worker, &worker_); s != UCS_OK)
     return ucs_status_string(s);
+  if (ucp_worker_get_efd(worker_, &events_) != UCS_OK) events_ = -1;
 
   ucp_am_handler_param_t handler{};
   handler.field_mask =
@@ -263,6 +278,7 @@ const char* UcpWorker::open(const Options& options) {
   for (int rank = 0; rank < options.ranks; ++rank) {
     peers_[static_cast<std::size_t>(rank)].owner = this;
     peers_[static_cast<std::size_t>(rank)].rank = rank;
+    peers_[static_cast<std::size_t>(rank)].marks.reserve(most_marks);
   }
   ucp_address_t* address = nullptr;
   std::size_t address_bytes = 0;
@@ -441,7 +457,7 @@ bool UcpWorker::send(Peer& to, std::size_t offset, const std::byte* source, std:
                      std::size_t flag_offset, std::uint64_t value, Sources& sources) noexcept {
   Request* const record = take_record();
   if (record == nullptr) return fail(to.rank, UCS_ERR_NO_MEMORY), false;
-  *record = {&to, bytes == 0 ? nullptr : &sources, 0, {++to.sent, offset, flag_offset, value, own_rank_}};
+  *record = {&to, bytes == 0 ? nullptr : &sources, 0, {++to.sent, to.received, offset, flag_offset, value, own_rank_}};
   ucp_request_param_t parameters{};
   parameters.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
@@ -456,6 +472,10 @@ bool UcpWorker::send(Peer& to, std::size_t offset, const std::byte* source, std:
     unused_records_.push_back(record);
   if (UCS_PTR_IS_ERR(status)) fail(to.rank, UCS_PTR_STATUS(status));
   to.written += bytes + header_bytes;
+  if (to.marks.size() == most_marks)
+    to.marks.back() = {to.sent, to.written};
+  else if (to.written - (to.marks.empty() ? to.flushed : to.marks.back().written) > most_unflushed_bytes / 2)
+    to.marks.push_back({to.sent, to.written});
   return !failed_;
 }
 
@@ -471,6 +491,8 @@ ucs_status_t UcpWorker::on_message(void* self, const void* header, size_t size, 
   if (++from.received != h.serial || (parameters->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 ||
       h.offset > worker.memory_bytes_ || bytes > worker.memory_bytes_ - h.offset)
     return worker.fail(from.rank, UCS_ERR_INVALID_PARAM), UCS_OK;
+  for (; !from.marks.empty() && from.marks.front().serial <= h.received; from.marks.erase(from.marks.begin()))
+    from.flushed = from.marks.front().written;
   if (bytes != 0) std::memcpy(worker.memory_ + h.offset, data, bytes);
   // Release: partner of the acquire in look(); the bytes come first.
   if (h.flag_offset < worker.memory_bytes_)
@@ -500,7 +522,7 @@ bool UcpWorker::write(int rank, std::size_t offset, const void* source, std::siz
     }
     if (!put(to, flag_offset, value)) return false;
   }
-  if (to.written - to.flushing > most_unflushed_bytes / 2) flush(to);
+  if (!to.by_messages && to.written - to.flushing > most_unflushed_bytes / 2) flush(to);
   debt = debt_of(to);
   return !failed_;
 }
@@ -566,6 +588,20 @@ bool UcpWorker::progress() noexcept {
   const Turn turn(std::move(lock));
   ucp_worker_progress(worker_);
   return !failed_;
+}
+
+bool UcpWorker::sleep(std::uint64_t nanoseconds) noexcept {
+  if (events_ < 0) return false;
+  {
+    const Turn turn(mutex_);
+    if (failed_) return false;
+    // Not armed: something has come already.
+    if (const ucs_status_t s = ucp_worker_arm(worker_); s != UCS_OK) return s == UCS_ERR_BUSY;
+  }
+  pollfd events{events_, POLLIN, 0};
+  const timespec time{0, static_cast<long>(puts_ ? std::min(nanoseconds, longest_sleep_with_puts_ns) : nanoseconds)};
+  ppoll(&events, 1, &time, nullptr);
+  return true;
 }
 
 }  // namespace

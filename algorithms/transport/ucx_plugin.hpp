@@ -48,6 +48,8 @@ class Worker {
   // False after a failure, for good.
   virtual bool progress() noexcept = 0;
   virtual bool drain() noexcept = 0;  // the same until there is nothing more to do at present
+  // Sleeps until something comes or may be sent, so long at most. False at once where UCX cannot tell.
+  virtual bool sleep(std::uint64_t nanoseconds) noexcept = 0;
   // Which rank cannot be reached any more and why, in a few words; after a failure.
   virtual int failed_peer() noexcept = 0;
   virtual const char* failure() noexcept = 0;

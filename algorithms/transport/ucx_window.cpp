@@ -22,22 +22,22 @@ bool agree(bool good, MPI_Comm comm) noexcept {
   return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all == 1;
 }
 
-// What UCX reads from the environment when it is loaded, for as long as that takes: what the user has set
+// What UCX reads from the environment when it is loaded and opened, for as long as that takes: what the user has set
 // stays, and the program and what it starts see nothing of it.
-class WhileLoading {
+class WhileOpening {
  public:
-  WhileLoading() noexcept {
+  WhileOpening() noexcept {
     for (Setting& setting : settings_) {
       setting.ours = std::getenv(setting.name) == nullptr;
       if (setting.ours) setenv(setting.name, setting.value, 0);
     }
   }
-  ~WhileLoading() {
+  ~WhileOpening() {
     for (const Setting& setting : settings_)
       if (setting.ours) unsetenv(setting.name);
   }
-  WhileLoading(const WhileLoading&) = delete;
-  WhileLoading& operator=(const WhileLoading&) = delete;
+  WhileOpening(const WhileOpening&) = delete;
+  WhileOpening& operator=(const WhileOpening&) = delete;
 
  private:
   struct Setting {
@@ -45,10 +45,12 @@ class WhileLoading {
     const char* value;
     bool ours;
   };
-  Setting settings_[3] = {
+  Setting settings_[4] = {
       {"UCX_ERROR_SIGNALS", "", false},  // handlers of SIGSEGV and the like, which are the program's
       {"UCX_DEBUG_SIGNO", "0", false},   // one of SIGHUP
       {"UCX_VFS_ENABLE", "n", false},    // a thread that watches for its monitor
+      // Receives of more than 64 KiB, and so the plugin's messages in one piece. (ucp_config_modify does not reach it.)
+      {"UCX_TCP_RX_SEG_SIZE", "280k", false},
   };
 };
 
@@ -65,11 +67,8 @@ UcxWindow::Failure UcxWindow::open(std::size_t bytes, const char* folder, std::s
   }
   void* const ucs = dlopen("libucs.so.0", RTLD_LAZY | RTLD_NOLOAD);
   if (ucs != nullptr) dlclose(ucs);
-  void* plugin = nullptr;
-  {
-    const WhileLoading settings;
-    plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  }
+  const WhileOpening settings;
+  void* const plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) {
     why = dlerror();
     return Failure::not_loaded;
@@ -159,23 +158,33 @@ void UcxWindow::wait_for(MPI_Request& request) noexcept {
 // Addresses that no answer comes from; TCP itself gives up after minutes.
 constexpr std::chrono::seconds longest_connecting{20};
 
-bool UcxWindow::connect(const std::vector<int>& members, MPI_Comm comm) noexcept {
-  int good = 1;
+bool UcxWindow::begin_connecting(const std::vector<int>& members) noexcept {
+  bool good = true;
   for (const int member : members) {
     const int at = card_at_[static_cast<std::size_t>(member)];
     if (member != rank_ &&
         !worker_->connect(member, cards_.data() + at,
                           static_cast<std::size_t>(card_at_[static_cast<std::size_t>(member) + 1] - at)))
-      good = 0;
+      good = false;
   }
-  const auto until = std::chrono::steady_clock::now() + longest_connecting;
+  return good;
+}
+
+bool UcxWindow::is_connected(const std::vector<int>& members) noexcept {
   for (const int member : members)
-    while (good != 0 && member != rank_ && !worker_->is_connected(member)) {
-      if (!worker_->progress() || std::chrono::steady_clock::now() > until) good = 0;
-      int found = 0;
-      PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_, &found, MPI_STATUS_IGNORE);
-      sched_yield();
-    }
+    if (member != rank_ && !worker_->is_connected(member)) return false;
+  return true;
+}
+
+bool UcxWindow::connect(const std::vector<int>& members, MPI_Comm comm) noexcept {
+  int good = begin_connecting(members) ? 1 : 0;
+  const auto until = std::chrono::steady_clock::now() + longest_connecting;
+  while (good != 0 && !is_connected(members)) {
+    if (!worker_->progress() || std::chrono::steady_clock::now() > until) good = 0;
+    int found = 0;
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_, &found, MPI_STATUS_IGNORE);
+    sched_yield();
+  }
   int all = 0;
   MPI_Request request = MPI_REQUEST_NULL;
   if (PMPI_Iallreduce(&good, &all, 1, MPI_INT, MPI_MIN, comm, &request) != MPI_SUCCESS) return false;

@@ -26,6 +26,10 @@ class UcxWindow {
   // reaches all.
   bool connect(const std::vector<int>& members, MPI_Comm comm) noexcept;
 
+  // The same without blocking, by each for itself: begins, and whether that is done; to be asked again after progress().
+  bool begin_connecting(const std::vector<int>& members) noexcept;
+  bool is_connected(const std::vector<int>& members) noexcept;
+
   void progress() noexcept {
     if (!worker_->progress()) end_after_failure();
   }

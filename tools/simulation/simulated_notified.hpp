@@ -72,7 +72,6 @@ class SimulatedNotified final : public Notified {
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
-  void release_sources() noexcept override {}  // what is under way has a copy
   std::uint64_t look(int id) noexcept override;
   std::uint64_t reset(int id) noexcept override;
   void progress() noexcept override {}
