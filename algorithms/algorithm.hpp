@@ -99,7 +99,7 @@ struct Descriptor {
   bool needs_arrival_order = false;  // only under PAPAYA_ORDER=arrival and for commutative operations
   bool predefined_only =
       false;  // reductions: cuts messages at elements, which only these have alike on all ranks
-  bool split_phase = false;    // its Prepared has one, and needs nothing but the wire: nonblocking calls may have it
+  bool split_phase = false;    // prepared with the wire alone (no nodes, no region) it has one: nonblocking calls may have it
   bool takes_vetoes = true;  // Operands::veto; where not, a device's buffer goes through the host
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // largest Operands::bytes it takes
   std::size_t max_element_bytes = std::numeric_limits<std::size_t>::max();  // largest Reduction::element_bytes

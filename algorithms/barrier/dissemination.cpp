@@ -6,11 +6,9 @@
 //
 // Cost: ceil(log_{n+1} p) latencies, n notifications each.
 
-#include "algorithms/patterns/dissemination.hpp"
+#include "algorithms/dissemination.hpp"
 
-#include <algorithm>
-
-#include "algorithms/steps.hpp"
+#include <numeric>
 
 namespace papaya {
 
@@ -19,36 +17,27 @@ namespace {
 class Dissemination final : public OverWire {
  public:
   Dissemination(const Team& team, int ways)
-      : OverWire(team),
-        ways_(ways),
-        rounds_(patterns::dissemination_rounds(team.size, ways)),
-        call_(team.first_round - 1) {}
+      : OverWire(team), parties_(*team.wire, all_ranks(team), team.rank, ways, team.first_round - 1) {}
+
+  bool run(const Operands& operands, wait::Site& site) override {
+    if (!parties_.is_settled()) parties_.settle(*team_.policy, site, this);
+    return OverWire::run(operands, site);
+  }
+  bool is_missing(int rank) const override { return rank == parties_.awaited_rank() || OverWire::is_missing(rank); }
 
  private:
-  Steps steps(Operands operands) override {
-    ++call_;
-    for (int l = 1; l <= rounds_; ++l) {
-      for (int i = 1; i <= ways_; ++i)
-        if (const int peer = patterns::dissemination_target(team_.rank, team_.size, ways_, l, i);
-            peer != team_.rank)
-          team_.wire->notify(peer, id(l, i), call_);
-      if (l == 1) tell_deposited(operands);
-      for (int i = 1; i <= ways_; ++i) {
-        const int peer = patterns::dissemination_source(team_.rank, team_.size, ways_, l, i);
-        if (peer != team_.rank) co_await heard(id(l, i), call_, peer);
-      }
-    }
+  static std::vector<int> all_ranks(const Team& team) {
+    std::vector<int> ranks(static_cast<std::size_t>(team.size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    return ranks;
   }
+  Steps steps(Operands operands) override { return parties_.call(operands); }
 
-  int id(int round, int i) const noexcept { return (round - 1) * ways_ + i - 1; }
-
-  const int ways_;
-  const int rounds_;
-  std::uint64_t call_;
+  DisseminatedBarrier parties_;
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", 2, 1, 7, "ranks that each rank notifies in a round"},
+    {"ways", Ways::measured, 0, Ways::most, "ranks that each rank notifies in a round; 0: the fastest, measured in the first call"},
 };
 
 constexpr Descriptor descriptor = {
@@ -61,8 +50,7 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      const int ways = static_cast<int>(values[0]);
-      return {64, std::max(patterns::dissemination_rounds(ranks, ways) * ways, 1)};
+      return DisseminatedBarrier::segment(ranks, static_cast<int>(values[0]));
     },
     .prepare = [](const Team& team, std::size_t,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {

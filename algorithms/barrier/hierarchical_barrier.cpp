@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "algorithms/dissemination.hpp"
 #include "algorithms/hierarchy.hpp"
-#include "algorithms/patterns/dissemination.hpp"
 
 namespace papaya {
 
@@ -21,13 +21,9 @@ class HierarchicalBarrier final : public Prepared {
       : team_(team),
         place_(team),
         node_(team, barrier_of_node, team.region, this),
-        leaders_(lowest_ranks(place_.nodes)),
-        ways_(ways),
-        rounds_(patterns::dissemination_rounds(place_.nodes.count(), ways)),
-        call_(team.first_round - 1) {}
+        leaders_(*team.wire, lowest_ranks(place_.nodes), place_.node, ways, team.first_round - 1) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
-    ++call_;
     Operands one = operands;
     node_.run(one, site);
     if (node_.is_alone() && one.deposited != nullptr) one.deposited(one.context);
@@ -38,42 +34,29 @@ class HierarchicalBarrier final : public Prepared {
   }
 
   bool is_missing(int rank) const override {
-    return rank == missing_ || (place_.nodes.of_rank[static_cast<std::size_t>(rank)] == place_.node &&
-                                node_.is_missing(place_.rank_in_node(rank)));
+    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] == place_.node)
+      return node_.is_missing(place_.rank_in_node(rank));
+    return rank == steps_.awaited_rank() || rank == leaders_.awaited_rank();
   }
 
  private:
   void disseminate(wait::Site& site) {
-    const int all = place_.nodes.count();
-    const auto leader = [&](int node) { return leaders_[static_cast<std::size_t>(node)]; };
-    const auto id = [&](int round, int i) { return (round - 1) * ways_ + i - 1; };
-    for (int l = 1; l <= rounds_; ++l) {
-      for (int i = 1; i <= ways_; ++i)
-        if (const int node = patterns::dissemination_target(place_.node, all, ways_, l, i); node != place_.node)
-          team_.wire->notify(leader(node), id(l, i), call_);
-      for (int i = 1; i <= ways_; ++i) {
-        const int node = patterns::dissemination_source(place_.node, all, ways_, l, i);
-        const auto has_come = [&] { return team_.wire->look(id(l, i)) >= call_; };
-        if (node == place_.node || has_come()) continue;
-        missing_ = leader(node);
-        team_.wire->wait(*team_.policy, site, has_come, static_cast<Prepared*>(this));
-        missing_ = -1;
-      }
-    }
+    if (!leaders_.is_settled()) leaders_.settle(*team_.policy, site, this);
+    steps_ = leaders_.call({});
+    while (!steps_.advance())
+      team_.wire->wait(
+          *team_.policy, site, [this] { return steps_.can_go_on(); }, static_cast<Prepared*>(this));
   }
 
   const Team team_;
   const Place place_;
   NodePhase node_;
-  const std::vector<int> leaders_;
-  const int ways_;
-  const int rounds_;
-  std::uint64_t call_;
-  int missing_ = -1;
+  DisseminatedBarrier leaders_;
+  Steps steps_;
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", 2, 1, 7, "nodes that each node notifies in a round"},
+    {"ways", Ways::measured, 0, Ways::most, "nodes that each node notifies in a round; 0: the fastest, measured in the first call"},
 };
 
 constexpr Descriptor descriptor = {
@@ -85,8 +68,7 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      const int ways = static_cast<int>(values[0]);
-      return {64, std::max(patterns::dissemination_rounds(ranks, ways) * ways, 1)};
+      return DisseminatedBarrier::segment(ranks, static_cast<int>(values[0]));
     },
     .region_bytes = [](int ranks, std::size_t,
                        std::span<const std::int64_t>) { return NodePhase::region_bytes(barrier_of_node, ranks); },

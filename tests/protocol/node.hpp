@@ -75,19 +75,19 @@ class Node {
  public:
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
        std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
-       std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity)
+       std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity, bool wire_only = false)
       : policies_(static_cast<std::size_t>(ranks)), places_(std::move(places)), nodes_(some_nodes(ranks)) {
     if (values.empty()) values = default_values(descriptor);
     const std::size_t wire_bytes = shared_bytes(descriptor, ranks, most_bytes, values).wire;
     // One for each node, if the algorithm knows nodes.
-    const bool in_levels = descriptor.segment != nullptr && descriptor.region_bytes != nullptr;
+    const bool in_levels = descriptor.segment != nullptr && descriptor.region_bytes != nullptr && !wire_only;
     std::vector<std::size_t> regions;
     std::size_t all = wire_bytes;
     for (const std::vector<int>& on_node : nodes_.ranks) {
       regions.push_back(all);
       if (in_levels) all += descriptor.region_bytes(static_cast<int>(on_node.size()), most_bytes, values);
     }
-    if (!in_levels && descriptor.region_bytes != nullptr) all += descriptor.region_bytes(ranks, most_bytes, values);
+    if (!in_levels && descriptor.region_bytes != nullptr && !wire_only) all += descriptor.region_bytes(ranks, most_bytes, values);
     region_ = static_cast<std::byte*>(::operator new (all, std::align_val_t{4096}));
     std::memset(region_, 0, all);
     for (int rank = 0; rank < ranks; ++rank) {
