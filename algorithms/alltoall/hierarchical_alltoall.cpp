@@ -19,26 +19,30 @@ namespace papaya {
 
 namespace {
 
-constexpr std::size_t largest_block = 4096;
+constexpr std::size_t largest_block = 32768;
+constexpr std::size_t most_part_memory = 4 << 20;  // of a rank's segment, roughly
+constexpr std::size_t least_message = 4096;
 
-std::size_t message_of(std::span<const std::int64_t> values) noexcept {
-  return in_lines(static_cast<std::size_t>(values[0]));
+// Of one piece. There may be a writer for each rank.
+std::size_t message_of(int ranks, std::span<const std::int64_t> values) noexcept {
+  const std::size_t fair = std::max(most_part_memory / (Streams::slots * static_cast<std::size_t>(ranks)), least_message);
+  return in_lines(std::min(static_cast<std::size_t>(values[0]), fair));
 }
 // At least a byte of each block of the largest node's.
 std::size_t most_message(int ranks, std::size_t message) noexcept {
   return std::max(message, static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks));
 }
-NodePhase::Choice gathering_for(std::size_t message) { return {Collective::allgather, "arrival_allgather", message}; }
-NodePhase::Choice broadcast_for(std::size_t message) { return {Collective::bcast, "arrival_bcast", message}; }
+// Larger calls go in parts.
+constexpr NodePhase::Choice gathering = {Collective::allgather, "arrival_allgather", 131072};
+constexpr NodePhase::Choice broadcast = {Collective::bcast, "arrival_bcast", 131072};
 
 class HierarchicalAlltoall final : public Prepared {
  public:
   HierarchicalAlltoall(const Team& team, std::size_t message_bytes)
       : team_(team),
         place_(team),
-        gathering_(team, gathering_for(message_bytes), team.region, this),
-        broadcast_(team, broadcast_for(message_bytes),
-                   team.region + NodePhase::region_bytes(gathering_for(message_bytes), size_of(place_.node)), this),
+        gathering_(team, gathering, team.region, this),
+        broadcast_(team, broadcast, team.region + NodePhase::region_bytes(gathering, size_of(place_.node)), this),
         leaders_(lowest_ranks(place_.nodes)) {
     std::size_t most = 1;
     for (int node = 0; node < place_.nodes.count(); ++node) most = std::max(most, static_cast<std::size_t>(size_of(node)));
@@ -67,15 +71,17 @@ class HierarchicalAlltoall final : public Prepared {
  private:
   void run_piece(const Operands& operands, std::size_t offset, std::size_t bytes, wait::Site& site) {
     const auto* const send = static_cast<const std::byte*>(operands.send);
-    for (int to = 0; to < team_.size; ++to)
-      std::memcpy(packed_.data() + at(to, bytes), send + at(to, operands.bytes) + offset, bytes);
     Operands part = operands;
-    part.send = packed_.data();
+    if (bytes != operands.bytes) {
+      for (int to = 0; to < team_.size; ++to)
+        std::memcpy(packed_.data() + at(to, bytes), send + at(to, operands.bytes) + offset, bytes);
+      part.send = packed_.data();
+    }
     part.receive = gathered_.data();
     part.bytes = static_cast<std::size_t>(team_.size) * bytes;
     if (offset != 0) part.deposited = nullptr;
     if (gathering_.is_alone()) {
-      std::memcpy(gathered_.data(), packed_.data(), part.bytes);
+      std::memcpy(gathered_.data(), part.send, part.bytes);
       if (part.deposited != nullptr) part.deposited(part.context);
     } else {
       gathering_.run(part, site);
@@ -156,7 +162,7 @@ class HierarchicalAlltoall final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"message_bytes", 65536, 4096, 1 << 20, "bytes of a message between two nodes"},
+    {"message_bytes", 131072, 4096, 1 << 20, "bytes of a message between two nodes, or fewer with many ranks"},
 };
 
 constexpr Descriptor descriptor = {
@@ -169,14 +175,13 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_block,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape{.ranks = ranks, .part_bytes = most_message(ranks, message_of(values)), .writers = ranks}.segment();
+      return Streams::Shape{.ranks = ranks, .part_bytes = most_message(ranks, message_of(ranks, values)), .writers = ranks}.segment();
     },
-    .region_bytes = [](int ranks, std::size_t, std::span<const std::int64_t> values) {
-      return NodePhase::region_bytes(gathering_for(message_of(values)), ranks) +
-             NodePhase::region_bytes(broadcast_for(message_of(values)), ranks);
+    .region_bytes = [](int ranks, std::size_t, std::span<const std::int64_t>) {
+      return NodePhase::region_bytes(gathering, ranks) + NodePhase::region_bytes(broadcast, ranks);
     },
     .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalAlltoall>(team, message_of(values)); },
+        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalAlltoall>(team, message_of(team.size, values)); },
 };
 const Registration registration(descriptor);
 
