@@ -1296,6 +1296,10 @@ class Preload(unittest.TestCase):
                 calls = self.nonblocking(ranks, way, node_size)
                 self.assertGreater(calls["ring"], 0)
                 self.assertEqual(way == "results", calls["notified_bcast"] > 0 and calls["dissemination"] > 0)
+        transports = ["mpi"] + (["ucx"] if (build / "libpapaya-ucx.so").exists() else [])
+        for transport in transports:
+            calls = self.nonblocking(2, "results", 1, {"PAPAYA_TRANSPORT": transport})
+            self.assertGreater(calls["ring"], 0)
         for name in ("rsa", "dissemination", "0-1K:dissemination,1K-:native"):
             calls = self.nonblocking(2, "results", 1, {"PAPAYA_IALLREDUCE": name})
             self.assertGreater(calls[re.sub(r".*:(\w+),.*", r"\1", name)], 0)
