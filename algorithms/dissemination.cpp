@@ -52,7 +52,8 @@ struct Shape {
   }  // before the round
   // Parties that send to another in a round.
   int senders(int round) const {
-    return round < rounds ? ways : static_cast<int>((parties - reach(round) + reach(round) - 1) / reach(round));
+    return round < rounds ? ways
+                          : static_cast<int>((parties - reach(round) + reach(round) - 1) / reach(round));
   }
   int notifications() const { return rounds * ways; }
   int notification(int round, int i) const { return (round - 1) * ways + i - 1; }
@@ -221,7 +222,9 @@ std::size_t messages_of_bank(int parties, const Ways& ways) {
 
 // Returns when the steps are done.
 void finish(Steps& steps, Notified& wire, wait::Policy& policy, wait::Site& site, void* stalled) {
-  while (!steps.advance()) wire.wait(policy, site, [&] { return steps.can_go_on(); }, stalled);
+  while (!steps.advance())
+    wire.wait(
+        policy, site, [&] { return steps.can_go_on(); }, stalled);
 }
 
 }  // namespace
@@ -229,7 +232,9 @@ void finish(Steps& steps, Notified& wire, wait::Policy& policy, wait::Site& site
 // Of one n.
 struct DisseminatedReduction::Plans {
   Plans(const Shape& shape, int me)
-      : places(places_of(shape)), nodes(TreePlanner(shape, me).make()), partial(plan_partial_results(shape, me)) {}
+      : places(places_of(shape)),
+        nodes(TreePlanner(shape, me).make()),
+        partial(plan_partial_results(shape, me)) {}
 
   std::vector<std::size_t> places;
   Plan nodes;
@@ -292,12 +297,13 @@ Steps DisseminatedReduction::call(Operands operands, int ways) {
         from = packed;
       }
       wire_.write_notify(peers_[static_cast<std::size_t>(message.peer)],
-                        bank + plans.places[static_cast<std::size_t>(message.notification)] * slot_, from,
-                        message.values.size() * bytes, first_id + message.notification, number);
+                         bank + plans.places[static_cast<std::size_t>(message.notification)] * slot_, from,
+                         message.values.size() * bytes, first_id + message.notification, number);
     }
     if (&round == &plan.rounds.front() && operands.deposited != nullptr) operands.deposited(operands.context);
     for (const Plan::Message& message : round.received) {
-      co_await heard(wire_, first_id + message.notification, number, peers_[static_cast<std::size_t>(message.peer)]);
+      co_await heard(wire_, first_id + message.notification, number,
+                     peers_[static_cast<std::size_t>(message.peer)]);
       const std::byte* from =
           wire_.segment() + bank + plans.places[static_cast<std::size_t>(message.notification)] * slot_;
       for (const int value : message.values) {
@@ -316,32 +322,18 @@ Steps DisseminatedReduction::call(Operands operands, int ways) {
   std::memmove(operands.receive, at_[static_cast<std::size_t>(plan.result)], bytes);
 }
 
-void DisseminatedReduction::settle(const Operands& like, wait::Policy& policy, wait::Site& site, Prepared* stalled) {
-  // Bytes that nobody reads: what the program's operation does to any bytes is not known.
-  Reduction reduction;
+DisseminatedReduction::Rehearsal::Rehearsal(const Operands& like)
+    : from(like.bytes), to(like.bytes), operands(like) {
   reduction.element_bytes = 1;
   reduction.exact = like.reduction->exact;
   reduction.combine = [](const Reduction&, const void* left, const void*, void* out, std::size_t count) {
     std::memmove(out, left, count);
   };
-  std::vector<std::byte> from(like.bytes);
-  std::vector<std::byte> to(like.bytes);
-  Operands operands = like;
   operands.send = from.data();
   operands.receive = to.data();
   operands.count = like.bytes;
   operands.reduction = &reduction;
   operands.deposited = nullptr;
-  ways_.settle(
-      wire_, peers_, me_, part_.first_notification,
-      [&](int ways) {
-        running_ = call(operands, ways);
-        finish(running_, wire_, policy, site, stalled);
-      },
-      [&](int id) {
-        wire_.wait(policy, site, [&] { return wire_.look(id) != 0; }, stalled);
-      });
-  running_ = Steps();
 }
 
 SegmentShape DisseminatedBarrier::segment(int most_parties, int ways) {
@@ -370,7 +362,8 @@ void DisseminatedBarrier::settle(wait::Policy& policy, wait::Site& site, Prepare
         finish(running_, wire_, policy, site, stalled);
       },
       [&](int id) {
-        wire_.wait(policy, site, [&] { return wire_.look(id) != 0; }, stalled);
+        wire_.wait(
+            policy, site, [&] { return wire_.look(id) != 0; }, stalled);
       });
   running_ = Steps();
 }

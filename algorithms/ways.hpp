@@ -1,18 +1,23 @@
-// How many others each party notifies in a round of n-way dissemination: what the user says, or what is fastest here, measured
-// (End et al. 2015: n = 1..7, 15 runs each).
+// How many others each party notifies in a round of n-way dissemination: what the user says, or what is
+// fastest here, measured (End et al. 2015: n = 1..7, 15 runs each).
 //
-// Each n has notifications of its own, since one notification has one writer. In a call all that is written to a party has
-// come before it leaves, so calls of different n may follow each other.
+// Each n has notifications of its own, since one notification has one writer. In a call all that is written
+// to a party has come before it leaves, so calls of different n may follow each other.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "algorithms/patterns/dissemination.hpp"
 #include "algorithms/transport/notified.hpp"
 #include "base/clock.hpp"
+#include "base/log.hpp"
 
 namespace papaya {
 
@@ -40,24 +45,38 @@ class Ways {
   int notifications() const noexcept { return first_id(last_ + 1) + 1; }
   int id(int ways, int round, int i) const noexcept { return first_id(ways) + (round - 1) * ways + i - 1; }
 
-  // Collective over the parties, `peers` by number: `run(n)` is a call by n ways, `wait(id)` returns once the notification is
-  // not zero. Party 0 times the runs and tells the others.
+  // For who is no party but takes part in the runs: the same ones.
+  template <class Run>
+  void follow(Run&& run) {
+    each_block([&](int ways) {
+      for (int i = 0; i < runs / blocks; ++i) run(ways);
+    });
+    is_settled_ = true;
+  }
+
+  // Collective over the parties, `peers` by number: `run(n)` is a call by n ways, `wait(id)` returns once the
+  // notification is not zero. Party 0 times the runs and tells the others.
   template <class Run, class Wait>
-  void settle(Notified& wire, const std::vector<int>& peers, int me, int first_notification, Run&& run, Wait&& wait) {
-    // Of runs in a row the times of single ones say little: who is late in one is early in the next. So blocks are timed, by
-    // turns, and the shortest block of each n counts.
+  void settle(Notified& wire, const std::vector<int>& peers, int me, int first_notification, Run&& run,
+              Wait&& wait) {
+    // Of runs in a row the times of single ones say little: who is late in one is early in the next. So
+    // blocks are timed, by turns, and the shortest block of each n counts.
     std::array<std::uint64_t, most + 1> shortest;
     shortest.fill(~std::uint64_t{0});
-    for (int block = 0; block < blocks; ++block)
-      for (int ways = first_; ways <= last_; ++ways) {
-        const std::uint64_t begin = clock::ticks();
-        for (int i = 0; i < runs / blocks; ++i) run(ways);
-        std::uint64_t& least = shortest[static_cast<std::size_t>(ways)];
-        least = std::min(least, clock::ticks() - begin);
-      }
+    std::uint64_t begin = clock::ticks();
+    each_block([&](int ways) {
+      for (int i = 0; i < runs / blocks; ++i) run(ways);
+      const std::uint64_t end = clock::ticks();
+      std::uint64_t& least = shortest[static_cast<std::size_t>(ways)];
+      least = std::min(least, end - begin);
+      begin = end;
+    });
     const int told = first_notification + first_id(last_ + 1);
     if (me == 0) {
-      chosen_ = static_cast<int>(std::min_element(shortest.begin(), shortest.end()) - shortest.begin());
+      // Of those about as fast the one with the fewest messages.
+      const std::uint64_t least = *std::min_element(shortest.begin(), shortest.end());
+      for (chosen_ = first_; shortest[static_cast<std::size_t>(chosen_)] > least + least / 10;) ++chosen_;
+      say(shortest);
       for (std::size_t party = 1; party < peers.size(); ++party)
         wire.notify(peers[party], told, static_cast<std::uint64_t>(chosen_));
     } else {
@@ -68,6 +87,20 @@ class Ways {
   }
 
  private:
+  template <class Block>
+  void each_block(Block&& block) const {
+    for (int turn = 0; turn < blocks; ++turn)
+      for (int ways = first_; ways <= last_; ++ways) block(ways);
+  }
+  void say(std::span<const std::uint64_t> shortest) const {
+    if (log::level() < log::Level::debug) return;
+    std::string text = fmt::format("dissemination among {}: {} ways;", parties_, chosen_);
+    for (int ways = first_; ways <= last_; ++ways)
+      text += fmt::format(" {}: {:.1f}", ways,
+                          static_cast<double>(shortest[static_cast<std::size_t>(ways)]) /
+                              static_cast<double>(shortest[static_cast<std::size_t>(chosen_)]));
+    log::debug(text + " times as long");
+  }
   int first_id(int ways) const noexcept {
     int id = 0;
     for (int n = first_; n < ways; ++n) id += patterns::dissemination_rounds(parties_, n) * n;

@@ -31,18 +31,24 @@ std::vector<int> all_ranks(const Team& team) {
 class InOneLevel final : public OverWire {
  public:
   InOneLevel(const Team& team, SegmentPart part, std::size_t capacity, int ways)
-      : OverWire(team), parties_(*team.wire, part, all_ranks(team), team.rank, capacity, ways, team.first_round - 1) {}
+      : OverWire(team), parties_(*team.wire, part, all_ranks(team), team.rank, capacity, ways, team.first_round - 1),
+        ways_(parties_.ways().chosen()) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
-    if (!parties_.is_settled()) parties_.settle(operands, *team_.policy, site, this);
+    if (!parties_.ways().is_settled())
+      parties_.settle(operands, *team_.policy, site, this, true, [&](const Operands& rehearsed, int n) {
+        ways_ = n;
+        OverWire::run(rehearsed, site);
+      });
+    ways_ = parties_.ways().chosen();
     return OverWire::run(operands, site);
   }
-  bool is_missing(int rank) const override { return rank == parties_.awaited_rank() || OverWire::is_missing(rank); }
 
  private:
-  Steps steps(Operands operands) override { return parties_.call(operands); }
+  Steps steps(Operands operands) override { return parties_.call(operands, ways_); }
 
   DisseminatedReduction parties_;
+  int ways_;  // of the present call
 };
 
 NodePhase::Choice reduction_for(std::size_t bytes) { return {Collective::reduce, "arrival_leader", bytes}; }
@@ -62,6 +68,22 @@ class InTwoLevels final : public Prepared {
 
   bool run(const Operands& operands, wait::Site& site) override {
     if (!operands.reduction->commutative) return in_rank_order_.run(operands, site);
+    if (!parties_.ways().is_settled())
+      parties_.settle(operands, *team_.policy, site, this, place_.rank == 0,
+                      [&](const Operands& rehearsed, int n) { run(rehearsed, n, site); });
+    run(operands, parties_.ways().chosen(), site);
+    return true;
+  }
+
+  bool is_missing(int rank) const override {
+    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node)
+      return rank == steps_.awaited_rank() || in_rank_order_.is_missing(rank);
+    const int local = place_.rank_in_node(rank);
+    return reduction_.is_missing(local) || broadcast_.is_missing(local) || in_rank_order_.is_missing(rank);
+  }
+
+ private:
+  void run(const Operands& operands, int ways, wait::Site& site) {
     Operands phase = operands;
     phase.root = 0;
     if (place_.rank != 0) phase.receive = nullptr;
@@ -71,8 +93,7 @@ class InTwoLevels final : public Prepared {
     phase.deposited = reduction_.is_alone() ? operands.deposited : nullptr;
     if (place_.rank == 0) {
       if (!reduction_.is_alone()) phase.send = operands.receive;
-      if (!parties_.is_settled()) parties_.settle(phase, *team_.policy, site, this);
-      steps_ = parties_.call(phase);
+      steps_ = parties_.call(phase, ways);
       while (!steps_.advance())
         team_.wire->wait(
             *team_.policy, site, [this] { return steps_.can_go_on(); }, static_cast<Prepared*>(this));
@@ -83,17 +104,8 @@ class InTwoLevels final : public Prepared {
     }
     phase.deposited = nullptr;
     broadcast_.run(phase, site);
-    return true;
   }
 
-  bool is_missing(int rank) const override {
-    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node)
-      return rank == steps_.awaited_rank() || rank == parties_.awaited_rank() || in_rank_order_.is_missing(rank);
-    const int local = place_.rank_in_node(rank);
-    return reduction_.is_missing(local) || broadcast_.is_missing(local) || in_rank_order_.is_missing(rank);
-  }
-
- private:
   const Team team_;
   const Place place_;
   NodePhase reduction_;
