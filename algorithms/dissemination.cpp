@@ -206,11 +206,15 @@ std::size_t most_nodes(const Shape& shape, int round) {
   return std::min<std::size_t>(reach, 2 * static_cast<std::size_t>(std::bit_width(reach)) - 1);
 }
 
-// Where in a bank, in messages, what a notification announces begins; after the last one, how many there are.
+// Where in a bank, in messages, what a notification announces begins; after the last one, how many there are. In the last round
+// partial results may take one sender more than nodes of the tree do.
 std::vector<std::size_t> places_of(const Shape& shape) {
   std::vector<std::size_t> begins = {0};
   for (int l = 1; l <= shape.rounds; ++l)
-    for (int i = 1; i <= shape.ways; ++i) begins.push_back(begins.back() + most_nodes(shape, l));
+    for (int i = 1; i <= shape.ways; ++i) {
+      const int senders = shape.senders(l);
+      begins.push_back(begins.back() + (i <= senders ? most_nodes(shape, l) : i == senders + 1 ? 1 : 0));
+    }
   return begins;
 }
 

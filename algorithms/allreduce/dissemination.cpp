@@ -51,6 +51,12 @@ class InOneLevel final : public OverWire {
   int ways_;  // of the present call
 };
 
+// Beside two levels, for the few operations that do not commute: not measured, for which each n would need its memory.
+int ways_in_rank_order(int ways) {
+  constexpr int usual = 2;
+  return ways == Ways::measured ? usual : ways;
+}
+
 NodePhase::Choice reduction_for(std::size_t bytes) { return {Collective::reduce, "arrival_leader", bytes}; }
 NodePhase::Choice broadcast_for(std::size_t bytes) { return {Collective::bcast, "arrival_bcast", bytes}; }
 
@@ -64,7 +70,7 @@ class InTwoLevels final : public Prepared {
                    team.region + NodePhase::region_bytes(reduction_for(capacity), static_cast<int>(place_.ranks().size())),
                    this),
         parties_(*team.wire, part, lowest_ranks(place_.nodes), place_.node, capacity, ways, team.first_round - 1),
-        in_rank_order_(team, {}, capacity, ways) {}
+        in_rank_order_(team, {}, capacity, ways_in_rank_order(ways)) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
     if (!operands.reduction->commutative) return in_rank_order_.run(operands, site);
@@ -133,9 +139,10 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_message,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      const SegmentShape part = DisseminatedReduction::segment(ranks, capacity, ways_of(values));
-      const int parts = values[levels] == 2 ? 2 : 1;
-      return {static_cast<std::size_t>(parts) * part.bytes, parts * part.notifications};
+      const SegmentShape all = DisseminatedReduction::segment(ranks, capacity, ways_of(values));
+      if (values[levels] == 1) return all;
+      const SegmentShape first = DisseminatedReduction::segment(ranks, capacity, ways_in_rank_order(ways_of(values)));
+      return {first.bytes + all.bytes, first.notifications + all.notifications};
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
@@ -148,7 +155,7 @@ constexpr Descriptor descriptor = {
       const bool in_levels = values[levels] == 2 && team.nodes != nullptr && team.nodes->count() > 1 &&
                              team.nodes->count() < team.size;
       if (!in_levels) return std::make_unique<InOneLevel>(team, SegmentPart{}, capacity, ways_of(values));
-      const SegmentShape first = DisseminatedReduction::segment(team.size, capacity, ways_of(values));
+      const SegmentShape first = DisseminatedReduction::segment(team.size, capacity, ways_in_rank_order(ways_of(values)));
       return std::make_unique<InTwoLevels>(team, SegmentPart{first.bytes, first.notifications}, capacity, ways_of(values));
     },
 };

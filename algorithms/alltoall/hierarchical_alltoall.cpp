@@ -20,13 +20,10 @@ namespace papaya {
 namespace {
 
 constexpr std::size_t largest_block = 32768;
-constexpr std::size_t most_part_memory = 4 << 20;  // of a rank's segment, roughly
-constexpr std::size_t least_message = 4096;
 
-// Of one piece. There may be a writer for each rank.
+// Of one piece.
 std::size_t message_of(int ranks, std::span<const std::int64_t> values) noexcept {
-  const std::size_t fair = std::max(most_part_memory / (Streams::slots * static_cast<std::size_t>(ranks)), least_message);
-  return in_lines(std::min(static_cast<std::size_t>(values[0]), fair));
+  return Streams::fair_part(ranks, static_cast<std::size_t>(values[0]));
 }
 // At least a byte of each block of the largest node's.
 std::size_t most_message(int ranks, std::size_t message) noexcept {

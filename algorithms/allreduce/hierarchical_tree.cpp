@@ -1,0 +1,205 @@
+// MPI_Allreduce in levels over a tree of nodes: a reduction inside each node to its leader, the lowest rank; each leader adds
+// what comes from the nodes below it and passes the sum up; the result comes down the same way, and in each node by a
+// broadcast (Mohammadalizadehbakhtevari 2021, 7.2.4: the cluster-wide extension of the arrival-aware algorithms).
+//
+// Arrival: a node's sum is complete when its last rank has come, and sets out at once. Under PAPAYA_ORDER=arrival the nodes
+// below are taken as their notifications come, so after the last node's one message up, one addition and the way down are left;
+// otherwise in their order. With up to `fanout` + 1 nodes the tree is a star: one hop up, one down, 2(N-1) messages in all,
+// fewer than any exchange among all nodes.
+//
+// The leader need not be the node's first arrival: what the others have combined while they waited is there when the lowest
+// rank comes, and nothing can leave the node before its last rank has come, whoever speaks for it.
+//
+// The message goes in parts of `part_bytes`, two under way: while one is between the nodes, the node reduces the next.
+//
+// Order: ranks of a node first, in rank order, then its own sum with those of the nodes below, in their order; the same bits on
+// all ranks, and without PAPAYA_ORDER=arrival in every run. The operation must be commutative, as the predefined ones are.
+//
+// Cost, N nodes: 2 ceil(log_fanout N) latencies of the network, S bytes up and `fanout` S bytes down for each node; in each
+// node a reduction and a broadcast of S bytes.
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "algorithms/hierarchy.hpp"
+#include "algorithms/streams.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t leader_bytes = 65536;  // arrival_leader takes no larger parts
+constexpr std::size_t most_element_bytes = 1024;
+
+enum ParameterPlace : std::size_t { part_bytes, fanout };
+
+std::size_t part_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return Streams::fair_part(ranks, std::min(capacity, static_cast<std::size_t>(values[part_bytes])));
+}
+NodePhase::Choice reduction_for(std::size_t part) {
+  return {Collective::reduce, part <= leader_bytes ? "arrival_leader" : "arrival_tree", part};
+}
+NodePhase::Choice broadcast_for(std::size_t part) { return {Collective::bcast, "arrival_bcast", part}; }
+
+class HierarchicalTree final : public Prepared {
+ public:
+  HierarchicalTree(const Team& team, std::size_t part, std::size_t region_part, int most_below)
+      : team_(team),
+        place_(team),
+        reduction_(team, reduction_for(region_part), team.region, this),
+        broadcast_(team, broadcast_for(region_part),
+                   team.region + NodePhase::region_bytes(reduction_for(region_part), static_cast<int>(place_.ranks().size())),
+                   this),
+        streams_(team, {.ranks = team.size, .part_bytes = part, .writers = team.size}),
+        part_bytes_(part) {
+    const std::vector<int> leaders = lowest_ranks(place_.nodes);
+    const int all = place_.nodes.count();
+    if (place_.node != 0) above_ = leaders[static_cast<std::size_t>((place_.node - 1) / most_below)];
+    for (int i = 1; i <= most_below; ++i)
+      if (const std::int64_t node = std::int64_t{place_.node} * most_below + i; node < all)
+        below_.push_back(leaders[static_cast<std::size_t>(node)]);
+  }
+
+  bool run(const Operands& operands, wait::Site& site) override {
+    const std::size_t most = part_bytes_ / operands.reduction->element_bytes;
+    const std::size_t parts = (operands.count + most - 1) / most;
+    const std::size_t behind = parts > 1 ? 1 : 0;
+    for (std::size_t i = 0; i < parts + behind; ++i) {
+      if (i < parts) gather(operands, i * most, std::min(most, operands.count - i * most), site);
+      if (i >= behind) spread(operands, (i - behind) * most, std::min(most, operands.count - (i - behind) * most), site);
+    }
+    team_.wire->release_sources();
+    return true;
+  }
+
+  bool is_missing(int rank) const override {
+    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node)
+      return std::find(awaited_.begin(), awaited_.end(), rank) != awaited_.end();
+    const int local = place_.rank_in_node(rank);
+    return reduction_.is_missing(local) || broadcast_.is_missing(local);
+  }
+
+ private:
+  bool leads() const noexcept { return place_.rank == 0; }
+
+  Operands part_of_call(const Operands& operands, std::size_t first, std::size_t count) const noexcept {
+    const std::size_t element = operands.reduction->element_bytes;
+    Operands part = operands;
+    part.send = static_cast<const std::byte*>(operands.send) + first * element;
+    part.receive = static_cast<std::byte*>(operands.receive) + first * element;
+    part.count = count;
+    part.bytes = count * element;
+    part.root = 0;
+    return part;
+  }
+
+  void gather(const Operands& operands, std::size_t first, std::size_t count, wait::Site& site) {
+    Operands part = part_of_call(operands, first, count);
+    if (first != 0) part.deposited = nullptr;
+    auto* const sum = static_cast<std::byte*>(part.receive);
+    if (!leads()) part.receive = nullptr;
+    reduction_.run(part, site);
+    if (!leads()) return;
+    if (reduction_.is_alone() && part.deposited != nullptr) part.deposited(part.context);
+    const void* own = reduction_.is_alone() ? part.send : sum;
+    awaited_ = below_;
+    while (!awaited_.empty()) {
+      const auto has_come = [&](int node) { return streams_.may_receive(node); };
+      const auto ready = [&] {
+        return team_.arrival_order ? std::any_of(awaited_.begin(), awaited_.end(), has_come) : has_come(awaited_.front());
+      };
+      if (!ready()) team_.wire->wait(*team_.policy, site, ready, static_cast<Prepared*>(this));
+      const auto next = team_.arrival_order ? std::find_if(awaited_.begin(), awaited_.end(), has_come) : awaited_.begin();
+      operands.reduction->combine(*operands.reduction, own, streams_.front(*next), sum, count);
+      streams_.take(*next);
+      own = sum;
+      awaited_.erase(next);
+    }
+    if (above_ >= 0)
+      send(above_, own, part.bytes, site);
+    else if (own != sum)
+      std::memcpy(sum, own, part.bytes);
+  }
+
+  void spread(const Operands& operands, std::size_t first, std::size_t count, wait::Site& site) {
+    Operands part = part_of_call(operands, first, count);
+    part.deposited = nullptr;
+    part.send = nullptr;
+    if (leads()) {
+      if (above_ >= 0) {
+        wait_for(above_, [&] { return streams_.may_receive(above_); }, site);
+        team_.wire->release_sources();  // the sum has gone up from there
+        std::memcpy(part.receive, streams_.front(above_), part.bytes);
+        streams_.take(above_);
+      }
+      for (const int node : below_) send(node, part.receive, part.bytes, site);
+      part.send = part.receive;
+      part.receive = nullptr;
+    }
+    broadcast_.run(part, site);
+  }
+
+  void send(int to, const void* from, std::size_t bytes, wait::Site& site) {
+    wait_for(to, [&] { return streams_.may_send(to); }, site);
+    streams_.send(to, from, bytes);
+  }
+
+  template <class Ready>
+  void wait_for(int rank, Ready&& ready, wait::Site& site) {
+    if (ready()) return;
+    awaited_.assign(1, rank);
+    team_.wire->wait(*team_.policy, site, ready, static_cast<Prepared*>(this));
+    awaited_.clear();
+  }
+
+  const Team team_;
+  const Place place_;
+  NodePhase reduction_;
+  NodePhase broadcast_;
+  Streams streams_;
+  const std::size_t part_bytes_;
+  int above_ = -1;          // the leader of the node above
+  std::vector<int> below_;  // of those below
+  std::vector<int> awaited_;
+};
+
+constexpr Parameter parameters[] = {
+    {"part_bytes", 65536, 4096, 1 << 20, "bytes that travel at a time, or fewer with many ranks"},
+    {"fanout", 8, 1, 1024, "nodes below each node"},
+};
+
+// The node's ranks share it, whatever the number of all.
+std::size_t region_part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return std::max(std::min(capacity, static_cast<std::size_t>(values[part_bytes])), Streams::least_part);
+}
+
+constexpr Descriptor descriptor = {
+    .collective = Collective::allreduce,
+    .name = "hierarchical_tree",
+    .summary = "a reduction in each node, up and down a tree of nodes, a broadcast in each node; nodes by arrival if allowed",
+    .source = "Mohammadalizadehbakhtevari 2021, section 7.2.4",
+    .one_node = false,
+    .predefined_only = true,
+    .takes_vetoes = false,
+    .max_element_bytes = most_element_bytes,
+    .parameters = parameters,
+    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return Streams::Shape{.ranks = ranks, .part_bytes = part_of(ranks, capacity, values), .writers = ranks}.segment();
+    },
+    .region_bytes =
+        [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
+          const std::size_t part = region_part_of(capacity, values);
+          return NodePhase::region_bytes(reduction_for(part), ranks) + NodePhase::region_bytes(broadcast_for(part), ranks);
+        },
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
+        -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalTree>(team, part_of(team.size, capacity, values), region_part_of(capacity, values),
+                                                static_cast<int>(values[fanout]));
+    },
+};
+const Registration registration(descriptor);
+
+}  // namespace
+
+}  // namespace papaya
