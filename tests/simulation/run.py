@@ -70,7 +70,7 @@ class Simulation(unittest.TestCase):
     def test_ring_of_a_large_message_takes_what_its_bytes_take(self):
         ranks, size = 8, 32 << 20
         took_us = self.time_us("--ranks", ranks, "--ranks-per-node", 1, "--bytes", size, "--pattern", "none",
-                               "--algorithm", "ring", "--copy-gbytes", 1000, "--reduce-gbytes", 1000)
+                               "--algorithm", "ring:segment_bytes=65536", "--copy-gbytes", 1000, "--reduce-gbytes", 1000)
         least_us = 2 * (ranks - 1) / ranks * size / LINK_BYTES_PER_US
         self.assertGreaterEqual(took_us, least_us)
         self.assertLess(took_us, 1.05 * least_us)
