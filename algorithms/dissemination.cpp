@@ -250,10 +250,9 @@ SegmentShape DisseminatedReduction::segment(int most_parties, std::size_t capaci
   return {banks * messages_of_bank(most_parties, all) * slot_bytes(capacity), all.notifications()};
 }
 
-DisseminatedReduction::DisseminatedReduction(Notified& wire, SegmentPart part, std::vector<int> peers, int me,
+DisseminatedReduction::DisseminatedReduction(Notified& wire, std::vector<int> peers, int me,
                                              std::size_t capacity, int ways, std::uint64_t calls_before)
     : wire_(wire),
-      part_(part),
       peers_(std::move(peers)),
       me_(me),
       slot_(slot_bytes(capacity)),
@@ -279,8 +278,8 @@ Steps DisseminatedReduction::call(Operands operands, int ways) {
   const Plans& plans = *plans_[static_cast<std::size_t>(ways - ways_.first())];
   const Plan& plan = operands.reduction->exact && plans.partial ? *plans.partial : plans.nodes;
   const std::size_t bytes = operands.bytes;
-  const std::size_t bank = part_.first_byte + number % banks * bank_bytes_;
-  const int first_id = part_.first_notification + ways_.id(ways, 1, 1);
+  const std::size_t bank = number % banks * bank_bytes_;
+  const int first_id = ways_.id(ways, 1, 1);
   std::byte* own = own_.data() + (64 - reinterpret_cast<std::uintptr_t>(own_.data()) % 64) % 64;
   at_[0] = static_cast<const std::byte*>(operands.send);
   for (const Plan::Round& round : plan.rounds) {
@@ -360,7 +359,7 @@ Steps DisseminatedBarrier::call(Operands operands, int ways) {
 
 void DisseminatedBarrier::settle(wait::Policy& policy, wait::Site& site, Prepared* stalled) {
   ways_.settle(
-      wire_, peers_, me_, 0,
+      wire_, peers_, me_,
       [&](int ways) {
         running_ = call({}, ways);
         finish(running_, wire_, policy, site, stalled);

@@ -31,12 +31,6 @@
 
 namespace papaya {
 
-// A part of a segment, for one user.
-struct SegmentPart {
-  std::size_t first_byte = 0;
-  int first_notification = 0;
-};
-
 class DisseminatedReduction {
  public:
   static constexpr std::size_t largest_message = 65536;
@@ -45,7 +39,7 @@ class DisseminatedReduction {
   static SegmentShape segment(int most_parties, std::size_t capacity, int ways);
 
   // `peers`: the rank in the team of each party; `me`: this one's number; `ways` as Ways has them.
-  DisseminatedReduction(Notified& wire, SegmentPart part, std::vector<int> peers, int me,
+  DisseminatedReduction(Notified& wire, std::vector<int> peers, int me,
                         std::size_t capacity, int ways, std::uint64_t calls_before);
   ~DisseminatedReduction();
 
@@ -62,7 +56,7 @@ class DisseminatedReduction {
     const Rehearsal rehearsal(like);
     const auto run_by = [&](int ways) { run(rehearsal.operands, ways); };
     if (!takes_part) return ways_.follow(run_by);
-    ways_.settle(wire_, peers_, me_, part_.first_notification, run_by, [&](int id) {
+    ways_.settle(wire_, peers_, me_, run_by, [&](int id) {
       wire_.wait(
           policy, site, [&] { return wire_.look(id) != 0; }, stalled);
     });
@@ -80,7 +74,6 @@ class DisseminatedReduction {
   };
 
   Notified& wire_;
-  const SegmentPart part_;
   const std::vector<int> peers_;
   const int me_;
   const std::size_t slot_;

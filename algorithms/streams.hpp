@@ -21,9 +21,9 @@ class Streams {
   static constexpr std::uint64_t slots = 4;
   static constexpr std::size_t least_part = 4096;
 
-  // The bytes of a part, as wanted or so many fewer that parts from all ranks take 4 MiB of a segment, but `least_part` at least.
+  // The bytes of a part, as wanted or so many fewer that parts from all ranks take 1 MiB of a segment, but `least_part` at least.
   static std::size_t fair_part(int ranks, std::size_t wanted) noexcept {
-    constexpr std::size_t memory = 4 << 20;
+    constexpr std::size_t memory = 1 << 20;
     return in_lines(std::max(std::min(wanted, memory / (slots * static_cast<std::size_t>(ranks))), least_part));
   }
 

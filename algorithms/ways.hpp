@@ -57,7 +57,7 @@ class Ways {
   // Collective over the parties, `peers` by number: `run(n)` is a call by n ways, `wait(id)` returns once the
   // notification is not zero. Party 0 times the runs and tells the others.
   template <class Run, class Wait>
-  void settle(Notified& wire, const std::vector<int>& peers, int me, int first_notification, Run&& run,
+  void settle(Notified& wire, const std::vector<int>& peers, int me, Run&& run,
               Wait&& wait) {
     // Of runs in a row the times of single ones say little: who is late in one is early in the next. So
     // blocks are timed, by turns, and the shortest block of each n counts.
@@ -71,7 +71,7 @@ class Ways {
       least = std::min(least, end - begin);
       begin = end;
     });
-    const int told = first_notification + first_id(last_ + 1);
+    const int told = first_id(last_ + 1);
     if (me == 0) {
       // Of those about as fast the one with the fewest messages.
       const std::uint64_t least = *std::min_element(shortest.begin(), shortest.end());

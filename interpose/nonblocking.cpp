@@ -292,7 +292,11 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
   const std::int64_t mine = prepared != nullptr ? wire->offset() : -1;
   MPI_Request request = MPI_REQUEST_NULL;
   PMPI_Iallgather(&mine, 1, MPI_INT64_T, offsets_.data(), 1, MPI_INT64_T, copy_, &request);
-  co_await completed(request);
+  co_await until([&] {
+    if (ucx.exists()) ucx.progress();  // others may still be connecting to this rank
+    int flag = 0;
+    return PMPI_Test(&request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
+  });
   // Also the barrier after which all shares are zero.
   if (std::any_of(offsets_.begin(), offsets_.end(), [](std::int64_t one) { return one < 0; })) {
     setup.failure = Reason::no_transport;

@@ -2,15 +2,17 @@
 // there are, and nobody waits for a result to come back. n is measured in the first call, unless the user says it.
 //
 // Where nodes have several ranks, only one of each takes part (`levels` 2): its node's ranks are reduced to it in shared memory
-// first, in rank order, and get the result from it. So a node sends n messages a round and not n for each rank. Operations that
-// do not commute go in one level, since a node's ranks need not follow each other; so do nonblocking calls, which have the wire
-// alone.
+// first, in rank order, and get the result from it. So a node sends n messages a round and not n for each rank. Where a node's
+// ranks do not follow each other all goes in one level, for operations that do not commute; so do nonblocking calls, which have
+// the wire alone.
 //
 // Cost, N parties: ceil(log_{n+1} N) latencies, n messages each; in two levels a reduction and a broadcast in each node.
 
 #include "algorithms/dissemination.hpp"
 
+#include <algorithm>
 #include <numeric>
+#include <vector>
 
 #include "algorithms/hierarchy.hpp"
 
@@ -30,8 +32,8 @@ std::vector<int> all_ranks(const Team& team) {
 
 class InOneLevel final : public OverWire {
  public:
-  InOneLevel(const Team& team, SegmentPart part, std::size_t capacity, int ways)
-      : OverWire(team), parties_(*team.wire, part, all_ranks(team), team.rank, capacity, ways, team.first_round - 1),
+  InOneLevel(const Team& team, std::size_t capacity, int ways)
+      : OverWire(team), parties_(*team.wire, all_ranks(team), team.rank, capacity, ways, team.first_round - 1),
         ways_(parties_.ways().chosen()) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
@@ -51,10 +53,10 @@ class InOneLevel final : public OverWire {
   int ways_;  // of the present call
 };
 
-// Beside two levels, for the few operations that do not commute: not measured, for which each n would need its memory.
-int ways_in_rank_order(int ways) {
-  constexpr int usual = 2;
-  return ways == Ways::measured ? usual : ways;
+bool are_in_rank_order(const Nodes& nodes) {
+  return std::all_of(nodes.ranks.begin(), nodes.ranks.end(), [](const std::vector<int>& ranks) {
+    return ranks.back() - ranks.front() + 1 == static_cast<int>(ranks.size());
+  });
 }
 
 NodePhase::Choice reduction_for(std::size_t bytes) { return {Collective::reduce, "arrival_leader", bytes}; }
@@ -62,18 +64,16 @@ NodePhase::Choice broadcast_for(std::size_t bytes) { return {Collective::bcast, 
 
 class InTwoLevels final : public Prepared {
  public:
-  InTwoLevels(const Team& team, SegmentPart part, std::size_t capacity, int ways)
+  InTwoLevels(const Team& team, std::size_t capacity, int ways)
       : team_(team),
         place_(team),
         reduction_(team, reduction_for(capacity), team.region, this),
         broadcast_(team, broadcast_for(capacity),
                    team.region + NodePhase::region_bytes(reduction_for(capacity), static_cast<int>(place_.ranks().size())),
                    this),
-        parties_(*team.wire, part, lowest_ranks(place_.nodes), place_.node, capacity, ways, team.first_round - 1),
-        in_rank_order_(team, {}, capacity, ways_in_rank_order(ways)) {}
+        parties_(*team.wire, lowest_ranks(place_.nodes), place_.node, capacity, ways, team.first_round - 1) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
-    if (!operands.reduction->commutative) return in_rank_order_.run(operands, site);
     if (!parties_.ways().is_settled())
       parties_.settle(operands, *team_.policy, site, this, place_.rank == 0,
                       [&](const Operands& rehearsed, int n) { run(rehearsed, n, site); });
@@ -83,9 +83,9 @@ class InTwoLevels final : public Prepared {
 
   bool is_missing(int rank) const override {
     if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node)
-      return rank == steps_.awaited_rank() || in_rank_order_.is_missing(rank);
+      return rank == steps_.awaited_rank();
     const int local = place_.rank_in_node(rank);
-    return reduction_.is_missing(local) || broadcast_.is_missing(local) || in_rank_order_.is_missing(rank);
+    return reduction_.is_missing(local) || broadcast_.is_missing(local);
   }
 
  private:
@@ -117,7 +117,6 @@ class InTwoLevels final : public Prepared {
   NodePhase reduction_;
   NodePhase broadcast_;
   DisseminatedReduction parties_;
-  InOneLevel in_rank_order_;
   Steps steps_;
 };
 
@@ -139,10 +138,7 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_message,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      const SegmentShape all = DisseminatedReduction::segment(ranks, capacity, ways_of(values));
-      if (values[levels] == 1) return all;
-      const SegmentShape first = DisseminatedReduction::segment(ranks, capacity, ways_in_rank_order(ways_of(values)));
-      return {first.bytes + all.bytes, first.notifications + all.notifications};
+      return DisseminatedReduction::segment(ranks, capacity, ways_of(values));
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
@@ -153,10 +149,9 @@ constexpr Descriptor descriptor = {
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       const bool in_levels = values[levels] == 2 && team.nodes != nullptr && team.nodes->count() > 1 &&
-                             team.nodes->count() < team.size;
-      if (!in_levels) return std::make_unique<InOneLevel>(team, SegmentPart{}, capacity, ways_of(values));
-      const SegmentShape first = DisseminatedReduction::segment(team.size, capacity, ways_in_rank_order(ways_of(values)));
-      return std::make_unique<InTwoLevels>(team, SegmentPart{first.bytes, first.notifications}, capacity, ways_of(values));
+                             team.nodes->count() < team.size && are_in_rank_order(*team.nodes);
+      if (in_levels) return std::make_unique<InTwoLevels>(team, capacity, ways_of(values));
+      return std::make_unique<InOneLevel>(team, capacity, ways_of(values));
     },
 };
 const Registration registration(descriptor);

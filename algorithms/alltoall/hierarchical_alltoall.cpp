@@ -21,9 +21,8 @@ namespace {
 
 constexpr std::size_t largest_block = 32768;
 
-// Of one piece.
-std::size_t message_of(int ranks, std::span<const std::int64_t> values) noexcept {
-  return Streams::fair_part(ranks, static_cast<std::size_t>(values[0]));
+std::size_t message_of(std::span<const std::int64_t> values) noexcept {
+  return in_lines(static_cast<std::size_t>(values[0]));
 }
 // At least a byte of each block of the largest node's.
 std::size_t most_message(int ranks, std::size_t message) noexcept {
@@ -159,7 +158,7 @@ class HierarchicalAlltoall final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"message_bytes", 131072, 4096, 1 << 20, "bytes of a message between two nodes, or fewer with many ranks"},
+    {"message_bytes", 65536, 4096, 1 << 20, "bytes of a message between two nodes"},
 };
 
 constexpr Descriptor descriptor = {
@@ -172,13 +171,13 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_block,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape{.ranks = ranks, .part_bytes = most_message(ranks, message_of(ranks, values)), .writers = ranks}.segment();
+      return Streams::Shape{.ranks = ranks, .part_bytes = most_message(ranks, message_of(values)), .writers = ranks}.segment();
     },
     .region_bytes = [](int ranks, std::size_t, std::span<const std::int64_t>) {
       return NodePhase::region_bytes(gathering, ranks) + NodePhase::region_bytes(broadcast, ranks);
     },
     .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalAlltoall>(team, message_of(team.size, values)); },
+        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalAlltoall>(team, message_of(values)); },
 };
 const Registration registration(descriptor);
 
