@@ -20,7 +20,8 @@ constexpr double poke_every_ns = 2e3;
 constexpr double poke_crowded_every_ns = 10e3;
 // A yield that comes back later than this has let somebody compute: ranks that merely arrive take 5 to 100 us, a thread
 // that computes keeps the core for its slice of 3 ms. What was seen counts for long, since finding out costs such a slice.
-constexpr double long_yield_ns = 700e3;
+constexpr double long_yield_ns = 250e3;
+constexpr double long_yield_among_others_ns = 700e3;  // the core has more ranks to pass than this job's
 // One that finds nobody else on the core takes 0.3 to 1 us. Other jobs' ranks are seen so, or other containers' on this machine.
 constexpr double alone_yield_ns = 2e3;
 constexpr std::uint32_t yields_remembered = 16;
@@ -147,7 +148,7 @@ void Policy::note_yield(std::uint64_t begin, std::uint64_t end) noexcept {
   const std::uint32_t shared = shared_yields_.load(std::memory_order_relaxed);
   const std::uint32_t here = end - begin > to_ticks(alone_yield_ns) ? 256 : 0;
   shared_yields_.store(shared - shared / yields_remembered + here / yields_remembered, std::memory_order_relaxed);
-  if (end - begin <= to_ticks(long_yield_ns)) return;
+  if (end - begin <= to_ticks(machine_.ranks > machine_.cores ? long_yield_ns : long_yield_among_others_ns)) return;
   const std::uint64_t last = last_long_yield_ticks_.load(std::memory_order_relaxed);
   if (last != 0 && begin - last < to_ticks(long_yields_apart_ns))
     wanted_until_ticks_.store(end + to_ticks(wanted_for_ns), std::memory_order_relaxed);
