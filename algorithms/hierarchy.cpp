@@ -48,6 +48,18 @@ int Place::rank_in_node(int rank_of_team) const noexcept {
   return static_cast<int>(std::lower_bound(all.begin(), all.end(), rank_of_team) - all.begin());
 }
 
+Operands part_of(const Operands& operands, std::size_t first, std::size_t count) noexcept {
+  const std::size_t element = operands.reduction->element_bytes;
+  Operands part = operands;
+  part.send = static_cast<const std::byte*>(operands.send) + first * element;
+  part.receive = static_cast<std::byte*>(operands.receive) + first * element;
+  part.count = count;
+  part.bytes = count * element;
+  part.root = 0;
+  if (first != 0) part.deposited = nullptr;
+  return part;
+}
+
 std::vector<int> lowest_ranks(const Nodes& nodes) {
   std::vector<int> lowest;
   for (const std::vector<int>& ranks : nodes.ranks) lowest.push_back(ranks.front());

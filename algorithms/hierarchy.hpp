@@ -50,6 +50,9 @@ struct Place {
   int rank_in_node(int rank_of_team) const noexcept;
 };
 
+// `count` elements of an allreduce from `first` on, as a phase with the leader as root; only the first part tells of a deposit.
+Operands part_of(const Operands& operands, std::size_t first, std::size_t count) noexcept;
+
 // The lowest rank of each node.
 std::vector<int> lowest_ranks(const Nodes& nodes);
 

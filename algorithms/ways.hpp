@@ -94,12 +94,12 @@ class Ways {
   }
   void say(std::span<const std::uint64_t> shortest) const {
     if (log::level() < log::Level::debug) return;
-    std::string text = fmt::format("dissemination among {}: {} ways;", parties_, chosen_);
+    std::string text = fmt::format("dissemination among {} ranks sends to n = {} in a round; time with n of", parties_, chosen_);
     for (int ways = first_; ways <= last_; ++ways)
       text += fmt::format(" {}: {:.1f}", ways,
                           static_cast<double>(shortest[static_cast<std::size_t>(ways)]) /
                               static_cast<double>(shortest[static_cast<std::size_t>(chosen_)]));
-    log::debug(text + " times as long");
+    log::debug(text + " (1.0 is that of the chosen one).");
   }
   int first_id(int ways) const noexcept {
     int id = 0;

@@ -77,18 +77,6 @@ class HierarchicalRsa final : public Prepared {
  private:
   bool leads() const noexcept { return place_.rank == 0; }
 
-  Operands part_of(const Operands& operands, std::size_t first, std::size_t count) const noexcept {
-    const std::size_t element = operands.reduction->element_bytes;
-    Operands part = operands;
-    part.send = static_cast<const std::byte*>(operands.send) + first * element;
-    part.receive = static_cast<std::byte*>(operands.receive) + first * element;
-    part.count = count;
-    part.bytes = count * element;
-    part.root = 0;
-    if (first != 0) part.deposited = nullptr;
-    return part;
-  }
-
   void reduce(const Operands& operands, std::size_t first, std::size_t count, wait::Site& site) {
     Operands part = part_of(operands, first, count);
     const auto* const own = static_cast<const std::byte*>(part.send);

@@ -34,7 +34,7 @@ constexpr std::size_t most_element_bytes = 1024;
 
 enum ParameterPlace : std::size_t { part_bytes, fanout };
 
-std::size_t part_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+std::size_t part_bytes_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
   return Streams::fair_part(ranks, std::min(capacity, static_cast<std::size_t>(values[part_bytes])));
 }
 NodePhase::Choice reduction_for(std::size_t part) {
@@ -83,20 +83,8 @@ class HierarchicalTree final : public Prepared {
  private:
   bool leads() const noexcept { return place_.rank == 0; }
 
-  Operands part_of_call(const Operands& operands, std::size_t first, std::size_t count) const noexcept {
-    const std::size_t element = operands.reduction->element_bytes;
-    Operands part = operands;
-    part.send = static_cast<const std::byte*>(operands.send) + first * element;
-    part.receive = static_cast<std::byte*>(operands.receive) + first * element;
-    part.count = count;
-    part.bytes = count * element;
-    part.root = 0;
-    return part;
-  }
-
   void gather(const Operands& operands, std::size_t first, std::size_t count, wait::Site& site) {
-    Operands part = part_of_call(operands, first, count);
-    if (first != 0) part.deposited = nullptr;
+    Operands part = part_of(operands, first, count);
     auto* const sum = static_cast<std::byte*>(part.receive);
     if (!leads()) part.receive = nullptr;
     reduction_.run(part, site);
@@ -123,7 +111,7 @@ class HierarchicalTree final : public Prepared {
   }
 
   void spread(const Operands& operands, std::size_t first, std::size_t count, wait::Site& site) {
-    Operands part = part_of_call(operands, first, count);
+    Operands part = part_of(operands, first, count);
     part.deposited = nullptr;
     part.send = nullptr;
     if (leads()) {
@@ -185,7 +173,7 @@ constexpr Descriptor descriptor = {
     .max_element_bytes = most_element_bytes,
     .parameters = parameters,
     .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape{.ranks = ranks, .part_bytes = part_of(ranks, capacity, values), .writers = ranks}.segment();
+      return Streams::Shape{.ranks = ranks, .part_bytes = part_bytes_of(ranks, capacity, values), .writers = ranks}.segment();
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
@@ -194,7 +182,7 @@ constexpr Descriptor descriptor = {
         },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
         -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalTree>(team, part_of(team.size, capacity, values), region_part_of(capacity, values),
+      return std::make_unique<HierarchicalTree>(team, part_bytes_of(team.size, capacity, values), region_part_of(capacity, values),
                                                 static_cast<int>(values[fanout]));
     },
 };
