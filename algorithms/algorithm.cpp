@@ -15,11 +15,11 @@ std::vector<const Descriptor*>& list() {
 
 std::span<const Descriptor* const> registry() noexcept { return list(); }
 
-SharedBytes shared_bytes(const Descriptor& descriptor, int ranks, std::size_t capacity,
+SharedBytes shared_bytes(const Descriptor& descriptor, const Layout& layout, std::size_t capacity,
                          std::span<const std::int64_t> values) {
   const bool has_wire = descriptor.segment != nullptr;
-  return {has_wire ? SharedNotified::region_bytes(ranks, descriptor.segment(ranks, capacity, values)) : 0,
-          descriptor.region_bytes == nullptr ? 0 : descriptor.region_bytes(ranks, capacity, values)};
+  return {has_wire ? SharedNotified::region_bytes(layout.ranks, descriptor.segment(layout, capacity, values)) : 0,
+          descriptor.region_bytes == nullptr ? 0 : descriptor.region_bytes(layout.ranks, capacity, values)};
 }
 
 const Descriptor* find_algorithm(Collective collective, std::string_view name) noexcept {

@@ -105,8 +105,9 @@ struct Descriptor {
   std::size_t max_element_bytes = std::numeric_limits<std::size_t>::max();  // largest Reduction::element_bytes
   std::span<const Parameter> parameters;
 
-  // For those that work across nodes: what each rank offers the others. Team::wire is there.
-  SegmentShape (*segment)(int ranks, std::size_t capacity, std::span<const std::int64_t> values) = nullptr;
+  // For those that work across nodes: what each rank offers the others. Team::wire is there. `layout` is the team's that is
+  // prepared.
+  SegmentShape (*segment)(const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) = nullptr;
 
   // For those that work in shared memory: bytes needed for `ranks`; the region is zeroed before prepare.
   // `capacity` is the largest Operands::bytes of these calls, or, where calls may be larger than that, the
@@ -125,7 +126,7 @@ struct SharedBytes {
   std::size_t region;
   std::size_t total() const noexcept { return wire + region; }
 };
-SharedBytes shared_bytes(const Descriptor& descriptor, int ranks, std::size_t capacity,
+SharedBytes shared_bytes(const Descriptor& descriptor, const Layout& layout, std::size_t capacity,
                          std::span<const std::int64_t> values);
 
 // All algorithms of the library, in no particular order.

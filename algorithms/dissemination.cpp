@@ -245,9 +245,9 @@ struct DisseminatedReduction::Plans {
   std::optional<Plan> partial;
 };
 
-SegmentShape DisseminatedReduction::segment(int most_parties, std::size_t capacity, int ways) {
-  const Ways all(most_parties, ways);
-  return {banks * messages_of_bank(most_parties, all) * slot_bytes(capacity), all.notifications()};
+SegmentShape DisseminatedReduction::segment(int parties, std::size_t capacity, int ways) {
+  const Ways all(parties, ways);
+  return {banks * messages_of_bank(parties, all) * slot_bytes(capacity), all.notifications()};
 }
 
 DisseminatedReduction::DisseminatedReduction(Notified& wire, std::vector<int> peers, int me,
@@ -339,8 +339,8 @@ DisseminatedReduction::Rehearsal::Rehearsal(const Operands& like)
   operands.deposited = nullptr;
 }
 
-SegmentShape DisseminatedBarrier::segment(int most_parties, int ways) {
-  return {64, Ways(most_parties, ways).notifications()};
+SegmentShape DisseminatedBarrier::segment(int parties, int ways) {
+  return {64, Ways(parties, ways).notifications()};
 }
 
 Steps DisseminatedBarrier::call(Operands operands, int ways) {

@@ -35,8 +35,7 @@ class DisseminatedReduction {
  public:
   static constexpr std::size_t largest_message = 65536;
 
-  // Enough for so many parties or fewer.
-  static SegmentShape segment(int most_parties, std::size_t capacity, int ways);
+  static SegmentShape segment(int parties, std::size_t capacity, int ways);
 
   // `peers`: the rank in the team of each party; `me`: this one's number; `ways` as Ways has them.
   DisseminatedReduction(Notified& wire, std::vector<int> peers, int me,
@@ -89,7 +88,7 @@ class DisseminatedReduction {
 // as much.
 class DisseminatedBarrier {
  public:
-  static SegmentShape segment(int most_parties, int ways);
+  static SegmentShape segment(int parties, int ways);
 
   DisseminatedBarrier(Notified& wire, std::vector<int> peers, int me, int ways, std::uint64_t calls_before)
       : wire_(wire),

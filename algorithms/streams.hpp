@@ -21,17 +21,23 @@ class Streams {
   static constexpr std::uint64_t slots = 4;
   static constexpr std::size_t least_part = 4096;
 
-  // The bytes of a part, as wanted or so many fewer that parts from all ranks take 1 MiB of a segment, but `least_part` at least.
-  static std::size_t fair_part(int ranks, std::size_t wanted) noexcept {
+  // The bytes of a part, as wanted or so many fewer that parts from all writers take 1 MiB of a segment, but `least_part` at least.
+  static std::size_t fair_part(int writers, std::size_t wanted) noexcept {
     constexpr std::size_t memory = 1 << 20;
-    return in_lines(std::max(std::min(wanted, memory / (slots * static_cast<std::size_t>(ranks))), least_part));
+    return in_lines(std::max(std::min(wanted, memory / (slots * static_cast<std::size_t>(writers))), least_part));
   }
 
-  // Room for parts of `part_bytes` from each of `writers`: all ranks, or 1 where only one ever writes to a rank.
+  // Room for parts of `part_bytes` from each of `writers`: all ranks, 1 where only one ever writes to a rank, or, where only
+  // leaders do, as many as nodes. Then `nodes` says whose leader a writer is.
   struct Shape {
     int ranks;
     std::size_t part_bytes;
     int writers;
+    const Nodes* nodes = nullptr;
+
+    static Shape among_leaders(const Layout& layout, std::size_t part_bytes) noexcept {
+      return {layout.ranks, part_bytes, layout.leaders(), layout.nodes};
+    }
 
     SegmentShape segment() const noexcept {
       return {std::max<std::size_t>(static_cast<std::size_t>(writers) * slots * in_lines(part_bytes), 64), 2 * ranks};
@@ -92,7 +98,9 @@ class Streams {
 
   Peer& of(int peer) noexcept { return peers_[static_cast<std::size_t>(peer)]; }
   std::size_t place(int writer, std::uint64_t number) const noexcept {
-    return (static_cast<std::size_t>(writer % shape_.writers) * slots + static_cast<std::size_t>(number % slots)) *
+    const int own = shape_.nodes == nullptr ? writer % shape_.writers
+                                            : shape_.nodes->of_rank[static_cast<std::size_t>(writer)];
+    return (static_cast<std::size_t>(own) * slots + static_cast<std::size_t>(number % slots)) *
            in_lines(shape_.part_bytes);
   }
   static int part_id(int writer) noexcept { return writer; }

@@ -4,6 +4,13 @@
 
 namespace papaya {
 
+int Layout::largest_node() const noexcept {
+  if (nodes == nullptr) return 1;
+  std::size_t largest = 0;
+  for (const std::vector<int>& on_node : nodes->ranks) largest = std::max(largest, on_node.size());
+  return static_cast<int>(largest);
+}
+
 Nodes nodes_by(std::span<const int> key) {
   Nodes nodes;
   std::map<int, int> numbers;

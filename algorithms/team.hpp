@@ -26,6 +26,16 @@ struct Nodes {
 // `key` is any number of each rank's node.
 Nodes nodes_by(std::span<const int> key);
 
+// The ranks of a team as memory is planned for them. Without `nodes` each rank stands for itself.
+struct Layout {
+  int ranks;
+  const Nodes* nodes = nullptr;
+
+  // A rank of each node.
+  int leaders() const noexcept { return nodes == nullptr ? ranks : nodes->count(); }
+  int largest_node() const noexcept;
+};
+
 struct Team {
   int rank;
   int size;
@@ -38,6 +48,8 @@ struct Team {
   std::uint64_t first_round = 1;     // the number of its first round or call; tests begin before a wrap-around
   Notified* wire = nullptr;          // for algorithms with a segment; outlives what they prepare
   const Nodes* nodes = nullptr;      // for those with a segment and a region, which is the node's then; outlives them too
+
+  Layout layout() const noexcept { return {size, nodes}; }
 };
 
 }  // namespace papaya

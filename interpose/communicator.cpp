@@ -118,8 +118,8 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
                   .native_yields = native_yields};
   if (const auto& places = runtime().places; !places.empty() && nodes.size() == 1 && !state->outside)
     for (const int member : members) state->places.push_back(places[static_cast<std::size_t>(member)]);
-  if (nodes.size() > 1 && !state->outside) {
-    state->members = members;
+  if (!state->outside) {
+    if (nodes.size() > 1) state->members = members;
     std::vector<int> keys;
     for (const int member : members) keys.push_back(table.node_of[static_cast<std::size_t>(member)]);
     state->nodes = nodes_by(keys);

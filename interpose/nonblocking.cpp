@@ -227,7 +227,7 @@ wait::Doorbell* Queue::bell() noexcept {
 Steps Queue::set_up_on_one_node(Setup& setup) {
   NodeWindow& window = runtime().window;
   const Descriptor& algorithm = *setup.rule->algorithm;
-  const SegmentShape shape = algorithm.segment(team_.size, setup.capacity, setup.rule->values);
+  const SegmentShape shape = algorithm.segment(team_.layout(), setup.capacity, setup.rule->values);
   const std::size_t bytes = SharedNotified::region_bytes(team_.size, shape);
   std::int64_t offset = team_.rank == 0 ? window.allocate(bytes, team_.size) : -1;
   MPI_Request request = MPI_REQUEST_NULL;
@@ -279,7 +279,7 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
   std::unique_ptr<ArenaNotified> wire;
   std::unique_ptr<Prepared> prepared;
   try {
-    const SegmentShape shape = algorithm.segment(team_.size, setup.capacity, setup.rule->values);
+    const SegmentShape shape = algorithm.segment(team_.layout(), setup.capacity, setup.rule->values);
     if (!ucx.exists())
       wire = MpiNotified::offer(process.mpi_window, members_, shape);
     else if (is_reached)

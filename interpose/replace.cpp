@@ -44,7 +44,7 @@ const std::vector<int>& ranks_of_this_node(const Communicator& state) noexcept {
 
 // The wire of an algorithm that has one. Collective; null, with the reason, on all ranks alike.
 std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept {
-  const SegmentShape shape = setup.rule->algorithm->segment(state.size, setup.capacity, setup.rule->values);
+  const SegmentShape shape = setup.rule->algorithm->segment({state.size, &state.nodes}, setup.capacity, setup.rule->values);
   Runtime& process = runtime();
   std::unique_ptr<Notified> wire;
   if (process.ucx_window.exists())
@@ -115,9 +115,10 @@ void set_up(Communicator& state, Setup& setup) noexcept {
   Team team{state.rank,  state.size,      process.arrival_order,
             nullptr,     &process.policy, process.single_copy ? read_memory : nullptr,
             state.places};
+  team.nodes = &state.nodes;
   int ready = 1;
   if (one_node) {
-    const SharedBytes bytes = shared_bytes(algorithm, state.size, setup.capacity, setup.rule->values);
+    const SharedBytes bytes = shared_bytes(algorithm, team.layout(), setup.capacity, setup.rule->values);
     if (!allocate_region(state, setup, bytes.total())) return;
     team.region = window.region(setup.offset) + bytes.wire;
     ready = window.prepare_share(setup.offset, bytes.total(), state.rank, state.size) ? 1 : 0;
@@ -125,7 +126,6 @@ void set_up(Communicator& state, Setup& setup) noexcept {
     if (algorithm.region_bytes != nullptr && !allocate_regions(state, setup)) return release_region(setup);
     setup.wire = make_wire(state, setup);
     if (setup.wire == nullptr) return release_region(setup);
-    team.nodes = &state.nodes;
     if (setup.offset >= 0) {
       const std::vector<int>& mine = ranks_of_this_node(state);
       const auto place = std::find(mine.begin(), mine.end(), state.rank) - mine.begin();
@@ -140,10 +140,7 @@ void set_up(Communicator& state, Setup& setup) noexcept {
     if (ready && algorithm.segment != nullptr && one_node) {
       setup.wire =
           std::make_unique<SharedNotified>(window.region(setup.offset), team.rank, *team.policy,
-                                           algorithm.segment(state.size, setup.capacity, setup.rule->values));
-      if (algorithm.region_bytes != nullptr && state.nodes.count() == 0)
-        state.nodes = nodes_by(std::vector<int>(static_cast<std::size_t>(state.size)));
-      team.nodes = &state.nodes;
+                                           algorithm.segment(team.layout(), setup.capacity, setup.rule->values));
     }
     team.wire = setup.wire.get();
     if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);

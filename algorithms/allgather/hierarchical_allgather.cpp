@@ -28,10 +28,9 @@ NodePhase::Choice broadcast_for(int ranks, std::size_t part) {
   return {Collective::bcast, "arrival_bcast", static_cast<std::size_t>(ranks) * part};
 }
 
-std::size_t most_ranks(const Nodes& nodes) {
-  std::size_t most = 0;
-  for (const std::vector<int>& ranks : nodes.ranks) most = std::max(most, ranks.size());
-  return most;
+// A message of the ring is a part of each rank of a node.
+Streams::Shape shape_of(const Layout& layout, std::size_t part) {
+  return {.ranks = layout.ranks, .part_bytes = static_cast<std::size_t>(layout.largest_node()) * part, .writers = 1};
 }
 
 class HierarchicalAllgather final : public Prepared {
@@ -44,9 +43,9 @@ class HierarchicalAllgather final : public Prepared {
         broadcast_(team, broadcast_for(static_cast<int>(place_.ranks().size()), part_bytes),
                    team.region + NodePhase::region_bytes(gathering_for(part_bytes), static_cast<int>(place_.ranks().size())),
                    this),
-        streams_(team, {.ranks = team.size, .part_bytes = most_ranks(place_.nodes) * part_bytes, .writers = 1}),
+        streams_(team, shape_of(team.layout(), part_bytes)),
         part_bytes_(part_bytes),
-        message_(most_ranks(place_.nodes) * part_bytes) {
+        message_(static_cast<std::size_t>(team.layout().largest_node()) * part_bytes) {
     const std::vector<int> leaders = lowest_ranks(place_.nodes);
     const int all = place_.nodes.count();
     next_ = leaders[static_cast<std::size_t>((place_.node + 1) % all)];
@@ -146,11 +145,8 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .takes_vetoes = false,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      // A node may have all ranks but one.
-      return Streams::Shape{
-          .ranks = ranks, .part_bytes = static_cast<std::size_t>(ranks) * part_of(capacity, values), .writers = 1}
-          .segment();
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return shape_of(layout, part_of(capacity, values)).segment();
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {

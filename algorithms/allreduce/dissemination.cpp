@@ -125,6 +125,11 @@ constexpr Parameter parameters[] = {
     {"levels", 2, 1, 2, "2: inside nodes by shared memory, and one rank of each to the others'; 1: every rank"},
 };
 
+bool has_two_levels(const Layout& layout, std::span<const std::int64_t> values) {
+  return values[levels] == 2 && layout.nodes != nullptr && layout.leaders() > 1 && layout.leaders() < layout.ranks &&
+         are_in_rank_order(*layout.nodes);
+}
+
 int ways_of(std::span<const std::int64_t> values) { return static_cast<int>(values[ways]); }
 
 constexpr Descriptor descriptor = {
@@ -137,8 +142,9 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_bytes = largest_message,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return DisseminatedReduction::segment(ranks, capacity, ways_of(values));
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return DisseminatedReduction::segment(has_two_levels(layout, values) ? layout.leaders() : layout.ranks, capacity,
+                                            ways_of(values));
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
@@ -148,9 +154,7 @@ constexpr Descriptor descriptor = {
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      const bool in_levels = values[levels] == 2 && team.nodes != nullptr && team.nodes->count() > 1 &&
-                             team.nodes->count() < team.size && are_in_rank_order(*team.nodes);
-      if (in_levels) return std::make_unique<InTwoLevels>(team, capacity, ways_of(values));
+      if (has_two_levels(team.layout(), values)) return std::make_unique<InTwoLevels>(team, capacity, ways_of(values));
       return std::make_unique<InOneLevel>(team, capacity, ways_of(values));
     },
 };

@@ -130,8 +130,8 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = Halving::most_element_bytes,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return shape_for(ranks, capacity, values).segment();
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return shape_for(layout.leaders(), capacity, values).segment();
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {

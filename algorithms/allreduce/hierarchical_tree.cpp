@@ -34,8 +34,8 @@ constexpr std::size_t most_element_bytes = 1024;
 
 enum ParameterPlace : std::size_t { part_bytes, fanout };
 
-std::size_t part_bytes_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return Streams::fair_part(ranks, std::min(capacity, static_cast<std::size_t>(values[part_bytes])));
+std::size_t part_bytes_of(const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return Streams::fair_part(layout.leaders(), std::min(capacity, static_cast<std::size_t>(values[part_bytes])));
 }
 NodePhase::Choice reduction_for(std::size_t part) {
   return {Collective::reduce, part <= leader_bytes ? "arrival_leader" : "arrival_tree", part};
@@ -51,7 +51,7 @@ class HierarchicalTree final : public Prepared {
         broadcast_(team, broadcast_for(region_part),
                    team.region + NodePhase::region_bytes(reduction_for(region_part), static_cast<int>(place_.ranks().size())),
                    this),
-        streams_(team, {.ranks = team.size, .part_bytes = part, .writers = team.size}),
+        streams_(team, Streams::Shape::among_leaders(team.layout(), part)),
         part_bytes_(part) {
     const std::vector<int> leaders = lowest_ranks(place_.nodes);
     const int all = place_.nodes.count();
@@ -172,8 +172,8 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = most_element_bytes,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape{.ranks = ranks, .part_bytes = part_bytes_of(ranks, capacity, values), .writers = ranks}.segment();
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return Streams::Shape::among_leaders(layout, part_bytes_of(layout, capacity, values)).segment();
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
@@ -182,7 +182,7 @@ constexpr Descriptor descriptor = {
         },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
         -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalTree>(team, part_bytes_of(team.size, capacity, values), region_part_of(capacity, values),
+      return std::make_unique<HierarchicalTree>(team, part_bytes_of(team.layout(), capacity, values), region_part_of(capacity, values),
                                                 static_cast<int>(values[fanout]));
     },
 };

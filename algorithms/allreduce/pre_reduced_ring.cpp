@@ -47,8 +47,8 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = SortedRing::max_element_bytes,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return SortedRing::segment(ranks, shape_of(ranks, values));
+    .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
+      return SortedRing::segment(layout.ranks, shape_of(layout.ranks, values));
     },
     .prepare = [](const Team& team, std::size_t,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {

@@ -185,7 +185,7 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = 1024,
     .parameters = parameters,
-    .segment = [](int, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+    .segment = [](const Layout&, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return {slots * segment_bytes_of(capacity, values), notifications};
     },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)

@@ -81,8 +81,8 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = Halving::most_element_bytes,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return shape_for(ranks, capacity, values).segment();
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return shape_for(layout.ranks, capacity, values).segment();
     },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
         -> std::unique_ptr<Prepared> {

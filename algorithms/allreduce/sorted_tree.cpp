@@ -38,8 +38,8 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = SortedRing::max_element_bytes,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return SortedRing::segment(ranks, shape_of(values));
+    .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
+      return SortedRing::segment(layout.ranks, shape_of(values));
     },
     .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values)
         -> std::unique_ptr<Prepared> { return std::make_unique<SortedRing>(team, shape_of(values)); },

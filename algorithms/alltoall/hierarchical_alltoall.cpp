@@ -25,8 +25,9 @@ std::size_t message_of(std::span<const std::int64_t> values) noexcept {
   return in_lines(static_cast<std::size_t>(values[0]));
 }
 // At least a byte of each block of the largest node's.
-std::size_t most_message(int ranks, std::size_t message) noexcept {
-  return std::max(message, static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks));
+std::size_t most_message(int largest_node, std::size_t message) noexcept {
+  const auto ranks = static_cast<std::size_t>(largest_node);
+  return std::max(message, ranks * ranks);
 }
 // Larger calls go in parts.
 constexpr NodePhase::Choice gathering = {Collective::allgather, "arrival_allgather", 131072};
@@ -40,12 +41,10 @@ class HierarchicalAlltoall final : public Prepared {
         gathering_(team, gathering, team.region, this),
         broadcast_(team, broadcast, team.region + NodePhase::region_bytes(gathering, size_of(place_.node)), this),
         leaders_(lowest_ranks(place_.nodes)) {
-    std::size_t most = 1;
-    for (int node = 0; node < place_.nodes.count(); ++node) most = std::max(most, static_cast<std::size_t>(size_of(node)));
+    const auto most = static_cast<std::size_t>(team.layout().largest_node());
     piece_bytes_ = std::max<std::size_t>(message_bytes / (most * most), 1);
     message_.resize(most * most * piece_bytes_);
-    streams_ = std::make_unique<Streams>(
-        team, Streams::Shape{.ranks = team.size, .part_bytes = message_.size(), .writers = team.size});
+    streams_ = std::make_unique<Streams>(team, Streams::Shape::among_leaders(team.layout(), message_.size()));
     packed_.resize(static_cast<std::size_t>(team.size) * std::min(piece_bytes_, largest_block));
     gathered_.resize(static_cast<std::size_t>(size_of(place_.node)) * packed_.size());
   }
@@ -170,8 +169,8 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_bytes = largest_block,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape{.ranks = ranks, .part_bytes = most_message(ranks, message_of(values)), .writers = ranks}.segment();
+    .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
+      return Streams::Shape::among_leaders(layout, most_message(layout.largest_node(), message_of(values))).segment();
     },
     .region_bytes = [](int ranks, std::size_t, std::span<const std::int64_t>) {
       return NodePhase::region_bytes(gathering, ranks) + NodePhase::region_bytes(broadcast, ranks);

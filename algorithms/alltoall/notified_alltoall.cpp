@@ -26,8 +26,12 @@ namespace {
 constexpr std::uint64_t slots = 2;  // of a pair
 constexpr std::int64_t most_part_bytes = 1 << 20;
 
-std::size_t part_bytes_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return in_lines(std::min(capacity, static_cast<std::size_t>(values[0])));
+// With many ranks so small that all parts together take 2 MiB, but 4 KiB at least.
+std::size_t part_bytes_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  constexpr std::size_t memory = 2 << 20;
+  constexpr std::size_t least = 4096;
+  return in_lines(std::min({capacity, static_cast<std::size_t>(values[0]),
+                            std::max(memory / (slots * static_cast<std::size_t>(ranks)), least)}));
 }
 
 // What a slot's notification says.
@@ -219,7 +223,7 @@ class NotifiedAlltoall final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, 64, most_part_bytes, "bytes of a block that travel at a time"},
+    {"part_bytes", 65536, 64, most_part_bytes, "bytes of a block that travel at a time, or fewer with many ranks"},
 };
 
 constexpr Descriptor descriptor = {
@@ -232,13 +236,13 @@ constexpr Descriptor descriptor = {
     .split_phase = true,
     .takes_vetoes = false,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return {slots * static_cast<std::size_t>(ranks) * part_bytes_of(capacity, values),
-              static_cast<int>(slots + 1) * ranks};
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return {slots * static_cast<std::size_t>(layout.ranks) * part_bytes_of(layout.ranks, capacity, values),
+              static_cast<int>(slots + 1) * layout.ranks};
     },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<NotifiedAlltoall>(team, part_bytes_of(capacity, values));
+      return std::make_unique<NotifiedAlltoall>(team, part_bytes_of(team.size, capacity, values));
     },
 };
 const Registration registration(descriptor);

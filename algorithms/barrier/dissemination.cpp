@@ -49,8 +49,8 @@ constexpr Descriptor descriptor = {
     .split_phase = true,
     .takes_vetoes = false,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return DisseminatedBarrier::segment(ranks, static_cast<int>(values[0]));
+    .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
+      return DisseminatedBarrier::segment(layout.ranks, static_cast<int>(values[0]));
     },
     .prepare = [](const Team& team, std::size_t,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {

@@ -67,8 +67,8 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .takes_vetoes = false,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return DisseminatedBarrier::segment(ranks, static_cast<int>(values[0]));
+    .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
+      return DisseminatedBarrier::segment(layout.leaders(), static_cast<int>(values[0]));
     },
     .region_bytes = [](int ranks, std::size_t,
                        std::span<const std::int64_t>) { return NodePhase::region_bytes(barrier_of_node, ranks); },

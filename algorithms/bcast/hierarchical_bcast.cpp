@@ -22,17 +22,21 @@ namespace {
 
 constexpr std::int64_t most_part_bytes = 1 << 20;
 
-std::size_t part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return in_lines(std::min(capacity, static_cast<std::size_t>(values[0])));
+// What the node's ranks share is for parts as wanted; between nodes they are smaller where there are many ranks.
+std::size_t region_part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return in_lines(std::max(std::min(capacity, static_cast<std::size_t>(values[0])), Streams::least_part));
+}
+std::size_t part_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return Streams::fair_part(ranks, region_part_of(capacity, values));
 }
 NodePhase::Choice broadcast_for(std::size_t part) { return {Collective::bcast, "arrival_bcast", part}; }
 
 class HierarchicalBcast final : public Prepared {
  public:
-  HierarchicalBcast(const Team& team, std::size_t part_bytes)
+  HierarchicalBcast(const Team& team, std::size_t part_bytes, std::size_t region_part)
       : team_(team),
         place_(team),
-        broadcast_(team, broadcast_for(part_bytes), team.region, this),
+        broadcast_(team, broadcast_for(region_part), team.region, this),
         streams_(team, {.ranks = team.size, .part_bytes = part_bytes, .writers = team.size}),
         leaders_(lowest_ranks(place_.nodes)),
         part_bytes_(part_bytes) {}
@@ -130,7 +134,7 @@ class HierarchicalBcast final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, 64, most_part_bytes, "bytes that travel at a time"},
+    {"part_bytes", 65536, Streams::least_part, most_part_bytes, "bytes that travel at a time, or fewer with many ranks"},
 };
 
 constexpr Descriptor descriptor = {
@@ -141,14 +145,16 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .takes_vetoes = false,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape{.ranks = ranks, .part_bytes = part_of(capacity, values), .writers = ranks}.segment();
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return Streams::Shape{.ranks = layout.ranks, .part_bytes = part_of(layout.ranks, capacity, values), .writers = layout.ranks}.segment();
     },
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-      return NodePhase::region_bytes(broadcast_for(part_of(capacity, values)), ranks);
+      return NodePhase::region_bytes(broadcast_for(region_part_of(capacity, values)), ranks);
     },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalBcast>(team, part_of(capacity, values)); },
+        -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalBcast>(team, part_of(team.size, capacity, values), region_part_of(capacity, values));
+    },
 };
 const Registration registration(descriptor);
 

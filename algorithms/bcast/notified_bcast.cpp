@@ -158,8 +158,8 @@ constexpr Descriptor descriptor = {
     .split_phase = true,
     .takes_vetoes = false,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      const int streams = streams_for(ranks);
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      const int streams = streams_for(layout.ranks);
       return {std::max<std::size_t>(
                   static_cast<std::size_t>(streams) * slots * piece_bytes_of(capacity, values), 64),
               std::max(2 * streams, 1)};

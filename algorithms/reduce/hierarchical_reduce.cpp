@@ -25,11 +25,14 @@ namespace papaya {
 namespace {
 
 constexpr std::int64_t most_part_bytes = 1 << 20;
-constexpr std::size_t least_part_bytes = 4096;
 constexpr std::size_t leader_bytes = 65536;  // arrival_leader takes no larger parts
 
-std::size_t part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return in_lines(std::max(std::min(capacity, static_cast<std::size_t>(values[0])), least_part_bytes));
+// What the node's ranks share is for parts as wanted; between nodes they are smaller where there are many ranks.
+std::size_t region_part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return in_lines(std::max(std::min(capacity, static_cast<std::size_t>(values[0])), Streams::least_part));
+}
+std::size_t part_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return Streams::fair_part(ranks, region_part_of(capacity, values));
 }
 NodePhase::Choice reduction_for(std::size_t part) {
   return {Collective::reduce, part <= leader_bytes ? "arrival_leader" : "arrival_tree", part};
@@ -37,10 +40,10 @@ NodePhase::Choice reduction_for(std::size_t part) {
 
 class HierarchicalReduce final : public Prepared {
  public:
-  HierarchicalReduce(const Team& team, std::size_t part_bytes)
+  HierarchicalReduce(const Team& team, std::size_t part_bytes, std::size_t region_part)
       : team_(team),
         place_(team),
-        reduction_(team, reduction_for(part_bytes), team.region, this),
+        reduction_(team, reduction_for(region_part), team.region, this),
         streams_(team, {.ranks = team.size, .part_bytes = part_bytes, .writers = team.size}),
         leaders_(lowest_ranks(place_.nodes)),
         part_bytes_(part_bytes),
@@ -143,7 +146,7 @@ class HierarchicalReduce final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, least_part_bytes, most_part_bytes, "bytes that travel at a time"},
+    {"part_bytes", 65536, Streams::least_part, most_part_bytes, "bytes that travel at a time, or fewer with many ranks"},
 };
 
 constexpr Descriptor descriptor = {
@@ -156,14 +159,16 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = 1024,
     .parameters = parameters,
-    .segment = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape{.ranks = ranks, .part_bytes = part_of(capacity, values), .writers = ranks}.segment();
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return Streams::Shape{.ranks = layout.ranks, .part_bytes = part_of(layout.ranks, capacity, values), .writers = layout.ranks}.segment();
     },
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-      return NodePhase::region_bytes(reduction_for(part_of(capacity, values)), ranks);
+      return NodePhase::region_bytes(reduction_for(region_part_of(capacity, values)), ranks);
     },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalReduce>(team, part_of(capacity, values)); },
+        -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalReduce>(team, part_of(team.size, capacity, values), region_part_of(capacity, values));
+    },
 };
 const Registration registration(descriptor);
 

@@ -100,14 +100,14 @@ bool wait_for(Ready ready) {
     values.push_back(c.other && parameter.name == "single_copy_bytes" ? 1 : parameter.fallback);
   const bool arrival_order = c.descriptor->needs_arrival_order;
   Team team{rank, ranks, arrival_order, region, &policy, read_memory};
+  const Nodes one_node = nodes_by(std::vector<int>(ranks));
+  team.nodes = &one_node;
   std::unique_ptr<SharedNotified> wire;
   if (c.descriptor->segment != nullptr)
     wire = std::make_unique<SharedNotified>(region, team.rank, *team.policy,
-                                            c.descriptor->segment(ranks, slot, values));
+                                            c.descriptor->segment(team.layout(), slot, values));
   team.wire = wire.get();
-  team.region += shared_bytes(*c.descriptor, ranks, slot, values).wire;
-  const Nodes one_node = nodes_by(std::vector<int>(ranks));
-  team.nodes = &one_node;
+  team.region += shared_bytes(*c.descriptor, team.layout(), slot, values).wire;
   const auto prepared = c.descriptor->prepare(team, slot, values);
   const Reduction reduction = reduction_for(arrival_order || c.descriptor->predefined_only, !c.other);
   wait::Site site;
@@ -198,7 +198,8 @@ Life die_at(const Case& c, int last, std::byte* region, std::vector<std::byte>& 
 bool walk(const Case& c) {
   std::vector<std::int64_t> values;
   for (const Parameter& parameter : c.descriptor->parameters) values.push_back(parameter.fallback);
-  const std::size_t bytes = shared_bytes(*c.descriptor, ranks, slot, values).total();
+  const Nodes one_node = nodes_by(std::vector<int>(ranks));
+  const std::size_t bytes = shared_bytes(*c.descriptor, {ranks, &one_node}, slot, values).total();
   auto* const region = shared<std::byte>(bytes);
   std::vector<std::byte> before(bytes);
   Life life{};

@@ -78,9 +78,10 @@ class Node {
        std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity, bool wire_only = false)
       : policies_(static_cast<std::size_t>(ranks)), places_(std::move(places)), nodes_(some_nodes(ranks)) {
     if (values.empty()) values = default_values(descriptor);
-    const std::size_t wire_bytes = shared_bytes(descriptor, ranks, most_bytes, values).wire;
-    // One for each node, if the algorithm knows nodes.
+    // One region for each node, if the algorithm knows nodes.
     const bool in_levels = descriptor.segment != nullptr && descriptor.region_bytes != nullptr && !wire_only;
+    const Layout layout{ranks, in_levels ? &nodes_ : nullptr};
+    const std::size_t wire_bytes = shared_bytes(descriptor, layout, most_bytes, values).wire;
     std::vector<std::size_t> regions;
     std::size_t all = wire_bytes;
     for (const std::vector<int>& on_node : nodes_.ranks) {
@@ -100,7 +101,7 @@ class Node {
       }
       if (descriptor.segment != nullptr) {
         wires_.push_back(std::make_unique<SharedNotified>(region_, team.rank, *team.policy,
-                                                          descriptor.segment(ranks, most_bytes, values)));
+                                                          descriptor.segment(layout, most_bytes, values)));
         team.wire = wires_.back().get();
       }
       prepared_.push_back(descriptor.prepare(team, most_bytes, values));

@@ -90,6 +90,26 @@ TEST_CASE("the reduction tree covers every rank once") {
     }
 }
 
+// With PAPAYA_SHM_LIMIT as it is by default a rank's share of what ranks of other nodes may write to is 4 MiB here.
+TEST_CASE("each algorithm across nodes finds room on 4 nodes of 16 ranks") {
+  std::vector<int> keys;
+  for (int rank = 0; rank < 64; ++rank) keys.push_back(rank / 16);
+  const Nodes nodes = nodes_by(keys);
+  const Layout layout{64, &nodes};
+  CHECK(layout.leaders() == 4);
+  CHECK(layout.largest_node() == 16);
+  for (const Descriptor* descriptor : registry()) {
+    if (descriptor->segment == nullptr) continue;
+    CAPTURE(descriptor->name, name_of(descriptor->collective));
+    std::vector<std::int64_t> values;
+    for (const Parameter& parameter : descriptor->parameters) values.push_back(parameter.fallback);
+    for (const std::size_t capacity : {std::size_t{4096}, std::size_t{65536}, std::size_t{262144}}) {
+      const SegmentShape shape = descriptor->segment(layout, std::min(capacity, descriptor->max_bytes), values);
+      CHECK(shape.bytes <= std::size_t{4} << 20);
+    }
+  }
+}
+
 TEST_CASE("the registry's descriptors are complete and their numbers stable") {
   std::set<std::uint8_t> numbers;
   for (const Descriptor* descriptor : registry()) {
@@ -104,7 +124,7 @@ TEST_CASE("the registry's descriptors are complete and their numbers stable") {
     std::vector<std::int64_t> values;
     for (const Parameter& parameter : descriptor->parameters) values.push_back(parameter.fallback);
     const auto bytes = [&](int ranks, std::size_t capacity) {
-      return shared_bytes(*descriptor, ranks, capacity, values).total();
+      return shared_bytes(*descriptor, Layout{ranks}, capacity, values).total();
     };
     CHECK(bytes(2, 4096) > 0);
     CHECK(bytes(8, 4096) >= bytes(2, 4096));

@@ -45,7 +45,7 @@ class Hierarchical final : public Prepared {
     MPI_Comm_size(leaders_, &team.size);
     team.policy = &policy_;
     across_wire_ =
-        SimulatedNotified::create(leaders_, across.algorithm->segment(team.size, chunk_bytes_, across.values),
+        SimulatedNotified::create(leaders_, across.algorithm->segment(team.layout(), chunk_bytes_, across.values),
                                   costs, processor, keeps_data);
     team.wire = across_wire_.get();
     across_ = across.algorithm->prepare(team, chunk_bytes_, across.values);

@@ -250,7 +250,7 @@ class Simulation {
     } else {
       if (!is_hierarchical(options_))
         wire =
-            SimulatedNotified::create(MPI_COMM_WORLD, rule_.algorithm->segment(ranks_, bytes, rule_.values),
+            SimulatedNotified::create(MPI_COMM_WORLD, rule_.algorithm->segment({ranks_}, bytes, rule_.values),
                                       costs, processor_, keeps_data);
       Team team{};
       team.rank = rank_;
