@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: each_algorithm.sh PAPAYA VARIANTS COLLECTIVE few|all|NUMBER|across MPIRUN RANKS PROGRAM [ARGUMENTS...]
+# usage: each_algorithm.sh PAPAYA VARIANTS COLLECTIVE few|all|NUMBER|across|across-few MPIRUN RANKS PROGRAM [ARGUMENTS...]
 # Runs PROGRAM on RANKS ranks with the algorithms of the registry for COLLECTIVE forced in turn, and with auto, as VARIANTS
 # lists them.
 # Exit status 77, which is a skipped test, where the program skips.

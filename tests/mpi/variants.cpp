@@ -1,8 +1,8 @@
-// usage: variants COLLECTIVE few|all|NUMBER|across
+// usage: variants COLLECTIVE few|all|NUMBER|across|across-few
 // What a test has to run, a line each: SELECTION ORDER. `few`: auto and every algorithm of the registry as it
 // is by default; `all`: also with every parameter moved off its default, and reductions in the order of
 // arrival; a number: one of the few, each in its turn; `across`: those that work across nodes, with every
-// parameter moved as well.
+// parameter moved as well; `across-few`: as they are by default.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -17,8 +17,8 @@ int main(int argc, char** argv) {
   using namespace papaya;
   Collective collective{};
   if (argc != 3 || !tuning::collective_of(argv[1], collective)) return 2;
-  const bool across = std::strcmp(argv[2], "across") == 0;
-  const bool all = across || std::strcmp(argv[2], "all") == 0;
+  const bool across = std::strncmp(argv[2], "across", 6) == 0;
+  const bool all = std::strcmp(argv[2], "across") == 0 || std::strcmp(argv[2], "all") == 0;
   const bool reduces = collective == Collective::allreduce || collective == Collective::reduce;
   const auto is_one = [&](const Descriptor* descriptor) { return serves(*descriptor, collective); };
   const auto count = static_cast<int>(std::count_if(registry().begin(), registry().end(), is_one));
