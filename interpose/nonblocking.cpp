@@ -1,6 +1,7 @@
 #include "interpose/nonblocking.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <deque>
 #include <list>
 #include <memory>
@@ -267,14 +268,17 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
   const Descriptor& algorithm = *setup.rule->algorithm;
   Runtime& process = runtime();
   UcxWindow& ucx = process.ucx_window;
-  bool is_reached = true;
+  bool is_reached = false;
   if (ucx.exists()) {
-    is_reached = ucx.begin_connecting(members_);
-    if (is_reached)
-      co_await until([&] {
-        ucx.progress();
-        return ucx.is_connected(members_);
-      });
+    ucx::Link link = ucx.begin_connecting(members_) ? ucx.link(members_) : ucx::Link::refused;
+    const auto latest = std::chrono::steady_clock::now() + UcxWindow::longest_connecting;
+    co_await until([&] {
+      ucx.progress();
+      if (link == ucx::Link::under_way)
+        link = std::chrono::steady_clock::now() > latest ? ucx::Link::refused : ucx.link(members_);
+      return link != ucx::Link::under_way;
+    });
+    is_reached = link == ucx::Link::up;
   }
   std::unique_ptr<ArenaNotified> wire;
   std::unique_ptr<Prepared> prepared;

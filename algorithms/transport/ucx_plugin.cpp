@@ -105,7 +105,7 @@ struct Peer {
   std::uint64_t sent = 0;      // messages, and
   std::uint64_t received = 0;  // from it
   std::vector<Mark> marks;     // of messages that it has not said to have received; never grows
-  bool connected = false;
+  Link link = Link::under_way;
   bool by_messages = false;
 };
 
@@ -159,7 +159,7 @@ class UcpWorker final : public Worker {
   std::size_t card_bytes() const noexcept override { return card_.size(); }
 
   bool connect(int rank, const std::byte* card, std::size_t bytes) noexcept override;
-  bool is_connected(int rank) noexcept override;
+  Link link(int rank) noexcept override;
   bool write(int rank, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
              std::uint64_t value, Sources& sources, Debt& debt) noexcept override;
   bool is_needed(const Sources& sources) noexcept override;
@@ -302,7 +302,7 @@ const char* UcpWorker::open(const Options& options) {
 bool UcpWorker::connect(int rank, const std::byte* card, std::size_t bytes) noexcept {
   const Turn turn(mutex_);
   Peer& to = peers_[static_cast<std::size_t>(rank)];
-  if (to.endpoint != nullptr) return true;
+  if (to.endpoint != nullptr) return to.link != Link::refused;
   CardHead head{};
   if (bytes < sizeof head) return false;
   std::memcpy(&head, card, sizeof head);
@@ -323,17 +323,17 @@ bool UcpWorker::connect(int rank, const std::byte* card, std::size_t bytes) noex
   // A flush ends once the endpoint is wired up.
   to.written = 1;
   flush(to);
-  return !failed_;
+  return !failed_ && to.link != Link::refused;
 }
 
-bool UcpWorker::is_connected(int rank) noexcept {
+Link UcpWorker::link(int rank) noexcept {
   const Turn turn(mutex_);
   Peer& to = peers_[static_cast<std::size_t>(rank)];
-  if (to.connected || to.flushed == 0) return to.connected;
-  to.connected = true;
+  if (to.link != Link::under_way || to.flushed == 0) return to.link;
+  to.link = Link::up;
   to.by_messages = has_tcp_only(to.endpoint);
   puts_ = puts_ || !to.by_messages;
-  return true;
+  return to.link;
 }
 
 bool UcpWorker::close() noexcept {
@@ -343,7 +343,8 @@ bool UcpWorker::close() noexcept {
     for (Peer& to : peers_) {
       if (to.key != nullptr) ucp_rkey_destroy(to.key);
       to.key = nullptr;
-      if (to.endpoint == nullptr) continue;
+      // One that is not up would never have closed; it ends with the worker.
+      if (to.endpoint == nullptr || to.link != Link::up) continue;
       ucp_request_param_t parameters{};
       parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
       parameters.cb.send = on_close;
@@ -374,6 +375,11 @@ UcpWorker::~UcpWorker() {
 
 void UcpWorker::fail(int rank, ucs_status_t status) noexcept {
   if (closing_ || failed_) return;
+  if (rank >= 0)
+    if (Peer& to = peers_[static_cast<std::size_t>(rank)]; to.link != Link::up) {
+      to.link = Link::refused;
+      return;
+    }
   failed_ = true;
   failed_peer_ = rank;
   failure_ = status;

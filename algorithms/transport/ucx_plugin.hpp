@@ -19,6 +19,8 @@ enum class Debt : std::uint8_t {
   some,  // to be waited for, by progress(), before turning to something else; then drain()
 };
 
+enum class Link { under_way, up, refused };
+
 // The process's UCX: a context, a worker, an endpoint for each rank that it has been connected to, and memory
 // that they write into. Any thread may call any function; one lock guards all.
 class Worker {
@@ -33,9 +35,10 @@ class Worker {
   virtual std::size_t card_bytes() const noexcept = 0;
 
   // Begins to connect to a rank, by its card; nothing if that has been done. False: UCX cannot reach it. Both
-  // sides must progress() until is_connected().
+  // sides must progress() while its link is under way. A rank that is refused does not count as a failure: nothing has
+  // been written to it.
   virtual bool connect(int peer, const std::byte* card, std::size_t bytes) noexcept = 0;
-  virtual bool is_connected(int peer) noexcept = 0;
+  virtual Link link(int peer) noexcept = 0;
 
   // Writes `bytes` to `offset` of the peer's memory and then `value` to `flag_offset`, a multiple of 8, which
   // is never seen before the data. `source` is needed until `sources` says so. False after a failure, for

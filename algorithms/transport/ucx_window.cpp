@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -155,9 +154,6 @@ void UcxWindow::wait_for(MPI_Request& request) noexcept {
   }
 }
 
-// Addresses that no answer comes from; TCP itself gives up after minutes.
-constexpr std::chrono::seconds longest_connecting{20};
-
 bool UcxWindow::begin_connecting(const std::vector<int>& members) noexcept {
   bool good = true;
   for (const int member : members) {
@@ -170,21 +166,27 @@ bool UcxWindow::begin_connecting(const std::vector<int>& members) noexcept {
   return good;
 }
 
-bool UcxWindow::is_connected(const std::vector<int>& members) noexcept {
-  for (const int member : members)
-    if (member != rank_ && !worker_->is_connected(member)) return false;
-  return true;
+ucx::Link UcxWindow::link(const std::vector<int>& members) noexcept {
+  ucx::Link all = ucx::Link::up;
+  for (const int member : members) {
+    if (member == rank_) continue;
+    const ucx::Link one = worker_->link(member);
+    if (one == ucx::Link::refused) return one;
+    if (one == ucx::Link::under_way) all = one;
+  }
+  return all;
 }
 
 bool UcxWindow::connect(const std::vector<int>& members, MPI_Comm comm) noexcept {
-  int good = begin_connecting(members) ? 1 : 0;
+  ucx::Link reached = begin_connecting(members) ? link(members) : ucx::Link::refused;
   const auto until = std::chrono::steady_clock::now() + longest_connecting;
-  while (good != 0 && !is_connected(members)) {
-    if (!worker_->progress() || std::chrono::steady_clock::now() > until) good = 0;
+  while (reached == ucx::Link::under_way) {
+    reached = !worker_->progress() || std::chrono::steady_clock::now() > until ? ucx::Link::refused : link(members);
     int found = 0;
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_, &found, MPI_STATUS_IGNORE);
     sched_yield();
   }
+  const int good = reached == ucx::Link::up ? 1 : 0;
   int all = 0;
   MPI_Request request = MPI_REQUEST_NULL;
   if (PMPI_Iallreduce(&good, &all, 1, MPI_INT, MPI_MIN, comm, &request) != MPI_SUCCESS) return false;

@@ -4,6 +4,7 @@
 
 #include <mpi.h>
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -26,9 +27,11 @@ class UcxWindow {
   // reaches all.
   bool connect(const std::vector<int>& members, MPI_Comm comm) noexcept;
 
-  // The same without blocking, by each for itself: begins, and whether that is done; to be asked again after progress().
+  // The same without blocking, by each for itself: begins, and how far that is; to be asked again after progress().
   bool begin_connecting(const std::vector<int>& members) noexcept;
-  bool is_connected(const std::vector<int>& members) noexcept;
+  ucx::Link link(const std::vector<int>& members) noexcept;
+  // An address that no answer comes from by then will not answer; TCP itself gives up after minutes.
+  static constexpr std::chrono::seconds longest_connecting{20};
 
   void progress() noexcept {
     if (!worker_->progress()) end_after_failure();

@@ -613,6 +613,23 @@ class Preload(unittest.TestCase):
                 self.assertNotEqual(job.code, 0)
                 self.assertLess(job.seconds, native.seconds + 8)
 
+    def test_transport_links_refused(self):
+        """UCX reaches a neighbour but not everybody: blocking and nonblocking calls go to MPI, whenever that is found out."""
+        if native_only or not (build / "libpapaya-ucx.so").exists():
+            self.skipTest("there is no libpapaya-ucx.so: built without UCX, or native only")
+        missing = "no one-sided communication between the nodes to be had"
+        for when in ("now", "later"):
+            env = {"PAPAYA_TRANSPORT": "ucx", "PAPAYA_ALLREDUCE": "ring", "REFUSE_RANK": "1", "REFUSE_WHEN": when,
+                   "LD_PRELOAD": str(next((build / "tests" / "preload").glob("librefused_links.so")))}
+            calls = self.nonblocking(3, "results", 1, env)
+            self.assertGreater(calls[missing], 0)
+            # Of two ranks, which are neighbours, calls are replaced all the same.
+            self.assertGreater(calls["ring"] + calls["notified_bcast"], 0)
+            job = self.job(3, program("loop"), 20, "end", env={**env, "PAPAYA_NODE_SIZE": "1"})
+            self.assertEqual(job.code, 0, job.err)
+            reasons = {row["reason"] for row in job.report()["algorithms"] if row["collective"] == "MPI_Allreduce"}
+            self.assertIn(missing, reasons)
+
     def test_transport_missing(self):
         """Without the plugin: one sentence, MPI's operations, and the job goes on."""
         self.need_papaya()
