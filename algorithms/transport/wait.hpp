@@ -70,6 +70,8 @@ class Policy {
 
   // True if the node has more runnable threads than cores, as far as this process knows.
   bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
+  // True if others than this job's ranks run on this process's core, by how long its yields take.
+  bool shares_core() const noexcept { return shared_yields_.load(std::memory_order_relaxed) > 128; }
   void poke() const noexcept {
     if (progress_ != nullptr) progress_();
   }
@@ -157,7 +159,6 @@ class Policy {
   void wake(Doorbell& bell, std::uint32_t event) const noexcept;
   void sample_load(std::uint64_t now) noexcept;
   void note_yield(std::uint64_t begin, std::uint64_t end) noexcept;
-  bool shares_core() const noexcept { return shared_yields_.load(std::memory_order_relaxed) > 128; }
   std::uint64_t to_ticks(double ns) const noexcept { return static_cast<std::uint64_t>(ns / machine_.ns_per_tick); }
 
   Mode mode_ = Mode::automatic;

@@ -1,0 +1,84 @@
+#include "algorithms/transport/wait.hpp"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "tests/catch.hpp"
+
+using namespace papaya;
+
+namespace {
+
+// The affinity of this thread, and of those it starts, to the first core that it may use.
+class OnOneCore {
+ public:
+  OnOneCore() {
+    sched_getaffinity(0, sizeof before_, &before_);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+      if (CPU_ISSET(core, &before_)) {
+        CPU_SET(core, &one);
+        break;
+      }
+    sched_setaffinity(0, sizeof one, &one);
+  }
+  ~OnOneCore() { sched_setaffinity(0, sizeof before_, &before_); }
+
+ private:
+  cpu_set_t before_{};
+};
+
+}  // namespace
+
+// Other jobs, containers, the nodes of the box: by its own count the rank has a core to itself, and would spin for 20 us before it
+// let go of what the awaited one needs.
+TEST_CASE("a rank that shares its core unawares finds out and does not spin") {
+  wait::Policy policy;
+  policy.configure(wait::Mode::automatic, {.cores = 2, .ranks = 2}, nullptr);
+  CHECK_FALSE(policy.shares_core());
+  const OnOneCore core;
+  auto& turns = *static_cast<std::atomic<std::uint64_t>*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  const pid_t other = fork();  // threads of its own process the rank would count
+  if (other == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (true) {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(10);
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      turns.fetch_add(1, std::memory_order_release);
+      sched_yield();
+    }
+  }
+  wait::Doorbell bell{};
+  wait::Site site;
+  std::vector<int> looks;
+  for (std::uint32_t i = 1; i <= 300; ++i) {
+    int count = 0;
+    const std::uint64_t before = turns.load(std::memory_order_acquire);
+    policy.until(
+        site, bell, i,
+        [&] {
+          ++count;
+          return turns.load(std::memory_order_acquire) > before;
+        },
+        [] { return false; }, nullptr);
+    if (i > 100) looks.push_back(count);
+  }
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  munmap(&turns, 4096);
+  CHECK(policy.shares_core());
+  std::nth_element(looks.begin(), looks.begin() + 100, looks.end());
+  CHECK(looks[100] < 100);  // spinning: some hundreds
+}
