@@ -2,6 +2,7 @@
 // an operation on: every blocking call in turn.
 //   nonblocking results    test and wait of every kind, several at once, in place, derived types, freed communicators
 //   nonblocking waits      a rank inside each blocking call, whose partner comes only after the operation
+//   nonblocking leaves     who has waited for its operation never calls MPI again until the others have got theirs
 //   nonblocking threads    the same under MPI_THREAD_MULTIPLE: the operation is started by another thread meanwhile
 #include <mpi.h>
 #include <pthread.h>
@@ -407,6 +408,40 @@ static void threads(void) {
   MPI_Comm_free(&of_thread);
 }
 
+static void leaves(MPI_Comm comm) {
+  int* mine = NULL;
+  MPI_Win window;
+  MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &mine, &window);
+  *mine = 0;
+  MPI_Barrier(comm);
+  count_call("MPI_Barrier");
+  for (int n = 1; n <= 30; ++n) {
+    MPI_Request request;
+    struct call* call = new_call(n, 1000);
+    if (n % 3 == 0) COUNTED(MPI_Ibarrier, comm, &request);
+    if (n % 3 == 1) COUNTED(MPI_Iallreduce, call->in, call->out, call->count, MPI_INT, MPI_SUM, comm, &request);
+    if (n % 3 == 2) COUNTED(MPI_Ibcast, call->in, call->count, MPI_INT, call->root, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (n % 3 == 1) check_allreduce(call);
+    if (n % 3 == 2) check_bcast(call);
+    end_call(call);
+    __atomic_store_n(mine, n, __ATOMIC_RELEASE);
+    for (int r = 0; r < ranks; ++r) {
+      MPI_Aint bytes;
+      int unit, waited_ms = 0;
+      int* theirs;
+      MPI_Win_shared_query(window, r, &bytes, &unit, &theirs);
+      while (__atomic_load_n(theirs, __ATOMIC_ACQUIRE) < n && waited_ms < 5000) {
+        pause_ms(1);
+        ++waited_ms;
+      }
+      CHECK(waited_ms < 5000);
+    }
+    if (failures != 0) break;
+  }
+  MPI_Win_free(&window);
+}
+
 int main(int argc, char** argv) {
   int level = 0;
   const int multiple = argc > 1 && strcmp(argv[1], "threads") == 0;
@@ -422,6 +457,8 @@ int main(int argc, char** argv) {
     threads();
   } else if (argc > 1 && strcmp(argv[1], "waits") == 0) {
     waits(MPI_COMM_WORLD);
+  } else if (argc > 1 && strcmp(argv[1], "leaves") == 0) {
+    leaves(MPI_COMM_WORLD);
   } else {
     by_test(MPI_COMM_WORLD);
     several(MPI_COMM_WORLD);
