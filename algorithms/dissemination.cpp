@@ -269,6 +269,7 @@ DisseminatedReduction::DisseminatedReduction(Notified& wire, std::vector<int> pe
   at_.resize(most_values);
   // For combined values and for messages of several; each is at most all that is received.
   own_.resize(most_values * slot_ + bank_bytes_ + 64);
+  if (!ways_.is_settled()) rehearsed_.resize(2 * std::min(capacity, largest_message));
 }
 
 DisseminatedReduction::~DisseminatedReduction() = default;
@@ -325,15 +326,15 @@ Steps DisseminatedReduction::call(Operands operands, int ways) {
   std::memmove(operands.receive, at_[static_cast<std::size_t>(plan.result)], bytes);
 }
 
-DisseminatedReduction::Rehearsal::Rehearsal(const Operands& like)
-    : from(like.bytes), to(like.bytes), operands(like) {
+DisseminatedReduction::Rehearsal::Rehearsal(const Operands& like, std::vector<std::byte>& buffers)
+    : operands(like) {
   reduction.element_bytes = 1;
   reduction.exact = like.reduction->exact;
   reduction.combine = [](const Reduction&, const void* left, const void*, void* out, std::size_t count) {
     std::memmove(out, left, count);
   };
-  operands.send = from.data();
-  operands.receive = to.data();
+  operands.send = buffers.data();
+  operands.receive = buffers.data() + buffers.size() / 2;
   operands.count = like.bytes;
   operands.reduction = &reduction;
   operands.deposited = nullptr;

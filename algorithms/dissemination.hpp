@@ -52,7 +52,7 @@ class DisseminatedReduction {
   template <class Run>
   void settle(const Operands& like, wait::Policy& policy, wait::Site& site, Prepared* stalled,
               bool takes_part, Run&& run) {
-    const Rehearsal rehearsal(like);
+    const Rehearsal rehearsal(like, rehearsed_);
     const auto run_by = [&](int ways) { run(rehearsal.operands, ways); };
     if (!takes_part) return ways_.follow(run_by);
     ways_.settle(wire_, peers_, me_, run_by, [&](int id) {
@@ -65,10 +65,8 @@ class DisseminatedReduction {
   struct Plans;
   // Bytes that nobody reads: what the program's operation does to any bytes is not known.
   struct Rehearsal {
-    explicit Rehearsal(const Operands& like);
+    Rehearsal(const Operands& like, std::vector<std::byte>& buffers);
     Reduction reduction;
-    std::vector<std::byte> from;
-    std::vector<std::byte> to;
     Operands operands;
   };
 
@@ -82,6 +80,7 @@ class DisseminatedReduction {
   std::size_t bank_bytes_;
   std::vector<const std::byte*> at_;  // of each value of this call
   std::vector<std::byte> own_;        // combined values and messages of several
+  std::vector<std::byte> rehearsed_;  // an operand and a result, where n is to be measured
 };
 
 // A notification is the number of the call. A party that is ahead by a call sets a later number, which says
