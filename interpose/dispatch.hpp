@@ -72,7 +72,8 @@ struct Outcome {
 // Begins the event, if it has not been.
 inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   if (facts.arrival == nullptr || outcome.begun) return;
-  outcome.event = runtime().recorder.begin(*facts.arrival);
+  Runtime& process = runtime();
+  outcome.event = process.recorder.begin(*facts.arrival, process.call_sites.number_of(facts.site));
   outcome.begun = true;
 }
 
@@ -141,7 +142,6 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
                                   state->id,
                                   call,
                                   message.bytes,
-                                  process.keep_call_sites ? reinterpret_cast<std::uint64_t>(site) : 0,
                                   message.root,
                                   collective,
                                   form};

@@ -487,8 +487,10 @@ void start() noexcept {
   configure_waiting(process, cores, ns_per_tick);
   process.arrival_order = process.settings.text(Variable::order) == "arrival";
   process.verify_every = static_cast<std::uint64_t>(process.settings.number(Variable::verify));
-  process.keep_call_sites = process.settings.number(Variable::callsites) > 0;
   open_records(process, cores, ns_per_tick, thread_level);
+  if (const auto frames = static_cast<int>(process.settings.number(Variable::callsites));
+      !process.call_sites.open(process.recorder, frames, process.preload->is_fortran) && process.rank == 0)
+    log::warn(fmt::format("PAPAYA_CALLSITES={}: libunwind.so.8 cannot be loaded; one frame is kept of each call.", frames));
   if (!process.folder.empty()) measure_clock_offset(process, ns_per_tick, 0);
   share_clock_offset(process, 0);
   if (!communicators::start(node_of)) return;
@@ -524,6 +526,7 @@ void stop() noexcept {
     measure_alpha(process);
     if (process.recorder.is_open()) {
       process.recorder.header().ending = static_cast<std::uint32_t>(trace::Ending::finalized);
+      process.call_sites.close();
       process.recorder.close();
     }
     PMPI_Barrier(process.world_comm);

@@ -15,6 +15,7 @@
 #include "base/settings.hpp"
 #include "base/topology.hpp"
 #include "interpose/flavour.hpp"
+#include "profiler/call_sites.hpp"
 #include "profiler/recorder.hpp"
 #include "tuning/selection.hpp"
 
@@ -45,7 +46,7 @@ struct Runtime {
   bool single_copy = false;  // every rank of the node may read its neighbour's memory
   bool arrival_order = false;
   std::uint64_t verify_every = 0;
-  bool keep_call_sites = true;
+  CallSites call_sites;
 
   int rank = 0;
   int ranks = 1;

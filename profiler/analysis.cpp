@@ -357,6 +357,7 @@ class Analyser {
   void group_events();
   void compare(Group& group);
   void compare_call(Group& group, std::span<const Sighting> sightings);
+  std::size_t site_of(std::size_t file, const trace::Event& event);
   std::string disagreement(const Group& group, std::span<const Sighting> sightings) const;
   bool complete(const Group& group, std::span<const Sighting> sightings);
   void add_pending(const Group& group, std::span<const Sighting> sightings, const std::string& conflict);
@@ -388,6 +389,16 @@ class Analyser {
   std::vector<RankFigures> ranks_;  // by file
   std::vector<double> late_sum_ns_;
   Instance instance_;
+
+  // Call sites of all ranks, each once for each collective and form.
+  struct Site {
+    CallSiteFigures figures;
+    std::map<std::int32_t, std::uint64_t> last;
+  };
+  using SiteKey = std::tuple<std::vector<Frame>, std::uint8_t, std::uint8_t>;
+  std::map<SiteKey, std::size_t> site_index_;
+  std::vector<std::map<std::tuple<std::uint64_t, std::uint8_t, std::uint8_t>, std::size_t>> own_sites_;  // by file
+  std::vector<Site> sites_;
 
   std::uint64_t partial_calls_ = 0;  // compared without the ranks whose files are missing
   bool overwrote_ = false;
@@ -594,7 +605,28 @@ void Analyser::add_algorithms() {
     }
 }
 
+// The place of an event's call site in sites_; no_site without one.
+constexpr std::size_t no_site = ~std::size_t{0};
+
+std::size_t Analyser::site_of(std::size_t file, const trace::Event& event) {
+  if (event.call_site == 0) return no_site;
+  const auto [own, is_new_here] =
+      own_sites_[file].try_emplace({event.call_site, event.collective, event.form}, sites_.size());
+  if (!is_new_here) return own->second;
+  const std::vector<Frame>& frames = run_.files[file].call_sites[event.call_site - 1];
+  const auto [place, is_new] = site_index_.try_emplace({frames, event.collective, event.form}, sites_.size());
+  own->second = place->second;
+  if (!is_new) return place->second;
+  CallSiteFigures& figures = sites_.emplace_back().figures;
+  for (const Frame& frame : frames) figures.frames.push_back({frame, {}, {}, 0});
+  figures.collective = static_cast<Collective>(event.collective);
+  figures.form = static_cast<Form>(event.form);
+  figures.name = mpi_name(figures.collective, figures.form);
+  return place->second;
+}
+
 void Analyser::group_events() {
+  own_sites_.resize(run_.files.size());
   std::unordered_map<std::uint64_t, std::size_t> index;
   for (std::size_t i = 0; i < run_.files.size(); ++i) {
     for (const trace::Communicator& communicator : run_.files[i].communicators) {
@@ -629,6 +661,11 @@ void Analyser::group_events() {
     Group* group = nullptr;
     std::uint32_t member = 0;
     for (const trace::Event& event : run_.files[i].events) {
+      if (const std::size_t site = site_of(i, event); site != no_site) {
+        CallSiteFigures& figures = sites_[site].figures;
+        ++figures.calls;
+        if (event.exit_ticks != 0) figures.ns += clock_of(i).ns(event.exit_ticks) - clock_of(i).ns(event.arrival_ticks);
+      }
       if (event.call == trace::no_call) continue;
       if (group == nullptr || event.communicator != id) {
         group = nullptr;
@@ -762,6 +799,9 @@ void Analyser::add_pending(const Group& group, std::span<const Sighting> sightin
         const trace::Event& event = *sightings[next].event;
         if (event.exit_ticks == 0) {
           pending.name = mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
+          if (pending.call_site.empty() && event.call_site != 0)
+            for (const Frame& frame : run_.files[member.file].call_sites[event.call_site - 1])
+              pending.call_site.push_back({frame, {}, {}, 0});
           inside.push_back(world_rank(member.file));
           first_arrival = std::min(first_arrival, clock_of(member.file).ns(event.arrival_ticks));
         }
@@ -831,6 +871,12 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
   sums.cluster.add(cluster.worst_ns, cluster.average_ns, alpha);
   sums.cluster_by_size[size_class].add(cluster.worst_ns, cluster.average_ns, alpha);
   group.figures.worst_ns += cluster.worst_ns;
+  const std::size_t place = site_of(in.files[0], first);
+  Site* const site = place == no_site ? nullptr : &sites_[place];
+  if (site != nullptr) {
+    ++site->figures.compared;
+    site->figures.worst_ns += cluster.worst_ns;
+  }
   WorstAverage node = cluster;
   std::size_t nodes = 1;
   if (across_nodes) {
@@ -883,6 +929,7 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
   if (in.arrivals_ns[last] - in.arrivals_ns[second] > resolution_ns(in.files[last], in.files[second])) {
     ++ranks_[in.files[last]].times_last;
     ++ranks_[in.files[last]].times_last_in[c];
+    if (site != nullptr) ++site->last[world_rank(in.files[last])];
   }
 
   // Waiting and excess.
@@ -895,6 +942,7 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
     sums.waiting_ns += wait;
     group.figures.waiting_ns += wait;
     out_.waiting_ns += wait;
+    if (site != nullptr) site->figures.waiting_ns += wait;
     if (wait > 0) {
       in.caused_ns[in.culprits[i]] += wait;
       ++in.waiters[in.culprits[i]];
@@ -903,6 +951,7 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
       const double inside = in.exits_ns[i] - in.arrivals_ns[i];
       sums.inside_ns.push_back(inside);
       sums.excess_ns.push_back(inside - wait);
+      if (site != nullptr) site->figures.excess_ns += inside - wait;
     }
   }
   for (std::size_t i = 0; i < size; ++i) {
@@ -976,6 +1025,17 @@ void Analyser::finish_figures() {
                    [](const RankFigures& a, const RankFigures& b) {
                      return std::tie(a.times_last, a.caused_ns) > std::tie(b.times_last, b.caused_ns);
                    });
+  for (Site& site : sites_) {
+    CallSiteFigures& figures = site.figures;
+    if (figures.compared > 0) figures.worst_ns /= static_cast<double>(figures.compared);
+    for (const auto& [rank, times] : site.last) figures.last.push_back({rank, times});
+    std::stable_sort(figures.last.begin(), figures.last.end(),
+                     [](const auto& a, const auto& b) { return a.times > b.times; });
+    out_.call_sites.push_back(std::move(figures));
+  }
+  std::stable_sort(out_.call_sites.begin(), out_.call_sites.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns);
+  });
   for (Group& group : groups_) out_.communicators.push_back(std::move(group.figures));
   std::stable_sort(out_.communicators.begin(), out_.communicators.end(), [](const auto& a, const auto& b) {
     return std::tie(a.waiting_ns, a.calls) > std::tie(b.waiting_ns, b.calls);
@@ -988,10 +1048,12 @@ void Analyser::describe_record() {
   std::uint64_t overwritten = 0;
   std::uint64_t skipped = 0;
   std::uint64_t lost_communicators = 0;
+  std::uint64_t lost_call_sites = 0;
   for (const RankFile& file : run_.files) {
     overwritten += file.overwritten_events;
     skipped += file.skipped_events;
     lost_communicators += file.header.lost_communicators;
+    lost_call_sites += file.header.lost_call_sites;
   }
   if (overwritten > 0) {
     note(fmt::format(
@@ -1021,6 +1083,10 @@ void Analyser::describe_record() {
   if (untabled_events_ > 0 || lost_communicators > 0) {
     note(fmt::format("The program used more communicators than the record holds; not compared on those: {}.",
                      counted(untabled_events_, "call", "calls")));
+  }
+  if (lost_call_sites > 0) {
+    note(fmt::format("The program calls from more places than the record holds; without a call site: {} (summed over ranks).",
+                     counted(lost_call_sites, "place", "places")));
   }
   if (inconsistent_groups_ > 0) {
     note(fmt::format("Not compared, as their ranks cannot be told apart: the calls on {}.",
@@ -1190,6 +1256,14 @@ std::string mpi_name(Collective collective, Form form) {
     return "MPI_I" + name;
   }
   return "MPI_" + name + (form == Form::persistent ? "_init" : "");
+}
+
+std::string frame_text(const NamedFrame& frame) {
+  const auto base = [](const std::string& path) { return path.substr(path.find_last_of('/') + 1); };
+  if (frame.module.empty()) return fmt::format("{:#x}", frame.offset);
+  if (frame.function.empty()) return fmt::format("{}+{:#x}", base(frame.module), frame.offset);
+  if (frame.file.empty()) return fmt::format("{} ({})", frame.function, base(frame.module));
+  return fmt::format("{} ({}:{})", frame.function, base(frame.file), frame.line);
 }
 
 std::string time_text(double ns) {

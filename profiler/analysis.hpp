@@ -102,6 +102,33 @@ struct CommunicatorFigures {
   double waiting_ns = 0;       // summed over ranks
 };
 
+// A frame, and what `symbolise` has found out about it.
+struct NamedFrame : Frame {
+  std::string function;  // empty: not known
+  std::string file;      // of the source; empty: not known
+  int line = 0;
+};
+
+// The calls of one collective from one place in the program.
+struct CallSiteFigures {
+  std::vector<NamedFrame> frames;  // innermost first
+  Collective collective{};
+  Form form{};
+  std::string name;            // MPI_Allreduce
+  std::uint64_t calls = 0;     // in the record, summed over ranks
+  double ns = 0;               // inside them
+  // Of the calls compared; one belongs to the place its lowest rank made it from.
+  std::uint64_t compared = 0;
+  double worst_ns = 0;    // mean
+  double waiting_ns = 0;  // summed over ranks
+  double excess_ns = 0;   // summed over ranks
+  struct Last {
+    std::int32_t rank = 0;
+    std::uint64_t times = 0;
+  };
+  std::vector<Last> last;  // ranks that were, most often first
+};
+
 struct AlgorithmFigures {
   std::string collective;
   std::string algorithm;
@@ -118,6 +145,7 @@ struct PendingCall {
   std::vector<RankRange> not_arrived;
   std::uint64_t unknown_not_arrived = 0;  // of the communicator, but which ranks those are is not recorded
   bool unread_ranks = false;              // some of its ranks have no usable file
+  std::vector<NamedFrame> call_site;      // where the lowest of those inside made it
   std::string conflict;                   // which ranks called what, where they called different things
   double waited_ns = 0;                   // at least, by the first of them
 };
@@ -153,6 +181,7 @@ struct Analysis {
   std::vector<RankFigures> late_ranks;             // all ranks read, most often last first
   std::vector<CommunicatorFigures> communicators;  // most waiting first
   std::vector<AlgorithmFigures> algorithms;
+  std::vector<CallSiteFigures> call_sites;  // most waiting first
   std::vector<PendingCall> pending;
 
   std::uint64_t events_begun = 0;
@@ -173,6 +202,9 @@ Analysis analyse(const Run& run) noexcept;
 
 // MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
 std::string mpi_name(Collective collective, Form form);
+
+// "energy() (md.c:120)", "libfoo.so+0x12ab", as well as it is known.
+std::string frame_text(const NamedFrame& frame);
 
 // "1.92 ms", three significant digits.
 std::string time_text(double ns);

@@ -1,4 +1,4 @@
-// The per-rank file rank-NNNNN.pap, version 1. One mmap'ed file per rank: a header page, fixed tables, then a ring of
+// The per-rank file rank-NNNNN.pap, version 2. One mmap'ed file per rank: a header page, fixed tables, then a ring of
 // events. Every field is fixed-width and native-endian; the reader checks `endian_mark`, `version` and every offset
 // against the file's size before it looks at anything else. The file is valid at any moment of the run, so that a
 // job ended by SIGKILL leaves a readable record; docs/trace_format.md describes it for other tools.
@@ -11,13 +11,15 @@
 namespace papaya::trace {
 
 inline constexpr char magic[8] = {'P', 'A', 'P', 'A', 'Y', 'A', '\r', '\n'};
-inline constexpr std::uint32_t format_version = 1;
+inline constexpr std::uint32_t format_version = 2;
 inline constexpr std::uint32_t endian_mark = 0x01020304;
 
 inline constexpr std::uint32_t algorithm_capacity = 32;   // algorithm 0 is always "native"
 inline constexpr std::uint32_t reason_capacity = 32;      // reason 0 is always "" (not native)
 inline constexpr std::uint32_t name_bytes = 64;           // NUL-terminated
 inline constexpr std::uint32_t alpha_capacity = 8;
+inline constexpr std::uint32_t path_bytes = 256;
+inline constexpr std::uint32_t most_frames = 16;  // of a call site
 
 // Event::call of a call that returned an error: it counts, and no call of another rank belongs to it.
 inline constexpr std::uint64_t no_call = ~std::uint64_t{0};
@@ -31,7 +33,7 @@ struct Event {
   std::uint64_t communicator;  // Communicator::id, equal on all its ranks
   std::uint64_t call;          // number of this collective call on that communicator, from 0, equal on all its ranks
   std::uint64_t bytes;         // message size as this rank passed it (see bytes in docs/trace_format.md)
-  std::uint64_t call_site;     // return address in the application, 0 if not recorded
+  std::uint64_t call_site;     // where the program made it: number of a CallSite, from 1; 0 if not recorded
   std::uint32_t commit;
   std::int32_t root;  // rank in the communicator, -1 where the collective has none
   std::uint8_t collective;
@@ -54,6 +56,29 @@ struct Communicator {
   char name[name_bytes];
 };
 static_assert(sizeof(Communicator) == 104);
+
+// A file that code of the process came from.
+struct Module {
+  std::uint64_t bias;  // its addresses in this process less those in the file
+  std::uint32_t build_id_bytes;
+  std::uint32_t reserved;
+  std::uint8_t build_id[32];
+  char path[path_bytes];  // as the process knew it
+};
+static_assert(sizeof(Module) == 304);
+
+// Where a call returns to.
+struct Frame {
+  std::uint32_t module;  // its number, from 1; 0: not known, and the offset is an address of the process
+  std::uint32_t reserved;
+  std::uint64_t offset;  // address in the file
+};
+static_assert(sizeof(Frame) == 16);
+
+struct CallSite {
+  std::uint32_t first_frame;  // in the table of frames, innermost first
+  std::uint32_t frames;
+};
 
 // Totals, exact however often the event ring wrapped.
 struct Total {
@@ -132,6 +157,14 @@ struct Header {
   char command[16 * name_bytes];
   char algorithm_names[algorithm_capacity][name_bytes];
   char reason_names[reason_capacity][name_bytes];
+
+  std::uint64_t modules_offset;
+  std::uint64_t module_count;
+  std::uint64_t frames_offset;
+  std::uint64_t frame_count;
+  std::uint64_t call_sites_offset;
+  std::uint64_t call_site_count;
+  std::uint64_t lost_call_sites;  // did not fit the table
 };
 static_assert(sizeof(Header) <= 8192);
 
@@ -139,8 +172,15 @@ inline constexpr std::uint64_t totals_offset = 8192;
 inline constexpr std::uint64_t communicators_offset = 32768;
 static_assert(totals_offset + sizeof(Totals) <= communicators_offset);
 inline constexpr std::uint64_t communicator_capacity = 1024;
-inline constexpr std::uint64_t events_offset = 143360;  // next page after the communicators
-static_assert(communicators_offset + communicator_capacity * sizeof(Communicator) <= events_offset);
+inline constexpr std::uint64_t modules_offset = 139264;
+static_assert(communicators_offset + communicator_capacity * sizeof(Communicator) <= modules_offset);
+inline constexpr std::uint64_t module_capacity = 64;
+inline constexpr std::uint64_t call_sites_offset = modules_offset + module_capacity * sizeof(Module);
+inline constexpr std::uint64_t call_site_capacity = 1024;
+inline constexpr std::uint64_t frames_offset = call_sites_offset + call_site_capacity * sizeof(CallSite);
+inline constexpr std::uint64_t frame_capacity = 4096;
+inline constexpr std::uint64_t events_offset = 233472;  // next page after the frames
+static_assert(frames_offset + frame_capacity * sizeof(Frame) <= events_offset && events_offset % 4096 == 0);
 inline constexpr std::uint64_t event_capacity = 1u << 15;  // 2 MiB of events in summary mode
 
 constexpr std::uint64_t file_bytes(std::uint64_t capacity) { return events_offset + capacity * sizeof(Event); }

@@ -142,6 +142,9 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
       std::max({end_of(header.totals_offset, 1, sizeof(trace::Totals), "totals"),
                 end_of(header.communicators_offset, header.communicator_capacity, sizeof(trace::Communicator),
                        "communicator table"),
+                end_of(header.modules_offset, header.module_count, sizeof(trace::Module), "table of modules"),
+                end_of(header.frames_offset, header.frame_count, sizeof(trace::Frame), "table of frames"),
+                end_of(header.call_sites_offset, header.call_site_count, sizeof(trace::CallSite), "table of call sites"),
                 end_of(header.events_offset, header.event_capacity, sizeof(trace::Event), "event ring")});
   if (needed > file_bytes) {
     throw Rejected{
@@ -169,7 +172,7 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
 bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Header& header) {
   return event.commit == static_cast<std::uint32_t>(number + 1) && event.collective < collective_count &&
          event.form < form_count && event.algorithm < trace::algorithm_capacity &&
-         event.reason < trace::reason_capacity && event.arrival_ticks >= header.begin_ticks &&
+         event.reason < trace::reason_capacity && event.call_site <= header.call_site_count && event.arrival_ticks >= header.begin_ticks &&
          (event.exit_ticks == 0 || event.exit_ticks >= event.arrival_ticks);
 }
 
@@ -198,6 +201,41 @@ void read_events(const Source& source, RankFile& file) {
   }
 }
 
+template <typename Row>
+std::vector<Row> read_table(const Source& source, std::uint64_t offset, std::uint64_t rows) {
+  std::vector<Row> table(rows);
+  read_or_reject(source, offset, table.data(), table.size() * sizeof(Row));
+  return table;
+}
+
+void read_call_sites(const Source& source, RankFile& file) {
+  const trace::Header& header = file.header;
+  if (header.module_count > trace::module_capacity || header.frame_count > trace::frame_capacity ||
+      header.call_site_count > trace::call_site_capacity)
+    reject_damaged("more call sites than fit");
+  const auto modules = read_table<trace::Module>(source, header.modules_offset, header.module_count);
+  const auto frames = read_table<trace::Frame>(source, header.frames_offset, header.frame_count);
+  for (const trace::Module& module : modules)
+    if (!ends_in_bounds(module.path) || module.build_id_bytes > sizeof module.build_id)
+      reject_damaged("impossible module");
+  for (const auto& site : read_table<trace::CallSite>(source, header.call_sites_offset, header.call_site_count)) {
+    if (site.frames == 0 || site.frames > trace::most_frames || site.first_frame > frames.size() ||
+        site.frames > frames.size() - site.first_frame)
+      reject_damaged("impossible call site");
+    std::vector<Frame>& own = file.call_sites.emplace_back();
+    for (std::uint32_t i = 0; i < site.frames; ++i) {
+      const trace::Frame& frame = frames[site.first_frame + i];
+      if (frame.module > modules.size()) reject_damaged("impossible module of a call site");
+      Frame& read = own.emplace_back();
+      read.offset = frame.offset;
+      if (frame.module == 0) continue;
+      const trace::Module& module = modules[frame.module - 1];
+      read.module = clean_text(module.path);
+      for (std::uint32_t b = 0; b < module.build_id_bytes; ++b) read.build_id += fmt::format("{:02x}", module.build_id[b]);
+    }
+  }
+}
+
 RankFile read_record(const std::string& name, const Source& source) {
   RankFile file;
   file.name = name;
@@ -221,6 +259,7 @@ RankFile read_record(const std::string& name, const Source& source) {
       reject_damaged("impossible rank in a communicator");
     }
   }
+  read_call_sites(source, file);
   read_events(source, file);
   return file;
 }

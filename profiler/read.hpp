@@ -37,12 +37,22 @@ class MemorySource final : public Source {
   std::span<const std::uint8_t> data_;
 };
 
+// Where a call returns to, in a file that code came from.
+struct Frame {
+  std::string module;  // its path; empty: not known, and the offset is an address of the process
+  std::uint64_t offset = 0;
+  std::string build_id;  // hexadecimal
+  bool operator==(const Frame&) const = default;
+  auto operator<=>(const Frame&) const = default;
+};
+
 // What one rank recorded. Every count, index and string in here has been checked.
 struct RankFile {
   std::string name;
   trace::Header header{};
   trace::Totals totals{};
   std::vector<trace::Communicator> communicators;
+  std::vector<std::vector<Frame>> call_sites;  // number n of the events is the n-1st, innermost frame first
   std::vector<trace::Event> events;      // those still in the ring and whole, in the order they began
   std::uint64_t overwritten_events = 0;  // older than the ring holds
   std::uint64_t skipped_events = 0;      // torn or damaged

@@ -68,6 +68,9 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   header_->communicator_capacity = trace::communicator_capacity;
   header_->events_offset = trace::events_offset;
   header_->event_capacity = event_capacity;
+  header_->modules_offset = trace::modules_offset;
+  header_->frames_offset = trace::frames_offset;
+  header_->call_sites_offset = trace::call_sites_offset;
   header_->ns_per_tick = 1.0;
   std::memcpy(header_->magic, trace::magic, sizeof trace::magic);
   return true;

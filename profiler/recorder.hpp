@@ -47,14 +47,13 @@ class Recorder {
     std::uint64_t communicator;
     std::uint64_t call;
     std::uint64_t bytes;
-    std::uint64_t call_site;
     std::int32_t root;
     Collective collective;
     Form form;
   };
 
   // The arrival and the departure of one call. `begin` returns the event's number, which `finish` takes.
-  std::uint64_t begin(const Arrival& arrival) noexcept;
+  std::uint64_t begin(const Arrival& arrival, std::uint64_t call_site) noexcept;
   void finish(std::uint64_t number, const Arrival& arrival, std::uint64_t exit_ticks, std::uint8_t algorithm,
               std::uint8_t reason) noexcept;
   // The call returned an error: it has no number, and its arrival is compared with nothing.
@@ -78,7 +77,7 @@ class Recorder {
   bool concurrent_ = true;
 };
 
-inline std::uint64_t Recorder::begin(const Arrival& arrival) noexcept {
+inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_site) noexcept {
   static std::atomic<std::uint32_t> threads{0};
   static thread_local constinit std::uint32_t thread_plus_one = 0;
   if (thread_plus_one == 0) thread_plus_one = threads.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -96,7 +95,7 @@ inline std::uint64_t Recorder::begin(const Arrival& arrival) noexcept {
   event.communicator = arrival.communicator;
   event.call = arrival.call;
   event.bytes = arrival.bytes;
-  event.call_site = arrival.call_site;
+  event.call_site = call_site;
   event.root = arrival.root;
   event.collective = static_cast<std::uint8_t>(arrival.collective);
   event.form = static_cast<std::uint8_t>(arrival.form);

@@ -11,6 +11,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::size_t most_last_ranks = 16;
+
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
@@ -84,6 +86,36 @@ Json to_object(const RankFigures& rank) {
           {"caused_waiting_seconds", seconds(rank.caused_ns)}};
 }
 
+Json to_array(const std::vector<NamedFrame>& frames) {
+  Json array = Json::array();
+  for (const NamedFrame& frame : frames)
+    array.push_back({{"module", frame.module},
+                     {"offset", fmt::format("{:#x}", frame.offset)},
+                     {"build_id", frame.build_id},
+                     {"function", frame.function},
+                     {"file", frame.file},
+                     {"line", frame.line > 0 ? Json(frame.line) : Json(nullptr)}});
+  return array;
+}
+
+Json to_object(const CallSiteFigures& site) {
+  Json last = Json::array();
+  for (const auto& [rank, times] : site.last) {
+    if (last.size() == most_last_ranks) break;
+    last.push_back({{"rank", rank}, {"times_last", times}});
+  }
+  const bool is_compared = site.compared > 0;
+  return {{"name", site.name},
+          {"frames", to_array(site.frames)},
+          {"calls", site.calls},
+          {"seconds", seconds(site.ns)},
+          {"compared_calls", site.compared},
+          {"worst_us", is_compared ? microseconds(site.worst_ns) : Json(nullptr)},
+          {"waiting_seconds", is_compared ? seconds(site.waiting_ns) : Json(nullptr)},
+          {"excess_seconds", is_compared ? seconds(site.excess_ns) : Json(nullptr)},
+          {"last", std::move(last)}};
+}
+
 Json to_object(const PendingCall& pending) {
   return {{"name", pending.name},
           {"communicator", pending.communicator},
@@ -92,6 +124,7 @@ Json to_object(const PendingCall& pending) {
           {"not_arrived", to_array(pending.not_arrived)},
           {"unknown_not_arrived", pending.unknown_not_arrived},
           {"waited_seconds", seconds(pending.waited_ns)},
+          {"call_site", to_array(pending.call_site)},
           {"conflict", pending.conflict}};
 }
 
@@ -127,6 +160,7 @@ Json to_object(const Analysis& analysis) {
   };
   list("collectives", analysis.collectives);
   list("late_ranks", analysis.late_ranks);
+  list("call_sites", analysis.call_sites);
   list("pending", analysis.pending);
 
   Json algorithms = Json::array();

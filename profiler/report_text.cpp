@@ -23,6 +23,7 @@ constexpr std::size_t page_columns = 100;
 constexpr std::size_t most_ranks_listed = 12;
 constexpr std::size_t most_communicators_listed = 10;
 constexpr std::size_t most_nodes_listed = 8;
+constexpr std::size_t most_call_sites_listed = 10;
 constexpr std::size_t bar_columns = 8;
 constexpr double shortest_wait_told_ns = 1e8;
 constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
@@ -128,9 +129,13 @@ class Table {
   Table(std::string title, std::size_t left_columns, std::vector<std::string> names,
         bool last_is_words = false)
       : title_(std::move(title)), left_columns_(left_columns), last_is_words_(last_is_words) {
-    rows_.push_back(std::move(names));
+    add(std::move(names));
   }
-  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  // `below`: what is said of the row on lines of its own.
+  void add(std::vector<std::string> row, std::string below = {}) {
+    rows_.push_back(std::move(row));
+    below_.push_back(std::move(below));
+  }
   bool empty() const { return rows_.size() == 1; }
 
   std::string text() const {
@@ -139,7 +144,8 @@ class Table {
       for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
     }
     std::string page = "\n" + wrap(title_, "", 0);
-    for (const auto& row : rows_) {
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      const auto& row = rows_[r];
       std::string line;
       for (std::size_t i = 0; i < row.size(); ++i) {
         const std::string padding(widths[i] - columns_of(row[i]), ' ');
@@ -148,6 +154,7 @@ class Table {
         line += is_left ? row[i] + padding : padding + row[i];
       }
       page += without_trailing_spaces(std::move(line)) + "\n";
+      if (!below_[r].empty()) page += wrap(below_[r], "    ", 6);
     }
     return page;
   }
@@ -157,6 +164,7 @@ class Table {
   std::size_t left_columns_;
   bool last_is_words_;
   std::vector<std::vector<std::string>> rows_;
+  std::vector<std::string> below_;  // each row
 };
 
 std::string when_text(std::int64_t unix_ns) {
@@ -231,6 +239,7 @@ std::string pending_text(const Analysis& analysis) {
         fmt::format("{} {} inside {}, call {} on {}, when the job ended", ranks_of(pending.inside),
                     one ? "was" : "were", pending.name, pending.call, pending.communicator);
     // How long after the last record the job went on is not known; next to nothing would mislead.
+    if (!pending.call_site.empty()) text += ", at " + frame_text(pending.call_site.front());
     if (pending.waited_ns >= shortest_wait_told_ns) {
       text += fmt::format(", for {} or longer", time_text(pending.waited_ns));
     }
@@ -356,6 +365,32 @@ std::string inside_text(const Analysis& analysis) {
   return table.empty() ? std::string() : table.text();
 }
 
+std::string call_sites_text(const Analysis& analysis) {
+  Table table("Call sites (calls and waiting summed over ranks, as far as the record goes back)", 1,
+              {"call", "calls", "worst-case", "waiting", "of all waiting", "most often last"});
+  std::size_t listed = 0;
+  for (const CallSiteFigures& site : analysis.call_sites) {
+    if (site.form != Form::blocking || listed == most_call_sites_listed) continue;
+    ++listed;
+    const double calls = static_cast<double>(site.compared);
+    std::string place = frame_text(site.frames.front());
+    for (std::size_t i = 1; i < site.frames.size(); ++i) place += " < " + frame_text(site.frames[i]);
+    table.add({site.name, count_text(site.calls), site.compared > 0 ? time_text(site.worst_ns) : "-",
+               site.compared > 0 ? time_text(site.waiting_ns) : "-",
+               share_bar(share_of(site.waiting_ns, analysis.waiting_ns)),
+               site.last.empty() ? "-"
+                                 : fmt::format("rank {}, {}", site.last.front().rank,
+                                               share_text(share_of(static_cast<double>(site.last.front().times), calls)))},
+              place);
+  }
+  if (table.empty()) return {};
+  std::string page = table.text();
+  const auto all = static_cast<std::size_t>(std::count_if(analysis.call_sites.begin(), analysis.call_sites.end(),
+                                                          [](const auto& site) { return site.form == Form::blocking; }));
+  if (all > listed) page += fmt::format("  and {} more, in report.json\n", all - listed);
+  return page;
+}
+
 std::string algorithms_text(const Analysis& analysis) {
   Table table("Algorithms (calls summed over ranks)", 2, {"call", "algorithm", "calls", "why native"}, true);
   std::string previous;
@@ -402,13 +437,15 @@ std::string render(const Analysis& analysis) {
   page += sizes_text(analysis);
   page += imbalance_text(analysis);
   page += late_ranks_text(analysis);
+  page += call_sites_text(analysis);
   page += inside_text(analysis);
   page += algorithms_text(analysis);
   page += communicators_text(analysis);
   page +=
       "\n" + wrap(fmt::format(
                       "Files in {}: report.txt is this page, report.json has the same figures for programs, "
-                      "rank-*.pap is what the ranks recorded; `papaya report` makes the first two from them.",
+                      "rank-*.pap is what the ranks recorded; `papaya report` makes the first two from them, "
+                      "with the names of functions.",
                       analysis.folder),
                   "", 0);
   return page;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "tools/command.hpp"
+#include "tools/symbols.hpp"
 
 namespace papaya {
 namespace {
@@ -112,7 +113,8 @@ int report_run(Options options) {
   const report::Run run = report::load_run(
       options.folder, [&](std::size_t done, std::size_t total) { progress.show(done, total); });
   progress.clear();
-  const report::Analysis analysis = report::analyse(run);
+  report::Analysis analysis = report::analyse(run);
+  symbolise(analysis);
   const int exit_code = exit_code_of(analysis);
   if (!analysis.usable) {
     std::cerr << "papaya report: no usable record in " << options.folder << ".\n";

@@ -13,7 +13,7 @@ trap 'exit 143' TERM
 
 # What the build needs, then what only the tests need. Both MPIs, so that the library is built for both.
 build_packages="g++ gcc libc6-dev pkg-config meson ninja-build python3 openmpi-bin libopenmpi-dev mpich libmpich-dev
-  libhwloc-dev libucx-dev libfmt-dev libcli11-dev nlohmann-json3-dev catch2"
+  libhwloc-dev libucx-dev libdw-dev libunwind8 libfmt-dev libcli11-dev nlohmann-json3-dev catch2"
 test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev libsimgrid-dev python3-mpi4py"
 installed=0
 
@@ -80,7 +80,7 @@ install_missing() {
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     # No Debian: take what is there, and if the configuration fails say what it needs.
     command -v meson >/dev/null && command -v pkg-config >/dev/null && command -v ninja >/dev/null && return
-    fail "this machine has no apt-get; please install: a C++20 compiler, meson 1.0 or newer, ninja, pkg-config, Open MPI or MPICH, and the headers of hwloc, fmt, highway, CLI11, nlohmann-json, libunwind, UCX and Catch2"
+    fail "this machine has no apt-get; please install: a C++20 compiler, meson 1.0 or newer, ninja, pkg-config, Open MPI or MPICH, and the headers of hwloc, fmt, CLI11, nlohmann-json, UCX, libdw and Catch2"
   fi
   known=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null)
   for package in "$@"; do

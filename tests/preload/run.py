@@ -1302,6 +1302,56 @@ class Preload(unittest.TestCase):
                 calls[row["reason"] or row["algorithm"]] += row["calls"]
         return calls
 
+    def call_sites(self, *words, ranks=2, env=None):
+        """{collective: the names of its first call site's frames}, and the sites themselves, of one job."""
+        job = self.job(ranks, *words, env=env)
+        self.check_right(job, ranks)
+        sites = json.loads(self.papaya("report", "--json", job.folder))["call_sites"]
+        return {site["name"]: [frame["function"] for frame in site["frames"]] for site in reversed(sites)}, sites, job
+
+    def test_call_sites(self):
+        self.need_papaya()
+        words = [program("call_sites")]
+        names, sites, job = self.call_sites(*words)
+        self.assertEqual(names, {"MPI_Allreduce": ["inner"], "MPI_Bcast": ["elsewhere"]})
+        source = (pathlib.Path(__file__).parent / "call_sites.c").read_text().splitlines()
+        for site in sites:
+            frame = site["frames"][0]
+            self.assertTrue(frame["file"].endswith("call_sites.c"))
+            self.assertIn(f"line of {frame['function']}", source[frame["line"] - 1])
+            self.assertEqual((site["calls"], site["compared_calls"]), (40, 20))
+            self.assertEqual(os.path.realpath(frame["module"]), os.path.realpath(words[0]))
+        bcast = next(site for site in sites if site["name"] == "MPI_Bcast")
+        self.assertEqual(bcast["last"][0]["rank"], 1)
+        self.assertGreater(bcast["waiting_seconds"], 0.02)
+        text = self.papaya("report", job.folder)
+        self.assertRegex(text, r"MPI_Bcast .*rank 1, .*\n    elsewhere \(call_sites.c:\d+\)\n")
+        # In MPI_Finalize nothing is symbolised.
+        self.assertRegex((job.folder / "report.txt").read_text(), r"MPI_Bcast .*rank 1, .*\n    call_sites-\w+\+0x")
+
+        names, sites, job = self.call_sites(*words, env={"PAPAYA_CALLSITES": "3"})
+        self.assertEqual(names, {"MPI_Allreduce": ["inner", "outer", "main"],
+                                 "MPI_Bcast": ["elsewhere", "main", names["MPI_Bcast"][2]]})
+        # The same where a call is replaced, whose record begins within the algorithm.
+        again, sites, job = self.call_sites(*words, env={"PAPAYA_CALLSITES": "3", "PAPAYA_ALLREDUCE": "arrival_leader",
+                                                         "PAPAYA_BCAST": "arrival_bcast"})
+        self.assertEqual(set(job.allreduce_algorithms()), {"arrival_leader"})
+        self.assertEqual(again, names)
+        self.assertEqual(self.call_sites(*words, env={"PAPAYA_CALLSITES": "0"})[0], {})
+        # A program that is no longer what ran.
+        changed = self.scratch / "changed"
+        shutil.copy(words[0], changed)
+        job = self.call_sites(changed)[2]
+        shutil.copy(program("loop"), changed)
+        text = self.papaya("report", job.folder)
+        self.assertIn("changed has changed since the run", " ".join(text.split()))
+        self.assertRegex(text, r"MPI_Bcast .*\n    changed\+0x")
+        if (build / "tests" / "preload" / f"fortran_mpifh-{mpi}").exists():
+            for binding in ("mpifh", "usempi", "f08"):
+                names = self.call_sites(build / "tests" / "preload" / f"fortran_{binding}-{mpi}")[0]
+                self.assertEqual(names["MPI_Allreduce"], [names["MPI_Bcast"][0]])
+                self.assertRegex(names["MPI_Allreduce"][0], "MAIN__|calls|main")
+
     def test_nonblocking(self):
         # MPICH's ranks keep their cores while they wait: few of them, and natively no more than there are cores.
         few = 3 if mpi == "openmpi" else 2

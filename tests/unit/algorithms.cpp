@@ -157,8 +157,8 @@ TEST_CASE("the recorder's ring keeps the last events, its totals all") {
   for (const bool concurrent : {false, true}) {
     recorder.set_concurrent(concurrent);
     for (std::uint64_t i = 0; i < 50; ++i) {
-      const Recorder::Arrival arrival{1000 + i, 1, i, 100, 7, -1, Collective::allreduce, Form::blocking};
-      recorder.finish(recorder.begin(arrival), arrival, 1010 + i, 0, 3);
+      const Recorder::Arrival arrival{1000 + i, 1, i, 100, -1, Collective::allreduce, Form::blocking};
+      recorder.finish(recorder.begin(arrival, 0), arrival, 1010 + i, 0, 3);
     }
   }
   CHECK(recorder.header().event_count == 100);

@@ -82,7 +82,7 @@ TEST_CASE("each kind of damage is told apart") {
   CHECK(trouble_with({'#', '!', '/', 'b', 'i', 'n'}) == Trouble::not_papaya);
   CHECK(trouble_with(std::vector<std::uint8_t>(200000, 0)) == Trouble::not_papaya);
   CHECK(trouble_with(std::vector<std::uint8_t>(200000, 'x')) == Trouble::not_papaya);
-  CHECK(trouble_with(with([](auto& h) { h.version = 2; })) == Trouble::other_version);
+  CHECK(trouble_with(with([](auto& h) { h.version = 1; })) == Trouble::other_version);
   CHECK(trouble_with(with([](auto& h) { h.endian_mark = 0x04030201; })) == Trouble::other_version);
   CHECK(trouble_with(with([](auto& h) { h.endian_mark = 7; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.header_bytes += 8; })) == Trouble::damaged);
@@ -95,6 +95,10 @@ TEST_CASE("each kind of damage is told apart") {
   CHECK(trouble_with(with([](auto& h) { h.events_offset = 0; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.totals_offset = 1ull << 40; })) == Trouble::cut_short);
   CHECK(trouble_with(with([](auto& h) { h.communicator_capacity = ~0ull; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.modules_offset = 0; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.frame_count = ~0ull; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.frame_count = trace::frame_capacity + 1; })) == Trouble::cut_short);
+  CHECK(trouble_with(with([](auto& h) { h.call_sites_offset = 1ull << 40; })) == Trouble::cut_short);
   CHECK(trouble_with(with([](auto& h) { h.rank = -1; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.rank = h.ranks; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.node = 5; })) == Trouble::damaged);
@@ -111,10 +115,34 @@ TEST_CASE("each kind of damage is told apart") {
   CHECK(trouble_with(with([](auto& h) { h.rank = 0; })) == Trouble::other_run);
 }
 
+TEST_CASE("call sites that point nowhere are damage, events of no site there is are left out") {
+  const auto with_site = [](auto&& change) {
+    auto all = small_run();
+    all[1].add_call_site({{"/bin/app", 0x10}, {"", 0x7f0000001234}});
+    change(all[1]);
+    return trouble_with(all[1].bytes(true));
+  };
+  CHECK(with_site([](Record& r) { r.call_sites[0].frames = 3; }) == Trouble::damaged);
+  CHECK(with_site([](Record& r) { r.call_sites[0].frames = 0; }) == Trouble::damaged);
+  CHECK(with_site([](Record& r) { r.call_sites[0].first_frame = ~0u; }) == Trouble::damaged);
+  CHECK(with_site([](Record& r) { r.frames[0].module = 2; }) == Trouble::damaged);
+  CHECK(with_site([](Record& r) { r.modules[0].build_id_bytes = 33; }) == Trouble::damaged);
+  CHECK(with_site([](Record& r) { std::memset(r.modules[0].path, 'p', sizeof r.modules[0].path); }) == Trouble::damaged);
+  auto all = small_run();
+  all[1].add_call_site({{"/bin/app", 0x10}, {"", 0x7f0000001234}});
+  all[1].events[10].call_site = 1;
+  all[1].events[11].call_site = 2;
+  const Run run = load_with(all, all[1].bytes(true));
+  CHECK(run.files[1].skipped_events == 1);
+  REQUIRE(run.files[1].call_sites.size() == 1);
+  CHECK(run.files[1].call_sites[0][0] == report::Frame{"/bin/app", 0x10, "ab00"});
+  CHECK(run.files[1].call_sites[0][1] == report::Frame{"", 0x7f0000001234, ""});
+}
+
 TEST_CASE("another version is named, with what to do") {
-  const Run run = load_with(small_run(), with([](auto& h) { h.version = 2; }));
-  CHECK(run.problems[0].sentence.find("format version 2") != std::string::npos);
-  CHECK(run.problems[0].sentence.find("reads version 1") != std::string::npos);
+  const Run run = load_with(small_run(), with([](auto& h) { h.version = 1; }));
+  CHECK(run.problems[0].sentence.find("format version 1") != std::string::npos);
+  CHECK(run.problems[0].sentence.find("reads version 2") != std::string::npos);
   CHECK(report::analyse(run).other_version);
 }
 

@@ -23,6 +23,38 @@ std::vector<Record> two_allreduces() {
   return all;
 }
 
+TEST_CASE("report: figures of call sites") {
+  auto all = two_allreduces();
+  for (int rank = 0; rank < 4; ++rank) {
+    // Each rank numbers its sites by itself.
+    if (rank == 2) all[rank].add_call_site({{"/lib/other.so", 0x99}});
+    const std::uint64_t outer = all[rank].add_call_site({{"/bin/app", 0x100}, {"/bin/app", 0x200}});
+    const std::uint64_t inner = all[rank].add_call_site({{"/bin/app", 0x300}});
+    all[rank].events[0].call_site = outer;
+    all[rank].events[1].call_site = inner;
+  }
+  const Analysis analysis = support::analyse(all);
+  REQUIRE(analysis.call_sites.size() == 2);
+  const auto& first = analysis.call_sites[0];  // most waiting first
+  CHECK(first.name == "MPI_Allreduce");
+  REQUIRE(first.frames.size() == 2);
+  CHECK(first.frames[0].module == "/bin/app");
+  CHECK(first.frames[0].offset == 0x100);
+  CHECK(first.frames[0].build_id == "ab00");
+  CHECK(first.frames[1].offset == 0x200);
+  CHECK(report::frame_text(first.frames[1]) == "app+0x200");
+  CHECK(first.calls == 4);
+  CHECK(first.ns == Approx(26000));
+  CHECK(first.compared == 1);
+  CHECK(first.worst_ns == Approx(9000));
+  CHECK(first.waiting_ns == Approx(24000));
+  CHECK(first.excess_ns == Approx(2000));
+  REQUIRE(first.last.size() == 1);
+  CHECK(first.last[0].rank == 3);
+  CHECK(first.last[0].times == 1);
+  CHECK(analysis.call_sites[1].waiting_ns == Approx(12000));
+}
+
 TEST_CASE("report: imbalance, factors, waiting and excess of an allreduce") {
   auto all = two_allreduces();
   all[0].header.alpha[0] = {8, 500, 0};

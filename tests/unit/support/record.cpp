@@ -97,6 +97,22 @@ trace::Event& Record::add_call(Collective collective, std::uint64_t call, double
   return events.back();
 }
 
+std::uint64_t Record::add_call_site(const std::vector<std::pair<std::string, std::uint64_t>>& frames_of_it) {
+  call_sites.push_back({static_cast<std::uint32_t>(frames.size()), static_cast<std::uint32_t>(frames_of_it.size())});
+  for (const auto& [path, offset] : frames_of_it) {
+    auto place = std::find_if(modules.begin(), modules.end(), [&](const auto& one) { return path == one.path; });
+    if (place == modules.end() && !path.empty()) {
+      trace::Module module{};
+      module.build_id_bytes = 2;
+      module.build_id[0] = 0xab;
+      std::memcpy(module.path, path.c_str(), path.size() + 1);
+      place = modules.insert(modules.end(), module);
+    }
+    frames.push_back({path.empty() ? 0 : static_cast<std::uint32_t>(place - modules.begin() + 1), 0, offset});
+  }
+  return call_sites.size();
+}
+
 void Record::finalize(double end_ns) {
   header.end_ticks = ticks(end_ns);
   header.ending = static_cast<std::uint32_t>(trace::Ending::finalized);
@@ -110,14 +126,26 @@ std::vector<std::uint8_t> Record::bytes(bool compact) const {
       compact ? std::max<std::uint64_t>(1, communicators.size()) : trace::communicator_capacity;
   h.totals_offset = compact ? sizeof(trace::Header) : trace::totals_offset;
   h.communicators_offset = compact ? h.totals_offset + sizeof(trace::Totals) : trace::communicators_offset;
-  h.events_offset = compact ? h.communicators_offset + h.communicator_capacity * sizeof(trace::Communicator)
-                            : trace::events_offset;
+  h.module_count = modules.size();
+  h.frame_count = frames.size();
+  h.call_site_count = call_sites.size();
+  const std::uint64_t communicators_end = h.communicators_offset + h.communicator_capacity * sizeof(trace::Communicator);
+  h.modules_offset = compact ? communicators_end : trace::modules_offset;
+  h.frames_offset = compact ? h.modules_offset + modules.size() * sizeof(trace::Module) : trace::frames_offset;
+  h.call_sites_offset = compact ? h.frames_offset + frames.size() * sizeof(trace::Frame) : trace::call_sites_offset;
+  h.events_offset = compact ? h.call_sites_offset + call_sites.size() * sizeof(trace::CallSite) : trace::events_offset;
   std::vector<std::uint8_t> out(h.events_offset + capacity * sizeof(trace::Event));
   put(out, 0, h);
   put(out, h.totals_offset, totals);
   for (std::size_t i = 0; i < communicators.size(); ++i) {
     put(out, h.communicators_offset + i * sizeof(trace::Communicator), communicators[i]);
   }
+  const auto put_table = [&](std::uint64_t offset, const auto& rows) {
+    if (!rows.empty()) std::memcpy(out.data() + offset, rows.data(), rows.size() * sizeof rows[0]);
+  };
+  put_table(h.modules_offset, modules);
+  put_table(h.frames_offset, frames);
+  put_table(h.call_sites_offset, call_sites);
   for (std::size_t i = 0; i < events.size(); ++i) {  // later events overwrite those a ring's length before
     put(out, h.events_offset + (i % capacity) * sizeof(trace::Event), events[i]);
   }

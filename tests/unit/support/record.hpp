@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiler/format.hpp"
@@ -27,6 +28,8 @@ struct Record {
   trace::Event& add_call(Collective collective, std::uint64_t call, double arrival_ns, double exit_ns,
                          std::uint64_t bytes = 8, int root = -1, std::uint64_t communicator = world_id,
                          Form form = Form::blocking);
+  // A call site of one frame or more, innermost first, each a module and an offset. Returns its number, for an event.
+  std::uint64_t add_call_site(const std::vector<std::pair<std::string, std::uint64_t>>& frames_of_it);
   void finalize(double end_ns);
 
   // The file: its tables at the places the recorder uses, or, for speed, one right after the other.
@@ -36,6 +39,9 @@ struct Record {
   trace::Totals totals{};
   std::vector<trace::Communicator> communicators;
   std::vector<trace::Event> events;
+  std::vector<trace::Module> modules;
+  std::vector<trace::Frame> frames;
+  std::vector<trace::CallSite> call_sites;
   std::uint64_t capacity = 16;
 };
 

@@ -1,0 +1,111 @@
+#include "tools/symbols.hpp"
+
+#if PAPAYA_HAS_LIBDW
+#include <cxxabi.h>
+#include <elfutils/libdwfl.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#endif
+
+namespace papaya {
+
+#if PAPAYA_HAS_LIBDW
+
+namespace {
+
+std::string hexadecimal(const unsigned char* bytes, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
+  return text;
+}
+
+std::string demangled(const char* symbol) {
+  int status = 0;
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status), std::free);
+  return status == 0 ? name.get() : symbol;
+}
+
+// One program or library.
+class File {
+ public:
+  File(const std::string& path, const std::string& build_id) : session_(dwfl_begin(&callbacks), dwfl_end) {
+    if (session_ == nullptr) return;
+    module_ = dwfl_report_offline(session_.get(), path.c_str(), path.c_str(), -1);
+    dwfl_report_end(session_.get(), nullptr, nullptr);
+    if (module_ == nullptr || dwfl_module_getelf(module_, &bias_) == nullptr) {
+      module_ = nullptr;
+      return;
+    }
+    const unsigned char* bytes = nullptr;
+    GElf_Addr address = 0;
+    const int count = dwfl_module_build_id(module_, &bytes, &address);
+    is_other_ = !build_id.empty() && (count <= 0 || hexadecimal(bytes, count) != build_id);
+  }
+
+  bool is_other() const { return is_other_; }
+
+  void name(report::NamedFrame& frame) const {
+    if (module_ == nullptr || is_other_ || frame.offset == 0) return;
+    const Dwarf_Addr address = frame.offset - 1 + bias_;  // of the call; it returns to what comes after
+    if (const char* const symbol = dwfl_module_addrname(module_, address); symbol != nullptr)
+      frame.function = demangled(symbol);
+    Dwfl_Line* const line = dwfl_module_getsrc(module_, address);
+    if (line == nullptr) return;
+    if (const char* const file = dwfl_lineinfo(line, nullptr, &frame.line, nullptr, nullptr, nullptr); file != nullptr)
+      frame.file = file;
+  }
+
+ private:
+  static constexpr Dwfl_Callbacks callbacks{.find_elf = dwfl_build_id_find_elf,
+                                            .find_debuginfo = dwfl_standard_find_debuginfo,
+                                            .section_address = dwfl_offline_section_address,
+                                            .debuginfo_path = nullptr};
+
+  std::unique_ptr<Dwfl, decltype(&dwfl_end)> session_;
+  Dwfl_Module* module_ = nullptr;
+  GElf_Addr bias_ = 0;
+  bool is_other_ = false;
+};
+
+class Symboliser {
+ public:
+  explicit Symboliser(report::Analysis& analysis) : analysis_(analysis) {}
+
+  void name(std::vector<report::NamedFrame>& frames) {
+    for (report::NamedFrame& frame : frames) {
+      if (frame.module.empty()) continue;
+      const auto [place, is_new] = files_.try_emplace({frame.module, frame.build_id}, nullptr);
+      if (is_new) {
+        place->second = std::make_unique<File>(frame.module, frame.build_id);
+        if (place->second->is_other())
+          analysis_.notes.push_back(
+              fmt::format("{} has changed since the run: call sites in it are shown as addresses.", frame.module));
+      }
+      place->second->name(frame);
+    }
+  }
+
+ private:
+  report::Analysis& analysis_;
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<File>> files_;
+};
+
+}  // namespace
+
+void symbolise(report::Analysis& analysis) {
+  Symboliser symbols(analysis);
+  for (report::CallSiteFigures& site : analysis.call_sites) symbols.name(site.frames);
+  for (report::PendingCall& pending : analysis.pending) symbols.name(pending.call_site);
+}
+
+#else
+
+void symbolise(report::Analysis&) {}
+
+#endif
+
+}  // namespace papaya
