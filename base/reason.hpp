@@ -45,7 +45,7 @@ inline constexpr std::array<std::string_view, 22> reason_names = {
     "a call of zero bytes",
     "the type and operation do not go together",
     "arguments that MPI reports as errors",
-    "no shared memory to be had",
+    "PAPAYA_SHM_LIMIT or /dev/shm leaves too little memory",
     "device memory",
     "not made through MPI_COMM_WORLD's processes",
     "it needs PAPAYA_ORDER=arrival and a commutative operation",

@@ -234,8 +234,10 @@ Steps Queue::set_up_on_one_node(Setup& setup) {
   MPI_Request request = MPI_REQUEST_NULL;
   PMPI_Ibcast(&offset, 1, MPI_INT64_T, 0, copy_, &request);
   co_await completed(request);
-  setup.failure = Reason::no_shared_memory;
-  if (offset < 0) co_return;
+  if (offset < 0) {
+    setup.failure = Reason::no_shared_memory;
+    co_return;
+  }
   int ready = window.prepare_share(offset, bytes, team_.rank, team_.size) ? 1 : 0;
   std::unique_ptr<Notified> wire;
   std::unique_ptr<Prepared> prepared;
@@ -255,9 +257,9 @@ Steps Queue::set_up_on_one_node(Setup& setup) {
     prepared.reset();
     wire.reset();
     window.release(offset, bytes);
+    setup.failure = Reason::no_shared_memory;
     co_return;
   }
-  setup.failure = Reason::none;
   setup.offset = offset;
   setup.region_bytes = bytes;
   setup.wire = std::move(wire);
@@ -268,7 +270,8 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
   const Descriptor& algorithm = *setup.rule->algorithm;
   Runtime& process = runtime();
   UcxWindow& ucx = process.ucx_window;
-  bool is_reached = false;
+  constexpr std::int64_t unreached = -2;
+  bool is_reached = process.mpi_window.exists();
   if (ucx.exists()) {
     ucx::Link link = ucx.begin_connecting(members_) ? ucx.link(members_) : ucx::Link::refused;
     const auto latest = std::chrono::steady_clock::now() + UcxWindow::longest_connecting;
@@ -293,7 +296,7 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
     if (wire != nullptr) prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
   } catch (const std::bad_alloc&) {
   }
-  const std::int64_t mine = prepared != nullptr ? wire->offset() : -1;
+  const std::int64_t mine = prepared != nullptr ? wire->offset() : is_reached ? -1 : unreached;
   MPI_Request request = MPI_REQUEST_NULL;
   PMPI_Iallgather(&mine, 1, MPI_INT64_T, offsets_.data(), 1, MPI_INT64_T, copy_, &request);
   co_await until([&] {
@@ -303,7 +306,8 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
   });
   // Also the barrier after which all shares are zero.
   if (std::any_of(offsets_.begin(), offsets_.end(), [](std::int64_t one) { return one < 0; })) {
-    setup.failure = Reason::no_transport;
+    const bool all_reached = std::none_of(offsets_.begin(), offsets_.end(), [](std::int64_t one) { return one == unreached; });
+    setup.failure = all_reached || process.too_little_between_nodes ? Reason::no_shared_memory : Reason::no_transport;
     co_return;
   }
   wire->connect(offsets_);

@@ -1,7 +1,11 @@
 // A collective on its way to an algorithm: everything that must be equal on all ranks before one of them
 // leaves MPI's path, and the setup, which is collective itself.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <new>
 #include <string>
 
@@ -47,11 +51,13 @@ std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept 
   const SegmentShape shape = setup.rule->algorithm->segment({state.size, &state.nodes}, setup.capacity, setup.rule->values);
   Runtime& process = runtime();
   std::unique_ptr<Notified> wire;
+  bool is_reached = process.mpi_window.exists();
   if (process.ucx_window.exists())
-    wire = UcxNotified::create(process.ucx_window, state.handle, state.members, process.policy, shape);
-  else
+    wire = UcxNotified::create(process.ucx_window, state.handle, state.members, process.policy, shape, is_reached);
+  else if (is_reached)
     wire = MpiNotified::create(process.mpi_window, state.handle, state.members, shape);
-  if (wire == nullptr) setup.failure = Reason::no_transport;
+  if (wire == nullptr)
+    setup.failure = is_reached || process.too_little_between_nodes ? Reason::no_shared_memory : Reason::no_transport;
   return wire;
 }
 
@@ -170,6 +176,27 @@ Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t byt
             .through_host = is_rooted(rule.algorithm->collective) || !rule.algorithm->takes_vetoes});
 }
 
+// Who names an algorithm learns why it does not run: the first time, from the first rank of the job.
+void say_why_not(const Communicator& state, const Descriptor* algorithm, std::size_t bytes, Reason reason) noexcept {
+  const Runtime& process = runtime();
+  const bool is_told = reason == Reason::several_nodes || reason == Reason::no_shared_memory ||
+                       reason == Reason::no_transport || (reason == Reason::order && !process.arrival_order);
+  if (!is_told || process.rank != 0 || algorithm == nullptr) return;
+  static std::array<std::atomic<std::uint32_t>, collective_count> said{};
+  static_assert(reason_names.size() <= 32);
+  const std::uint32_t bit = 1u << static_cast<unsigned>(reason);
+  // Relaxed: nothing else hangs on it.
+  if ((said[index_of(algorithm->collective)].fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
+  Variable variable{};
+  if (!tuning::variable_of(algorithm->collective, variable)) return;
+  try {
+    log::warn(fmt::format("{} names {}, but a call of {} bytes on {} ranks goes to MPI: {}.{}", row_of(variable).name,
+                          algorithm->name, bytes, state.size, name_of(reason),
+                          reason == Reason::several_nodes ? " papaya info --algorithms lists those that work there." : ""));
+  } catch (const std::bad_alloc&) {
+  }
+}
+
 // The set-up of the chosen algorithm; nullptr, with the reason, while or because there is none.
 Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::size_t bytes, Reason& reason) noexcept {
   Setup* const setup = find_setup(state, *choice.rule, bytes);
@@ -183,6 +210,7 @@ Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::
   }
   set_up(state, *setup);
   reason = setup->failure;
+  if (choice.forced) say_why_not(state, setup->rule->algorithm, bytes, reason);
   return setup->prepared == nullptr ? nullptr : setup;
 }
 
@@ -441,7 +469,10 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   known.predefined = !reduces(a.collective) || reduction.by_table;
   known.may_reorder = process.arrival_order && (!reduces(a.collective) || reduction.commutative);
   const tuning::Choice choice = process.selection.choose(a.collective, bytes, known);
-  if (choice.rule == nullptr) return native(choice.reason);
+  if (choice.rule == nullptr) {
+    if (choice.forced) say_why_not(state, choice.named, bytes, choice.reason);
+    return native(choice.reason);
+  }
   if (reduction.element_bytes > choice.rule->algorithm->max_element_bytes) return native(Reason::too_large);
   // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would
   // natively.

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -258,6 +259,20 @@ bool is_loaded(const char* library) noexcept {
 }
 
 // What carries data between nodes.
+constexpr std::size_t least_between_nodes = 65536;  // bytes for a rank
+
+// Bytes that can be had without swapping.
+std::uint64_t available_memory() noexcept {
+  std::FILE* const file = std::fopen("/proc/meminfo", "re");
+  if (file == nullptr) return ~std::uint64_t{0};
+  char line[256];
+  unsigned long long kilobytes = ~0ull >> 10;
+  while (std::fgets(line, sizeof line, file) != nullptr)
+    if (std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1) break;
+  std::fclose(file);
+  return std::uint64_t{kilobytes} << 10;
+}
+
 void open_transport(Runtime& process) {
   const std::string_view transport = process.settings.text(Variable::transport);
   if (process.nodes == 1) return;
@@ -268,8 +283,19 @@ void open_transport(Runtime& process) {
   int most_ranks = 1;
   PMPI_Comm_size(process.node_comm, &most_ranks);
   PMPI_Allreduce(MPI_IN_PLACE, &most_ranks, 1, MPI_INT, MPI_MAX, process.world_comm);
-  const std::size_t bytes = static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) /
-                            static_cast<std::size_t>(most_ranks);
+  std::size_t bytes = static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) / static_cast<std::size_t>(most_ranks);
+  // Some MPIs touch all of a window at once. The least of all nodes: a rank's share is the same everywhere.
+  std::uint64_t room = available_memory() / 4 / static_cast<std::uint64_t>(most_ranks);
+  PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_UINT64_T, MPI_MIN, process.world_comm);
+  if (bytes > room) {
+    bytes = static_cast<std::size_t>(room);
+    if (process.rank == 0)
+      log::warn(fmt::format("PAPAYA_SHM_LIMIT={}: ranks of other nodes get {} MiB, a quarter of the memory that is free.",
+                            process.settings.text(Variable::shm_limit), bytes * static_cast<std::size_t>(most_ranks) >> 20));
+  }
+  // Less serves nothing, and Open MPI 4.1 hangs at the end of windows of a page.
+  process.too_little_between_nodes = bytes < least_between_nodes;
+  if (process.too_little_between_nodes) return;
   // An MPI that stands on UCX emulates its one-sided operations with the same messages, and answers besides. One that does not
   // may know a network that UCX does not.
   int takes_ucx = transport == "ucx" || (transport == "auto" && is_loaded("libucp.so.0")) ? 1 : 0;
@@ -498,8 +524,11 @@ void start() noexcept {
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   if (process.recorder.is_open()) process.recorder.header().init_ticks = clock::ticks();
   if (process.rank == 0)
-    log::info(fmt::format("version {}, {} ranks on {} node{}, {} cores here{}{}", PAPAYA_VERSION, process.ranks,
+    log::info(fmt::format("version {}, {} ranks on {} node{}, {} cores here{}{}{}", PAPAYA_VERSION, process.ranks,
                           process.nodes, process.nodes == 1 ? "" : "s", cores,
+                          process.ucx_window.exists()   ? ", UCX between nodes"
+                          : process.mpi_window.exists() ? ", MPI's one-sided operations between nodes"
+                                                        : "",
                           process.folder.empty() ? "" : "; records go to ", process.folder));
   process.active.store(true, std::memory_order_release);
 }

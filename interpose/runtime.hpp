@@ -47,6 +47,7 @@ struct Runtime {
   bool arrival_order = false;
   std::uint64_t verify_every = 0;
   CallSites call_sites;
+  bool too_little_between_nodes = false;  // PAPAYA_SHM_LIMIT allows no memory that ranks of other nodes write to
 
   int rank = 0;
   int ranks = 1;

@@ -67,14 +67,18 @@ bool is_range(std::string_view word) {
 }
 
 // "0-4K", "4K-": [low, high], where a high that begins the next range belongs to that one.
-bool parse_range(std::string_view word, Rule& rule) {
+bool parse_range(std::string_view word, Rule& rule, std::string& problem) {
   const std::size_t dash = word.find('-');
   std::int64_t low = 0;
   std::int64_t high = 0;
   if (!parse_bytes(word.substr(0, dash), low)) return false;
   rule.lowest_bytes = static_cast<std::uint64_t>(low);
   if (dash + 1 == word.size()) return true;
-  if (!parse_bytes(word.substr(dash + 1), high) || high < low) return false;
+  if (!parse_bytes(word.substr(dash + 1), high)) return false;
+  if (high < low) {
+    problem = "the range " + std::string(word) + " ends before it begins";
+    return false;
+  }
   rule.highest_bytes = static_cast<std::uint64_t>(high);
   return true;
 }
@@ -96,9 +100,17 @@ bool parse_algorithm(Collective collective, Form form, std::string_view name, Ru
     for (const Descriptor* descriptor : registry())
       if (can_be(*descriptor)) names.push_back(descriptor->name);
     const std::string_view near = nearest_name(name, names);
-    problem = "no algorithm '" + std::string(name) + "' for MPI_" + std::string(name_of(collective));
+    const bool is_blocking = form == Form::blocking;
+    problem = "no algorithm '" + std::string(name) + "' for MPI_" +
+              (is_blocking ? std::string(name_of(collective)) : "I" + lower(name_of(collective)));
     problem += near.empty() ? " (" : " (did you mean " + std::string(near) + "? ";
-    problem += "papaya info --algorithms " + lower(name_of(collective)) + " lists them)";
+    if (is_blocking) {
+      problem += "papaya info --algorithms " + lower(name_of(collective)) + " lists them)";
+    } else {
+      problem += "there are:";
+      for (const std::string_view one : names) problem += " " + std::string(one);
+      problem += ")";
+    }
     return false;
   }
   if (!can_be(*rule.algorithm)) {
@@ -133,6 +145,8 @@ bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
       value > parameter->highest) {
     problem = "parameter " + std::string(name) + " must be from " + std::to_string(parameter->lowest) +
               " to " + std::to_string(parameter->highest);
+    if (equals != word.npos) problem += ", not '" + std::string(word.substr(equals + 1)) + "'";
+    if (word.find(':') != word.npos) problem += "; commas separate parameters";
     return false;
   }
   rule.values[static_cast<std::size_t>(parameter - parameters.begin())] = value;
@@ -154,9 +168,8 @@ bool are_all_used(const std::vector<Rule>& rules, std::string& problem) {
         }
     if (!all_taken) continue;
     const Descriptor* const algorithm = rules[i].algorithm;
-    problem = "rule " + std::to_string(i + 1) + ", " +
-              std::string(algorithm == nullptr ? "native" : algorithm->name) +
-              ", holds for no size that an earlier one has not taken";
+    problem = std::string(algorithm == nullptr ? "native" : algorithm->name) +
+              " would never run: what stands before it takes all its sizes (ranges such as 0-4K:ONE,4K-:OTHER share them)";
     return false;
   }
   return true;
@@ -228,8 +241,8 @@ bool parse(Collective collective, Form form, std::string_view text, std::vector<
       Rule rule;
       std::size_t colon = item.find(':');
       if (is_range(item.substr(0, colon))) {
-        if (colon == item.npos || !parse_range(item.substr(0, colon), rule)) {
-          problem = "'" + std::string(item) + "' is not LOW-HIGH:NAME";
+        if (colon == item.npos || !parse_range(item.substr(0, colon), rule, problem)) {
+          if (problem.empty()) problem = "'" + std::string(item) + "' is not LOW-HIGH:NAME";
           return false;
         }
         item.remove_prefix(colon + 1);
@@ -325,9 +338,9 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
     if (bytes < rule.lowest_bytes || bytes > rule.highest_bytes || facts.ranks > rule.most_ranks) continue;
     if (facts.oversubscribed && facts.native_yields && bytes > rule.highest_oversubscribed) continue;
     if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
-    if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, false};
+    if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, !automatic, automatic ? nullptr : rule.algorithm};
     if (bytes > rule.algorithm->max_bytes) return {nullptr, Reason::too_large, false};
-    if (rule.algorithm->needs_arrival_order && !facts.may_reorder) return {nullptr, Reason::order, false};
+    if (rule.algorithm->needs_arrival_order && !facts.may_reorder) return {nullptr, Reason::order, !automatic, automatic ? nullptr : rule.algorithm};
     if (rule.algorithm->predefined_only && !facts.predefined) return {nullptr, Reason::user_operation, false};
     return {&rule, Reason::none, !automatic};
   }

@@ -44,6 +44,7 @@ struct Choice {
   const Rule* rule = nullptr;  // set if an algorithm was chosen
   Reason reason = Reason::none;
   bool forced = false;  // named by the user: set up at the first call
+  const Descriptor* named = nullptr;  // what the user named, if that cannot run
 };
 
 // Parses `auto`, `native`, `NAME[:param=value,...]` or `LOW-HIGH:NAME...` lists. False if it cannot be used;

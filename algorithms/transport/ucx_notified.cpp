@@ -20,8 +20,9 @@ UcxNotified::UcxNotified(UcxWindow& window, const std::vector<int>& members, con
 
 std::unique_ptr<UcxNotified> UcxNotified::create(UcxWindow& window, MPI_Comm comm,
                                                  const std::vector<int>& members, const wait::Policy& policy,
-                                                 const SegmentShape& shape) noexcept {
-  if (!window.connect(members, comm)) return nullptr;
+                                                 const SegmentShape& shape, bool& is_reached) noexcept {
+  is_reached = window.connect(members, comm);
+  if (!is_reached) return nullptr;
   std::unique_ptr<UcxNotified> self;
   try {
     self = offer(window, members, policy, shape);

@@ -24,7 +24,7 @@ class UcxNotified final : public ArenaNotified {
                                             const SegmentShape& shape);
   static std::unique_ptr<UcxNotified> create(UcxWindow& window, MPI_Comm comm,
                                              const std::vector<int>& members, const wait::Policy& policy,
-                                             const SegmentShape& shape) noexcept;
+                                             const SegmentShape& shape, bool& is_reached) noexcept;
   ~UcxNotified() override;
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,

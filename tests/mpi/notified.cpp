@@ -127,7 +127,8 @@ class Test {
 
  private:
   std::unique_ptr<Notified> make(MPI_Comm comm, const SegmentShape& shape) {
-    if (ucx_) return UcxNotified::create(ucx_window, comm, members_of(comm), policy_, shape);
+    bool is_reached = false;
+    if (ucx_) return UcxNotified::create(ucx_window, comm, members_of(comm), policy_, shape, is_reached);
     return MpiNotified::create(mpi_window_, comm, members_of(comm), shape);
   }
 

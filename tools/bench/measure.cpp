@@ -347,12 +347,15 @@ bool order_allows(const AnyDescriptor& descriptor) {
   return true;
 }
 
-// `selection` has no parameters where it comes from the registry.
-bool takes(const Job& job, Collective collective, std::size_t bytes, const std::string& selection) {
+// Why an algorithm is not measured; null if it is. `selection` has no parameters where it comes from the registry.
+const char* lacks(const Job& job, Collective collective, std::size_t bytes, const std::string& selection) {
   const Descriptor* const descriptor =
       find_algorithm(collective, std::string_view(selection).substr(0, selection.find(':')));
-  return descriptor != nullptr && bytes <= descriptor->max_bytes &&
-         (!descriptor->one_node || job.nodes == 1) && order_allows(*descriptor);
+  if (descriptor == nullptr) return "there is none of that name";
+  if (descriptor->one_node && job.nodes > 1) return "it works within one node";
+  if (!order_allows(*descriptor)) return "it needs PAPAYA_ORDER=arrival";
+  if (bytes > descriptor->max_bytes) return "it takes no messages of that size";
+  return nullptr;
 }
 
 }  // namespace
@@ -378,20 +381,26 @@ double measure_units_per_us(const CommonClock& clock) {
   return fastest;
 }
 
-std::vector<std::string> algorithms_for(const Job& job, Collective collective, std::size_t bytes) {
+std::vector<std::string> algorithms_for(const Job& job, Collective collective, std::size_t bytes,
+                                        const std::function<void(const std::string&)>& problem) {
   std::vector<std::string> result = {"native"};
   if (!job.algorithms.is_there()) return result;
   if (job.options.algorithms.empty()) {
     for (const Descriptor* descriptor : registry())
       if (descriptor->collective == collective &&
-          takes(job, collective, bytes, std::string(descriptor->name)))
+          lacks(job, collective, bytes, std::string(descriptor->name)) == nullptr)
         result.emplace_back(descriptor->name);
     if (result.size() > 1 || job.options.collectives.size() == 1) result.emplace_back("auto");
     return result;
   }
-  for (const std::string& selection : job.options.algorithms)
-    if (selection == "auto" || (selection != "native" && takes(job, collective, bytes, selection)))
+  for (const std::string& selection : job.options.algorithms) {
+    if (selection == "native") continue;
+    const char* const why = selection == "auto" ? nullptr : lacks(job, collective, bytes, selection);
+    if (why == nullptr)
       result.push_back(selection);
+    else
+      problem(selection + " of " + std::string(name_of(collective)) + " is left out: " + why + ".");
+  }
   return result;
 }
 
@@ -400,7 +409,7 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Collective collective, std
                               const std::function<void(double, const std::string&)>& step) {
   Size size(job, calls, collective, bytes);
   std::vector<Candidate> candidates;
-  for (const std::string& selection : algorithms_for(job, collective, bytes)) {
+  for (const std::string& selection : algorithms_for(job, collective, bytes, problem)) {
     Candidate candidate{selection, selection == "native" ? Way::native : Way::preloaded};
     if (!size.take(candidate)) {
       problem("the library does not take " + selection + " for " + std::string(name_of(collective)) +

@@ -177,7 +177,7 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("-m,--sizes", options.sizes_word,
                  "message sizes in bytes, of alltoall and allgather those of the block: powers of two from "
                  "MIN to MAX")
-      ->type_name("MIN:MAX")
+      ->type_name("MIN:MAX|BYTES")
       ->capture_default_str();
   app.add_option("-i,--iterations", options.iterations,
                  "timed calls per row; without it, as many as fit in --seconds")
