@@ -12,6 +12,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "profiler/clocks.hpp"
+
 namespace papaya::report {
 namespace {
 
@@ -20,74 +22,9 @@ constexpr double balanced_share = 0.01;
 // ... but it still names a rank that is late by much, at least so often and so long.
 constexpr double noticeable_lasts = 0.5;
 constexpr double noticeable_delay_ns = 100e3;
-// Bound assumed between nodes whose clocks were never compared: wall clocks are seldom closer.
-constexpr double wall_clock_error_ns = 1e6;
-// Quartz is better than a thousandth; two offsets that say otherwise are damaged.
-constexpr double largest_drift = 1e-3;
 // Below so many calls the verdict counts them instead of giving a percentage.
 constexpr std::uint64_t few_calls = 10;
 constexpr std::size_t most_pending = 32;
-
-// ---- clocks
-
-// A node's ticks to ns on node 0's clock: linear between the two offsets measured.
-struct NodeClock {
-  std::uint64_t origin_ticks = 0;
-  double ns_per_tick = 1;
-  double scale = 1;
-  double shift_ns = 0;
-  double error_ns = 0;
-  bool measured = true;
-  bool measured_twice = true;
-
-  double node_ns(std::uint64_t ticks) const {
-    // Either way round without wrapping: damaged headers may hold ticks before the origin.
-    return ticks >= origin_ticks ? static_cast<double>(ticks - origin_ticks) * ns_per_tick
-                                 : -(static_cast<double>(origin_ticks - ticks) * ns_per_tick);
-  }
-  double ns(std::uint64_t ticks) const { return node_ns(ticks) * scale + shift_ns; }
-};
-
-const trace::ClockOffset* measured_offset(std::span<const RankFile* const> files, std::size_t which) {
-  for (const RankFile* file : files) {
-    if (file->header.clock[which].measured == 1) return &file->header.clock[which];
-  }
-  return nullptr;
-}
-
-// `files` are those of one node. All ranks of a node use one conversion: whatever its error, their order
-// among themselves is then right.
-NodeClock node_clock(std::span<const RankFile* const> files, std::int64_t base_unix_ns) {
-  const trace::Header& header = files.front()->header;
-  NodeClock clock;
-  clock.origin_ticks = header.begin_ticks;
-  clock.ns_per_tick = header.ns_per_tick;
-  if (header.node == 0) return clock;
-  const trace::ClockOffset* const at_init = measured_offset(files, 0);
-  const trace::ClockOffset* const at_end = measured_offset(files, 1);
-  if (at_init == nullptr && at_end == nullptr) {
-    clock.measured = false;
-    clock.error_ns = wall_clock_error_ns;
-    clock.shift_ns = static_cast<double>(header.begin_unix_ns) - static_cast<double>(base_unix_ns);
-    return clock;
-  }
-  const trace::ClockOffset& one = at_init != nullptr ? *at_init : *at_end;
-  clock.shift_ns = static_cast<double>(one.offset_ns);
-  clock.error_ns = static_cast<double>(one.error_ns);
-  clock.measured_twice = false;
-  if (at_init == nullptr || at_end == nullptr) return clock;
-  const double from_ns = clock.node_ns(at_init->at_ticks);
-  const double span_ns = clock.node_ns(at_end->at_ticks) - from_ns;
-  const double change_ns = static_cast<double>(at_end->offset_ns) - static_cast<double>(at_init->offset_ns);
-  const double errors_ns = clock.error_ns + static_cast<double>(at_end->error_ns);
-  if (span_ns <= 0 || std::abs(change_ns) > largest_drift * span_ns + errors_ns) return clock;
-  const double drift = change_ns / std::max(span_ns, 1.0);
-  clock.measured_twice = true;
-  clock.scale = 1 + drift;
-  clock.shift_ns -= drift * from_ns;
-  clock.error_ns = std::max(clock.error_ns, static_cast<double>(at_end->error_ns));
-  return clock;
-}
 
 // ---- alpha
 
@@ -214,27 +151,7 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   return fmt::format("{} {}", count_text(count), count == 1 ? one : many);
 }
 
-// ---- whose data a rank needs before it may leave
-
-enum class Need { all, root, root_needs_all, lower_ranks };
-
-Need need_of(Collective collective) {
-  switch (collective) {
-    case Collective::bcast:
-    case Collective::scatter:
-    case Collective::scatterv:
-      return Need::root;
-    case Collective::reduce:
-    case Collective::gather:
-    case Collective::gatherv:
-      return Need::root_needs_all;
-    case Collective::scan:
-    case Collective::exscan:
-      return Need::lower_ranks;
-    default:
-      return Need::all;
-  }
-}
+// ---- roots
 
 bool has_root(Collective collective) {
   const Need need = need_of(collective);
@@ -331,7 +248,7 @@ WorstAverage imbalance_of(std::size_t count, At at) {
 
 class Analyser {
  public:
-  explicit Analyser(const Run& run) : run_(run), alpha_(run.files) {}
+  explicit Analyser(const Run& run) : run_(run), clocks_(run), alpha_(run.files) {}
 
   Analysis analyse() {
     describe_run();
@@ -369,19 +286,17 @@ class Analyser {
   std::string pending_verdict() const;
   std::string late_verdict() const;
 
-  const NodeClock& clock_of(std::size_t file) const { return clocks_[clock_index_[file]]; }
+  const NodeClock& clock_of(std::size_t file) const { return clocks_.of_file(file); }
   std::int32_t world_rank(std::size_t file) const { return run_.files[file].header.rank; }
   double resolution_ns(std::size_t one_file, std::size_t other_file) const {
-    if (clock_index_[one_file] == clock_index_[other_file]) return tie_ns;
-    return std::max(tie_ns, clock_of(one_file).error_ns + clock_of(other_file).error_ns);
+    return std::max(tie_ns, clocks_.error_between_ns(one_file, other_file));
   }
   void note(std::string sentence) { out_.notes.push_back(std::move(sentence)); }
 
   const Run& run_;
+  const Clocks clocks_;
   Analysis out_;
   Alpha alpha_;
-  std::vector<NodeClock> clocks_;
-  std::vector<std::size_t> clock_index_;  // by file
   std::vector<double> init_ns_;           // by file, on node 0's clock
   std::vector<double> end_ns_;
   std::vector<Group> groups_;
@@ -469,23 +384,14 @@ void Analyser::describe_run() {
 }
 
 void Analyser::make_clocks() {
-  std::map<std::int32_t, std::vector<const RankFile*>> by_node;
-  for (const RankFile& file : run_.files) by_node[file.header.node].push_back(&file);
-  std::map<std::int32_t, std::size_t> index;
-  // Of node 0, or of the lowest node there is a record of.
-  const std::int64_t base_unix_ns = by_node.begin()->second.front()->header.begin_unix_ns;
   bool measured_twice = true;
-  for (const auto& [node, files] : by_node) {
-    index[node] = clocks_.size();
-    clocks_.push_back(node_clock(files, base_unix_ns));
-    const NodeClock& clock = clocks_.back();
+  for (const NodeClock& clock : clocks_.of_nodes()) {
     out_.clock_measured = out_.clock_measured && clock.measured;
     out_.clock_error_ns = std::max(out_.clock_error_ns, clock.error_ns);
     measured_twice = measured_twice && clock.measured_twice;
   }
-  for (const RankFile& file : run_.files) clock_index_.push_back(index[file.header.node]);
-  out_.begin_unix_ns = base_unix_ns;
-  if (by_node.size() < 2) {
+  out_.begin_unix_ns = clocks_.base_unix_ns();
+  if (clocks_.of_nodes().size() < 2) {
     out_.clock_measured = true;
     out_.clock_error_ns = 0;
     return;
@@ -1246,6 +1152,24 @@ Analysis analyse(const Run& run) noexcept {
     failed.partial = true;
     failed.verdict = "Not enough memory.";
     return failed;
+  }
+}
+
+Need need_of(Collective collective) {
+  switch (collective) {
+    case Collective::bcast:
+    case Collective::scatter:
+    case Collective::scatterv:
+      return Need::root;
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::gatherv:
+      return Need::root_needs_all;
+    case Collective::scan:
+    case Collective::exscan:
+      return Need::lower_ranks;
+    default:
+      return Need::all;
   }
 }
 

@@ -200,6 +200,11 @@ inline constexpr double tie_ns = 300;
 
 Analysis analyse(const Run& run) noexcept;
 
+// Whose data a rank needs before it may leave: all ranks', the root's (who needs none), as root all ranks' (the others none), those
+// of the ranks below it.
+enum class Need { all, root, root_needs_all, lower_ranks };
+Need need_of(Collective collective);
+
 // MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
 std::string mpi_name(Collective collective, Form form);
 

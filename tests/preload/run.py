@@ -9,6 +9,7 @@
 import argparse
 import collections
 import contextlib
+import csv
 import dataclasses
 import json
 import os
@@ -1369,6 +1370,70 @@ class Preload(unittest.TestCase):
                 names = self.call_sites(build / "tests" / "preload" / f"fortran_{binding}-{mpi}")[0]
                 self.assertEqual(names["MPI_Allreduce"], [names["MPI_Bcast"][0]])
                 self.assertRegex(names["MPI_Allreduce"][0], "MAIN__|calls|main")
+
+    def test_trace(self):
+        """A run as a table and as a timeline, whole and after it was killed."""
+        self.need_papaya()
+        job = self.call_sites(program("call_sites"))[2]
+        rows = list(csv.DictReader(self.papaya("trace", "--csv", job.folder).splitlines()))
+        counts = collections.Counter(row["collective"] for row in rows)
+        self.assertEqual(counts, {"MPI_Allreduce": 40, "MPI_Bcast": 40})
+        calls = collections.defaultdict(dict)
+        for row in rows:
+            calls[int(row["call"])][int(row["rank"])] = row
+            self.assertLess(float(row["arrival_us"]), float(row["exit_us"]))
+            self.assertEqual(row["communicator"], "MPI_COMM_WORLD")
+            self.assertRegex(row["site"], r"^(inner|elsewhere) \(call_sites.c:\d+\)$")
+        self.assertEqual(sorted(calls), list(range(40)))
+        for by_rank in calls.values():
+            self.assertEqual(min(float(row["late_us"]) for row in by_rank.values()), 0)
+            self.assertLessEqual(sum(int(row["last"]) for row in by_rank.values()), 1)
+            if by_rank[0]["collective"] == "MPI_Bcast":
+                self.assertGreater(float(by_rank[1]["late_us"]), 1000)
+                self.assertEqual((by_rank[1]["root"], by_rank[1]["last"]), ("1", "1"))
+        # The timeline: a slice for each call, and in it how long it waited for whom.
+        self.papaya("trace", "--chrome", job.folder, "-o", self.scratch / "trace.json")
+        events = json.loads((self.scratch / "trace.json").read_text())
+        slices = [event for event in events if event["ph"] == "X"]
+        self.assertEqual(sum(event["name"] in ("MPI_Allreduce", "MPI_Bcast") for event in slices), 80)
+        waits = [event for event in slices if event["name"] == "waits for rank 1" and event["dur"] > 1000]
+        self.assertGreaterEqual(len(waits), 20)
+        for wait in waits:
+            self.assertEqual(wait["pid"], 0)
+            self.assertTrue(any(one["name"].startswith("MPI_") and one["pid"] == 0 and one["ts"] == wait["ts"] and
+                                one["dur"] >= wait["dur"] for one in slices))
+        late = [event for event in events if event["ph"] == "i" and event["pid"] == 1]
+        self.assertGreaterEqual(len(late), 20)
+        names = {event["args"]["name"] for event in events if event["name"] == "process_name"}
+        self.assertEqual(len(names), 2)
+        self.papaya("trace", "--csv", "--chrome", job.folder, code=2)
+        # A rank that never left a call.
+        killed = self.job(2, program("loop"), 40, "kill")
+        events = json.loads(self.papaya("trace", "--chrome", killed.folder))
+        self.assertTrue(any(event.get("args", {}).get("never left") for event in events))
+        (killed.folder / "rank-00001.pap").unlink()
+        self.papaya("trace", "--csv", killed.folder, code=3)
+
+    def test_replay(self):
+        """Recorded arrivals are a pattern of the benchmark's."""
+        self.need_papaya()
+        job = self.call_sites(program("call_sites"))[2]
+        pattern = self.papaya("replay", "-c", "bcast", job.folder)
+        lines = [line for line in pattern.splitlines() if not line.startswith("#")]
+        self.assertEqual(len(lines), 20)
+        for line in lines:
+            early, late = map(float, line.split())
+            self.assertEqual(early, 0)
+            self.assertGreater(late, 1000)
+        self.assertEqual(len(self.papaya("replay", job.folder).splitlines()), 43)  # three of them say what it is
+        self.papaya("replay", "-c", "alltoall", job.folder, code=1)
+        self.papaya("replay", "-c", "nosuch", job.folder, code=2)
+        self.papaya("replay", "--communicator", "nosuch", job.folder, code=1)
+        (self.scratch / "pattern").write_text(pattern)
+        bench = self.job(2, build / "papaya", "bench", "bcast", "-m", "8", "-i", "20", "-x", "1", "--pattern",
+                         f"replay:{self.scratch / 'pattern'}", via="native")
+        self.assertEqual(bench.code, 0, bench.err)
+        self.assertIn("arrivals replay", bench.out)
 
     def test_nonblocking(self):
         # MPICH's ranks keep their cores while they wait: few of them, and natively no more than there are cores.

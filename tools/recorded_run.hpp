@@ -1,0 +1,23 @@
+// The folder of a recorded run as a command names it, and where its output goes.
+#pragma once
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+
+#include "profiler/report.hpp"
+
+namespace papaya {
+
+// Reads the run in `folder`, with a bar on standard error once that takes long; without a name, the newest
+// papaya.*.*.* folder here, whose name is left in `folder`. False after a sentence of `command`, with the exit code.
+bool load_recorded_run(const std::string& command, std::string& folder, report::Run& run, int& exit_code);
+
+// The exit code that says how much of the run could be read; says on standard error what could not.
+int exit_code_of(const std::string& command, const report::Run& run);
+
+// Has `write` fill the file, at once (it exists whole or not at all), or standard output if `path` is empty. False after a
+// sentence of `command`.
+bool write_output(const std::string& command, const std::string& path, const std::function<void(std::ostream&)>& write);
+
+}  // namespace papaya

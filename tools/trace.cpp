@@ -1,0 +1,240 @@
+// papaya trace: every recorded call, for other programs: a timeline (Chrome's trace events, for Perfetto) or a table.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <ostream>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "profiler/analysis.hpp"
+#include "profiler/calls.hpp"
+#include "tools/command.hpp"
+#include "tools/recorded_run.hpp"
+#include "tools/symbols.hpp"
+
+namespace papaya {
+namespace {
+
+struct Options {
+  std::string folder;
+  std::string output;
+  bool chrome = false;
+  bool csv = false;
+};
+
+// What is said of an event beside its own fields.
+struct Place {
+  bool is_matched = false;
+  double waiting_ns = 0;  // until the last of those whose data it needs had arrived
+  std::int32_t awaited = -1;
+  bool is_last = false;  // by more than the clocks tell
+  double late_ns = 0;    // after the first
+};
+
+class Trace {
+ public:
+  explicit Trace(const report::Run& run) : run_(run), clocks_(run), places_(run.files.size()) {
+    for (std::size_t f = 0; f < run.files.size(); ++f) places_[f].resize(run.files[f].events.size());
+    for (const report::MatchedCall& call : report::matched_calls(run, clocks_)) {
+      const report::RankInCall& last = call.ranks[call.last];
+      const report::RankInCall& second = call.ranks[call.second];
+      const double margin = std::max(report::tie_ns, clocks_.error_between_ns(last.file, second.file));
+      const std::vector<std::size_t> awaited_by = awaited_in(call);
+      for (std::size_t i = 0; i < call.ranks.size(); ++i) {
+        const report::RankInCall& rank = call.ranks[i];
+        Place& place = places_[rank.file][rank.event];
+        place.is_matched = true;
+        place.late_ns = rank.arrival_ns - call.first_ns;
+        const report::RankInCall& awaited = call.ranks[awaited_by[i]];
+        place.waiting_ns = std::max(0.0, awaited.arrival_ns - rank.arrival_ns);
+        place.awaited = run.files[awaited.file].header.rank;
+        place.is_last = i == call.last && last.arrival_ns - second.arrival_ns > margin;
+      }
+    }
+    analysis_.call_sites.resize(1);
+    for (const report::RankFile& file : run.files)
+      for (const std::vector<report::Frame>& site : file.call_sites)
+        if (site_names_.try_emplace(key_of(site)).second) analysis_.call_sites[0].frames.push_back({site[0], {}, {}, 0});
+    symbolise(analysis_);
+    for (const report::NamedFrame& frame : analysis_.call_sites[0].frames)
+      site_names_[key_of({frame})] = report::frame_text(frame);
+  }
+
+  void write_csv(std::ostream& out) const {
+    out << "rank,node,thread,communicator,call,collective,bytes,root,arrival_us,exit_us,late_us,last,algorithm,reason,site\n";
+    for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, double arrival_ns, double exit_ns) {
+      out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{}\n", file.header.rank, file.header.node, event.thread,
+                         quoted(communicator_of(event)), event.call == trace::no_call ? "" : fmt::format("{}", event.call),
+                         call_name(event), event.bytes, event.root >= 0 ? fmt::format("{}", event.root) : "", arrival_ns / 1e3,
+                         std::isnan(exit_ns) ? "" : fmt::format("{:.3f}", exit_ns / 1e3),
+                         place.is_matched ? fmt::format("{:.3f}", place.late_ns / 1e3) : "", place.is_matched ? (place.is_last ? "1" : "0") : "",
+                         quoted(algorithm_of(file, event)), quoted(reason_of(file, event)), quoted(site_of(file, event)));
+    });
+  }
+
+  // The array form, an event a line. https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+  void write_chrome(std::ostream& out) const {
+    out << "[";
+    const char* separator = "\n";
+    const auto add = [&](const nlohmann::ordered_json& event) {
+      out << separator << event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+      separator = ",\n";
+    };
+    for (const report::RankFile& file : run_.files) {
+      const int rank = file.header.rank;
+      add({{"ph", "M"}, {"name", "process_name"}, {"pid", rank}, {"tid", 0},
+           {"args", {{"name", fmt::format("rank {} on {}", rank, report::clean_text(file.header.host))}}}});
+      add({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", rank}, {"tid", 0}, {"args", {{"sort_index", rank}}}});
+    }
+    for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, double arrival_ns, double exit_ns) {
+      const int rank = file.header.rank;
+      const double end_ns = std::isnan(exit_ns) ? std::max(arrival_ns, end_of_record_ns()) : exit_ns;
+      nlohmann::ordered_json arguments = {{"communicator", communicator_of(event)}, {"bytes", event.bytes}};
+      if (event.call != trace::no_call) arguments["call"] = event.call;
+      if (event.root >= 0) arguments["root"] = event.root;
+      arguments["algorithm"] = algorithm_of(file, event);
+      if (const std::string reason = reason_of(file, event); !reason.empty()) arguments["why native"] = reason;
+      if (const std::string site = site_of(file, event); !site.empty()) arguments["from"] = site;
+      if (std::isnan(exit_ns)) arguments["never left"] = true;
+      add({{"ph", "X"}, {"name", call_name(event)}, {"cat", place.is_last ? "last" : "collective"}, {"pid", rank}, {"tid", event.thread},
+           {"ts", arrival_ns / 1e3}, {"dur", (end_ns - arrival_ns) / 1e3}, {"args", std::move(arguments)}});
+      if (place.waiting_ns > report::tie_ns)
+        add({{"ph", "X"}, {"name", fmt::format("waits for rank {}", place.awaited)}, {"cat", "waiting"}, {"pid", rank},
+             {"tid", event.thread}, {"ts", arrival_ns / 1e3}, {"dur", std::min(place.waiting_ns, end_ns - arrival_ns) / 1e3}});
+      if (place.is_last)
+        add({{"ph", "i"}, {"s", "p"}, {"name", "last, by " + report::time_text(place.late_ns)}, {"cat", "last"}, {"pid", rank},
+             {"tid", event.thread}, {"ts", arrival_ns / 1e3}});
+    });
+    out << "\n]\n";
+  }
+
+ private:
+  // For each rank of a call the one whose arrival it waits for, itself if for nobody's.
+  std::vector<std::size_t> awaited_in(const report::MatchedCall& call) const {
+    const trace::Event& event = run_.files[call.ranks[0].file].events[call.ranks[0].event];
+    const std::size_t size = call.ranks.size();
+    std::vector<std::size_t> awaited(size);
+    std::iota(awaited.begin(), awaited.end(), std::size_t{0});
+    const auto root = static_cast<std::size_t>(
+        std::find_if(call.ranks.begin(), call.ranks.end(), [&](const auto& one) { return one.rank == event.root; }) -
+        call.ranks.begin());
+    switch (report::need_of(static_cast<Collective>(event.collective))) {
+      case report::Need::all:
+        std::fill(awaited.begin(), awaited.end(), call.last);
+        break;
+      case report::Need::root:
+        if (root < size) std::fill(awaited.begin(), awaited.end(), root);
+        break;
+      case report::Need::root_needs_all:
+        if (root < size) awaited[root] = call.last;
+        break;
+      case report::Need::lower_ranks: {
+        std::vector<std::size_t> by_rank = awaited;
+        std::sort(by_rank.begin(), by_rank.end(), [&](std::size_t a, std::size_t b) { return call.ranks[a].rank < call.ranks[b].rank; });
+        std::size_t latest = by_rank[0];
+        for (const std::size_t i : by_rank) {
+          if (call.ranks[i].arrival_ns > call.ranks[latest].arrival_ns) latest = i;
+          awaited[i] = latest;
+        }
+        break;
+      }
+    }
+    return awaited;
+  }
+  template <class Body>
+  void for_each(Body&& body) const {
+    for (std::size_t f = 0; f < run_.files.size(); ++f) {
+      const report::RankFile& file = run_.files[f];
+      const report::NodeClock& clock = clocks_.of_file(f);
+      for (std::size_t e = 0; e < file.events.size(); ++e) {
+        const trace::Event& event = file.events[e];
+        body(file, event, places_[f][e], clock.ns(event.arrival_ticks), event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
+      }
+    }
+  }
+  double end_of_record_ns() const {
+    if (std::isnan(end_ns_))
+      for (std::size_t f = 0; f < run_.files.size(); ++f)
+        for (const trace::Event& event : run_.files[f].events)
+          end_ns_ = std::fmax(end_ns_, clocks_.of_file(f).ns(std::max(event.arrival_ticks, event.exit_ticks)));
+    return end_ns_;
+  }
+
+  static std::string key_of(const std::vector<report::Frame>& site) {
+    return fmt::format("{} {:#x} {}", site[0].module, site[0].offset, site[0].build_id);
+  }
+  static std::string quoted(const std::string& text) {
+    if (text.find_first_of(",\"\n") == std::string::npos) return text;
+    std::string result = "\"";
+    for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return result + "\"";
+  }
+  static std::string call_name(const trace::Event& event) {
+    return report::mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
+  }
+  static std::string algorithm_of(const report::RankFile& file, const trace::Event& event) {
+    return report::clean_text(file.header.algorithm_names[event.algorithm]);
+  }
+  static std::string reason_of(const report::RankFile& file, const trace::Event& event) {
+    return report::clean_text(file.header.reason_names[event.reason]);
+  }
+  std::string site_of(const report::RankFile& file, const trace::Event& event) const {
+    if (event.call_site == 0) return {};
+    return site_names_.at(key_of(file.call_sites[event.call_site - 1]));
+  }
+  const std::string& communicator_of(const trace::Event& event) const {
+    const auto [place, is_new] = communicators_.try_emplace(event.communicator);
+    if (is_new) place->second = report::communicator_name(run_, event.communicator);
+    return place->second;
+  }
+
+  const report::Run& run_;
+  const report::Clocks clocks_;
+  std::vector<std::vector<Place>> places_;  // by file and event
+  report::Analysis analysis_;
+  std::unordered_map<std::string, std::string> site_names_;
+  mutable std::unordered_map<std::uint64_t, std::string> communicators_;
+  mutable double end_ns_ = NAN;
+};
+
+int trace_run(Options options) {
+  if (options.chrome == options.csv) {
+    std::cerr << "papaya trace: say --chrome or --csv.\n";
+    return exit_usage;
+  }
+  report::Run run;
+  int exit_code = exit_fine;
+  if (!load_recorded_run("papaya trace", options.folder, run, exit_code)) return exit_code;
+  exit_code = exit_code_of("papaya trace", run);
+  if (run.files.empty()) return exit_code;
+  const Trace trace(run);
+  const bool good = write_output("papaya trace", options.output, [&](std::ostream& out) {
+    options.csv ? trace.write_csv(out) : trace.write_chrome(out);
+  });
+  return good ? exit_code : exit_failed;
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, int& exit_code) {
+  CLI::App* const command = app.add_subcommand("trace", "Turn the record of a run into a timeline or a table");
+  auto options = std::make_shared<Options>();
+  command->add_option("folder", options->folder, "Folder of the run (default: the newest papaya.*.*.* folder here)");
+  command->add_flag("--chrome", options->chrome,
+                    "A timeline in Chrome's trace event format, for https://ui.perfetto.dev: ranks as tracks, waiting and late "
+                    "arrivals marked");
+  command->add_flag("--csv", options->csv, "A table, a line for each call of each rank");
+  command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
+  command->footer(
+      "The record holds each rank's last 32,768 calls, with PAPAYA_PROFILE=trace its last 1,048,576.\n"
+      "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial; 4 recorded by another version of papaya.");
+  command->callback([options, &exit_code] { exit_code = trace_run(*options); });
+}
+
+}  // namespace papaya
