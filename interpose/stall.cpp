@@ -34,7 +34,7 @@ void report_stall(void* prepared, double seconds) {
     log::warn(fmt::format("{}; {} of {} ranks have arrived, missing: {}", call, state.size - count, state.size, missing));
   else
     // Whoever that is may be there and wait for another in its turn.
-    log::warn(fmt::format("{} on rank {} for what comes from rank {}", call, state.rank, missing));
+    log::warn(fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself", call, state.rank, missing));
 }
 
 }  // namespace papaya

@@ -884,7 +884,7 @@ class Preload(unittest.TestCase):
         algorithms = [line.split()[0] for line in self.papaya("info", "--algorithms", "allreduce").splitlines() if line]
         self.assertIn("arrival_leader", algorithms)
         self.assertIn("arrival_leader", self.papaya("info"))
-        for subcommand in ("run", "report", "info"):
+        for subcommand in ("run", "report", "trace", "replay", "info"):
             self.papaya(subcommand, "--help")
         self.papaya("nonsense", code=2)
         self.papaya("run", code=2)
