@@ -1190,6 +1190,12 @@ std::string frame_text(const NamedFrame& frame) {
   return fmt::format("{} ({}:{})", frame.function, base(frame.file), frame.line);
 }
 
+std::string call_site_text(const std::vector<NamedFrame>& frames) {
+  std::string text;
+  for (const NamedFrame& frame : frames) text += (text.empty() ? "" : " < ") + frame_text(frame);
+  return text;
+}
+
 std::string time_text(double ns) {
   struct Unit {
     double ns;

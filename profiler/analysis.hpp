@@ -210,6 +210,8 @@ std::string mpi_name(Collective collective, Form form);
 
 // "energy() (md.c:120)", "libfoo.so+0x12ab", as well as it is known.
 std::string frame_text(const NamedFrame& frame);
+// "energy() (md.c:120) < main (md.c:30)"
+std::string call_site_text(const std::vector<NamedFrame>& frames);
 
 // "1.92 ms", three significant digits.
 std::string time_text(double ns);

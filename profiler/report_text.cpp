@@ -373,15 +373,13 @@ std::string call_sites_text(const Analysis& analysis) {
     if (site.form != Form::blocking || listed == most_call_sites_listed) continue;
     ++listed;
     const double calls = static_cast<double>(site.compared);
-    std::string place = frame_text(site.frames.front());
-    for (std::size_t i = 1; i < site.frames.size(); ++i) place += " < " + frame_text(site.frames[i]);
     table.add({site.name, count_text(site.calls), site.compared > 0 ? time_text(site.worst_ns) : "-",
                site.compared > 0 ? time_text(site.waiting_ns) : "-",
                share_bar(share_of(site.waiting_ns, analysis.waiting_ns)),
                site.last.empty() ? "-"
                                  : fmt::format("rank {}, {}", site.last.front().rank,
                                                share_text(share_of(static_cast<double>(site.last.front().times), calls)))},
-              place);
+              call_site_text(site.frames));
   }
   if (table.empty()) return {};
   std::string page = table.text();

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <string>
+#include <utility>
 #endif
 
 namespace papaya {
@@ -71,41 +71,36 @@ class File {
   bool is_other_ = false;
 };
 
-class Symboliser {
- public:
-  explicit Symboliser(report::Analysis& analysis) : analysis_(analysis) {}
+}  // namespace
 
-  void name(std::vector<report::NamedFrame>& frames) {
-    for (report::NamedFrame& frame : frames) {
+std::vector<std::string> symbolise(const CallSites& sites) {
+  std::map<std::pair<std::string, std::string>, std::unique_ptr<File>> files;
+  std::vector<std::string> notes;
+  for (std::vector<report::NamedFrame>* const site : sites)
+    for (report::NamedFrame& frame : *site) {
       if (frame.module.empty()) continue;
-      const auto [place, is_new] = files_.try_emplace({frame.module, frame.build_id}, nullptr);
+      const auto [place, is_new] = files.try_emplace({frame.module, frame.build_id}, nullptr);
       if (is_new) {
         place->second = std::make_unique<File>(frame.module, frame.build_id);
         if (place->second->is_other())
-          analysis_.notes.push_back(
-              fmt::format("{} has changed since the run: call sites in it are shown as addresses.", frame.module));
+          notes.push_back(fmt::format("{} has changed since the run: call sites in it are shown as addresses.", frame.module));
       }
       place->second->name(frame);
     }
-  }
-
- private:
-  report::Analysis& analysis_;
-  std::map<std::pair<std::string, std::string>, std::unique_ptr<File>> files_;
-};
-
-}  // namespace
-
-void symbolise(report::Analysis& analysis) {
-  Symboliser symbols(analysis);
-  for (report::CallSiteFigures& site : analysis.call_sites) symbols.name(site.frames);
-  for (report::PendingCall& pending : analysis.pending) symbols.name(pending.call_site);
+  return notes;
 }
 
 #else
 
-void symbolise(report::Analysis&) {}
+std::vector<std::string> symbolise(const CallSites&) { return {}; }
 
 #endif
+
+void symbolise(report::Analysis& analysis) {
+  CallSites sites;
+  for (report::CallSiteFigures& site : analysis.call_sites) sites.push_back(&site.frames);
+  for (report::PendingCall& pending : analysis.pending) sites.push_back(&pending.call_site);
+  for (std::string& note : symbolise(sites)) analysis.notes.push_back(std::move(note));
+}
 
 }  // namespace papaya

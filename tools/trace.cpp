@@ -57,24 +57,32 @@ class Trace {
         place.is_last = i == call.last && last.arrival_ns - second.arrival_ns > margin;
       }
     }
-    analysis_.call_sites.resize(1);
-    for (const report::RankFile& file : run.files)
-      for (const std::vector<report::Frame>& site : file.call_sites)
-        if (site_names_.try_emplace(key_of(site)).second) analysis_.call_sites[0].frames.push_back({site[0], {}, {}, 0});
-    symbolise(analysis_);
-    for (const report::NamedFrame& frame : analysis_.call_sites[0].frames)
-      site_names_[key_of({frame})] = report::frame_text(frame);
+    std::vector<std::vector<std::vector<report::NamedFrame>>> sites(run.files.size());
+    CallSites all;
+    for (std::size_t f = 0; f < run.files.size(); ++f) {
+      for (const std::vector<report::Frame>& frames : run.files[f].call_sites) {
+        std::vector<report::NamedFrame>& site = sites[f].emplace_back();
+        for (const report::Frame& frame : frames) site.push_back({frame, {}, {}, 0});
+      }
+      for (std::vector<report::NamedFrame>& site : sites[f]) all.push_back(&site);
+    }
+    for (const std::string& note : symbolise(all)) std::cerr << "papaya trace: " << note << "\n";
+    for (const auto& of_file : sites) {
+      std::vector<std::string>& names = site_names_.emplace_back();
+      for (const std::vector<report::NamedFrame>& site : of_file) names.push_back(report::call_site_text(site));
+    }
   }
 
   void write_csv(std::ostream& out) const {
     out << "rank,node,thread,communicator,call,collective,bytes,root,arrival_us,exit_us,late_us,last,algorithm,reason,site\n";
-    for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, double arrival_ns, double exit_ns) {
+    for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, const std::string& site,
+                 double arrival_ns, double exit_ns) {
       out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{}\n", file.header.rank, file.header.node, event.thread,
                          quoted(communicator_of(event)), event.call == trace::no_call ? "" : fmt::format("{}", event.call),
                          call_name(event), event.bytes, event.root >= 0 ? fmt::format("{}", event.root) : "", arrival_ns / 1e3,
                          std::isnan(exit_ns) ? "" : fmt::format("{:.3f}", exit_ns / 1e3),
                          place.is_matched ? fmt::format("{:.3f}", place.late_ns / 1e3) : "", place.is_matched ? (place.is_last ? "1" : "0") : "",
-                         quoted(algorithm_of(file, event)), quoted(reason_of(file, event)), quoted(site_of(file, event)));
+                         quoted(algorithm_of(file, event)), quoted(reason_of(file, event)), quoted(site));
     });
   }
 
@@ -92,7 +100,8 @@ class Trace {
            {"args", {{"name", fmt::format("rank {} on {}", rank, report::clean_text(file.header.host))}}}});
       add({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", rank}, {"tid", 0}, {"args", {{"sort_index", rank}}}});
     }
-    for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, double arrival_ns, double exit_ns) {
+    for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, const std::string& site,
+                 double arrival_ns, double exit_ns) {
       const int rank = file.header.rank;
       const double end_ns = std::isnan(exit_ns) ? std::max(arrival_ns, end_of_record_ns()) : exit_ns;
       nlohmann::ordered_json arguments = {{"communicator", communicator_of(event)}, {"bytes", event.bytes}};
@@ -100,7 +109,7 @@ class Trace {
       if (event.root >= 0) arguments["root"] = event.root;
       arguments["algorithm"] = algorithm_of(file, event);
       if (const std::string reason = reason_of(file, event); !reason.empty()) arguments["why native"] = reason;
-      if (const std::string site = site_of(file, event); !site.empty()) arguments["from"] = site;
+      if (!site.empty()) arguments["from"] = site;
       if (std::isnan(exit_ns)) arguments["never left"] = true;
       add({{"ph", "X"}, {"name", call_name(event)}, {"cat", place.is_last ? "last" : "collective"}, {"pid", rank}, {"tid", event.thread},
            {"ts", arrival_ns / 1e3}, {"dur", (end_ns - arrival_ns) / 1e3}, {"args", std::move(arguments)}});
@@ -154,7 +163,8 @@ class Trace {
       const report::NodeClock& clock = clocks_.of_file(f);
       for (std::size_t e = 0; e < file.events.size(); ++e) {
         const trace::Event& event = file.events[e];
-        body(file, event, places_[f][e], clock.ns(event.arrival_ticks), event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
+        static const std::string none;
+        body(file, event, places_[f][e], event.call_site == 0 ? none : site_names_[f][event.call_site - 1], clock.ns(event.arrival_ticks), event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
       }
     }
   }
@@ -166,9 +176,6 @@ class Trace {
     return end_ns_;
   }
 
-  static std::string key_of(const std::vector<report::Frame>& site) {
-    return fmt::format("{} {:#x} {}", site[0].module, site[0].offset, site[0].build_id);
-  }
   static std::string quoted(const std::string& text) {
     if (text.find_first_of(",\"\n") == std::string::npos) return text;
     std::string result = "\"";
@@ -184,10 +191,6 @@ class Trace {
   static std::string reason_of(const report::RankFile& file, const trace::Event& event) {
     return report::clean_text(file.header.reason_names[event.reason]);
   }
-  std::string site_of(const report::RankFile& file, const trace::Event& event) const {
-    if (event.call_site == 0) return {};
-    return site_names_.at(key_of(file.call_sites[event.call_site - 1]));
-  }
   const std::string& communicator_of(const trace::Event& event) const {
     const auto [place, is_new] = communicators_.try_emplace(event.communicator);
     if (is_new) place->second = report::communicator_name(run_, event.communicator);
@@ -197,8 +200,7 @@ class Trace {
   const report::Run& run_;
   const report::Clocks clocks_;
   std::vector<std::vector<Place>> places_;  // by file and event
-  report::Analysis analysis_;
-  std::unordered_map<std::string, std::string> site_names_;
+  std::vector<std::vector<std::string>> site_names_;  // by file and number, from 1
   mutable std::unordered_map<std::uint64_t, std::string> communicators_;
   mutable double end_ns_ = NAN;
 };

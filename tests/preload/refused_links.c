@@ -1,12 +1,11 @@
 /* Preloaded beside papaya: on rank REFUSE_RANK, UCX refuses every endpoint of papaya's but the first, as between machines that
    do not reach each other. REFUSE_WHEN=now: at once; later: by the error handler, while it is being
-   wired up. MPICH makes endpoints
-   without an error handler, which are left alone. */
+   wired up. MPICH's own endpoints are left
+   alone. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
 #include <string.h>
-#include <ucp/api/ucp.h>
+
+#include "ucx_original.h"
 
 static struct {
   ucp_err_handler_t handler;
@@ -21,17 +20,9 @@ static int is_here(void) {
   return wanted != NULL && rank != NULL && strcmp(wanted, rank) == 0;
 }
 
-/* The plugin brings libucp with RTLD_LOCAL. */
-static void *original(const char *name) {
-  void *library = dlopen("libucp.so.0", RTLD_NOW | RTLD_NOLOAD);
-  void *function = library == NULL ? NULL : dlsym(library, name);
-  if (function == NULL) abort();
-  return function;
-}
-
 ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *parameters, ucp_ep_h *endpoint) {
   ucs_status_t (*create)(ucp_worker_h, const ucp_ep_params_t *, ucp_ep_h *) = original("ucp_ep_create");
-  const int refuse = (parameters->field_mask & UCP_EP_PARAM_FIELD_ERR_HANDLER) != 0 && is_here() && seen++ > 0;
+  const int refuse = is_papayas_endpoint(parameters) && is_here() && seen++ > 0;
   if (refuse && strcmp(getenv("REFUSE_WHEN"), "now") == 0) return UCS_ERR_UNREACHABLE;
   const ucs_status_t status = create(worker, parameters, endpoint);
   if (refuse && status == UCS_OK && due_count < 16) {

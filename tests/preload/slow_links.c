@@ -1,10 +1,8 @@
 /* Preloaded beside papaya: what papaya sends through UCX leaves only at the SLOW_TURNS-th look of UCX's at its worker from
-   then on, as where a socket is full; who stops looking keeps it. MPICH's own endpoints, made without an error handler, are
-   left alone. For one thread. */
+   then on, as where a socket is full; who stops looking keeps it. MPICH's own endpoints are left
+   alone. For one thread. */
 #define _GNU_SOURCE
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <ucp/api/ucp.h>
+#include "ucx_original.h"
 
 static struct message {
   ucp_ep_h endpoint;
@@ -20,18 +18,10 @@ static ucp_ep_h papayas[64];
 static int papaya_count;
 static long turn;
 
-/* The plugin brings libucp with RTLD_LOCAL. */
-static void *original(const char *name) {
-  void *library = dlopen("libucp.so.0", RTLD_NOW | RTLD_NOLOAD);
-  void *function = library == NULL ? NULL : dlsym(library, name);
-  if (function == NULL) abort();
-  return function;
-}
-
 ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *parameters, ucp_ep_h *endpoint) {
   ucs_status_t (*create)(ucp_worker_h, const ucp_ep_params_t *, ucp_ep_h *) = original("ucp_ep_create");
   const ucs_status_t status = create(worker, parameters, endpoint);
-  if ((parameters->field_mask & UCP_EP_PARAM_FIELD_ERR_HANDLER) != 0 && papaya_count < 64) {
+  if (is_papayas_endpoint(parameters) && papaya_count < 64) {
     papayas_worker = worker;
     papayas[papaya_count++] = *endpoint;
   }
