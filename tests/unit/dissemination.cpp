@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "algorithms/ways.hpp"
 #include "tests/catch.hpp"
 
 namespace papaya {
@@ -148,6 +149,20 @@ TEST_CASE("dissemination: whom a rank sends to receives from it") {
           for (int i = 1; i <= ways; ++i)
             CHECK(dissemination_source(dissemination_target(rank, ranks, ways, round, i), ranks, ways, round,
                                        i) == rank);
+}
+
+// Times of n = 1..7, the first unused.
+TEST_CASE("of the ways that are about as fast the one with the fewest rounds is taken") {
+  using Times = std::vector<std::uint64_t>;
+  // 4 parties: 2 rounds with n = 1 and 2, one with 3.
+  CHECK(Ways::fastest(4, 1, 3, Times{0, 100, 101, 109}) == 3);
+  CHECK(Ways::fastest(4, 1, 3, Times{0, 100, 101, 115}) == 1);
+  CHECK(Ways::fastest(4, 1, 3, Times{0, 150, 100, 160}) == 2);
+  // 16 parties: rounds 4, 3, 2, 2, 2, 2, 2.
+  CHECK(Ways::fastest(16, 1, 7, Times{0, 100, 100, 100, 100, 100, 95, 100}) == 3);
+  CHECK(Ways::fastest(16, 1, 7, Times{0, 100, 100, 90, 90, 90, 80, 200}) == 6);
+  CHECK(Ways::fastest(2, 1, 1, Times{0, 100}) == 1);
+  CHECK(Ways::fastest(5, 4, 4, Times{0, 0, 0, 0, 7}) == 4);
 }
 
 }  // namespace
