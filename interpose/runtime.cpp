@@ -437,7 +437,11 @@ void share_clock_offset(Runtime& process, int which) {
   if (!process.recorder.is_open() && process.nodes == 1) return;
   trace::ClockOffset offset{};
   if (process.recorder.is_open()) offset = process.recorder.header().clock[which];
-  if (process.nodes > 1) PMPI_Bcast(&offset, sizeof offset, MPI_BYTE, 0, process.node_comm);
+  if (process.nodes > 1) {
+    // While the leaders measure, the others leave them the cores.
+    if (!process.folder.empty()) measure::meet_asleep(process.node_comm);
+    PMPI_Bcast(&offset, sizeof offset, MPI_BYTE, 0, process.node_comm);
+  }
   if (process.recorder.is_open()) process.recorder.header().clock[which] = offset;
 }
 

@@ -288,8 +288,8 @@ class Analyser {
 
   const NodeClock& clock_of(std::size_t file) const { return clocks_.of_file(file); }
   std::int32_t world_rank(std::size_t file) const { return run_.files[file].header.rank; }
-  double resolution_ns(std::size_t one_file, std::size_t other_file) const {
-    return std::max(tie_ns, clocks_.error_between_ns(one_file, other_file));
+  double resolution_ns(std::size_t one_file, std::size_t other_file, double time_ns) const {
+    return std::max(tie_ns, clocks_.error_between_ns(one_file, other_file, time_ns));
   }
   void note(std::string sentence) { out_.notes.push_back(std::move(sentence)); }
 
@@ -387,13 +387,12 @@ void Analyser::make_clocks() {
   bool measured_twice = true;
   for (const NodeClock& clock : clocks_.of_nodes()) {
     out_.clock_measured = out_.clock_measured && clock.measured;
-    out_.clock_error_ns = std::max(out_.clock_error_ns, clock.error_ns);
+    out_.clock_bound_ns = std::max(out_.clock_bound_ns, clock.bound_ns);
     measured_twice = measured_twice && clock.measured_twice;
   }
   out_.begin_unix_ns = clocks_.base_unix_ns();
   if (clocks_.of_nodes().size() < 2) {
     out_.clock_measured = true;
-    out_.clock_error_ns = 0;
     return;
   }
   if (!out_.clock_measured) {
@@ -404,8 +403,7 @@ void Analyser::make_clocks() {
   } else if (!measured_twice) {
     note(
         "The clocks of the nodes were compared only once, so their drift is not corrected: times between "
-        "nodes "
-        "grow less certain away from that moment.");
+        "nodes grow less certain away from that moment, here by up to 100 us a second.");
   }
 }
 
@@ -424,6 +422,8 @@ void Analyser::measure_durations() {
     const double init = clock.ns(std::max(file.header.init_ticks, file.header.begin_ticks));
     init_ns_.push_back(init);
     end_ns_.push_back(std::max(init, clock.ns(std::max(end_ticks, file.header.begin_ticks))));
+    if (clocks_.of_nodes().size() > 1)
+      out_.clock_error_ns = std::max({out_.clock_error_ns, clock.error_at(init), clock.error_at(end_ns_.back())});
     first_init = std::min(first_init, init_ns_.back());
     last_end = std::max(last_end, end_ns_.back());
     RankFigures figures;
@@ -832,7 +832,7 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
     ++rank.compared_in[c];
     late_sum_ns_[in.files[i]] += in.arrivals_ns[i] - earliest;
   }
-  if (in.arrivals_ns[last] - in.arrivals_ns[second] > resolution_ns(in.files[last], in.files[second])) {
+  if (in.arrivals_ns[last] - in.arrivals_ns[second] > resolution_ns(in.files[last], in.files[second], in.arrivals_ns[last])) {
     ++ranks_[in.files[last]].times_last;
     ++ranks_[in.files[last]].times_last_in[c];
     if (site != nullptr) ++site->last[world_rank(in.files[last])];

@@ -171,7 +171,10 @@ struct Analysis {
   double run_ns = 0;  // first MPI_Init left to last MPI_Finalize entered, or as far as the record goes
 
   bool clock_measured = true;  // false: several nodes, and their clocks were not compared
-  double clock_error_ns = 0;   // bound for a node's clock against node 0's
+  // For a node's clock against node 0's, wherever in the run: how far it may be off if messages take equally long both
+  // ways; and at the comparisons, however unlike the ways are. 0 on one node.
+  double clock_error_ns = 0;
+  double clock_bound_ns = 0;
   bool alpha_nominal = false;  // some factor used the nominal alpha
 
   std::string verdict;             // one sentence

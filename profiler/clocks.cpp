@@ -1,8 +1,8 @@
 #include "profiler/clocks.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
+#include <optional>
+#include <utility>
 
 namespace papaya::report {
 
@@ -20,37 +20,74 @@ const trace::ClockOffset* measured_offset(std::span<const RankFile* const> files
   return nullptr;
 }
 
-// `files` are those of one node. All ranks of a node use one conversion: whatever its error, their order
-// among themselves is then right.
-NodeClock node_clock(std::span<const RankFile* const> files, std::int64_t base_unix_ns) {
+// One clock against another: add it to the one's time.
+struct Comparison {
+  double offset_ns;
+  double error_ns;
+  double bound_ns;
+  double at_ns;  // on the one's clock
+};
+
+// A line through both, or at the one there is.
+void fit(NodeClock& clock, const std::optional<Comparison>& at_init, const std::optional<Comparison>& at_end) {
+  const Comparison& one = at_init ? *at_init : *at_end;
+  clock.shift_ns = one.offset_ns;
+  clock.error_ns = one.error_ns;
+  clock.bound_ns = one.bound_ns;
+  clock.compared_ns = one.at_ns + one.offset_ns;
+  clock.measured_twice = false;
+  if (!at_init || !at_end) return;
+  const double span_ns = at_end->at_ns - at_init->at_ns;
+  const double change_ns = at_end->offset_ns - at_init->offset_ns;
+  if (span_ns <= 0 || std::abs(change_ns) > largest_drift * span_ns + at_init->bound_ns + at_end->bound_ns) return;
+  const double drift = change_ns / std::max(span_ns, 1.0);
+  clock.measured_twice = true;
+  clock.scale = 1 + drift;
+  clock.shift_ns -= drift * at_init->at_ns;
+  clock.error_ns = std::max(clock.error_ns, at_end->error_ns);
+  clock.bound_ns = std::max(clock.bound_ns, at_end->bound_ns);
+}
+
+// `files` are those of one node, `others` the clocks of lower ones. All ranks of a node use one conversion: whatever its
+// error, their order among themselves is then right.
+NodeClock node_clock(std::span<const RankFile* const> files, const std::map<std::int32_t, NodeClock>& others,
+                     std::int64_t base_unix_ns) {
   const trace::Header& header = files.front()->header;
   NodeClock clock;
   clock.origin_ticks = header.begin_ticks;
   clock.ns_per_tick = header.ns_per_tick;
   if (header.node == 0) return clock;
-  const trace::ClockOffset* const at_init = measured_offset(files, 0);
-  const trace::ClockOffset* const at_end = measured_offset(files, 1);
-  if (at_init == nullptr && at_end == nullptr) {
+  const trace::ClockOffset* const measured[2] = {measured_offset(files, 0), measured_offset(files, 1)};
+  if (measured[0] == nullptr && measured[1] == nullptr) {
     clock.measured = false;
-    clock.error_ns = wall_clock_error_ns;
+    clock.error_ns = clock.bound_ns = wall_clock_error_ns;
     clock.shift_ns = static_cast<double>(header.begin_unix_ns) - static_cast<double>(base_unix_ns);
     return clock;
   }
-  const trace::ClockOffset& one = at_init != nullptr ? *at_init : *at_end;
-  clock.shift_ns = static_cast<double>(one.offset_ns);
-  clock.error_ns = static_cast<double>(one.error_ns);
-  clock.measured_twice = false;
-  if (at_init == nullptr || at_end == nullptr) return clock;
-  const double from_ns = clock.node_ns(at_init->at_ticks);
-  const double span_ns = clock.node_ns(at_end->at_ticks) - from_ns;
-  const double change_ns = static_cast<double>(at_end->offset_ns) - static_cast<double>(at_init->offset_ns);
-  const double errors_ns = clock.error_ns + static_cast<double>(at_end->error_ns);
-  if (span_ns <= 0 || std::abs(change_ns) > largest_drift * span_ns + errors_ns) return clock;
-  const double drift = change_ns / std::max(span_ns, 1.0);
-  clock.measured_twice = true;
-  clock.scale = 1 + drift;
-  clock.shift_ns -= drift * from_ns;
-  clock.error_ns = std::max(clock.error_ns, static_cast<double>(at_end->error_ns));
+  const std::int32_t reference = (measured[0] != nullptr ? measured[0] : measured[1])->reference;
+  const auto its_clock = others.find(reference);
+  // By way of the reference, whose rate is then known as well. Without it, by what was summed up during the run.
+  const bool by_reference = its_clock != others.end() && its_clock->second.measured;
+  std::optional<Comparison> comparisons[2];
+  for (int i = 0; i < 2; ++i) {
+    if (measured[i] == nullptr || (by_reference && measured[i]->reference != reference)) continue;
+    const trace::ClockOffset& offset = *measured[i];
+    const double at_ns = clock.node_ns(offset.at_ticks);
+    const auto bound_ns = static_cast<double>(offset.bound_ns);
+    comparisons[i] = by_reference
+                         ? Comparison{static_cast<double>(offset.to_reference_ns),
+                                      static_cast<double>(offset.reference_error_ns), bound_ns, at_ns}
+                         : Comparison{static_cast<double>(offset.offset_ns), static_cast<double>(offset.error_ns), bound_ns, at_ns};
+  }
+  fit(clock, comparisons[0], comparisons[1]);
+  if (by_reference) {
+    const NodeClock& its = its_clock->second;
+    clock.shift_ns = its.shift_ns + its.scale * clock.shift_ns;
+    clock.compared_ns = its.shift_ns + its.scale * clock.compared_ns;
+    clock.scale *= its.scale;
+    clock.error_ns += its.error_ns;
+    clock.measured_twice = clock.measured_twice && its.measured_twice;
+  }
   return clock;
 }
 
@@ -60,12 +97,15 @@ Clocks::Clocks(const Run& run) {
   std::map<std::int32_t, std::vector<const RankFile*>> by_node;
   for (const RankFile& file : run.files) by_node[file.header.node].push_back(&file);
   if (by_node.empty()) return;
-  std::map<std::int32_t, std::size_t> index;
   // Of node 0, or of the lowest node there is a record of.
   base_unix_ns_ = by_node.begin()->second.front()->header.begin_unix_ns;
+  std::map<std::int32_t, NodeClock> clocks;
+  std::map<std::int32_t, std::size_t> index;
   for (const auto& [node, files] : by_node) {
+    const NodeClock clock = node_clock(files, clocks, base_unix_ns_);
+    clocks.emplace(node, clock);
     index[node] = clocks_.size();
-    clocks_.push_back(node_clock(files, base_unix_ns_));
+    clocks_.push_back(clock);
   }
   for (const RankFile& file : run.files) index_.push_back(index[file.header.node]);
 }

@@ -1,4 +1,4 @@
-// The per-rank file rank-NNNNN.pap, version 2. One mmap'ed file per rank: a header page, fixed tables, then a ring of
+// The per-rank file rank-NNNNN.pap, version 3. One mmap'ed file per rank: a header page, fixed tables, then a ring of
 // events. Every field is fixed-width and native-endian; the reader checks `endian_mark`, `version` and every offset
 // against the file's size before it looks at anything else. The file is valid at any moment of the run, so that a
 // job ended by SIGKILL leaves a readable record; docs/trace_format.md describes it for other tools.
@@ -11,7 +11,7 @@
 namespace papaya::trace {
 
 inline constexpr char magic[8] = {'P', 'A', 'P', 'A', 'Y', 'A', '\r', '\n'};
-inline constexpr std::uint32_t format_version = 2;
+inline constexpr std::uint32_t format_version = 3;
 inline constexpr std::uint32_t endian_mark = 0x01020304;
 
 inline constexpr std::uint32_t algorithm_capacity = 32;   // algorithm 0 is always "native"
@@ -103,13 +103,20 @@ struct Alpha {
   std::uint64_t cluster_ns;  // between two nodes; 0 on one node
 };
 
-// Offset of this node's clock to node 0's: add it to this node's time to get node 0's.
+// Offset of this node's clock to node 0's: add it to this node's time to get node 0's. It was measured against the
+// clock of another node, its reference, and that one's against its own reference, and so on to node 0.
 struct ClockOffset {
   std::int64_t offset_ns;
-  std::uint64_t error_ns;  // bound: half the shortest round trip
+  std::uint64_t error_ns;  // if messages take equally long both ways: how far parts of the measurement disagree
   std::uint64_t at_ticks;  // when, on this node's clock
   std::uint64_t measured;  // 1 if it was
+  std::int64_t to_reference_ns;       // offset to the reference's own clock
+  std::uint64_t reference_error_ns;   // of that
+  std::uint64_t bound_ns;  // of offset_ns, however unlike the two ways are: half of the shortest round trips
+  std::int32_t reference;  // node, lower than this; -1: none
+  std::int32_t reserved;
 };
+static_assert(sizeof(ClockOffset) == 64);
 
 enum class Ending : std::uint32_t { running = 0, finalized = 1, aborted = 2 };
 

@@ -8,8 +8,10 @@
 
 namespace papaya::measure {
 
-// Collective over `leaders`, one rank per node. The offset of this node's clock to the first node's, by the shortest
-// of several round trips (Cristian); the error is bounded by half of it. One after the other, to keep the paths idle.
+// Collective over `leaders`, one rank per node, in the order of the nodes. The offset of this node's clock to the first
+// node's, in ceil(log2 nodes) rounds as in HCA3 (Hunold and Carpen-Amarie 2018): those who know theirs serve as many
+// others at once. Each pair exchanges messages for some milliseconds; the shortest ones of either direction tell the
+// offset, since what lengthens a message comes on top (queues, lost cores). Who waits for its turn sleeps.
 trace::ClockOffset clock_offset(MPI_Comm leaders, double ns_per_tick, std::uint64_t begin_ticks) noexcept;
 
 // Collective over `comm`: returns when all are here. Ranks wait asleep, so that those who still measure have

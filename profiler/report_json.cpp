@@ -144,6 +144,7 @@ Json to_object(const Analysis& analysis) {
       {"verdict", analysis.verdict},
       {"notes", analysis.notes},
       {"clock_error_us", analysis.clock_measured ? microseconds(analysis.clock_error_ns) : Json(nullptr)},
+      {"clock_bound_us", analysis.clock_measured ? microseconds(analysis.clock_bound_ns) : Json(nullptr)},
       {"alpha_nominal", analysis.alpha_nominal},
       {"waiting_seconds", seconds(analysis.waiting_ns)},
       {"waiting_share", number(analysis.waiting_share)},

@@ -199,7 +199,15 @@ std::string ranks_line(const Analysis& analysis) {
 std::string clock_line(const Analysis& analysis) {
   if (analysis.nodes == 1) return "one node, one clock";
   if (!analysis.clock_measured) return "the clocks of the nodes were not compared";
-  return fmt::format("the clocks of the nodes are known to within {}", time_text(analysis.clock_error_ns));
+  return fmt::format("the clocks of the nodes are known to within {}, or {} if messages take longer one way than the other",
+                     time_text(analysis.clock_error_ns), time_text(std::max(analysis.clock_bound_ns, analysis.clock_error_ns)));
+}
+
+// Beside figures that compare nodes. Two nodes' clocks may both be off.
+std::string between_nodes_text(const Analysis& analysis) {
+  if (analysis.nodes < 2) return {};
+  return fmt::format("; between nodes to within {}",
+                     time_text((analysis.nodes > 2 ? 2 : 1) * analysis.clock_error_ns));
 }
 
 // Those that differ from the defaults.
@@ -316,8 +324,9 @@ std::string imbalance_text(const Analysis& analysis) {
       analysis,
       fmt::format(
           "Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
-          "distance from the mean arrival; factor: divided by alpha, the time to send one such message{})",
-          analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : ""),
+          "distance from the mean arrival; factor: divided by alpha, the time to send one such message{}{})",
+          analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : "",
+          between_nodes_text(analysis)),
       &Imbalances::cluster);
   if (analysis.nodes > 1) {
     page += imbalance_table(analysis, "Arrival imbalance within nodes (average over nodes, then over calls)",
@@ -328,7 +337,7 @@ std::string imbalance_text(const Analysis& analysis) {
 
 std::string late_ranks_text(const Analysis& analysis) {
   if (analysis.compared_calls == 0) return {};
-  Table table("Late ranks (times last: by more than the clocks' error)", 2,
+  Table table(fmt::format("Late ranks (times last: by more than the clocks' error{})", between_nodes_text(analysis)), 2,
               {"rank", "node", "times last", "of calls", "after the first", "it waited",
                "others waited for it", "of all waiting"});
   std::size_t listed = 0;
@@ -351,9 +360,9 @@ std::string late_ranks_text(const Analysis& analysis) {
 
 std::string inside_text(const Analysis& analysis) {
   Table table(
-      "Time inside a call (waiting: until all that the rank needs had arrived, the price of late ranks; "
-      "excess, with "
-      "percentiles: the rest, the price of the algorithm; all waiting: summed over ranks)",
+      fmt::format("Time inside a call (waiting: until all that the rank needs had arrived, the price of late ranks; "
+                  "excess, with percentiles: the rest, the price of the algorithm; all waiting: summed over ranks{})",
+                  between_nodes_text(analysis)),
       1, {"call", "inside", "= waiting", "+ excess", "p50", "p99", "max", "all waiting"});
   for (const CollectiveFigures& figures : analysis.collectives) {
     if (figures.inside.samples == 0) continue;
@@ -366,7 +375,8 @@ std::string inside_text(const Analysis& analysis) {
 }
 
 std::string call_sites_text(const Analysis& analysis) {
-  Table table("Call sites (calls and waiting summed over ranks, as far as the record goes back)", 1,
+  Table table(fmt::format("Call sites (calls and waiting summed over ranks, as far as the record goes back{})",
+                          between_nodes_text(analysis)), 1,
               {"call", "calls", "worst-case", "waiting", "of all waiting", "most often last"});
   std::size_t listed = 0;
   for (const CallSiteFigures& site : analysis.call_sites) {
@@ -406,7 +416,7 @@ std::string communicators_text(const Analysis& analysis) {
     if (row.calls > 0) used.push_back(&row);
   }
   if (used.size() < 2) return {};
-  Table table("Communicators (calls and waiting summed over ranks)", 1,
+  Table table(fmt::format("Communicators (calls and waiting summed over ranks{})", between_nodes_text(analysis)), 1,
               {"name", "ranks", "calls", "worst-case imbalance", "waiting"});
   for (std::size_t i = 0; i < std::min(most_communicators_listed, used.size()); ++i) {
     const CommunicatorFigures& row = *used[i];

@@ -44,7 +44,7 @@ class Trace {
     for (const report::MatchedCall& call : report::matched_calls(run, clocks_)) {
       const report::RankInCall& last = call.ranks[call.last];
       const report::RankInCall& second = call.ranks[call.second];
-      const double margin = std::max(report::tie_ns, clocks_.error_between_ns(last.file, second.file));
+      const double margin = std::max(report::tie_ns, clocks_.error_between_ns(last.file, second.file, last.arrival_ns));
       const std::vector<std::size_t> awaited_by = awaited_in(call);
       for (std::size_t i = 0; i < call.ranks.size(); ++i) {
         const report::RankInCall& rank = call.ranks[i];

@@ -163,6 +163,10 @@ TEST_CASE("report: a nominal alpha is used and told where none was measured") {
   CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_factor == Approx(3));
 }
 
+trace::ClockOffset offset_to_node_0(std::int64_t ns, std::uint64_t error_ns, double at_ns) {
+  return {ns, error_ns, Record::ticks(at_ns), 1, ns, error_ns, 50000, 0, 0};
+}
+
 // Ranks 0 and 1 on node 0, ranks 2 and 3 on node 1, whose clock lags by 1 us at 0 and by 3 us at 10 ms.
 std::vector<Record> two_nodes() {
   std::vector<Record> all;
@@ -171,8 +175,8 @@ std::vector<Record> two_nodes() {
     all.emplace_back(rank, 4, node, 2);
     all.back().add_communicator(support::world_id, 4, rank, "MPI_COMM_WORLD");
     if (node == 0) continue;
-    all.back().header.clock[0] = {1000, 100, Record::ticks(0), 1};
-    all.back().header.clock[1] = {3000, 200, Record::ticks(1e7), 1};
+    all.back().header.clock[0] = offset_to_node_0(1000, 100, 0);
+    all.back().header.clock[1] = offset_to_node_0(3000, 200, 1e7);
   }
   return all;
 }
@@ -198,13 +202,65 @@ TEST_CASE("report: the clocks of nodes are brought together") {
   CHECK(support::rank_of(analysis, 3).times_last == 1);
 }
 
+// Node 1 against node 0, then node 2 against node 0 and node 3 against node 1.
+TEST_CASE("report: clocks are brought together by way of their references") {
+  // t on node 0's clock: 1.00005 t + 1 ms on node 1's, as 0.9999 t' - 2 ms of that on node 3's.
+  const auto on_node_1 = [](double t) { return 1.00005 * t + 1e6; };
+  const auto on_node_3 = [&](double t) { return 0.9999 * on_node_1(t) - 2e6; };
+  std::vector<Record> all;
+  for (int rank = 0; rank < 4; ++rank) {
+    all.emplace_back(rank, 4, rank, 4);
+    all.back().add_communicator(support::world_id, 4, rank, "MPI_COMM_WORLD");
+  }
+  const auto compare = [](trace::ClockOffset& clock, int reference, double own, double its, std::uint64_t error) {
+    clock = {};
+    clock.measured = 1;
+    clock.reference = reference;
+    clock.at_ticks = Record::ticks(own);
+    clock.to_reference_ns = std::llround(its - own);
+    clock.reference_error_ns = error;
+    clock.bound_ns = 60000;
+    clock.offset_ns = 7;  // not what counts
+  };
+  const double when[2] = {1e7, 9e9};
+  for (int i = 0; i < 2; ++i) {
+    compare(all[1].header.clock[i], 0, on_node_1(when[i]), when[i], 300);
+    // Later than that, as a second round is.
+    compare(all[2].header.clock[i], 0, when[i] + 2e7, when[i] + 2e7, 100);
+    compare(all[3].header.clock[i], 1, on_node_3(when[i] + 2e7), on_node_1(when[i] + 2e7), 500);
+  }
+  const double at = 4e9;
+  all[0].add_call(Collective::allreduce, 0, at, at + 1e5);
+  all[1].add_call(Collective::allreduce, 0, on_node_1(at + 2000), on_node_1(at + 1e5));
+  all[2].add_call(Collective::allreduce, 0, at + 1000, at + 1e5);
+  all[3].add_call(Collective::allreduce, 0, on_node_3(at + 5000), on_node_3(at + 1e5));
+  SECTION("with all records") {
+    const Analysis analysis = support::analyse(all);
+    CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(5000).margin(5));
+    CHECK(analysis.clock_error_ns == Approx(800));
+    CHECK(analysis.clock_bound_ns == Approx(60000));
+  }
+  SECTION("without the reference's, by the sum that was made during the run") {
+    for (trace::ClockOffset& clock : all[3].header.clock) {
+      clock.offset_ns = 42;
+      clock.error_ns = 900;
+    }
+    all.erase(all.begin() + 1);
+    const Analysis analysis = support::analyse(all);
+    CHECK(analysis.clock_error_ns == Approx(900));
+    CHECK(analysis.clock_measured);
+  }
+}
+
 TEST_CASE("report: one clock offset is used as it is, and said") {
   auto all = two_nodes();
   for (int rank = 2; rank < 4; ++rank) all[rank].header.clock[1] = {};
   for (int rank = 0; rank < 4; ++rank) all[rank].add_call(Collective::allreduce, 0, 500000, 510000);
   const Analysis analysis = support::analyse(all);
   CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(1000));
-  CHECK(analysis.clock_error_ns == Approx(100));
+  // 100 ppm of drift are allowed for, to the last exit.
+  CHECK(analysis.clock_error_ns == Approx(100 + 51));
+  CHECK(analysis.clock_bound_ns == Approx(50000));
   CHECK(support::has_note(analysis, "compared only once"));
 }
 
@@ -233,7 +289,7 @@ TEST_CASE("report: a margin within the clock error between nodes makes nobody la
   for (int rank = 0; rank < 3; ++rank) all[rank].add_call(Collective::barrier, 0, 500000, 510000, 0);
   all[3].add_call(Collective::barrier, 0, 400000, 510000, 0);
   for (int rank = 2; rank < 4; ++rank) {
-    all[rank].header.clock[0].error_ns = 3000;  // rank 2 is 2 us later than node 0, known to within 3 us
+    all[rank].header.clock[0].reference_error_ns = 3000;  // rank 2 is 2 us later than node 0, known to within 3 us
   }
   const Analysis analysis = support::analyse(all);
   CHECK(support::rank_of(analysis, 2).times_last == 0);

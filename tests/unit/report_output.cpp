@@ -20,8 +20,8 @@ std::vector<Record> rich_run() {
   for (int rank = 0; rank < 16; ++rank) {
     all.emplace_back(rank, 16, rank / 4, 4);
     Record& record = all.back();
-    record.header.clock[0] = {0, 1500, Record::ticks(0), 1};
-    record.header.clock[1] = {0, 1500, Record::ticks(1e12), 1};
+    record.header.clock[0] = {0, 1500, Record::ticks(0), 1, 0, 1500, 60000, 0, 0};
+    record.header.clock[1] = {0, 1500, Record::ticks(1e12), 1, 0, 1500, 60000, 0, 0};
     const std::string command =
         "./a.out " + std::string(300, 'x') + " and a lot more of the command line to break";
     std::snprintf(record.header.command, sizeof(record.header.command), "%s", command.c_str());
