@@ -85,6 +85,7 @@ void after_fork_in_child() {
   Runtime& process = runtime();
   process.active.store(false, std::memory_order_release);
   if (process.preload != nullptr) process.preload->pass_through();
+  Watch::give_signal_back();
 }
 
 void poke_progress() {
@@ -327,7 +328,9 @@ void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
                            : mode == "block" ? wait::Mode::block
                                              : wait::Mode::automatic,
                            machine, poke_progress);
-  process.policy.set_stall(static_cast<double>(process.settings.number(Variable::stall_seconds)), report_stall);
+  // Where calls are recorded, watch.cpp sees these stalls and those inside MPI.
+  if (process.settings.text(Variable::profile) == "off")
+    process.policy.set_stall(static_cast<double>(process.settings.number(Variable::stall_seconds)), report_stall);
 }
 
 // Opens the folder on the other ranks of rank 0's node and makes sure that it is the same: another job that was started
@@ -424,6 +427,17 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
   for (std::size_t i = 0; i < reason_names.size(); ++i)
     Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
   process.recorder.set_concurrent(thread_level == MPI_THREAD_MULTIPLE);
+}
+
+void watch_ranks(Runtime& process, const std::vector<int>& node_of) {
+  if (!process.recorder.is_open()) return;
+  Watch::claim_signal(process.recorder.header().asked);
+  if (process.leader_comm == MPI_COMM_NULL) return;
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < node_of.size(); ++rank)
+    if (node_of[rank] == process.node) ranks.push_back(static_cast<int>(rank));
+  process.watch.start(folder_path(process), ranks, static_cast<double>(process.settings.number(Variable::stall_seconds)),
+                      process.node == 0);
 }
 
 // Between the leaders of the nodes, whether they record or not.
@@ -526,6 +540,7 @@ void start() noexcept {
   if (!communicators::start(node_of)) return;
   nonblocking::start(thread_level == MPI_THREAD_MULTIPLE);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  watch_ranks(process, node_of);
   if (process.recorder.is_open()) process.recorder.header().init_ticks = clock::ticks();
   if (process.rank == 0)
     log::info(fmt::format("version {}, {} ranks on {} node{}, {} cores here{}{}{}", PAPAYA_VERSION, process.ranks,
@@ -542,6 +557,8 @@ void stop() noexcept {
   if (!process.active.load(std::memory_order_acquire)) return;
   nonblocking::stop();
   if (!process.active.exchange(false, std::memory_order_acq_rel)) return;
+  process.watch.stop();
+  Watch::give_signal_back();
   if (process.recorder.is_open()) process.recorder.header().end_ticks = clock::ticks();
   communicators::stop();
   say_oddities(process);
@@ -595,6 +612,7 @@ void note_abort(int code) noexcept {
 void papaya_flavour_start(const papaya::Preload* preload) {
   using namespace papaya;
   runtime().preload = preload;
+  Watch::note_signal();
   at_load_monotonic = clock::read_pair();
   clock::choose(clock::counter_is_trusted());
   at_load = clock::read_pair();

@@ -17,6 +17,7 @@
 #include "interpose/flavour.hpp"
 #include "profiler/call_sites.hpp"
 #include "profiler/recorder.hpp"
+#include "interpose/watch.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya {
@@ -47,6 +48,7 @@ struct Runtime {
   bool arrival_order = false;
   std::uint64_t verify_every = 0;
   CallSites call_sites;
+  Watch watch;  // of the ranks of this node, on its first
   bool too_little_between_nodes = false;  // PAPAYA_SHM_LIMIT allows no memory that ranks of other nodes write to
 
   int rank = 0;

@@ -25,6 +25,7 @@ constexpr double noticeable_delay_ns = 100e3;
 // Below so many calls the verdict counts them instead of giving a percentage.
 constexpr std::uint64_t few_calls = 10;
 constexpr std::size_t most_pending = 32;
+constexpr std::size_t most_last_signs = 16;
 
 // ---- alpha
 
@@ -277,6 +278,9 @@ class Analyser {
   std::size_t site_of(std::size_t file, const trace::Event& event);
   std::string disagreement(const Group& group, std::span<const Sighting> sightings) const;
   bool complete(const Group& group, std::span<const Sighting> sightings);
+  std::vector<NamedFrame> frames_of(std::size_t file, const trace::Event& event) const;
+  LastSign last_sign_of(std::size_t file) const;
+  std::vector<LastSign> last_signs_of(std::span<const std::int32_t> ranks) const;
   void add_pending(const Group& group, std::span<const Sighting> sightings, const std::string& conflict);
   void add_arrivals(Group& group, std::span<const Sighting> sightings);
   void find_waits(const Group& group, Collective collective, std::int32_t root);
@@ -687,6 +691,42 @@ bool Analyser::complete(const Group& group, std::span<const Sighting> sightings)
   return false;
 }
 
+std::vector<NamedFrame> Analyser::frames_of(std::size_t file, const trace::Event& event) const {
+  std::vector<NamedFrame> frames;
+  if (event.call_site != 0)
+    for (const Frame& frame : run_.files[file].call_sites[event.call_site - 1]) frames.push_back({frame, {}, {}, 0});
+  return frames;
+}
+
+// What it is inside, or else left last.
+LastSign Analyser::last_sign_of(std::size_t file) const {
+  LastSign sign;
+  sign.rank = world_rank(file);
+  const trace::Event* last = nullptr;
+  for (const trace::Event& event : run_.files[file].events) {
+    if (static_cast<Form>(event.form) != Form::blocking) continue;
+    const bool is_inside = event.exit_ticks == 0;
+    if (last == nullptr || is_inside || (last->exit_ticks != 0 && event.exit_ticks >= last->exit_ticks)) last = &event;
+  }
+  if (last == nullptr) return sign;
+  sign.name = mpi_name(static_cast<Collective>(last->collective), static_cast<Form>(last->form));
+  const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.id == last->communicator; });
+  sign.communicator = group != groups_.end() ? group->label() : fmt::format("communicator {:#x}", last->communicator);
+  sign.call = last->call;
+  sign.inside = last->exit_ticks == 0;
+  sign.unix_ns = clocks_.base_unix_ns() +
+                 static_cast<std::int64_t>(clock_of(file).ns(sign.inside ? last->arrival_ticks : last->exit_ticks));
+  sign.call_site = frames_of(file, *last);
+  return sign;
+}
+
+std::vector<LastSign> Analyser::last_signs_of(std::span<const std::int32_t> ranks) const {
+  std::vector<LastSign> signs;
+  for (std::size_t i = 0; i < run_.files.size() && signs.size() < most_last_signs; ++i)
+    if (std::binary_search(ranks.begin(), ranks.end(), world_rank(i))) signs.push_back(last_sign_of(i));
+  return signs;
+}
+
 void Analyser::add_pending(const Group& group, std::span<const Sighting> sightings,
                            const std::string& conflict) {
   if (out_.pending.size() == most_pending) {
@@ -705,9 +745,7 @@ void Analyser::add_pending(const Group& group, std::span<const Sighting> sightin
         const trace::Event& event = *sightings[next].event;
         if (event.exit_ticks == 0) {
           pending.name = mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
-          if (pending.call_site.empty() && event.call_site != 0)
-            for (const Frame& frame : run_.files[member.file].call_sites[event.call_site - 1])
-              pending.call_site.push_back({frame, {}, {}, 0});
+          if (pending.call_site.empty()) pending.call_site = frames_of(member.file, event);
           inside.push_back(world_rank(member.file));
           first_arrival = std::min(first_arrival, clock_of(member.file).ns(event.arrival_ticks));
         }
@@ -742,6 +780,10 @@ void Analyser::add_pending(const Group& group, std::span<const Sighting> sightin
   pending.not_arrived = to_ranges(absent);
   const double last_sign = *std::max_element(end_ns_.begin(), end_ns_.end());
   pending.waited_ns = std::max(0.0, last_sign - first_arrival);
+  pending.communicator_id = group.id;
+  pending.ranks = group.size;
+  pending.since_unix_ns = clocks_.base_unix_ns() + static_cast<std::int64_t>(first_arrival);
+  pending.last_signs = last_signs_of(absent);
   out_.pending.push_back(std::move(pending));
 }
 

@@ -136,10 +136,23 @@ struct AlgorithmFigures {
   std::uint64_t calls = 0;
 };
 
+// The last that is known of a rank.
+struct LastSign {
+  std::int32_t rank = 0;
+  std::string name;  // of the collective; empty: it has called none
+  std::string communicator;
+  std::uint64_t call = 0;
+  bool inside = false;                // still, else it has left it
+  std::int64_t unix_ns = 0;           // when it arrived there or left
+  std::vector<NamedFrame> call_site;  // innermost first; empty: not known
+};
+
 // A call that some ranks were inside when the record ended.
 struct PendingCall {
   std::string name;
   std::string communicator;
+  std::uint64_t communicator_id = 0;
+  std::int32_t ranks = 0;  // of the communicator
   std::uint64_t call = 0;
   std::vector<RankRange> inside;
   std::vector<RankRange> not_arrived;
@@ -148,6 +161,8 @@ struct PendingCall {
   std::vector<NamedFrame> call_site;      // where the lowest of those inside made it
   std::string conflict;                   // which ranks called what, where they called different things
   double waited_ns = 0;                   // at least, by the first of them
+  std::int64_t since_unix_ns = 0;         // when the first of them arrived
+  std::vector<LastSign> last_signs;       // of those not arrived, the first few
 };
 
 struct Analysis {

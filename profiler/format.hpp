@@ -172,6 +172,7 @@ struct Header {
   std::uint64_t call_sites_offset;
   std::uint64_t call_site_count;
   std::uint64_t lost_call_sites;  // did not fit the table
+  std::uint64_t asked;            // times the process got SIGUSR1
 };
 static_assert(sizeof(Header) <= 8192);
 

@@ -176,10 +176,11 @@ bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Head
          (event.exit_ticks == 0 || event.exit_ticks >= event.arrival_ticks);
 }
 
-void read_events(const Source& source, RankFile& file) {
+void read_events(const Source& source, RankFile& file, std::uint64_t most_events) {
   const trace::Header& header = file.header;
   const std::uint64_t capacity = header.event_capacity;
-  std::uint64_t number = header.event_count > capacity ? header.event_count - capacity : 0;
+  const std::uint64_t wanted = std::min(capacity, most_events);
+  std::uint64_t number = header.event_count > wanted ? header.event_count - wanted : 0;
   file.overwritten_events = number;
   while (number < header.event_count) {
     const std::uint64_t slot = number & (capacity - 1);
@@ -236,7 +237,7 @@ void read_call_sites(const Source& source, RankFile& file) {
   }
 }
 
-RankFile read_record(const std::string& name, const Source& source) {
+RankFile read_record(const std::string& name, const Source& source, std::uint64_t most_events) {
   RankFile file;
   file.name = name;
   check_beginning(source);
@@ -260,7 +261,7 @@ RankFile read_record(const std::string& name, const Source& source) {
     }
   }
   read_call_sites(source, file);
-  read_events(source, file);
+  read_events(source, file, most_events);
   return file;
 }
 
@@ -376,7 +377,7 @@ std::vector<Setting> read_settings(const std::string& path) {
   return settings;
 }
 
-Run load(const std::string& folder, const Progress& progress) {
+Run load(const std::string& folder, const Progress& progress, std::uint64_t most_events) {
   Run run;
   run.folder = folder;
   std::vector<std::pair<std::int64_t, std::string>> names;
@@ -399,7 +400,7 @@ Run load(const std::string& folder, const Progress& progress) {
       add_problem(run, Trouble::unreadable, name, fmt::format("cannot be read: {}", source.error()));
     } else {
       const std::size_t before = run.files.size();
-      add_record(run, name, source);
+      add_record(run, name, source, most_events);
       if (run.files.size() > before && run.files.back().header.rank != rank) {
         add_problem(run, Trouble::other_run, name,
                     fmt::format("holds the record of rank {}: it was renamed or damaged, and is left out",
@@ -443,9 +444,9 @@ bool MemorySource::read(std::uint64_t offset, void* to, std::size_t count) const
   return true;
 }
 
-void add_record(Run& run, const std::string& name, const Source& source) {
+void add_record(Run& run, const std::string& name, const Source& source, std::uint64_t most_events) {
   try {
-    run.files.push_back(read_record(name, source));
+    run.files.push_back(read_record(name, source, most_events));
   } catch (const Rejected& rejected) {
     add_problem(run, rejected.trouble, name, rejected.reason);
   }
@@ -476,9 +477,9 @@ void finish_run(Run& run) {
   note_gap(run.ranks);
 }
 
-Run load_run(const std::string& folder, const Progress& progress) noexcept {
+Run load_run(const std::string& folder, const Progress& progress, std::uint64_t most_events) noexcept {
   try {
-    return load(folder, progress);
+    return load(folder, progress, most_events);
   } catch (...) {  // out of memory: there is no text to be had either, so the short one
     Run run;
     run.problems.push_back({Trouble::unreadable, {}, "Not enough memory."});

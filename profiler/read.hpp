@@ -91,10 +91,13 @@ struct Run {
 // Called after each file with the files done and the files there are.
 using Progress = std::function<void(std::size_t, std::size_t)>;
 
-Run load_run(const std::string& folder, const Progress& progress = {}) noexcept;
+inline constexpr std::uint64_t all_events = ~std::uint64_t{0};
+
+// Of each rank the last `most_events` events.
+Run load_run(const std::string& folder, const Progress& progress = {}, std::uint64_t most_events = all_events) noexcept;
 
 // The steps of load_run, for records that are not files of a folder: add each, then finish once.
-void add_record(Run& run, const std::string& name, const Source& source);
+void add_record(Run& run, const std::string& name, const Source& source, std::uint64_t most_events = all_events);
 void finish_run(Run& run);
 
 // The text of a fixed-size field up to its NUL, as valid UTF-8 without control characters.

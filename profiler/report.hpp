@@ -1,6 +1,7 @@
 // The report of a run: load its folder, work the figures out, render them. Nothing here throws.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "profiler/analysis.hpp"
@@ -18,5 +19,9 @@ std::string to_json(const Analysis& analysis) noexcept;
 // file, never half a one). On failure false, with the reason as one line in `one_line_error` where that is
 // not null.
 bool write_reports(const std::string& folder, std::string* one_line_error) noexcept;
+
+// For a job that is still running: the calls that some of its ranks have been inside for `at_least_s` seconds and more, by the
+// wall clock, the longest first: who is there, who is missing and what those did last. Empty if there are none.
+std::string stall_text(const Analysis& analysis, std::int64_t now_unix_ns, double at_least_s);
 
 }  // namespace papaya::report

@@ -116,7 +116,21 @@ Json to_object(const CallSiteFigures& site) {
           {"last", std::move(last)}};
 }
 
+Json to_object(const LastSign& sign) {
+  Json object = {{"rank", sign.rank}};
+  if (sign.name.empty()) return object;
+  object.update({{"name", sign.name},
+                 {"communicator", sign.communicator},
+                 {"call", sign.call},
+                 {"inside", sign.inside},
+                 {"unix_seconds", seconds(static_cast<double>(sign.unix_ns))},
+                 {"call_site", to_array(sign.call_site)}});
+  return object;
+}
+
 Json to_object(const PendingCall& pending) {
+  Json last = Json::array();
+  for (const LastSign& sign : pending.last_signs) last.push_back(to_object(sign));
   return {{"name", pending.name},
           {"communicator", pending.communicator},
           {"call", pending.call},
@@ -125,6 +139,7 @@ Json to_object(const PendingCall& pending) {
           {"unknown_not_arrived", pending.unknown_not_arrived},
           {"waited_seconds", seconds(pending.waited_ns)},
           {"call_site", to_array(pending.call_site)},
+          {"last_signs", std::move(last)},
           {"conflict", pending.conflict}};
 }
 

@@ -99,7 +99,10 @@ std::vector<std::string> symbolise(const CallSites&) { return {}; }
 void symbolise(report::Analysis& analysis) {
   CallSites sites;
   for (report::CallSiteFigures& site : analysis.call_sites) sites.push_back(&site.frames);
-  for (report::PendingCall& pending : analysis.pending) sites.push_back(&pending.call_site);
+  for (report::PendingCall& pending : analysis.pending) {
+    sites.push_back(&pending.call_site);
+    for (report::LastSign& sign : pending.last_signs) sites.push_back(&sign.call_site);
+  }
   for (std::string& note : symbolise(sites)) analysis.notes.push_back(std::move(note));
 }
 

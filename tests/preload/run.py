@@ -1371,6 +1371,49 @@ class Preload(unittest.TestCase):
                 self.assertEqual(names["MPI_Allreduce"], [names["MPI_Bcast"][0]])
                 self.assertRegex(names["MPI_Allreduce"][0], "MAIN__|calls|main")
 
+    def stalls(self, mode, *, said, file, code=0, **env):
+        """What was said and written, and the job, of a job in which somebody does not come."""
+        job = self.job(4, program("stalled"), mode, env={"PAPAYA_STALL_SECONDS": "2", **env})
+        texts = [path.read_text() for path in job.folder.glob(file)]
+        if len(texts) != 1 or (code is not None and job.code != code):
+            self.show(job)
+        self.assertEqual(len(texts), 1)
+        if code is not None:
+            self.assertEqual(job.code, code)
+        self.assertEqual(job.err.count(said), 1, job.err)
+        self.assertEqual(job.err.count(texts[0]), 1, job.err)
+        self.assertRegex(job.err, rf"papaya: .*{said}")
+        return texts[0], job
+
+    def test_stalls(self):
+        """A rank that does not come is named while the job runs, in MPI's collectives and in papaya's; and a SIGUSR1 asks."""
+        self.need_papaya()
+        for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"}):
+            with self.subTest(settings):
+                text, job = self.stalls("late", said="no progress for 2 s:", file="stall-MPI_Allreduce-*-5.txt", **settings)
+                self.assertRegex(text, r"^MPI_Allreduce, call 5 on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s \(ranks 0-1, 3, at stalled-")
+                self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 left last MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-")
+                self.check_right(job, 4, quiet=False)
+        text, job = self.stalls("differ", said="no progress for 2 s:", file="stall-*.txt", code=None)
+        self.assertIn("call 0 on forces: 4 of 4 ranks wait", text)
+        self.assertIn("The ranks disagree about the collective: at call 0 on forces, rank 0 called MPI_Allreduce and rank 1 called "
+                      "MPI_Barrier.", text)
+        self.assertIn("energy() (stalled.c:", self.papaya("report", job.folder, code=3).replace("energy (", "energy() ("))
+        text, job = self.stalls("asked", said="asked by SIGUSR1", file="asked.txt", PAPAYA_STALL_SECONDS="0")
+        self.assertIn("3 of 4 ranks wait", text)
+        self.check_right(job, 4, quiet=False)
+        self.assertEqual(list(job.folder.glob("stall-*")), [])
+        # The program's own handler, whenever it comes.
+        for late in ({}, {"LATE_CLAIM": "1"}):
+            job = self.job(2, program("stalled"), "claimed", env=late)
+            self.check_right(job, 2)
+            self.assertFalse((job.folder / "asked.txt").exists())
+        # Without records a stall in an algorithm of papaya's is said as well.
+        job = self.job(4, program("stalled"), "slow", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_ALLREDUCE": "arrival_tree",
+                                                           "PAPAYA_PROFILE": "off"})
+        self.check_right(job, 4, quiet=False)
+        self.assertRegex(job.err, "call 5 on MPI_COMM_WORLD .*missing: 2")
+
     def test_trace(self):
         """A run as a table and as a timeline, whole and after it was killed."""
         self.need_papaya()

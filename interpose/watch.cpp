@@ -1,0 +1,246 @@
+#include "interpose/watch.hpp"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstring>
+#include <ctime>
+#include <new>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "interpose/output.hpp"
+#include "profiler/report.hpp"
+
+namespace papaya {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto between_looks = 1s;
+constexpr auto first_node_speaks_within = 2s;
+constexpr std::uint64_t most_events_of_a_rank = 1024;
+constexpr std::size_t stack_bytes = 1 << 20;
+
+// ---- SIGUSR1
+
+std::atomic<std::uint64_t*> asked_counter{nullptr};
+struct sigaction before_claim{};  // written before the handler is there
+bool was_claimed_before_mpi = false;
+
+void on_signal(int number, siginfo_t* information, void* context) {
+  if (std::uint64_t* const asked = asked_counter.load(std::memory_order_relaxed); asked != nullptr)
+    __atomic_fetch_add(asked, 1, __ATOMIC_RELAXED);  // LiveRecord::asked() looks at it
+  if ((before_claim.sa_flags & SA_SIGINFO) != 0)
+    before_claim.sa_sigaction(number, information, context);
+  else if (before_claim.sa_handler != SIG_DFL && before_claim.sa_handler != SIG_IGN)
+    before_claim.sa_handler(number);
+}
+
+// MPICH takes the signal for news of failed processes. It gets it still.
+// (PMPI_Init would be that of libpapaya.so.)
+bool is_of_mpi(const struct sigaction& action) noexcept {
+  const void* const handler = (action.sa_flags & SA_SIGINFO) != 0 ? reinterpret_cast<const void*>(action.sa_sigaction)
+                                                                  : reinterpret_cast<const void*>(action.sa_handler);
+  Dl_info of_handler{};
+  Dl_info of_mpi{};
+  return dladdr(handler, &of_handler) != 0 && dladdr(reinterpret_cast<const void*>(&PMPI_Query_thread), &of_mpi) != 0 &&
+         of_handler.dli_fbase == of_mpi.dli_fbase;
+}
+
+bool is_unclaimed(const struct sigaction& action) noexcept {
+  if ((action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL) return true;
+  return ((action.sa_flags & SA_SIGINFO) != 0 || action.sa_handler != SIG_IGN) && is_of_mpi(action);
+}
+
+// Whole, in a few writes: it is longer than a line.
+void write_all(int file, std::string_view text) noexcept {
+  while (!text.empty()) {
+    const ssize_t written = write(file, text.data(), text.size());
+    if (written <= 0) return;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace
+
+void Watch::note_signal() noexcept {
+  struct sigaction now{};
+  was_claimed_before_mpi =
+      sigaction(SIGUSR1, nullptr, &now) == 0 && ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL);
+}
+
+void Watch::claim_signal(std::uint64_t& asked) noexcept {
+  struct sigaction now{};
+  if (was_claimed_before_mpi || sigaction(SIGUSR1, nullptr, &now) != 0 || !is_unclaimed(now)) return;
+  asked_counter.store(&asked, std::memory_order_relaxed);
+  before_claim = now;
+  struct sigaction action{};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigaction(SIGUSR1, &action, nullptr);
+}
+
+void Watch::give_signal_back() noexcept {
+  struct sigaction now{};
+  if (sigaction(SIGUSR1, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_signal)
+    sigaction(SIGUSR1, &before_claim, nullptr);
+  asked_counter.store(nullptr, std::memory_order_relaxed);
+}
+
+// ---- the thread
+
+void Watch::start(const std::string& folder, const std::vector<int>& ranks, double stall_s, bool is_first_node) noexcept try {
+  // A descriptor of its own: the folder may get another name.
+  descriptor_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0 || fstat(descriptor_, &identity_) != 0) return;
+  folder_ = fmt::format("/proc/self/fd/{}", descriptor_);
+  for (const int rank : ranks) ranks_.push_back({output::rank_file(folder_, rank), {}, false, 0});
+  stall_s_ = stall_s;
+  is_first_node_ = is_first_node;
+  // Signals are the program's: none is delivered to this thread.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes) != 0) return;
+  pthread_attr_setstacksize(&attributes, stack_bytes);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  running_ = pthread_create(
+                 &thread_, &attributes,
+                 [](void* self) -> void* {
+                   static_cast<Watch*>(self)->run();
+                   return nullptr;
+                 },
+                 this) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  pthread_attr_destroy(&attributes);
+  if (!running_) log::info("no thread can be started, so stalls are not reported.");
+} catch (const std::bad_alloc&) {
+}
+
+void Watch::stop() noexcept {
+  if (running_) {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    ending_.notify_one();
+    pthread_join(thread_, nullptr);
+    running_ = false;
+  }
+  ranks_.clear();
+  if (descriptor_ >= 0 && folder_is_there()) close(descriptor_);
+  descriptor_ = -1;
+}
+
+// A program may close descriptors that are not its own; the number may then mean another file.
+bool Watch::folder_is_there() const noexcept {
+  struct stat now{};
+  return fstat(descriptor_, &now) == 0 && now.st_ino == identity_.st_ino && now.st_dev == identity_.st_dev;
+}
+
+// False if the thread is to end.
+bool Watch::sleep(std::chrono::milliseconds time) {
+  std::unique_lock lock(mutex_);
+  return !ending_.wait_for(lock, time, [this] { return ends_; });
+}
+
+void Watch::run() noexcept try {
+  pthread_setname_np(pthread_self(), "papaya-watch");
+  const double stall_looks_s = std::max(1.0, stall_s_ / 8);
+  double since_look_s = 0;
+  while (sleep(between_looks)) {
+    if (!folder_is_there()) return;
+    if (is_asked()) {
+      // Those asked by the same signal, if it went to all.
+      if (!sleep(is_first_node_ ? 300ms : first_node_speaks_within)) return;
+      is_asked();
+      report(true);
+    }
+    since_look_s += std::chrono::duration<double>(between_looks).count();
+    if (stall_s_ <= 0 || since_look_s < stall_looks_s) continue;
+    since_look_s = 0;
+    if (is_stalled()) report(false);
+  }
+} catch (...) {  // out of memory: the job goes on without
+}
+
+bool Watch::is_asked() {
+  bool asked = false;
+  for (Rank& rank : ranks_) {
+    if (!rank.is_open) rank.is_open = rank.record.open(rank.path);
+    if (!rank.is_open) continue;
+    const std::uint64_t now = rank.record.asked();
+    asked = asked || now != rank.asked;
+    rank.asked = now;
+  }
+  return asked;
+}
+
+bool Watch::is_stalled() {
+  bool stalled = false;
+  const std::uint64_t now = clock::ticks();
+  for (Rank& rank : ranks_) {
+    if (!rank.is_open) continue;
+    const std::uint64_t since = rank.record.look();
+    if (since != 0 && now > since && static_cast<double>(now - since) * rank.record.ns_per_tick() >= stall_s_ * 1e9) {
+      rank.record.pass_over();
+      stalled = true;
+    }
+  }
+  return stalled;
+}
+
+// Whether nobody else has: the nodes share the folder, or each has its own and speaks for itself.
+bool Watch::may_speak(const std::string& file) {
+  const int made = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (made < 0) return false;
+  close(made);
+  return true;
+}
+
+void Watch::report(bool asked) {
+  const std::int64_t now = clock::unix_ns();
+  const report::Analysis analysis = report::analyse(report::load_run(folder_, {}, most_events_of_a_rank));
+  std::string text = report::stall_text(analysis, now, asked ? 0 : stall_s_);
+  std::string file;
+  std::string heading;
+  if (asked) {
+    // One for all nodes that were asked together.
+    file = folder_ + "/asked.txt";
+    struct stat status{};
+    if (!is_first_node_ && stat(file.c_str(), &status) == 0 &&
+        now / 1'000'000'000 - status.st_mtime <= 2 * first_node_speaks_within / 1s)
+      return;
+    heading = "asked by SIGUSR1 what the ranks wait for:";
+    if (text.empty()) text = "No rank is inside a collective.\n";
+  } else {
+    if (text.empty()) return;  // it has gone on meanwhile
+    const report::PendingCall* first = nullptr;
+    for (const report::PendingCall& call : analysis.pending)
+      if (first == nullptr || call.since_unix_ns < first->since_unix_ns) first = &call;
+    file = fmt::format("{}/stall-{}-{:06x}-{}.txt", folder_, first->name, first->communicator_id & 0xffffff, first->call);
+    if (!may_speak(file)) return;
+    heading = fmt::format("no progress for {:.0f} s:", stall_s_);
+  }
+  char name[4096];
+  const ssize_t length = readlink(folder_.c_str(), name, sizeof name);
+  const std::string folder(name, length > 0 ? static_cast<std::size_t>(length) : 0);
+  const int out = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (out >= 0) {
+    write_all(out, text);
+    close(out);
+  }
+  if (log::level() < log::Level::warn) return;
+  write_all(STDERR_FILENO, fmt::format("papaya: {}\n{}  This is also in {}{}; `papaya report {}` names the functions. The job goes on.\n",
+                                       heading, text, folder, file.substr(folder_.size()), folder));
+}
+
+}  // namespace papaya

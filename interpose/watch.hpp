@@ -1,0 +1,67 @@
+// Who does not come. A thread of each node's first rank looks now and then at what the ranks of its node are inside, in
+// their records. If a rank has been in one call for PAPAYA_STALL_SECONDS, or a process got SIGUSR1 that the program has not
+// claimed, it reads what the folder has of all ranks and says who waits, who is missing and what those did last: once on
+// standard error, and in a file of the output folder. It never ends the job.
+#pragma once
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "profiler/live.hpp"
+
+namespace papaya {
+
+class Watch {
+ public:
+  Watch() = default;
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+  // `folder`: open as `/proc/self/fd/N` or by its name; `ranks` of this node, whose files may appear a little later. `stall_s`
+  // 0: only when asked. `is_first_node`: others let it speak first.
+  void start(const std::string& folder, const std::vector<int>& ranks, double stall_s, bool is_first_node) noexcept;
+  void stop() noexcept;
+
+  // On every rank that records: SIGUSR1 asks for a report, if the program lets it. `asked` is the record's counter.
+  // Before MPI_Init, where MPI may put a handler of its own before the program's.
+  static void note_signal() noexcept;
+  static void claim_signal(std::uint64_t& asked) noexcept;
+  static void give_signal_back() noexcept;
+
+ private:
+  struct Rank {
+    std::string path;
+    LiveRecord record;
+    bool is_open = false;
+    std::uint64_t asked = 0;
+  };
+  void run() noexcept;
+  bool sleep(std::chrono::milliseconds time);
+  bool folder_is_there() const noexcept;
+  bool is_asked();
+  bool is_stalled();
+  void report(bool asked);
+  bool may_speak(const std::string& file);
+
+  std::string folder_;
+  int descriptor_ = -1;
+  struct stat identity_{};
+  std::vector<Rank> ranks_;
+  double stall_s_ = 0;
+  bool is_first_node_ = true;
+
+  bool running_ = false;
+  pthread_t thread_{};
+  std::mutex mutex_;
+  std::condition_variable ending_;
+  bool ends_ = false;  // guarded by mutex_
+};
+
+}  // namespace papaya

@@ -1,0 +1,90 @@
+// usage: stalled late|slow|differ|asked|claimed
+// late: rank 2 comes to an allreduce once papaya has said in PAPAYA_OUTPUT that it is missing.
+// slow: rank 2 comes 4 s later.
+// differ: rank 1 calls a barrier on the communicator "forces", the others an allreduce. The program ends when that is said.
+// asked: like late, and rank 2 asks by SIGUSR1 what the ranks wait for.
+// claimed: the program takes SIGUSR1 for itself before or after MPI_Init.
+#define _GNU_SOURCE
+#include <glob.h>
+#include <mpi.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+
+static const char* awaited;  // a file of the output folder
+static volatile sig_atomic_t signals;
+
+static void wait_for_file(void) {
+  char pattern[4096];
+  snprintf(pattern, sizeof pattern, "%s/%s", getenv("PAPAYA_OUTPUT"), awaited);
+  for (int i = 0; i < 400; ++i) {
+    glob_t found;
+    const int none = glob(pattern, 0, NULL, &found);
+    if (!none) globfree(&found);
+    if (!none) return;
+    usleep(100000);
+  }
+  fprintf(stderr, "no %s within 40 s\n", pattern);
+  _exit(1);
+}
+
+static void* end_with_file(void* unused) {
+  wait_for_file();
+  usleep(1000000);
+  _exit(3);
+  return unused;
+}
+
+static void count_signal(int number) { (void)number; ++signals; }
+
+static __attribute__((noinline)) void energy(MPI_Comm comm) {
+  int one = 1, sum = 0, size;
+  MPI_Comm_size(comm, &size);
+  COUNTED(MPI_Allreduce, &one, &sum, 1, MPI_INT, MPI_SUM, comm);
+  CHECK(sum == size);
+}
+
+int main(int argc, char** argv) {
+  const char* const mode = argc > 1 ? argv[1] : "";
+  const int claims = strcmp(mode, "claimed") == 0;
+  int rank, level;
+  if (claims && getenv("LATE_CLAIM") == NULL) signal(SIGUSR1, count_signal);
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  for (int i = 0; i < 5; ++i) energy(MPI_COMM_WORLD);
+  if (claims) {
+    if (getenv("LATE_CLAIM") != NULL) signal(SIGUSR1, count_signal);
+    raise(SIGUSR1);
+    sleep(3);
+    CHECK(signals == 1);
+  } else if (strcmp(mode, "differ") == 0) {
+    MPI_Comm forces;
+    MPI_Comm_dup(MPI_COMM_WORLD, &forces);
+    MPI_Comm_set_name(forces, "forces");
+    pthread_t thread;
+    awaited = "stall-*";
+    pthread_create(&thread, NULL, end_with_file, NULL);
+    if (rank == 1)
+      MPI_Barrier(forces);
+    else
+      energy(forces);
+    pthread_join(thread, NULL);
+  } else {
+    awaited = strcmp(mode, "asked") == 0 ? "asked.txt" : "stall-*";
+    if (rank == 2 && strcmp(mode, "slow") == 0) {
+      sleep(4);
+    } else if (rank == 2) {
+      usleep(300000);
+      if (strcmp(mode, "asked") == 0) raise(SIGUSR1);
+      wait_for_file();
+    }
+    energy(MPI_COMM_WORLD);
+  }
+  MPI_Finalize();
+  return finish();
+}
