@@ -222,12 +222,6 @@ struct Instance {
   }
 };
 
-// max - min and mean |a - mean| of the arrivals at `indices`.
-struct WorstAverage {
-  double worst_ns;
-  double average_ns;
-};
-
 template <typename At>
 WorstAverage imbalance_of(std::size_t count, At at) {
   double low = at(0);
@@ -249,7 +243,8 @@ WorstAverage imbalance_of(std::size_t count, At at) {
 
 class Analyser {
  public:
-  explicit Analyser(const Run& run) : run_(run), clocks_(run), alpha_(run.files) {}
+  Analyser(const Run& run, const CallObserver& observe)
+      : run_(run), observe_(observe), clocks_(run), alpha_(run.files) {}
 
   Analysis analyse() {
     describe_run();
@@ -298,6 +293,7 @@ class Analyser {
   void note(std::string sentence) { out_.notes.push_back(std::move(sentence)); }
 
   const Run& run_;
+  const CallObserver& observe_;
   const Clocks clocks_;
   Analysis out_;
   Alpha alpha_;
@@ -313,6 +309,7 @@ class Analyser {
   struct Site {
     CallSiteFigures figures;
     std::map<std::int32_t, std::uint64_t> last;
+    std::vector<CallOfSite> calls;  // compared
   };
   using SiteKey = std::tuple<std::vector<Frame>, std::uint8_t, std::uint8_t>;
   std::map<SiteKey, std::size_t> site_index_;
@@ -516,7 +513,7 @@ void Analyser::add_algorithms() {
 }
 
 // The place of an event's call site in sites_; no_site without one.
-constexpr std::size_t no_site = ~std::size_t{0};
+constexpr std::size_t no_site = ComparedCall::no_site;
 
 std::size_t Analyser::site_of(std::size_t file, const trace::Event& event) {
   if (event.call_site == 0) return no_site;
@@ -528,6 +525,7 @@ std::size_t Analyser::site_of(std::size_t file, const trace::Event& event) {
   own->second = place->second;
   if (!is_new) return place->second;
   CallSiteFigures& figures = sites_.emplace_back().figures;
+  figures.number = place->second;
   for (const Frame& frame : frames) figures.frames.push_back({frame, {}, {}, 0});
   figures.collective = static_cast<Collective>(event.collective);
   figures.form = static_cast<Form>(event.form);
@@ -858,9 +856,9 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
   // Who was last. A margin within the clocks' error decides nothing.
   std::size_t last = 0;
   std::size_t second = 0;
-  double earliest = in.arrivals_ns[0];
+  std::size_t earliest = 0;
   for (std::size_t i = 1; i < size; ++i) {
-    earliest = std::min(earliest, in.arrivals_ns[i]);
+    if (in.arrivals_ns[i] < in.arrivals_ns[earliest]) earliest = i;
     if (in.arrivals_ns[i] > in.arrivals_ns[last]) {
       second = last;
       last = i;
@@ -872,12 +870,17 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
     RankFigures& rank = ranks_[in.files[i]];
     ++rank.compared;
     ++rank.compared_in[c];
-    late_sum_ns_[in.files[i]] += in.arrivals_ns[i] - earliest;
+    late_sum_ns_[in.files[i]] += in.arrivals_ns[i] - in.arrivals_ns[earliest];
   }
   if (in.arrivals_ns[last] - in.arrivals_ns[second] > resolution_ns(in.files[last], in.files[second], in.arrivals_ns[last])) {
     ++ranks_[in.files[last]].times_last;
     ++ranks_[in.files[last]].times_last_in[c];
     if (site != nullptr) ++site->last[world_rank(in.files[last])];
+  }
+  if (site != nullptr) {
+    site->calls.push_back({group.id, group.size, group.members[sightings[last].member].rank, world_rank(in.files[last]),
+                           cluster.worst_ns,
+                           std::max(uneven_factor * alpha, resolution_ns(in.files[earliest], in.files[last], in.arrivals_ns[last]))});
   }
 
   // Waiting and excess.
@@ -909,6 +912,27 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
     rank.caused_ns_in[c] += in.caused_ns[i];
     rank.delay_ns_in[c] += in.caused_ns[i] / in.waiters[i];
     ++rank.delays_in[c];
+  }
+  if (observe_) {
+    ComparedCall call;
+    call.event = &first;
+    call.bytes = bytes;
+    call.communicator = group.figures.name;
+    call.site = place;
+    call.files = in.files;
+    call.arrivals_ns = in.arrivals_ns;
+    call.waits_ns = in.waits_ns;
+    call.exits_ns = in.exits_ns;
+    call.first_ns = in.arrivals_ns[earliest];
+    call.last = last;
+    call.cluster = cluster;
+    call.cluster_alpha_ns = alpha;
+    call.has_node = nodes > 0;
+    if (call.has_node) {
+      call.node = node;
+      call.node_alpha_ns = alpha_.ns(bytes, false);
+    }
+    observe_(call);
   }
 }
 
@@ -976,6 +1000,7 @@ void Analyser::finish_figures() {
   for (Site& site : sites_) {
     CallSiteFigures& figures = site.figures;
     if (figures.compared > 0) figures.worst_ns /= static_cast<double>(figures.compared);
+    figures.pattern = pattern_of(site.calls);
     for (const auto& [rank, times] : site.last) figures.last.push_back({rank, times});
     std::stable_sort(figures.last.begin(), figures.last.end(),
                      [](const auto& a, const auto& b) { return a.times > b.times; });
@@ -1186,9 +1211,9 @@ std::string Analyser::late_verdict() const {
 
 }  // namespace
 
-Analysis analyse(const Run& run) noexcept {
+Analysis analyse(const Run& run, const CallObserver& observe) noexcept {
   try {
-    return Analyser(run).analyse();
+    return Analyser(run, observe).analyse();
   } catch (...) {
     Analysis failed;
     failed.partial = true;

@@ -16,10 +16,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/collective.hpp"
+#include "profiler/patterns_of_sites.hpp"
 #include "profiler/read.hpp"
 
 namespace papaya::report {
@@ -127,6 +131,8 @@ struct CallSiteFigures {
     std::uint64_t times = 0;
   };
   std::vector<Last> last;  // ranks that were, most often first
+  SitePattern pattern;
+  std::size_t number = 0;  // as ComparedCall::site has it
 };
 
 struct AlgorithmFigures {
@@ -216,7 +222,38 @@ inline constexpr double nominal_bytes_per_ns = 5;
 // Two arrivals on one node closer than this are a tie: a clock read and a cache miss or two.
 inline constexpr double tie_ns = 300;
 
-Analysis analyse(const Run& run) noexcept;
+// max a - min a and mean |a - mean a|.
+struct WorstAverage {
+  double worst_ns = 0;
+  double average_ns = 0;
+};
+
+// A call whose arrivals are known on all ranks, as the figures were made from it. Index i is the i-th of its ranks, in the order
+// of the communicator.
+struct ComparedCall {
+  const trace::Event* event = nullptr;  // of the first rank
+  std::uint64_t bytes = 0;              // the most that a rank passed
+  std::string_view communicator;        // name
+  std::size_t site = no_site;
+  std::span<const std::uint32_t> files;  // of the run
+  std::span<const double> arrivals_ns;   // on node 0's clock
+  std::span<const double> waits_ns;      // from its arrival to its earliest legal exit
+  std::span<const double> exits_ns;      // NaN: still inside
+  double first_ns = 0;                   // first arrival
+  std::size_t last = 0;                  // the last one's index
+  WorstAverage cluster;
+  double cluster_alpha_ns = 1;
+  bool has_node = false;  // a node has two ranks or more of it
+  WorstAverage node;
+  double node_alpha_ns = 1;
+
+  static constexpr std::size_t no_site = ~std::size_t{0};
+};
+
+using CallObserver = std::function<void(const ComparedCall&)>;
+
+// `observe` is called for each call compared: by communicator, then in the order they were made.
+Analysis analyse(const Run& run, const CallObserver& observe = {}) noexcept;
 
 // Whose data a rank needs before it may leave: all ranks', the root's (who needs none), as root all ranks' (the others none), those
 // of the ranks below it.

@@ -113,7 +113,11 @@ Json to_object(const CallSiteFigures& site) {
           {"worst_us", is_compared ? microseconds(site.worst_ns) : Json(nullptr)},
           {"waiting_seconds", is_compared ? seconds(site.waiting_ns) : Json(nullptr)},
           {"excess_seconds", is_compared ? seconds(site.excess_ns) : Json(nullptr)},
-          {"last", std::move(last)}};
+          {"last", std::move(last)},
+          {"pattern", name_of(site.pattern.pattern)},
+          {"straggler", site.pattern.straggler >= 0 ? Json(site.pattern.straggler) : Json(nullptr)},
+          {"predictability", site.pattern.predictability ? number(*site.pattern.predictability) : Json(nullptr)},
+          {"uneven_calls", site.pattern.uneven}};
 }
 
 Json to_object(const LastSign& sign) {

@@ -132,7 +132,7 @@ class Table {
     add(std::move(names));
   }
   // `below`: what is said of the row on lines of its own.
-  void add(std::vector<std::string> row, std::string below = {}) {
+  void add(std::vector<std::string> row, std::vector<std::string> below = {}) {
     rows_.push_back(std::move(row));
     below_.push_back(std::move(below));
   }
@@ -154,7 +154,7 @@ class Table {
         line += is_left ? row[i] + padding : padding + row[i];
       }
       page += without_trailing_spaces(std::move(line)) + "\n";
-      if (!below_[r].empty()) page += wrap(below_[r], "    ", 6);
+      for (const std::string& text : below_[r]) page += wrap(text, "    ", 6);
     }
     return page;
   }
@@ -164,7 +164,7 @@ class Table {
   std::size_t left_columns_;
   bool last_is_words_;
   std::vector<std::vector<std::string>> rows_;
-  std::vector<std::string> below_;  // each row
+  std::vector<std::vector<std::string>> below_;  // each row
 };
 
 std::string when_text(std::int64_t unix_ns) {
@@ -374,6 +374,16 @@ std::string inside_text(const Analysis& analysis) {
   return table.empty() ? std::string() : table.text();
 }
 
+// "persistent straggler, rank 3 (predictability 0.97)"
+std::string pattern_text(const CallSiteFigures& site) {
+  const SitePattern& pattern = site.pattern;
+  std::string text = fmt::format("arrivals: {}", site.compared == 0 ? "not compared" : text_of(pattern.pattern));
+  if (pattern.straggler >= 0) text += fmt::format(", rank {}", pattern.straggler);
+  if (pattern.predictability)
+    text += fmt::format(" (predictability {:.2f})", *pattern.predictability);
+  return text;
+}
+
 std::string call_sites_text(const Analysis& analysis) {
   Table table(fmt::format("Call sites (calls and waiting summed over ranks, as far as the record goes back{})",
                           between_nodes_text(analysis)), 1,
@@ -389,7 +399,7 @@ std::string call_sites_text(const Analysis& analysis) {
                site.last.empty() ? "-"
                                  : fmt::format("rank {}, {}", site.last.front().rank,
                                                share_text(share_of(static_cast<double>(site.last.front().times), calls)))},
-              call_site_text(site.frames));
+              {call_site_text(site.frames), pattern_text(site)});
   }
   if (table.empty()) return {};
   std::string page = table.text();

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "profiler/pictures.hpp"
 #include "profiler/report.hpp"
 
 namespace {
@@ -31,9 +32,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     report::add_record(run, "rank-0000" + std::to_string(i) + ".pap", source);
   }
   report::finish_run(run);
-  const report::Analysis analysis = report::analyse(run);
+  report::Pictures pictures(run);
+  const report::Analysis analysis = report::analyse(run, [&](const report::ComparedCall& call) { pictures.add(call); });
   const bool fine = !analysis.verdict.empty() && !report::to_text(analysis).empty() &&
-                    nlohmann::json::accept(report::to_json(analysis));
+                    nlohmann::json::accept(report::to_json(analysis)) &&
+                    nlohmann::json::accept(report::to_json(pictures, analysis));
   if (!fine) std::abort();
   return 0;
 }
