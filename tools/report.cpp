@@ -3,10 +3,12 @@
 
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"
+#include "tools/report_page.hpp"
 #include "tools/symbols.hpp"
 
 namespace papaya {
@@ -16,6 +18,7 @@ struct Options {
   std::string folder;
   std::string output;
   bool json = false;
+  bool html = false;
 };
 
 int exit_code_of(const report::Analysis& analysis) {
@@ -25,10 +28,21 @@ int exit_code_of(const report::Analysis& analysis) {
 }
 
 int report_run(Options options) {
+  if (options.html && !has_report_page()) {
+    std::cerr << "papaya report: this papaya was built without the chart library of --html: install libjs-chart.js (Debian, "
+                 "Ubuntu) and build it again.\n";
+    return exit_usage;
+  }
   report::Run run;
   int exit_code = exit_fine;
   if (!load_recorded_run("papaya report", options.folder, run, exit_code)) return exit_code;
-  report::Analysis analysis = report::analyse(run);
+  std::optional<report::Pictures> pictures;
+  report::CallObserver observer;
+  if (options.html) {
+    pictures.emplace(run);
+    observer = [&](const report::ComparedCall& call) { pictures->add(call); };
+  }
+  report::Analysis analysis = report::analyse(run, observer);
   symbolise(analysis);
   exit_code = exit_code_of(analysis);
   if (!analysis.usable) {
@@ -37,7 +51,13 @@ int report_run(Options options) {
     for (const std::string& note : analysis.notes) std::cerr << "  " << note << "\n";
     return exit_code;
   }
-  const std::string page = options.json ? report::to_json(analysis) : report::to_text(analysis);
+  const std::string page = pictures       ? to_report_page(analysis, *pictures)
+                           : options.json ? report::to_json(analysis)
+                                          : report::to_text(analysis);
+  if (page.empty()) {
+    std::cerr << "papaya report: not enough memory.\n";
+    return exit_failed;
+  }
   return write_output("papaya report", options.output, [&](std::ostream& out) { out << page; }) ? exit_code : exit_failed;
 }
 
@@ -49,7 +69,8 @@ void add_report(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   command->add_option("folder", options->folder,
                       "Folder of the run (default: the newest papaya.*.*.* folder here)");
-  command->add_flag("--json", options->json, "Print JSON instead of text");
+  CLI::Option* const json = command->add_flag("--json", options->json, "Print JSON instead of text");
+  command->add_flag("--html", options->html, "Print a page with pictures, for a browser")->excludes(json);
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->footer(
       "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial (records missing "

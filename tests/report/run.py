@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+"""Clicks through the page of `papaya report --html` in a headless Chromium.
+
+  run.py --build DIR --mpi openmpi|mpich [--screenshots DIR]     exit code 77 if it cannot be run here
+"""
+
+import argparse
+import base64
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parent.parent / "preload" / "late_rank.c"
+DESKTOP = (1280, 900)
+PHONE = (360, 780)
+options = None
+
+
+class Browser:
+    """The W3C WebDriver protocol, as much of it as is needed here."""
+
+    def __init__(self, folder):
+        self.log = open(folder / "chromedriver.log", "w+", encoding="utf-8")
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=self.log, stderr=subprocess.STDOUT,
+                                       env={**os.environ, "HOME": str(folder)}, start_new_session=True)
+        try:
+            self.connection = http.client.HTTPConnection("127.0.0.1", self.wait_for_port(), timeout=60)
+            words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb",
+                     f"--user-data-dir={folder / 'browser'}"]
+            self.path = ""
+            answer = self.send("POST", "/session", {"capabilities": {"alwaysMatch": {
+                "goog:chromeOptions": {"args": words}, "goog:loggingPrefs": {"browser": "ALL"}}}})
+            self.path = f"/session/{answer['sessionId']}"
+        except BaseException:
+            self.close()
+            raise
+
+    def wait_for_port(self):
+        for _ in range(300):
+            self.log.seek(0)
+            found = re.search(r"started successfully on port (\d+)", self.log.read())
+            if found:
+                return int(found[1])
+            if self.driver.poll() is not None:
+                break
+            time.sleep(0.1)
+        self.log.seek(0)
+        raise RuntimeError(f"chromedriver did not start: {self.log.read()}")
+
+    def close(self):
+        with contextlib.suppress(Exception):
+            self.send("DELETE", "")
+        self.driver.terminate()
+        self.driver.wait(20)
+        self.log.close()
+
+    def send(self, method, path, body=None):
+        payload = json.dumps(body if body is not None else {}) if method == "POST" else None
+        self.connection.request(method, self.path + path, payload, {"Content-Type": "application/json"})
+        answer = json.loads(self.connection.getresponse().read())["value"]
+        if isinstance(answer, dict) and "error" in answer:
+            raise RuntimeError(f"{path}: {answer['message']}")
+        return answer
+
+    def command(self, name, **parameters):
+        """Of the DevTools protocol."""
+        return self.send("POST", "/goog/cdp/execute", {"cmd": name, "params": parameters})
+
+    def show_as(self, size, scheme="light"):
+        self.size = size
+        self.command("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=size == PHONE)
+        self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def open(self, page):
+        self.send("POST", "/url", {"url": page.as_uri()})
+
+    def run(self, script, *arguments):
+        return self.send("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+
+    def find(self, selector):
+        return list(self.send("POST", "/element", {"using": "css selector", "value": selector}).values())[0]
+
+    def click(self, selector):
+        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
+        self.send("POST", f"/element/{self.find(selector)}/click")
+
+    def keys(self, selector, text):
+        self.send("POST", f"/element/{self.find(selector)}/value", {"text": text})
+
+    def text(self, selector="main"):
+        return self.run("return document.querySelector(arguments[0]).innerText", selector)
+
+    def picture(self, selector):
+        return self.run("return document.querySelector(arguments[0]).toDataURL()", selector)
+
+    def complaints(self):
+        return [entry["message"] for entry in self.send("POST", "/se/log", {"type": "browser"})]
+
+    def screenshot(self, name):
+        if not options.screenshots:
+            return
+        # The whole page, not just what the window shows.
+        width, height = self.size
+        full = self.run("return document.documentElement.scrollHeight")
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=full, deviceScaleFactor=1, mobile=self.size == PHONE)
+        (options.screenshots / f"{name}.png").write_bytes(base64.b64decode(self.send("GET", "/screenshot")))
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=self.size == PHONE)
+
+
+class Page(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="papaya-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
+        cls.browser = Browser(cls.folder)
+        cls.addClassCleanup(cls.browser.close)
+
+    def setUp(self):
+        self.browser.show_as(DESKTOP)
+
+    def page_of(self, folder, code=0):
+        page = folder / "report.html"
+        made = subprocess.run([options.build / "papaya", "report", "--html", "-o", page, folder], stderr=subprocess.PIPE, text=True,
+                              check=False)
+        self.assertEqual(made.returncode, code, made.stderr)
+        return page
+
+    def synthetic(self, name, ranks, nodes, calls):
+        folder = self.folder / name
+        folder.mkdir()
+        subprocess.run([options.build / "tests" / "report" / "synthetic_run", folder, str(ranks), str(nodes), str(calls)], check=True)
+        return folder
+
+    def check_quiet(self):
+        self.assertEqual(self.browser.complaints(), [])
+        self.assertEqual(self.browser.run("return performance.getEntriesByType('resource').map((one) => one.name)"), [])
+
+    def check_no_sideways(self):
+        wide = self.browser.run("""return [...document.querySelectorAll('body *')].filter((one) => !one.closest('.scroll, nav, .skip, .unseen') &&
+            one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 100))""")
+        self.assertEqual(wide, [])
+        self.assertEqual(self.browser.run("return document.documentElement.scrollWidth"), self.browser.run("return innerWidth"))
+
+    def late_rank_run(self):
+        """A real job, whose rank 3 is late at every third call."""
+        folder = self.folder / "late"
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("PAPAYA_") and name != "LD_PRELOAD"}
+        environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PAPAYA_OUTPUT=str(folder))
+        launcher = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"] if options.mpi == "openmpi" else ["mpirun.mpich"]
+        subprocess.run([*launcher, "-n", "4", options.build / "papaya", "run",
+                        options.build / "tests" / "report" / f"late_rank-{options.mpi}"],
+                       env=environment, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True, timeout=120)
+        return folder
+
+    def test_late_rank(self):
+        """The late rank, its function and its line, in text, JSON and on the page."""
+        line = next(number for number, text in enumerate(SOURCE.read_text().splitlines(), 1) if "line of late_work" in text)
+        place = f"late_work (late_rank.c:{line})"
+        folder = self.late_rank_run()
+        page = self.page_of(folder)
+        text = subprocess.run([options.build / "papaya", "report", folder], stdout=subprocess.PIPE, text=True, check=True).stdout
+        self.assertIn(place, text)
+        self.assertIn("persistent straggler, rank 3", text)
+        data = json.loads(subprocess.run([options.build / "papaya", "report", "--json", folder], stdout=subprocess.PIPE, check=True).stdout)
+        site = data["call_sites"][0]
+        self.assertEqual((site["pattern"], site["straggler"]), ("persistent", 3))
+        self.assertGreaterEqual(site["predictability"], 0.5)
+        self.assertGreaterEqual(site["uneven_calls"], 20)
+
+        self.browser.open(page)
+        self.check_quiet()
+        shown = self.browser.text()
+        self.assertIn(data["verdict"], shown)
+        self.assertIn(place, shown)
+        self.assertIn("persistent straggler: rank 3", shown)
+        self.assertRegex(self.browser.text("#tiles"), r"rank 3\b")
+        self.assertTrue(self.browser.text("#ranks tbody tr").startswith("3"))
+        # All calls are there, and at most of every third rank 3 is the last.
+        self.browser.keys("#call-number", "\ue011")
+        readouts = set()
+        for _ in range(60):
+            readouts.add(self.browser.text("#call-readout"))
+            self.browser.keys("#call-number", "\ue014")
+        self.assertEqual(len(readouts), 60)
+        self.assertGreaterEqual(sum("rank 3 last" in readout for readout in readouts), 12)
+        self.assertIn("late_rank", self.browser.send("GET", "/title"))
+        self.browser.screenshot("late-light")
+        self.browser.show_as(DESKTOP, "dark")
+        self.browser.screenshot("late-dark")
+        self.browser.show_as(PHONE)
+        self.browser.open(page)
+        self.check_no_sideways()
+        self.browser.screenshot("late-phone")
+
+    def test_controls(self):
+        browser = self.browser
+        browser.open(self.page_of(self.synthetic("controls", 16, 4, 2000)))
+        self.check_quiet()
+        # Names stay texts.
+        self.assertNotIn("broken", browser.send("GET", "/title").replace("document.title='broken'", ""))
+        self.assertIn("</script><script>document.title='broken'</script>", browser.text())
+        self.assertIn("<img src=x onerror=alert(1)>&amp;.so", browser.text("#sites"))
+        self.assertEqual(browser.run("return document.querySelectorAll('img, [onerror], script:not([id]):not(:empty)').length"), 2)
+        for pattern in ("persistent straggler: rank 3", "rotating", "random", "drifting", "balanced"):
+            self.assertIn(pattern, browser.text("#sites"))
+        self.assertIn("± 2.50 µs between nodes", browser.text("#who"))
+        for reason in ("too large", "flat", "native"):
+            self.assertIn(reason, browser.text("#algorithm-table"))
+        browser.screenshot("nodes-light")
+
+        def changes(selector, what, act):
+            before = browser.picture(selector)
+            act()
+            self.assertNotEqual(browser.picture(selector), before, what)
+
+        changes("#heat", "worst in each cell", lambda: browser.click("input[name=heat][value=worst]"))
+        # The heat map by keyboard, and from it to a call.
+        browser.keys("#heat", "\ue015" * 4 + "\ue014" * 6)  # down, right
+        self.assertRegex(browser.text("#heat-tip"), r"Rank 3 \(node 0\)\nat .*: about .* after the first, worst call, ± 2.50 µs")
+        before = browser.text("#call-readout")
+        browser.keys("#heat", "\ue007")
+        self.assertNotEqual(browser.text("#call-readout"), before)
+        browser.keys("#heat", "\ue00c")
+        self.assertFalse(browser.run("return document.activeElement !== document.querySelector('#heat')"))
+        self.assertTrue(browser.run("return document.querySelector('#heat-tip').hidden"))
+        browser.click("#heat")  # its middle
+        self.assertIn("Rank 8", browser.text("#heat-tip"))
+
+        # One call.
+        browser.run("const choice = document.querySelector('#call-collective'); choice.value = 'MPI_Alltoall';"
+                    "choice.dispatchEvent(new Event('change'))")
+        self.assertIn("MPI_Alltoall, call", browser.text("#call-readout"))
+        self.assertEqual(browser.run("return document.querySelector('#call-site').length"), 1)
+        self.assertRegex(browser.text("#call-share"), r"^\d+ of the 400 calls of this place are here: 4 worst, \d+ evenly chosen\.$")
+        worst = browser.text("#call-readout")
+        self.assertIn("1.60 ms later", worst)
+        browser.click("#call-previous")
+        self.assertNotEqual(browser.text("#call-readout"), worst)
+        browser.click("#call-next")
+        self.assertEqual(browser.text("#call-readout"), worst)
+        browser.keys("#call-number", "\ue011")  # home
+        self.assertRegex(browser.text("#call-readout"), r"call 1 on <b>world</b>, 4 KiB, by native, .* rank 0 last, 40\d µs later")
+        self.assertTrue(browser.run("return document.querySelector('#call-previous').disabled"))
+        browser.click("#call-worst")
+        self.assertEqual(browser.text("#call-readout"), worst)
+        changes("#call-chart", "order", lambda: browser.click("input[name=order][value=arrival]"))
+        browser.click("#call-table summary")
+        rows = browser.run("return [...document.querySelectorAll('#call-table tbody tr')].map((row) => row.innerText)")
+        self.assertEqual(len(rows), 16)
+        self.assertIn("1.60 ms", rows[-1])
+        browser.click("#sites .site:nth-child(3) button")
+        self.assertTrue(browser.text("#call-readout").startswith(browser.text("#sites .site:nth-child(3) h3") + ", call"))
+        place = browser.text("#sites .site:nth-child(3) li")
+        self.assertIn(place, browser.run("const choice = document.querySelector('#call-site'); return choice.selectedOptions[0].text"))
+
+        # Imbalance.
+        changes("#factor-chart", "distribution", lambda: browser.click("input[name=view][value=distribution]"))
+        self.assertIn("All 800 calls.", browser.text("#factor-share"))
+        changes("#factor-chart", "within nodes", lambda: browser.click("input[name=scope][value='2']"))
+        changes("#factor-chart", "average case", lambda: browser.click("input[name=case][value='1']"))
+        changes("#factor-chart", "collective", lambda: browser.run(
+            "const choice = document.querySelector('#factor-collective'); choice.value = 'MPI_Alltoall';"
+            "choice.dispatchEvent(new Event('change'))"))
+        self.assertIn("average-case, within nodes", browser.text("#factor-table"))
+        self.assertEqual(browser.text("#ranks-all"), "Show all 16 ranks")
+        browser.click("#ranks-all")
+        self.assertEqual(browser.run("return document.querySelectorAll('#ranks tbody tr').length"), 16)
+        self.check_quiet()
+
+    def test_dark_and_phone(self):
+        browser = self.browser
+        browser.open(self.page_of(self.synthetic("dark", 16, 4, 500)))
+        colours = "return ['body', 'section#who', 'h1', '#ranks td'].map((one) => getComputedStyle(document.querySelector(one)))" \
+                  ".map((style) => style.color + style.backgroundColor)"
+        light = browser.run(colours)
+        pictures = [browser.picture(one) for one in ("#heat", "#call-chart", "#factor-chart", "#calls-chart")]
+        browser.show_as(DESKTOP, "dark")
+        for one, other in zip(light, browser.run(colours)):
+            self.assertNotEqual(one, other)
+        for before, one in zip(pictures, ("#heat", "#call-chart", "#factor-chart", "#calls-chart")):
+            self.assertNotEqual(before, browser.picture(one), one)
+        browser.screenshot("nodes-dark")
+        for scheme in ("light", "dark"):
+            browser.show_as(DESKTOP, scheme)
+            self.assertEqual(browser.run(CONTRAST), [], scheme)
+        browser.show_as(PHONE)
+        self.check_no_sideways()
+        for box in browser.run("return [...document.querySelectorAll('details')].map((one) => { one.open = true; })"):
+            self.assertIsNone(box)
+        self.check_no_sideways()
+        browser.screenshot("nodes-phone")
+        self.check_quiet()
+
+    def test_keyboard(self):
+        """Every control is reached by the Tab key."""
+        browser = self.browser
+        browser.open(self.page_of(self.synthetic("keyboard", 16, 1, 100)))
+        wanted = browser.run("""return [...document.querySelectorAll('a[href], button, select, summary, canvas[tabindex], input')]
+            .filter((one) => one.checkVisibility() && !one.disabled && (one.type !== 'radio' || one.checked)).length""")
+        reached = browser.run("window.reached = new Set(); document.addEventListener('focusin', (event) => reached.add(event.target)); return 0")
+        for _ in range(wanted + 2):
+            browser.command("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+            browser.command("Input.dispatchKeyEvent", type="keyUp", key="Tab", code="Tab", windowsVirtualKeyCode=9)
+            reached = browser.run("return reached.size")
+        self.assertGreaterEqual(reached, wanted)
+
+    def test_many_ranks(self):
+        page = self.page_of(self.synthetic("many", 1000, 20, 500))
+        self.assertLess(page.stat().st_size, 8 << 20)
+        begin = time.monotonic()
+        self.browser.open(page)
+        self.assertIn("rank 3", self.browser.text("#sites"))
+        seconds = time.monotonic() - begin
+        print(f"1000 ranks: {page.stat().st_size >> 10} KiB, {seconds:.1f} s until it is there")
+        self.assertLess(seconds, 10)  # about 1 on an idle machine
+        self.check_quiet()
+        self.browser.screenshot("many-light")
+
+    def test_partial(self):
+        """What is missing is said, and the rest is shown."""
+        folder = self.synthetic("partial", 8, 2, 200)
+        (folder / "rank-00005.pap").unlink()
+        whole = (folder / "rank-00002.pap").read_bytes()
+        (folder / "rank-00002.pap").write_bytes(whole[:1000])
+        self.browser.open(self.page_of(folder, 3))
+        self.assertIn("The record is not complete", self.browser.text())
+        self.assertIn("No usable record of ranks 2, 5", self.browser.text("#notes"))
+        self.assertIn("6 read", self.browser.text("#tiles"))
+        self.assertIn("last", self.browser.text("#call-readout"))
+        self.check_quiet()
+        # Nobody else there to compare with.
+        for rank in (1, 3, 4, 6, 7):
+            (folder / f"rank-0000{rank}.pap").unlink()
+        self.browser.open(self.page_of(folder, 3))
+        self.assertIn("Arrivals cannot be compared", self.browser.text("h1"))
+        self.assertFalse(self.browser.run("return document.querySelector('#call').checkVisibility()"))
+        self.check_quiet()
+
+    def test_nothing(self):
+        """A run without calls has a page, a folder without records has none."""
+        self.browser.open(self.page_of(self.synthetic("nothing", 4, 1, 0)))
+        self.assertIn("no collective calls", self.browser.text("h1"))
+        self.check_quiet()
+        empty = self.folder / "empty"
+        empty.mkdir()
+        self.assertTrue(self.page_of(empty, 1))
+        self.assertFalse((empty / "report.html").exists())
+
+
+# Texts with less contrast to what is behind them than WCAG 2.1 asks for (AA: 4.5, 3 where they are large).
+CONTRAST = """
+const light = (text) => { const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
+  .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+const behind = (one) => { for (; one; one = one.parentElement) { const c = getComputedStyle(one).backgroundColor;
+  if (!c.endsWith(', 0)')) return c; } return 'rgb(255, 255, 255)'; };
+const bad = [];
+for (const one of document.querySelectorAll('body *')) {
+  if (!one.checkVisibility() || one.closest('script, .unseen, .tip, :disabled')) continue;
+  if (![...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim())) continue;
+  const style = getComputedStyle(one), a = light(style.color), b = light(behind(one));
+  const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+  if (contrast < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5)) bad.push(`${contrast.toFixed(2)} ${one.outerHTML.slice(0, 80)}`);
+}
+return bad;
+"""
+
+
+def main():
+    global options
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--mpi", choices=["openmpi", "mpich"], required=True)
+    parser.add_argument("--screenshots", type=pathlib.Path, help="write pictures of the pages into this folder")
+    parser.add_argument("tests", nargs="*", help="names of tests (default: all)")
+    options = parser.parse_args()
+    options.build = options.build.resolve()
+    if not shutil.which("chromium") or not shutil.which("chromedriver"):
+        print("no chromium or no chromedriver here: the page is not tested")
+        return 77
+    probe = subprocess.run([options.build / "papaya", "report", "--html", "/nonexistent"], stderr=subprocess.PIPE, text=True, check=False)
+    if "libjs-chart.js" in probe.stderr:
+        print("built without Chart.js: there is no page to test")
+        return 77
+    if options.screenshots:
+        options.screenshots.mkdir(parents=True, exist_ok=True)
+    program = unittest.main(argv=[sys.argv[0], *(f"Page.{name}" for name in options.tests)], exit=False, verbosity=2)
+    return 0 if program.result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

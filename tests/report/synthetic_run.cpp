@@ -1,0 +1,73 @@
+// The records of a job that never ran, for the page of `papaya report --html`:
+//   synthetic_run FOLDER RANKS NODES CALLS
+// Five call sites in turn, one of each kind of pattern, with messages of 8 B to 4 MiB, and names that would break out of a page.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <random>
+
+#include "tests/unit/support/record.hpp"
+
+namespace {
+
+using papaya::Collective;
+using papaya::support::Record;
+
+constexpr int sites = 5;
+constexpr double jitter_ns = 900;
+constexpr const char* program = "</script><script>document.title='broken'</script><!--\xff";
+constexpr const char* module = "/nowhere/<img src=x onerror=alert(1)>&amp;.so";
+
+// How late `rank` is at round `round` of a site.
+double late_ns(int site, int round, int rank, int ranks, std::minstd_rand& random) {
+  int last = -1;
+  if (site == 0) last = round % 3 == 0 ? 3 % ranks : -1;
+  if (site == 1) last = round % ranks;
+  if (site == 2) last = static_cast<int>(random() % static_cast<unsigned>(ranks));
+  if (site == 3) last = round / 12 * 7 % ranks;
+  return rank == last ? 400e3 * (1 + round % 4) : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) return 2;
+  const int ranks = std::atoi(argv[2]);
+  const int nodes = std::atoi(argv[3]);
+  const int calls = std::atoi(argv[4]);
+  constexpr Collective collectives[sites] = {Collective::allreduce, Collective::alltoall, Collective::allgather,
+                                             Collective::allreduce, Collective::barrier};
+  constexpr std::uint64_t bytes[] = {8, 4096, 1 << 22};
+  for (int rank = 0; rank < ranks; ++rank) {
+    Record record(rank, ranks, rank * nodes / ranks, nodes);
+    std::snprintf(record.header.program, sizeof(record.header.program), "%s", program);
+    for (auto& clock : record.header.clock) clock = {0, nodes > 1 ? 2500u : 0u, Record::ticks(0), 1};
+    record.header.clock[1].at_ticks = Record::ticks(1e9);
+    record.add_communicator(papaya::support::world_id, ranks, rank, "<b>world</b>");
+    while (record.capacity < static_cast<std::uint64_t>(calls)) record.capacity *= 2;
+    std::uint64_t numbers[sites];
+    for (int site = 0; site < sites; ++site)
+      numbers[site] = record.add_call_site({{module, 0x100u + 16u * static_cast<unsigned>(site)}, {"/bin/app", 0x40}});
+    std::minstd_rand jitter(static_cast<unsigned>(rank) + 1);
+    std::minstd_rand shared(1);  // the same choice on all ranks
+    for (int call = 0; call < calls; ++call) {
+      const int site = call % sites;
+      const int round = call / sites;
+      const double begin = 5e6 * call + jitter_ns * static_cast<double>(jitter() % 1000) / 1000;
+      const double arrival = begin + late_ns(site, round, rank, ranks, shared);
+      auto& event = record.add_call(collectives[site], static_cast<std::uint64_t>(call), arrival, 5e6 * call + 2e6,
+                                    site == 4 ? 0 : bytes[site == 0 ? round % 3 : 1]);
+      event.call_site = numbers[site];
+      event.algorithm = site == 0 ? 1 : 0;
+    }
+    record.totals.calls_by_algorithm[papaya::index_of(Collective::alltoall)][0] = static_cast<std::uint64_t>(calls / sites);
+    record.totals.native_calls_by_reason[papaya::index_of(Collective::alltoall)][1] = static_cast<std::uint64_t>(calls / sites);
+    record.totals.calls_by_algorithm[papaya::index_of(Collective::allreduce)][1] = static_cast<std::uint64_t>(2 * calls / sites);
+    record.finalize(5e6 * calls + 1e6);
+    const auto file = record.bytes(true);
+    std::ofstream(std::string(argv[1]) + "/" + Record::file_name(rank), std::ios::binary)
+        .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+  }
+}
