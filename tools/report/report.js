@@ -250,8 +250,8 @@
     const tick = niceStep(span * 64 / width);
     for (let at = Math.ceil(heat.begin_seconds / tick) * tick; at <= heat.begin_seconds + span; at += tick) {
       const x = left + (at - heat.begin_seconds) / span * width;
-      paint.textAlign = x > left + width - 30 ? "right" : x < left + 14 ? "left" : "center";
-      paint.fillText(tickText(at, tick), x, height + 8);
+      paint.textAlign = x < left + 14 ? "left" : "center";
+      if (x < left + width - 20) paint.fillText(tickText(at, tick), x, height + 8);
       paint.fillRect(x - 0.5, height, 1, 4);
     }
     paint.fillStyle = colour("surface");
