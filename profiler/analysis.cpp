@@ -12,6 +12,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "profiler/alpha.hpp"
 #include "profiler/clocks.hpp"
 
 namespace papaya::report {
@@ -26,78 +27,6 @@ constexpr double noticeable_delay_ns = 100e3;
 constexpr std::uint64_t few_calls = 10;
 constexpr std::size_t most_pending = 32;
 constexpr std::size_t most_last_signs = 16;
-
-// ---- alpha
-
-// Time to send one message, from the tables that ranks measured: log-log interpolated, the end segments
-// prolonged. Not every rank measures: within nodes and between them the first that did counts.
-class Alpha {
- public:
-  explicit Alpha(const std::vector<RankFile>& files) {
-    for (const RankFile& file : files) {
-      if (node_.empty()) node_ = points_of(file.header, &trace::Alpha::node_ns);
-      if (cluster_.empty()) cluster_ = points_of(file.header, &trace::Alpha::cluster_ns);
-    }
-  }
-
-  double ns(std::uint64_t bytes, bool across_nodes) {
-    Last& last = last_[across_nodes ? 1 : 0];
-    if (!last.valid || last.bytes != bytes) last = {true, bytes, compute(bytes, across_nodes)};
-    return last.ns;
-  }
-  bool used_nominal() const { return used_nominal_; }
-
- private:
-  struct Point {
-    double log_bytes;
-    double log_ns;
-  };
-  struct Last {
-    bool valid = false;
-    std::uint64_t bytes = 0;
-    double ns = 0;
-  };
-
-  static std::vector<Point> points_of(const trace::Header& header, std::uint64_t trace::Alpha::*ns) {
-    std::vector<Point> points;
-    std::uint64_t previous_bytes = 0;
-    for (const trace::Alpha& entry : header.alpha) {
-      if (entry.bytes <= previous_bytes) break;
-      previous_bytes = entry.bytes;
-      if (entry.*ns == 0) continue;
-      points.push_back(
-          {std::log(static_cast<double>(entry.bytes)), std::log(static_cast<double>(entry.*ns))});
-    }
-    return points;
-  }
-
-  double compute(std::uint64_t bytes, bool across_nodes) {
-    const std::vector<Point>& points = across_nodes && !cluster_.empty() ? cluster_ : node_;
-    if (points.empty()) {
-      used_nominal_ = true;
-      return nominal_latency_ns + static_cast<double>(bytes) / nominal_bytes_per_ns;
-    }
-    const double x = bytes == 0 ? points.front().log_bytes : std::log(static_cast<double>(bytes));
-    // A smaller message than the smallest measured takes as long: latency.
-    if (x <= points.front().log_bytes) return std::exp(points.front().log_ns);
-    if (points.size() == 1) return std::exp(points.front().log_ns + x - points.front().log_bytes);
-    std::size_t right = 1;
-    while (right + 1 < points.size() && points[right].log_bytes < x) ++right;
-    const Point& a = points[right - 1];
-    const Point& b = points[right];
-    // No message takes more than proportionally longer than the largest measured: keeps damaged tables
-    // finite.
-    const double slope = (b.log_ns - a.log_ns) / (b.log_bytes - a.log_bytes);
-    const double y = x <= b.log_bytes ? a.log_ns + slope * (x - a.log_bytes)
-                                      : b.log_ns + std::clamp(slope, 0.0, 1.0) * (x - b.log_bytes);
-    return std::exp(y);
-  }
-
-  std::vector<Point> node_;
-  std::vector<Point> cluster_;
-  Last last_[2];
-  bool used_nominal_ = false;
-};
 
 // ---- sums that become averages
 
@@ -256,6 +185,7 @@ class Analyser {
     group_events();
     for (Group& group : groups_) compare(group);
     finish_figures();
+    add_savings(run_, clocks_, out_);
     describe_record();
     out_.verdict = verdict();
     return std::move(out_);

@@ -25,6 +25,7 @@
 #include "base/collective.hpp"
 #include "profiler/patterns_of_sites.hpp"
 #include "profiler/read.hpp"
+#include "profiler/savings.hpp"
 
 namespace papaya::report {
 
@@ -133,6 +134,7 @@ struct CallSiteFigures {
   std::vector<Last> last;  // ranks that were, most often first
   SitePattern pattern;
   std::size_t number = 0;  // as ComparedCall::site has it
+  Savings savings;
 };
 
 struct AlgorithmFigures {
@@ -214,11 +216,9 @@ struct Analysis {
   double waiting_ns = 0;     // of all ranks in the calls compared
   double recorded_ns = 0;    // rank time that those calls were taken from
   double waiting_share = 0;  // waiting_ns / recorded_ns
+  Savings savings;            // of all call sites together
 };
 
-// Alpha where it was not measured: a cluster of today.
-inline constexpr double nominal_latency_ns = 1000;
-inline constexpr double nominal_bytes_per_ns = 5;
 // Two arrivals on one node closer than this are a tie: a clock read and a cache miss or two.
 inline constexpr double tie_ns = 300;
 

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
+
+#include "profiler/analysis.hpp"
 
 namespace papaya::report {
 
@@ -71,6 +74,43 @@ std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks) {
     calls.push_back(std::move(call));
   }
   return calls;
+}
+
+Roles roles_of(const Run& run, const MatchedCall& call) {
+  const trace::Event& event = run.files[call.ranks[0].file].events[call.ranks[0].event];
+  Roles roles{static_cast<Collective>(event.collective), call.ranks.size(), {}};
+  const Need need = need_of(roles.collective);
+  if (need == Need::root || need == Need::root_needs_all)
+    roles.root = static_cast<std::size_t>(
+        std::find_if(call.ranks.begin(), call.ranks.end(), [&](const RankInCall& one) { return one.rank == event.root; }) -
+        call.ranks.begin());
+  if (need == Need::lower_ranks) {
+    roles.by_rank.resize(call.ranks.size());
+    std::iota(roles.by_rank.begin(), roles.by_rank.end(), std::size_t{0});
+    std::sort(roles.by_rank.begin(), roles.by_rank.end(),
+              [&](std::size_t a, std::size_t b) { return call.ranks[a].rank < call.ranks[b].rank; });
+  }
+  return roles;
+}
+
+void earliest_exits(const Roles& roles, std::span<const double> arrivals_ns, std::span<double> exits_ns) {
+  const std::size_t size = arrivals_ns.size();
+  std::copy(arrivals_ns.begin(), arrivals_ns.end(), exits_ns.begin());
+  switch (need_of(roles.collective)) {
+    case Need::all:
+      std::fill(exits_ns.begin(), exits_ns.end(), *std::max_element(arrivals_ns.begin(), arrivals_ns.end()));
+      break;
+    case Need::root:
+      for (std::size_t i = 0; i < size && roles.root < size; ++i) exits_ns[i] = std::max(exits_ns[i], arrivals_ns[roles.root]);
+      break;
+    case Need::root_needs_all:
+      if (roles.root < size) exits_ns[roles.root] = *std::max_element(arrivals_ns.begin(), arrivals_ns.end());
+      break;
+    case Need::lower_ranks:
+      for (std::size_t k = 1; k < size; ++k)
+        exits_ns[roles.by_rank[k]] = std::max(exits_ns[roles.by_rank[k]], exits_ns[roles.by_rank[k - 1]]);
+      break;
+  }
 }
 
 std::string communicator_name(const Run& run, std::uint64_t id) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,17 @@ struct MatchedCall {
   std::size_t second = 0;         // and who before
   double first_ns = 0;            // when the first arrived
 };
+
+// What may be compared of a call's times: who takes part, in which role.
+struct Roles {
+  Collective collective{};
+  std::size_t root = 0;                // place among the call's ranks; their number if it is not there, or there is none
+  std::vector<std::size_t> by_rank{};  // places by rank in the communicator, where those below matter
+};
+Roles roles_of(const Run& run, const MatchedCall& call);
+
+// When each rank could have left at the earliest: once those whose data it needs had arrived.
+void earliest_exits(const Roles& roles, std::span<const double> arrivals_ns, std::span<double> exits_ns);
 
 // By communicator, then in the order they were made. Calls in which ranks disagree about the collective are left out.
 std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks);

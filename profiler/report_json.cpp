@@ -98,6 +98,28 @@ Json to_array(const std::vector<NamedFrame>& frames) {
   return array;
 }
 
+Json to_object(const Saving& saving, double span_ns) {
+  return {{"rank_seconds", seconds(saving.ranks_ns)},
+          {"run_seconds", seconds(saving.run_ns)},
+          {"run_share", span_ns > 0 ? number(saving.run_ns / span_ns) : Json(nullptr)}};
+}
+
+Json to_object(const Savings& savings) {
+  if (savings.calls == 0) return nullptr;
+  Json candidates = Json::array();
+  for (const Savings::Candidate& one : savings.candidates) {
+    candidates.push_back(to_object(one.saving, savings.span_ns));
+    candidates.back()["algorithm"] = one.algorithm;
+  }
+  const Savings::Candidate* const best = savings.best();
+  const bool known = !savings.candidates.empty();
+  return {{"calls", savings.calls},
+          {"open_calls", savings.open_calls},
+          {"no_excess", to_object(savings.no_excess, savings.span_ns)},
+          {"best", !known ? Json(nullptr) : Json(best == nullptr ? "native" : best->algorithm)},
+          {"candidates", std::move(candidates)}};
+}
+
 Json to_object(const CallSiteFigures& site) {
   Json last = Json::array();
   for (const auto& [rank, times] : site.last) {
@@ -117,7 +139,8 @@ Json to_object(const CallSiteFigures& site) {
           {"pattern", name_of(site.pattern.pattern)},
           {"straggler", site.pattern.straggler >= 0 ? Json(site.pattern.straggler) : Json(nullptr)},
           {"predictability", site.pattern.predictability ? number(*site.pattern.predictability) : Json(nullptr)},
-          {"uneven_calls", site.pattern.uneven}};
+          {"uneven_calls", site.pattern.uneven},
+          {"savings", to_object(site.savings)}};
 }
 
 Json to_object(const LastSign& sign) {
@@ -168,6 +191,7 @@ Json to_object(const Analysis& analysis) {
       {"waiting_seconds", seconds(analysis.waiting_ns)},
       {"waiting_share", number(analysis.waiting_share)},
       {"compared_calls", analysis.compared_calls},
+      {"savings", to_object(analysis.savings)},
       {"events", {{"begun", analysis.events_begun}, {"kept", analysis.events_kept}}}};
   Json settings = Json::object();
   for (const Setting& setting : analysis.settings) settings[setting.name] = setting.value;

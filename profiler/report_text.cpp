@@ -24,6 +24,7 @@ constexpr std::size_t most_ranks_listed = 12;
 constexpr std::size_t most_communicators_listed = 10;
 constexpr std::size_t most_nodes_listed = 8;
 constexpr std::size_t most_call_sites_listed = 10;
+constexpr std::size_t most_savings_listed = 5;
 constexpr std::size_t bar_columns = 8;
 constexpr double shortest_wait_told_ns = 1e8;
 constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
@@ -409,6 +410,40 @@ std::string call_sites_text(const Analysis& analysis) {
   return page;
 }
 
+// "1.2 s, 3.4%", of the run; "-" where it is not known or nothing.
+std::string saving_text(const Saving& saving, double span_ns) {
+  if (!std::isfinite(saving.run_ns) || saving.run_ns <= 0) return "-";
+  return fmt::format("{}, {:.1f}%", time_text(saving.run_ns), 100 * share_of(saving.run_ns, span_ns));
+}
+
+std::string savings_text(const Analysis& analysis) {
+  Table table(
+      "What it would bring (about: the recorded arrivals replayed; ranks do between calls what they did. Excess: summed over "
+      "ranks. Run shorter: without any excess, and by the papaya algorithm that a model of the measured message times finds "
+      "best, in the calls that were left to MPI)",
+      1, {"call", "excess", "run shorter without", "by an algorithm", "which"}, true);
+  const auto add = [&](const std::string& name, const Savings& savings, std::vector<std::string> below) {
+    const Savings::Candidate* const best = savings.best();
+    table.add({name, time_text(savings.no_excess.ranks_ns), saving_text(savings.no_excess, savings.span_ns),
+               best == nullptr ? "-" : saving_text(best->saving, savings.span_ns),
+               best != nullptr ? best->algorithm : savings.open_calls > 0 ? "native" : "-"},
+              std::move(below));
+  };
+  if (analysis.savings.calls == 0) return {};
+  add("all", analysis.savings, {});
+  std::vector<const CallSiteFigures*> sites;
+  for (const CallSiteFigures& site : analysis.call_sites)
+    if (site.savings.calls > 0) sites.push_back(&site);
+  std::stable_sort(sites.begin(), sites.end(), [](const auto* a, const auto* b) {
+    return a->savings.no_excess.ranks_ns > b->savings.no_excess.ranks_ns;
+  });
+  const std::size_t listed = std::min(sites.size(), most_savings_listed);
+  for (std::size_t i = 0; i < listed; ++i) add(sites[i]->name, sites[i]->savings, {call_site_text(sites[i]->frames)});
+  std::string page = table.text();
+  if (sites.size() > listed) page += fmt::format("  and {} more, in report.json\n", sites.size() - listed);
+  return page;
+}
+
 std::string algorithms_text(const Analysis& analysis) {
   Table table("Algorithms (calls summed over ranks)", 2, {"call", "algorithm", "calls", "why native"}, true);
   std::string previous;
@@ -457,6 +492,7 @@ std::string render(const Analysis& analysis) {
   page += late_ranks_text(analysis);
   page += call_sites_text(analysis);
   page += inside_text(analysis);
+  page += savings_text(analysis);
   page += algorithms_text(analysis);
   page += communicators_text(analysis);
   page +=
