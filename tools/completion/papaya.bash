@@ -78,7 +78,7 @@ _papaya() {
 
   if [ "${word:0:1}" = - ]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_papaya_options "$command" "$subcommand")" -- "$word")
-  elif [ "$subcommand" = report ]; then
+  elif [ "$subcommand" = report ] || [ "$subcommand" = compare ]; then
     compopt -o filenames
     mapfile -t COMPREPLY < <(compgen -d -- "$word")
   fi
