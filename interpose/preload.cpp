@@ -14,6 +14,7 @@
 #include <cstring>
 #include <initializer_list>
 
+#include "base/mpi_library.hpp"
 #include "interpose/flavour.hpp"
 
 extern "C" {
@@ -125,15 +126,6 @@ bool find_module(const void* address, Module& module) {
   return dl_iterate_phdr(match_module, &module) == 1;
 }
 
-bool is_fortran_binding(const char* path) {
-  const char* const slash = strrchr(path, '/');
-  const char* const base = slash == nullptr ? path : slash + 1;
-  for (const char* prefix : {"libmpi_mpifh", "libmpi_usempi", "libmpichfort", "libmpifort", "libmpichf90",
-                             "libmpi_f90", "libmpi_f77"})
-    if (strncmp(base, prefix, strlen(prefix)) == 0) return true;
-  return false;
-}
-
 // Classes of callers of PMPI_X seen so far beside the two the trampoline knows. A library loaded later than
 // MPI_Init (a Python plugin) is classified at its first call. Entries are written under the mutex and
 // published by `count`.
@@ -151,7 +143,7 @@ bool called_from_fortran(const void* address) {
     if (place - callers[i].range.begin < callers[i].range.bytes) return callers[i].fortran;
   Module module;
   if (!find_module(address, module)) return false;
-  const bool fortran = is_fortran_binding(module.path);
+  const bool fortran = papaya::is_fortran_binding(module.path);
   pthread_mutex_lock(&mutex);
   if (caller_count < sizeof callers / sizeof callers[0]) {
     callers[caller_count] = {module.range, fortran};
@@ -238,16 +230,8 @@ void intercept_waiting() {
 
 constexpr papaya::Preload services = {folder, pass_through, intercept_waiting, called_from_fortran};
 
-// The flavour for a library version such as "Open MPI v4.1.4, package: ..." or "MPICH Version:\t4.0.2\n...".
-const char* flavour_of(const char* version) {
-  if (strncmp(version, "Open MPI v4.", 12) == 0 || strncmp(version, "Open MPI v5.", 12) == 0)
-    return "openmpi";
-  if (strncmp(version, "MPICH Version:", 14) == 0) return "mpich";
-  return nullptr;
-}
-
 bool load_flavour(const char* version, const char* mpi_path, bool speak) {
-  const char* const flavour = flavour_of(version);
+  const char* const flavour = papaya::flavour_of(version);
   char first_line[128];
   snprintf(first_line, sizeof first_line, "%.*s", static_cast<int>(strcspn(version, "\n,")), version);
   for (char* c = first_line; *c != '\0'; ++c)
