@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
     papaya::add_trace(app, exit_code);
     papaya::add_replay(app, exit_code);
     papaya::add_compare(app, exit_code);
+    papaya::add_doctor(app, exit_code);
     papaya::add_info(app, exit_code);
     const bool bench = argc > 1 && std::string_view(argv[1]) == "bench";
     papaya::add_bench(app, bench ? std::vector<std::string>(argv + 2, argv + argc) : std::vector<std::string>(), exit_code);

@@ -78,6 +78,9 @@ _papaya() {
 
   if [ "${word:0:1}" = - ]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_papaya_options "$command" "$subcommand")" -- "$word")
+  elif [ "$subcommand" = doctor ]; then
+    compopt -o filenames
+    mapfile -t COMPREPLY < <(compgen -c -- "$word"; compgen -f -- "$word")
   elif [ "$subcommand" = report ] || [ "$subcommand" = compare ]; then
     compopt -o filenames
     mapfile -t COMPREPLY < <(compgen -d -- "$word")

@@ -1,0 +1,57 @@
+// The checks of `papaya doctor`, grouped by what they look at.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/settings.hpp"
+
+namespace papaya::doctor {
+
+enum class Level : std::uint8_t { ok, warning, problem };
+
+struct Check {
+  std::string name;
+  Level level;
+  std::string finding;  // one sentence or two, and what to do
+};
+using Checks = std::vector<Check>;
+
+// The job this process is a rank of, as far as its launcher's environment tells.
+struct Job {
+  std::string launcher;  // "openmpi", "mpich", "pmix"; empty: started alone
+  int rank = 0;
+  int ranks = 1;
+  int node_ranks = 1;
+};
+Job job_of(const char* (*get)(const char* name));
+
+// What the recording of a call costs here, in ns; below 0: not measured.
+struct Overhead {
+  double no_frames = -1;
+  double one_frame = -1;
+  double four_frames = -1;
+};
+// By the recorder itself, into a file in `folder` that is removed at once.
+Overhead measure_overhead(const std::string& folder);
+
+// What papaya was built for and finds beside it; which launcher comes first.
+void check_installation(const Job& job, Checks& checks);
+void check_program(const std::string& program, const Job& job, Checks& checks);
+void check_other_tools(Checks& checks);
+void check_machine(const Job& job, const Settings& settings, Checks& checks);
+// The settings as the library takes them, with its warnings.
+Settings check_settings(Checks& checks);
+void check_output(const Job& job, const Settings& settings, Checks& checks);
+void check_overhead(const Overhead& overhead, Checks& checks);
+
+// The MPI of the mpirun in PATH ("openmpi", "mpich"; empty: none, or not known), with what it says of itself.
+std::string mpirun_in_path(std::string& says);
+// The libraries of papaya for MPIs that are here.
+std::vector<std::string> built_flavours();
+
+// What a command prints, both streams, within some seconds; false if it could not be run or ended badly.
+bool capture(const std::vector<std::string>& words, std::string& output);
+
+}  // namespace papaya::doctor

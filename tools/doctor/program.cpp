@@ -1,0 +1,357 @@
+// What papaya will meet in a program: its MPI, its Fortran, how it is linked, other tools.
+#include <dlfcn.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "base/mpi_library.hpp"
+#include "tools/doctor/checks.hpp"
+#include "tools/doctor/elf.hpp"
+#include "tools/preload.hpp"
+
+namespace papaya::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int longest_command_ms = 5000;
+constexpr const char* names_of_tools[][2] = {
+    {"libscorep", "Score-P"}, {"libmpiP", "mpiP"},      {"libdarshan", "Darshan"}, {"libipm", "IPM"},      {"libtau", "TAU"},
+    {"libTAU", "TAU"},        {"libVT", "VampirTrace"}, {"libmpitrace", "Extrae"}, {"libextrae", "Extrae"}, {"libcaliper", "Caliper"},
+    {"libmust", "MUST"},      {"libhpcrun", "HPCToolkit"}};
+
+// Runs `act` in a process of its own and returns what it wrote.
+template <class Act>
+bool in_child(Act&& act, std::string& output) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return false;
+  const pid_t child = fork();
+  if (child < 0) {
+    close(ends[0]);
+    close(ends[1]);
+    return false;
+  }
+  if (child == 0) {
+    act(ends[1]);
+    _exit(126);
+  }
+  close(ends[1]);
+  output.clear();
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(longest_command_ms);
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    pollfd ready{ends[0], POLLIN, 0};
+    if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) <= 0) {
+      kill(child, SIGKILL);
+      break;
+    }
+    char part[4096];
+    const ssize_t count = read(ends[0], part, sizeof part);
+    if (count <= 0) break;
+    output.append(part, static_cast<std::size_t>(count));
+  }
+  close(ends[0]);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+
+// As execvp would find it; empty if it would not.
+std::string find_program(const std::string& name) {
+  if (name.find('/') != name.npos) return name;
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    if (access(candidate.c_str(), X_OK) == 0 && !fs::is_directory(candidate)) return candidate;
+  }
+  return "";
+}
+
+// The libraries that the dynamic loader would load, by its own answer; those it does not find in `missing`, what else it has
+// against the program in `problem`.
+std::vector<std::string> libraries_of(const std::string& program, const std::string& interpreter, std::vector<std::string>& missing,
+                                      std::string& problem) {
+  std::string output;
+  if (!capture({interpreter, "--list", program}, output)) problem = output.empty() ? "the file is damaged" : output.substr(0, output.find('\n'));
+  std::vector<std::string> paths;
+  std::istringstream lines(output);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t arrow = line.find(" => ");
+    if (arrow == line.npos) continue;
+    if (line.find("not found", arrow) != line.npos) {
+      missing.push_back(line.substr(line.find_first_not_of(" \t"), arrow - line.find_first_not_of(" \t")));
+      continue;
+    }
+    const std::size_t begin = arrow + 4;
+    paths.push_back(line.substr(begin, line.find(" (", begin) - begin));
+  }
+  return paths;
+}
+
+// What a library says that it is, if it is an MPI: "Open MPI v4.1.4, ...". In a process of its own: two MPIs do not go together.
+std::string version_of(const std::string& library) {
+  std::string version;
+  in_child(
+      [&](int out) {
+        void* const handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
+        if (handle == nullptr) _exit(1);
+        const auto ask = reinterpret_cast<int (*)(char*, int*)>(dlsym(handle, "PMPI_Get_library_version"));
+        if (ask == nullptr) _exit(1);
+        static char text[8192];
+        int length = 0;
+        ask(text, &length);
+        [[maybe_unused]] const ssize_t written = write(out, text, strnlen(text, sizeof text));
+        _exit(0);
+      },
+      version);
+  return version;
+}
+
+std::string first_line(const std::string& version) {
+  std::string line = version.substr(0, version.find_first_of("\n,"));
+  std::replace(line.begin(), line.end(), '\t', ' ');
+  return line;
+}
+
+bool is_fortran(std::string_view symbol) {
+  if (symbol.starts_with("p")) symbol.remove_prefix(1);
+  return symbol.starts_with("mpi_") && symbol.ends_with("_");
+}
+
+bool is_c(std::string_view symbol) {
+  return symbol.size() > 5 && symbol.starts_with("MPI_") && symbol[4] >= 'A' && symbol[4] <= 'Z' && symbol[5] >= 'a' && symbol[5] <= 'z';
+}
+
+struct Languages {
+  bool c = false;
+  bool fortran = false;
+  bool f08 = false;
+};
+
+void note_languages(const ElfFile& file, Languages& languages) {
+  for (const std::string& symbol : file.undefined) {
+    languages.c = languages.c || is_c(symbol);
+    if (!is_fortran(symbol)) continue;
+    (symbol.find("_f08") == symbol.npos ? languages.fortran : languages.f08) = true;
+  }
+}
+
+// True if there is nothing else to look at.
+bool check_linking(const std::string& path, const ElfFile& file, Checks& checks) {
+  const ElfFile self = read_elf("/proc/self/exe");
+  if (!file.is_64_bit || file.machine != self.machine) {
+    checks.push_back({"program", Level::problem, fmt::format("{} is for another kind of processor than papaya, which cannot be loaded "
+                                                             "into it. Build both for the same.", path)});
+    return true;
+  }
+  if (file.interpreter.empty()) {
+    checks.push_back({"program", Level::problem, fmt::format("{} is statically linked, so that nothing can be preloaded into it. Link it "
+                                                             "dynamically (without -static).", path)});
+    return true;
+  }
+  if (std::find(file.defined.begin(), file.defined.end(), "MPI_Init") != file.defined.end()) {
+    checks.push_back({"program", Level::problem, fmt::format("{} has its MPI inside (libmpi.a), where papaya cannot get in between. Link "
+                                                             "it with the MPI's shared library.", path)});
+    return true;
+  }
+  struct stat status {};
+  if (stat(path.c_str(), &status) == 0 &&
+      ((status.st_mode & (S_ISUID | S_ISGID)) != 0 || getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)) {
+    checks.push_back({"program", Level::problem, fmt::format("{} runs with rights of its own (setuid, setgid or file capabilities), for "
+                                                             "which the system ignores LD_PRELOAD. Take a copy without them.", path)});
+    return true;
+  }
+  return false;
+}
+
+void check_mpi(const std::map<std::string, std::string>& mpis, const Job& job, Checks& checks) {
+  if (mpis.empty()) {
+    checks.push_back({"MPI", Level::warning,
+                      "The program is linked to no MPI. If it opens one itself, as Python's mpi4py does, papaya finds it at the first "
+                      "call; else there is nothing to record."});
+    return;
+  }
+  std::set<std::string> versions;
+  for (const auto& [path, version] : mpis) versions.insert(first_line(version));
+  if (versions.size() > 1) {
+    checks.push_back({"MPI", Level::problem, fmt::format("The program is linked to several MPIs ({}): every call goes past papaya. Relink it "
+                                                         "and its libraries with one.", fmt::join(versions, "; "))});
+    return;
+  }
+  const std::string line = *versions.begin();
+  const char* const flavour = flavour_of(mpis.begin()->second.c_str());
+  if (flavour == nullptr) {
+    checks.push_back({"MPI", Level::warning, fmt::format("The program's MPI is {}, which papaya does not know: its calls go straight to it and "
+                                                         "nothing is recorded.", line)});
+    return;
+  }
+  const std::vector<std::string> built = built_flavours();
+  if (std::find(built.begin(), built.end(), flavour) == built.end()) {
+    checks.push_back({"MPI", Level::problem, fmt::format("The program's MPI is {}, and there is no libpapaya-{}.so here: build papaya with that "
+                                                         "MPI's development files installed.", line, flavour)});
+    return;
+  }
+  std::string says;
+  const bool in_job = job.launcher == "openmpi" || job.launcher == "mpich";
+  const std::string launcher = in_job ? job.launcher : mpirun_in_path(says);
+  if (!launcher.empty() && launcher != flavour) {
+    checks.push_back({"MPI", Level::problem,
+                      fmt::format("The program's MPI is {}, and the {} is {}'s: every rank would be a job of its own. Start it with mpirun.{} or "
+                                  "that MPI's own mpirun.", line, in_job ? "launcher of this job" : "mpirun in PATH", launcher, flavour)});
+    return;
+  }
+  checks.push_back({"MPI", Level::ok, fmt::format("The program's MPI is {} ({}).", line, mpis.begin()->first)});
+}
+
+void check_fortran(const Languages& languages, const std::vector<std::string>& libraries, Checks& checks) {
+  if (!languages.fortran && !languages.f08) {
+    checks.push_back({"Fortran", Level::ok, languages.c ? "No call through a Fortran binding; C's are covered." : "No call through a Fortran binding."});
+    return;
+  }
+  const std::string which = languages.f08 && languages.fortran ? "mpif.h or mpi, and mpi_f08" : languages.f08 ? "mpi_f08" : "mpif.h or mpi";
+  const auto binding = std::find_if(libraries.begin(), libraries.end(), [](const std::string& path) { return is_fortran_binding(path.c_str()); });
+  if (binding == libraries.end())
+    checks.push_back({"Fortran", Level::warning, fmt::format("The program calls MPI from Fortran ({}), and none of its libraries is a binding that "
+                                                             "papaya knows: those calls may go unseen.", which)});
+  else
+    checks.push_back({"Fortran", Level::ok, fmt::format("The program calls MPI from Fortran ({}), through {}: each call is seen once.", which,
+                                                        base_name(*binding))});
+}
+
+std::string tools_in(const std::vector<std::string>& libraries) {
+  std::set<std::string> found;
+  for (const std::string& path : libraries)
+    for (const auto& [prefix, name] : names_of_tools)
+      if (base_name(path).starts_with(prefix)) found.insert(name);
+  return fmt::format("{}", fmt::join(found, ", "));
+}
+
+}  // namespace
+
+bool capture(const std::vector<std::string>& words, std::string& output) {
+  return in_child(
+      [&](int out) {
+        dup2(out, STDOUT_FILENO);
+        dup2(out, STDERR_FILENO);
+        const int none = open("/dev/null", O_RDONLY);
+        if (none >= 0) dup2(none, STDIN_FILENO);
+        unsetenv("LD_PRELOAD");
+        std::vector<char*> arguments;
+        for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+        arguments.push_back(nullptr);
+        execvp(arguments[0], arguments.data());
+      },
+      output);
+}
+
+std::string mpirun_in_path(std::string& says) {
+  if (find_program("mpirun").empty() || !capture({"mpirun", "--version"}, says)) return "";
+  std::istringstream lines(says);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("Open MPI") != line.npos || line.find("Open RTE") != line.npos) {
+      says = line;
+      return "openmpi";
+    }
+    if (line.find("Intel") != line.npos) break;
+    if (const std::size_t version = line.find("Version:"); line.find("HYDRA") == line.npos && version != line.npos) {
+      says = "MPICH's Hydra " + line.substr(line.find_first_not_of(' ', version + 8));
+      return "mpich";
+    }
+  }
+  says = says.substr(0, says.find('\n'));
+  return "";
+}
+
+void check_program(const std::string& program, const Job& job, Checks& checks) {
+  const std::string path = find_program(program);
+  std::error_code error;
+  if (path.empty() || !fs::exists(path, error)) {
+    checks.push_back({"program", Level::problem, fmt::format("There is no program {}.", program)});
+    return;
+  }
+  std::ifstream script(path);
+  if (std::string line; std::getline(script, line) && line.starts_with("#!")) {
+    checks.push_back({"program", Level::warning,
+                      fmt::format("{} is a script ({}): papaya run preloads into one process only, so that the script must exec the program as "
+                                  "its last step, or call papaya run itself. Check the program it starts.", path, line.substr(0, 80))});
+    return;
+  }
+  const ElfFile file = read_elf(path);
+  if (!file.problem.empty()) {
+    checks.push_back({"program", Level::problem, fmt::format("{}: {}.", path, file.problem)});
+    return;
+  }
+  if (check_linking(path, file, checks)) return;
+  std::vector<std::string> missing;
+  std::string refusal;
+  const std::vector<std::string> libraries = libraries_of(path, file.interpreter, missing, refusal);
+  if (!missing.empty()) {
+    checks.push_back({"program", Level::problem, fmt::format("{} lacks libraries: {}. Install them, or name their folder in LD_LIBRARY_PATH.", path,
+                                                             fmt::join(missing, ", "))});
+    return;
+  }
+  if (!refusal.empty()) {
+    checks.push_back({"program", Level::problem, fmt::format("The dynamic loader does not take {}: {}.", path, refusal)});
+    return;
+  }
+  checks.push_back({"program", Level::ok, fmt::format("{} is dynamically linked and runs with its user's rights.", path)});
+
+  // The program's own libraries may be those that call MPI.
+  std::map<std::string, std::string> mpis;
+  Languages languages;
+  note_languages(file, languages);
+  for (const std::string& library : libraries) {
+    if (base_name(library).find("mpi") == std::string::npos) {
+      note_languages(read_elf(library), languages);
+      continue;
+    }
+    const ElfFile own = read_elf(library);
+    if (std::find(own.defined.begin(), own.defined.end(), "PMPI_Get_library_version") == own.defined.end()) continue;
+    if (std::string version = version_of(library); !version.empty()) mpis.emplace(library, std::move(version));
+  }
+  check_mpi(mpis, job, checks);
+  if (!mpis.empty()) check_fortran(languages, libraries, checks);
+  if (const std::string tools = tools_in(libraries); !tools.empty())
+    checks.push_back({"other tools", Level::warning, fmt::format("The program is linked to {}, which may take MPI's calls before papaya, or after it: "
+                                                                 "one of them sees each call. Build it without.", tools)});
+}
+
+void check_other_tools(Checks& checks) {
+  const char* const preloaded = std::getenv("LD_PRELOAD");
+  std::vector<std::string> others;
+  std::string text = preloaded == nullptr ? "" : preloaded;
+  std::replace(text.begin(), text.end(), ':', ' ');
+  std::istringstream words(text);
+  for (std::string word; words >> word;)
+    if (!base_name(word).starts_with("libpapaya")) others.push_back(word);
+  if (others.empty())
+    checks.push_back({"preloads", Level::ok, "No other library is preloaded."});
+  else if (const std::string tools = tools_in(others); !tools.empty())
+    checks.push_back({"preloads", Level::warning, fmt::format("LD_PRELOAD brings {}, a tool that takes MPI's calls as papaya does: one of them sees "
+                                                              "each call. Run them one after the other.", tools)});
+  else
+    checks.push_back({"preloads", Level::ok, fmt::format("LD_PRELOAD also has {}, which is no MPI tool that papaya knows.", fmt::join(others, ", "))});
+}
+
+}  // namespace papaya::doctor
