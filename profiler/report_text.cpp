@@ -25,6 +25,7 @@ constexpr std::size_t most_communicators_listed = 10;
 constexpr std::size_t most_nodes_listed = 8;
 constexpr std::size_t most_call_sites_listed = 10;
 constexpr std::size_t most_savings_listed = 5;
+constexpr std::size_t widest_algorithms = 28;  // "arrival_leader, arrival_tree"
 constexpr std::size_t bar_columns = 8;
 constexpr double shortest_wait_told_ns = 1e8;
 constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
@@ -426,7 +427,7 @@ std::string savings_text(const Analysis& analysis) {
     const Savings::Candidate* const best = savings.best();
     table.add({name, time_text(savings.no_excess.ranks_ns), saving_text(savings.no_excess, savings.span_ns),
                best == nullptr ? "-" : saving_text(best->saving, savings.span_ns),
-               best != nullptr ? best->algorithm : savings.open_calls > 0 ? "native" : "-"},
+               best != nullptr ? (best->algorithm.size() <= widest_algorithms ? best->algorithm : "several") : savings.open_calls > 0 ? "native" : "-"},
               std::move(below));
   };
   if (analysis.savings.calls == 0) return {};

@@ -209,6 +209,28 @@ TEST_CASE("savings: by call site, and a saving at one does not count at another"
   CHECK(report::to_text(analysis).find("What it would bring") != std::string::npos);
 }
 
+TEST_CASE("savings: the text stays within its columns") {
+  auto all = one_node(2);
+  std::uint64_t call = 0;
+  for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather,
+                                      Collective::alltoall, Collective::barrier, Collective::reduce_scatter_block})
+    for (const std::uint64_t bytes : {std::uint64_t{8}, 2 * large}) {
+      const double begin = 1e7 * static_cast<double>(call);
+      const bool rooted = collective == Collective::reduce || collective == Collective::bcast;
+      add_calls(all, collective, call++, {begin, begin}, {begin + 9e6, begin + 9e6}, bytes, rooted ? 0 : -1);
+    }
+  finalize(all, 2e8);
+  const std::string text = report::to_text(analyse(all));
+  const std::size_t begin = text.find("What it would bring");
+  REQUIRE(begin != std::string::npos);
+  CHECK(text.find("several", begin) != std::string::npos);
+  for (std::size_t line = begin; line < text.size();) {
+    const std::size_t end = text.find('\n', line);
+    CHECK(end - line <= 110);  // bytes: a bar or a unit has more of them than columns
+    line = end + 1;
+  }
+}
+
 TEST_CASE("savings: the algorithms it names are papaya's") {
   for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather,
                                       Collective::alltoall, Collective::barrier})
