@@ -18,14 +18,17 @@ namespace papaya::report {
 namespace {
 
 constexpr std::size_t replicates = 999;
-constexpr std::size_t tail = 25;  // replicates beyond each end of a 95 % interval
+constexpr std::size_t tail = 25;   // replicates beyond each end of a 95 % interval
 constexpr std::uint64_t seed = 1;  // the same answer every time
 // What is shorter is not told apart: a clock read.
 constexpr double shortest_ns = 10;
-constexpr std::array<std::string_view, size_class_count> size_names = {"up to 1 KiB", "up to 1 MiB", "larger"};
+constexpr std::array<std::string_view, size_class_count> size_names = {"up to 1 KiB", "up to 1 MiB",
+                                                                       "larger"};
 
 double mean_of(std::span<const double> values) {
-  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return values.empty()
+             ? 0
+             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 // ---- blocks of consecutive calls
@@ -49,7 +52,8 @@ std::size_t block_length(std::span<const double> values, double mean) {
 }
 
 // Means of `replicates` resamples, each run of so many calls as there are, drawn in blocks that wrap around its end.
-std::vector<double> resampled_means(const std::vector<std::span<const double>>& runs, std::mt19937_64& random) {
+std::vector<double> resampled_means(const std::vector<std::span<const double>>& runs,
+                                    std::mt19937_64& random) {
   std::vector<double> means(replicates, 0);
   std::size_t all = 0;
   for (const std::span<const double> run : runs) {
@@ -73,7 +77,9 @@ std::vector<double> resampled_means(const std::vector<std::span<const double>>& 
 
 // ---- intervals
 
-double ratio_of(double after, double before) { return std::max(after, shortest_ns) / std::max(before, shortest_ns); }
+double ratio_of(double after, double before) {
+  return std::max(after, shortest_ns) / std::max(before, shortest_ns);
+}
 
 void set_interval(Change& change, std::vector<double> ratios) {
   std::sort(ratios.begin(), ratios.end());
@@ -83,11 +89,13 @@ void set_interval(Change& change, std::vector<double> ratios) {
 
 // The 97.5th percentile of Student's t.
 double student(double freedom) {
-  constexpr std::array<double, 10> exact = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
+  constexpr std::array<double, 10> exact = {12.706, 4.303, 3.182, 2.776, 2.571,
+                                            2.447,  2.365, 2.306, 2.262, 2.228};
   const auto whole = static_cast<std::size_t>(std::max(1.0, freedom));
   if (whole <= exact.size()) return exact[whole - 1];
   constexpr double z = 1.959964;
-  return z + (z * z * z + z) / (4 * freedom) + (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * freedom * freedom);
+  return z + (z * z * z + z) / (4 * freedom) +
+         (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * freedom * freedom);
 }
 
 // Welch's interval of the ratio of two groups of runs, one value each.
@@ -127,8 +135,8 @@ void judge(Change& change, double whole_ns) {
 using Runs = std::vector<std::span<const double>>;
 
 // `means_before` and `means_after` get the resampled means, where they were needed.
-Change change_of(const Runs& before, const Runs& after, std::mt19937_64& random, std::vector<double>& means_before,
-                 std::vector<double>& means_after) {
+Change change_of(const Runs& before, const Runs& after, std::mt19937_64& random,
+                 std::vector<double>& means_before, std::vector<double>& means_after) {
   const auto all_mean = [](const Runs& runs) {
     double sum = 0;
     std::size_t count = 0;
@@ -168,7 +176,9 @@ void add_differences(std::vector<Difference>& out, const std::map<std::string, s
   for (const auto* side : {&before, &after})
     for (const auto& [name, value] : *side) names.insert(name);
   for (const std::string& name : names) {
-    const auto value_of = [&](const auto& side) { return side.contains(name) ? side.at(name) : std::string(); };
+    const auto value_of = [&](const auto& side) {
+      return side.contains(name) ? side.at(name) : std::string();
+    };
     if (value_of(before) != value_of(after)) out.push_back({name, value_of(before), value_of(after)});
   }
 }
@@ -180,10 +190,12 @@ std::map<std::string, std::string> algorithm_texts(const RunSamples& run) {
     std::uint64_t all = 0;
     for (const auto& [name, count] : calls) all += count;
     std::vector<std::pair<std::string, std::uint64_t>> most(calls.begin(), calls.end());
-    std::stable_sort(most.begin(), most.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::stable_sort(most.begin(), most.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
     std::string text;
     for (const auto& [name, count] : most)
-      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, share_text(static_cast<double>(count) / static_cast<double>(all)));
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
+                          share_text(static_cast<double>(count) / static_cast<double>(all)));
     texts[collective] = std::move(text);
   }
   return texts;
@@ -193,17 +205,23 @@ std::map<std::string, std::string> algorithm_texts(const RunSamples& run) {
 void add_notes(Comparison& out, std::span<const RunSamples> before, std::span<const RunSamples> after) {
   for (const auto& [side, runs] : {std::pair("before", before), std::pair("after", after)})
     for (const RunSamples& run : runs) {
-      if (run.partial) out.notes.push_back(fmt::format("The record in {} is incomplete; what is there is compared.", run.folder));
+      if (run.partial)
+        out.notes.push_back(
+            fmt::format("The record in {} is incomplete; what is there is compared.", run.folder));
       if (run.settings != runs.front().settings || run.facts != runs.front().facts)
-        out.notes.push_back(fmt::format("{} differs from {}, both {}, in settings or place.", run.folder, runs.front().folder, side));
+        out.notes.push_back(fmt::format("{} differs from {}, both {}, in settings or place.", run.folder,
+                                        runs.front().folder, side));
     }
   for (const Difference& fact : out.facts)
     if (fact.name == "program" || fact.name == "ranks")
-      out.notes.push_back(fmt::format("The runs are of {}: {} before, {} after. Compared is what has the same name.",
-                                      fact.name == "ranks" ? "different numbers of ranks" : "different programs", fact.before, fact.after));
+      out.notes.push_back(
+          fmt::format("The runs are of {}: {} before, {} after. Compared is what has the same name.",
+                      fact.name == "ranks" ? "different numbers of ranks" : "different programs", fact.before,
+                      fact.after));
   if (out.runs_before < 2 || out.runs_after < 2)
     out.notes.push_back(
-        "With one run on a side the intervals are of the calls in it; what makes whole runs differ (other load, placement) is not "
+        "With one run on a side the intervals are of the calls in it; what makes whole runs differ (other "
+        "load, placement) is not "
         "in them. Several runs on each side are: papaya compare A1 A2 A3 --with B1 B2 B3.");
 }
 
@@ -212,7 +230,8 @@ std::string verdict_of(const Comparison& out) {
   const Change& change = by_run ? out.run_time : out.collectives;
   const std::string what = by_run ? "the run" : "the time inside collectives";
   if (change.outcome == Outcome::unknown) return "There are too few calls to tell.";
-  const std::string interval = fmt::format("{:.2f} of what it was (95 % interval {:.2f} to {:.2f})", change.ratio, change.low, change.high);
+  const std::string interval = fmt::format("{:.2f} of what it was (95 % interval {:.2f} to {:.2f})",
+                                           change.ratio, change.low, change.high);
   if (change.outcome == Outcome::neutral) return fmt::format("Neutral: {} is {}.", what, interval);
   return fmt::format("{}: {} is {}.", change.outcome == Outcome::won ? "Won" : "Lost", what, interval);
 }
@@ -238,14 +257,20 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
   out.folder = run.folder;
   out.partial = analysis.partial;
   out.run_ns = analysis.run_ns;
-  out.facts = {{"program", analysis.program}, {"MPI", analysis.mpi}, {"papaya", analysis.papaya_version},
-               {"ranks", fmt::format("{}", analysis.ranks)}, {"nodes", fmt::format("{}", analysis.nodes)}};
+  out.facts = {{"program", analysis.program},
+               {"MPI", analysis.mpi},
+               {"papaya", analysis.papaya_version},
+               {"ranks", fmt::format("{}", analysis.ranks)},
+               {"nodes", fmt::format("{}", analysis.nodes)}};
   if (!analysis.node_figures.empty()) out.facts["first host"] = analysis.node_figures.front().host;
-  if (!run.files.empty()) out.facts["cores of the first node"] = fmt::format("{}", run.files.front().header.cores);
+  if (!run.files.empty())
+    out.facts["cores of the first node"] = fmt::format("{}", run.files.front().header.cores);
   for (const Setting& setting : run.settings)
     if (setting.name != "PAPAYA_OUTPUT") out.settings[setting.name] = setting.value;
   for (const AlgorithmFigures& row : analysis.algorithms)
-    out.algorithms[row.collective][row.reason.empty() ? row.algorithm : fmt::format("{} ({})", row.algorithm, row.reason)] += row.calls;
+    out.algorithms[row.collective]
+                  [row.reason.empty() ? row.algorithm : fmt::format("{} ({})", row.algorithm, row.reason)] +=
+        row.calls;
 
   const Clocks clocks(run);
   // Names of call sites, each once.
@@ -320,8 +345,10 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
     for (const auto& [key, samples] : run.rows) keys_before.insert(key);
   for (const RunSamples& run : after)
     for (const auto& [key, samples] : run.rows) keys_after.insert(key);
-  std::set_difference(keys_before.begin(), keys_before.end(), keys_after.begin(), keys_after.end(), std::back_inserter(out.only_before));
-  std::set_difference(keys_after.begin(), keys_after.end(), keys_before.begin(), keys_before.end(), std::back_inserter(out.only_after));
+  std::set_difference(keys_before.begin(), keys_before.end(), keys_after.begin(), keys_after.end(),
+                      std::back_inserter(out.only_before));
+  std::set_difference(keys_after.begin(), keys_after.end(), keys_before.begin(), keys_before.end(),
+                      std::back_inserter(out.only_after));
 
   std::mt19937_64 random(seed);
   // Time inside all compared calls of a run, resampled.
@@ -335,7 +362,8 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
     const auto runs_of = [&](std::span<const RunSamples> side, std::vector<double> Samples::*member) {
       Runs runs;
       for (const RunSamples& run : side)
-        if (const auto found = run.rows.find(key); found != run.rows.end()) runs.push_back(found->second.*member);
+        if (const auto found = run.rows.find(key); found != run.rows.end())
+          runs.push_back(found->second.*member);
       return runs;
     };
     std::vector<double> means_before, means_after;
@@ -361,14 +389,17 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
       add(before, run_totals_before);
       add(after, run_totals_after);
       for (std::size_t i = 0; i < replicates && !means_before.empty(); ++i) {
-        total_before[i] += means_before[i] * static_cast<double>(row.calls_before) / static_cast<double>(before.size());
-        total_after[i] += means_after[i] * static_cast<double>(row.calls_after) / static_cast<double>(after.size());
+        total_before[i] +=
+            means_before[i] * static_cast<double>(row.calls_before) / static_cast<double>(before.size());
+        total_after[i] +=
+            means_after[i] * static_cast<double>(row.calls_after) / static_cast<double>(after.size());
       }
     }
     out.rows.push_back(std::move(row));
   }
   std::stable_sort(out.rows.begin(), out.rows.end(), [](const ComparedRow& a, const ComparedRow& b) {
-    return a.inside.before_ns * static_cast<double>(a.calls_before) > b.inside.before_ns * static_cast<double>(b.calls_before);
+    return a.inside.before_ns * static_cast<double>(a.calls_before) >
+           b.inside.before_ns * static_cast<double>(b.calls_before);
   });
 
   const auto means = [](Change& change, std::span<const double> a, std::span<const double> b) {
@@ -389,7 +420,8 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
     for (std::size_t i = 0; i < replicates; ++i) ratios.push_back(ratio_of(total_after[i], total_before[i]));
     set_interval(out.collectives, std::move(ratios));
   }
-  for (Change* const one : {&out.run_time, &out.collectives}) judge(*one, std::max({one->before_ns, one->after_ns, shortest_ns}));
+  for (Change* const one : {&out.run_time, &out.collectives})
+    judge(*one, std::max({one->before_ns, one->after_ns, shortest_ns}));
   add_notes(out, before, after);
   out.verdict = verdict_of(out);
   return out;

@@ -40,7 +40,8 @@ struct RunSamples {
   std::string folder;
   std::map<std::string, std::string> facts;     // program, MPI, ranks and what else may explain a difference
   std::map<std::string, std::string> settings;  // without where the output goes
-  std::map<std::string, std::map<std::string, std::uint64_t>> algorithms;  // of a collective: "native (why)" and calls
+  std::map<std::string, std::map<std::string, std::uint64_t>>
+      algorithms;  // of a collective: "native (why)" and calls
   bool partial = false;
   double run_ns = 0;
   std::map<RowKey, Samples> rows;
@@ -50,7 +51,12 @@ struct RunSamples {
 using NameFrames = std::function<void(const std::vector<std::vector<NamedFrame>*>&)>;
 RunSamples samples_of(const Run& run, const NameFrames& name_frames);
 
-enum class Outcome : std::uint8_t { won, neutral, lost, unknown };  // unknown: too few samples for an interval
+enum class Outcome : std::uint8_t {
+  won,
+  neutral,
+  lost,
+  unknown
+};  // unknown: too few samples for an interval
 std::string_view name_of(Outcome outcome);
 
 // Below this share of the time a change is none, whatever its interval.
@@ -85,9 +91,9 @@ struct Difference {
 struct Comparison {
   std::size_t runs_before = 0;
   std::size_t runs_after = 0;
-  Change run_time;     // of a run
-  Change collectives;  // time inside the compared calls in a run, mean over ranks
-  std::vector<ComparedRow> rows;         // in both, most time first
+  Change run_time;                // of a run
+  Change collectives;             // time inside the compared calls in a run, mean over ranks
+  std::vector<ComparedRow> rows;  // in both, most time first
   std::vector<RowKey> only_before;
   std::vector<RowKey> only_after;
   std::vector<Difference> facts;

@@ -37,20 +37,23 @@ class Clocks;
 
 struct Saving {
   double ranks_ns = 0;  // sum over ranks of recorded exit less model's exit, arrivals as recorded
-  double run_ns = std::numeric_limits<double>::quiet_NaN();  // how much earlier the last rank comes to its end; NaN: not worked out
+  double run_ns = std::numeric_limits<
+      double>::quiet_NaN();  // how much earlier the last rank comes to its end; NaN: not worked out
 };
 
 // Of the calls that are in the record of all their ranks.
 struct Savings {
   std::uint64_t calls = 0;
-  std::uint64_t open_calls = 0;  // of those, left to MPI though papaya has an algorithm, and the times for its model were measured
-  Saving no_excess;              // every rank left at its earliest legal exit
+  std::uint64_t open_calls =
+      0;  // of those, left to MPI though papaya has an algorithm, and the times for its model were measured
+  Saving no_excess;  // every rank left at its earliest legal exit
   struct Candidate {
     std::string algorithm;  // "arrival_leader, arrival_tree" where sizes differ
     Saving saving;
   };
-  std::vector<Candidate> candidates;  // instead of MPI's in the open calls, most saved first; empty if there are none
-  double span_ns = 0;                 // the recorded part of the run, which run_ns is a share of
+  std::vector<Candidate>
+      candidates;      // instead of MPI's in the open calls, most saved first; empty if there are none
+  double span_ns = 0;  // the recorded part of the run, which run_ns is a share of
 
   // The best one, nullptr if none saves anything.
   const Candidate* best() const;

@@ -32,30 +32,35 @@ constexpr std::size_t most_sites_listed = 10;
 // ---- text
 
 std::string ratio_text(const report::Change& change) {
-  const auto text = [](double ratio) { return ratio > 100 ? ">100" : ratio < 0.01 ? "<0.01" : fmt::format("{:.2f}", ratio); };
+  const auto text = [](double ratio) {
+    return ratio > 100 ? ">100" : ratio < 0.01 ? "<0.01" : fmt::format("{:.2f}", ratio);
+  };
   if (std::isnan(change.low)) return text(change.ratio);
   return fmt::format("{} ({} to {})", text(change.ratio), text(change.low), text(change.high));
 }
 
 std::string line(const std::string& what, const report::Change& change) {
-  return fmt::format("  {:<22} {:>10} {:>10}   {:<22} {}\n", what, report::time_text(change.before_ns), report::time_text(change.after_ns),
-                     ratio_text(change), change.outcome == report::Outcome::unknown ? "-" : name_of(change.outcome));
+  return fmt::format("  {:<22} {:>10} {:>10}   {:<22} {}\n", what, report::time_text(change.before_ns),
+                     report::time_text(change.after_ns), ratio_text(change),
+                     change.outcome == report::Outcome::unknown ? "-" : name_of(change.outcome));
 }
 
 std::string row_text(const report::ComparedRow& row) {
-  const std::string calls = row.calls_before == row.calls_after
-                                ? report::count_text(row.calls_before) + (row.calls_before == 1 ? " call" : " calls")
-                                : fmt::format("{} and {} calls", report::count_text(row.calls_before), report::count_text(row.calls_after));
-  return fmt::format("{}, {}, {}\n", row.key.name, row.key.where, calls) + line("time inside", row.inside) + line("waiting", row.waiting) +
-         line("excess", row.excess);
+  const std::string calls =
+      row.calls_before == row.calls_after
+          ? report::count_text(row.calls_before) + (row.calls_before == 1 ? " call" : " calls")
+          : fmt::format("{} and {} calls", report::count_text(row.calls_before),
+                        report::count_text(row.calls_after));
+  return fmt::format("{}, {}, {}\n", row.key.name, row.key.where, calls) + line("time inside", row.inside) +
+         line("waiting", row.waiting) + line("excess", row.excess);
 }
 
 std::string differences_text(const std::string& title, const std::vector<report::Difference>& differences) {
   if (differences.empty()) return {};
   std::string page = "\n" + title + "\n";
   for (const report::Difference& one : differences)
-    page += fmt::format("  {}\n    before: {}\n    after:  {}\n", one.name, one.before.empty() ? "-" : one.before,
-                        one.after.empty() ? "-" : one.after);
+    page += fmt::format("  {}\n    before: {}\n    after:  {}\n", one.name,
+                        one.before.empty() ? "-" : one.before, one.after.empty() ? "-" : one.after);
   return page;
 }
 
@@ -63,7 +68,8 @@ std::string to_text(const report::Comparison& comparison) {
   std::string page = comparison.verdict + "\n";
   if (!comparison.notes.empty()) page += "\nNote\n";
   for (const std::string& note : comparison.notes) page += "  - " + note + "\n";
-  page += fmt::format("\n  {:<22} {:>10} {:>10}   {:<22} {}\n", "", "before", "after", "ratio (95 % interval)", "");
+  page += fmt::format("\n  {:<22} {:>10} {:>10}   {:<22} {}\n", "", "before", "after",
+                      "ratio (95 % interval)", "");
   page += line("run", comparison.run_time) + line("in collectives", comparison.collectives);
   for (const bool sites : {false, true}) {
     std::size_t listed = 0;
@@ -71,12 +77,14 @@ std::string to_text(const report::Comparison& comparison) {
     for (const report::ComparedRow& row : comparison.rows) {
       if (row.key.is_site != sites || (sites && ++all > most_sites_listed)) continue;
       if (listed++ == 0)
-        page += sites ? "\nCall sites (means of a call, over its ranks)\n" : "\nCollectives by size (means of a call, over its ranks)\n";
+        page += sites ? "\nCall sites (means of a call, over its ranks)\n"
+                      : "\nCollectives by size (means of a call, over its ranks)\n";
       page += row_text(row);
     }
     if (all > listed) page += fmt::format("  and {} more, with --json\n", all - listed);
   }
-  for (const auto& [side, keys] : {std::pair("before", &comparison.only_before), std::pair("after", &comparison.only_after)})
+  for (const auto& [side, keys] :
+       {std::pair("before", &comparison.only_before), std::pair("after", &comparison.only_after)})
     if (!keys->empty()) {
       page += fmt::format("\nOnly {}\n", side);
       for (const report::RowKey& key : *keys) page += fmt::format("  {}, {}\n", key.name, key.where);
@@ -89,11 +97,17 @@ std::string to_text(const report::Comparison& comparison) {
 
 // ---- JSON
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
 
 Json to_object(const report::Change& change) {
-  return {{"before_us", number(change.before_ns / 1e3)}, {"after_us", number(change.after_ns / 1e3)}, {"ratio", number(change.ratio)},
-          {"low", number(change.low)}, {"high", number(change.high)}, {"outcome", name_of(change.outcome)}};
+  return {{"before_us", number(change.before_ns / 1e3)},
+          {"after_us", number(change.after_ns / 1e3)},
+          {"ratio", number(change.ratio)},
+          {"low", number(change.low)},
+          {"high", number(change.high)},
+          {"outcome", name_of(change.outcome)}};
 }
 
 Json to_array(const std::vector<report::Difference>& differences) {
@@ -103,7 +117,9 @@ Json to_array(const std::vector<report::Difference>& differences) {
   return array;
 }
 
-Json key_of(const report::RowKey& key) { return {{"name", key.name}, {key.is_site ? "call_site" : "size", key.where}}; }
+Json key_of(const report::RowKey& key) {
+  return {{"name", key.name}, {key.is_site ? "call_site" : "size", key.where}};
+}
 
 Json to_array(const std::vector<report::RowKey>& keys) {
   Json array = Json::array();
@@ -116,16 +132,26 @@ std::string to_json(const report::Comparison& comparison) {
   Json sites = Json::array();
   for (const report::ComparedRow& row : comparison.rows) {
     Json object = key_of(row.key);
-    object.update({{"calls_before", row.calls_before}, {"calls_after", row.calls_after}, {"inside", to_object(row.inside)},
-                   {"waiting", to_object(row.waiting)}, {"excess", to_object(row.excess)}});
+    object.update({{"calls_before", row.calls_before},
+                   {"calls_after", row.calls_after},
+                   {"inside", to_object(row.inside)},
+                   {"waiting", to_object(row.waiting)},
+                   {"excess", to_object(row.excess)}});
     (row.key.is_site ? sites : collectives).push_back(std::move(object));
   }
-  const Json object = {{"verdict", comparison.verdict}, {"notes", comparison.notes}, {"runs_before", comparison.runs_before},
-                       {"runs_after", comparison.runs_after}, {"run", to_object(comparison.run_time)},
-                       {"in_collectives", to_object(comparison.collectives)}, {"collectives", std::move(collectives)},
-                       {"call_sites", std::move(sites)}, {"only_before", to_array(comparison.only_before)},
-                       {"only_after", to_array(comparison.only_after)}, {"algorithms", to_array(comparison.algorithms)},
-                       {"settings", to_array(comparison.settings)}, {"facts", to_array(comparison.facts)}};
+  const Json object = {{"verdict", comparison.verdict},
+                       {"notes", comparison.notes},
+                       {"runs_before", comparison.runs_before},
+                       {"runs_after", comparison.runs_after},
+                       {"run", to_object(comparison.run_time)},
+                       {"in_collectives", to_object(comparison.collectives)},
+                       {"collectives", std::move(collectives)},
+                       {"call_sites", std::move(sites)},
+                       {"only_before", to_array(comparison.only_before)},
+                       {"only_after", to_array(comparison.only_after)},
+                       {"algorithms", to_array(comparison.algorithms)},
+                       {"settings", to_array(comparison.settings)},
+                       {"facts", to_array(comparison.facts)}};
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -156,7 +182,8 @@ int compare_runs(Options options) {
     options.before.pop_back();
   }
   if (options.after.empty()) {
-    std::cerr << "papaya compare: name two runs, or some, --with and others: papaya compare A1 A2 --with B1 B2.\n";
+    std::cerr
+        << "papaya compare: name two runs, or some, --with and others: papaya compare A1 A2 --with B1 B2.\n";
     return exit_usage;
   }
   std::vector<report::RunSamples> before, after;
@@ -167,26 +194,33 @@ int compare_runs(Options options) {
     if (!load(folder, after, exit_code)) return exit_code;
   const report::Comparison comparison = report::compare(before, after);
   if (comparison.rows.empty()) {
-    std::cerr << "papaya compare: the runs have no call in common that all its ranks recorded, so there is nothing to compare.\n";
+    std::cerr << "papaya compare: the runs have no call in common that all its ranks recorded, so there is "
+                 "nothing to compare.\n";
     for (const std::string& note : comparison.notes) std::cerr << "  " << note << "\n";
     return exit_failed;
   }
   const std::string page = options.json ? to_json(comparison) : to_text(comparison);
-  return write_output("papaya compare", options.output, [&](std::ostream& out) { out << page; }) ? exit_code : exit_failed;
+  return write_output("papaya compare", options.output, [&](std::ostream& out) { out << page; })
+             ? exit_code
+             : exit_failed;
 }
 
 }  // namespace
 
 void add_compare(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("compare", "Say what a change won or lost, from runs before and after it");
+  CLI::App* const command =
+      app.add_subcommand("compare", "Say what a change won or lost, from runs before and after it");
   auto options = std::make_shared<Options>();
-  command->add_option("folders", options->before, "Folders of the runs: one before and one after, or, using --with, those before")
+  command
+      ->add_option("folders", options->before,
+                   "Folders of the runs: one before and one after, or, using --with, those before")
       ->required();
   command->add_option("--with", options->after, "Folders of the runs after the change");
   command->add_flag("--json", options->json, "Print JSON instead of text");
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->footer(
-      "Exit codes: 0 fine, whether won or lost; 1 nothing to compare; 2 usage, no such folder; 3 the data is partial; 4 recorded by "
+      "Exit codes: 0 fine, whether won or lost; 1 nothing to compare; 2 usage, no such folder; 3 the data is "
+      "partial; 4 recorded by "
       "another version of papaya.");
   command->callback([options, &exit_code] { exit_code = compare_runs(*options); });
 }

@@ -36,11 +36,14 @@ RunSamples run_of(std::size_t calls, double inside_ns, double waiting_ns, double
   return run;
 }
 
-Comparison compare_one(const RunSamples& before, const RunSamples& after) { return report::compare({&before, 1}, {&after, 1}); }
+Comparison compare_one(const RunSamples& before, const RunSamples& after) {
+  return report::compare({&before, 1}, {&after, 1});
+}
 
 TEST_CASE("compare: a known ratio is inside the interval, and won or lost") {
   for (const double ratio : {0.5, 0.9, 1.15, 3.0}) {
-    const Comparison comparison = compare_one(run_of(2000, 10'000, 6000, 0.5, 3), run_of(2000, 10'000 * ratio, 6000 * ratio, 0.5, 4));
+    const Comparison comparison =
+        compare_one(run_of(2000, 10'000, 6000, 0.5, 3), run_of(2000, 10'000 * ratio, 6000 * ratio, 0.5, 4));
     REQUIRE(comparison.rows.size() == 1);
     const report::Change& inside = comparison.rows[0].inside;
     CHECK(inside.ratio == Approx(ratio).epsilon(0.05));
@@ -70,8 +73,8 @@ TEST_CASE("compare: no difference is neutral, also where calls are like those be
     int told = 0;
     constexpr unsigned trials = 100;
     for (unsigned trial = 0; trial < trials; ++trial) {
-      const Comparison comparison =
-          compare_one(run_of(1000, 10'000, 6000, correlation, 100 + 2 * trial), run_of(1000, 10'000, 6000, correlation, 101 + 2 * trial));
+      const Comparison comparison = compare_one(run_of(1000, 10'000, 6000, correlation, 100 + 2 * trial),
+                                                run_of(1000, 10'000, 6000, correlation, 101 + 2 * trial));
       const report::Change& inside = comparison.rows[0].inside;
       told += inside.low > 1 || inside.high < 1;
     }
@@ -116,7 +119,9 @@ TEST_CASE("compare: several runs on each side are Welch's") {
     return all;
   };
   // Logarithms 0 and +-0.1 against the same less 0.5: standard errors 0.1/sqrt(3) each, 4 degrees of freedom, t = 2.776.
-  const auto around = [&](double log) { return runs({std::exp(log - 0.1), std::exp(log), std::exp(log + 0.1)}); };
+  const auto around = [&](double log) {
+    return runs({std::exp(log - 0.1), std::exp(log), std::exp(log + 0.1)});
+  };
   const Comparison comparison = report::compare(around(0), around(-0.5));
   const double half = 2.776 * 0.1 * std::sqrt(2.0 / 3);
   CHECK(std::log(comparison.run_time.ratio) == Approx(-0.5));
@@ -138,8 +143,9 @@ TEST_CASE("compare: from the files of runs") {
       const std::uint64_t site = record.add_call_site({{"/bin/app", 0x100}});
       for (std::uint64_t call = 0; call < 20; ++call) {
         const double base = 1e6 * static_cast<double>(call);
-        trace::Event& event = record.add_call(Collective::allreduce, call, base + 1000 * rank,
-                                              base + 1000 * (ranks - 1) + excess_ns * (1 + 0.01 * static_cast<double>(call % 3)));
+        trace::Event& event = record.add_call(
+            Collective::allreduce, call, base + 1000 * rank,
+            base + 1000 * (ranks - 1) + excess_ns * (1 + 0.01 * static_cast<double>(call % 3)));
         event.call_site = site;
         event.algorithm = algorithm;
         ++record.totals.calls_by_algorithm[index_of(Collective::allreduce)][algorithm];
@@ -168,8 +174,9 @@ TEST_CASE("compare: from the files of runs") {
   // Other ranks: said, and compared all the same.
   const Comparison other = compare_one(native, run(10'000, 3, 0));
   CHECK(other.rows.size() == 2);
-  CHECK(std::any_of(other.notes.begin(), other.notes.end(),
-                    [](const std::string& note) { return note.find("different numbers of ranks: 2 before, 3 after") != note.npos; }));
+  CHECK(std::any_of(other.notes.begin(), other.notes.end(), [](const std::string& note) {
+    return note.find("different numbers of ranks: 2 before, 3 after") != note.npos;
+  }));
 }
 
 TEST_CASE("compare: what only one side has is listed, settings that differ too") {

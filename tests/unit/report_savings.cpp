@@ -1,12 +1,11 @@
 // What better algorithms would bring, from synthetic arrivals with known answers.
-#include "profiler/savings.hpp"
-
-#include "tests/catch.hpp"
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "algorithms/algorithm.hpp"
 #include "profiler/report.hpp"
+#include "profiler/savings.hpp"
+#include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 
 using namespace papaya;
@@ -15,9 +14,9 @@ using namespace papaya::support;
 namespace {
 
 constexpr double latency_ns = 500;
-constexpr double copy_ns = 2000;       // of 64 KiB
+constexpr double copy_ns = 2000;  // of 64 KiB
 constexpr double net_latency_ns = 20'000;
-constexpr double net_ns = 100'000;     // of 64 KiB
+constexpr double net_ns = 100'000;  // of 64 KiB
 constexpr std::uint64_t large = 65536;
 
 std::vector<Record> with_alpha(std::vector<Record> records) {
@@ -25,12 +24,16 @@ std::vector<Record> with_alpha(std::vector<Record> records) {
     record.header.cores = 4;
     record.header.node_ranks = 1;
   }
-  records[0].header.alpha[0] = {8, static_cast<std::uint64_t>(latency_ns), static_cast<std::uint64_t>(net_latency_ns)};
-  records[0].header.alpha[1] = {large, static_cast<std::uint64_t>(latency_ns + 2 * copy_ns), static_cast<std::uint64_t>(net_ns)};
+  records[0].header.alpha[0] = {8, static_cast<std::uint64_t>(latency_ns),
+                                static_cast<std::uint64_t>(net_latency_ns)};
+  records[0].header.alpha[1] = {large, static_cast<std::uint64_t>(latency_ns + 2 * copy_ns),
+                                static_cast<std::uint64_t>(net_ns)};
   return records;
 }
 
-std::vector<Record> one_node(int ranks) { return with_alpha(records(ranks)); }
+std::vector<Record> one_node(int ranks) {
+  return with_alpha(records(ranks));
+}
 
 std::vector<Record> nodes_of_one_rank(int nodes) {
   std::vector<Record> all;
@@ -46,9 +49,11 @@ void finalize(std::vector<Record>& records, double end_ns) {
   for (Record& record : records) record.finalize(end_ns);
 }
 
-void add_calls(std::vector<Record>& records, Collective collective, std::uint64_t call, const std::vector<double>& arrivals,
-               const std::vector<double>& exits, std::uint64_t bytes = 8, int root = -1) {
-  for (std::size_t i = 0; i < records.size(); ++i) records[i].add_call(collective, call, arrivals[i], exits[i], bytes, root);
+void add_calls(std::vector<Record>& records, Collective collective, std::uint64_t call,
+               const std::vector<double>& arrivals, const std::vector<double>& exits, std::uint64_t bytes = 8,
+               int root = -1) {
+  for (std::size_t i = 0; i < records.size(); ++i)
+    records[i].add_call(collective, call, arrivals[i], exits[i], bytes, root);
 }
 
 // What the modelled algorithm leaves of the recorded exits, summed over ranks.
@@ -78,7 +83,9 @@ TEST_CASE("savings: without excess, and by an algorithm, of one allreduce") {
   CHECK(savings.span_ns == Approx(100'000));
 }
 
-TEST_CASE("savings: what is saved before a call moves its arrivals, and waiting swallows what the last rank does not save") {
+TEST_CASE(
+    "savings: what is saved before a call moves its arrivals, and waiting swallows what the last rank does "
+    "not save") {
   auto all = one_node(2);
   // Rank 1 is late at both calls and loses nothing in the first one: the second begins no earlier.
   add_calls(all, Collective::barrier, 0, {0, 10'000}, {14'000, 10'000}, 0);
@@ -108,7 +115,8 @@ TEST_CASE("savings: models on one node") {
   };
   // The last operand is copied in and combined by three, then all copy the result out.
   const double reduced = 50'000 + copy_ns + copy_ns / 3;
-  CHECK(saved(Collective::allreduce, "arrival_leader") == Approx(3 * (200'000 - reduced - latency_ns - copy_ns)));
+  CHECK(saved(Collective::allreduce, "arrival_leader") ==
+        Approx(3 * (200'000 - reduced - latency_ns - copy_ns)));
   CHECK(saved(Collective::reduce, "arrival_leader", 1) ==
         Approx(600'000 - (0 + copy_ns) - (50'000 + copy_ns) - (reduced + latency_ns + copy_ns)));
   CHECK(saved(Collective::bcast, "arrival_bcast", 0) ==
@@ -128,7 +136,8 @@ TEST_CASE("savings: models across nodes, the better one first") {
   const report::Analysis analysis = analyse(all);
   const double reduced = 50'000 + 2 * copy_ns;
   const double dissemination = 4 * (900'000 - reduced - 2 * net_ns - latency_ns - copy_ns);
-  const double rsa = 4 * (900'000 - reduced - 4 * net_latency_ns - 1.5 * (net_ns - net_latency_ns) - latency_ns - copy_ns);
+  const double rsa =
+      4 * (900'000 - reduced - 4 * net_latency_ns - 1.5 * (net_ns - net_latency_ns) - latency_ns - copy_ns);
   CHECK(ranks_saved(analysis, "dissemination") == Approx(dissemination));
   CHECK(ranks_saved(analysis, "hierarchical_rsa") == Approx(rsa));
   CHECK(analysis.savings.best()->algorithm == (rsa > dissemination ? "hierarchical_rsa" : "dissemination"));
@@ -148,9 +157,13 @@ TEST_CASE("savings: calls that papaya served, cannot serve, or was not measured 
     CHECK(savings.candidates.empty());
     CHECK(savings.best() == nullptr);
   };
-  promises_nothing(run([](auto& all) { for (Record& one : all) one.events[0].algorithm = 1; }));
+  promises_nothing(run([](auto& all) {
+    for (Record& one : all) one.events[0].algorithm = 1;
+  }));
   promises_nothing(run([](auto& all) { all[1].events[0].reason = 2; }));  // device memory
-  promises_nothing(run([](auto& all) { for (auto& one : all[0].header.alpha) one = {}; }));
+  promises_nothing(run([](auto& all) {
+    for (auto& one : all[0].header.alpha) one = {};
+  }));
   promises_nothing(run([](auto& all) {
     for (Record& one : all) one.events[0].collective = static_cast<std::uint8_t>(Collective::alltoallw);
   }));
@@ -212,8 +225,9 @@ TEST_CASE("savings: by call site, and a saving at one does not count at another"
 TEST_CASE("savings: the text stays within its columns") {
   auto all = one_node(2);
   std::uint64_t call = 0;
-  for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather,
-                                      Collective::alltoall, Collective::barrier, Collective::reduce_scatter_block})
+  for (const Collective collective :
+       {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather,
+        Collective::alltoall, Collective::barrier, Collective::reduce_scatter_block})
     for (const std::uint64_t bytes : {std::uint64_t{8}, 2 * large}) {
       const double begin = 1e7 * static_cast<double>(call);
       const bool rooted = collective == Collective::reduce || collective == Collective::bcast;
@@ -232,8 +246,8 @@ TEST_CASE("savings: the text stays within its columns") {
 }
 
 TEST_CASE("savings: the algorithms it names are papaya's") {
-  for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather,
-                                      Collective::alltoall, Collective::barrier})
+  for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast,
+                                      Collective::allgather, Collective::alltoall, Collective::barrier})
     for (const bool across : {false, true})
       for (const std::uint64_t bytes : {std::uint64_t{8}, large + 1}) {
         const bool rooted = collective == Collective::reduce || collective == Collective::bcast;

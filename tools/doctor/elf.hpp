@@ -8,10 +8,10 @@
 namespace papaya::doctor {
 
 struct ElfFile {
-  std::string problem;      // why it could not be read, to follow its name; empty: it was
+  std::string problem;  // why it could not be read, to follow its name; empty: it was
   bool is_64_bit = true;
-  std::uint16_t machine = 0;  // EM_X86_64 ...
-  std::string interpreter;  // the dynamic loader; empty: statically linked, or a library
+  std::uint16_t machine = 0;           // EM_X86_64 ...
+  std::string interpreter;             // the dynamic loader; empty: statically linked, or a library
   std::vector<std::string> undefined;  // functions and data that other files must have
   std::vector<std::string> defined;
 };

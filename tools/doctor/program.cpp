@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -33,9 +34,10 @@ namespace fs = std::filesystem;
 
 constexpr int longest_command_ms = 5000;
 constexpr const char* names_of_tools[][2] = {
-    {"libscorep", "Score-P"}, {"libmpiP", "mpiP"},      {"libdarshan", "Darshan"}, {"libipm", "IPM"},      {"libtau", "TAU"},
-    {"libTAU", "TAU"},        {"libVT", "VampirTrace"}, {"libmpitrace", "Extrae"}, {"libextrae", "Extrae"}, {"libcaliper", "Caliper"},
-    {"libmust", "MUST"},      {"libhpcrun", "HPCToolkit"}};
+    {"libscorep", "Score-P"},  {"libmpiP", "mpiP"},       {"libdarshan", "Darshan"},
+    {"libipm", "IPM"},         {"libtau", "TAU"},         {"libTAU", "TAU"},
+    {"libVT", "VampirTrace"},  {"libmpitrace", "Extrae"}, {"libextrae", "Extrae"},
+    {"libcaliper", "Caliper"}, {"libmust", "MUST"},       {"libhpcrun", "HPCToolkit"}};
 
 // Runs `act` in a process of its own and returns what it wrote.
 template <class Act>
@@ -56,7 +58,8 @@ bool in_child(Act&& act, std::string& output) {
   output.clear();
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(longest_command_ms);
   for (;;) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
     pollfd ready{ends[0], POLLIN, 0};
     if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) <= 0) {
       kill(child, SIGKILL);
@@ -74,7 +77,9 @@ bool in_child(Act&& act, std::string& output) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-std::string base_name(const std::string& path) { return path.substr(path.find_last_of('/') + 1); }
+std::string base_name(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
+}
 
 // As execvp would find it; empty if it would not.
 std::string find_program(const std::string& name) {
@@ -90,10 +95,11 @@ std::string find_program(const std::string& name) {
 
 // The libraries that the dynamic loader would load, by its own answer; those it does not find in `missing`, what else it has
 // against the program in `problem`.
-std::vector<std::string> libraries_of(const std::string& program, const std::string& interpreter, std::vector<std::string>& missing,
-                                      std::string& problem) {
+std::vector<std::string> libraries_of(const std::string& program, const std::string& interpreter,
+                                      std::vector<std::string>& missing, std::string& problem) {
   std::string output;
-  if (!capture({interpreter, "--list", program}, output)) problem = output.empty() ? "the file is damaged" : output.substr(0, output.find('\n'));
+  if (!capture({interpreter, "--list", program}, output))
+    problem = output.empty() ? "the file is damaged" : output.substr(0, output.find('\n'));
   std::vector<std::string> paths;
   std::istringstream lines(output);
   for (std::string line; std::getline(lines, line);) {
@@ -140,7 +146,8 @@ bool is_fortran(std::string_view symbol) {
 }
 
 bool is_c(std::string_view symbol) {
-  return symbol.size() > 5 && symbol.starts_with("MPI_") && symbol[4] >= 'A' && symbol[4] <= 'Z' && symbol[5] >= 'a' && symbol[5] <= 'z';
+  return symbol.size() > 5 && symbol.starts_with("MPI_") && symbol[4] >= 'A' && symbol[4] <= 'Z' &&
+         symbol[5] >= 'a' && symbol[5] <= 'z';
 }
 
 struct Languages {
@@ -161,25 +168,35 @@ void note_languages(const ElfFile& file, Languages& languages) {
 bool check_linking(const std::string& path, const ElfFile& file, Checks& checks) {
   const ElfFile self = read_elf("/proc/self/exe");
   if (!file.is_64_bit || file.machine != self.machine) {
-    checks.push_back({"program", Level::problem, fmt::format("{} is for another kind of processor than papaya, which cannot be loaded "
-                                                             "into it. Build both for the same.", path)});
+    checks.push_back({"program", Level::problem,
+                      fmt::format("{} is for another kind of processor than papaya, which cannot be loaded "
+                                  "into it. Build both for the same.",
+                                  path)});
     return true;
   }
   if (file.interpreter.empty()) {
-    checks.push_back({"program", Level::problem, fmt::format("{} is statically linked, so that nothing can be preloaded into it. Link it "
-                                                             "dynamically (without -static).", path)});
+    checks.push_back(
+        {"program", Level::problem,
+         fmt::format("{} is statically linked, so that nothing can be preloaded into it. Link it "
+                     "dynamically (without -static).",
+                     path)});
     return true;
   }
   if (std::find(file.defined.begin(), file.defined.end(), "MPI_Init") != file.defined.end()) {
-    checks.push_back({"program", Level::problem, fmt::format("{} has its MPI inside (libmpi.a), where papaya cannot get in between. Link "
-                                                             "it with the MPI's shared library.", path)});
+    checks.push_back(
+        {"program", Level::problem,
+         fmt::format("{} has its MPI inside (libmpi.a), where papaya cannot get in between. Link "
+                     "it with the MPI's shared library.",
+                     path)});
     return true;
   }
   struct stat status {};
-  if (stat(path.c_str(), &status) == 0 &&
-      ((status.st_mode & (S_ISUID | S_ISGID)) != 0 || getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)) {
-    checks.push_back({"program", Level::problem, fmt::format("{} runs with rights of its own (setuid, setgid or file capabilities), for "
-                                                             "which the system ignores LD_PRELOAD. Take a copy without them.", path)});
+  if (stat(path.c_str(), &status) == 0 && ((status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
+                                           getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)) {
+    checks.push_back({"program", Level::problem,
+                      fmt::format("{} runs with rights of its own (setuid, setgid or file capabilities), for "
+                                  "which the system ignores LD_PRELOAD. Take a copy without them.",
+                                  path)});
     return true;
   }
   return false;
@@ -188,55 +205,79 @@ bool check_linking(const std::string& path, const ElfFile& file, Checks& checks)
 void check_mpi(const std::map<std::string, std::string>& mpis, const Job& job, Checks& checks) {
   if (mpis.empty()) {
     checks.push_back({"MPI", Level::warning,
-                      "The program is linked to no MPI. If it opens one itself, as Python's mpi4py does, papaya finds it at the first "
+                      "The program is linked to no MPI. If it opens one itself, as Python's mpi4py does, "
+                      "papaya finds it at the first "
                       "call; else there is nothing to record."});
     return;
   }
   std::set<std::string> versions;
   for (const auto& [path, version] : mpis) versions.insert(first_line(version));
   if (versions.size() > 1) {
-    checks.push_back({"MPI", Level::problem, fmt::format("The program is linked to several MPIs ({}): every call goes past papaya. Relink it "
-                                                         "and its libraries with one.", fmt::join(versions, "; "))});
+    checks.push_back(
+        {"MPI", Level::problem,
+         fmt::format("The program is linked to several MPIs ({}): every call goes past papaya. Relink it "
+                     "and its libraries with one.",
+                     fmt::join(versions, "; "))});
     return;
   }
   const std::string line = *versions.begin();
   const char* const flavour = flavour_of(mpis.begin()->second.c_str());
   if (flavour == nullptr) {
-    checks.push_back({"MPI", Level::warning, fmt::format("The program's MPI is {}, which papaya does not know: its calls go straight to it and "
-                                                         "nothing is recorded.", line)});
+    checks.push_back(
+        {"MPI", Level::warning,
+         fmt::format("The program's MPI is {}, which papaya does not know: its calls go straight to it and "
+                     "nothing is recorded.",
+                     line)});
     return;
   }
   const std::vector<std::string> built = built_flavours();
   if (std::find(built.begin(), built.end(), flavour) == built.end()) {
-    checks.push_back({"MPI", Level::problem, fmt::format("The program's MPI is {}, and there is no libpapaya-{}.so here: build papaya with that "
-                                                         "MPI's development files installed.", line, flavour)});
+    checks.push_back(
+        {"MPI", Level::problem,
+         fmt::format("The program's MPI is {}, and there is no libpapaya-{}.so here: build papaya with that "
+                     "MPI's development files installed.",
+                     line, flavour)});
     return;
   }
   std::string says;
   const bool in_job = job.launcher == "openmpi" || job.launcher == "mpich";
   const std::string launcher = in_job ? job.launcher : mpirun_in_path(says);
   if (!launcher.empty() && launcher != flavour) {
-    checks.push_back({"MPI", Level::problem,
-                      fmt::format("The program's MPI is {}, and the {} is {}'s: every rank would be a job of its own. Start it with mpirun.{} or "
-                                  "that MPI's own mpirun.", line, in_job ? "launcher of this job" : "mpirun in PATH", launcher, flavour)});
+    checks.push_back(
+        {"MPI", Level::problem,
+         fmt::format("The program's MPI is {}, and the {} is {}'s: every rank would be a job of its own. "
+                     "Start it with mpirun.{} or "
+                     "that MPI's own mpirun.",
+                     line, in_job ? "launcher of this job" : "mpirun in PATH", launcher, flavour)});
     return;
   }
-  checks.push_back({"MPI", Level::ok, fmt::format("The program's MPI is {} ({}).", line, mpis.begin()->first)});
+  checks.push_back(
+      {"MPI", Level::ok, fmt::format("The program's MPI is {} ({}).", line, mpis.begin()->first)});
 }
 
 void check_fortran(const Languages& languages, const std::vector<std::string>& libraries, Checks& checks) {
   if (!languages.fortran && !languages.f08) {
-    checks.push_back({"Fortran", Level::ok, languages.c ? "No call through a Fortran binding; C's are covered." : "No call through a Fortran binding."});
+    checks.push_back({"Fortran", Level::ok,
+                      languages.c ? "No call through a Fortran binding; C's are covered."
+                                  : "No call through a Fortran binding."});
     return;
   }
-  const std::string which = languages.f08 && languages.fortran ? "mpif.h or mpi, and mpi_f08" : languages.f08 ? "mpi_f08" : "mpif.h or mpi";
-  const auto binding = std::find_if(libraries.begin(), libraries.end(), [](const std::string& path) { return is_fortran_binding(path.c_str()); });
+  const std::string which = languages.f08 && languages.fortran ? "mpif.h or mpi, and mpi_f08"
+                            : languages.f08                    ? "mpi_f08"
+                                                               : "mpif.h or mpi";
+  const auto binding = std::find_if(libraries.begin(), libraries.end(),
+                                    [](const std::string& path) { return is_fortran_binding(path.c_str()); });
   if (binding == libraries.end())
-    checks.push_back({"Fortran", Level::warning, fmt::format("The program calls MPI from Fortran ({}), and none of its libraries is a binding that "
-                                                             "papaya knows: those calls may go unseen.", which)});
+    checks.push_back(
+        {"Fortran", Level::warning,
+         fmt::format("The program calls MPI from Fortran ({}), and none of its libraries is a binding that "
+                     "papaya knows: those calls may go unseen.",
+                     which)});
   else
-    checks.push_back({"Fortran", Level::ok, fmt::format("The program calls MPI from Fortran ({}), through {}: each call is seen once.", which,
-                                                        base_name(*binding))});
+    checks.push_back(
+        {"Fortran", Level::ok,
+         fmt::format("The program calls MPI from Fortran ({}), through {}: each call is seen once.", which,
+                     base_name(*binding))});
 }
 
 std::string tools_in(const std::vector<std::string>& libraries) {
@@ -274,7 +315,8 @@ std::string mpirun_in_path(std::string& says) {
       return "openmpi";
     }
     if (line.find("Intel") != line.npos) break;
-    if (const std::size_t version = line.find("Version:"); line.find("HYDRA") == line.npos && version != line.npos) {
+    if (const std::size_t version = line.find("Version:");
+        line.find("HYDRA") == line.npos && version != line.npos) {
       says = "MPICH's Hydra " + line.substr(line.find_first_not_of(' ', version + 8));
       return "mpich";
     }
@@ -293,8 +335,10 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
   std::ifstream script(path);
   if (std::string line; std::getline(script, line) && line.starts_with("#!")) {
     checks.push_back({"program", Level::warning,
-                      fmt::format("{} is a script ({}): papaya run preloads into one process only, so that the script must exec the program as "
-                                  "its last step, or call papaya run itself. Check the program it starts.", path, line.substr(0, 80))});
+                      fmt::format("{} is a script ({}): papaya run preloads into one process only, so that "
+                                  "the script must exec the program as "
+                                  "its last step, or call papaya run itself. Check the program it starts.",
+                                  path, line.substr(0, 80))});
     return;
   }
   const ElfFile file = read_elf(path);
@@ -307,15 +351,19 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
   std::string refusal;
   const std::vector<std::string> libraries = libraries_of(path, file.interpreter, missing, refusal);
   if (!missing.empty()) {
-    checks.push_back({"program", Level::problem, fmt::format("{} lacks libraries: {}. Install them, or name their folder in LD_LIBRARY_PATH.", path,
-                                                             fmt::join(missing, ", "))});
+    checks.push_back(
+        {"program", Level::problem,
+         fmt::format("{} lacks libraries: {}. Install them, or name their folder in LD_LIBRARY_PATH.", path,
+                     fmt::join(missing, ", "))});
     return;
   }
   if (!refusal.empty()) {
-    checks.push_back({"program", Level::problem, fmt::format("The dynamic loader does not take {}: {}.", path, refusal)});
+    checks.push_back(
+        {"program", Level::problem, fmt::format("The dynamic loader does not take {}: {}.", path, refusal)});
     return;
   }
-  checks.push_back({"program", Level::ok, fmt::format("{} is dynamically linked and runs with its user's rights.", path)});
+  checks.push_back(
+      {"program", Level::ok, fmt::format("{} is dynamically linked and runs with its user's rights.", path)});
 
   // The program's own libraries may be those that call MPI.
   std::map<std::string, std::string> mpis;
@@ -327,14 +375,19 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
       continue;
     }
     const ElfFile own = read_elf(library);
-    if (std::find(own.defined.begin(), own.defined.end(), "PMPI_Get_library_version") == own.defined.end()) continue;
-    if (std::string version = version_of(library); !version.empty()) mpis.emplace(library, std::move(version));
+    if (std::find(own.defined.begin(), own.defined.end(), "PMPI_Get_library_version") == own.defined.end())
+      continue;
+    if (std::string version = version_of(library); !version.empty())
+      mpis.emplace(library, std::move(version));
   }
   check_mpi(mpis, job, checks);
   if (!mpis.empty()) check_fortran(languages, libraries, checks);
   if (const std::string tools = tools_in(libraries); !tools.empty())
-    checks.push_back({"other tools", Level::warning, fmt::format("The program is linked to {}, which may take MPI's calls before papaya, or after it: "
-                                                                 "one of them sees each call. Build it without.", tools)});
+    checks.push_back(
+        {"other tools", Level::warning,
+         fmt::format("The program is linked to {}, which may take MPI's calls before papaya, or after it: "
+                     "one of them sees each call. Build it without.",
+                     tools)});
 }
 
 void check_other_tools(Checks& checks) {
@@ -348,10 +401,15 @@ void check_other_tools(Checks& checks) {
   if (others.empty())
     checks.push_back({"preloads", Level::ok, "No other library is preloaded."});
   else if (const std::string tools = tools_in(others); !tools.empty())
-    checks.push_back({"preloads", Level::warning, fmt::format("LD_PRELOAD brings {}, a tool that takes MPI's calls as papaya does: one of them sees "
-                                                              "each call. Run them one after the other.", tools)});
+    checks.push_back(
+        {"preloads", Level::warning,
+         fmt::format("LD_PRELOAD brings {}, a tool that takes MPI's calls as papaya does: one of them sees "
+                     "each call. Run them one after the other.",
+                     tools)});
   else
-    checks.push_back({"preloads", Level::ok, fmt::format("LD_PRELOAD also has {}, which is no MPI tool that papaya knows.", fmt::join(others, ", "))});
+    checks.push_back({"preloads", Level::ok,
+                      fmt::format("LD_PRELOAD also has {}, which is no MPI tool that papaya knows.",
+                                  fmt::join(others, ", "))});
 }
 
 }  // namespace papaya::doctor
