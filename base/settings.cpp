@@ -27,7 +27,7 @@ constexpr std::array<VariableRow, variable_count> rows = {{
     {"PAPAYA_IBCAST", Kind::selection, nonblocking_values, "native", "algorithm of MPI_Ibcast"},
     {"PAPAYA_IBARRIER", Kind::selection, nonblocking_values, "native", "algorithm of MPI_Ibarrier"},
     {"PAPAYA_PROFILE", Kind::choice, "off|summary|trace", "summary",
-     "what to record: nothing, the last 32768 calls of each rank, or the last million"},
+     "what to record: nothing, the last 32768 calls of each rank, or all of them"},
     {"PAPAYA_OUTPUT", Kind::text, "FOLDER", "", "where the records go; empty: papaya.APP.NRANKS.ID"},
     {"PAPAYA_TUNING", Kind::text, "FILE", "",
      "selection rules, one 'COLLECTIVE SELECTION' a line; empty: the built-in table"},
@@ -47,6 +47,9 @@ constexpr std::array<VariableRow, variable_count> rows = {{
      "say which ranks are missing after this long, 0: never", 0, std::numeric_limits<std::int32_t>::max()},
     {"PAPAYA_CALLSITES", Kind::integer, "0 to 16", "1",
      "stack frames kept of each call for the report; above 1 they cost 0.2 to 1 us a call", 0, 16},
+    {"PAPAYA_TRACE_LIMIT", Kind::bytes, "BYTES", "256M",
+     "PAPAYA_PROFILE=trace: compressed bytes a rank may write beside its last million calls; later ones are dropped", 0,
+     std::numeric_limits<std::int64_t>::max()},
     {"PAPAYA_LOG", Kind::choice, "error|warn|info|debug", "warn", "what is said on standard error"},
 }};
 

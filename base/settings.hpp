@@ -34,9 +34,10 @@ enum class Variable : std::uint8_t {
   verify,
   stall_seconds,
   callsites,
+  trace_limit,
   log,
 };
-inline constexpr std::size_t variable_count = 22;
+inline constexpr std::size_t variable_count = 23;
 
 struct VariableRow {
   enum class Kind : std::uint8_t { flag, choice, integer, bytes, text, selection };

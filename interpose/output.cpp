@@ -160,11 +160,13 @@ void write_start_files(const std::string& folder, const Settings& settings, std:
       "Records of papaya {} for {} on {} ranks, {}.\n\n"
       "papaya.cfg       every setting in force, one NAME=VALUE a line\n"
       "rank-NNNNN.pap   what each rank recorded, written as it runs: readable even if the job was killed\n"
+      "rank-NNNNN.papz  with PAPAYA_PROFILE=trace: its older calls, compressed\n"
       "report.txt       the report, written when the job ends; `papaya report FOLDER` makes it anew\n"
       "report.json      the same for programs\n",
       PAPAYA_VERSION, program, ranks, mpi);
 }
 
 std::string rank_file(const std::string& folder, int rank) { return fmt::format("{}/rank-{:05}.pap", folder, rank); }
+std::string spill_file(const std::string& folder, int rank) { return rank_file(folder, rank) + "z"; }
 
 }  // namespace papaya::output

@@ -28,5 +28,6 @@ void write_start_files(const std::string& folder, const Settings& settings, std:
                        int ranks, std::string_view mpi);
 
 std::string rank_file(const std::string& folder, int rank);
+std::string spill_file(const std::string& folder, int rank);  // of PAPAYA_PROFILE=trace
 
 }  // namespace papaya::output

@@ -79,7 +79,7 @@ std::string present_name(const std::string& folder) {
   return name;
 }
 
-constexpr std::uint64_t trace_capacity = 1u << 20;  // PAPAYA_PROFILE=trace: 64 MiB of events a rank
+constexpr std::uint64_t trace_capacity = 1u << 20;  // PAPAYA_PROFILE=trace: 64 MiB of events a rank, older ones are spilled
 
 void after_fork_in_child() {
   Runtime& process = runtime();
@@ -357,7 +357,14 @@ std::string folder_path(const Runtime& process) {
   return folder_descriptor >= 0 ? fmt::format("/proc/self/fd/{}", folder_descriptor) : process.folder;
 }
 
-// The folder on rank 0, this rank's file, and its header.
+// Rank 0 comes back to it for the report.
+void leave_folder(Runtime& process) {
+  if (process.rank == 0 || folder_descriptor < 0) return;
+  close(folder_descriptor);
+  folder_descriptor = -1;
+}
+
+// The folder on rank 0, this rank's files, and their headers.
 void open_records(Runtime& process, int cores, double ns_per_tick, int thread_level) {
   const std::string_view profile = process.settings.text(Variable::profile);
   if (profile == "off") return;
@@ -386,12 +393,9 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
   PMPI_Barrier(process.node_comm);
   enter_folder(process);
   std::string error;
+  const std::string spill_path = output::spill_file(folder_path(process), process.rank);
   const bool opened = process.recorder.open(output::rank_file(folder_path(process), process.rank),
                                             profile == "trace" ? trace_capacity : trace::event_capacity, error);
-  if (process.rank != 0 && folder_descriptor >= 0) {
-    close(folder_descriptor);
-    folder_descriptor = -1;
-  }
   int failures = opened ? 0 : 1;
   int all_failures = 0;
   PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, process.world_comm);
@@ -427,6 +431,32 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
   for (std::size_t i = 0; i < reason_names.size(); ++i)
     Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
   process.recorder.set_concurrent(thread_level == MPI_THREAD_MULTIPLE);
+  if (profile != "trace") return;
+  const auto limit = static_cast<std::uint64_t>(process.settings.number(Variable::trace_limit));
+  if (limit == 0) return;
+  process.recorder.start_spilling(spill_path, output::spill_file(process.folder, process.rank), limit);
+  if (const Spiller* const spiller = process.recorder.spiller();
+      process.rank == 0 && spiller != nullptr && spiller->file().takes_more() && !spiller->file().is_compressed())
+    log::warn("PAPAYA_PROFILE=trace: libzstd.so.1 cannot be loaded; calls are written uncompressed.");
+}
+
+// After the record is closed.
+void say_incomplete_traces(Runtime& process) {
+  if (process.settings.text(Variable::profile) != "trace" || process.settings.number(Variable::trace_limit) == 0) return;
+  const Spiller* const spiller = process.recorder.spiller();
+  const bool is_limited = spiller != nullptr && spiller->file().state() == trace::spill::State::limited;
+  const bool is_closed = spiller != nullptr && spiller->file().state() == trace::spill::State::closed;
+  const int mine[2] = {is_limited ? 1 : 0, is_limited || is_closed ? 0 : 1};
+  int all[2] = {0, 0};
+  PMPI_Reduce(mine, all, 2, MPI_INT, MPI_SUM, 0, process.world_comm);
+  if (process.rank != 0) return;
+  const auto say = [&](int ranks, const std::string& why) {
+    if (ranks != 0)
+      log::warn(fmt::format("the traces of {} of {} ranks {}; of these the last {} calls are kept.", ranks, process.ranks, why,
+                            trace_capacity));
+  };
+  say(all[0], fmt::format("reached PAPAYA_TRACE_LIMIT={}", process.settings.text(Variable::trace_limit)));
+  say(all[1], "could not be written to their end");
 }
 
 void watch_ranks(Runtime& process, const std::vector<int>& node_of) {
@@ -532,6 +562,7 @@ void start() noexcept {
   process.arrival_order = process.settings.text(Variable::order) == "arrival";
   process.verify_every = static_cast<std::uint64_t>(process.settings.number(Variable::verify));
   open_records(process, cores, ns_per_tick, thread_level);
+  leave_folder(process);
   if (const auto frames = static_cast<int>(process.settings.number(Variable::callsites));
       !process.call_sites.open(process.recorder, frames, process.preload->is_fortran) && process.rank == 0)
     log::warn(fmt::format("PAPAYA_CALLSITES={}: libunwind.so.8 cannot be loaded; one frame is kept of each call.", frames));
@@ -579,6 +610,7 @@ void stop() noexcept {
       process.call_sites.close();
       process.recorder.close();
     }
+    say_incomplete_traces(process);
     PMPI_Barrier(process.world_comm);
     if (process.rank == 0) {
       std::string error;

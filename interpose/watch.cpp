@@ -25,7 +25,6 @@ using namespace std::chrono_literals;
 
 constexpr auto between_looks = 1s;
 constexpr auto first_node_speaks_within = 2s;
-constexpr std::uint64_t most_events_of_a_rank = 1024;
 constexpr std::size_t stack_bytes = 1 << 20;
 
 // ---- SIGUSR1
@@ -208,7 +207,7 @@ bool Watch::may_speak(const std::string& file) {
 
 void Watch::report(bool asked) {
   const std::int64_t now = clock::unix_ns();
-  const report::Analysis analysis = report::analyse(report::load_run(folder_, {}, most_events_of_a_rank));
+  const report::Analysis analysis = report::analyse(report::load_run(folder_, {}, report::Extent::latest));
   std::string text = report::stall_text(analysis, now, asked ? 0 : stall_s_);
   std::string file;
   std::string heading;

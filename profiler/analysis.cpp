@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <unordered_map>
 
@@ -96,6 +97,8 @@ struct Member {
   std::uint64_t calls;
   std::uint64_t first_kept_call = std::numeric_limits<std::uint64_t>::max();
 };
+
+using Interval = std::pair<double, double>;  // ns
 
 // One rank's part in one call.
 struct Sighting {
@@ -195,6 +198,7 @@ class Analyser {
   void describe_run();
   void make_clocks();
   void measure_durations();
+  std::vector<Interval> times_in_gaps() const;
   void add_totals();
   void add_algorithms();
   void group_events();
@@ -211,6 +215,7 @@ class Analyser {
   void find_waits(const Group& group, Collective collective, std::int32_t root);
   void finish_figures();
   void describe_record();
+  void describe_trace(std::uint64_t missing, std::uint64_t unread);
   std::string verdict();
   std::string pending_verdict() const;
   std::string late_verdict() const;
@@ -370,12 +375,37 @@ void Analyser::measure_durations() {
   double recorded_from = first_init;
   for (std::size_t i = 0; i < run_.files.size(); ++i) {
     const RankFile& file = run_.files[i];
-    if (file.overwritten_events == 0 || file.events.empty()) continue;
+    if (file.gaps.empty() || file.gaps.front().before != 0 || file.events.empty()) continue;
     recorded_from = std::max(recorded_from, clock_of(i).ns(file.events.front().arrival_ticks));
   }
+  const std::vector<Interval> unknown = times_in_gaps();
   for (std::size_t i = 0; i < run_.files.size(); ++i) {
-    out_.recorded_ns += std::max(0.0, end_ns_[i] - std::max(init_ns_[i], recorded_from));
+    const double from = std::max(init_ns_[i], recorded_from);
+    double recorded = end_ns_[i] - from;
+    for (const auto& [begin, end] : unknown)
+      recorded -= std::max(0.0, std::min(end, end_ns_[i]) - std::max(begin, from));
+    out_.recorded_ns += std::max(0.0, recorded);
   }
+}
+
+// When calls of some rank are missing between others of it, ascending and apart.
+std::vector<Interval> Analyser::times_in_gaps() const {
+  std::vector<Interval> all;
+  for (std::size_t i = 0; i < run_.files.size(); ++i) {
+    const std::vector<trace::Event>& events = run_.files[i].events;
+    for (const Gap& gap : run_.files[i].gaps)
+      if (gap.before > 0 && gap.before < events.size())
+        all.push_back({clock_of(i).ns(events[gap.before - 1].arrival_ticks), clock_of(i).ns(events[gap.before].arrival_ticks)});
+  }
+  std::sort(all.begin(), all.end());
+  std::vector<Interval> merged;
+  for (const Interval& one : all) {
+    if (merged.empty() || one.first > merged.back().second)
+      merged.push_back(one);
+    else
+      merged.back().second = std::max(merged.back().second, one.second);
+  }
+  return merged;
 }
 
 void Analyser::add_totals() {
@@ -608,8 +638,9 @@ bool Analyser::complete(const Group& group, std::span<const Sighting> sightings)
       continue;
     }
     const Member& member = group.members[m];
-    const bool wrapped = run_.files[member.file].overwritten_events > 0;
-    if (wrapped && sightings.front().call < member.first_kept_call && sightings.front().call < member.calls) {
+    const std::vector<Gap>& gaps = run_.files[member.file].gaps;
+    const bool may_be_lost = !gaps.empty() && (gaps.back().before > 0 || sightings.front().call < member.first_kept_call);
+    if (may_be_lost && sightings.front().call < member.calls) {
       overwritten = true;
     } else if (sightings.front().call < member.calls) {
       unmatched = true;
@@ -947,23 +978,57 @@ void Analyser::finish_figures() {
   if (out_.recorded_ns > 0) out_.waiting_share = std::min(1.0, out_.waiting_ns / out_.recorded_ns);
 }
 
+// What the rings have lost: `missing` calls are gone, `unread` ones could be read.
+void Analyser::describe_trace(std::uint64_t missing, std::uint64_t unread) {
+  const bool is_trace = std::any_of(run_.files.begin(), run_.files.end(), [](const RankFile& file) { return file.is_spilled; });
+  const std::string kept = fmt::format("{} of {} calls (summed over ranks)", count_text(out_.events_kept), count_text(out_.events_begun));
+  if (!is_trace && missing > 0)
+    note(fmt::format("Arrivals are those of the last {}: older ones were overwritten. Calls, bytes and time are of the whole run. "
+                     "PAPAYA_PROFILE=trace keeps more.",
+                     kept));
+  if (unread > 0)
+    note(fmt::format("Arrivals are those of the last {}. Calls, bytes and time are of the whole run. `papaya report` reads older calls "
+                     "from the trace, too.",
+                     kept));
+  if (!is_trace || missing == 0) return;
+  std::vector<std::int32_t> limited;
+  std::vector<std::int32_t> failed;
+  std::uint64_t limit = 0;
+  std::uint32_t error = 0;
+  for (const RankFile& file : run_.files) {
+    if (file.spill_state == trace::spill::State::limited) {
+      limited.push_back(file.header.rank);
+      limit = std::max(limit, file.spill_limit);
+    } else if (file.spill_state == trace::spill::State::failed) {
+      failed.push_back(file.header.rank);
+      error = file.spill_error;
+    }
+  }
+  std::string why;
+  if (!limited.empty())
+    why += fmt::format(" It reached its limit of {} bytes on {}; PAPAYA_TRACE_LIMIT sets it.", count_text(limit), ranks_text(to_ranges(limited)));
+  if (!failed.empty())
+    why += fmt::format(" It could not be written to its end on {}: {}.", ranks_text(to_ranges(failed)),
+                       std::generic_category().message(static_cast<int>(error)));
+  if (why.empty()) why = " They came faster than they could be written, or its file is damaged.";
+  note(fmt::format("Dropped from the trace: {} of {} calls (summed over ranks).{} Calls, bytes and time are of the whole run.",
+                   count_text(missing), count_text(out_.events_begun), why));
+}
+
 void Analyser::describe_record() {
   std::uint64_t overwritten = 0;
+  std::uint64_t unread = 0;
   std::uint64_t skipped = 0;
   std::uint64_t lost_communicators = 0;
   std::uint64_t lost_call_sites = 0;
   for (const RankFile& file : run_.files) {
     overwritten += file.overwritten_events;
+    unread += file.unread_events;
     skipped += file.skipped_events;
     lost_communicators += file.header.lost_communicators;
     lost_call_sites += file.header.lost_call_sites;
   }
-  if (overwritten > 0) {
-    note(fmt::format(
-        "Arrivals are those of the last {} of {} calls (summed over ranks): older ones were overwritten. "
-        "Calls, bytes and time are of the whole run. PAPAYA_PROFILE=trace keeps more.",
-        count_text(out_.events_kept), count_text(out_.events_begun)));
-  }
+  describe_trace(overwritten - unread, unread);
   if (skipped > 0) {
     note(fmt::format("Left out, torn or damaged: {}.",
                      counted(skipped, "record of a call", "records of calls")));

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/settings.hpp"
+#include "profiler/read_spill.hpp"
 
 namespace papaya::report {
 namespace {
@@ -24,6 +25,7 @@ namespace {
 constexpr double fastest_ns_per_tick = 1e-6;
 constexpr double slowest_ns_per_tick = 1e9;
 constexpr std::size_t events_per_read = 32768;
+constexpr std::uint64_t latest_events = 1024;
 constexpr std::uint64_t largest_settings_bytes = 1 << 20;
 
 class FileSource final : public Source {
@@ -169,19 +171,13 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
   if (!strings_end) reject_damaged("a text without end");
 }
 
-bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Header& header) {
-  return event.commit == static_cast<std::uint32_t>(number + 1) && event.collective < collective_count &&
-         event.form < form_count && event.algorithm < trace::algorithm_capacity &&
-         event.reason < trace::reason_capacity && event.call_site <= header.call_site_count && event.arrival_ticks >= header.begin_ticks &&
-         (event.exit_ticks == 0 || event.exit_ticks >= event.arrival_ticks);
-}
-
-void read_events(const Source& source, RankFile& file, std::uint64_t most_events) {
+void read_events(const Source& source, RankFile& file, Extent extent) {
   const trace::Header& header = file.header;
   const std::uint64_t capacity = header.event_capacity;
-  const std::uint64_t wanted = std::min(capacity, most_events);
+  const std::uint64_t wanted = extent == Extent::latest ? std::min(capacity, latest_events) : capacity;
   std::uint64_t number = header.event_count > wanted ? header.event_count - wanted : 0;
   file.overwritten_events = number;
+  if (number > 0) file.gaps.push_back({0, number});
   while (number < header.event_count) {
     const std::uint64_t slot = number & (capacity - 1);
     const std::size_t chunk =
@@ -237,7 +233,7 @@ void read_call_sites(const Source& source, RankFile& file) {
   }
 }
 
-RankFile read_record(const std::string& name, const Source& source, std::uint64_t most_events) {
+RankFile read_record(const std::string& name, const Source& source, Extent extent) {
   RankFile file;
   file.name = name;
   check_beginning(source);
@@ -261,7 +257,7 @@ RankFile read_record(const std::string& name, const Source& source, std::uint64_
     }
   }
   read_call_sites(source, file);
-  read_events(source, file, most_events);
+  read_events(source, file, extent);
   return file;
 }
 
@@ -377,7 +373,16 @@ std::vector<Setting> read_settings(const std::string& path) {
   return settings;
 }
 
-Run load(const std::string& folder, const Progress& progress, std::uint64_t most_events) {
+void add_spilled_file(Run& run, const std::string& folder, const std::string& name, Extent extent) {
+  if (std::error_code ignored; !std::filesystem::exists(folder + "/" + name, ignored)) return;
+  const FileSource source(folder + "/" + name);
+  if (source.error().empty())
+    add_spilled(run, name, source, extent);
+  else
+    add_problem(run, Trouble::unreadable, name, fmt::format("cannot be read: {}", source.error()));
+}
+
+Run load(const std::string& folder, const Progress& progress, Extent extent) {
   Run run;
   run.folder = folder;
   std::vector<std::pair<std::int64_t, std::string>> names;
@@ -399,13 +404,14 @@ Run load(const std::string& folder, const Progress& progress, std::uint64_t most
     if (!source.error().empty()) {
       add_problem(run, Trouble::unreadable, name, fmt::format("cannot be read: {}", source.error()));
     } else {
-      const std::size_t before = run.files.size();
-      add_record(run, name, source, most_events);
-      if (run.files.size() > before && run.files.back().header.rank != rank) {
+      const bool is_read = add_record(run, name, source, extent);
+      if (is_read && run.files.back().header.rank != rank) {
         add_problem(run, Trouble::other_run, name,
                     fmt::format("holds the record of rank {}: it was renamed or damaged, and is left out",
                                 run.files.back().header.rank));
         run.files.pop_back();
+      } else if (is_read && extent != Extent::latest) {
+        add_spilled_file(run, folder, name + "z", extent);
       }
     }
     if (progress) progress(i + 1, names.size());
@@ -438,18 +444,49 @@ std::size_t sequence_bytes(std::string_view text) {
 
 }  // namespace
 
+bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Header& header) {
+  return event.commit == static_cast<std::uint32_t>(number + 1) && event.collective < collective_count &&
+         event.form < form_count && event.algorithm < trace::algorithm_capacity &&
+         event.reason < trace::reason_capacity && event.call_site <= header.call_site_count && event.arrival_ticks >= header.begin_ticks &&
+         (event.exit_ticks == 0 || event.exit_ticks >= event.arrival_ticks);
+}
+
 bool MemorySource::read(std::uint64_t offset, void* to, std::size_t count) const {
   if (offset > data_.size() || count > data_.size() - offset) return false;
   if (count > 0) std::memcpy(to, data_.data() + offset, count);
   return true;
 }
 
-void add_record(Run& run, const std::string& name, const Source& source, std::uint64_t most_events) {
+bool add_record(Run& run, const std::string& name, const Source& source, Extent extent) {
   try {
-    run.files.push_back(read_record(name, source, most_events));
+    run.files.push_back(read_record(name, source, extent));
+    return true;
   } catch (const Rejected& rejected) {
     add_problem(run, rejected.trouble, name, rejected.reason);
+    return false;
   }
+}
+
+void add_spilled(Run& run, const std::string& name, const Source& source, Extent extent) {
+  RankFile& file = run.files.back();
+  SpilledEvents spilled = read_spilled(source, file, file.overwritten_events, extent == Extent::all);
+  if (!spilled.problem.empty()) add_problem(run, spilled.trouble, name, spilled.problem);
+  spilled.events.insert(spilled.events.end(), file.events.begin(), file.events.end());
+  file.events = std::move(spilled.events);
+  file.gaps = std::move(spilled.gaps);
+  if (spilled.unread > 0) {  // all of it a gap before what is there
+    const std::uint64_t overwritten = file.overwritten_events;
+    file.gaps.assign(1, {0, overwritten});
+  } else {
+    file.overwritten_events = 0;
+    for (const Gap& gap : file.gaps) file.overwritten_events += gap.events;
+  }
+  file.unread_events = spilled.unread;
+  file.skipped_events += spilled.skipped;
+  file.is_spilled = true;
+  file.spill_state = static_cast<trace::spill::State>(spilled.header.state);
+  file.spill_error = spilled.header.error;
+  file.spill_limit = spilled.header.limit_bytes;
 }
 
 void finish_run(Run& run) {
@@ -477,9 +514,9 @@ void finish_run(Run& run) {
   note_gap(run.ranks);
 }
 
-Run load_run(const std::string& folder, const Progress& progress, std::uint64_t most_events) noexcept {
+Run load_run(const std::string& folder, const Progress& progress, Extent extent) noexcept {
   try {
-    return load(folder, progress, most_events);
+    return load(folder, progress, extent);
   } catch (...) {  // out of memory: there is no text to be had either, so the short one
     Run run;
     run.problems.push_back({Trouble::unreadable, {}, "Not enough memory."});

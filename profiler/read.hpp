@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "profiler/format.hpp"
+#include "profiler/spill_format.hpp"
 
 namespace papaya::report {
 
@@ -46,6 +47,12 @@ struct Frame {
   auto operator<=>(const Frame&) const = default;
 };
 
+// Events that are missing from a record, before one of its events (or at its end).
+struct Gap {
+  std::size_t before = 0;
+  std::uint64_t events = 0;
+};
+
 // What one rank recorded. Every count, index and string in here has been checked.
 struct RankFile {
   std::string name;
@@ -53,9 +60,15 @@ struct RankFile {
   trace::Totals totals{};
   std::vector<trace::Communicator> communicators;
   std::vector<std::vector<Frame>> call_sites;  // number n of the events is the n-1st, innermost frame first
-  std::vector<trace::Event> events;      // those still in the ring and whole, in the order they began
-  std::uint64_t overwritten_events = 0;  // older than the ring holds
+  std::vector<trace::Event> events;      // those still there and whole, in the order they began
+  std::vector<Gap> gaps;                 // in `events`, ascending
+  std::uint64_t overwritten_events = 0;  // in all gaps: older than the ring holds, and not spilled
+  std::uint64_t unread_events = 0;       // of these, spilled but not read
   std::uint64_t skipped_events = 0;      // torn or damaged
+  bool is_spilled = false;               // there is a .papz, whose ending was:
+  trace::spill::State spill_state = trace::spill::State::open;
+  std::uint32_t spill_error = 0;  // errno
+  std::uint64_t spill_limit = 0;  // bytes
 };
 
 enum class Trouble : std::uint8_t { unreadable, not_papaya, cut_short, other_version, damaged, other_run };
@@ -91,13 +104,15 @@ struct Run {
 // Called after each file with the files done and the files there are.
 using Progress = std::function<void(std::size_t, std::size_t)>;
 
-inline constexpr std::uint64_t all_events = ~std::uint64_t{0};
+// Of each rank the latest thousand events, what its ring holds, or also what was spilled, which may be much.
+enum class Extent : std::uint8_t { latest, rings, all };
 
-// Of each rank the last `most_events` events.
-Run load_run(const std::string& folder, const Progress& progress = {}, std::uint64_t most_events = all_events) noexcept;
+Run load_run(const std::string& folder, const Progress& progress = {}, Extent extent = Extent::all) noexcept;
 
-// The steps of load_run, for records that are not files of a folder: add each, then finish once.
-void add_record(Run& run, const std::string& name, const Source& source, std::uint64_t most_events = all_events);
+// The steps of load_run, for records that are not files of a folder: add each, and after it what it spilled, then finish once.
+// False: the record is left out.
+bool add_record(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
+void add_spilled(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
 void finish_run(Run& run);
 
 // The text of a fixed-size field up to its NUL, as valid UTF-8 without control characters.

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -76,8 +78,20 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   return true;
 }
 
+void Recorder::start_spilling(const std::string& path, std::string later_path, std::uint64_t limit_bytes) noexcept {
+  spiller_.reset(new (std::nothrow) Spiller(*header_, events_));
+  if (spiller_ == nullptr) return;
+  if (spiller_->open(path, std::move(later_path), limit_bytes) && spiller_->start())
+    stretch_mask_ = spiller_->stretch_mask();
+}
+
+void Recorder::stop_spilling() noexcept {
+  if (spiller_ != nullptr) spiller_->stop();
+}
+
 void Recorder::close() noexcept {
   if (header_ == nullptr) return;
+  stop_spilling();
   const std::uint64_t capacity = event_mask_ + 1;
   if (header_->event_count > capacity) header_->lost_events = header_->event_count - capacity;
   munmap(header_, mapped_bytes_);

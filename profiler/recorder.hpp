@@ -6,13 +6,16 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "base/collective.hpp"
 #include "base/prefetch.hpp"
 #include "base/reason.hpp"
 #include "profiler/format.hpp"
+#include "profiler/spill.hpp"
 
 namespace papaya {
 
@@ -28,6 +31,12 @@ class Recorder {
   bool open(const std::string& path, std::uint64_t event_capacity, std::string& error) noexcept;
   void close() noexcept;
   bool is_open() const noexcept { return header_ != nullptr; }
+
+  // Has the events that the ring loses written to `path` (see spill.hpp), up to so many bytes. Call it once the header is filled.
+  // Where that cannot be, the ring is all there is.
+  void start_spilling(const std::string& path, std::string later_path, std::uint64_t limit_bytes) noexcept;
+  const Spiller* spiller() const noexcept { return spiller_.get(); }
+  void stop_spilling() noexcept;
 
   // Several threads may record at once (MPI_THREAD_MULTIPLE).
   void set_concurrent(bool concurrent) noexcept { concurrent_ = concurrent; }
@@ -68,6 +77,12 @@ class Recorder {
       shared.store(shared.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
 
+  // So late that the event may have been spilled.
+  bool is_late(std::uint64_t number) const noexcept {
+    return spiller_ != nullptr &&
+           spiller_->is_late(number, std::atomic_ref(header_->event_count).load(std::memory_order_relaxed));
+  }
+
   trace::Header* header_ = nullptr;
   trace::Totals* totals_ = nullptr;
   trace::Communicator* communicators_ = nullptr;
@@ -75,6 +90,8 @@ class Recorder {
   std::uint64_t event_mask_ = 0;
   std::size_t mapped_bytes_ = 0;
   bool concurrent_ = true;
+  std::unique_ptr<Spiller> spiller_;
+  std::uint64_t stretch_mask_ = ~std::uint64_t{0};
 };
 
 inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_site) noexcept {
@@ -90,30 +107,36 @@ inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_
     count.store(number + 1, std::memory_order_relaxed);
   }
   trace::Event& event = events_[number & event_mask_];
-  event.arrival_ticks = arrival.ticks;
-  event.exit_ticks = 0;
-  event.communicator = arrival.communicator;
-  event.call = arrival.call;
-  event.bytes = arrival.bytes;
-  event.call_site = call_site;
-  event.root = arrival.root;
-  event.collective = static_cast<std::uint8_t>(arrival.collective);
-  event.form = static_cast<std::uint8_t>(arrival.form);
-  event.algorithm = 0;
-  event.reason = 0;
-  event.thread = thread_plus_one - 1;
+  // Relaxed: a spiller that comes too late for what was here sees that by the count, and drops what it read.
+  const auto put = [](auto& field, auto value) {
+    std::atomic_ref(field).store(static_cast<std::remove_reference_t<decltype(field)>>(value), std::memory_order_relaxed);
+  };
+  put(event.arrival_ticks, arrival.ticks);
+  put(event.exit_ticks, 0);
+  put(event.communicator, arrival.communicator);
+  put(event.call, arrival.call);
+  put(event.bytes, arrival.bytes);
+  put(event.call_site, call_site);
+  put(event.root, arrival.root);
+  put(event.collective, arrival.collective);
+  put(event.form, arrival.form);
+  put(event.algorithm, 0);
+  put(event.reason, 0);
+  put(event.thread, thread_plus_one - 1);
   // Release: whoever reads this number (the report, from the file) finds the fields above.
   std::atomic_ref(event.commit).store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
   // The ring outgrows the second-level cache; without this the next event's stores would wait for its line, and an
   // algorithm's flag would wait behind them in the store buffer.
   prefetch_for_write(&events_[(number + 4) & event_mask_]);
+  if ((number & stretch_mask_) == 0 && spiller_ != nullptr) [[unlikely]] spiller_->stretch_begun(number);
   return number;
 }
 
 inline void Recorder::take_back(std::uint64_t number) noexcept {
   trace::Event& event = events_[number & event_mask_];
   if (std::atomic_ref(event.commit).load(std::memory_order_relaxed) == static_cast<std::uint32_t>(number + 1))
-    event.call = trace::no_call;
+    std::atomic_ref(event.call).store(trace::no_call, std::memory_order_relaxed);
+  if (is_late(number)) [[unlikely]] spiller_->note_late(number, 0, 0, 0);
 }
 
 inline void Recorder::finish(std::uint64_t number, const Arrival& arrival, std::uint64_t exit_ticks,
@@ -121,10 +144,12 @@ inline void Recorder::finish(std::uint64_t number, const Arrival& arrival, std::
   trace::Event& event = events_[number & event_mask_];
   // Another thread may have wrapped around the ring in the meantime and own the slot now.
   if (std::atomic_ref(event.commit).load(std::memory_order_relaxed) == static_cast<std::uint32_t>(number + 1)) {
-    event.algorithm = algorithm;
-    event.reason = reason;
-    event.exit_ticks = exit_ticks;
+    std::atomic_ref(event.algorithm).store(algorithm, std::memory_order_relaxed);
+    std::atomic_ref(event.reason).store(reason, std::memory_order_relaxed);
+    // Release: a spiller that finds the exit finds the others.
+    std::atomic_ref(event.exit_ticks).store(exit_ticks, std::memory_order_release);
   }
+  if (is_late(number)) [[unlikely]] spiller_->note_late(number, exit_ticks, algorithm, reason);
   const std::size_t collective = index_of(arrival.collective);
   trace::Total& total = totals_->by_size[collective][static_cast<std::size_t>(arrival.form)]
                                         [static_cast<std::size_t>(size_class_of(arrival.bytes))];

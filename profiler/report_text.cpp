@@ -545,7 +545,7 @@ std::string to_text(const Analysis& analysis) noexcept {
 
 bool write_reports(const std::string& folder, std::string* one_line_error) noexcept {
   try {
-    const Analysis analysis = analyse(load_run(folder));
+    const Analysis analysis = analyse(load_run(folder, {}, Extent::rings));
     if (!analysis.usable) {
       if (one_line_error != nullptr) *one_line_error = analysis.verdict;
       return false;

@@ -7,11 +7,14 @@
 // the FILES given, and changes them at random but in the same way each time:
 //   read_fuzz [ROUNDS [FILES...]]
 //   read_fuzz --write-seeds FOLDER     the synthetic runs, as a corpus for libFuzzer
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <vector>
 
 #include "profiler/pictures.hpp"
 #include "profiler/report.hpp"
@@ -19,17 +22,42 @@
 namespace {
 
 constexpr std::size_t records_per_input = 3;
+constexpr std::size_t spilled_bytes = 1024;  // of each record, at its end
+
+// Makes the checksums right as far as the blocks can be followed: else no change would get past them.
+std::vector<std::uint8_t> sealed(std::span<const std::uint8_t> data) {
+  using namespace papaya::trace::spill;
+  std::vector<std::uint8_t> bytes(data.begin(), data.end());
+  const auto seal = [&](std::size_t at, auto header) {
+    std::memcpy(&header, bytes.data() + at, sizeof header);
+    if constexpr (sizeof header == sizeof(BlockHeader))
+      if (header.bytes <= bytes.size() - at - sizeof header)
+        header.payload_checksum = papaya::crc32c(bytes.data() + at + sizeof header, header.bytes);
+    header.checksum = checksum_of(header);
+    std::memcpy(bytes.data() + at, &header, sizeof header);
+    return header;
+  };
+  if (bytes.size() < sizeof(FileHeader)) return bytes;
+  seal(0, FileHeader{});
+  for (std::size_t at = sizeof(FileHeader); at + sizeof(BlockHeader) <= bytes.size();)
+    at += sizeof(BlockHeader) + seal(at, BlockHeader{}).bytes;
+  return bytes;
+}
 
 }  // namespace
 
-// One input is the files of three ranks, each a third of it.
+// One input is the files of three ranks, each a third of it: a record and what it spilled.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   namespace report = papaya::report;
   const std::size_t part = size / records_per_input;
   report::Run run;
   for (std::size_t i = 0; i < records_per_input; ++i) {
-    const report::MemorySource source({data + i * part, part});
-    report::add_record(run, "rank-0000" + std::to_string(i) + ".pap", source);
+    const std::span all(data + i * part, part);
+    const std::size_t spilled = std::min(part, spilled_bytes);
+    const std::string name = "rank-0000" + std::to_string(i) + ".pap";
+    if (!report::add_record(run, name, report::MemorySource(all.first(part - spilled)))) continue;
+    const std::vector<std::uint8_t> bytes = sealed(all.last(spilled));
+    report::add_spilled(run, name + "z", report::MemorySource(bytes));
   }
   report::finish_run(run);
   report::Pictures pictures(run);
@@ -43,13 +71,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 #ifdef PAPAYA_FUZZ_STANDALONE
 
-#include <algorithm>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <random>
 #include <string>
-#include <vector>
 
 #include "tests/unit/support/record.hpp"
 
@@ -67,6 +92,10 @@ Bytes joined(const std::vector<Record>& records) {
   for (const Record& record : records) {
     const Bytes own = record.bytes(true);
     all.insert(all.end(), own.begin(), own.end());
+    // In several blocks, or more of them than there are.
+    Bytes spilled = record.spilled(record.events.size() - 8, record.header.nodes == 1 ? 3 : 20);
+    spilled.resize(spilled_bytes);
+    all.insert(all.end(), spilled.begin(), spilled.end());
   }
   return all;
 }

@@ -30,7 +30,7 @@ VARIABLES = [
     "PAPAYA_DISABLE", "PAPAYA_ALLREDUCE", "PAPAYA_REDUCE", "PAPAYA_BCAST", "PAPAYA_ALLTOALL", "PAPAYA_BARRIER",
     "PAPAYA_ALLGATHER", "PAPAYA_IALLREDUCE", "PAPAYA_IBCAST", "PAPAYA_IBARRIER", "PAPAYA_PROFILE", "PAPAYA_OUTPUT", "PAPAYA_TUNING", "PAPAYA_ORDER", "PAPAYA_WAIT",
     "PAPAYA_SHM_LIMIT", "PAPAYA_TRANSPORT", "PAPAYA_NODE_SIZE", "PAPAYA_VERIFY", "PAPAYA_STALL_SECONDS",
-    "PAPAYA_CALLSITES", "PAPAYA_LOG",
+    "PAPAYA_CALLSITES", "PAPAYA_TRACE_LIMIT", "PAPAYA_LOG",
 ]
 LEADER = {"PAPAYA_ALLREDUCE": "arrival_leader"}
 NONBLOCKING = {"PAPAYA_IALLREDUCE": "ring", "PAPAYA_IBCAST": "notified_bcast", "PAPAYA_IBARRIER": "dissemination"}
@@ -1458,6 +1458,84 @@ class Preload(unittest.TestCase):
         self.assertTrue(any(event.get("args", {}).get("never left") for event in events))
         (killed.folder / "rank-00001.pap").unlink()
         self.papaya("trace", "--csv", killed.folder, code=3)
+
+    def spilled(self, job, ranks_calls, missing=()):
+        """Every call of a run of `many` with more calls than the ring holds is in the table, but some kinds; returns the rows."""
+        rows = list(csv.DictReader(self.papaya("trace", "--csv", job.folder, code=(0, 3)).splitlines()))
+        seen = collections.Counter((row["rank"], row["communicator"], row["call"], row["collective"]) for row in rows)
+        self.assertEqual(max(seen.values()), 1)
+        counts = collections.Counter((int(row["rank"]), row["collective"]) for row in rows)
+        self.assertEqual({key: calls for key, calls in counts.items() if key[1] not in missing}, ranks_calls)
+        return rows
+
+    def many(self, calls, *what, env=None, ways=(1000, 10000, 30000), **more):
+        """`many`, the slower the more, until the helper, which has to do with what the machine leaves, gets through in time."""
+        for pause in ways:
+            job = self.job(2, program("many"), calls, pause, *what, env={"PAPAYA_PROFILE": "trace", **(env or {})}, **more)
+            if job.code == 77:
+                self.skipTest(job.out.splitlines()[0])
+            text = " ".join(self.papaya("report", job.folder, code=(0, 3)).split())
+            if "faster than they could be written" not in text:
+                break
+        return job, text
+
+    def test_trace_spilled(self):
+        """More calls than the ring holds: each is in the trace once, whatever happens to the job."""
+        self.need_papaya()
+        calls = (1 << 20) + 60000
+        every = {(0, "MPI_Barrier"): calls, (0, "MPI_Allreduce"): 3, (1, "MPI_Allreduce"): 3}
+        job, text = self.many(calls)
+        self.check_right(job, 2)
+        self.assertNotIn("Dropped", text)
+        self.spilled(job, every)
+        self.assertIn("reads older calls", " ".join((job.folder / "report.txt").read_text().split()))
+        # The file is compressed.
+        size = (job.folder / "rank-00000.papz").stat().st_size
+        self.assertGreater(size, 80)
+        self.assertLess(size, 600000 * 64 / 4)
+        # A thread is inside one call all the while.
+        job, text = self.many(calls, "long")
+        self.check_right(job, 2)
+        rows = self.spilled(job, {**every, (0, "MPI_Bcast"): 1, (1, "MPI_Bcast"): 1})
+        bcast, = [row for row in rows if row["rank"] == "0" and row["collective"] == "MPI_Bcast"]
+        last = max(float(row["exit_us"]) for row in rows if row["collective"] == "MPI_Barrier")
+        self.assertGreater(float(bcast["exit_us"]), last)
+        # SIGKILL.
+        job, text = self.many(calls, "kill")
+        self.assertNotEqual(job.code, 0)
+        self.assertNotIn("Dropped", text)
+        self.spilled(job, {**every, (0, "MPI_Allreduce"): 2})
+        # Little room: said at the end of the job and in the report.
+        job, text = self.many(calls, env={"PAPAYA_TRACE_LIMIT": "20K"})
+        self.check_right(job, 2, quiet=False)
+        said = [line for line in job.said() if "PAPAYA_TRACE_LIMIT=20K" in line]
+        self.assertEqual(len(said), 1, job.said())
+        self.assertIn("1 of 2 ranks", said[0])
+        self.assertLessEqual((job.folder / "rank-00000.papz").stat().st_size, 20 << 10)
+        dropped = int(re.search(r"Dropped from the trace: ([\d,]+) of", text)[1].replace(",", ""))
+        self.assertIn("limit of 20,480 bytes on rank 0; PAPAYA_TRACE_LIMIT", text)
+        self.spilled(job, {**every, (0, "MPI_Barrier"): calls - dropped})
+        # None: the ring alone.
+        job = self.job(2, program("many"), 100, 0, env={"PAPAYA_PROFILE": "trace", "PAPAYA_TRACE_LIMIT": "0"})
+        self.check_right(job, 2)
+        self.assertEqual(sorted(path.name for path in job.folder.glob("*.papz")), [])
+
+    def test_trace_disk_full(self):
+        """A file system that has room for the rings and little more."""
+        self.need_papaya()
+        place = self.scratch / "small"
+        place.mkdir()
+        with self.small_file_system(place, f"{2 * 67342336 + 200000}") as wrapper:
+            copy = 'mv "$PAPAYA_OUTPUT" "$KEPT"'
+            job = self.job(2, program("many"), (1 << 20) + 60000, 1000, wrapper=[*wrapper[:-2], wrapper[-2].replace(
+                'exec "$@"', f'{{ "$@"; code=$?; {copy}; exit $code; }}'), "sh"],
+                           env={"PAPAYA_PROFILE": "trace", "PAPAYA_OUTPUT": str(place / "out"), "KEPT": str(self.scratch / "kept")})
+        self.check_right(job, 2, quiet=False)
+        said = [line for line in job.said() if "could not be written" in line]
+        self.assertEqual(len(said), 1, job.said())
+        text = " ".join(self.papaya("report", self.scratch / "kept").split())
+        self.assertIn("Dropped from the trace", text)
+        self.assertIn("No space left on device", text)
 
     def test_replay(self):
         """Recorded arrivals are a pattern of the benchmark's."""

@@ -8,7 +8,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <span>
 #include <stdexcept>
+
+#include "profiler/spill.hpp"
 
 namespace papaya::support {
 namespace {
@@ -152,6 +155,17 @@ std::vector<std::uint8_t> Record::bytes(bool compact) const {
   return out;
 }
 
+std::vector<std::uint8_t> Record::spilled(std::size_t count, std::size_t in_block, bool finished) const {
+  const Folder folder;
+  const std::string path = folder.path() + "/spilled";
+  SpillFile file;
+  if (!file.open(path, path, header, 1 << 20)) throw std::runtime_error("cannot write " + path);
+  for (std::size_t first = 0; first < count; first += in_block)
+    file.append(first, std::span(events).subspan(first, std::min(in_block, count - first)));
+  if (finished) file.close();
+  return folder.bytes_of("spilled");
+}
+
 std::vector<Record> records(int ranks) {
   std::vector<Record> all;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -183,6 +197,11 @@ void Folder::write(const std::string& name, const std::string& text) const {
 
 void Folder::write(const std::vector<Record>& records) const {
   for (const Record& record : records) write(Record::file_name(record.header.rank), record.bytes());
+}
+
+std::vector<std::uint8_t> Folder::bytes_of(const std::string& name) const {
+  const std::string text = read(name);
+  return {text.begin(), text.end()};
 }
 
 std::string Folder::read(const std::string& name) const {

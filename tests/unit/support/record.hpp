@@ -32,6 +32,9 @@ struct Record {
   std::uint64_t add_call_site(const std::vector<std::pair<std::string, std::uint64_t>>& frames_of_it);
   void finalize(double end_ns);
 
+  // The .papz beside it: the first `count` events in blocks of so many, finished or as when the process was killed.
+  std::vector<std::uint8_t> spilled(std::size_t count, std::size_t in_block, bool finished = true) const;
+
   // The file: its tables at the places the recorder uses, or, for speed, one right after the other.
   std::vector<std::uint8_t> bytes(bool compact = false) const;
 
@@ -59,6 +62,7 @@ class Folder {
   void write(const std::string& name, const std::vector<std::uint8_t>& bytes) const;
   void write(const std::string& name, const std::string& text) const;
   void write(const std::vector<Record>& records) const;
+  std::vector<std::uint8_t> bytes_of(const std::string& name) const;
   std::string read(const std::string& name) const;
   bool has(const std::string& name) const;
 
