@@ -13,9 +13,9 @@ trap 'exit 143' TERM
 
 # What the build needs, then what only the tests need. Both MPIs, so that the library is built for both.
 build_packages="g++ gcc libc6-dev pkg-config meson ninja-build python3 openmpi-bin libopenmpi-dev mpich libmpich-dev
-  libhwloc-dev libucx-dev libdw-dev libunwind8 libfmt-dev libcli11-dev nlohmann-json3-dev catch2
+  libhwloc-dev libucx-dev libdw-dev libopen-trace-format2-dev libunwind8 libzstd1 libfmt-dev libcli11-dev nlohmann-json3-dev catch2
   libjs-chart.js"
-test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev libsimgrid-dev python3-mpi4py"
+test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev libsimgrid-dev otf2-tools python3-mpi4py"
 # Ubuntu has this browser as a snap only: there the test of the report's page is skipped.
 grep -qs '^ID=ubuntu' /etc/os-release || test_packages="$test_packages chromium chromium-driver"
 installed=0

@@ -1,20 +1,25 @@
-// papaya trace: every recorded call, for other programs: a timeline (Chrome's trace events, for Perfetto) or a table.
+// papaya trace: every recorded call, for other programs: a timeline (Chrome's trace events for Perfetto, OTF2 for Vampir) or a table.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <ostream>
 #include <string>
+#include <system_error>
 #include <unordered_map>
 #include <vector>
+
+#include <unistd.h>
 
 #include "profiler/analysis.hpp"
 #include "profiler/calls.hpp"
 #include "tools/command.hpp"
+#include "tools/otf2.hpp"
 #include "tools/recorded_run.hpp"
 #include "tools/symbols.hpp"
 
@@ -26,6 +31,7 @@ struct Options {
   std::string output;
   bool chrome = false;
   bool csv = false;
+  bool otf2 = false;
 };
 
 // What is said of an event beside its own fields.
@@ -123,6 +129,23 @@ class Trace {
     out << "\n]\n";
   }
 
+  bool write_otf2(const std::string& folder) const {
+    double begin_ns = NAN;
+    for (std::size_t f = 0; f < run_.files.size(); ++f)
+      for (const trace::Event& event : run_.files[f].events) begin_ns = std::fmin(begin_ns, clocks_.of_file(f).ns(event.arrival_ticks));
+    if (std::isnan(begin_ns)) begin_ns = 0;
+    const double end_ns = std::fmax(begin_ns, end_of_record_ns());
+    const auto calls_of = [&](std::size_t f) {
+      std::vector<otf2::Call> calls;
+      for_each_of(f, [&](const report::RankFile&, const trace::Event& event, const Place& place, const std::string& site,
+                         double arrival_ns, double exit_ns) {
+        calls.push_back({&event, arrival_ns, exit_ns, place.is_matched ? place.late_ns : NAN, place.is_last, &site});
+      });
+      return calls;
+    };
+    return otf2::write({run_, begin_ns, end_ns, clocks_.base_unix_ns() + std::llround(begin_ns), calls_of}, folder);
+  }
+
  private:
   // For each rank of a call the one whose arrival it waits for, itself if for nobody's.
   std::vector<std::size_t> awaited_in(const report::MatchedCall& call) const {
@@ -158,14 +181,17 @@ class Trace {
   }
   template <class Body>
   void for_each(Body&& body) const {
-    for (std::size_t f = 0; f < run_.files.size(); ++f) {
-      const report::RankFile& file = run_.files[f];
-      const report::NodeClock& clock = clocks_.of_file(f);
-      for (std::size_t e = 0; e < file.events.size(); ++e) {
-        const trace::Event& event = file.events[e];
-        static const std::string none;
-        body(file, event, places_[f][e], event.call_site == 0 ? none : site_names_[f][event.call_site - 1], clock.ns(event.arrival_ticks), event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
-      }
+    for (std::size_t f = 0; f < run_.files.size(); ++f) for_each_of(f, body);
+  }
+  template <class Body>
+  void for_each_of(std::size_t f, Body&& body) const {
+    static const std::string none;
+    const report::RankFile& file = run_.files[f];
+    const report::NodeClock& clock = clocks_.of_file(f);
+    for (std::size_t e = 0; e < file.events.size(); ++e) {
+      const trace::Event& event = file.events[e];
+      body(file, event, places_[f][e], event.call_site == 0 ? none : site_names_[f][event.call_site - 1],
+           clock.ns(event.arrival_ticks), event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
     }
   }
   double end_of_record_ns() const {
@@ -205,9 +231,36 @@ class Trace {
   mutable double end_ns_ = NAN;
 };
 
+// The archive is a folder: at once, too, and never over another.
+bool write_archive(const Trace& trace, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const std::string written = fmt::format("{}.{}.tmp", folder, getpid());
+  bool good = trace.write_otf2(written);
+  if (good) {
+    fs::rename(written, folder, error);
+    good = !error;
+  }
+  if (good) return true;
+  fs::remove_all(written, error);
+  std::cerr << "papaya trace: cannot write " << folder << ".\n";
+  return false;
+}
+
+// Empty if the options can be followed.
+std::string problem_with(const Options& options) {
+  if (options.chrome + options.csv + options.otf2 != 1) return "say --chrome, --csv or --otf2";
+  if (!options.otf2) return "";
+  if (!otf2::is_there()) return "--otf2 needs a papaya that was built with OTF2 (libopen-trace-format2-dev)";
+  if (options.output.empty()) return "--otf2 writes a folder: name it with -o FOLDER";
+  if (std::error_code error; std::filesystem::exists(options.output, error)) return options.output + " exists already: name another folder";
+  return "";
+}
+
 int trace_run(Options options) {
-  if (options.chrome == options.csv) {
-    std::cerr << "papaya trace: say --chrome or --csv.\n";
+  while (options.output.size() > 1 && options.output.ends_with('/')) options.output.pop_back();
+  if (const std::string problem = problem_with(options); !problem.empty()) {
+    std::cerr << "papaya trace: " << problem << ".\n";
     return exit_usage;
   }
   report::Run run;
@@ -216,6 +269,7 @@ int trace_run(Options options) {
   exit_code = exit_code_of("papaya trace", run);
   if (run.files.empty()) return exit_code;
   const Trace trace(run);
+  if (options.otf2) return write_archive(trace, options.output) ? exit_code : exit_failed;
   const bool good = write_output("papaya trace", options.output, [&](std::ostream& out) {
     options.csv ? trace.write_csv(out) : trace.write_chrome(out);
   });
@@ -232,9 +286,12 @@ void add_trace(CLI::App& app, int& exit_code) {
                     "A timeline in Chrome's trace event format, for https://ui.perfetto.dev: ranks as tracks, waiting and late "
                     "arrivals marked");
   command->add_flag("--csv", options->csv, "A table, a line for each call of each rank");
+  command->add_flag("--otf2", options->otf2,
+                    "An OTF2 archive, for Vampir and otf2-print: ranks and their threads as locations, collectives with communicator, root "
+                    "and bytes; -o names its folder");
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->footer(
-      "The record holds each rank's last 32,768 calls, with PAPAYA_PROFILE=trace its last 1,048,576.\n"
+      "The record holds each rank's last 32,768 calls, with PAPAYA_PROFILE=trace all (up to PAPAYA_TRACE_LIMIT).\n"
       "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial; 4 recorded by another version of papaya.");
   command->callback([options, &exit_code] { exit_code = trace_run(*options); });
 }
