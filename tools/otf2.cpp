@@ -104,13 +104,21 @@ class Archive {
     string("");
     for (std::size_t f = 0; f < input.run.files.size(); ++f)
       for (const trace::Communicator& row : input.run.files[f].communicators) {
-        const auto [place, is_new] = communicators_.try_emplace(row.id);
-        Communicator& communicator = place->second;
-        if (is_new) communicator.self = static_cast<OTF2_CommRef>(communicators_.size() - 1);
+        Communicator& communicator = communicators_[row.id];
         communicator.parent_id = row.parent_id;
         communicator.size = row.size;
         if (row.size > 1 && !communicator.files.try_emplace(row.rank, f).second) ++communicator.rivals;
       }
+    // Parents first, and numbered so: readers want both. A damaged file may make a circle of them.
+    std::set<std::uint64_t> seen;
+    const auto add_with_parents = [&](const auto& again, std::uint64_t id) -> void {
+      const auto place = communicators_.find(id);
+      if (place == communicators_.end() || !seen.insert(id).second) return;
+      again(again, place->second.parent_id);
+      place->second.self = static_cast<OTF2_CommRef>(in_order_.size());
+      in_order_.push_back(place);
+    };
+    for (const auto& [id, communicator] : communicators_) add_with_parents(add_with_parents, id);
   }
 
   bool write(const std::string& folder) {
@@ -336,13 +344,8 @@ class Archive {
     write_group(locations_group, OTF2_GROUP_TYPE_COMM_LOCATIONS, members);
     write_group(self_group, OTF2_GROUP_TYPE_COMM_SELF, {});
     OTF2_GroupRef next_group = first_group;
-    // Parents first. A damaged file may make a circle of them.
-    std::set<std::uint64_t> done;
-    const auto write_with_parents = [&](const auto& again, std::uint64_t id) -> void {
-      const auto place = communicators_.find(id);
-      if (place == communicators_.end() || !done.insert(id).second) return;
-      const Communicator& communicator = place->second;
-      again(again, communicator.parent_id);
+    for (const auto place : in_order_) {
+      const auto& [id, communicator] = *place;
       OTF2_GroupRef group = self_group;
       if (communicator.size > 1) {
         members.clear();
@@ -351,11 +354,10 @@ class Archive {
         write_group(group, OTF2_GROUP_TYPE_COMM_GROUP, members);
       }
       const auto parent = communicators_.find(communicator.parent_id);
+      const bool has_parent = parent != communicators_.end() && parent->second.self < communicator.self;
       check(OTF2_GlobalDefWriter_WriteComm(writer, communicator.self, define(writer, report::communicator_name(input_.run, id)), group,
-                                           parent == communicators_.end() || parent == place ? OTF2_UNDEFINED_COMM : parent->second.self,
-                                           OTF2_COMM_FLAG_NONE));
-    };
-    for (const auto& [id, communicator] : communicators_) write_with_parents(write_with_parents, id);
+                                           has_parent ? parent->second.self : OTF2_UNDEFINED_COMM, OTF2_COMM_FLAG_NONE));
+    }
   }
 
   struct DeleteList {
@@ -368,7 +370,8 @@ class Archive {
   std::unique_ptr<OTF2_AttributeList, DeleteList> list_{OTF2_AttributeList_New()};
   std::unordered_map<std::string, OTF2_StringRef> strings_;
   std::set<OTF2_StringRef> defined_;
-  std::map<std::uint64_t, Communicator> communicators_;
+  std::map<std::uint64_t, Communicator> communicators_;                      // by id
+  std::vector<std::map<std::uint64_t, Communicator>::iterator> in_order_;  // of their numbers
   std::vector<std::vector<Location>> locations_;  // by file
   OTF2_LocationRef next_location_ = 0;
 };

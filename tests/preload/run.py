@@ -1459,6 +1459,68 @@ class Preload(unittest.TestCase):
         (killed.folder / "rank-00001.pap").unlink()
         self.papaya("trace", "--csv", killed.folder, code=3)
 
+    def test_trace_otf2(self):
+        """The same as an archive that OTF2's own tools read; times of each location ascend, and regions nest."""
+        self.need_papaya()
+        help_text = self.papaya("trace", "--help")
+        if shutil.which("otf2-print") is None:
+            self.skipTest("no otf2-print here (otf2-tools)")
+        job = self.call_sites(program("call_sites"))[2]
+        archive = self.scratch / "archive"
+        refused = self.papaya("trace", "--otf2", job.folder, code=2)
+        if "built with OTF2" in refused:
+            self.skipTest("this papaya was built without OTF2 (libopen-trace-format2-dev)")
+        self.assertIn("--otf2", help_text)
+        self.assertIn("-o FOLDER", refused)
+
+        def printed(*options, folder=archive):
+            done = subprocess.run(["otf2-print", *options, str(folder / "traces.otf2")], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            return done.stdout
+
+        def check_events(text):
+            """Kinds of events and how many; each location's times ascend and its regions nest."""
+            kinds, times, regions = collections.Counter(), collections.defaultdict(int), collections.defaultdict(list)
+            for kind, location, time_text, rest in re.findall(r"^([A-Z_]+) +(\d+) +(\d+) *(.*)$", text, re.M):
+                kinds[kind] += 1
+                self.assertGreaterEqual(int(time_text), times[location])
+                times[location] = int(time_text)
+                if kind == "ENTER":
+                    regions[location].append(rest)
+                elif kind == "LEAVE":
+                    self.assertEqual(regions[location].pop(), rest)
+            self.assertEqual(sum(map(len, regions.values())), 0)
+            return kinds
+
+        self.papaya("trace", "--otf2", job.folder, "-o", archive)
+        text = printed()
+        self.assertEqual(check_events(text), {"ENTER": 80, "LEAVE": 80, "MPI_COLLECTIVE_BEGIN": 80, "MPI_COLLECTIVE_END": 80,
+                                              "PARAMETER_STRING": 80})
+        self.assertEqual(len(re.findall(r"Operation: BCAST, Communicator: \"MPI_COMM_WORLD\" <\d+>, Root: 1 ", text)), 40)
+        self.assertEqual(len(re.findall(r"Operation: BCAST.*Sent: 4, Received: 0", text)), 20)
+        self.assertEqual(len(re.findall(r"Operation: ALLREDUCE.*Root: NONE, Sent: 4, Received: 4", text)), 40)
+        self.assertEqual(len(re.findall(r'"call site" <0>, Value: "elsewhere \(call_sites.c:', text)), 40)
+        self.assertEqual(len(re.findall(r'"late_us" <\d+>; DOUBLE; 0\)', text)), 40)  # the first of each call
+        self.assertIn('"algorithm" <3>; STRING; "native"', text)
+        definitions = printed("-G")
+        self.assertRegex(definitions, r"CLOCK_PROPERTIES +Ticks per Seconds: 1000000000, Global Offset: 0,")
+        self.assertEqual(len(re.findall(r"^LOCATION_GROUP .*Type: PROCESS, Parent: \"node::", definitions, re.M)), 2)
+        self.assertEqual(len(re.findall(r"^LOCATION .*# Events: 200,", definitions, re.M)), 2)
+        self.assertRegex(definitions, r'(?m)^COMM .*Name: "MPI_COMM_WORLD"')
+        self.assertRegex(definitions, r"(?m)^GROUP .*Type: COMM_GROUP, .*2 Members: 0 .*, 1 ")
+        self.assertIn("exists already", self.papaya("trace", "--otf2", job.folder, "-o", archive, code=2))
+        # Other collectives, communicators and threads, and a rank that was killed inside a call.
+        for number, words in enumerate(([program("calls"), "blocking"], [program("calls"), "nonblocking"], [program("threads")],
+                                        [program("loop"), 40, "kill"])):
+            other = self.job(3, *words)
+            folder = self.scratch / f"archive{number}"
+            self.papaya("trace", "--otf2", other.folder, "-o", folder, code=(0, 3))
+            kinds = check_events(printed(folder=folder))
+            begun = json.loads(self.papaya("report", "--json", other.folder, code=(0, 3)))["events"]["begun"]
+            self.assertEqual((kinds["ENTER"], kinds["LEAVE"]), (begun, begun))
+            self.assertEqual(kinds["MPI_COLLECTIVE_BEGIN"], kinds["MPI_COLLECTIVE_END"])
+
     def spilled(self, job, ranks_calls):
         """Each call of a run with more calls than the ring holds is in the table once. Returns its head and its rows."""
         head, *lines = self.papaya("trace", "--csv", job.folder, code=(0, 3)).splitlines()
