@@ -444,9 +444,11 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
 void say_incomplete_traces(Runtime& process) {
   if (process.settings.text(Variable::profile) != "trace" || process.settings.number(Variable::trace_limit) == 0) return;
   const Spiller* const spiller = process.recorder.spiller();
-  const bool is_limited = spiller != nullptr && spiller->file().state() == trace::spill::State::limited;
-  const bool is_closed = spiller != nullptr && spiller->file().state() == trace::spill::State::closed;
-  const int mine[2] = {is_limited ? 1 : 0, is_limited || is_closed ? 0 : 1};
+  // A rank without a record has none, and that has been said.
+  const auto ended = [&](trace::spill::State state) { return spiller != nullptr && spiller->file().state() == state; };
+  const bool is_limited = ended(trace::spill::State::limited);
+  const bool is_cut = spiller != nullptr && !is_limited && !ended(trace::spill::State::closed);
+  const int mine[2] = {is_limited ? 1 : 0, is_cut ? 1 : 0};
   int all[2] = {0, 0};
   PMPI_Reduce(mine, all, 2, MPI_INT, MPI_SUM, 0, process.world_comm);
   if (process.rank != 0) return;

@@ -21,23 +21,24 @@ namespace {
 
 constexpr std::size_t most_open = 4096;  // calls at once; of more the ends are not kept
 
-// An event that its thread may be completing. Only an exit that is there vouches for what comes with it.
+// An event that its thread may be completing. Only an exit that is there vouches for what comes with it. Acquire: partners are
+// begin() and finish(), and the count of events that is read afterwards must not be read before.
 trace::Event read_event(trace::Event& event) noexcept {
-  const auto relaxed = [](auto& field) { return std::atomic_ref(field).load(std::memory_order_relaxed); };
+  const auto read = [](auto& field) { return std::atomic_ref(field).load(std::memory_order_acquire); };
   trace::Event copy{};
-  copy.commit = std::atomic_ref(event.commit).load(std::memory_order_acquire);        // partner: begin()
-  copy.exit_ticks = std::atomic_ref(event.exit_ticks).load(std::memory_order_acquire);  // partner: finish()
-  copy.arrival_ticks = relaxed(event.arrival_ticks);
-  copy.communicator = relaxed(event.communicator);
-  copy.call = relaxed(event.call);
-  copy.bytes = relaxed(event.bytes);
-  copy.call_site = relaxed(event.call_site);
-  copy.root = relaxed(event.root);
-  copy.collective = relaxed(event.collective);
-  copy.form = relaxed(event.form);
-  copy.algorithm = copy.exit_ticks != 0 ? relaxed(event.algorithm) : 0;
-  copy.reason = copy.exit_ticks != 0 ? relaxed(event.reason) : 0;
-  copy.thread = relaxed(event.thread);
+  copy.commit = read(event.commit);
+  copy.exit_ticks = read(event.exit_ticks);
+  copy.arrival_ticks = read(event.arrival_ticks);
+  copy.communicator = read(event.communicator);
+  copy.call = read(event.call);
+  copy.bytes = read(event.bytes);
+  copy.call_site = read(event.call_site);
+  copy.root = read(event.root);
+  copy.collective = read(event.collective);
+  copy.form = read(event.form);
+  copy.algorithm = copy.exit_ticks != 0 ? read(event.algorithm) : 0;
+  copy.reason = copy.exit_ticks != 0 ? read(event.reason) : 0;
+  copy.thread = read(event.thread);
   return copy;
 }
 
@@ -246,7 +247,6 @@ void Spiller::spill() noexcept {
     if (!is_overtaken(next_)) {
       copy_stretch(next_);
       // It may have been overwritten while it was copied.
-      std::atomic_thread_fence(std::memory_order_acquire);
       if (!is_overtaken(next_)) {
         file_.append(next_, copy_);
         keep_open_events(next_);

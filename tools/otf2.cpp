@@ -11,7 +11,6 @@
 #include <memory>
 #include <numeric>
 #include <set>
-#include <type_traits>
 #include <unordered_map>
 #include <utility>
 

@@ -83,7 +83,7 @@ install_missing() {
   if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
     # No Debian: take what is there, and if the configuration fails say what it needs.
     command -v meson >/dev/null && command -v pkg-config >/dev/null && command -v ninja >/dev/null && return
-    fail "this machine has no apt-get; please install: a C++20 compiler, meson 1.0 or newer, ninja, pkg-config, Open MPI or MPICH, and the headers of hwloc, fmt, CLI11, nlohmann-json, UCX, libdw and Catch2"
+    fail "this machine has no apt-get; please install: a C++20 compiler, meson 1.0 or newer, ninja, pkg-config, Open MPI or MPICH, and the headers of hwloc, fmt, CLI11, nlohmann-json, UCX, libdw, OTF2 and Catch2"
   fi
   known=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "$@" 2>/dev/null)
   for package in "$@"; do
