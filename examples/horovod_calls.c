@@ -25,9 +25,10 @@ static const int sizes[] = {
     64,      36864, 64, 64, 36864, 64, 64, 36864, 64, 64, 36864, 64, 64, 9408};
 enum {
   gradients = sizeof sizes / sizeof *sizes,
-  leaving = 1,      // the bits of the status: this rank has nothing more to do,
-  nothing_new = 2,  // and no gradient without a bit
-  status_bits = 2,
+  leaving = 1,          // the bits of the status: this rank has nothing more to do,
+  nothing_new = 2,      // no gradient without a bit,
+  nothing_invalid = 4,  // no bit that has lost its meaning (always so here)
+  status_bits = 3,
   words = (status_bits + gradients + 63) / 64,
   fusion_bytes = 16 << 20,
   start_bcasts = 102,  // parameters and what the optimiser keeps
@@ -215,7 +216,7 @@ static int run_cycle(void) {
     else
       new_ones[new_count++] = i;
   }
-  bits[0] |= (leaves && count == 0 ? leaving : 0) | (new_count == 0 ? nothing_new : 0);
+  bits[0] |= (leaves && count == 0 ? leaving : 0) | (new_count == 0 ? nothing_new : 0) | nothing_invalid;
   agree_on_bits(bits);
   for (int i = 0; i < gradients; ++i)
     if ((unsigned long long)bits[(status_bits + i) / 64] >> ((status_bits + i) % 64) & 1) ready[ready_count++] = i;

@@ -16,9 +16,12 @@ fallen or the ranks have come to different networks.
 """
 
 import argparse
+import os
 import sys
 import threading
 import time
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # a rank for each core
 
 import mpi4py
 import numpy as np
@@ -28,8 +31,8 @@ mpi4py.rc.initialize = False  # the background thread does
 mpi4py.rc.finalize = False
 from mpi4py import MPI  # noqa: E402
 
-LEAVING, NOTHING_NEW = 1, 2  # the bits of the status; those of the gradients follow
-STATUS_BITS = 2
+LEAVING, NOTHING_NEW, NOTHING_INVALID = 1, 2, 4  # the bits of the status; those of the gradients follow
+STATUS_BITS = 3
 
 
 def add_half(source, target, _type):
@@ -119,7 +122,7 @@ class Background(threading.Thread):
     def negotiate(self, here):
         """The gradients that are ready on all ranks, of those that are ready here."""
         new = [index for index in here if not self.has_bit[index]]
-        flags = (LEAVING if self.leaving and not here else 0) | (0 if new else NOTHING_NEW)
+        flags = (LEAVING if self.leaving and not here else 0) | (0 if new else NOTHING_NEW) | NOTHING_INVALID
         ones = flags | sum(1 << (STATUS_BITS + index) for index in here if self.has_bit[index])
         for word in range(len(self.bits)):
             self.bits[word] = np.uint64(ones >> (64 * word) & 0xFFFFFFFFFFFFFFFF).astype(np.int64)
