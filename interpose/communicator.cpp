@@ -248,11 +248,13 @@ void rename(MPI_Comm comm, std::string_view name) noexcept {
   if (state != nullptr && state->row != nullptr) Recorder::set_name(state->row->name, sizeof state->row->name, name);
 }
 
-void adopt(MPI_Comm parent, MPI_Comm child, std::uint64_t salt) noexcept {
+void adopt(MPI_Comm parent, MPI_Comm child, trace::Origin origin, std::uint64_t salt) noexcept {
   if (child == MPI_COMM_NULL) return;
   Communicator* const parent_state = find_or_make(parent);
   const std::lock_guard lock(mutex);
-  if (find(child) == nullptr) make(child, parent_state, salt);
+  if (find(child) != nullptr) return;
+  const Communicator* const state = make(child, parent_state, salt);
+  if (state != nullptr && state->row != nullptr) state->row->origin = static_cast<std::int32_t>(origin);
 }
 
 }  // namespace papaya::communicators

@@ -104,7 +104,7 @@ void forget_choices() noexcept;
 std::uint64_t replaced_calls(Collective collective) noexcept;
 
 // Called after `child` was made from `parent`. `salt` as in identity::of_child.
-void adopt(MPI_Comm parent, MPI_Comm child, std::uint64_t salt) noexcept;
+void adopt(MPI_Comm parent, MPI_Comm child, trace::Origin origin, std::uint64_t salt) noexcept;
 
 // MPI_Comm_free and MPI_Comm_disconnect by `native`.
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*));

@@ -402,13 +402,13 @@ namespace {
 constexpr std::uint64_t group_salt = std::uint64_t{1} << 32;  // plus the tag
 
 template <class Create>
-int create(MPI_Comm parent, MPI_Comm* child, std::uint64_t salt, Create&& make) {
+int create(MPI_Comm parent, MPI_Comm* child, trace::Origin origin, std::uint64_t salt, Create&& make) {
   // Over a group there is nothing to meet on.
   if (salt < group_salt) nonblocking::meet(parent);
   const int code = make();
   if (code != MPI_SUCCESS || !runtime().active.load(std::memory_order_acquire)) return code;
   const Entry entry;
-  if (entry.is_outermost() && communicators::is_plausible(parent)) communicators::adopt(parent, *child, salt);
+  if (entry.is_outermost() && communicators::is_plausible(parent)) communicators::adopt(parent, *child, origin, salt);
   if (nonblocking::are_asked_for() && communicators::is_plausible(*child))
     if (Communicator* const state = communicators::find(*child)) nonblocking::add_queue(*state);
   return code;
@@ -428,41 +428,42 @@ PAPAYA_WRAPPER papaya_MPI_Comm_set_name(MPI_Comm comm, const char* name) {
   return code;
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_dup(MPI_Comm comm, MPI_Comm* child) {
-  return papaya::create(comm, child, 0, [&] { return PMPI_Comm_dup(comm, child); });
+  return papaya::create(comm, child, papaya::trace::Origin::dup, 0, [&] { return PMPI_Comm_dup(comm, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child) {
-  return papaya::create(comm, child, 0, [&] { return PMPI_Comm_dup_with_info(comm, info, child); });
+  return papaya::create(comm, child, papaya::trace::Origin::dup, 0, [&] { return PMPI_Comm_dup_with_info(comm, info, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child) {
-  return papaya::create(comm, child, 0, [&] { return PMPI_Comm_split(comm, color, key, child); });
+  return papaya::create(comm, child, papaya::trace::Origin::split, 0, [&] { return PMPI_Comm_split(comm, color, key, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* child) {
-  return papaya::create(comm, child, 0, [&] { return PMPI_Comm_split_type(comm, type, key, info, child); });
+  const auto origin = type == MPI_COMM_TYPE_SHARED ? papaya::trace::Origin::node_split : papaya::trace::Origin::split;
+  return papaya::create(comm, child, origin, 0, [&] { return PMPI_Comm_split_type(comm, type, key, info, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* child) {
-  return papaya::create(comm, child, 0, [&] { return PMPI_Comm_create(comm, group, child); });
+  return papaya::create(comm, child, papaya::trace::Origin::group, 0, [&] { return PMPI_Comm_create(comm, group, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) {
-  return papaya::create(comm, child, papaya::group_salt + static_cast<std::uint32_t>(tag),
+  return papaya::create(comm, child, papaya::trace::Origin::group, papaya::group_salt + static_cast<std::uint32_t>(tag),
                         [&] { return PMPI_Comm_create_group(comm, group, tag, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[],
                                       int reorder, MPI_Comm* child) {
-  return papaya::create(comm, child, 0,
+  return papaya::create(comm, child, papaya::trace::Origin::grid, 0,
                         [&] { return PMPI_Cart_create(comm, ndims, dims, periods, reorder, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* child) {
-  return papaya::create(comm, child, 0, [&] { return PMPI_Cart_sub(comm, remain_dims, child); });
+  return papaya::create(comm, child, papaya::trace::Origin::grid, 0, [&] { return PMPI_Cart_sub(comm, remain_dims, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[],
                                        int reorder, MPI_Comm* child) {
-  return papaya::create(comm, child, 0,
+  return papaya::create(comm, child, papaya::trace::Origin::graph, 0,
                         [&] { return PMPI_Graph_create(comm, nnodes, index, edges, reorder, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[], const int degrees[],
                                             const int destinations[], const int weights[], MPI_Info info,
                                             int reorder, MPI_Comm* child) {
-  return papaya::create(comm, child, 0, [&] {
+  return papaya::create(comm, child, papaya::trace::Origin::graph, 0, [&] {
     return PMPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, child);
   });
 }
@@ -470,7 +471,7 @@ PAPAYA_WRAPPER papaya_MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree
                                                      const int sourceweights[], int outdegree,
                                                      const int destinations[], const int destweights[],
                                                      MPI_Info info, int reorder, MPI_Comm* child) {
-  return papaya::create(comm, child, 0, [&] {
+  return papaya::create(comm, child, papaya::trace::Origin::graph, 0, [&] {
     return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations,
                                            destweights, info, reorder, child);
   });

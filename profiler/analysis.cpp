@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -15,6 +16,8 @@
 
 #include "profiler/alpha.hpp"
 #include "profiler/clocks.hpp"
+#include "profiler/communicator_names.hpp"
+#include "profiler/horovod.hpp"
 
 namespace papaya::report {
 namespace {
@@ -116,12 +119,10 @@ struct Group {
   std::vector<Member> members;  // by rank in the communicator
   std::vector<Sighting> sightings;
   CommunicatorFigures figures;
-
-  std::string label() const { return name.empty() ? fmt::format("communicator {:#x}", id) : name; }
 };
 
 std::string call_text(std::uint64_t call, const Group& group) {
-  return fmt::format("call {} on {}", call, group.label());
+  return fmt::format("call {} on {}", call, group.name);
 }
 
 // "rank 3", "ranks 0-2, 5"
@@ -188,6 +189,7 @@ class Analyser {
     group_events();
     for (Group& group : groups_) compare(group);
     finish_figures();
+    look_for_horovod();
     add_savings(run_, clocks_, out_);
     describe_record();
     out_.verdict = verdict();
@@ -214,6 +216,7 @@ class Analyser {
   void add_arrivals(Group& group, std::span<const Sighting> sightings);
   void find_waits(const Group& group, Collective collective, std::int32_t root);
   void finish_figures();
+  void look_for_horovod();
   void describe_record();
   void describe_trace(std::uint64_t missing, std::uint64_t unread);
   std::string verdict();
@@ -486,7 +489,7 @@ std::size_t Analyser::site_of(std::size_t file, const trace::Event& event) {
   if (!is_new) return place->second;
   CallSiteFigures& figures = sites_.emplace_back().figures;
   figures.number = place->second;
-  for (const Frame& frame : frames) figures.frames.push_back({frame, {}, {}, 0});
+  for (const Frame& frame : frames) figures.frames.push_back(named(frame));
   figures.collective = static_cast<Collective>(event.collective);
   figures.form = static_cast<Form>(event.form);
   figures.name = mpi_name(figures.collective, figures.form);
@@ -495,6 +498,7 @@ std::size_t Analyser::site_of(std::size_t file, const trace::Event& event) {
 
 void Analyser::group_events() {
   own_sites_.resize(run_.files.size());
+  const std::map<std::uint64_t, std::string> names = communicator_names(run_);
   std::unordered_map<std::uint64_t, std::size_t> index;
   for (std::size_t i = 0; i < run_.files.size(); ++i) {
     for (const trace::Communicator& communicator : run_.files[i].communicators) {
@@ -503,9 +507,9 @@ void Analyser::group_events() {
         groups_.emplace_back();
         groups_.back().id = communicator.id;
         groups_.back().size = communicator.size;
+        groups_.back().name = names.at(communicator.id);
       }
       Group& group = groups_[at->second];
-      if (group.name.empty()) group.name = clean_text(communicator.name);
       if (group.size != communicator.size) group.consistent = false;
       group.members.push_back({i, communicator.rank, communicator.calls});
     }
@@ -532,6 +536,8 @@ void Analyser::group_events() {
       if (const std::size_t site = site_of(i, event); site != no_site) {
         CallSiteFigures& figures = sites_[site].figures;
         ++figures.calls;
+        figures.bytes += event.bytes;
+        figures.largest_bytes = std::max(figures.largest_bytes, event.bytes);
         if (event.exit_ticks != 0) figures.ns += clock_of(i).ns(event.exit_ticks) - clock_of(i).ns(event.arrival_ticks);
       }
       if (event.call == trace::no_call) continue;
@@ -562,7 +568,7 @@ void Analyser::group_events() {
 
 void Analyser::compare(Group& group) {
   group.figures.id = group.id;
-  group.figures.name = group.label();
+  group.figures.name = group.name;
   group.figures.size = group.size;
   for (const Member& member : group.members) group.figures.calls += member.calls;
   auto& sightings = group.sightings;
@@ -653,7 +659,7 @@ bool Analyser::complete(const Group& group, std::span<const Sighting> sightings)
 std::vector<NamedFrame> Analyser::frames_of(std::size_t file, const trace::Event& event) const {
   std::vector<NamedFrame> frames;
   if (event.call_site != 0)
-    for (const Frame& frame : run_.files[file].call_sites[event.call_site - 1]) frames.push_back({frame, {}, {}, 0});
+    for (const Frame& frame : run_.files[file].call_sites[event.call_site - 1]) frames.push_back(named(frame));
   return frames;
 }
 
@@ -670,7 +676,7 @@ LastSign Analyser::last_sign_of(std::size_t file) const {
   if (last == nullptr) return sign;
   sign.name = mpi_name(static_cast<Collective>(last->collective), static_cast<Form>(last->form));
   const auto group = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.id == last->communicator; });
-  sign.communicator = group != groups_.end() ? group->label() : fmt::format("communicator {:#x}", last->communicator);
+  sign.communicator = group != groups_.end() ? group->name : fmt::format("communicator {:#x}", last->communicator);
   sign.call = last->call;
   sign.inside = last->exit_ticks == 0;
   sign.unix_ns = clocks_.base_unix_ns() +
@@ -733,7 +739,7 @@ void Analyser::add_pending(const Group& group, std::span<const Sighting> sightin
   inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
   std::sort(absent.begin(), absent.end());
   pending.conflict = conflict;
-  pending.communicator = group.label();
+  pending.communicator = group.name;
   pending.call = sightings.front().call;
   pending.inside = to_ranges(inside);
   pending.not_arrived = to_ranges(absent);
@@ -1015,6 +1021,15 @@ void Analyser::describe_trace(std::uint64_t missing, std::uint64_t unread) {
                    count_text(missing), count_text(out_.events_begun), why));
 }
 
+void Analyser::look_for_horovod() {
+  const Horovod horovod = find_horovod(run_);
+  out_.horovod_library = horovod.library.substr(horovod.library.find_last_of('/') + 1);
+  std::set<std::uint32_t> threads;
+  for (const auto& of_rank : horovod.threads) threads.insert(of_rank.begin(), of_rank.end());
+  const std::vector<std::int32_t> numbers(threads.begin(), threads.end());
+  out_.horovod_threads = fmt::format("thread{} {}", numbers.size() == 1 ? "" : "s", to_text(to_ranges(numbers)));
+}
+
 void Analyser::describe_record() {
   std::uint64_t overwritten = 0;
   std::uint64_t unread = 0;
@@ -1242,6 +1257,11 @@ std::string mpi_name(Collective collective, Form form) {
     return "MPI_I" + name;
   }
   return "MPI_" + name + (form == Form::persistent ? "_init" : "");
+}
+
+NamedFrame named(const Frame& frame) {
+  if (frame.python.empty()) return {frame, {}, {}, 0};
+  return {frame, frame.python, frame.module, static_cast<int>(frame.offset)};
 }
 
 std::string frame_text(const NamedFrame& frame) {

@@ -114,6 +114,9 @@ struct NamedFrame : Frame {
   int line = 0;
 };
 
+// With what is known of it already.
+NamedFrame named(const Frame& frame);
+
 // The calls of one collective from one place in the program.
 struct CallSiteFigures {
   std::vector<NamedFrame> frames;  // innermost first
@@ -121,7 +124,9 @@ struct CallSiteFigures {
   Form form{};
   std::string name;            // MPI_Allreduce
   std::uint64_t calls = 0;     // in the record, summed over ranks
-  double ns = 0;               // inside them
+  std::uint64_t bytes = 0;     // in them
+  std::uint64_t largest_bytes = 0;
+  double ns = 0;  // inside them
   // Of the calls compared; one belongs to the place its lowest rank made it from.
   std::uint64_t compared = 0;
   double worst_ns = 0;    // mean
@@ -209,6 +214,8 @@ struct Analysis {
   std::vector<AlgorithmFigures> algorithms;
   std::vector<CallSiteFigures> call_sites;  // most waiting first
   std::vector<PendingCall> pending;
+  std::string horovod_library;  // empty: the program does not use Horovod
+  std::string horovod_threads;  // "thread 1", of each rank
 
   std::uint64_t events_begun = 0;
   std::uint64_t events_kept = 0;

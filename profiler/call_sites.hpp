@@ -4,7 +4,8 @@
 //
 // With one frame a site is found by the return address alone, through a cache of one atomic word an entry: a load and a
 // compare. With more, and for calls out of a library that only passes them on (Fortran's bindings), the stack is unwound at
-// each call by libunwind, if it can be loaded.
+// each call by libunwind, if it can be loaded. Where a module written for Python calls, the place is that in the Python program: it
+// is read from the interpreter's frames at each call, and found by the instruction it is at.
 #pragma once
 
 #include <array>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "profiler/format.hpp"
+#include "profiler/python_frames.hpp"
 
 namespace papaya {
 
@@ -47,13 +49,21 @@ class CallSites {
   static std::size_t place_of(std::uintptr_t address) noexcept { return (address * 0x9e3779b97f4a7c15u) >> 56; }
 
   std::uint64_t find(const void* return_address) noexcept;
-  std::uint64_t number_of_frames(const std::vector<const void*>& frames);
+  // The number of a place in a Python program; false if the call comes from no such place.
+  bool find_python(const void* return_address, std::uint64_t& number);
+  bool is_python_module(const void* address) noexcept;
+  // `python`: what the frames are, if they are Python's, and null otherwise.
+  std::uint64_t number_of_frames(const std::vector<const void*>& frames, const PythonFrames::Position* python);
   std::uint32_t module_of(const void* address, std::uint64_t& offset);
+  std::uint32_t function_of(const PythonFrames::Position& position, std::uint64_t& line);
+  void remember(const void* address, std::uint64_t number) noexcept;
 
   int frames_ = 0;
   IsBinding is_binding_ = nullptr;
   int (*backtrace_)(void**, int) = nullptr;
   trace::Header* header_ = nullptr;
+  PythonFrames python_;
+  std::array<std::atomic<std::uint64_t>, 64> callers_{};  // return address, and above it whether it is in a module for Python
   std::array<std::atomic<std::uint64_t>, 256> cache_{};  // address, and above it the site's number
 
   std::mutex mutex_;  // guards what follows, and the tables

@@ -1,7 +1,5 @@
 #include "profiler/calls.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -111,14 +109,6 @@ void earliest_exits(const Roles& roles, std::span<const double> arrivals_ns, std
         exits_ns[roles.by_rank[k]] = std::max(exits_ns[roles.by_rank[k]], exits_ns[roles.by_rank[k - 1]]);
       break;
   }
-}
-
-std::string communicator_name(const Run& run, std::uint64_t id) {
-  for (const RankFile& file : run.files)
-    for (const trace::Communicator& communicator : file.communicators)
-      if (communicator.id == id)
-        if (std::string name = clean_text(communicator.name); !name.empty()) return name;
-  return fmt::format("{:#x}", id);
 }
 
 }  // namespace papaya::report

@@ -44,7 +44,4 @@ void earliest_exits(const Roles& roles, std::span<const double> arrivals_ns, std
 // By communicator, then in the order they were made. Calls in which ranks disagree about the collective are left out.
 std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks);
 
-// The name of a communicator as the program gave it, else its id.
-std::string communicator_name(const Run& run, std::uint64_t id);
-
 }  // namespace papaya::report

@@ -44,6 +44,9 @@ struct Event {
 };
 static_assert(sizeof(Event) == 64);
 
+// How a communicator was made from its parent.
+enum class Origin : std::int32_t { unknown = 0, dup = 1, split = 2, node_split = 3, group = 4, grid = 5, graph = 6 };
+
 // A communicator on which this rank made at least one collective call.
 struct Communicator {
   std::uint64_t id;
@@ -52,18 +55,20 @@ struct Communicator {
   std::int32_t size;  // ranks
   std::int32_t rank;  // of this process
   std::int32_t nodes;
-  std::int32_t flags;  // reserved, 0
+  std::int32_t origin;  // papaya::trace::Origin
   char name[name_bytes];
 };
 static_assert(sizeof(Communicator) == 104);
 
-// A file that code of the process came from.
+// A file that code of the process came from; or a function written in Python.
+enum class Language : std::uint32_t { machine = 0, python = 1 };
+
 struct Module {
   std::uint64_t bias;  // its addresses in this process less those in the file
   std::uint32_t build_id_bytes;
-  std::uint32_t reserved;
+  std::uint32_t language;  // papaya::trace::Language
   std::uint8_t build_id[32];
-  char path[path_bytes];  // as the process knew it
+  char path[path_bytes];  // as the process knew it; of a function its source's, a NUL, and the function's name
 };
 static_assert(sizeof(Module) == 304);
 
@@ -71,7 +76,7 @@ static_assert(sizeof(Module) == 304);
 struct Frame {
   std::uint32_t module;  // its number, from 1; 0: not known, and the offset is an address of the process
   std::uint32_t reserved;
-  std::uint64_t offset;  // address in the file
+  std::uint64_t offset;  // address in the file; in a function written in Python the line
 };
 static_assert(sizeof(Frame) == 16);
 

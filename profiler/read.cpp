@@ -228,6 +228,10 @@ void read_call_sites(const Source& source, RankFile& file) {
       if (frame.module == 0) continue;
       const trace::Module& module = modules[frame.module - 1];
       read.module = clean_text(module.path);
+      if (static_cast<trace::Language>(module.language) == trace::Language::python) {
+        const std::string_view path(module.path);
+        read.python = clean_text(std::string_view(module.path, sizeof module.path).substr(path.size() + 1));
+      }
       for (std::uint32_t b = 0; b < module.build_id_bytes; ++b) read.build_id += fmt::format("{:02x}", module.build_id[b]);
     }
   }

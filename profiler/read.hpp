@@ -43,6 +43,7 @@ struct Frame {
   std::string module;  // its path; empty: not known, and the offset is an address of the process
   std::uint64_t offset = 0;
   std::string build_id;  // hexadecimal
+  std::string python;    // the function, if it is written in Python: then the module is its source, and the offset the line
   bool operator==(const Frame&) const = default;
   auto operator<=>(const Frame&) const = default;
 };

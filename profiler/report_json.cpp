@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "profiler/horovod.hpp"
 #include "profiler/report.hpp"
 
 namespace papaya::report {
@@ -129,7 +130,9 @@ Json to_object(const CallSiteFigures& site) {
   const bool is_compared = site.compared > 0;
   return {{"name", site.name},
           {"frames", to_array(site.frames)},
+          {"horovod", name_of(horovod_use(site))},
           {"calls", site.calls},
+          {"bytes", site.bytes},
           {"seconds", seconds(site.ns)},
           {"compared_calls", site.compared},
           {"worst_us", is_compared ? microseconds(site.worst_ns) : Json(nullptr)},
@@ -188,6 +191,7 @@ Json to_object(const Analysis& analysis) {
       {"clock_error_us", analysis.clock_measured ? microseconds(analysis.clock_error_ns) : Json(nullptr)},
       {"clock_bound_us", analysis.clock_measured ? microseconds(analysis.clock_bound_ns) : Json(nullptr)},
       {"alpha_nominal", analysis.alpha_nominal},
+      {"horovod", analysis.horovod_library},
       {"waiting_seconds", seconds(analysis.waiting_ns)},
       {"waiting_share", number(analysis.waiting_share)},
       {"compared_calls", analysis.compared_calls},

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "profiler/horovod.hpp"
 #include "profiler/report.hpp"
 
 namespace papaya::report {
@@ -394,6 +395,7 @@ std::string call_sites_text(const Analysis& analysis) {
   for (const CallSiteFigures& site : analysis.call_sites) {
     if (site.form != Form::blocking || listed == most_call_sites_listed) continue;
     ++listed;
+    const HorovodUse use = horovod_use(site);
     const double calls = static_cast<double>(site.compared);
     table.add({site.name, count_text(site.calls), site.compared > 0 ? time_text(site.worst_ns) : "-",
                site.compared > 0 ? time_text(site.waiting_ns) : "-",
@@ -401,7 +403,7 @@ std::string call_sites_text(const Analysis& analysis) {
                site.last.empty() ? "-"
                                  : fmt::format("rank {}, {}", site.last.front().rank,
                                                share_text(share_of(static_cast<double>(site.last.front().times), calls)))},
-              {call_site_text(site.frames), pattern_text(site)});
+              {(use == HorovodUse::none ? "" : fmt::format("Horovod {}: ", name_of(use))) + call_site_text(site.frames), pattern_text(site)});
   }
   if (table.empty()) return {};
   std::string page = table.text();
@@ -445,6 +447,31 @@ std::string savings_text(const Analysis& analysis) {
   return page;
 }
 
+// What Horovod makes its calls for.
+std::string horovod_text(const Analysis& analysis) {
+  if (analysis.horovod_library.empty()) return {};
+  Table table(fmt::format("Horovod ({} of each rank calls MPI, from {}; calls, time and waiting summed over ranks, as far as the "
+                          "record goes back)",
+                          analysis.horovod_threads, analysis.horovod_library),
+              1, {"what for", "calls", "bytes", "per call", "time", "waiting", "of all waiting"});
+  for (const HorovodUse use : horovod_uses) {
+    CallSiteFigures sum;
+    for (const CallSiteFigures& site : analysis.call_sites) {
+      if (horovod_use(site) != use) continue;
+      sum.calls += site.calls;
+      sum.bytes += site.bytes;
+      sum.ns += site.ns;
+      sum.waiting_ns += site.waiting_ns;
+    }
+    if (sum.calls == 0) continue;
+    const auto bytes = static_cast<double>(sum.bytes);
+    table.add({std::string(text_of(use)), count_text(sum.calls), bytes_text(bytes),
+               bytes_text(bytes / static_cast<double>(sum.calls)), time_text(sum.ns), time_text(sum.waiting_ns),
+               share_bar(share_of(sum.waiting_ns, analysis.waiting_ns))});
+  }
+  return table.text();
+}
+
 std::string algorithms_text(const Analysis& analysis) {
   Table table("Algorithms (calls summed over ranks)", 2, {"call", "algorithm", "calls", "why native"}, true);
   std::string previous;
@@ -467,7 +494,7 @@ std::string communicators_text(const Analysis& analysis) {
   for (std::size_t i = 0; i < std::min(most_communicators_listed, used.size()); ++i) {
     const CommunicatorFigures& row = *used[i];
     std::string name = row.name;
-    if (columns_of(name) > 40) name = fmt::format("{:.37}...", name);
+    if (columns_of(name) > 56) name = fmt::format("{:.53}...", name);
     table.add({std::move(name), fmt::format("{}", row.size), count_text(row.calls),
                row.compared > 0 ? time_text(row.worst_ns) : "-",
                row.compared > 0 ? time_text(row.waiting_ns) : "-"});
@@ -491,6 +518,7 @@ std::string render(const Analysis& analysis) {
   page += sizes_text(analysis);
   page += imbalance_text(analysis);
   page += late_ranks_text(analysis);
+  page += horovod_text(analysis);
   page += call_sites_text(analysis);
   page += inside_text(analysis);
   page += savings_text(analysis);

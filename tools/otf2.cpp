@@ -16,6 +16,7 @@
 
 #include "profiler/analysis.hpp"
 #include "profiler/calls.hpp"
+#include "profiler/communicator_names.hpp"
 
 namespace papaya::otf2 {
 
@@ -343,6 +344,7 @@ class Archive {
     write_group(locations_group, OTF2_GROUP_TYPE_COMM_LOCATIONS, members);
     write_group(self_group, OTF2_GROUP_TYPE_COMM_SELF, {});
     OTF2_GroupRef next_group = first_group;
+    const std::map<std::uint64_t, std::string> names = report::communicator_names(input_.run);
     for (const auto place : in_order_) {
       const auto& [id, communicator] = *place;
       OTF2_GroupRef group = self_group;
@@ -354,7 +356,7 @@ class Archive {
       }
       const auto parent = communicators_.find(communicator.parent_id);
       const bool has_parent = parent != communicators_.end() && parent->second.self < communicator.self;
-      check(OTF2_GlobalDefWriter_WriteComm(writer, communicator.self, define(writer, report::communicator_name(input_.run, id)), group,
+      check(OTF2_GlobalDefWriter_WriteComm(writer, communicator.self, define(writer, names.at(id)), group,
                                            has_parent ? parent->second.self : OTF2_UNDEFINED_COMM, OTF2_COMM_FLAG_NONE));
     }
   }

@@ -12,6 +12,7 @@
 
 #include "profiler/analysis.hpp"
 #include "profiler/calls.hpp"
+#include "profiler/communicator_names.hpp"
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"
 #include "tuning/selection.hpp"
@@ -65,8 +66,9 @@ int replay_run(Options options) {
       by_communicator[call.communicator].push_back(&call);
   const std::vector<const report::MatchedCall*>* most = nullptr;
   std::string communicator;
+  std::map<std::uint64_t, std::string> names = report::communicator_names(run);
   for (const auto& [id, calls] : by_communicator) {
-    std::string name = report::communicator_name(run, id);
+    std::string& name = names[id];
     if (!options.communicator.empty() && options.communicator != name && options.communicator != fmt::format("{:#x}", id)) continue;
     if (most != nullptr && most->size() >= calls.size()) continue;
     most = &calls;

@@ -15,7 +15,8 @@ trap 'exit 143' TERM
 build_packages="g++ gcc libc6-dev pkg-config meson ninja-build python3 openmpi-bin libopenmpi-dev mpich libmpich-dev
   libhwloc-dev libucx-dev libdw-dev libopen-trace-format2-dev libunwind8 libzstd1 libfmt-dev libcli11-dev nlohmann-json3-dev catch2
   libjs-chart.js"
-test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev libsimgrid-dev otf2-tools python3-mpi4py"
+test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev libopenblas0-pthread libsimgrid-dev otf2-tools python3-mpi4py
+  python3-torch"
 # Ubuntu has this browser as a snap only: there the test of the report's page is skipped.
 grep -qs '^ID=ubuntu' /etc/os-release || test_packages="$test_packages chromium chromium-driver"
 installed=0

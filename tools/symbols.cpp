@@ -78,7 +78,7 @@ std::vector<std::string> symbolise(const CallSites& sites) {
   std::vector<std::string> notes;
   for (std::vector<report::NamedFrame>* const site : sites)
     for (report::NamedFrame& frame : *site) {
-      if (frame.module.empty()) continue;
+      if (frame.module.empty() || !frame.python.empty()) continue;
       const auto [place, is_new] = files.try_emplace({frame.module, frame.build_id}, nullptr);
       if (is_new) {
         place->second = std::make_unique<File>(frame.module, frame.build_id);

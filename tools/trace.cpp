@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -18,6 +19,8 @@
 
 #include "profiler/analysis.hpp"
 #include "profiler/calls.hpp"
+#include "profiler/communicator_names.hpp"
+#include "profiler/horovod.hpp"
 #include "tools/command.hpp"
 #include "tools/otf2.hpp"
 #include "tools/recorded_run.hpp"
@@ -45,7 +48,7 @@ struct Place {
 
 class Trace {
  public:
-  explicit Trace(const report::Run& run) : run_(run), clocks_(run), places_(run.files.size()) {
+  explicit Trace(const report::Run& run) : run_(run), clocks_(run), places_(run.files.size()), communicators_(report::communicator_names(run)) {
     for (std::size_t f = 0; f < run.files.size(); ++f) places_[f].resize(run.files[f].events.size());
     for (const report::MatchedCall& call : report::matched_calls(run, clocks_)) {
       const report::RankInCall& last = call.ranks[call.last];
@@ -68,7 +71,7 @@ class Trace {
     for (std::size_t f = 0; f < run.files.size(); ++f) {
       for (const std::vector<report::Frame>& frames : run.files[f].call_sites) {
         std::vector<report::NamedFrame>& site = sites[f].emplace_back();
-        for (const report::Frame& frame : frames) site.push_back({frame, {}, {}, 0});
+        for (const report::Frame& frame : frames) site.push_back(report::named(frame));
       }
       for (std::vector<report::NamedFrame>& site : sites[f]) all.push_back(&site);
     }
@@ -106,6 +109,11 @@ class Trace {
            {"args", {{"name", fmt::format("rank {} on {}", rank, report::clean_text(file.header.host))}}}});
       add({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", rank}, {"tid", 0}, {"args", {{"sort_index", rank}}}});
     }
+    const report::Horovod horovod = report::find_horovod(run_);
+    for (std::size_t f = 0; f < run_.files.size(); ++f)
+      for (const std::uint32_t thread : horovod.threads[f])
+        add({{"ph", "M"}, {"name", "thread_name"}, {"pid", run_.files[f].header.rank}, {"tid", thread},
+             {"args", {{"name", "Horovod background thread"}}}});
     for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, const std::string& site,
                  double arrival_ns, double exit_ns) {
       const int rank = file.header.rank;
@@ -217,17 +225,17 @@ class Trace {
   static std::string reason_of(const report::RankFile& file, const trace::Event& event) {
     return report::clean_text(file.header.reason_names[event.reason]);
   }
-  const std::string& communicator_of(const trace::Event& event) const {
-    const auto [place, is_new] = communicators_.try_emplace(event.communicator);
-    if (is_new) place->second = report::communicator_name(run_, event.communicator);
-    return place->second;
+  // Its id if it did not fit the table.
+  std::string communicator_of(const trace::Event& event) const {
+    const auto place = communicators_.find(event.communicator);
+    return place == communicators_.end() ? fmt::format("{:#x}", event.communicator) : place->second;
   }
 
   const report::Run& run_;
   const report::Clocks clocks_;
   std::vector<std::vector<Place>> places_;  // by file and event
   std::vector<std::vector<std::string>> site_names_;  // by file and number, from 1
-  mutable std::unordered_map<std::uint64_t, std::string> communicators_;
+  const std::map<std::uint64_t, std::string> communicators_;  // names by id
   mutable double end_ns_ = NAN;
 };
 

@@ -303,20 +303,41 @@ class Preload(unittest.TestCase):
     def test_fortran_f08(self):
         self.fortran("f08")
 
-    def test_mpi4py(self):
+    def python(self, *modules):
+        """A Python with mpi4py for this MPI and some other modules; skips the test if there is none."""
         # The distribution's mpi4py belongs to the distribution's Python and to its default MPI.
-        probe = "from mpi4py import MPI; import sys; print(MPI.Get_library_version()); print(sys.executable)"
+        imports = "".join(f"import {module}; " for module in modules)
+        probe = imports + "from mpi4py import MPI; import sys; print(MPI.Get_library_version()); print(sys.executable)"
         for python in ("python3", "/usr/bin/python3"):
             found = subprocess.run([python, "-c", probe], env=clean_environment(), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
             if found.returncode == 0:
                 break
         else:
-            self.skipTest("no mpi4py here")
+            self.skipTest(f"no Python here that has {', '.join((*modules, 'mpi4py'))}")
         if {"openmpi": "Open MPI", "mpich": "MPICH"}[mpi] not in found.stdout:
             self.skipTest(f"mpi4py here is not built for {mpi}")
-        executable = found.stdout.splitlines()[-1]
-        self.check_program(3, executable, HERE / "calls.py")
+        return found.stdout.splitlines()[-1]
+
+    def test_mpi4py(self):
+        self.check_program(3, self.python(), HERE / "calls.py")
+
+    def test_python_call_sites(self):
+        """Lines of the Python program, not of mpi4py."""
+        words = [self.python(), HERE / "calls.py"]
+        self.need_papaya()
+        source = (HERE / "calls.py").read_text().splitlines()
+        for env in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}):
+            job = self.call_sites(*words, env=env)[2]
+            self.check_counts(job)
+            # In MPI_Finalize already.
+            sites = job.report()["call_sites"]
+            self.assertEqual(len(sites), 8)
+            for site in sites:
+                self.assertEqual([(frame["function"], frame["file"]) for frame in site["frames"]], [("<module>", str(words[1]))])
+                self.assertIn(f".{site['name'].removeprefix('MPI_')}(", source[site["frames"][0]["line"] - 1])
+            self.assertEqual(sorted(site["calls"] for site in sites), [4, 6, 8, 10, 12, 14, 16, 18])
+            self.assertRegex(self.papaya("report", job.folder), r"MPI_Alltoall .*\n    <module> \(calls.py:\d+\)\n")
 
     def test_plugin(self):
         self.check_program(2, build / "tests/preload/plugin_host", build / f"tests/preload/libplugin-{mpi}.so")
@@ -1878,6 +1899,85 @@ class Preload(unittest.TestCase):
             if way != "native" and not native_only:
                 self.assertGreater(sum(job.allreduce_algorithms().values()), 10)
         self.need_papaya()
+
+    def horovod_calls(self, ranks, *words, env=None, via="run"):
+        """A job of the example or of the library made from it, with all it has to say of its calls checked."""
+        job = self.job(ranks, *words, env=env, via=via)
+        done = re.findall(r"(?m)^horovod_calls: rank \d+ of \d+, (\d+) negotiations, (\d+) sums of gradients$", job.out)
+        if job.code != 0 or len(done) != ranks or job.complaints():
+            self.show(job)
+        self.assertEqual((job.code, len(done), job.complaints()), (0, ranks, []))
+        if via != "native" and not native_only:
+            self.assertEqual(sum(job.allreduce_algorithms().values()), sum(int(n) + int(s) for n, s in done))
+        return job
+
+    def test_horovod_calls(self):
+        words = [build / "examples" / f"horovod_calls-{mpi}", "--steps", "3", "--shrink", "8", "--layer-us", "1000"]
+        self.horovod_calls(2, *words, via="native")
+        self.horovod_calls(2, *words, "--half", via="native")
+        self.need_papaya()
+        for extra in ([], ["--half"]):
+            self.horovod_calls(2, *words, *extra)
+            for order in ("rank", "arrival"):
+                env = {"PAPAYA_ALLREDUCE": "arrival_tree", "PAPAYA_BCAST": "arrival_bcast", "PAPAYA_ORDER": order}
+                job = self.horovod_calls(3 if mpi == "openmpi" else 2, *words, *extra, env=env, via="preload")
+                self.assertEqual(set(job.allreduce_algorithms()), {"arrival_tree"})
+        report = self.papaya("report", job.folder)
+        self.assertNotIn("Horovod", report)
+        names = {row["name"]: row["calls"] for row in job.report()["communicators"]}
+        self.assertGreater(names["dup of MPI_COMM_WORLD #2"], 0)
+        self.assertEqual(names["dup of MPI_COMM_WORLD"], 0)
+
+    def test_horovod(self):
+        """Calls out of a library as Horovod's are shown in its terms."""
+        self.need_papaya()
+        library = self.scratch / "horovod" / "torch" / "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so"
+        library.parent.mkdir(parents=True)
+        shutil.copy(build / "tests" / "preload" / f"mpi_lib_v2-{mpi}.so", library)
+        job = self.horovod_calls(2, build / "tests" / "preload" / "plugin_host", library)
+        # Without the names of functions, then with them.
+        for report, text in ((job.report(), (job.folder / "report.txt").read_text()),
+                             (json.loads(self.papaya("report", "--json", job.folder)), self.papaya("report", job.folder))):
+            self.assertEqual(report["horovod"], library.name)
+            names = {row["name"]: row["calls"] for row in report["communicators"]}
+            self.assertGreater(names["Horovod global (dup of MPI_COMM_WORLD)"], 0)
+            uses = collections.defaultdict(list)
+            for site in report["call_sites"]:
+                uses[site["horovod"]].append(site)
+            self.assertEqual(set(uses) - {"names"}, {"negotiation", "gradients", "broadcast"})
+            (negotiation,), (gradients,) = uses["negotiation"], uses["gradients"]
+            self.assertEqual(negotiation["bytes"], 16 * negotiation["calls"])
+            self.assertGreater(gradients["bytes"] / gradients["calls"], 1024)
+            self.assertIn("gradients, summed in tensor-fusion buffers", text)
+            self.assertRegex(text, r"\n    Horovod negotiation: ")
+        self.assertEqual(negotiation["frames"][0]["function"], "horovod::common::MPIController::CrossRankBitwiseAnd()")
+        self.assertEqual({site["name"] for site in uses["names"]}, {"MPI_Gather", "MPI_Gatherv", "MPI_Bcast"})
+        threads = [event for event in json.loads(self.papaya("trace", "--chrome", job.folder))
+                   if event["name"] == "thread_name"]
+        self.assertEqual([(event["pid"], event["args"]["name"]) for event in threads],
+                         [(rank, "Horovod background thread") for rank in range(2)])
+
+    def test_training(self):
+        """A network that learns with Horovod's communication."""
+        words = [self.python("torch", "numpy"), HERE.parents[1] / "examples" / "training.py", "--steps", "40", "--hidden", "256",
+                 "--layers", "2"]
+        self.need_papaya()
+        lines = {}
+        for extra, env in (([], {"PAPAYA_CALLSITES": "3"}), (["--fp16"], {"PAPAYA_ALLREDUCE": "arrival_tree"})):
+            job = self.job(2, *words, *extra, env=env)
+            done = re.findall(r"(?m)^training: rank \d of 2, 40 steps .* (\d+) negotiations, (\d+) sums of .* to \d+.\d+$", job.out)
+            if job.code != 0 or len(done) != 2 or job.complaints():
+                self.show(job)
+            self.assertEqual((job.code, len(done), job.complaints()), (0, 2, []))
+            compared = 2  # of the networks, at the end
+            self.assertEqual(sum(job.allreduce_algorithms().values()), sum(int(n) + int(s) + compared for n, s in done))
+            for site in job.report()["call_sites"]:
+                lines.setdefault(site["frames"][0]["function"], site)
+                self.assertTrue(site["frames"][0]["file"].endswith("training.py"))
+        self.assertEqual(set(job.allreduce_algorithms()), {"arrival_tree"})
+        self.assertEqual([frame["function"] for frame in lines["Background.negotiate"]["frames"]],
+                         ["Background.negotiate", "Background.run_cycle", "Background.run"])
+        self.assertIn("Background.sum_gradients", lines)
 
     def test_errors(self):
         """Wrong arguments: the same error classes, from the same handlers, as natively."""

@@ -1,0 +1,50 @@
+// Which line of a Python program the calling thread is at. mpi4py gives the interpreter's lock up around its calls of MPI, so
+// nothing may be asked of the interpreter there that counts references or takes memory. But nobody else changes a thread's own
+// stack of frames, and what its frames run stays where it is: both may be read without the lock, if one knows where they lie.
+// That is known for some versions of CPython, and tried when MPI is initialised, which mpi4py does with the lock held: only if
+// the frames read there are those that the interpreter's own functions name, frames are read at all.
+#pragma once
+
+#include <string>
+
+namespace papaya {
+
+class PythonFrames {
+ public:
+  struct Position {
+    const void* code;         // the code object
+    const void* instruction;  // in its instructions: where the frame is; different for each place that calls something
+  };
+  struct Place {
+    std::string file;
+    std::string function;
+    int line = 0;
+  };
+  struct Layout;  // where a version of CPython has what
+
+  // With the interpreter's lock held if there is an interpreter; else nothing will be found.
+  void open() noexcept;
+  bool is_open() const noexcept { return layout_ != nullptr; }
+
+  // The innermost frames of the calling thread, innermost first, at most `most`. Returns how many; 0: it runs no Python.
+  int walk(Position* positions, int most) const noexcept;
+  // Of a frame that `walk` has found in the call that is still going on.
+  Place place_of(const Position& position) const;
+
+ private:
+  template <class Read>
+  int walk_with(Position* positions, int most, Read&& read) const noexcept;
+  bool is_right() const;
+  const char* instructions_of(const void* code) const noexcept;
+  std::string text_of(const void* unicode) const;
+
+  const Layout* layout_ = nullptr;
+  // The interpreter's functions. These need no lock, take no memory and count no references.
+  void* (*this_thread_)() = nullptr;
+  int (*is_finalizing_)() = nullptr;
+  int (*line_of_)(const void* code, int byte) = nullptr;
+  long (*length_of_)(const void* unicode) = nullptr;
+  unsigned (*character_of_)(const void* unicode, long index) = nullptr;
+};
+
+}  // namespace papaya
