@@ -230,6 +230,9 @@ void* Spiller::run(void* self) noexcept {
 void Spiller::stop() noexcept {
   if (is_running_) {
     stops_.store(true, std::memory_order_release);  // partner: run()
+    // MPI_Finalize waits for it now, and other ranks may spin. Where it may not be raised it comes to its end later.
+    const sched_param none{};
+    pthread_setschedparam(thread_, SCHED_OTHER, &none);
     wake();
     pthread_join(thread_, nullptr);
     is_running_ = false;
