@@ -44,7 +44,7 @@ constexpr std::array<VariableRow, variable_count> rows = {{
     {"PAPAYA_VERIFY", Kind::integer, "N", "0", "every Nth replaced call also runs natively and is compared",
      0, std::numeric_limits<std::int32_t>::max()},
     {"PAPAYA_STALL_SECONDS", Kind::integer, "N", "60",
-     "say which ranks are missing after this long, 0: never", 0, std::numeric_limits<std::int32_t>::max()},
+     "say which ranks are missing after so long in one collective; 0: only when SIGUSR1 asks", 0, std::numeric_limits<std::int32_t>::max()},
     {"PAPAYA_CALLSITES", Kind::integer, "0 to 16", "1",
      "stack frames kept of each call for the report; above 1 they cost 0.2 to 1 us a call", 0, 16},
     {"PAPAYA_TRACE_LIMIT", Kind::bytes, "BYTES", "256M",
