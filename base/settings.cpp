@@ -50,6 +50,8 @@ constexpr std::array<VariableRow, variable_count> rows = {{
     {"PAPAYA_TRACE_LIMIT", Kind::bytes, "BYTES", "256M",
      "PAPAYA_PROFILE=trace: compressed bytes a rank may write beside its last million calls; later ones are dropped", 0,
      std::numeric_limits<std::int64_t>::max()},
+    {"PAPAYA_RANKS", Kind::ranks, "all|LIST", "all",
+     "ranks of MPI_COMM_WORLD that record, 0-3,8 say, or 0-1023:16, every 16th; rank 0 always does"},
     {"PAPAYA_LOG", Kind::choice, "error|warn|info|debug", "warn", "what is said on standard error"},
 }};
 
@@ -102,6 +104,8 @@ std::string problem_with(const VariableRow& row, std::string_view value) {
       return "must be a whole number from " + std::to_string(row.lowest) + " to " + std::to_string(row.highest);
     case Kind::bytes:
       return parse_bytes(value, number) ? "" : "must be a size such as 64M";
+    case Kind::ranks:
+      return RankList().parse(value) ? "" : "must be all, or ranks such as 0-3,8 or 0-1023:16";
     case Kind::text:
     case Kind::selection:
       return "";
@@ -198,6 +202,39 @@ std::string_view nearest_name(std::string_view word, std::span<const std::string
     }
   }
   return best;
+}
+
+bool RankList::parse(std::string_view text) {
+  ranges_.clear();
+  if (text == "all") {
+    ranges_.push_back({0, std::numeric_limits<std::int64_t>::max(), 1});
+    return true;
+  }
+  const auto number = [&text](std::int64_t& value) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return error == std::errc{} && value >= 0;
+  };
+  const auto passed = [&text](char mark) {
+    if (!text.starts_with(mark)) return false;
+    text.remove_prefix(1);
+    return true;
+  };
+  do {
+    Range range{0, 0, 1};
+    if (!number(range.first)) return false;
+    range.last = range.first;
+    if (passed('-') && (!number(range.last) || range.last < range.first)) return false;
+    if (passed(':') && (!number(range.step) || range.step < 1)) return false;
+    ranges_.push_back(range);
+  } while (passed(','));
+  return text.empty();
+}
+
+bool RankList::contains(std::int64_t rank) const noexcept {
+  return std::any_of(ranges_.begin(), ranges_.end(), [rank](const Range& range) {
+    return rank >= range.first && rank <= range.last && (rank - range.first) % range.step == 0;
+  });
 }
 
 bool parse_bytes(std::string_view text, std::int64_t& bytes) noexcept {

@@ -35,12 +35,13 @@ enum class Variable : std::uint8_t {
   stall_seconds,
   callsites,
   trace_limit,
+  ranks,
   log,
 };
-inline constexpr std::size_t variable_count = 23;
+inline constexpr std::size_t variable_count = 24;
 
 struct VariableRow {
-  enum class Kind : std::uint8_t { flag, choice, integer, bytes, text, selection };
+  enum class Kind : std::uint8_t { flag, choice, integer, bytes, ranks, text, selection };
   std::string_view name;
   Kind kind;
   std::string_view values;  // for people; for a choice the words themselves, separated by '|'
@@ -77,6 +78,22 @@ class Settings {
 
 // The candidate with the smallest edit distance to `word`; empty if none is near enough to be what was meant.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
+
+// Ranks as a user lists them: "all", "0-3,8", "0-1023:16" (every 16th).
+class RankList {
+ public:
+  // False if the text is no such list.
+  bool parse(std::string_view text);
+  bool contains(std::int64_t rank) const noexcept;
+
+ private:
+  struct Range {
+    std::int64_t first;
+    std::int64_t last;
+    std::int64_t step;
+  };
+  std::vector<Range> ranges_;
+};
 
 // "64", "64K", "64M", "1G", also "64KiB"; false if it is not a size.
 bool parse_bytes(std::string_view text, std::int64_t& bytes) noexcept;

@@ -128,7 +128,9 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
     // An error handler or an attribute callback may have freed the communicator.
     if (communicators::find(comm) == state) state->calls = call + 1;
   };
-  if (!process.recorder.is_open()) {
+  const bool is_recording = process.recording.load(std::memory_order_relaxed);
+  if (!process.recorder.is_open() || !is_recording) [[unlikely]] {
+    if (process.recorder.is_open()) process.recorder.leave_out();
     const CallFacts facts{call, arrival_ticks, site, nullptr};
     const int code = replace_inside(replace, *state, facts, outcome) ? MPI_SUCCESS : native();
     if (code == MPI_SUCCESS) count();

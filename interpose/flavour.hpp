@@ -21,5 +21,7 @@ using FlavourStart =
 using FlavourSelect = int (*)(const char* collective, const char* selection);
 // papaya_flavour_replaced: how many calls of `collective` this process has given to an algorithm of papaya's.
 using FlavourReplaced = unsigned long (*)(const char* collective);
+// papaya_flavour_phase: what include/papaya.h says; null ends a phase.
+using FlavourPhase = void (*)(const char* name);
 
 }  // namespace papaya

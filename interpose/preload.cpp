@@ -36,6 +36,9 @@ __attribute__((visibility("hidden"))) void* papaya_resolve_pmpi(std::size_t numb
 
 // For `papaya bench`: FlavourSelect of interpose/flavour.hpp. 1 where there is no flavour library.
 __attribute__((visibility("default"))) int papaya_select(const char* collective, const char* selection);
+// Of include/papaya.h.
+__attribute__((visibility("default"))) void papaya_phase_begin(const char* name);
+__attribute__((visibility("default"))) void papaya_phase_end(void);
 // FlavourReplaced, for the same. 0 where there is no flavour library.
 __attribute__((visibility("default"))) unsigned long papaya_replaced(const char* collective);
 }
@@ -77,6 +80,7 @@ void* wrappers[symbol_count];  // of the flavour, nullptr where it has none
 char folder[4096] = "";
 papaya::FlavourSelect flavour_select = nullptr;  // written under the mutex
 papaya::FlavourReplaced flavour_replaced = nullptr;  // written under the mutex
+papaya::FlavourPhase flavour_phase = nullptr;  // atomic
 bool child_of_run = false;  // started by a process under `papaya run`, which preloads into one process only
 
 void say(const char* first, const char* second = "", const char* third = "") {
@@ -275,6 +279,8 @@ bool load_flavour(const char* version, const char* mpi_path, bool speak) {
   flavour_select = reinterpret_cast<papaya::FlavourSelect>(dlsym(handle, "papaya_flavour_select"));
   flavour_replaced = reinterpret_cast<papaya::FlavourReplaced>(dlsym(handle, "papaya_flavour_replaced"));
   start(&services);
+  // Release: partner of the acquire in change_phase().
+  __atomic_store_n(&flavour_phase, reinterpret_cast<papaya::FlavourPhase>(dlsym(handle, "papaya_flavour_phase")), __ATOMIC_RELEASE);
   return true;
 }
 
@@ -431,3 +437,15 @@ unsigned long papaya_replaced(const char* collective) {
   pthread_mutex_unlock(&mutex);
   return replaced == nullptr ? 0 : replaced(collective);
 }
+
+namespace {
+void change_phase(const char* name) {
+  if (const papaya::FlavourPhase phase = __atomic_load_n(&flavour_phase, __ATOMIC_ACQUIRE); phase != nullptr) phase(name);
+}
+}  // namespace
+
+void papaya_phase_begin(const char* name) {
+  if (name != nullptr) change_phase(name);
+}
+
+void papaya_phase_end(void) { change_phase(nullptr); }

@@ -365,6 +365,13 @@ void leave_folder(Runtime& process) {
 }
 
 // The folder on rank 0, this rank's files, and their headers.
+// Rank 0 always: by its record a folder is known to be a run's.
+bool records(const Runtime& process, int rank) {
+  RankList ranks;
+  ranks.parse(process.settings.text(Variable::ranks));
+  return rank == 0 || ranks.contains(rank);
+}
+
 void open_records(Runtime& process, int cores, double ns_per_tick, int thread_level) {
   const std::string_view profile = process.settings.text(Variable::profile);
   if (profile == "off") return;
@@ -394,9 +401,10 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
   enter_folder(process);
   std::string error;
   const std::string spill_path = output::spill_file(folder_path(process), process.rank);
-  const bool opened = process.recorder.open(output::rank_file(folder_path(process), process.rank),
+  const bool is_wanted = records(process, process.rank);
+  const bool opened = is_wanted && process.recorder.open(output::rank_file(folder_path(process), process.rank),
                                             profile == "trace" ? trace_capacity : trace::event_capacity, error);
-  int failures = opened ? 0 : 1;
+  int failures = opened || !is_wanted ? 0 : 1;
   int all_failures = 0;
   PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, process.world_comm);
   if (process.rank == 0 && all_failures != 0)
@@ -462,32 +470,24 @@ void say_incomplete_traces(Runtime& process) {
 }
 
 void watch_ranks(Runtime& process, const std::vector<int>& node_of) {
-  if (!process.recorder.is_open()) return;
-  Watch::claim_signal(process.recorder.header().asked);
+  if (process.folder.empty()) return;
+  if (process.recorder.is_open()) Watch::claim_signal(process.recorder.header().asked);
   if (process.leader_comm == MPI_COMM_NULL) return;
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < node_of.size(); ++rank)
-    if (node_of[rank] == process.node) ranks.push_back(static_cast<int>(rank));
+    if (node_of[rank] == process.node && records(process, static_cast<int>(rank))) ranks.push_back(static_cast<int>(rank));
   process.watch.start(folder_path(process), ranks, static_cast<double>(process.settings.number(Variable::stall_seconds)),
                       process.node == 0);
 }
 
-// Between the leaders of the nodes, whether they record or not.
+// Measured by the leaders of the nodes, whether they record or not, for all ranks of theirs.
 void measure_clock_offset(Runtime& process, double ns_per_tick, int which) {
-  if (process.nodes == 1 || process.leader_comm == MPI_COMM_NULL) return;
-  const trace::ClockOffset offset = measure::clock_offset(process.leader_comm, ns_per_tick, node_origin.ticks);
-  if (process.recorder.is_open()) process.recorder.header().clock[which] = offset;
-}
-
-void share_clock_offset(Runtime& process, int which) {
-  if (!process.recorder.is_open() && process.nodes == 1) return;
+  if (process.nodes == 1) return;
   trace::ClockOffset offset{};
-  if (process.recorder.is_open()) offset = process.recorder.header().clock[which];
-  if (process.nodes > 1) {
-    // While the leaders measure, the others leave them the cores.
-    if (!process.folder.empty()) measure::meet_asleep(process.node_comm);
-    PMPI_Bcast(&offset, sizeof offset, MPI_BYTE, 0, process.node_comm);
-  }
+  if (process.leader_comm != MPI_COMM_NULL)
+    offset = measure::clock_offset(process.leader_comm, ns_per_tick, node_origin.ticks);
+  measure::meet_asleep(process.node_comm);  // the others leave the leaders the cores
+  PMPI_Bcast(&offset, sizeof offset, MPI_BYTE, 0, process.node_comm);
   if (process.recorder.is_open()) process.recorder.header().clock[which] = offset;
 }
 
@@ -569,7 +569,6 @@ void start() noexcept {
       !process.call_sites.open(process.recorder, frames, process.preload->is_fortran) && process.rank == 0)
     log::warn(fmt::format("PAPAYA_CALLSITES={}: libunwind.so.8 cannot be loaded; one frame is kept of each call.", frames));
   if (!process.folder.empty()) measure_clock_offset(process, ns_per_tick, 0);
-  share_clock_offset(process, 0);
   if (!communicators::start(node_of)) return;
   nonblocking::start(thread_level == MPI_THREAD_MULTIPLE);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
@@ -596,16 +595,11 @@ void stop() noexcept {
   communicators::stop();
   say_oddities(process);
   if (!process.folder.empty()) {
-    if (process.recorder.is_open()) {
-      trace::Header& header = process.recorder.header();
-      // The whole run is a longer base for the counter's rate than MPI_Init was. The node's first rank decides.
-      header.ns_per_tick = clock::ns_per_tick(node_origin, clock::read_pair());
-    }
-    double rate = process.recorder.is_open() ? process.recorder.header().ns_per_tick : 0;
+    // The whole run is a longer base for the counter's rate than MPI_Init was. The node's first rank decides.
+    double rate = clock::ns_per_tick(node_origin, clock::read_pair());
     PMPI_Bcast(&rate, 1, MPI_DOUBLE, 0, process.node_comm);
-    if (process.recorder.is_open() && rate > 0) process.recorder.header().ns_per_tick = rate;
+    if (process.recorder.is_open()) process.recorder.header().ns_per_tick = rate;
     measure_clock_offset(process, rate, 1);
-    share_clock_offset(process, 1);
     measure_alpha(process);
     if (process.recorder.is_open()) {
       process.recorder.header().ending = static_cast<std::uint32_t>(trace::Ending::finalized);

@@ -36,6 +36,7 @@ struct Runtime {
   Settings settings;
   tuning::Selection selection;
   Recorder recorder;
+  std::atomic<bool> recording{true};  // relaxed: MPI_Pcontrol says from when on
   NodeWindow window;
   // One of them is made if the selection, or PAPAYA_TRANSPORT, asks for communication between nodes.
   MpiWindow mpi_window;

@@ -203,6 +203,7 @@ class Analyser {
   std::vector<Interval> times_in_gaps() const;
   void add_totals();
   void add_algorithms();
+  void find_phases();
   void group_events();
   void compare(Group& group);
   void compare_call(Group& group, std::span<const Sighting> sightings);
@@ -235,6 +236,8 @@ class Analyser {
   const Clocks clocks_;
   Analysis out_;
   Alpha alpha_;
+  std::map<std::string, PhaseFigures> phases_;
+  std::vector<std::vector<PhaseFigures*>> own_phases_;  // by file and number
   std::vector<double> init_ns_;           // by file, on node 0's clock
   std::vector<double> end_ns_;
   std::vector<Group> groups_;
@@ -281,6 +284,10 @@ void Analyser::describe_run() {
                                          : "None of the records here could be read.";
     return;
   }
+  if (run_.unwanted_ranks > 0)
+    note(fmt::format("PAPAYA_RANKS leaves out {} of {} ranks: the figures are without them, and who came last is the last of those that "
+                     "recorded.",
+                     run_.unwanted_ranks, run_.ranks));
   if (!run_.missing.empty()) {
     note(fmt::format("No usable record of {}: the figures are without {}.", ranks_text(run_.missing),
                      run_.missing_ranks == 1 ? "it" : "them"));
@@ -496,7 +503,20 @@ std::size_t Analyser::site_of(std::size_t file, const trace::Event& event) {
   return place->second;
 }
 
+void Analyser::find_phases() {
+  for (const RankFile& file : run_.files) {
+    std::vector<PhaseFigures*>& own = own_phases_.emplace_back();
+    for (std::uint64_t i = 0; i < file.header.phase_count; ++i) {
+      const std::string name = clean_text(file.header.phase_names[i]);
+      own.push_back(&phases_[name]);
+      own.back()->name = name;
+    }
+    out_.unrecorded_calls += file.header.unrecorded_calls;
+  }
+}
+
 void Analyser::group_events() {
+  find_phases();
   own_sites_.resize(run_.files.size());
   const std::map<std::uint64_t, std::string> names = communicator_names(run_);
   std::unordered_map<std::uint64_t, std::size_t> index;
@@ -539,6 +559,11 @@ void Analyser::group_events() {
         figures.bytes += event.bytes;
         figures.largest_bytes = std::max(figures.largest_bytes, event.bytes);
         if (event.exit_ticks != 0) figures.ns += clock_of(i).ns(event.exit_ticks) - clock_of(i).ns(event.arrival_ticks);
+      }
+      if (static_cast<Form>(event.form) == Form::blocking) {
+        PhaseFigures& phase = *own_phases_[i][event.phase];
+        ++phase.calls;
+        if (event.exit_ticks != 0) phase.ns += clock_of(i).ns(event.exit_ticks) - clock_of(i).ns(event.arrival_ticks);
       }
       if (event.call == trace::no_call) continue;
       if (group == nullptr || event.communicator != id) {
@@ -631,8 +656,8 @@ std::string Analyser::disagreement(const Group& group, std::span<const Sighting>
 bool Analyser::complete(const Group& group, std::span<const Sighting> sightings) {
   if (sightings.size() == static_cast<std::size_t>(group.size)) return true;
   const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) - group.members.size();
-  if (sightings.size() == group.members.size() && sightings.size() >= 2 && unknown <= run_.missing_ranks) {
-    ++partial_calls_;
+  if (sightings.size() == group.members.size() && sightings.size() >= 2 && unknown <= run_.missing_ranks + run_.unwanted_ranks) {
+    if (unknown > run_.unwanted_ranks) ++partial_calls_;
     return true;
   }
   bool overwritten = false;
@@ -723,6 +748,7 @@ void Analyser::add_pending(const Group& group, std::span<const Sighting> sightin
   const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) > group.members.size()
                                     ? static_cast<std::uint64_t>(group.size) - group.members.size()
                                     : 0;
+  const std::uint64_t absent_ranks = run_.missing_ranks + run_.unwanted_ranks;
   if (group.size == run_.ranks && unknown > 0) {
     // Everybody is a member, so those without an entry are known by name; some may only lack a usable file.
     std::vector<bool> is_member(run_.files.size());
@@ -730,10 +756,10 @@ void Analyser::add_pending(const Group& group, std::span<const Sighting> sightin
     for (std::size_t i = 0; i < run_.files.size(); ++i) {
       if (!is_member[i]) absent.push_back(world_rank(i));
     }
-    pending.unread_ranks = run_.missing_ranks > 0;
+    pending.unread_ranks = absent_ranks > 0;
   } else if (unknown > 0) {
-    pending.unread_ranks = run_.missing_ranks > 0;
-    pending.unknown_not_arrived = unknown > run_.missing_ranks ? unknown - run_.missing_ranks : 0;
+    pending.unread_ranks = absent_ranks > 0;
+    pending.unknown_not_arrived = unknown > absent_ranks ? unknown - absent_ranks : 0;
   }
   std::sort(inside.begin(), inside.end());
   inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
@@ -784,6 +810,9 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
   sums.cluster.add(cluster.worst_ns, cluster.average_ns, alpha);
   sums.cluster_by_size[size_class].add(cluster.worst_ns, cluster.average_ns, alpha);
   group.figures.worst_ns += cluster.worst_ns;
+  PhaseFigures& phase = *own_phases_[in.files[0]][first.phase];
+  ++phase.compared;
+  phase.worst_ns += cluster.worst_ns;
   const std::size_t place = site_of(in.files[0], first);
   Site* const site = place == no_site ? nullptr : &sites_[place];
   if (site != nullptr) {
@@ -860,6 +889,7 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
     sums.waiting_ns += wait;
     group.figures.waiting_ns += wait;
     out_.waiting_ns += wait;
+    phase.waiting_ns += wait;
     if (site != nullptr) site->figures.waiting_ns += wait;
     if (wait > 0) {
       in.caused_ns[in.culprits[i]] += wait;
@@ -869,6 +899,7 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
       const double inside = in.exits_ns[i] - in.arrivals_ns[i];
       sums.inside_ns.push_back(inside);
       sums.excess_ns.push_back(inside - wait);
+      phase.excess_ns += inside - wait;
       if (site != nullptr) site->figures.excess_ns += inside - wait;
     }
   }
@@ -976,6 +1007,14 @@ void Analyser::finish_figures() {
   std::stable_sort(out_.call_sites.begin(), out_.call_sites.end(), [](const auto& a, const auto& b) {
     return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns);
   });
+  for (auto& [name, phase] : phases_) {
+    if (phase.compared > 0) phase.worst_ns /= static_cast<double>(phase.compared);
+    // Where nothing has a name there is nothing to tell apart.
+    if (phases_.size() > 1 && phase.calls > 0) out_.phases.push_back(std::move(phase));
+  }
+  std::stable_sort(out_.phases.begin(), out_.phases.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns);
+  });
   for (Group& group : groups_) out_.communicators.push_back(std::move(group.figures));
   std::stable_sort(out_.communicators.begin(), out_.communicators.end(), [](const auto& a, const auto& b) {
     return std::tie(a.waiting_ns, a.calls) > std::tie(b.waiting_ns, b.calls);
@@ -1044,6 +1083,9 @@ void Analyser::describe_record() {
     lost_call_sites += file.header.lost_call_sites;
   }
   describe_trace(overwritten - unread, unread);
+  if (out_.unrecorded_calls > 0)
+    note(fmt::format("Not recorded, as the program had switched that off by MPI_Pcontrol: {} (summed over ranks).",
+                     counted(out_.unrecorded_calls, "call", "calls")));
   if (skipped > 0) {
     note(fmt::format("Left out, torn or damaged: {}.",
                      counted(skipped, "record of a call", "records of calls")));

@@ -142,6 +142,18 @@ struct CallSiteFigures {
   Savings savings;
 };
 
+// The calls that the program made in one of its phases (include/papaya.h).
+struct PhaseFigures {
+  std::string name;         // empty: outside of all
+  std::uint64_t calls = 0;  // blocking ones in the record, summed over ranks
+  double ns = 0;            // inside them
+  // Of the calls compared; one belongs to the phase of its lowest rank.
+  std::uint64_t compared = 0;
+  double worst_ns = 0;    // mean
+  double waiting_ns = 0;  // summed over ranks
+  double excess_ns = 0;   // summed over ranks
+};
+
 struct AlgorithmFigures {
   std::string collective;
   std::string algorithm;
@@ -213,6 +225,8 @@ struct Analysis {
   std::vector<CommunicatorFigures> communicators;  // most waiting first
   std::vector<AlgorithmFigures> algorithms;
   std::vector<CallSiteFigures> call_sites;  // most waiting first
+  std::vector<PhaseFigures> phases;  // most waiting first; empty if the program names none
+  std::uint64_t unrecorded_calls = 0;  // summed over ranks: the program had switched recording off
   std::vector<PendingCall> pending;
   std::string horovod_library;  // empty: the program does not use Horovod
   std::string horovod_threads;  // "thread 1", of each rank

@@ -16,6 +16,7 @@ inline constexpr std::uint32_t endian_mark = 0x01020304;
 
 inline constexpr std::uint32_t algorithm_capacity = 32;   // algorithm 0 is always "native"
 inline constexpr std::uint32_t reason_capacity = 32;      // reason 0 is always "" (not native)
+inline constexpr std::uint32_t phase_capacity = 24;      // phase 0 is always "", outside of all
 inline constexpr std::uint32_t name_bytes = 64;           // NUL-terminated
 inline constexpr std::uint32_t alpha_capacity = 8;
 inline constexpr std::uint32_t path_bytes = 256;
@@ -40,7 +41,8 @@ struct Event {
   std::uint8_t form;       // papaya::Form
   std::uint8_t algorithm;  // index into Header::algorithm_names
   std::uint8_t reason;     // index into Header::reason_names, 0 unless native
-  std::uint32_t thread;    // small number of the calling thread, from 0
+  std::uint16_t thread;    // small number of the calling thread, from 0
+  std::uint16_t phase;     // index into Header::phase_names
 };
 static_assert(sizeof(Event) == 64);
 
@@ -178,6 +180,9 @@ struct Header {
   std::uint64_t call_site_count;
   std::uint64_t lost_call_sites;  // did not fit the table
   std::uint64_t asked;            // times the process got SIGUSR1
+  std::uint64_t unrecorded_calls;  // made while the program had switched recording off
+  std::uint64_t phase_count;
+  char phase_names[phase_capacity][name_bytes];
 };
 static_assert(sizeof(Header) <= 8192);
 

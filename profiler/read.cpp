@@ -26,6 +26,7 @@ constexpr double fastest_ns_per_tick = 1e-6;
 constexpr double slowest_ns_per_tick = 1e9;
 constexpr std::size_t events_per_read = 32768;
 constexpr std::uint64_t latest_events = 1024;
+constexpr std::int32_t most_listed_ranks = 1 << 24;  // looked at one by one
 constexpr std::uint64_t largest_settings_bytes = 1 << 20;
 
 class FileSource final : public Source {
@@ -168,7 +169,9 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
                      ends_in_bounds(header.command);
   for (const auto& name : header.algorithm_names) strings_end = strings_end && ends_in_bounds(name);
   for (const auto& name : header.reason_names) strings_end = strings_end && ends_in_bounds(name);
+  for (const auto& name : header.phase_names) strings_end = strings_end && ends_in_bounds(name);
   if (!strings_end) reject_damaged("a text without end");
+  if (header.phase_count < 1 || header.phase_count > trace::phase_capacity) reject_damaged("an impossible number of phases");
 }
 
 void read_events(const Source& source, RankFile& file, Extent extent) {
@@ -451,7 +454,8 @@ std::size_t sequence_bytes(std::string_view text) {
 bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Header& header) {
   return event.commit == static_cast<std::uint32_t>(number + 1) && event.collective < collective_count &&
          event.form < form_count && event.algorithm < trace::algorithm_capacity &&
-         event.reason < trace::reason_capacity && event.call_site <= header.call_site_count && event.arrival_ticks >= header.begin_ticks &&
+         event.reason < trace::reason_capacity && event.call_site <= header.call_site_count &&
+         event.phase < header.phase_count && event.arrival_ticks >= header.begin_ticks &&
          (event.exit_ticks == 0 || event.exit_ticks >= event.arrival_ticks);
 }
 
@@ -505,11 +509,25 @@ void finish_run(Run& run) {
       [](const RankFile& file) {
         return fmt::format("is a second record of rank {} and is left out", file.header.rank);
       });
+  RankList wanted;
+  const auto setting = std::find_if(run.settings.begin(), run.settings.end(), [](const Setting& s) { return s.name == "PAPAYA_RANKS"; });
+  const bool has_list = setting != run.settings.end() && setting->value != "all" && wanted.parse(setting->value) && run.ranks <= most_listed_ranks;
   std::int32_t next = 0;
   const auto note_gap = [&](std::int32_t until) {
-    if (next >= until) return;
-    run.missing.push_back({next, until - 1});
-    run.missing_ranks += static_cast<std::uint64_t>(until - next);
+    if (!has_list && next < until) {
+      run.missing.push_back({next, until - 1});
+      run.missing_ranks += static_cast<std::uint64_t>(until - next);
+      return;
+    }
+    for (; next < until; ++next) {
+      if (!wanted.contains(next)) {
+        ++run.unwanted_ranks;
+        continue;
+      }
+      if (run.missing.empty() || run.missing.back().last + 1 != next) run.missing.push_back({next, next});
+      run.missing.back().last = next;
+      ++run.missing_ranks;
+    }
   };
   for (const auto& file : run.files) {
     note_gap(file.header.rank);

@@ -100,6 +100,7 @@ struct Run {
   std::int32_t nodes = 0;
   std::vector<RankRange> missing;  // ranks without a usable file
   std::uint64_t missing_ranks = 0;
+  std::uint64_t unwanted_ranks = 0;  // PAPAYA_RANKS leaves them out: they are not missing
 };
 
 // Called after each file with the files done and the files there are.

@@ -74,6 +74,7 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   header_->frames_offset = trace::frames_offset;
   header_->call_sites_offset = trace::call_sites_offset;
   header_->ns_per_tick = 1.0;
+  header_->phase_count = 1;
   std::memcpy(header_->magic, trace::magic, sizeof trace::magic);
   return true;
 }
@@ -102,6 +103,28 @@ void Recorder::set_name(char* field, std::size_t capacity, std::string_view name
   const std::size_t length = std::min(name.size(), capacity - 1);
   std::memcpy(field, name.data(), length);
   std::memset(field + length, 0, capacity - length);
+}
+
+void Recorder::begin_phase(std::string_view name) noexcept {
+  const std::lock_guard lock(phases_mutex_);
+  const std::uint16_t present = phase_.load(std::memory_order_relaxed);
+  if (phases_deep_ < deepest_phase) phases_[phases_deep_] = present;
+  if (++phases_deep_ > deepest_phase) return;
+  name = name.substr(0, trace::name_bytes - 1);
+  std::uint64_t number = 1;
+  while (number < header_->phase_count && name != header_->phase_names[number]) ++number;
+  if (number == trace::phase_capacity) return;
+  if (number == header_->phase_count) {
+    set_name(header_->phase_names[number], trace::name_bytes, name);
+    header_->phase_count = number + 1;
+  }
+  phase_.store(static_cast<std::uint16_t>(number), std::memory_order_relaxed);
+}
+
+void Recorder::end_phase() noexcept {
+  const std::lock_guard lock(phases_mutex_);
+  if (phases_deep_ == 0) return;
+  if (--phases_deep_ < deepest_phase) phase_.store(phases_[phases_deep_], std::memory_order_relaxed);
 }
 
 trace::Communicator* Recorder::add_communicator(std::uint64_t id, std::uint64_t parent_id, int size, int rank,

@@ -3,10 +3,12 @@
 // the process. Calls cost a few stores: no lock, no system call, no allocation.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -51,6 +53,14 @@ class Recorder {
   trace::Communicator* add_communicator(std::uint64_t id, std::uint64_t parent_id, int size, int rank, int nodes,
                                         std::string_view name) noexcept;
 
+  // The program enters a phase, inside the one it is in, or leaves the one it entered last. What is deeper or more than fits belongs
+  // to the phase around it.
+  void begin_phase(std::string_view name) noexcept;
+  void end_phase() noexcept;
+
+  // A call that is not to be recorded.
+  void leave_out() noexcept { std::atomic_ref(header_->unrecorded_calls).fetch_add(1, std::memory_order_relaxed); }
+
   struct Arrival {
     std::uint64_t ticks;
     std::uint64_t communicator;
@@ -88,10 +98,16 @@ class Recorder {
   trace::Communicator* communicators_ = nullptr;
   trace::Event* events_ = nullptr;
   std::uint64_t event_mask_ = 0;
+  std::atomic<std::uint16_t> phase_{0};  // relaxed: another thread's call may count for the phase before or after
   std::size_t mapped_bytes_ = 0;
   bool concurrent_ = true;
   std::unique_ptr<Spiller> spiller_;
   std::uint64_t stretch_mask_ = ~std::uint64_t{0};
+
+  static constexpr std::size_t deepest_phase = 16;
+  std::mutex phases_mutex_;  // guards what follows, and the names in the header
+  std::array<std::uint16_t, deepest_phase> phases_{};  // those around the present one
+  std::size_t phases_deep_ = 0;
 };
 
 inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_site) noexcept {
@@ -123,6 +139,7 @@ inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_
   put(event.algorithm, 0);
   put(event.reason, 0);
   put(event.thread, thread_plus_one - 1);
+  put(event.phase, phase_.load(std::memory_order_relaxed));
   // Release: whoever reads this number (the report, from the file) finds the fields above.
   std::atomic_ref(event.commit).store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
   // The ring outgrows the second-level cache; without this the next event's stores would wait for its line, and an

@@ -146,6 +146,17 @@ Json to_object(const CallSiteFigures& site) {
           {"savings", to_object(site.savings)}};
 }
 
+Json to_object(const PhaseFigures& phase) {
+  const bool is_compared = phase.compared > 0;
+  return {{"name", phase.name},
+          {"calls", phase.calls},
+          {"seconds", seconds(phase.ns)},
+          {"compared_calls", phase.compared},
+          {"worst_us", is_compared ? microseconds(phase.worst_ns) : Json(nullptr)},
+          {"waiting_seconds", is_compared ? seconds(phase.waiting_ns) : Json(nullptr)},
+          {"excess_seconds", is_compared ? seconds(phase.excess_ns) : Json(nullptr)}};
+}
+
 Json to_object(const LastSign& sign) {
   Json object = {{"rank", sign.rank}};
   if (sign.name.empty()) return object;
@@ -195,6 +206,7 @@ Json to_object(const Analysis& analysis) {
       {"waiting_seconds", seconds(analysis.waiting_ns)},
       {"waiting_share", number(analysis.waiting_share)},
       {"compared_calls", analysis.compared_calls},
+      {"unrecorded_calls", analysis.unrecorded_calls},
       {"savings", to_object(analysis.savings)},
       {"events", {{"begun", analysis.events_begun}, {"kept", analysis.events_kept}}}};
   Json settings = Json::object();
@@ -209,6 +221,7 @@ Json to_object(const Analysis& analysis) {
   list("collectives", analysis.collectives);
   list("late_ranks", analysis.late_ranks);
   list("call_sites", analysis.call_sites);
+  list("phases", analysis.phases);
   list("pending", analysis.pending);
 
   Json algorithms = Json::array();

@@ -361,6 +361,18 @@ std::string late_ranks_text(const Analysis& analysis) {
   return page;
 }
 
+std::string phases_text(const Analysis& analysis) {
+  Table table(fmt::format("Phases of the program (calls, time and waiting summed over ranks, as far as the record goes back{})",
+                          between_nodes_text(analysis)),
+              1, {"phase", "calls", "time", "worst-case", "waiting", "of all waiting", "excess"});
+  for (const PhaseFigures& phase : analysis.phases)
+    table.add({phase.name.empty() ? "(none)" : phase.name, count_text(phase.calls), time_text(phase.ns),
+               phase.compared > 0 ? time_text(phase.worst_ns) : "-", phase.compared > 0 ? time_text(phase.waiting_ns) : "-",
+               share_bar(share_of(phase.waiting_ns, analysis.waiting_ns)),
+               phase.compared > 0 ? time_text(phase.excess_ns) : "-"});
+  return table.empty() ? std::string() : table.text();
+}
+
 std::string inside_text(const Analysis& analysis) {
   Table table(
       fmt::format("Time inside a call (waiting: until all that the rank needs had arrived, the price of late ranks; "
@@ -520,6 +532,7 @@ std::string render(const Analysis& analysis) {
   page += late_ranks_text(analysis);
   page += horovod_text(analysis);
   page += call_sites_text(analysis);
+  page += phases_text(analysis);
   page += inside_text(analysis);
   page += savings_text(analysis);
   page += algorithms_text(analysis);

@@ -39,6 +39,7 @@ trace::Event read_event(trace::Event& event) noexcept {
   copy.algorithm = copy.exit_ticks != 0 ? read(event.algorithm) : 0;
   copy.reason = copy.exit_ticks != 0 ? read(event.reason) : 0;
   copy.thread = read(event.thread);
+  copy.phase = read(event.phase);
   return copy;
 }
 

@@ -1435,6 +1435,42 @@ class Preload(unittest.TestCase):
         self.check_right(job, 4, quiet=False)
         self.assertRegex(job.err, "call 5 on MPI_COMM_WORLD .*missing: 2")
 
+    def test_phases(self):
+        """Phases that the program names, and calls that it does not want recorded."""
+        for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}):
+            job = self.job(3, program("phases"), env=settings)
+            self.check_right(job, 3)
+            self.need_papaya()
+            self.assertEqual(job.counts(), {"MPI_Allreduce": 3 * 60})
+            report = job.report()
+            self.assertEqual({phase["name"]: phase["calls"] for phase in report["phases"]},
+                             {"": 3 * 4, "assembly": 3 * 16, "solve": 3 * 20})
+            self.assertEqual({phase["name"]: phase["compared_calls"] for phase in report["phases"]},
+                             {"": 4, "assembly": 16, "solve": 20})
+            self.assertEqual(report["unrecorded_calls"], 3 * 20)
+            self.assertEqual(report["compared_calls"], 40)
+            self.assertIn("Not recorded, as the program had switched that off by MPI_Pcontrol: 60 calls", " ".join(report["notes"]))
+            self.assertNotIn("Not compared", " ".join(report["notes"]))
+            self.assertRegex((job.folder / "report.txt").read_text(), r"\nPhases of the program .*\n(.*\n)?  phase .*\n  (solve|assembly|\(none\)) ")
+        # The same algorithms, recorded or not.
+        self.assertEqual(set(job.allreduce_algorithms()), {"arrival_tree"})
+
+    def test_ranks(self):
+        """Only some ranks record, and the report knows."""
+        self.need_papaya()
+        job = self.job(5, program("phases"), env={"PAPAYA_RANKS": "2-4:2"})
+        self.check_right(job, 5)
+        self.assertEqual(sorted(path.name for path in job.folder.glob("*.pap")), [f"rank-{rank:05}.pap" for rank in (0, 2, 4)])
+        report = job.report()
+        self.assertEqual((report["ranks"], report["ranks_read"], report["partial"]), (5, 3, False))
+        self.assertEqual(report["compared_calls"], 40)
+        self.assertEqual({rank["rank"] for rank in report["late_ranks"]}, {0, 2, 4})
+        self.assertIn("PAPAYA_RANKS leaves out 2 of 5 ranks", " ".join(report["notes"]))
+        self.assertNotIn("usable record", " ".join(report["notes"]))
+        self.papaya("report", job.folder, code=0)
+        (job.folder / "rank-00002.pap").unlink()
+        self.assertIn("No usable record of rank 2", self.papaya("report", job.folder, code=3))
+
     def test_trace(self):
         """A run as a table and as a timeline, whole and after it was killed."""
         self.need_papaya()

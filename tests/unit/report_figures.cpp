@@ -1,4 +1,7 @@
 // Every figure against numbers worked out by hand.
+#include <cmath>
+#include <cstring>
+
 #include "tests/catch.hpp"
 
 #include "tests/unit/support/record.hpp"
@@ -427,6 +430,31 @@ TEST_CASE("report: rings that hold different parts of the run are compared where
   const Analysis analysis = support::analyse(all);
   CHECK(analysis.compared_calls == 8);
   CHECK_FALSE(support::has_note(analysis, "Not compared"));
+}
+
+TEST_CASE("report: calls are summed up by the phases that the program names") {
+  auto all = two_allreduces();
+  for (Record& record : all) {
+    // Each rank numbers them as it comes to them.
+    const int solve = record.header.rank % 2 == 0 ? 1 : 2;
+    record.header.phase_count = 3;
+    std::strcpy(record.header.phase_names[solve], "solve");
+    std::strcpy(record.header.phase_names[3 - solve], "unused");
+    record.events[1].phase = static_cast<std::uint16_t>(solve);
+  }
+  const Analysis analysis = support::analyse(all);
+  REQUIRE(analysis.phases.size() == 2);
+  // Waiting of call 0: 9 + 8 + 7 us, of call 1: 3 times 4.
+  CHECK(analysis.phases[0].name.empty());
+  CHECK(analysis.phases[0].waiting_ns == Approx(24000));
+  const report::PhaseFigures& solve = analysis.phases[1];
+  CHECK(solve.name == "solve");
+  CHECK(solve.calls == 4);
+  CHECK(solve.compared == 1);
+  CHECK(solve.worst_ns == Approx(4000));
+  CHECK(solve.waiting_ns == Approx(12000));
+  CHECK(solve.excess_ns == Approx(4 * 800));
+  CHECK(solve.ns == Approx(3 * 4800 + 800));
 }
 
 TEST_CASE("report: algorithms and reasons are told by name") {

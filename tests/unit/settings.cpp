@@ -28,6 +28,22 @@ TEST_CASE("sizes") {
     CHECK_FALSE(parse_bytes(bad, bytes));
 }
 
+TEST_CASE("lists of ranks") {
+  const auto contained = [](std::string_view text) {
+    RankList list;
+    REQUIRE(list.parse(text));
+    std::vector<int> ranks;
+    for (int rank = 0; rank < 12; ++rank)
+      if (list.contains(rank)) ranks.push_back(rank);
+    return ranks;
+  };
+  CHECK(contained("all").size() == 12);
+  CHECK(contained("3") == std::vector<int>{3});
+  CHECK(contained("0-2,7,10-99") == std::vector<int>{0, 1, 2, 7, 10, 11});
+  CHECK(contained("1-9:4,0-1") == std::vector<int>{0, 1, 5, 9});
+  for (const char* bad : {"", "x", "3-", "-3", "4-2", "1,,2", "1,", "0-9:0", "1 2", "99999999999999999999", "all,1"}) CHECK_FALSE(RankList().parse(bad));
+}
+
 TEST_CASE("defaults are valid and survive being sent") {
   std::vector<std::string> warnings;
   std::vector<std::string> entries;

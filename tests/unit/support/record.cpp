@@ -46,6 +46,7 @@ Record::Record(int rank, int ranks, int node, int nodes) {
   header.node = node;
   header.nodes = nodes;
   header.ns_per_tick = ns_per_tick;
+  header.phase_count = 1;
   header.begin_ticks = origin_ticks;
   header.begin_unix_ns = 1'700'000'000'000'000'000;
   header.init_ticks = ticks(0);
