@@ -2,72 +2,103 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <span>
 #include <utility>
 
 namespace papaya {
 
+namespace {
+constexpr std::size_t events_per_read = 256;
+}
+
+// The events of a record, for as long as a look at them takes.
+class LiveRecord::Ring {
+ public:
+  Ring(const std::string& path, std::uint64_t capacity) : capacity_(capacity), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~Ring() {
+    if (file_ >= 0) close(file_);
+  }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
+
+  // Event `first` and some after it, of those before `end`; none if they cannot be read.
+  std::span<const trace::Event> read(std::uint64_t first, std::uint64_t end) {
+    const std::uint64_t slot = first & (capacity_ - 1);
+    const std::size_t count = std::min({static_cast<std::uint64_t>(events_per_read), end - first, capacity_ - slot});
+    const auto from = static_cast<off_t>(trace::events_offset + slot * sizeof(trace::Event));
+    const ssize_t bytes = file_ < 0 ? -1 : pread(file_, events_, count * sizeof(trace::Event), from);
+    return {events_, bytes < 0 ? 0 : static_cast<std::size_t>(bytes) / sizeof(trace::Event)};
+  }
+
+ private:
+  const std::uint64_t capacity_;
+  const int file_;
+  trace::Event events_[events_per_read];
+};
+
 LiveRecord::LiveRecord(LiveRecord&& other) noexcept
-    : header_(std::exchange(other.header_, nullptr)),
-      events_(other.events_),
-      mapped_bytes_(other.mapped_bytes_),
+    : path_(std::move(other.path_)),
+      header_(std::exchange(other.header_, nullptr)),
       capacity_(other.capacity_),
       next_(other.next_),
       inside_(std::move(other.inside_)) {}
 
 LiveRecord::~LiveRecord() {
-  if (header_ != nullptr) munmap(const_cast<trace::Header*>(header_), mapped_bytes_);
+  if (header_ != nullptr) munmap(const_cast<trace::Header*>(header_), sizeof(trace::Header));
 }
 
-bool LiveRecord::open(const std::string& path) noexcept {
+bool LiveRecord::open(const std::string& path) {
+  path_ = path;
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return false;
-  struct stat status{};
   void* base = MAP_FAILED;
-  if (fstat(file, &status) == 0 && static_cast<std::size_t>(status.st_size) > sizeof(trace::Header))
-    base = mmap(nullptr, static_cast<std::size_t>(status.st_size), PROT_READ, MAP_SHARED, file, 0);
+  // What lies beyond the end of a file cannot be read.
+  if (lseek(file, 0, SEEK_END) >= static_cast<off_t>(sizeof(trace::Header)))
+    base = mmap(nullptr, sizeof(trace::Header), PROT_READ, MAP_SHARED, file, 0);
   close(file);
   if (base == MAP_FAILED) return false;
-  mapped_bytes_ = static_cast<std::size_t>(status.st_size);
   header_ = static_cast<const trace::Header*>(base);
   capacity_ = header_->event_capacity;
   const bool is_good = std::memcmp(header_->magic, trace::magic, sizeof trace::magic) == 0 &&
                        header_->version == trace::format_version && std::has_single_bit(capacity_) &&
-                       header_->events_offset == trace::events_offset && trace::file_bytes(capacity_) <= mapped_bytes_;
+                       header_->events_offset == trace::events_offset;
   if (!is_good) {
-    munmap(base, mapped_bytes_);
+    munmap(base, sizeof(trace::Header));
     header_ = nullptr;
-    return false;
   }
-  events_ = reinterpret_cast<const trace::Event*>(static_cast<const std::byte*>(base) + trace::events_offset);
-  return true;
+  return is_good;
 }
 
-const trace::Event& LiveRecord::event(std::uint64_t number) const noexcept { return events_[number & (capacity_ - 1)]; }
-
-bool LiveRecord::is_inside(std::uint64_t number) const noexcept {
-  const trace::Event& call = event(number);
-  // Acquire: pairs with the recorder's release of `commit`, after the event's other fields. A slot that is being written
-  // anew in between shows another commit afterwards.
-  if (__atomic_load_n(&call.commit, __ATOMIC_ACQUIRE) != static_cast<std::uint32_t>(number + 1)) return false;
-  return __atomic_load_n(&call.exit_ticks, __ATOMIC_RELAXED) == 0 && __atomic_load_n(&call.call, __ATOMIC_RELAXED) != trace::no_call &&
-         static_cast<Form>(call.form) == Form::blocking;
+// A slot that is being written anew shows its old number still, but a new arrival; the next look has it.
+bool LiveRecord::is_inside(const trace::Event& event, std::uint64_t number) const noexcept {
+  return event.commit == static_cast<std::uint32_t>(number + 1) && event.exit_ticks == 0 && event.call != trace::no_call &&
+         static_cast<Form>(event.form) == Form::blocking;
 }
 
 std::uint64_t LiveRecord::look() {
-  std::erase_if(inside_, [this](const Call& call) { return !is_inside(call.number); });
-  // Relaxed: an event whose fields are not there yet is not committed, and found by no look; see below.
+  Ring ring(path_, capacity_);
+  std::erase_if(inside_, [&](const Call& call) {
+    const auto event = ring.read(call.number, call.number + 1);
+    return event.empty() || !is_inside(event[0], call.number);
+  });
+  // Relaxed: the numbers in the events tell which of them are there.
   const std::uint64_t count = __atomic_load_n(&header_->event_count, __ATOMIC_RELAXED);
   if (count > capacity_) next_ = std::max(next_, count - capacity_);
-  for (; next_ < count; ++next_) {
-    // Begun, but not written yet: the next look has it.
-    if (next_ + 1 == count && __atomic_load_n(&event(next_).commit, __ATOMIC_ACQUIRE) != static_cast<std::uint32_t>(count)) break;
-    if (is_inside(next_)) inside_.push_back({next_, event(next_).arrival_ticks, false});
+  for (bool is_there = true; is_there && next_ < count;) {
+    const auto events = ring.read(next_, count);
+    is_there = !events.empty();
+    for (const trace::Event& event : events) {
+      // The last one may have begun and not be written yet: the next look has it.
+      is_there = next_ + 1 != count || event.commit == static_cast<std::uint32_t>(count);
+      if (!is_there) break;
+      if (is_inside(event, next_)) inside_.push_back({next_, event.arrival_ticks, false});
+      ++next_;
+    }
   }
   std::uint64_t oldest = 0;
   for (const Call& call : inside_)

@@ -10,6 +10,7 @@
 
 namespace papaya {
 
+// Of the record only the header is mapped: what is read of the ring would count as this process's memory.
 class LiveRecord {
  public:
   LiveRecord() = default;
@@ -18,7 +19,7 @@ class LiveRecord {
   ~LiveRecord();
 
   // Maps the record; false while there is none that can be used.
-  bool open(const std::string& path) noexcept;
+  bool open(const std::string& path);
 
   // Looks at what has been recorded since the last look. Returns when the rank entered the blocking call that it has been in
   // longest and that was not passed over, in its clock's ticks; 0 if it is in none.
@@ -36,12 +37,11 @@ class LiveRecord {
     std::uint64_t arrival_ticks;
     bool passed_over;
   };
-  const trace::Event& event(std::uint64_t number) const noexcept;
-  bool is_inside(std::uint64_t number) const noexcept;
+  class Ring;
+  bool is_inside(const trace::Event& event, std::uint64_t number) const noexcept;
 
+  std::string path_;
   const trace::Header* header_ = nullptr;
-  const trace::Event* events_ = nullptr;
-  std::size_t mapped_bytes_ = 0;
   std::uint64_t capacity_ = 0;
   std::uint64_t next_ = 0;  // the first event not looked at
   std::vector<Call> inside_;
