@@ -227,7 +227,7 @@ void Watch::report(bool asked) {
       if (first == nullptr || call.since_unix_ns < first->since_unix_ns) first = &call;
     file = fmt::format("{}/stall-{}-{:06x}-{}.txt", folder_, first->name, first->communicator_id & 0xffffff, first->call);
     if (!may_speak(file)) return;
-    heading = fmt::format("no progress for {:.0f} s:", stall_s_);
+    heading = fmt::format("no progress for {:.0f} s in {}.", stall_s_, report::stall_headline(*first));
   }
   char name[4096];
   const ssize_t length = readlink(folder_.c_str(), name, sizeof name);

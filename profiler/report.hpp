@@ -23,5 +23,7 @@ bool write_reports(const std::string& folder, std::string* one_line_error) noexc
 // For a job that is still running: the calls that some of its ranks have been inside for `at_least_s` seconds and more, by the
 // wall clock, the longest first: who is there, who is missing and what those did last. Empty if there are none.
 std::string stall_text(const Analysis& analysis, std::int64_t now_unix_ns, double at_least_s);
+// Of one of them in one sentence: where the job is held and by whom.
+std::string stall_headline(const PendingCall& call);
 
 }  // namespace papaya::report

@@ -57,6 +57,18 @@ std::string text_of(const PendingCall& call, std::int64_t now_unix_ns) {
 
 }  // namespace
 
+std::string stall_headline(const PendingCall& call) {
+  const std::uint64_t missing = count_of(call.not_arrived) + call.unknown_not_arrived;
+  std::string why = "all its ranks are there";
+  if (!call.conflict.empty())
+    why = "the ranks disagree about the collective";
+  else if (missing > 0 && call.unknown_not_arrived == 0)
+    why = fmt::format("{} {} missing", ranks_of(call.not_arrived), missing == 1 ? "is" : "are");
+  else if (missing > 0 || call.unread_ranks)
+    why = fmt::format("{} of {} ranks wait", count_of(call.inside), call.ranks);
+  return fmt::format("{}, call {} on {}: {}", call.name, call.call, call.communicator, why);
+}
+
 std::string stall_text(const Analysis& analysis, std::int64_t now_unix_ns, double at_least_s) {
   std::vector<const PendingCall*> calls;
   for (const PendingCall& call : analysis.pending)

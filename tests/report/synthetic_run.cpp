@@ -43,7 +43,13 @@ int main(int argc, char** argv) {
   for (int rank = 0; rank < ranks; ++rank) {
     Record record(rank, ranks, rank * nodes / ranks, nodes);
     std::snprintf(record.header.program, sizeof(record.header.program), "%s", program);
-    for (auto& clock : record.header.clock) clock = {0, nodes > 1 ? 2500u : 0u, Record::ticks(0), 1};
+    if (nodes > 1) {
+      for (auto& clock : record.header.clock) {
+        clock.error_ns = clock.reference_error_ns = clock.bound_ns = 2500;
+        clock.at_ticks = Record::ticks(0);
+        clock.measured = 1;
+      }
+    }
     record.header.clock[1].at_ticks = Record::ticks(1e9);
     record.add_communicator(papaya::support::world_id, ranks, rank, "<b>world</b>");
     while (record.capacity < static_cast<std::uint64_t>(calls)) record.capacity *= 2;
