@@ -23,6 +23,7 @@ struct Table {
   std::vector<Communicator*> all;
   std::map<std::uint64_t, std::uint64_t> orphans;  // communicators of unknown origin so far, by members
   std::vector<int> node_of;
+  std::vector<bool> records;
 };
 Table& table = *new Table;
 std::mutex& mutex = table.mutex;
@@ -93,6 +94,21 @@ std::vector<int> members_of(MPI_Comm comm, int size) {
   return world;
 }
 
+// The ranks on this node, if each of them records: its arrivals could not be compared otherwise.
+void find_group(Communicator& state, const std::vector<int>& members) {
+  if (state.inter || state.outside || !runtime().recorder.is_open()) return;
+  NodeArrivals::Group group;
+  group.communicator = state.id;
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (table.node_of[static_cast<std::size_t>(members[i])] != runtime().node) continue;
+    if (!table.records[static_cast<std::size_t>(members[i])]) return;
+    if (static_cast<int>(i) == state.rank) group.mine = group.ranks.size();
+    group.ranks.push_back(members[i]);
+    group.places.push_back(static_cast<std::int32_t>(i));
+  }
+  if (group.ranks.size() > 1) state.on_node = std::move(group);
+}
+
 // Makes the state of `comm`. The mutex is held. `parent` may be null: then the origin is unknown.
 Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   auto state = std::make_unique<Communicator>();
@@ -140,6 +156,7 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
     state->row = runtime().recorder.add_communicator(
         state->id, state->parent_id, state->size, state->rank, state->facts.nodes,
         std::string_view(name, static_cast<std::size_t>(length)));
+  find_group(*state, members);
   all.push_back(state.get());
   if (PMPI_Comm_set_attr(comm, keyval, state.get()) != MPI_SUCCESS) {
     all.pop_back();
@@ -160,8 +177,9 @@ bool is_plausible(MPI_Comm comm) noexcept {
 #endif
 }
 
-bool start(std::vector<int> nodes) {
+bool start(std::vector<int> nodes, std::vector<bool> records) {
   table.node_of = std::move(nodes);
+  table.records = std::move(records);
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS)
     return false;

@@ -19,6 +19,7 @@
 #include "base/reason.hpp"
 #include "base/topology.hpp"
 #include "profiler/format.hpp"
+#include "profiler/node_arrivals.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya {
@@ -71,6 +72,7 @@ struct Communicator {
   std::uint64_t replaced = 0;  // calls given to an algorithm while PAPAYA_VERIFY is set
   std::array<std::uint64_t, collective_count> served{};  // calls that an algorithm has served, by collective
   trace::Communicator* row = nullptr;
+  NodeArrivals::Group on_node;  // whose arrivals are compared while the job runs
 
   // How many children with the same members and way of creation it has had. Guarded by the registry's mutex.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> children;
@@ -89,8 +91,8 @@ struct Communicator {
 
 namespace communicators {
 
-// Creates the keyval and the states of MPI_COMM_WORLD. `node_of` is the node of each world rank.
-bool start(std::vector<int> node_of);
+// Creates the keyval and the states of MPI_COMM_WORLD. `node_of` is the node of each world rank, `records` whether it is to record.
+bool start(std::vector<int> node_of, std::vector<bool> records);
 // Frees every state, in the same order on all ranks as far as the application's own order was.
 void stop() noexcept;
 

@@ -73,8 +73,13 @@ struct Outcome {
 inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   if (facts.arrival == nullptr || outcome.begun) return;
   Runtime& process = runtime();
-  outcome.event = process.recorder.begin(*facts.arrival, process.call_sites.number_of(facts.site));
+  const Recorder::Arrival& arrival = *facts.arrival;
+  const std::uint64_t call_site = process.call_sites.number_of(facts.site);
+  outcome.event = process.recorder.begin(arrival, call_site);
   outcome.begun = true;
+  if (arrival.form == Form::blocking)
+    process.node_arrivals.publish(arrival.communicator, arrival.call, arrival.ticks, call_site, arrival.collective, arrival.bytes,
+                                  arrival.root);
 }
 
 // MPI_Pack and MPI_Reduce_local count in int.
@@ -126,7 +131,9 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   const std::uint64_t call = state->calls;
   const auto count = [&] {
     // An error handler or an attribute callback may have freed the communicator.
-    if (communicators::find(comm) == state) state->calls = call + 1;
+    if (communicators::find(comm) != state) return false;
+    state->calls = call + 1;
+    return true;
   };
   const bool is_recording = process.recording.load(std::memory_order_relaxed);
   if (!process.recorder.is_open() || !is_recording) [[unlikely]] {
@@ -156,10 +163,11 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
     open_event = no_event;
     if (code != MPI_SUCCESS) process.recorder.take_back(outcome.event);
   }
-  if (code == MPI_SUCCESS) count();
+  const bool is_counted = code == MPI_SUCCESS && count();
   begin_event(facts, outcome);
   process.recorder.finish(outcome.event, arrival, clock::ticks(), outcome.algorithm,
                           static_cast<std::uint8_t>(outcome.reason));
+  if (is_counted) process.node_arrivals.left(state->on_node, call);
   return code;
 }
 

@@ -364,15 +364,17 @@ void leave_folder(Runtime& process) {
   folder_descriptor = -1;
 }
 
-// The folder on rank 0, this rank's files, and their headers.
-// Rank 0 always: by its record a folder is known to be a run's.
-bool records(const Runtime& process, int rank) {
-  RankList ranks;
-  ranks.parse(process.settings.text(Variable::ranks));
-  return rank == 0 || ranks.contains(rank);
+// Which ranks are to record. Rank 0 always: by its record a folder is known to be a run's.
+std::vector<bool> recording_ranks(const Runtime& process) {
+  RankList list;
+  list.parse(process.settings.text(Variable::ranks));
+  std::vector<bool> ranks(static_cast<std::size_t>(process.ranks));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank == 0 || list.contains(static_cast<int>(rank));
+  return ranks;
 }
 
-void open_records(Runtime& process, int cores, double ns_per_tick, int thread_level) {
+// The folder on rank 0, this rank's files, and their headers.
+void open_records(Runtime& process, bool is_wanted, int cores, double ns_per_tick, int thread_level) {
   const std::string_view profile = process.settings.text(Variable::profile);
   if (profile == "off") return;
   const std::string program = output::program_path();
@@ -401,7 +403,6 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
   enter_folder(process);
   std::string error;
   const std::string spill_path = output::spill_file(folder_path(process), process.rank);
-  const bool is_wanted = records(process, process.rank);
   const bool opened = is_wanted && process.recorder.open(output::rank_file(folder_path(process), process.rank),
                                             profile == "trace" ? trace_capacity : trace::event_capacity, error);
   int failures = opened || !is_wanted ? 0 : 1;
@@ -439,6 +440,12 @@ void open_records(Runtime& process, int cores, double ns_per_tick, int thread_le
   for (std::size_t i = 0; i < reason_names.size(); ++i)
     Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
   process.recorder.set_concurrent(thread_level == MPI_THREAD_MULTIPLE);
+  if (header.node_ranks > 1) {
+    process.node_boards.open([&process](int rank) { return output::rank_file(folder_path(process), rank); }, header);
+    process.node_arrivals.open(process.recorder.node_arrivals(), process.recorder.node_calls(), header.node_calls_given_up,
+                               static_cast<std::uint64_t>(report::tie_ns / ns_per_tick), thread_level == MPI_THREAD_MULTIPLE,
+                               [&process](int rank) { return process.node_boards.find(rank); });
+  }
   if (profile != "trace") return;
   const auto limit = static_cast<std::uint64_t>(process.settings.number(Variable::trace_limit));
   if (limit == 0) return;
@@ -469,13 +476,13 @@ void say_incomplete_traces(Runtime& process) {
   say(all[1], "could not be written to their end");
 }
 
-void watch_ranks(Runtime& process, const std::vector<int>& node_of) {
+void watch_ranks(Runtime& process, const std::vector<int>& node_of, const std::vector<bool>& recording) {
   if (process.folder.empty()) return;
   if (process.recorder.is_open()) Watch::claim_signal(process.recorder.header().asked);
   if (process.leader_comm == MPI_COMM_NULL) return;
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < node_of.size(); ++rank)
-    if (node_of[rank] == process.node && records(process, static_cast<int>(rank))) ranks.push_back(static_cast<int>(rank));
+    if (node_of[rank] == process.node && recording[rank]) ranks.push_back(static_cast<int>(rank));
   process.watch.start(folder_path(process), ranks, static_cast<double>(process.settings.number(Variable::stall_seconds)),
                       process.node == 0);
 }
@@ -563,16 +570,17 @@ void start() noexcept {
   configure_waiting(process, cores, ns_per_tick);
   process.arrival_order = process.settings.text(Variable::order) == "arrival";
   process.verify_every = static_cast<std::uint64_t>(process.settings.number(Variable::verify));
-  open_records(process, cores, ns_per_tick, thread_level);
+  const std::vector<bool> recording = recording_ranks(process);
+  open_records(process, recording[static_cast<std::size_t>(process.rank)], cores, ns_per_tick, thread_level);
   leave_folder(process);
   if (const auto frames = static_cast<int>(process.settings.number(Variable::callsites));
       !process.call_sites.open(process.recorder, frames, process.preload->is_fortran) && process.rank == 0)
     log::warn(fmt::format("PAPAYA_CALLSITES={}: libunwind.so.8 cannot be loaded; one frame is kept of each call.", frames));
   if (!process.folder.empty()) measure_clock_offset(process, ns_per_tick, 0);
-  if (!communicators::start(node_of)) return;
+  if (!communicators::start(node_of, recording)) return;
   nonblocking::start(thread_level == MPI_THREAD_MULTIPLE);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
-  watch_ranks(process, node_of);
+  watch_ranks(process, node_of, recording);
   if (process.recorder.is_open()) process.recorder.header().init_ticks = clock::ticks();
   if (process.rank == 0)
     log::info(fmt::format("version {}, {} ranks on {} node{}, {} cores here{}{}{}", PAPAYA_VERSION, process.ranks,
@@ -604,6 +612,8 @@ void stop() noexcept {
     if (process.recorder.is_open()) {
       process.recorder.header().ending = static_cast<std::uint32_t>(trace::Ending::finalized);
       process.call_sites.close();
+      process.node_arrivals.close();
+      process.node_boards.close();
       process.recorder.close();
     }
     say_incomplete_traces(process);

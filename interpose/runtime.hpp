@@ -16,6 +16,8 @@
 #include "base/topology.hpp"
 #include "interpose/flavour.hpp"
 #include "profiler/call_sites.hpp"
+#include "profiler/node_arrivals.hpp"
+#include "profiler/node_boards.hpp"
 #include "profiler/recorder.hpp"
 #include "interpose/watch.hpp"
 #include "tuning/selection.hpp"
@@ -36,6 +38,8 @@ struct Runtime {
   Settings settings;
   tuning::Selection selection;
   Recorder recorder;
+  NodeBoards node_boards;
+  NodeArrivals node_arrivals;
   std::atomic<bool> recording{true};  // relaxed: MPI_Pcontrol says from when on
   NodeWindow window;
   // One of them is made if the selection, or PAPAYA_TRANSPORT, asks for communication between nodes.

@@ -190,6 +190,7 @@ class Analyser {
     for (Group& group : groups_) compare(group);
     finish_figures();
     look_for_horovod();
+    add_whole_run();
     add_savings(run_, clocks_, out_);
     describe_record();
     out_.verdict = verdict();
@@ -218,11 +219,13 @@ class Analyser {
   void find_waits(const Group& group, Collective collective, std::int32_t root);
   void finish_figures();
   void look_for_horovod();
+  void add_whole_run();
   void describe_record();
   void describe_trace(std::uint64_t missing, std::uint64_t unread);
   std::string verdict();
   std::string pending_verdict() const;
   std::string late_verdict() const;
+  std::string whole_run_verdict() const;
 
   const NodeClock& clock_of(std::size_t file) const { return clocks_.of_file(file); }
   std::int32_t world_rank(std::size_t file) const { return run_.files[file].header.rank; }
@@ -938,39 +941,18 @@ void Analyser::add_arrivals(Group& group, std::span<const Sighting> sightings) {
 void Analyser::find_waits(const Group& group, Collective collective, std::int32_t root) {
   Instance& in = instance_;
   const std::size_t size = in.arrivals_ns.size();
-  const auto wait_for = [&](std::size_t i, std::size_t culprit) {
-    in.culprits[i] = culprit;
-    in.waits_ns[i] = std::max(0.0, in.arrivals_ns[culprit] - in.arrivals_ns[i]);
-  };
-  std::size_t last = 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if (in.arrivals_ns[i] > in.arrivals_ns[last]) last = i;
-  }
-  // The root may be a rank whose file is missing: then nothing is known of that waiting.
-  std::size_t root_at = size;
+  Roles roles{collective, size};  // the root may be a rank whose file is missing: then nothing is known of that waiting
   if (has_root(collective)) {
     for (std::size_t i = 0; i < size; ++i) {
-      if (group.members[i].rank == root) root_at = i;
+      if (group.members[i].rank == root) roles.root = i;
     }
   }
-  std::size_t last_so_far = 0;
-  for (std::size_t i = 0; i < size; ++i) {
-    if (in.arrivals_ns[i] > in.arrivals_ns[last_so_far]) last_so_far = i;
-    switch (need_of(collective)) {
-      case Need::all:
-        wait_for(i, last);
-        break;
-      case Need::root:
-        wait_for(i, root_at < size ? root_at : i);
-        break;
-      case Need::root_needs_all:
-        wait_for(i, i == root_at ? last : i);
-        break;
-      case Need::lower_ranks:
-        wait_for(i, last_so_far);
-        break;
-    }
-  }
+  for_each_wait(
+      roles, size, [&](std::size_t i) { return in.arrivals_ns[i]; },
+      [&](std::size_t i, std::size_t until) {
+        in.culprits[i] = until;
+        in.waits_ns[i] = in.arrivals_ns[until] - in.arrivals_ns[i];
+      });
 }
 
 void Analyser::finish_figures() {
@@ -1060,6 +1042,30 @@ void Analyser::describe_trace(std::uint64_t missing, std::uint64_t unread) {
                    count_text(missing), count_text(out_.events_begun), why));
 }
 
+void Analyser::add_whole_run() {
+  out_.whole_run = whole_run(run_, [&](std::uint64_t id) {
+    const auto group = std::find_if(out_.communicators.begin(), out_.communicators.end(), [&](const auto& one) { return one.id == id; });
+    return group == out_.communicators.end() ? fmt::format("communicator {:#x}", id) : group->name;
+  });
+  out_.is_overwritten = overwrote_;
+  double time_ns = 0;
+  for (std::size_t i = 0; i < run_.files.size(); ++i) time_ns += std::max(0.0, end_ns_[i] - init_ns_[i]);
+  if (time_ns > 0) out_.whole_run_share = std::min(1.0, out_.whole_run.all.waiting_ns / time_ns);
+}
+
+// What the calls that are left do not tell.
+std::string Analyser::whole_run_verdict() const {
+  const WholeRun& whole = out_.whole_run;
+  if (!overwrote_ || whole.all.calls == 0) return {};
+  std::string text = fmt::format(" Over the whole run waiting for late ranks{} costs {}", run_.nodes > 1 ? " of the same node" : "",
+                                 share_text(out_.whole_run_share));
+  if (out_.whole_run_share >= balanced_share && !whole.last.empty()) {
+    const WholeRun::Last& top = whole.last.front();
+    text += fmt::format(", {} of that for rank {}", share_text(top.caused_ns / whole.all.waiting_ns), top.rank);
+  }
+  return text + ".";
+}
+
 void Analyser::look_for_horovod() {
   const Horovod horovod = find_horovod(run_);
   out_.horovod_library = horovod.library.substr(horovod.library.find_last_of('/') + 1);
@@ -1144,7 +1150,7 @@ std::string Analyser::verdict() {
                       "of all of them."
                     : "Arrivals cannot be compared: the program made no blocking collective calls.";
   }
-  return late_verdict();
+  return late_verdict() + whole_run_verdict();
 }
 
 // Ranks that wait for one that never came are what the user of a hung job looks for.
@@ -1271,24 +1277,6 @@ Analysis analyse(const Run& run, const CallObserver& observe) noexcept {
     failed.partial = true;
     failed.verdict = "Not enough memory.";
     return failed;
-  }
-}
-
-Need need_of(Collective collective) {
-  switch (collective) {
-    case Collective::bcast:
-    case Collective::scatter:
-    case Collective::scatterv:
-      return Need::root;
-    case Collective::reduce:
-    case Collective::gather:
-    case Collective::gatherv:
-      return Need::root_needs_all;
-    case Collective::scan:
-    case Collective::exscan:
-      return Need::lower_ranks;
-    default:
-      return Need::all;
   }
 }
 

@@ -23,9 +23,12 @@
 #include <vector>
 
 #include "base/collective.hpp"
+#include "profiler/frames.hpp"
 #include "profiler/patterns_of_sites.hpp"
 #include "profiler/read.hpp"
 #include "profiler/savings.hpp"
+#include "profiler/waits.hpp"
+#include "profiler/whole_run.hpp"
 
 namespace papaya::report {
 
@@ -106,16 +109,6 @@ struct CommunicatorFigures {
   double worst_ns = 0;         // mean
   double waiting_ns = 0;       // summed over ranks
 };
-
-// A frame, and what `symbolise` has found out about it.
-struct NamedFrame : Frame {
-  std::string function;  // empty: not known
-  std::string file;      // of the source; empty: not known
-  int line = 0;
-};
-
-// With what is known of it already.
-NamedFrame named(const Frame& frame);
 
 // The calls of one collective from one place in the program.
 struct CallSiteFigures {
@@ -231,6 +224,10 @@ struct Analysis {
   std::string horovod_library;  // empty: the program does not use Horovod
   std::string horovod_threads;  // "thread 1", of each rank
 
+  WholeRun whole_run;
+  double whole_run_share = 0;  // of the ranks' time, that they wait within their nodes
+  bool is_overwritten = false;  // calls at the beginning of the run are known from `whole_run` alone
+
   std::uint64_t events_begun = 0;
   std::uint64_t events_kept = 0;
   std::uint64_t compared_calls = 0;
@@ -276,18 +273,8 @@ using CallObserver = std::function<void(const ComparedCall&)>;
 // `observe` is called for each call compared: by communicator, then in the order they were made.
 Analysis analyse(const Run& run, const CallObserver& observe = {}) noexcept;
 
-// Whose data a rank needs before it may leave: all ranks', the root's (who needs none), as root all ranks' (the others none), those
-// of the ranks below it.
-enum class Need { all, root, root_needs_all, lower_ranks };
-Need need_of(Collective collective);
-
 // MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
 std::string mpi_name(Collective collective, Form form);
-
-// "energy() (md.c:120)", "libfoo.so+0x12ab", as well as it is known.
-std::string frame_text(const NamedFrame& frame);
-// "energy() (md.c:120) < main (md.c:30)"
-std::string call_site_text(const std::vector<NamedFrame>& frames);
 
 // "1.92 ms", three significant digits.
 std::string time_text(double ns);

@@ -92,23 +92,9 @@ Roles roles_of(const Run& run, const MatchedCall& call) {
 }
 
 void earliest_exits(const Roles& roles, std::span<const double> arrivals_ns, std::span<double> exits_ns) {
-  const std::size_t size = arrivals_ns.size();
-  std::copy(arrivals_ns.begin(), arrivals_ns.end(), exits_ns.begin());
-  switch (need_of(roles.collective)) {
-    case Need::all:
-      std::fill(exits_ns.begin(), exits_ns.end(), *std::max_element(arrivals_ns.begin(), arrivals_ns.end()));
-      break;
-    case Need::root:
-      for (std::size_t i = 0; i < size && roles.root < size; ++i) exits_ns[i] = std::max(exits_ns[i], arrivals_ns[roles.root]);
-      break;
-    case Need::root_needs_all:
-      if (roles.root < size) exits_ns[roles.root] = *std::max_element(arrivals_ns.begin(), arrivals_ns.end());
-      break;
-    case Need::lower_ranks:
-      for (std::size_t k = 1; k < size; ++k)
-        exits_ns[roles.by_rank[k]] = std::max(exits_ns[roles.by_rank[k]], exits_ns[roles.by_rank[k - 1]]);
-      break;
-  }
+  for_each_wait(
+      roles, arrivals_ns.size(), [&](std::size_t i) { return arrivals_ns[i]; },
+      [&](std::size_t i, std::size_t until) { exits_ns[i] = arrivals_ns[until]; });
 }
 
 }  // namespace papaya::report

@@ -10,6 +10,7 @@
 
 #include "profiler/clocks.hpp"
 #include "profiler/read.hpp"
+#include "profiler/waits.hpp"
 
 namespace papaya::report {
 
@@ -30,12 +31,6 @@ struct MatchedCall {
   double first_ns = 0;            // when the first arrived
 };
 
-// What may be compared of a call's times: who takes part, in which role.
-struct Roles {
-  Collective collective{};
-  std::size_t root = 0;                // place among the call's ranks; their number if it is not there, or there is none
-  std::vector<std::size_t> by_rank{};  // places by rank in the communicator, where those below matter
-};
 Roles roles_of(const Run& run, const MatchedCall& call);
 
 // When each rank could have left at the earliest: once those whose data it needs had arrived.

@@ -82,6 +82,48 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 16);
 
+// A blocking call that this rank has arrived at, for the others of its node to read while the job runs (node_arrivals.hpp).
+// `check` is arrival_key xor the other words: what is being written, or is of another call, is not taken for it.
+struct NodeArrival {
+  std::uint64_t check;
+  std::uint64_t ticks;
+  std::uint64_t what;  // call site, collective << 32, size class << 40
+  std::uint64_t root;  // rank in the communicator, sign-extended
+};
+static_assert(sizeof(NodeArrival) == 32);
+
+inline constexpr std::uint64_t arrival_slots = 512;  // a power of two
+
+constexpr std::uint64_t arrival_key(std::uint64_t communicator, std::uint64_t call) {
+  // The finisher of MurmurHash3: every bit of both counts.
+  std::uint64_t key = communicator ^ (call + 1) * 0x9e3779b97f4a7c15u;
+  key = (key ^ key >> 33) * 0xff51afd7ed558ccdu;
+  key = (key ^ key >> 33) * 0xc4ceb9fe1a85ec53u;
+  return key ^ key >> 33;
+}
+// Calls of one communicator that follow each other are neighbours.
+constexpr std::uint64_t arrival_slot(std::uint64_t communicator, std::uint64_t call) {
+  return ((communicator * 0x9e3779b97f4a7c15u >> 32) + call) & (arrival_slots - 1);
+}
+
+// Blocking calls that this rank compared the arrivals of for its node: those of one collective, size class and communicator where
+// `rank` was last, or was waited for, which made them from one of its call sites.
+struct NodeCalls {
+  std::uint64_t communicator;
+  std::int32_t rank;         // in MPI_COMM_WORLD
+  std::uint32_t call_site;   // in that rank's record; 0 if not known
+  std::uint8_t collective;
+  std::uint8_t size_class;   // of what the comparing rank passed
+  std::uint8_t used;         // 1; 0: there is nothing here
+  std::uint8_t reserved[5];
+  std::uint64_t calls;            // where it arrived last
+  std::uint64_t times_last;       // of these, by more than a tie
+  std::uint64_t imbalance_ticks;  // first to last arrival, summed
+  std::uint64_t most_ticks;       // the largest of them
+  std::uint64_t caused_ticks;     // what the node's other ranks waited for it, summed
+};
+static_assert(sizeof(NodeCalls) == 64);
+
 struct CallSite {
   std::uint32_t first_frame;  // in the table of frames, innermost first
   std::uint32_t frames;
@@ -181,6 +223,10 @@ struct Header {
   std::uint64_t lost_call_sites;  // did not fit the table
   std::uint64_t asked;            // times the process got SIGUSR1
   std::uint64_t unrecorded_calls;  // made while the program had switched recording off
+  std::uint64_t node_arrivals_offset;
+  std::uint64_t node_calls_offset;
+  std::uint64_t node_calls_capacity;
+  std::uint64_t node_calls_given_up;  // somebody arrived too late, or the table was full
   std::uint64_t phase_count;
   char phase_names[phase_capacity][name_bytes];
 };
@@ -197,8 +243,12 @@ inline constexpr std::uint64_t call_sites_offset = modules_offset + module_capac
 inline constexpr std::uint64_t call_site_capacity = 1024;
 inline constexpr std::uint64_t frames_offset = call_sites_offset + call_site_capacity * sizeof(CallSite);
 inline constexpr std::uint64_t frame_capacity = 4096;
-inline constexpr std::uint64_t events_offset = 233472;  // next page after the frames
-static_assert(frames_offset + frame_capacity * sizeof(Frame) <= events_offset && events_offset % 4096 == 0);
+inline constexpr std::uint64_t node_arrivals_offset = 233472;
+static_assert(frames_offset + frame_capacity * sizeof(Frame) <= node_arrivals_offset);
+inline constexpr std::uint64_t node_calls_offset = node_arrivals_offset + arrival_slots * sizeof(NodeArrival);
+inline constexpr std::uint64_t node_calls_capacity = 2048;
+inline constexpr std::uint64_t events_offset = node_calls_offset + node_calls_capacity * sizeof(NodeCalls);
+static_assert(node_arrivals_offset % 64 == 0 && events_offset % 4096 == 0);
 inline constexpr std::uint64_t event_capacity = 1u << 15;  // 2 MiB of events in summary mode
 
 constexpr std::uint64_t file_bytes(std::uint64_t capacity) { return events_offset + capacity * sizeof(Event); }

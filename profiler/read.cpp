@@ -148,6 +148,8 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
                 end_of(header.modules_offset, header.module_count, sizeof(trace::Module), "table of modules"),
                 end_of(header.frames_offset, header.frame_count, sizeof(trace::Frame), "table of frames"),
                 end_of(header.call_sites_offset, header.call_site_count, sizeof(trace::CallSite), "table of call sites"),
+                end_of(header.node_arrivals_offset, trace::arrival_slots, sizeof(trace::NodeArrival), "table of arrivals"),
+                end_of(header.node_calls_offset, header.node_calls_capacity, sizeof(trace::NodeCalls), "table of the node's calls"),
                 end_of(header.events_offset, header.event_capacity, sizeof(trace::Event), "event ring")});
   if (needed > file_bytes) {
     throw Rejected{
@@ -240,6 +242,20 @@ void read_call_sites(const Source& source, RankFile& file) {
   }
 }
 
+void read_node_calls(const Source& source, RankFile& file) {
+  const trace::Header& header = file.header;
+  if (header.node_calls_capacity > trace::node_calls_capacity) reject_damaged("more rows of the node's calls than fit");
+  file.node_calls = read_table<trace::NodeCalls>(source, header.node_calls_offset, header.node_calls_capacity);
+  std::erase_if(file.node_calls, [](const trace::NodeCalls& row) { return row.used == 0; });
+  for (trace::NodeCalls& row : file.node_calls) {
+    if (row.used != 1 || row.rank < 0 || row.rank >= header.ranks || row.collective >= collective_count ||
+        row.size_class >= size_class_count)
+      reject_damaged("impossible calls of the node");
+    // Of a job that runs on, the second may have been counted after the first was read.
+    row.times_last = std::min(row.times_last, row.calls);
+  }
+}
+
 RankFile read_record(const std::string& name, const Source& source, Extent extent) {
   RankFile file;
   file.name = name;
@@ -264,6 +280,7 @@ RankFile read_record(const std::string& name, const Source& source, Extent exten
     }
   }
   read_call_sites(source, file);
+  read_node_calls(source, file);
   read_events(source, file, extent);
   return file;
 }

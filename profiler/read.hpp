@@ -61,6 +61,7 @@ struct RankFile {
   trace::Totals totals{};
   std::vector<trace::Communicator> communicators;
   std::vector<std::vector<Frame>> call_sites;  // number n of the events is the n-1st, innermost frame first
+  std::vector<trace::NodeCalls> node_calls;    // calls that this rank compared for its node
   std::vector<trace::Event> events;      // those still there and whole, in the order they began
   std::vector<Gap> gaps;                 // in `events`, ascending
   std::uint64_t overwritten_events = 0;  // in all gaps: older than the ring holds, and not spilled

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -45,6 +46,8 @@ class Recorder {
 
   trace::Header& header() noexcept { return *header_; }
   trace::Totals& totals() noexcept { return *totals_; }
+  std::span<trace::NodeArrival> node_arrivals() noexcept { return {node_arrivals_, trace::arrival_slots}; }
+  std::span<trace::NodeCalls> node_calls() noexcept { return {node_calls_, trace::node_calls_capacity}; }
 
   // Copies a name into a fixed field, cut to fit and NUL-terminated.
   static void set_name(char* field, std::size_t capacity, std::string_view name) noexcept;
@@ -97,6 +100,8 @@ class Recorder {
   trace::Totals* totals_ = nullptr;
   trace::Communicator* communicators_ = nullptr;
   trace::Event* events_ = nullptr;
+  trace::NodeArrival* node_arrivals_ = nullptr;
+  trace::NodeCalls* node_calls_ = nullptr;
   std::uint64_t event_mask_ = 0;
   std::atomic<std::uint16_t> phase_{0};  // relaxed: another thread's call may count for the phase before or after
   std::size_t mapped_bytes_ = 0;

@@ -10,6 +10,8 @@
 namespace papaya::report {
 namespace {
 
+constexpr const char* size_names[size_class_count] = {"small", "medium", "large"};
+
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_last_ranks = 16;
@@ -64,7 +66,6 @@ Json to_object(const CollectiveFigures& figures) {
                  {"inside_us", to_object(figures.inside)},
                  {"excess_us", to_object(figures.excess)},
                  {"waiting_seconds", seconds(figures.waiting_ns)}};
-  constexpr const char* size_names[size_class_count] = {"small", "medium", "large"};
   Json sizes = Json::object();
   for (std::size_t s = 0; s < size_class_count; ++s) {
     const SizeFigures& size = figures.by_size[s];
@@ -119,6 +120,51 @@ Json to_object(const Savings& savings) {
           {"no_excess", to_object(savings.no_excess, savings.span_ns)},
           {"best", !known ? Json(nullptr) : Json(best == nullptr ? "native" : best->algorithm)},
           {"candidates", std::move(candidates)}};
+}
+
+Json to_object(const NodeTally& tally) {
+  return {{"calls", tally.calls},
+          {"worst_us", microseconds(tally.worst_ns)},
+          {"most_us", microseconds(tally.most_ns)},
+          {"waiting_seconds", seconds(tally.waiting_ns)}};
+}
+
+Json to_array(const std::vector<WholeRun::Last>& ranks, std::size_t most) {
+  Json array = Json::array();
+  for (const WholeRun::Last& last : ranks) {
+    if (array.size() == most) break;
+    array.push_back({{"rank", last.rank},
+                     {"node", last.node},
+                     {"times_last", last.times_last},
+                     {"caused_waiting_seconds", seconds(last.caused_ns)}});
+  }
+  return array;
+}
+
+Json to_object(const WholeRun& whole, double share) {
+  Json object = to_object(whole.all);
+  object["given_up"] = whole.given_up;
+  object["waiting_share"] = number(share);
+  object["late_ranks"] = to_array(whole.last, whole.last.size());
+  const auto list = [&](const char* name, const auto& items, auto&& describe) {
+    Json array = Json::array();
+    for (const auto& item : items) {
+      array.push_back(to_object(item.tally));
+      describe(array.back(), item);
+    }
+    object[name] = std::move(array);
+  };
+  list("call_sites", whole.sites, [](Json& row, const WholeRun::Site& site) {
+    row["name"] = mpi_name(site.collective, Form::blocking);
+    row["frames"] = to_array(site.frames);
+    row["last"] = to_array(site.last, most_last_ranks);
+  });
+  list("sizes", whole.sizes, [](Json& row, const WholeRun::Size& size) {
+    row["name"] = mpi_name(size.collective, Form::blocking);
+    row["size"] = size_names[static_cast<std::size_t>(size.size_class)];
+  });
+  list("communicators", whole.communicators, [](Json& row, const WholeRun::Communicator& one) { row["name"] = one.name; });
+  return object;
 }
 
 Json to_object(const CallSiteFigures& site) {
@@ -222,6 +268,7 @@ Json to_object(const Analysis& analysis) {
   list("late_ranks", analysis.late_ranks);
   list("call_sites", analysis.call_sites);
   list("phases", analysis.phases);
+  object["whole_run"] = to_object(analysis.whole_run, analysis.whole_run_share);
   list("pending", analysis.pending);
 
   Json algorithms = Json::array();

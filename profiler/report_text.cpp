@@ -361,6 +361,45 @@ std::string late_ranks_text(const Analysis& analysis) {
   return page;
 }
 
+// What is known of calls that the rings no longer hold.
+std::string whole_run_text(const Analysis& analysis) {
+  const WholeRun& whole = analysis.whole_run;
+  if (!analysis.is_overwritten || whole.all.calls == 0) return {};
+  const auto calls = static_cast<double>(whole.all.calls);
+  Table ranks(fmt::format("Late ranks over the whole run, each within its node ({} calls, compared while the job ran: first to last "
+                          "arrival {} on average, {} at most)",
+                          count_text(whole.all.calls), time_text(whole.all.worst_ns), time_text(whole.all.most_ns)),
+              2, {"rank", "node", "times last", "of calls", "others waited for it", "of all waiting"});
+  for (std::size_t i = 0; i < std::min(most_ranks_listed, whole.last.size()); ++i) {
+    const WholeRun::Last& last = whole.last[i];
+    ranks.add({fmt::format("{}", last.rank), fmt::format("{}", last.node), count_text(last.times_last),
+               fmt::format("{:.1f}%", 100 * share_of(static_cast<double>(last.times_last), calls)), time_text(last.caused_ns),
+               share_bar(share_of(last.caused_ns, whole.all.waiting_ns))});
+  }
+  std::string page = ranks.text();
+  if (whole.last.size() > most_ranks_listed)
+    page += fmt::format("  and {} more ranks, in report.json\n", whole.last.size() - most_ranks_listed);
+  if (whole.given_up > 0)
+    page += wrap(fmt::format("{} more calls were not compared, as some rank came hundreds of calls after others.",
+                             count_text(whole.given_up)), "  ", 2);
+  Table sites("Call sites over the whole run, each within its node", 1,
+              {"call", "calls", "worst-case", "at most", "waiting", "of all waiting", "most waited for"});
+  for (std::size_t i = 0; i < std::min(most_call_sites_listed, whole.sites.size()); ++i) {
+    const WholeRun::Site& site = whole.sites[i];
+    sites.add({mpi_name(site.collective, Form::blocking), count_text(site.tally.calls), time_text(site.tally.worst_ns),
+               time_text(site.tally.most_ns), time_text(site.tally.waiting_ns),
+               share_bar(share_of(site.tally.waiting_ns, whole.all.waiting_ns)),
+               site.last.empty() ? "-" : fmt::format("rank {}, last {}", site.last.front().rank,
+                                                     share_text(share_of(static_cast<double>(site.last.front().times_last),
+                                                                         static_cast<double>(site.tally.calls))))},
+              {call_site_text(site.frames)});
+  }
+  if (!sites.empty()) page += sites.text();
+  if (whole.sites.size() > most_call_sites_listed)
+    page += fmt::format("  and {} more, in report.json\n", whole.sites.size() - most_call_sites_listed);
+  return page;
+}
+
 std::string phases_text(const Analysis& analysis) {
   Table table(fmt::format("Phases of the program (calls, time and waiting summed over ranks, as far as the record goes back{})",
                           between_nodes_text(analysis)),
@@ -530,6 +569,7 @@ std::string render(const Analysis& analysis) {
   page += sizes_text(analysis);
   page += imbalance_text(analysis);
   page += late_ranks_text(analysis);
+  page += whole_run_text(analysis);
   page += horovod_text(analysis);
   page += call_sites_text(analysis);
   page += phases_text(analysis);

@@ -99,6 +99,7 @@ std::vector<std::string> symbolise(const CallSites&) { return {}; }
 void symbolise(report::Analysis& analysis) {
   CallSites sites;
   for (report::CallSiteFigures& site : analysis.call_sites) sites.push_back(&site.frames);
+  for (report::WholeRun::Site& site : analysis.whole_run.sites) sites.push_back(&site.frames);
   for (report::PendingCall& pending : analysis.pending) {
     sites.push_back(&pending.call_site);
     for (report::LastSign& sign : pending.last_signs) sites.push_back(&sign.call_site);

@@ -1700,6 +1700,41 @@ class Preload(unittest.TestCase):
             checks[check["name"]].append([check["level"], check["finding"]])
         return checks, found
 
+    def test_early(self):
+        """A rank that is late only at the beginning is named, though the record of single calls has lost that part."""
+        self.need_papaya()
+        for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_leader", "PAPAYA_CALLSITES": "2"}):
+            job = self.job(2, program("early"), env=settings)
+            self.check_right(job, 2)
+            report = job.report()
+            self.assertLess(report["events"]["kept"], report["events"]["begun"])
+            whole = report["whole_run"]
+            made = 40160 + 64
+            # Each communicator's last block may not be whole.
+            self.assertLessEqual(whole["calls"] + whole["given_up"], made)
+            self.assertGreaterEqual(whole["calls"] + whole["given_up"], made - 16)
+            self.assertLess(whole["given_up"], made / 10)
+            self.assertEqual(sum(size["calls"] for size in whole["sizes"]), whole["calls"])
+            self.assertEqual(sum(one["calls"] for one in whole["communicators"]), whole["calls"])
+            self.assertEqual({one["name"] for one in whole["communicators"]}, {"MPI_COMM_WORLD", "dup of MPI_COMM_WORLD"})
+            self.assertAlmostEqual(sum(rank["caused_waiting_seconds"] for rank in whole["late_ranks"]), whole["waiting_seconds"])
+            text = " ".join(self.papaya("report", job.folder).split())
+            self.assertIn("Over the whole run waiting for late ranks costs", text)
+            self.assertRegex(text, r"Call sites over the whole run.* assemble.*Call sites \(calls and")
+            self.assertNotIn("assemble", text[text.index("Call sites (calls and"):])
+            named = json.loads(self.papaya("report", job.folder, "--json"))["whole_run"]["call_sites"]
+            assembling = [site for site in named if site["frames"][0]["function"].startswith("assemble")]
+            self.assertEqual(len(assembling), 1)
+            self.assertEqual(assembling[0]["calls"], 160)
+            self.assertEqual(assembling[0]["last"][0]["rank"], 1)
+            self.assertGreater(assembling[0]["last"][0]["times_last"], 80)
+            self.assertGreater(assembling[0]["last"][0]["caused_waiting_seconds"], 0.08)
+            # A root that is there waits for nobody, and nobody for it.
+            self.assertEqual([size["waiting_seconds"] for size in whole["sizes"] if size["name"] == "MPI_Bcast"], [0])
+        # Nothing to tell that the single calls do not.
+        job = self.job(2, program("phases"))
+        self.assertNotIn("whole run", (job.folder / "report.txt").read_text().replace("of the whole run", ""))
+
     def test_doctor(self):
         self.need_papaya()
         other = {"openmpi": "mpich", "mpich": "openmpi"}[mpi]

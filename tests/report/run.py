@@ -134,10 +134,11 @@ class Page(unittest.TestCase):
         self.assertEqual(made.returncode, code, made.stderr)
         return page
 
-    def synthetic(self, name, ranks, nodes, calls):
+    def synthetic(self, name, ranks, nodes, calls, *kept):
         folder = self.folder / name
         folder.mkdir()
-        subprocess.run([options.build / "tests" / "report" / "synthetic_run", folder, str(ranks), str(nodes), str(calls)], check=True)
+        subprocess.run([options.build / "tests" / "report" / "synthetic_run", folder, str(ranks), str(nodes), str(calls), *map(str, kept)],
+                       check=True)
         return folder
 
     def check_quiet(self):
@@ -275,6 +276,22 @@ class Page(unittest.TestCase):
         browser.click("#ranks-all")
         self.assertEqual(browser.run("return document.querySelectorAll('#ranks tbody tr').length"), 16)
         self.check_quiet()
+
+    def test_whole_run(self):
+        """Where the ring has wrapped, what the ranks found out meanwhile; else not."""
+        browser = self.browser
+        browser.open(self.page_of(self.synthetic("kept", 4, 1, 100)))
+        self.assertFalse(browser.run("return document.querySelector('#whole').checkVisibility()"))
+        browser.open(self.page_of(self.synthetic("wrapped", 12, 2, 1000, 256)))
+        self.check_quiet()
+        self.assertIn("the last 3,072 of 12,000 calls", browser.text("#whole-lead"))
+        self.assertIn("compared 1,200 calls", browser.text("#whole-lead"))
+        rows = browser.run("return [...document.querySelectorAll('#whole-ranks tbody tr')].map((row) => row.innerText.split(/\\s+/))")
+        self.assertEqual(rows[0][:3], ["11", "1", "11"])
+        self.assertIn("rank 11, last", browser.text("#whole-sites"))
+        browser.screenshot("wrapped-light")
+        browser.show_as(PHONE)
+        self.check_no_sideways()
 
     def test_dark_and_phone(self):
         browser = self.browser

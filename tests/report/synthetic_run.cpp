@@ -1,5 +1,6 @@
 // The records of a job that never ran, for the page of `papaya report --html`:
-//   synthetic_run FOLDER RANKS NODES CALLS
+//   synthetic_run FOLDER RANKS NODES CALLS [KEPT]
+// KEPT, a power of two: the calls that the ring of each rank holds still.
 // Five call sites in turn, one of each kind of pattern, with messages of 8 B to 4 MiB, and names that would break out of a page.
 #include <algorithm>
 #include <cstdio>
@@ -33,7 +34,7 @@ double late_ns(int site, int round, int rank, int ranks, std::minstd_rand& rando
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) return 2;
+  if (argc != 5 && argc != 6) return 2;
   const int ranks = std::atoi(argv[2]);
   const int nodes = std::atoi(argv[3]);
   const int calls = std::atoi(argv[4]);
@@ -53,6 +54,7 @@ int main(int argc, char** argv) {
     record.header.clock[1].at_ticks = Record::ticks(1e9);
     record.add_communicator(papaya::support::world_id, ranks, rank, "<b>world</b>");
     while (record.capacity < static_cast<std::uint64_t>(calls)) record.capacity *= 2;
+    if (argc == 6) record.capacity = static_cast<std::uint64_t>(std::atoi(argv[5]));
     std::uint64_t numbers[sites];
     for (int site = 0; site < sites; ++site)
       numbers[site] = record.add_call_site({{module, 0x100u + 16u * static_cast<unsigned>(site)}, {"/bin/app", 0x40}});
@@ -71,6 +73,19 @@ int main(int argc, char** argv) {
     record.totals.calls_by_algorithm[papaya::index_of(Collective::alltoall)][0] = static_cast<std::uint64_t>(calls / sites);
     record.totals.native_calls_by_reason[papaya::index_of(Collective::alltoall)][1] = static_cast<std::uint64_t>(calls / sites);
     record.totals.calls_by_algorithm[papaya::index_of(Collective::allreduce)][1] = static_cast<std::uint64_t>(2 * calls / sites);
+    // Who was waited for at the first site, and how long, grows with the rank.
+    papaya::trace::NodeCalls row{};
+    row.communicator = papaya::support::world_id;
+    row.rank = rank;
+    row.call_site = static_cast<std::uint32_t>(numbers[0]);
+    row.collective = static_cast<std::uint8_t>(Collective::allreduce);
+    row.used = 1;
+    row.calls = 100;
+    row.times_last = static_cast<std::uint64_t>(rank);
+    row.imbalance_ticks = 100 * 2000 * static_cast<std::uint64_t>(rank + 1);
+    row.most_ticks = 4000 * static_cast<std::uint64_t>(rank + 1);
+    row.caused_ticks = 2 * row.imbalance_ticks;
+    record.node_calls.push_back(row);
     record.finalize(5e6 * calls + 1e6);
     const auto file = record.bytes(true);
     std::ofstream(std::string(argv[1]) + "/" + Record::file_name(rank), std::ios::binary)

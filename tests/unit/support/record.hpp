@@ -45,6 +45,7 @@ struct Record {
   std::vector<trace::Module> modules;
   std::vector<trace::Frame> frames;
   std::vector<trace::CallSite> call_sites;
+  std::vector<trace::NodeCalls> node_calls;
   std::uint64_t capacity = 16;
 };
 
