@@ -1,5 +1,7 @@
 #include "interpose/nonblocking.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -15,7 +17,9 @@
 #include "algorithms/transport/ucx_notified.hpp"
 #include "base/log.hpp"
 #include "interpose/repeat.hpp"
+#include "interpose/stall.hpp"
 #include "interpose/staging.hpp"
+#include "profiler/analysis.hpp"
 
 namespace papaya::nonblocking {
 
@@ -39,6 +43,7 @@ class Queue {
   Reason add(std::unique_ptr<Operation> operation, const std::shared_ptr<Queue>& self) noexcept;
   // Moves the first operations on, unless another thread is at it.
   void advance() noexcept;
+  void say_stall(double seconds) noexcept;
   bool is_empty() noexcept;
   // Where to sleep: rung when the first operation is notified, if that can be.
   wait::Doorbell* bell() noexcept;
@@ -73,8 +78,12 @@ struct Operation {
   MPI_Request request = MPI_REQUEST_NULL;  // the program's
   int* code = nullptr;                     // for the request: MPI's error of a native run
   Steps steps;
+  MPI_Comm comm;       // the program's
+  std::uint64_t call;  // its number there
+  bool stall_said = false;
 
-  Operation(Setup& s, const Arguments& a, const Reduction& r) : setup(s), arguments(a), reduction(r) {}
+  Operation(Setup& s, const Arguments& a, const Reduction& r, MPI_Comm c, std::uint64_t number)
+      : setup(s), arguments(a), reduction(r), comm(c), call(number) {}
   ~Operation() {
     if (type != MPI_DATATYPE_NULL) PMPI_Type_free(&type);
   }
@@ -85,6 +94,7 @@ struct Operation {
 namespace {
 
 bool asked_for = false;  // written in MPI_Init
+char mark;
 
 // Never destroyed: MPI_Finalize may be called by an exit handler.
 struct Active {
@@ -208,6 +218,26 @@ void Queue::run_what_can_run(std::vector<MPI_Request>& ended) noexcept {
                                   [&](const std::shared_ptr<Queue>& one) { return one.get() == this; });
   if (place != active.queues.end()) active.queues.erase(place);
   active_ = false;
+}
+
+void Queue::say_stall(double seconds) noexcept {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || operations_.empty() || operations_.front()->stall_said) return;
+  Operation& first = *operations_.front();
+  first.stall_said = true;
+  const std::string call = fmt::format("{}, call {} on {}, cannot go on for {:.0f} s",
+                                       report::mpi_name(first.arguments.collective, Form::nonblocking), first.call,
+                                       text_of(first.comm), seconds);
+  const Setup& setup = first.setup;
+  if (setup.prepared == nullptr) {
+    log::warn(fmt::format("{}: rank {} waits for ranks that have not come to it", call, team_.rank));
+    return;
+  }
+  int count = 0;
+  const std::string missing = missing_ranks(*setup.prepared, team_.size, count);
+  log::warn(count == 0 ? fmt::format("{} on rank {}", call, team_.rank)
+                       : fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself", call,
+                                     team_.rank, missing));
 }
 
 bool Queue::is_empty() noexcept {
@@ -400,6 +430,8 @@ Steps Queue::run(Operation& operation) {
 
 // The whole.
 
+void* const waiting = &mark;
+
 bool are_asked_for() noexcept {
   return asked_for;
 }
@@ -507,7 +539,7 @@ bool begin(Communicator& state, const Arguments& a, const CallFacts& facts, Outc
     return native(Reason::arguments);
 
   Setup& setup = state.queue->setup_for(*choice.rule, capacity_of(state, *choice.rule->algorithm, bytes));
-  auto operation = std::make_unique<Operation>(setup, a, reduction);
+  auto operation = std::make_unique<Operation>(setup, a, reduction, state.handle, facts.call);
   operation->stage(state.rank == a.root, bytes, facts);
   operation->code = new int{MPI_SUCCESS};
   if (PMPI_Grequest_start(query, release, cancel, operation->code, &operation->request) != MPI_SUCCESS)
@@ -546,8 +578,12 @@ void wait_inside(bool (*is_done)(void* context), void* context) noexcept {
           }
           return done || bell.completed.load(std::memory_order_relaxed) != heard;
         },
-        [] { return false; }, nullptr);
+        [] { return false; }, waiting);
   }
+}
+
+void say_stall(double seconds) noexcept {
+  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place) queue->say_stall(seconds);
 }
 
 int complete(MPI_Request& request, MPI_Status* status) {

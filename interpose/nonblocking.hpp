@@ -73,6 +73,11 @@ void wait_until(Done&& is_done) {
   if (asked.thrown != nullptr) std::rethrow_exception(asked.thrown);
 }
 
+// What a wait in here waits for, to the stall reporter.
+extern void* const waiting;
+// After so many seconds in MPI_Wait or the like: which call of each communicator cannot go on, and for whom. Each call once.
+void say_stall(double seconds) noexcept;
+
 // Completes a request of MPI's, moving papaya's operations on meanwhile.
 int complete(MPI_Request& request, MPI_Status* status);
 

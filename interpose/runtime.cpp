@@ -328,9 +328,7 @@ void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
                            : mode == "block" ? wait::Mode::block
                                              : wait::Mode::automatic,
                            machine, poke_progress);
-  // Where calls are recorded, watch.cpp sees these stalls and those inside MPI.
-  if (process.settings.text(Variable::profile) == "off")
-    process.policy.set_stall(static_cast<double>(process.settings.number(Variable::stall_seconds)), report_stall);
+  process.policy.set_stall(static_cast<double>(process.settings.number(Variable::stall_seconds)), report_stall);
 }
 
 // Opens the folder on the other ranks of rank 0's node and makes sure that it is the same: another job that was started

@@ -1436,6 +1436,13 @@ class Preload(unittest.TestCase):
                                                            "PAPAYA_PROFILE": "off"})
         self.check_right(job, 4, quiet=False)
         self.assertRegex(job.err, "call 5 on MPI_COMM_WORLD .*missing: 2")
+        # An algorithm of papaya's that MPI_Wait waits for: in its set-up, and with one that is there.
+        for settings, call, whom in (({"COLD": "1"}, 5, "ranks that have not come to it"),
+                                     ({"PAPAYA_PROFILE": "off"}, 6, r"what comes from rank \d")):
+            job = self.job(4, program("stalled"), "nonblocking", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring", **settings})
+            self.check_right(job, 4, quiet=False)
+            self.assertRegex(job.err, rf"MPI_Iallreduce, call {call} on MPI_COMM_WORLD \(4 ranks\), cannot go on for \d s: rank 0 waits for {whom}")
+            self.assertEqual(job.err.count("cannot go on"), 3)
 
     def test_phases(self):
         """Phases that the program names, and calls that it does not want recorded."""

@@ -1,6 +1,6 @@
-// usage: stalled late|slow|differ|asked|claimed
+// usage: stalled late|slow|nonblocking|differ|asked|claimed
 // late: rank 2 comes to an allreduce once papaya has said in PAPAYA_OUTPUT that it is missing.
-// slow: rank 2 comes 4 s later.
+// slow: rank 2 comes 4 s later. nonblocking: the same, to an MPI_Iallreduce: the second, or with COLD set the first.
 // differ: rank 1 calls a barrier on the communicator "forces", the others an allreduce. The program ends when that is said.
 // asked: like late, and rank 2 asks by SIGUSR1 what the ranks wait for.
 // claimed: the program takes SIGUSR1 for itself before or after MPI_Init.
@@ -49,6 +49,15 @@ static __attribute__((noinline)) void energy(MPI_Comm comm) {
   CHECK(sum == size);
 }
 
+static void energy_meanwhile(void) {
+  int one = 1, sum = 0, size;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Request request;
+  COUNTED(MPI_Iallreduce, &one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(sum == size);
+}
+
 int main(int argc, char** argv) {
   const char* const mode = argc > 1 ? argv[1] : "";
   const int claims = strcmp(mode, "claimed") == 0;
@@ -76,14 +85,19 @@ int main(int argc, char** argv) {
     pthread_join(thread, NULL);
   } else {
     awaited = strcmp(mode, "asked") == 0 ? "asked.txt" : "stall-*";
-    if (rank == 2 && strcmp(mode, "slow") == 0) {
+    const int nonblocking = strcmp(mode, "nonblocking") == 0;
+    if (nonblocking && getenv("COLD") == NULL) energy_meanwhile();
+    if (rank == 2 && (nonblocking || strcmp(mode, "slow") == 0)) {
       sleep(4);
     } else if (rank == 2) {
       usleep(300000);
       if (strcmp(mode, "asked") == 0) raise(SIGUSR1);
       wait_for_file();
     }
-    energy(MPI_COMM_WORLD);
+    if (nonblocking)
+      energy_meanwhile();
+    else
+      energy(MPI_COMM_WORLD);
   }
   MPI_Finalize();
   return finish();
