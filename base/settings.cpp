@@ -48,7 +48,7 @@ constexpr std::array<VariableRow, variable_count> rows = {{
     {"PAPAYA_CALLSITES", Kind::integer, "0 to 16", "1",
      "stack frames kept of each call for the report; above 1 they cost 0.2 to 1 us a call", 0, 16},
     {"PAPAYA_TRACE_LIMIT", Kind::bytes, "BYTES", "256M",
-     "PAPAYA_PROFILE=trace: compressed bytes a rank may write beside its last million calls; later ones are dropped", 0,
+     "PAPAYA_PROFILE=trace: compressed bytes a rank may write beside its last million calls; what comes between is dropped", 0,
      std::numeric_limits<std::int64_t>::max()},
     {"PAPAYA_RANKS", Kind::ranks, "all|LIST", "all",
      "ranks of MPI_COMM_WORLD that record, 0-3,8 say, or 0-1023:16, every 16th; rank 0 always does"},

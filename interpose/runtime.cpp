@@ -569,6 +569,10 @@ void start() noexcept {
   process.arrival_order = process.settings.text(Variable::order) == "arrival";
   process.verify_every = static_cast<std::uint64_t>(process.settings.number(Variable::verify));
   const std::vector<bool> recording = recording_ranks(process);
+  if (process.rank == 0 && process.ranks > 1 && std::count(recording.begin(), recording.end(), true) == 1 &&
+      process.settings.text(Variable::ranks) != "0" && process.settings.text(Variable::profile) != "off")
+    log::warn(fmt::format("PAPAYA_RANKS={}: of ranks 0 to {} only rank 0 records, and its arrivals are compared with nobody's.",
+                          process.settings.text(Variable::ranks), process.ranks - 1));
   open_records(process, recording[static_cast<std::size_t>(process.rank)], cores, ns_per_tick, thread_level);
   leave_folder(process);
   if (const auto frames = static_cast<int>(process.settings.number(Variable::callsites));

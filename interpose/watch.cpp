@@ -238,7 +238,7 @@ void Watch::report(bool asked) {
     close(out);
   }
   if (log::level() < log::Level::warn) return;
-  write_all(STDERR_FILENO, fmt::format("papaya: {}\n{}  This is also in {}{}; `papaya report {}` names the functions. The job goes on.\n",
+  write_all(STDERR_FILENO, fmt::format("papaya: {}\n{}  This is also in {}{}; `papaya report {}` names the functions as long as this lasts. The job goes on.\n",
                                        heading, text, folder, file.substr(folder_.size()), folder));
 }
 

@@ -1137,7 +1137,13 @@ void Analyser::describe_record() {
 // ---- the verdict
 
 std::string Analyser::verdict() {
-  if (const std::string stuck = pending_verdict(); !stuck.empty()) return stuck;
+  // A job that was killed in the middle of its work has ranks inside a call, too.
+  if (const std::string stuck = pending_verdict(); !stuck.empty()) {
+    if (out_.compared_calls == 0 || run_.ranks == 1) return stuck;
+    std::string before = late_verdict();
+    before[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(before[0])));
+    return stuck + " Until then, " + before + whole_run_verdict();
+  }
   if (out_.collectives.empty() && out_.events_kept == 0) {
     return "The program made no collective calls, so there are no arrivals to compare.";
   }
@@ -1158,7 +1164,7 @@ std::string Analyser::pending_verdict() const {
   const PendingCall* worst = nullptr;
   for (const PendingCall& pending : out_.pending) {
     if (!pending.conflict.empty()) {
-      return fmt::format("Ranks disagree about the collective: {}, and the job ended there.",
+      return fmt::format("Ranks disagree about the collective: {}, and the record ends there.",
                          pending.conflict);
     }
     if (pending.not_arrived.empty() && pending.unknown_not_arrived == 0) continue;
@@ -1171,13 +1177,13 @@ std::string Analyser::pending_verdict() const {
                                  : ranks_text(worst->not_arrived);
   std::string who = ranks_text(worst->inside);
   who[0] = 'R';
-  return fmt::format("{} {} inside {}, call {} on {}, when the job ended, and {} had not arrived there.", who,
+  return fmt::format("{} {} inside {}, call {} on {}, when the record ended, and {} had not arrived there.", who,
                      one ? "was" : "were", worst->name, worst->call, worst->communicator, absent);
 }
 
 // "at 87 % of the MPI_Allreduce calls", "at 3 of the 4 MPI_Allreduce calls"
 std::string lasts_text(std::uint64_t times, std::uint64_t calls, std::string_view name) {
-  if (calls == 1) return fmt::format("at {} of the one {} call", times, name);
+  if (calls == 1 && times == 1) return fmt::format("at the one {} call", name);
   if (calls < few_calls) return fmt::format("at {} of the {} {} calls", times, calls, name);
   return fmt::format("at {} of the {} calls",
                      share_text(static_cast<double>(times) / static_cast<double>(calls)), name);
@@ -1198,39 +1204,46 @@ std::string Analyser::late_verdict() const {
   for (const RankFigures& rank : ranks_) {
     if (rank.compared > 0) by_cost.push_back(&rank);
   }
-  std::stable_sort(by_cost.begin(), by_cost.end(),
-                   [](const auto* a, const auto* b) { return a->caused_ns > b->caused_ns; });
-  const RankFigures& top = *by_cost.front();
+  const auto count = static_cast<double>(by_cost.size());
+  // Leaves them by what the others waited for them; the first of them stands out if it causes twice its part of all that waiting
+  // (of two ranks three quarters; never less than a quarter), and no other much more than half as much.
+  const double enough = by_cost.size() == 2 ? 0.75 : std::clamp(2 / count, 0.25, 0.5);
+  const auto one_stands_out = [&](const auto& caused_ns, double all_ns) {
+    std::stable_sort(by_cost.begin(), by_cost.end(),
+                     [&](const auto* a, const auto* b) { return caused_ns(*a) > caused_ns(*b); });
+    const double second_ns = by_cost.size() > 1 ? caused_ns(*by_cost[1]) : 0.0;
+    return all_ns > 0 && caused_ns(*by_cost[0]) >= enough * all_ns && second_ns <= 0.6 * caused_ns(*by_cost[0]);
+  };
   const auto most = [](const std::array<double, collective_count>& values) {
     return static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
   };
-  const auto count = static_cast<double>(by_cost.size());
-
-  // One rank stands out if it causes twice its part of all waiting (of two ranks three quarters; never less
-  // than a quarter), and no other much more than half as much.
-  const double enough = by_cost.size() == 2 ? 0.75 : std::clamp(2 / count, 0.25, 0.5);
-  const double second_ns = by_cost.size() > 1 ? by_cost[1]->caused_ns : 0.0;
-  const bool one_rank =
-      out_.waiting_ns > 0 && top.caused_ns >= enough * out_.waiting_ns && second_ns <= 0.6 * top.caused_ns;
+  std::array<double, collective_count> waiting{};
+  for (std::size_t c = 0; c < collective_count; ++c) waiting[c] = sums_[c].waiting_ns;
+  const std::size_t worst = most(waiting);
+  const auto caused_at_worst = [worst](const RankFigures& rank) { return rank.caused_ns_in[worst]; };
+  const auto caused = [](const RankFigures& rank) { return rank.caused_ns; };
+  // At the collective that most waiting is at, and if not there, then in all.
+  const bool one_there = waiting[worst] >= 0.5 * out_.waiting_ns && one_stands_out(caused_at_worst, waiting[worst]);
+  const RankFigures* const there = by_cost.front();
+  const bool one_in_all = one_stands_out(caused, out_.waiting_ns);
+  const bool one_rank = one_in_all || one_there;
+  const RankFigures& top = one_in_all ? *by_cost.front() : *there;
   std::string one_rank_text;
   double lasts = 0;
   double delay_ns = 0;
   if (one_rank) {
-    const std::size_t c = most(top.caused_ns_in);
+    const std::size_t c = one_in_all ? most(top.caused_ns_in) : worst;
     const auto collective = static_cast<Collective>(c);
     const std::string name = mpi_name(collective, Form::blocking);
     delay_ns = top.delay_ns_in[c] / static_cast<double>(std::max<std::uint64_t>(1, top.delays_in[c]));
-    if (need_of(collective) == Need::root) {
-      lasts = static_cast<double>(top.delays_in[c]) / static_cast<double>(top.compared_in[c]);
-      one_rank_text =
-          fmt::format("it keeps the others waiting {} as their root, by {} on average",
-                      lasts_text(top.delays_in[c], top.compared_in[c], name), time_text(delay_ns));
-    } else {
-      lasts = static_cast<double>(top.times_last_in[c]) / static_cast<double>(top.compared_in[c]);
-      one_rank_text =
-          fmt::format("it arrives last {}, by {} on average",
-                      lasts_text(top.times_last_in[c], top.compared_in[c], name), time_text(delay_ns));
-    }
+    const bool is_root = need_of(collective) == Need::root;
+    const std::uint64_t times = is_root ? top.delays_in[c] : top.times_last_in[c];
+    lasts = static_cast<double>(times) / static_cast<double>(top.compared_in[c]);
+    one_rank_text = fmt::format("{} {}{}, by {} on average", is_root ? "it keeps the others waiting" : "it arrives last",
+                                lasts_text(times, top.compared_in[c], name), is_root ? " as their root" : "", time_text(delay_ns));
+    // Seldom, and by much.
+    if (lasts < 0.5)
+      one_rank_text += fmt::format(", which is {} of the waiting there", share_text(top.caused_ns_in[c] / waiting[c]));
   }
   if (out_.waiting_share < balanced_share) {
     if (one_rank && lasts >= noticeable_lasts && delay_ns >= noticeable_delay_ns) {
@@ -1243,10 +1256,10 @@ std::string Analyser::late_verdict() const {
 
   // A few ranks stand out if two, or at most a quarter, of four or more cause three quarters of the waiting.
   std::vector<std::int32_t> few;
-  double caused = 0;
+  double caused_by_few = 0;
   for (const RankFigures* rank : by_cost) {
-    if (caused >= 0.75 * out_.waiting_ns) break;
-    caused += rank->caused_ns;
+    if (caused_by_few >= 0.75 * out_.waiting_ns) break;
+    caused_by_few += rank->caused_ns;
     few.push_back(rank->rank);
   }
   if (few.size() >= 2 && static_cast<double>(few.size()) <= std::max(2.0, count / 4) && count >= 4) {
@@ -1254,17 +1267,14 @@ std::string Analyser::late_verdict() const {
     std::string who = ranks_text(to_ranges(few));
     who[0] = 'R';
     return begin(fmt::format("{} are late: {} of all waiting is for them; {}.", who,
-                             share_text(caused / out_.waiting_ns), cost));
+                             share_text(caused_by_few / out_.waiting_ns), cost));
   }
-  std::array<double, collective_count> waiting{};
-  for (std::size_t c = 0; c < collective_count; ++c) waiting[c] = sums_[c].waiting_ns;
-  const std::size_t c = most(waiting);
-  const Imbalance imbalance = sums_[c].cluster.average();
+  one_stands_out(caused_at_worst, waiting[worst]);
   return begin(fmt::format(
       "Arrivals are imbalanced and no rank is always the late one: at {} the last rank arrives {} after "
-      "the first on average; the most waiting, {}, is for rank {}; {}.",
-      mpi_name(static_cast<Collective>(c), Form::blocking), time_text(imbalance.worst_ns),
-      share_text(top.caused_ns / out_.waiting_ns), top.rank, cost));
+      "the first on average; the most waiting there, {}, is for rank {}; {}.",
+      mpi_name(static_cast<Collective>(worst), Form::blocking), time_text(sums_[worst].cluster.average().worst_ns),
+      share_text(caused_at_worst(*by_cost.front()) / waiting[worst]), by_cost.front()->rank, cost));
 }
 
 }  // namespace

@@ -118,6 +118,9 @@ void set_welch(Change& change, std::span<const double> before, std::span<const d
   const double error = a.error + b.error;
   const double parts = a.error * a.error / a.freedom + b.error * b.error / b.freedom;
   const double half = error > 0 ? student(error * error / parts) * std::sqrt(error) : 0;
+  // The means that belong to it.
+  change.before_ns = std::exp(a.mean);
+  change.after_ns = std::exp(b.mean);
   change.ratio = std::exp(b.mean - a.mean);
   change.low = std::exp(b.mean - a.mean - half);
   change.high = std::exp(b.mean - a.mean + half);
@@ -230,8 +233,8 @@ std::string verdict_of(const Comparison& out) {
   const Change& change = by_run ? out.run_time : out.collectives;
   const std::string what = by_run ? "the run" : "the time inside collectives";
   if (change.outcome == Outcome::unknown) return "There are too few calls to tell.";
-  const std::string interval = fmt::format("{:.2f} of what it was (95 % interval {:.2f} to {:.2f})",
-                                           change.ratio, change.low, change.high);
+  const std::string interval = fmt::format("{} of what it was (95 % interval {} to {})", ratio_text(change.ratio),
+                                           ratio_text(change.low), ratio_text(change.high));
   if (change.outcome == Outcome::neutral) return fmt::format("Neutral: {} is {}.", what, interval);
   return fmt::format("{}: {} is {}.", change.outcome == Outcome::won ? "Won" : "Lost", what, interval);
 }
@@ -245,6 +248,10 @@ std::string site_key(const std::vector<NamedFrame>& frames) {
 }
 
 }  // namespace
+
+std::string ratio_text(double ratio) {
+  return ratio > 100 ? ">100" : ratio < 0.01 ? "<0.01" : fmt::format("{:.2f}", ratio);
+}
 
 std::string_view name_of(Outcome outcome) {
   constexpr std::array<std::string_view, 4> names = {"won", "neutral", "lost", "unknown"};

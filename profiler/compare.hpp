@@ -65,7 +65,7 @@ inline constexpr double least_change = 0.02;
 inline constexpr std::size_t fewest_calls = 10;
 
 struct Change {
-  double before_ns = 0;  // means
+  double before_ns = 0;  // means; of several runs on both sides geometric ones
   double after_ns = 0;
   double ratio = std::numeric_limits<double>::quiet_NaN();  // NaN: nothing to divide by
   double low = std::numeric_limits<double>::quiet_NaN();    // NaN: no interval
@@ -102,6 +102,9 @@ struct Comparison {
   std::string verdict;
   std::vector<std::string> notes;
 };
+
+// "0.86"; what is beyond a hundred times, either way, is told as that.
+std::string ratio_text(double ratio);
 
 Comparison compare(std::span<const RunSamples> before, std::span<const RunSamples> after);
 

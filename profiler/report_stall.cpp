@@ -24,7 +24,7 @@ std::string place_of(const std::vector<NamedFrame>& call_site) {
 
 std::string text_of(const LastSign& sign, std::int64_t now_unix_ns) {
   if (sign.name.empty()) return fmt::format("  rank {} has called no collective yet.\n", sign.rank);
-  return fmt::format("  rank {} {} {}, call {} on {}{}, {:.0f} s ago.\n", sign.rank, sign.inside ? "entered" : "left last",
+  return fmt::format("  rank {} {} {}, call {} on {}{}, {:.0f} s ago.\n", sign.rank, sign.inside ? "entered" : "last left",
                      sign.name, sign.call, sign.communicator, place_of(sign.call_site),
                      seconds_since(sign.unix_ns, now_unix_ns));
 }
@@ -38,9 +38,10 @@ std::uint64_t count_of(const std::vector<RankRange>& ranges) {
 std::string text_of(const PendingCall& call, std::int64_t now_unix_ns) {
   const std::uint64_t inside = count_of(call.inside);
   const std::uint64_t missing = count_of(call.not_arrived) + call.unknown_not_arrived;
-  std::string text = fmt::format("{}, call {} on {}: {} of {} ranks wait, for {:.0f} s ({}{}).\n", call.name, call.call,
-                                 call.communicator, inside, call.ranks, seconds_since(call.since_unix_ns, now_unix_ns),
-                                 ranks_of(call.inside), place_of(call.call_site));
+  const bool agree = call.conflict.empty();  // else one name and one place for all would be wrong
+  std::string text = fmt::format("{}all {} on {}: {} of {} ranks wait, for {:.0f} s ({}{}).\n", agree ? call.name + ", c" : "C",
+                                 call.call, call.communicator, inside, call.ranks, seconds_since(call.since_unix_ns, now_unix_ns),
+                                 ranks_of(call.inside), agree ? place_of(call.call_site) : "");
   if (!call.conflict.empty()) text += fmt::format("  The ranks disagree about the collective: {}.\n", call.conflict);
   if (!call.not_arrived.empty()) text += fmt::format("  Missing: {}.\n", ranks_of(call.not_arrived));
   if (call.unknown_not_arrived > 0)

@@ -247,10 +247,13 @@ std::string pending_text(const Analysis& analysis) {
     const bool one =
         pending.inside.size() == 1 && pending.inside.front().first == pending.inside.front().last;
     std::string text =
-        fmt::format("{} {} inside {}, call {} on {}, when the job ended", ranks_of(pending.inside),
-                    one ? "was" : "were", pending.name, pending.call, pending.communicator);
+        pending.conflict.empty()
+            ? fmt::format("{} {} inside {}, call {} on {}, when the record ended", ranks_of(pending.inside),
+                          one ? "was" : "were", pending.name, pending.call, pending.communicator)
+            : fmt::format("{} {} inside call {} on {} when the record ended", ranks_of(pending.inside), one ? "was" : "were",
+                          pending.call, pending.communicator);
     // How long after the last record the job went on is not known; next to nothing would mislead.
-    if (!pending.call_site.empty()) text += ", at " + frame_text(pending.call_site.front());
+    if (!pending.call_site.empty() && pending.conflict.empty()) text += ", at " + frame_text(pending.call_site.front());
     if (pending.waited_ns >= shortest_wait_told_ns) {
       text += fmt::format(", for {} or longer", time_text(pending.waited_ns));
     }
@@ -269,6 +272,13 @@ std::string pending_text(const Analysis& analysis) {
     if (pending.unread_ranks)
       others += " Of ranks without a usable record it is not known whether they had arrived.";
     page += wrap(others, "    ", 4);
+    for (const LastSign& sign : pending.last_signs) {
+      if (sign.name.empty()) continue;
+      page += wrap(fmt::format("rank {} {} {}, call {} on {}{}", sign.rank, sign.inside ? "entered" : "last left", sign.name,
+                               sign.call, sign.communicator,
+                               sign.call_site.empty() ? "" : ", at " + call_site_text(sign.call_site)),
+                   "    ", 6);
+    }
   }
   return page;
 }
@@ -434,7 +444,7 @@ std::string pattern_text(const CallSiteFigures& site) {
   std::string text = fmt::format("arrivals: {}", site.compared == 0 ? "not compared" : text_of(pattern.pattern));
   if (pattern.straggler >= 0) text += fmt::format(", rank {}", pattern.straggler);
   if (pattern.predictability)
-    text += fmt::format(" (predictability {:.2f})", *pattern.predictability);
+    text += fmt::format(" (predictability {:.2f}, of {} uneven calls)", *pattern.predictability, count_text(pattern.uneven));
   return text;
 }
 
@@ -472,9 +482,9 @@ std::string saving_text(const Saving& saving, double span_ns) {
 
 std::string savings_text(const Analysis& analysis) {
   Table table(
-      "What it would bring (about: the recorded arrivals replayed; ranks do between calls what they did. Excess: summed over "
-      "ranks. Run shorter: without any excess, and by the papaya algorithm that a model of the measured message times finds "
-      "best, in the calls that were left to MPI)",
+      fmt::format("What it would bring (about: the recorded arrivals replayed; ranks do between calls what they did. Excess: summed over "
+                  "ranks. {} shorter: without any excess, and by the papaya algorithm that a model of the measured message times finds "
+                  "best, in the calls that were left to MPI)", analysis.is_overwritten ? "The recorded part of the run" : "Run"),
       1, {"call", "excess", "run shorter without", "by an algorithm", "which"}, true);
   const auto add = [&](const std::string& name, const Savings& savings, std::vector<std::string> below) {
     const Savings::Candidate* const best = savings.best();

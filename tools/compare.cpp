@@ -32,11 +32,9 @@ constexpr std::size_t most_sites_listed = 10;
 // ---- text
 
 std::string ratio_text(const report::Change& change) {
-  const auto text = [](double ratio) {
-    return ratio > 100 ? ">100" : ratio < 0.01 ? "<0.01" : fmt::format("{:.2f}", ratio);
-  };
-  if (std::isnan(change.low)) return text(change.ratio);
-  return fmt::format("{} ({} to {})", text(change.ratio), text(change.low), text(change.high));
+  if (std::isnan(change.low)) return report::ratio_text(change.ratio);
+  return fmt::format("{} ({} to {})", report::ratio_text(change.ratio), report::ratio_text(change.low),
+                     report::ratio_text(change.high));
 }
 
 std::string line(const std::string& what, const report::Change& change) {
@@ -77,8 +75,8 @@ std::string to_text(const report::Comparison& comparison) {
     for (const report::ComparedRow& row : comparison.rows) {
       if (row.key.is_site != sites || (sites && ++all > most_sites_listed)) continue;
       if (listed++ == 0)
-        page += sites ? "\nCall sites (means of a call, over its ranks)\n"
-                      : "\nCollectives by size (means of a call, over its ranks)\n";
+        page += fmt::format("\n{} (means of a call, over its ranks{})\n", sites ? "Call sites" : "Collectives by size",
+                            comparison.runs_before > 1 && comparison.runs_after > 1 ? "; geometric ones over the runs" : "");
       page += row_text(row);
     }
     if (all > listed) page += fmt::format("  and {} more, with --json\n", all - listed);
@@ -186,6 +184,9 @@ int compare_runs(Options options) {
         << "papaya compare: name two runs, or some, --with and others: papaya compare A1 A2 --with B1 B2.\n";
     return exit_usage;
   }
+  for (const std::string& folder : options.after)
+    if (std::find(options.before.begin(), options.before.end(), folder) != options.before.end())
+      std::cerr << "papaya compare: " << folder << " is on both sides.\n";
   std::vector<report::RunSamples> before, after;
   int exit_code = exit_fine;
   for (const std::string& folder : options.before)

@@ -103,7 +103,10 @@ bool load_recorded_run(const std::string& command, std::string& folder, report::
 }
 
 int exit_code_of(const std::string& command, const report::Run& run) {
-  int exit_code = run.problems.empty() && run.missing.empty() ? exit_fine : exit_partial;
+  const bool is_whole = std::all_of(run.files.begin(), run.files.end(), [](const report::RankFile& file) {
+    return static_cast<trace::Ending>(file.header.ending) == trace::Ending::finalized;
+  });
+  int exit_code = run.problems.empty() && run.missing.empty() && is_whole ? exit_fine : exit_partial;
   for (const report::Problem& problem : run.problems) {
     std::cerr << command << ": " << problem.sentence << "\n";
     if (problem.trouble == report::Trouble::other_version) exit_code = exit_version;

@@ -1414,7 +1414,7 @@ class Preload(unittest.TestCase):
                 text, job = self.stalls("late", said="no progress for 2 s in MPI_Allreduce, call 5 on MPI_COMM_WORLD: rank 2 is missing.",
                                         file="stall-MPI_Allreduce-*-5.txt", **settings)
                 self.assertRegex(text, r"^MPI_Allreduce, call 5 on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s \(ranks 0-1, 3, at stalled-")
-                self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 left last MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-")
+                self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-")
                 self.check_right(job, 4, quiet=False)
         text, job = self.stalls("differ", said=r"no progress for 2 s in MPI_.*, call 0 on forces: the ranks disagree about the collective.",
                                 file="stall-*.txt", code=None)
@@ -1520,7 +1520,7 @@ class Preload(unittest.TestCase):
         self.papaya("trace", "--csv", "--chrome", job.folder, code=2)
         # A rank that never left a call.
         killed = self.job(2, program("loop"), 40, "kill")
-        events = json.loads(self.papaya("trace", "--chrome", killed.folder))
+        events = json.loads(self.papaya("trace", "--chrome", killed.folder, code=3))
         self.assertTrue(any(event.get("args", {}).get("never left") for event in events))
         (killed.folder / "rank-00001.pap").unlink()
         self.papaya("trace", "--csv", killed.folder, code=3)

@@ -50,7 +50,7 @@ TEST_CASE("verdict: a rank that is late but cheap is still named") {
   }
   CHECK(
       support::analyse(all).verdict ==
-      "Rank 1 is late but it costs little: it arrives last at 1 of the one MPI_Allreduce call, by 2.00 ms on "
+      "Rank 1 is late but it costs little: it arrives last at the one MPI_Allreduce call, by 2.00 ms on "
       "average; waiting for late ranks costs 0.1 % of the run.");
 }
 
@@ -70,6 +70,25 @@ TEST_CASE("verdict: of many ranks one needs no majority of the waiting to stand 
                  "Rank 6 is late: it arrives last at 50 % of the MPI_Allreduce calls"));
 }
 
+TEST_CASE("verdict: a rank that is late at the collective with most waiting, and another at the rest") {
+  auto all = support::records(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    all[rank].capacity = 64;
+    for (std::uint64_t call = 0; call < 40; ++call) {
+      const double begin = 1e6 * static_cast<double>(call);
+      const bool is_barrier = call % 4 == 3;
+      const bool is_late = rank == (is_barrier ? 0 : 1);
+      all[rank].add_call(is_barrier ? Collective::barrier : Collective::allreduce, call,
+                         begin + (is_late ? is_barrier ? 6e5 : 3e5 : 0), begin + 7e5, 0);
+    }
+    all[rank].finalize(4e7);
+  }
+  // 60 % of all waiting is for rank 1.
+  CHECK(support::analyse(all).verdict ==
+        "Rank 1 is late: it arrives last at 100 % of the MPI_Allreduce calls, by 300 µs on average; waiting for late ranks costs "
+        "19 % of the run.");
+}
+
 TEST_CASE("verdict: no rank stands out") {
   auto all = support::records(2);
   for (int rank = 0; rank < 2; ++rank) {
@@ -83,7 +102,7 @@ TEST_CASE("verdict: no rank stands out") {
   CHECK(support::analyse(all).verdict ==
         "Arrivals are imbalanced and no rank is always the late one: at MPI_Barrier the last rank arrives "
         "4.00 µs after "
-        "the first on average; the most waiting, 50 %, is for rank 0; waiting for late ranks costs 20 % of "
+        "the first on average; the most waiting there, 50 %, is for rank 0; waiting for late ranks costs 20 % of "
         "the run.");
 }
 
@@ -109,7 +128,7 @@ TEST_CASE("verdict: a late root") {
     all[rank].finalize(10000);
   }
   CHECK(support::analyse(all).verdict ==
-        "Rank 0 is late: it keeps the others waiting at 1 of the one MPI_Bcast call as their root, by 5.00 "
+        "Rank 0 is late: it keeps the others waiting at the one MPI_Bcast call as their root, by 5.00 "
         "µs on "
         "average; waiting for late ranks costs 33 % of the run.");
 }
@@ -152,9 +171,9 @@ TEST_CASE("verdict: a hung job names the rank that did not come") {
   CHECK_FALSE(analysis.finalized);
   CHECK(support::has_note(analysis, "The job ended without MPI_Finalize"));
   CHECK(analysis.verdict ==
-        "Ranks 0-1 were inside MPI_Bcast, call 1 on MPI_COMM_WORLD, when the job ended, and rank 2 had not "
+        "Ranks 0-1 were inside MPI_Bcast, call 1 on MPI_COMM_WORLD, when the record ended, and rank 2 had not "
         "arrived "
-        "there.");
+        "there. Until then, arrivals are balanced: waiting for late ranks costs 0 % of the run.");
   REQUIRE(analysis.pending.size() == 1);
   CHECK(analysis.pending[0].waited_ns == Approx(5000));
   CHECK(analysis.compared_calls == 1);
@@ -193,7 +212,7 @@ TEST_CASE("verdict: ranks that called different collectives") {
   CHECK(analysis.verdict ==
         "Ranks disagree about the collective: at call 0 on MPI_COMM_WORLD, rank 0 called MPI_Allreduce and "
         "rank 1 "
-        "called MPI_Bcast with root 1, and the job ended there.");
+        "called MPI_Bcast with root 1, and the record ends there.");
   CHECK(analysis.compared_calls == 0);
 }
 

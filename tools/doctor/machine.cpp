@@ -133,7 +133,7 @@ void check_single_copy(Checks& checks) {
   if (siblings_can_read()) {
     checks.push_back(
         {"single copy", Level::ok,
-         "A process may read another's memory (process_vm_readv): large blocks are copied once."});
+         "A process may read another's memory (process_vm_readv), so large blocks can be copied once (single_copy_bytes)."});
     return;
   }
   const std::string scope = first_line_of("/proc/sys/kernel/yama/ptrace_scope");

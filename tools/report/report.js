@@ -130,7 +130,7 @@
       .filter(Boolean).join("  ·  ");
     const top = [...report.late_ranks].sort((a, b) => b.caused_waiting_seconds - a.caused_waiting_seconds)[0];
     const tiles = [tile("Waiting", report.compared_calls > 0 ? share(report.waiting_share) : "-",
-      report.compared_calls > 0 ? `of the run, for late ranks: ${seconds(report.waiting_seconds)} of all ranks` : "no calls to compare", report.waiting_share >= 0.01)];
+      report.compared_calls > 0 ? `of the ${report.events.kept < report.events.begun ? "recorded part of the run" : "run"}, for late ranks: ${seconds(report.waiting_seconds)} of all ranks` : "no calls to compare", report.waiting_share >= 0.01)];
     if (top && top.caused_waiting_seconds > 0) {
       tiles.push(tile("Most waited for", `rank ${top.rank}`,
         `${share(ratio(top.caused_waiting_seconds, report.waiting_seconds))} of all waiting, last ${count(top.times_last)} of ${plural(top.calls, "time", "times")}`));
