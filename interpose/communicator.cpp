@@ -23,7 +23,6 @@ struct Table {
   std::vector<Communicator*> all;
   std::map<std::uint64_t, std::uint64_t> orphans;  // communicators of unknown origin so far, by members
   std::vector<int> node_of;
-  std::vector<bool> records;
 };
 Table& table = *new Table;
 std::mutex& mutex = table.mutex;
@@ -54,6 +53,7 @@ void write_row(Communicator& state) noexcept {
 }
 
 void destroy(Communicator* state) noexcept {
+  runtime().node_arrivals.end(state->on_node, state->calls);
   write_row(*state);
   nonblocking::remove_queue(*state);
   for (std::size_t i = 0; i < collective_count; ++i)
@@ -101,12 +101,12 @@ void find_group(Communicator& state, const std::vector<int>& members) {
   group.communicator = state.id;
   for (std::size_t i = 0; i < members.size(); ++i) {
     if (table.node_of[static_cast<std::size_t>(members[i])] != runtime().node) continue;
-    if (!table.records[static_cast<std::size_t>(members[i])]) return;
-    if (static_cast<int>(i) == state.rank) group.mine = group.ranks.size();
-    group.ranks.push_back(members[i]);
-    group.places.push_back(static_cast<std::int32_t>(i));
+    const trace::NodeBoard* const board = runtime().node_boards.find(members[i]);
+    if (board == nullptr) return;
+    if (static_cast<int>(i) == state.rank) group.mine = group.members.size();
+    group.members.push_back({members[i], static_cast<std::int32_t>(i), board});
   }
-  if (group.ranks.size() > 1) state.on_node = std::move(group);
+  if (group.members.size() > 1) state.on_node = std::move(group);
 }
 
 // Makes the state of `comm`. The mutex is held. `parent` may be null: then the origin is unknown.
@@ -177,9 +177,8 @@ bool is_plausible(MPI_Comm comm) noexcept {
 #endif
 }
 
-bool start(std::vector<int> nodes, std::vector<bool> records) {
+bool start(std::vector<int> nodes) {
   table.node_of = std::move(nodes);
-  table.records = std::move(records);
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS)
     return false;

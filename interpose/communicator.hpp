@@ -91,8 +91,8 @@ struct Communicator {
 
 namespace communicators {
 
-// Creates the keyval and the states of MPI_COMM_WORLD. `node_of` is the node of each world rank, `records` whether it is to record.
-bool start(std::vector<int> node_of, std::vector<bool> records);
+// Creates the keyval and the states of MPI_COMM_WORLD. `node_of` is the node of each world rank.
+bool start(std::vector<int> node_of);
 // Frees every state, in the same order on all ranks as far as the application's own order was.
 void stop() noexcept;
 

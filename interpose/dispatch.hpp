@@ -59,6 +59,7 @@ struct CallFacts {
   std::uint64_t arrival_ticks;
   const void* site;
   const Recorder::Arrival* arrival;  // null: nothing is recorded
+  NodeArrivals::Group* on_node;      // of the communicator
 };
 
 // What became of it, for the trace.
@@ -78,7 +79,7 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   outcome.event = process.recorder.begin(arrival, call_site);
   outcome.begun = true;
   if (arrival.form == Form::blocking)
-    process.node_arrivals.publish(arrival.communicator, arrival.call, arrival.ticks, call_site, arrival.collective, arrival.bytes,
+    process.node_arrivals.publish(*facts.on_node, arrival.call, arrival.ticks, call_site, arrival.collective, arrival.bytes,
                                   arrival.root);
 }
 
@@ -138,9 +139,9 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   const bool is_recording = process.recording.load(std::memory_order_relaxed);
   if (!process.recorder.is_open() || !is_recording) [[unlikely]] {
     if (process.recorder.is_open()) process.recorder.leave_out();
-    const CallFacts facts{call, arrival_ticks, site, nullptr};
+    const CallFacts facts{call, arrival_ticks, site, nullptr, nullptr};
     const int code = replace_inside(replace, *state, facts, outcome) ? MPI_SUCCESS : native();
-    if (code == MPI_SUCCESS) count();
+    if (code == MPI_SUCCESS && count()) process.node_arrivals.left(state->on_node, call);
     return code;
   }
   std::uint64_t& open_event = native_event;
@@ -154,14 +155,17 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
                                   message.root,
                                   collective,
                                   form};
-  const CallFacts facts{call, arrival_ticks, site, &arrival};
+  const CallFacts facts{call, arrival_ticks, site, &arrival, &state->on_node};
   int code = MPI_SUCCESS;
   if (!replace_inside(replace, *state, facts, outcome)) {
     begin_event(facts, outcome);
     open_event = outcome.event;
     code = native();
     open_event = no_event;
-    if (code != MPI_SUCCESS) process.recorder.take_back(outcome.event);
+    if (code != MPI_SUCCESS) {
+      process.recorder.take_back(outcome.event);
+      if (form == Form::blocking && communicators::find(comm) == state) process.node_arrivals.take_back(state->on_node, call);
+    }
   }
   const bool is_counted = code == MPI_SUCCESS && count();
   begin_event(facts, outcome);

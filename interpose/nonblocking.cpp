@@ -43,7 +43,7 @@ class Queue {
   Reason add(std::unique_ptr<Operation> operation, const std::shared_ptr<Queue>& self) noexcept;
   // Moves the first operations on, unless another thread is at it.
   void advance() noexcept;
-  void say_stall(double seconds) noexcept;
+  bool say_stall() noexcept;
   bool is_empty() noexcept;
   // Where to sleep: rung when the first operation is notified, if that can be.
   wait::Doorbell* bell() noexcept;
@@ -62,6 +62,7 @@ class Queue {
   std::mutex mutex_;  // guards what follows; no user's code runs under it
   std::list<Setup> setups_;
   std::deque<std::unique_ptr<Operation>> operations_;  // the first one is under way
+  std::uint64_t first_since_ns_ = 0;                   // when it became the first
   bool active_ = false;                                // in the list of active queues
 };
 
@@ -181,6 +182,7 @@ Reason Queue::add(std::unique_ptr<Operation> operation, const std::shared_ptr<Qu
   attention.fetch_add(1, std::memory_order_relaxed);
   {
     const std::lock_guard lock(mutex_);
+    if (operations_.empty()) first_since_ns_ = clock::monotonic_ns();
     operations_.push_back(std::move(operation));
     if (!active_) {
       const std::lock_guard lock_active(active.mutex);
@@ -211,6 +213,7 @@ void Queue::run_what_can_run(std::vector<MPI_Request>& ended) noexcept {
   while (!operations_.empty() && operations_.front()->steps.advance()) {
     ended.push_back(operations_.front()->request);
     operations_.pop_front();
+    first_since_ns_ = clock::monotonic_ns();
   }
   if (!operations_.empty() || !active_) return;
   const std::lock_guard lock(active.mutex);
@@ -220,10 +223,13 @@ void Queue::run_what_can_run(std::vector<MPI_Request>& ended) noexcept {
   active_ = false;
 }
 
-void Queue::say_stall(double seconds) noexcept {
+bool Queue::say_stall() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || operations_.empty() || operations_.front()->stall_said) return;
+  if (!lock.owns_lock()) return false;
+  if (operations_.empty() || operations_.front()->stall_said) return true;
   Operation& first = *operations_.front();
+  const double seconds = static_cast<double>(clock::monotonic_ns() - first_since_ns_) * 1e-9;
+  if (seconds < static_cast<double>(runtime().settings.number(Variable::stall_seconds))) return false;
   first.stall_said = true;
   const std::string call = fmt::format("{}, call {} on {}, cannot go on for {:.0f} s",
                                        report::mpi_name(first.arguments.collective, Form::nonblocking), first.call,
@@ -231,13 +237,14 @@ void Queue::say_stall(double seconds) noexcept {
   const Setup& setup = first.setup;
   if (setup.prepared == nullptr) {
     log::warn(fmt::format("{}: rank {} waits for ranks that have not come to it", call, team_.rank));
-    return;
+    return true;
   }
   int count = 0;
   const std::string missing = missing_ranks(*setup.prepared, team_.size, count);
   log::warn(count == 0 ? fmt::format("{} on rank {}", call, team_.rank)
                        : fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself", call,
                                      team_.rank, missing));
+  return true;
 }
 
 bool Queue::is_empty() noexcept {
@@ -582,8 +589,10 @@ void wait_inside(bool (*is_done)(void* context), void* context) noexcept {
   }
 }
 
-void say_stall(double seconds) noexcept {
-  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place) queue->say_stall(seconds);
+bool say_stall() noexcept {
+  bool all = true;
+  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place) all = queue->say_stall() && all;
+  return all;
 }
 
 int complete(MPI_Request& request, MPI_Status* status) {

@@ -75,8 +75,9 @@ void wait_until(Done&& is_done) {
 
 // What a wait in here waits for, to the stall reporter.
 extern void* const waiting;
-// After so many seconds in MPI_Wait or the like: which call of each communicator cannot go on, and for whom. Each call once.
-void say_stall(double seconds) noexcept;
+// After a long time in MPI_Wait or the like: which call of each communicator cannot go on, for PAPAYA_STALL_SECONDS, and for whom.
+// Each call once. True if all that are under way have been said.
+bool say_stall() noexcept;
 
 // Completes a request of MPI's, moving papaya's operations on meanwhile.
 int complete(MPI_Request& request, MPI_Status* status);

@@ -198,7 +198,9 @@ void say_why_not(const Communicator& state, const Descriptor* algorithm, std::si
 }
 
 // The set-up of the chosen algorithm; nullptr, with the reason, while or because there is none.
-Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::size_t bytes, Reason& reason) noexcept {
+Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::size_t bytes, const CallFacts& facts,
+                        Outcome& outcome) noexcept {
+  Reason& reason = outcome.reason;
   Setup* const setup = find_setup(state, *choice.rule, bytes);
   if (setup->prepared != nullptr) return setup;
   reason = setup->failure;
@@ -208,6 +210,8 @@ Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::
     reason = Reason::few_calls;
     return nullptr;
   }
+  // It waits for all ranks: where this one is must be known.
+  begin_event(facts, outcome);
   set_up(state, *setup);
   reason = setup->failure;
   if (choice.forced) say_why_not(state, setup->rule->algorithm, bytes, reason);
@@ -378,7 +382,7 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
   }
   if (is_erroneous_alltoallv(state, a, send_element, element)) return native(Reason::arguments);
   if (!known) {
-    setup = find_ready_setup(state, choice, medium_capacity, outcome.reason);
+    setup = find_ready_setup(state, choice, medium_capacity, facts, outcome);
     if (setup == nullptr) return false;
   }
 
@@ -485,7 +489,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   if (a.collective != Collective::barrier && !reduction.by_table && !is_usable(a.type)) return native(Reason::arguments);
   if (is_erroneous(state, a, flat)) return native(Reason::arguments);
 
-  Setup* const setup = find_ready_setup(state, choice, bytes, outcome.reason);
+  Setup* const setup = find_ready_setup(state, choice, bytes, facts, outcome);
   if (setup == nullptr) return false;
   const bool on_device = is_on_device(state, a, facts);
   const auto run_it = [&] {

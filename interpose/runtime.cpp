@@ -372,7 +372,8 @@ std::vector<bool> recording_ranks(const Runtime& process) {
 }
 
 // The folder on rank 0, this rank's files, and their headers.
-void open_records(Runtime& process, bool is_wanted, int cores, double ns_per_tick, int thread_level) {
+void open_records(Runtime& process, const std::vector<int>& node_of, const std::vector<bool>& recording, int cores,
+                  double ns_per_tick, int thread_level) {
   const std::string_view profile = process.settings.text(Variable::profile);
   if (profile == "off") return;
   const std::string program = output::program_path();
@@ -401,15 +402,22 @@ void open_records(Runtime& process, bool is_wanted, int cores, double ns_per_tic
   enter_folder(process);
   std::string error;
   const std::string spill_path = output::spill_file(folder_path(process), process.rank);
+  const bool is_wanted = recording[static_cast<std::size_t>(process.rank)];
   const bool opened = is_wanted && process.recorder.open(output::rank_file(folder_path(process), process.rank),
                                             profile == "trace" ? trace_capacity : trace::event_capacity, error);
   int failures = opened || !is_wanted ? 0 : 1;
   int all_failures = 0;
   PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, process.world_comm);
   if (process.rank == 0 && all_failures != 0)
-    log::warn(fmt::format("{} of {} ranks cannot write their records to {}{}{}; the others go on recording.",
-                          all_failures, process.ranks, process.folder, error.empty() ? "" : ": ", error));
+    log::warn(fmt::format("{} of {} ranks cannot write their records to {}{}{}; {}.", all_failures, process.ranks,
+                          process.folder, error.empty() ? "" : ": ", error,
+                          all_failures < process.ranks ? "the others go on recording" : "nothing is recorded"));
+  // The files of the node are there; later the folder may have another name.
+  PMPI_Barrier(process.node_comm);
   if (!opened) return;
+  for (std::size_t rank = 0; rank < node_of.size(); ++rank)
+    if (node_of[rank] == process.node && recording[rank])
+      process.node_boards.add(static_cast<int>(rank), output::rank_file(folder_path(process), static_cast<int>(rank)));
 
   trace::Header& header = process.recorder.header();
   header.rank = process.rank;
@@ -438,12 +446,8 @@ void open_records(Runtime& process, bool is_wanted, int cores, double ns_per_tic
   for (std::size_t i = 0; i < reason_names.size(); ++i)
     Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
   process.recorder.set_concurrent(thread_level == MPI_THREAD_MULTIPLE);
-  if (header.node_ranks > 1) {
-    process.node_boards.open([&process](int rank) { return output::rank_file(folder_path(process), rank); }, header);
-    process.node_arrivals.open(process.recorder.node_arrivals(), process.recorder.node_calls(), header.node_calls_given_up,
-                               static_cast<std::uint64_t>(report::tie_ns / ns_per_tick), thread_level == MPI_THREAD_MULTIPLE,
-                               [&process](int rank) { return process.node_boards.find(rank); });
-  }
+  process.node_arrivals.open(process.recorder.node_board(), process.recorder.node_calls(), header.node_calls_given_up,
+                             static_cast<std::uint64_t>(report::tie_ns / ns_per_tick), thread_level == MPI_THREAD_MULTIPLE);
   if (profile != "trace") return;
   const auto limit = static_cast<std::uint64_t>(process.settings.number(Variable::trace_limit));
   if (limit == 0) return;
@@ -573,13 +577,13 @@ void start() noexcept {
       process.settings.text(Variable::ranks) != "0" && process.settings.text(Variable::profile) != "off")
     log::warn(fmt::format("PAPAYA_RANKS={}: of ranks 0 to {} only rank 0 records, and its arrivals are compared with nobody's.",
                           process.settings.text(Variable::ranks), process.ranks - 1));
-  open_records(process, recording[static_cast<std::size_t>(process.rank)], cores, ns_per_tick, thread_level);
+  open_records(process, node_of, recording, cores, ns_per_tick, thread_level);
   leave_folder(process);
   if (const auto frames = static_cast<int>(process.settings.number(Variable::callsites));
       !process.call_sites.open(process.recorder, frames, process.preload->is_fortran) && process.rank == 0)
     log::warn(fmt::format("PAPAYA_CALLSITES={}: libunwind.so.8 cannot be loaded; one frame is kept of each call.", frames));
   if (!process.folder.empty()) measure_clock_offset(process, ns_per_tick, 0);
-  if (!communicators::start(node_of, recording)) return;
+  if (!communicators::start(node_of)) return;
   nonblocking::start(thread_level == MPI_THREAD_MULTIPLE);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   watch_ranks(process, node_of, recording);

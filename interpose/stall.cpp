@@ -31,17 +31,17 @@ std::string missing_ranks(const Prepared& waiting, int size, int& count) {
   return missing;
 }
 
-void report_stall(void* prepared, double seconds) {
-  if (prepared == nullptr) return;  // a wait that belongs to no call
-  if (prepared == nonblocking::waiting) return nonblocking::say_stall(seconds);
-  if (runtime().recorder.is_open()) return;
+bool report_stall(void* prepared, double seconds) {
+  if (prepared == nullptr) return true;  // a wait that belongs to no call
+  if (prepared == nonblocking::waiting) return nonblocking::say_stall();
+  if (runtime().recorder.is_open()) return true;
   const communicators::Owner owner = communicators::owner_of(static_cast<const Prepared*>(prepared));
-  if (owner.communicator == nullptr) return;
+  if (owner.communicator == nullptr) return true;
   const Prepared* const waiting = owner.whole;
   const Communicator& state = *owner.communicator;
   // The lowest rank that has arrived speaks for all that wait.
   for (int rank = 0; rank < state.rank; ++rank)
-    if (!waiting->is_missing(rank)) return;
+    if (!waiting->is_missing(rank)) return true;
   int count = 0;
   const std::string missing = missing_ranks(*waiting, state.size, count);
   const std::string call =
@@ -51,6 +51,7 @@ void report_stall(void* prepared, double seconds) {
   else
     // Whoever that is may be there and wait for another in its turn.
     log::warn(fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself", call, state.rank, missing));
+  return true;
 }
 
 }  // namespace papaya

@@ -11,7 +11,7 @@ namespace papaya {
 
 // A wait::Stalled; `prepared` is the algorithm's Prepared that waits, or nonblocking::waiting for what MPI_Wait and the like wait for.
 // Of blocking calls only where they are not recorded: else watch.cpp sees them, and those inside MPI.
-void report_stall(void* prepared, double seconds);
+bool report_stall(void* prepared, double seconds);
 
 // "forces (4 ranks)"
 std::string text_of(MPI_Comm comm);

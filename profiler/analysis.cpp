@@ -1045,6 +1045,7 @@ void Analyser::describe_trace(std::uint64_t missing, std::uint64_t unread) {
 void Analyser::add_whole_run() {
   out_.whole_run = whole_run(run_, [&](std::uint64_t id) {
     const auto group = std::find_if(out_.communicators.begin(), out_.communicators.end(), [&](const auto& one) { return one.id == id; });
+    if (id == 0) return std::string("others");
     return group == out_.communicators.end() ? fmt::format("communicator {:#x}", id) : group->name;
   });
   out_.is_overwritten = overwrote_;

@@ -92,7 +92,15 @@ struct NodeArrival {
 };
 static_assert(sizeof(NodeArrival) == 32);
 
-inline constexpr std::uint64_t arrival_slots = 512;  // a power of two
+// A set of slots for each communicator: call n of it is in slot n % arrival_slots of the set whose number it has in
+// `communicators`, by which readers find it; a set that is free keeps its last owner there.
+inline constexpr std::uint64_t arrival_sets = 64;
+inline constexpr std::uint64_t arrival_slots = 128;
+struct NodeBoard {
+  std::uint64_t communicators[arrival_sets];
+  NodeArrival slots[arrival_sets][arrival_slots];
+};
+static_assert(sizeof(NodeBoard) == 262656);
 
 constexpr std::uint64_t arrival_key(std::uint64_t communicator, std::uint64_t call) {
   // The finisher of MurmurHash3: every bit of both counts.
@@ -101,17 +109,12 @@ constexpr std::uint64_t arrival_key(std::uint64_t communicator, std::uint64_t ca
   key = (key ^ key >> 33) * 0xc4ceb9fe1a85ec53u;
   return key ^ key >> 33;
 }
-// Calls of one communicator that follow each other are neighbours.
-constexpr std::uint64_t arrival_slot(std::uint64_t communicator, std::uint64_t call) {
-  return ((communicator * 0x9e3779b97f4a7c15u >> 32) + call) & (arrival_slots - 1);
-}
-
 // Blocking calls that this rank compared the arrivals of for its node: those of one collective, size class and communicator where
 // `rank` was last, or was waited for, which made them from one of its call sites.
 struct NodeCalls {
-  std::uint64_t communicator;
-  std::int32_t rank;         // in MPI_COMM_WORLD
-  std::uint32_t call_site;   // in that rank's record; 0 if not known
+  std::uint64_t communicator;  // 0: of any, where the table has become too full to tell them apart
+  std::int32_t rank;           // in MPI_COMM_WORLD
+  std::uint32_t call_site;     // in that rank's record; 0 if not known
   std::uint8_t collective;
   std::uint8_t size_class;   // of what the comparing rank passed
   std::uint8_t used;         // 1; 0: there is nothing here
@@ -223,10 +226,10 @@ struct Header {
   std::uint64_t lost_call_sites;  // did not fit the table
   std::uint64_t asked;            // times the process got SIGUSR1
   std::uint64_t unrecorded_calls;  // made while the program had switched recording off
-  std::uint64_t node_arrivals_offset;
+  std::uint64_t node_board_offset;
   std::uint64_t node_calls_offset;
   std::uint64_t node_calls_capacity;
-  std::uint64_t node_calls_given_up;  // somebody arrived too late, or the table was full
+  std::uint64_t node_calls_given_up;  // not compared: a rank arrived too late for that, or has not published the call
   std::uint64_t phase_count;
   char phase_names[phase_capacity][name_bytes];
 };
@@ -243,12 +246,13 @@ inline constexpr std::uint64_t call_sites_offset = modules_offset + module_capac
 inline constexpr std::uint64_t call_site_capacity = 1024;
 inline constexpr std::uint64_t frames_offset = call_sites_offset + call_site_capacity * sizeof(CallSite);
 inline constexpr std::uint64_t frame_capacity = 4096;
-inline constexpr std::uint64_t node_arrivals_offset = 233472;
-static_assert(frames_offset + frame_capacity * sizeof(Frame) <= node_arrivals_offset);
-inline constexpr std::uint64_t node_calls_offset = node_arrivals_offset + arrival_slots * sizeof(NodeArrival);
+inline constexpr std::uint64_t node_board_offset = 233472;
+static_assert(frames_offset + frame_capacity * sizeof(Frame) <= node_board_offset);
+inline constexpr std::uint64_t node_calls_offset = node_board_offset + sizeof(NodeBoard);
 inline constexpr std::uint64_t node_calls_capacity = 2048;
-inline constexpr std::uint64_t events_offset = node_calls_offset + node_calls_capacity * sizeof(NodeCalls);
-static_assert(node_arrivals_offset % 64 == 0 && events_offset % 4096 == 0);
+inline constexpr std::uint64_t events_offset = 630784;  // next page after them
+static_assert(node_calls_offset + node_calls_capacity * sizeof(NodeCalls) <= events_offset);
+static_assert(node_board_offset % 4096 == 0 && events_offset % 4096 == 0);
 inline constexpr std::uint64_t event_capacity = 1u << 15;  // 2 MiB of events in summary mode
 
 constexpr std::uint64_t file_bytes(std::uint64_t capacity) { return events_offset + capacity * sizeof(Event); }

@@ -4,11 +4,9 @@
 // read-modify-write; a rank that has not arrived yet is looked for again later.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -24,75 +22,89 @@ class NodeArrivals {
   static constexpr std::uint64_t block = 8;
   // Calls after which what is missing still is given up: its slots will be used again.
   static constexpr std::uint64_t patience = trace::arrival_slots / 2;
-  // Searches after which a group whose ranks have no boards is left alone.
-  static constexpr int most_searches = 32;
-
-  using Board = const trace::NodeArrival*;  // of trace::arrival_slots
-  // The board of a rank of MPI_COMM_WORLD that is on this node; null if it is not there yet.
-  using FindBoard = std::function<Board(int rank)>;
 
   // The ranks of a communicator on this node. Used by one thread at a time, as the communicator is.
   struct Group {
-    std::uint64_t communicator = 0;
-    std::vector<std::int32_t> ranks;   // in MPI_COMM_WORLD, by rank in the communicator; fewer than two: nothing is compared
-    std::vector<std::int32_t> places;  // their ranks in the communicator
-    std::size_t mine = 0;              // this rank's place among them
-
-    std::vector<Board> boards;   // by place, once all are there
-    int searches = 0;            // for them, in vain
+    struct Member {
+      std::int32_t rank;   // in MPI_COMM_WORLD
+      std::int32_t place;  // in the communicator
+      const trace::NodeBoard* board;
+      std::uint64_t set = 0;  // where it was found last on that board
+      std::uint64_t ticks = 0, caused = 0;  // of the call looked at
+      std::uint32_t call_site = 0;
+    };
     // Calls that this rank looks at, and somebody has not arrived at.
     struct Block {
       std::uint64_t first;
       std::uint64_t unseen;  // bit by bit
     };
-    std::vector<Block> open;  // the oldest first
-    std::vector<std::uint64_t> ticks, caused;  // by place, of the call looked at
-    std::vector<std::uint32_t> sites;
+
+    std::uint64_t communicator = 0;
+    std::vector<Member> members;  // by rank in the communicator; fewer than two: nothing is compared
+    std::size_t mine = 0;         // this rank's place among them
+    int set = -1;                 // its own; -1: none yet
+    std::uint64_t published = 0;  // of the present block, bit by bit
+    std::vector<Block> open;      // the oldest first
   };
 
-  // What is written: this rank's board, its table and the number of calls given up. Without them, nothing is published.
-  void open(std::span<trace::NodeArrival> board, std::span<trace::NodeCalls> table, std::uint64_t& given_up,
-            std::uint64_t tie_ticks, bool concurrent, FindBoard find_board);
+  // What is written: this rank's board, its table and the number of calls given up.
+  void open(trace::NodeBoard& board, std::span<trace::NodeCalls> table, std::uint64_t& given_up, std::uint64_t tie_ticks,
+            bool concurrent) noexcept;
   void close() noexcept { board_ = nullptr; }
 
   // This rank has arrived at a call.
-  void publish(std::uint64_t communicator, std::uint64_t call, std::uint64_t ticks, std::uint64_t call_site, Collective collective,
+  void publish(Group& group, std::uint64_t call, std::uint64_t ticks, std::uint64_t call_site, Collective collective,
                std::uint64_t bytes, int root) noexcept {
-    if (board_ == nullptr) return;
+    if (group.members.size() < 2 || board_ == nullptr) return;
+    group.published |= std::uint64_t{1} << call % block;
+    if (group.set < 0) [[unlikely]] claim_set(group);
+    if (group.set < 0) [[unlikely]] return;
     const std::uint64_t what = (call_site & 0xffffffff) | std::uint64_t{index_of(collective)} << 32 |
                                std::uint64_t{static_cast<std::uint8_t>(size_class_of(bytes))} << 40;
     const auto root_word = static_cast<std::uint64_t>(root);
-    trace::NodeArrival& slot = board_[trace::arrival_slot(communicator, call)];
+    trace::NodeArrival& slot = slot_of(group, call);
     // Relaxed: the check tells whether a reader has all four words of one call.
     const auto put = [](std::uint64_t& word, std::uint64_t value) { std::atomic_ref(word).store(value, std::memory_order_relaxed); };
     put(slot.ticks, ticks);
     put(slot.what, what);
     put(slot.root, root_word);
-    put(slot.check, trace::arrival_key(communicator, call) ^ ticks ^ what ^ root_word);
+    put(slot.check, trace::arrival_key(group.communicator, call) ^ ticks ^ what ^ root_word);
   }
 
-  // It has left the call.
+  // The call returned an error: its number belongs to the next one.
+  void take_back(Group& group, std::uint64_t call) noexcept;
+
+  // This rank has left the call, published or not.
   void left(Group& group, std::uint64_t call) noexcept {
-    if (call % block != block - 1 || board_ == nullptr || group.ranks.size() < 2) return;
-    const bool is_mine = call / block % group.ranks.size() == group.mine;
+    if (call % block != block - 1 || group.members.size() < 2 || board_ == nullptr) return;
+    const bool is_mine = (group.communicator + call / block) % group.members.size() == group.mine;
     if (is_mine || !group.open.empty()) [[unlikely]] look(group, call, is_mine);
+    group.published = 0;
   }
+
+  // No call follows the `calls` there were: compares what is left of them as far as it can be.
+  void end(Group& group, std::uint64_t calls) noexcept;
 
  private:
+  trace::NodeArrival& slot_of(const Group& group, std::uint64_t call) noexcept {
+    return board_->slots[group.set][call % trace::arrival_slots];
+  }
+  void claim_set(Group& group) noexcept;
   void look(Group& group, std::uint64_t call, bool is_mine) noexcept;
-  bool find_boards(Group& group);
+  void compare_open(Group& group) noexcept;
   bool compare(Group& group, std::uint64_t call) noexcept;
   trace::NodeCalls* row_of(std::uint64_t communicator, Collective collective, std::uint8_t size_class, std::int32_t rank,
                            std::uint32_t call_site) noexcept;
   void give_up(std::uint64_t calls) noexcept;
 
-  trace::NodeArrival* board_ = nullptr;
+  trace::NodeBoard* board_ = nullptr;
   std::span<trace::NodeCalls> table_;
+  std::size_t rows_ = 0;  // in use
   std::uint64_t* given_up_ = nullptr;
   std::uint64_t tie_ticks_ = 0;
   bool concurrent_ = true;
-  FindBoard find_board_;
-  std::mutex mutex_;  // guards the table where threads are concurrent, and `find_board_`
+  std::mutex mutex_;  // guards the table where threads are concurrent, and the sets
+  std::uint64_t taken_ = 0;  // sets, bit by bit
 };
 
 }  // namespace papaya

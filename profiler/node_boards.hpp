@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <string>
 #include <unordered_map>
 
@@ -17,22 +16,19 @@ class NodeBoards {
   NodeBoards(const NodeBoards&) = delete;
   NodeBoards& operator=(const NodeBoards&) = delete;
 
-  // `path_of` is the record of a rank of MPI_COMM_WORLD; `own` is the header of this rank's, which has been filled.
-  void open(std::function<std::string(int rank)> path_of, const trace::Header& own);
+  // Maps the board in the record of a rank of MPI_COMM_WORLD, which that rank has opened; nothing if it could not.
+  void add(int rank, const std::string& path);
   void close() noexcept;
 
-  // The board of a rank of this node, mapped; null while it has no record of this run.
-  const trace::NodeArrival* find(int rank);
+  // Null: it has none.
+  const trace::NodeBoard* find(int rank) const;
 
  private:
   struct Mapping {
     void* base;
     std::size_t bytes;
-    const trace::NodeArrival* board;
+    const trace::NodeBoard* board;
   };
-
-  std::function<std::string(int)> path_of_;
-  const trace::Header* own_ = nullptr;
   std::unordered_map<int, Mapping> mapped_;
 };
 

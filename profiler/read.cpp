@@ -148,7 +148,7 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
                 end_of(header.modules_offset, header.module_count, sizeof(trace::Module), "table of modules"),
                 end_of(header.frames_offset, header.frame_count, sizeof(trace::Frame), "table of frames"),
                 end_of(header.call_sites_offset, header.call_site_count, sizeof(trace::CallSite), "table of call sites"),
-                end_of(header.node_arrivals_offset, trace::arrival_slots, sizeof(trace::NodeArrival), "table of arrivals"),
+                end_of(header.node_board_offset, 1, sizeof(trace::NodeBoard), "board of arrivals"),
                 end_of(header.node_calls_offset, header.node_calls_capacity, sizeof(trace::NodeCalls), "table of the node's calls"),
                 end_of(header.events_offset, header.event_capacity, sizeof(trace::Event), "event ring")});
   if (needed > file_bytes) {
@@ -248,8 +248,13 @@ void read_node_calls(const Source& source, RankFile& file) {
   file.node_calls = read_table<trace::NodeCalls>(source, header.node_calls_offset, header.node_calls_capacity);
   std::erase_if(file.node_calls, [](const trace::NodeCalls& row) { return row.used == 0; });
   for (trace::NodeCalls& row : file.node_calls) {
+    // Of a job that runs on, calls may have been made since the header was read.
+    constexpr std::uint64_t most_meanwhile = 1 << 24;
+    const auto largest_sum = static_cast<double>(row.calls) * static_cast<double>(row.most_ticks);
     if (row.used != 1 || row.rank < 0 || row.rank >= header.ranks || row.collective >= collective_count ||
-        row.size_class >= size_class_count)
+        row.size_class >= size_class_count || row.calls > header.event_count + most_meanwhile ||
+        (header.ending != static_cast<std::uint32_t>(trace::Ending::running) &&
+         static_cast<double>(row.imbalance_ticks) > 1.001 * largest_sum))
       reject_damaged("impossible calls of the node");
     // Of a job that runs on, the second may have been counted after the first was read.
     row.times_last = std::min(row.times_last, row.calls);

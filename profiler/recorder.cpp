@@ -59,7 +59,7 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   totals_ = reinterpret_cast<trace::Totals*>(bytes_base + trace::totals_offset);
   communicators_ = reinterpret_cast<trace::Communicator*>(bytes_base + trace::communicators_offset);
   events_ = reinterpret_cast<trace::Event*>(bytes_base + trace::events_offset);
-  node_arrivals_ = reinterpret_cast<trace::NodeArrival*>(bytes_base + trace::node_arrivals_offset);
+  node_board_ = reinterpret_cast<trace::NodeBoard*>(bytes_base + trace::node_board_offset);
   node_calls_ = reinterpret_cast<trace::NodeCalls*>(bytes_base + trace::node_calls_offset);
   event_mask_ = event_capacity - 1;
   header_ = reinterpret_cast<trace::Header*>(bytes_base);
@@ -75,7 +75,7 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   header_->modules_offset = trace::modules_offset;
   header_->frames_offset = trace::frames_offset;
   header_->call_sites_offset = trace::call_sites_offset;
-  header_->node_arrivals_offset = trace::node_arrivals_offset;
+  header_->node_board_offset = trace::node_board_offset;
   header_->node_calls_offset = trace::node_calls_offset;
   header_->node_calls_capacity = trace::node_calls_capacity;
   header_->ns_per_tick = 1.0;

@@ -46,7 +46,7 @@ class Recorder {
 
   trace::Header& header() noexcept { return *header_; }
   trace::Totals& totals() noexcept { return *totals_; }
-  std::span<trace::NodeArrival> node_arrivals() noexcept { return {node_arrivals_, trace::arrival_slots}; }
+  trace::NodeBoard& node_board() noexcept { return *node_board_; }
   std::span<trace::NodeCalls> node_calls() noexcept { return {node_calls_, trace::node_calls_capacity}; }
 
   // Copies a name into a fixed field, cut to fit and NUL-terminated.
@@ -100,7 +100,7 @@ class Recorder {
   trace::Totals* totals_ = nullptr;
   trace::Communicator* communicators_ = nullptr;
   trace::Event* events_ = nullptr;
-  trace::NodeArrival* node_arrivals_ = nullptr;
+  trace::NodeBoard* node_board_ = nullptr;
   trace::NodeCalls* node_calls_ = nullptr;
   std::uint64_t event_mask_ = 0;
   std::atomic<std::uint16_t> phase_{0};  // relaxed: another thread's call may count for the phase before or after

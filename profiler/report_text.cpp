@@ -390,7 +390,7 @@ std::string whole_run_text(const Analysis& analysis) {
   if (whole.last.size() > most_ranks_listed)
     page += fmt::format("  and {} more ranks, in report.json\n", whole.last.size() - most_ranks_listed);
   if (whole.given_up > 0)
-    page += wrap(fmt::format("{} more calls were not compared, as some rank came hundreds of calls after others.",
+    page += wrap(fmt::format("{} more calls were not compared: some rank came too long after others, or did not record them.",
                              count_text(whole.given_up)), "  ", 2);
   Table sites("Call sites over the whole run, each within its node", 1,
               {"call", "calls", "worst-case", "at most", "waiting", "of all waiting", "most waited for"});

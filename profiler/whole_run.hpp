@@ -46,7 +46,7 @@ struct WholeRun {
   };
 
   NodeTally all;
-  std::uint64_t given_up = 0;       // calls that were not compared: somebody arrived too late for that
+  std::uint64_t given_up = 0;       // calls that were not compared: a rank arrived too late for that, or did not record them
   std::vector<Last> last;           // most waited for first
   std::vector<Site> sites;          // where the last rank made them, if that is known; most waiting first, as are
   std::vector<Size> sizes;

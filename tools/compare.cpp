@@ -184,16 +184,16 @@ int compare_runs(Options options) {
         << "papaya compare: name two runs, or some, --with and others: papaya compare A1 A2 --with B1 B2.\n";
     return exit_usage;
   }
-  for (const std::string& folder : options.after)
-    if (std::find(options.before.begin(), options.before.end(), folder) != options.before.end())
-      std::cerr << "papaya compare: " << folder << " is on both sides.\n";
   std::vector<report::RunSamples> before, after;
   int exit_code = exit_fine;
   for (const std::string& folder : options.before)
     if (!load(folder, before, exit_code)) return exit_code;
   for (const std::string& folder : options.after)
     if (!load(folder, after, exit_code)) return exit_code;
-  const report::Comparison comparison = report::compare(before, after);
+  report::Comparison comparison = report::compare(before, after);
+  for (const std::string& folder : options.after)
+    if (std::find(options.before.begin(), options.before.end(), folder) != options.before.end())
+      comparison.notes.push_back(folder + " is on both sides.");
   if (comparison.rows.empty()) {
     std::cerr << "papaya compare: the runs have no call in common that all its ranks recorded, so there is "
                  "nothing to compare.\n";

@@ -213,9 +213,8 @@ void Policy::Wait::finish() noexcept {
 
 void Policy::Wait::check_stall(std::uint64_t now) noexcept {
   if (stall_reported_ || policy_.stall_ticks_ == 0 || now - begin_ < policy_.stall_ticks_) return;
-  stall_reported_ = true;
-  if (policy_.stalled_ != nullptr)
-    policy_.stalled_(stall_context_, static_cast<double>(now - begin_) * policy_.machine_.ns_per_tick * 1e-9);
+  stall_reported_ = policy_.stalled_ == nullptr ||
+                    policy_.stalled_(stall_context_, static_cast<double>(now - begin_) * policy_.machine_.ns_per_tick * 1e-9);
 }
 
 }  // namespace papaya::wait

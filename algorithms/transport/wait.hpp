@@ -52,8 +52,8 @@ struct alignas(64) Load {
   std::atomic<std::uint32_t> busy_percent;
 };
 
-// Told to the stall reporter after a long wait; `missing` writes the ranks that have not arrived into text.
-using Stalled = void (*)(void* context, double seconds);
+// The stall reporter, called after a long wait; false: there is nothing to say yet.
+using Stalled = bool (*)(void* context, double seconds);
 
 class Policy {
  public:

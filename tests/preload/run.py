@@ -1409,16 +1409,21 @@ class Preload(unittest.TestCase):
     def test_stalls(self):
         """A rank that does not come is named while the job runs, in MPI's collectives and in papaya's; and a SIGUSR1 asks."""
         self.need_papaya()
-        for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"}):
+        for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"},
+                         {"PAPAYA_ALLREDUCE": "arrival_tree", "COLD": "1"}):  # the last while the algorithm is set up
             with self.subTest(settings):
-                text, job = self.stalls("late", said="no progress for 2 s in MPI_Allreduce, call 5 on MPI_COMM_WORLD: rank 2 is missing.",
-                                        file="stall-MPI_Allreduce-*-5.txt", **settings)
-                self.assertRegex(text, r"^MPI_Allreduce, call 5 on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s \(ranks 0-1, 3, at stalled-")
-                self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-")
+                call = 0 if "COLD" in settings else 5
+                text, job = self.stalls(
+                    "late", said=f"no progress for 2 s in MPI_Allreduce, call {call} on MPI_COMM_WORLD: rank 2 is missing.",
+                    file=f"stall-MPI_Allreduce-*-{call}.txt", **settings)
+                self.assertRegex(
+                    text, rf"^MPI_Allreduce, call {call} on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s \(ranks 0-1, 3, at stalled-")
+                self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 " + (
+                    "has called no collective yet" if call == 0 else "last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-"))
                 self.check_right(job, 4, quiet=False)
         text, job = self.stalls("differ", said=r"no progress for 2 s in MPI_.*, call 0 on forces: the ranks disagree about the collective.",
                                 file="stall-*.txt", code=None)
-        self.assertIn("call 0 on forces: 4 of 4 ranks wait", text)
+        self.assertIn("Call 0 on forces: 4 of 4 ranks wait", text)
         self.assertIn("The ranks disagree about the collective: at call 0 on forces, rank 0 called MPI_Allreduce and rank 1 called "
                       "MPI_Barrier.", text)
         self.assertIn("energy() (stalled.c:", self.papaya("report", job.folder, code=3).replace("energy (", "energy() ("))
@@ -1437,7 +1442,9 @@ class Preload(unittest.TestCase):
         self.check_right(job, 4, quiet=False)
         self.assertRegex(job.err, "call 5 on MPI_COMM_WORLD .*missing: 2")
         # An algorithm of papaya's that MPI_Wait waits for: in its set-up, and with one that is there.
-        for settings, call, whom in (({"COLD": "1"}, 5, "ranks that have not come to it"),
+        job = self.job(3, program("stalled"), "chain", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring"})
+        self.check_right(job, 3)
+        for settings, call, whom in (({"COLD": "1"}, 0, "ranks that have not come to it"),
                                      ({"PAPAYA_PROFILE": "off"}, 6, r"what comes from rank \d")):
             job = self.job(4, program("stalled"), "nonblocking", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring", **settings})
             self.check_right(job, 4, quiet=False)

@@ -1,6 +1,8 @@
 // usage: stalled late|slow|nonblocking|differ|asked|claimed
 // late: rank 2 comes to an allreduce once papaya has said in PAPAYA_OUTPUT that it is missing.
 // slow: rank 2 comes 4 s later. nonblocking: the same, to an MPI_Iallreduce: the second, or with COLD set the first.
+// chain: rank 0 waits for many MPI_Iallreduce at once, to which the others come one by one.
+// COLD: without calls that are made before by all.
 // differ: rank 1 calls a barrier on the communicator "forces", the others an allreduce. The program ends when that is said.
 // asked: like late, and rank 2 asks by SIGUSR1 what the ranks wait for.
 // claimed: the program takes SIGUSR1 for itself before or after MPI_Init.
@@ -65,12 +67,23 @@ int main(int argc, char** argv) {
   if (claims && getenv("LATE_CLAIM") == NULL) signal(SIGUSR1, count_signal);
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  for (int i = 0; i < 5; ++i) energy(MPI_COMM_WORLD);
+  const int is_cold = getenv("COLD") != NULL;
+  for (int i = 0; i < 5 && !is_cold; ++i) energy(MPI_COMM_WORLD);
   if (claims) {
     if (getenv("LATE_CLAIM") != NULL) signal(SIGUSR1, count_signal);
     raise(SIGUSR1);
     sleep(3);
     CHECK(signals == 1);
+  } else if (strcmp(mode, "chain") == 0) {
+    enum { links = 80 };
+    int one = 1, sums[links];
+    MPI_Request requests[links];
+    for (int i = 0; i < links; ++i) {
+      if (rank != 0) usleep(50000);
+      COUNTED(MPI_Iallreduce, &one, &sums[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
+      if (rank != 0) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    }
+    if (rank == 0) MPI_Waitall(links, requests, MPI_STATUSES_IGNORE);
   } else if (strcmp(mode, "differ") == 0) {
     MPI_Comm forces;
     MPI_Comm_dup(MPI_COMM_WORLD, &forces);
@@ -86,7 +99,7 @@ int main(int argc, char** argv) {
   } else {
     awaited = strcmp(mode, "asked") == 0 ? "asked.txt" : "stall-*";
     const int nonblocking = strcmp(mode, "nonblocking") == 0;
-    if (nonblocking && getenv("COLD") == NULL) energy_meanwhile();
+    if (nonblocking && !is_cold) energy_meanwhile();
     if (rank == 2 && (nonblocking || strcmp(mode, "slow") == 0)) {
       sleep(4);
     } else if (rank == 2) {

@@ -236,6 +236,7 @@ TEST_CASE("a rank that waits knows who is missing", "[protocol]") {
           if (!waiting->is_missing(0) && waiting->is_missing(1) && !waiting->is_missing(2) && seconds >= 0.02)
             right = true;
           ++reports;
+          return true;
         });
       std::atomic<int> wrong{0};
       on_ranks(3, [&](int rank) {

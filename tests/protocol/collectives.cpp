@@ -557,6 +557,7 @@ TEST_CASE("a root that has used up the banks knows whom it waits for", "[protoco
         const auto* waiting = static_cast<const Prepared*>(prepared);
         if (waiting->is_missing(0) || waiting->is_missing(1) || !waiting->is_missing(2)) right = false;
         ++reports;
+        return true;
       });
     const Reduction reduction = reduction_for(true, true);
     std::atomic<int> wrong{0};

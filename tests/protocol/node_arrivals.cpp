@@ -22,7 +22,7 @@ TEST_CASE("node arrivals: what is read while it is written is of one call or of 
         for (std::uint64_t call = 0; call < calls; ++call)
           for (int c = 0; c < 2; ++c) {
             // The last is always rank 3, and 3 * 3 + 2 + 1 ticks are waited for it.
-            node[rank].arrivals.publish(communicators[c], call, 1000 * call + static_cast<std::uint64_t>(rank * rank),
+            node[rank].arrivals.publish(groups[c], call, 1000 * call + static_cast<std::uint64_t>(rank * rank),
                                         static_cast<std::uint64_t>(rank) + 1, Collective::allreduce, 8, -1);
             if (in_step) together.arrive_and_wait();
             node[rank].arrivals.left(groups[c], call);

@@ -13,11 +13,28 @@ namespace {
 
 using support::ArrivalNode;
 
-constexpr std::uint64_t world = 1;
+constexpr std::uint64_t world = 840;  // rank 0 begins, of however many ranks up to 8
 
-void publish(ArrivalNode& node, int rank, std::uint64_t call, std::uint64_t ticks, Collective collective = Collective::allreduce,
-             int root = -1, std::uint64_t communicator = world) {
-  node[rank].arrivals.publish(communicator, call, ticks, static_cast<std::uint64_t>(rank) + 10, collective, 8, root);
+using Groups = std::vector<NodeArrivals::Group>;
+
+Groups groups_of(const ArrivalNode& node, std::uint64_t communicator = world) {
+  Groups groups;
+  for (int rank = 0; rank < node.size(); ++rank) groups.push_back(node.group(communicator, rank));
+  return groups;
+}
+
+void publish(ArrivalNode& node, Groups& groups, int rank, std::uint64_t call, std::uint64_t ticks,
+             Collective collective = Collective::allreduce, int root = -1) {
+  node[rank].arrivals.publish(groups[static_cast<std::size_t>(rank)], call, ticks, static_cast<std::uint64_t>(rank) + 10, collective, 8,
+                              root);
+}
+
+void leave(ArrivalNode& node, Groups& groups, int rank, std::uint64_t call) {
+  node[rank].arrivals.left(groups[static_cast<std::size_t>(rank)], call);
+}
+
+void end(ArrivalNode& node, Groups& groups, std::uint64_t calls) {
+  for (int rank = 0; rank < node.size(); ++rank) node[rank].arrivals.end(groups[static_cast<std::size_t>(rank)], calls);
 }
 
 std::uint64_t calls_of(const ArrivalNode& node) {
@@ -54,10 +71,9 @@ TEST_CASE("node arrivals: every call is compared once, by whichever rank") {
     for (const Collective collective : {Collective::allreduce, Collective::bcast, Collective::reduce, Collective::scan}) {
       INFO(ranks << " ranks, " << name_of(collective));
       ArrivalNode node(ranks, 256);
-      std::vector<NodeArrivals::Group> groups;
-      for (int rank = 0; rank < ranks; ++rank) groups.push_back(node.group(world, rank));
+      Groups groups = groups_of(node);
       std::minstd_rand random(static_cast<unsigned>(ranks));
-      const std::uint64_t calls = NodeArrivals::block * static_cast<std::uint64_t>(ranks) * 20;
+      const std::uint64_t calls = NodeArrivals::block * static_cast<std::uint64_t>(ranks) * 20 + 5;
       std::map<int, std::uint64_t> times_last;
       std::uint64_t imbalance = 0;
       std::uint64_t most = 0;
@@ -67,9 +83,9 @@ TEST_CASE("node arrivals: every call is compared once, by whichever rank") {
         std::vector<std::uint64_t> ticks;
         for (int rank = 0; rank < ranks; ++rank) {
           ticks.push_back(1000 * call + random() % 900);
-          publish(node, rank, call, ticks.back(), collective, root);
+          publish(node, groups, rank, call, ticks.back(), collective, root);
         }
-        for (int rank = 0; rank < ranks; ++rank) node[rank].arrivals.left(groups[static_cast<std::size_t>(rank)], call);
+        for (int rank = 0; rank < ranks; ++rank) leave(node, groups, rank, call);
         const auto last = std::max_element(ticks.begin(), ticks.end());
         const std::uint64_t own = *last - *std::min_element(ticks.begin(), ticks.end());
         if (std::count(ticks.begin(), ticks.end(), *last) == 1) ++times_last[static_cast<int>(last - ticks.begin())];
@@ -77,6 +93,7 @@ TEST_CASE("node arrivals: every call is compared once, by whichever rank") {
         most = std::max(most, own);
         waiting += waiting_of(collective, root, ticks);
       }
+      end(node, groups, calls);
       CHECK(calls_of(node) == calls);
       CHECK(node.given_up() == 0);
       CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == imbalance);
@@ -95,11 +112,11 @@ TEST_CASE("node arrivals: every call is compared once, by whichever rank") {
 
 TEST_CASE("node arrivals: nobody is last by a tie") {
   ArrivalNode node(2, 16, 100);
-  NodeArrivals::Group groups[] = {node.group(world, 0), node.group(world, 1)};
+  Groups groups = groups_of(node);
   for (std::uint64_t call = 0; call < NodeArrivals::block; ++call) {
-    publish(node, 0, call, 5000);
-    publish(node, 1, call, call == 0 ? 5101 : 5100);
-    for (int rank : {0, 1}) node[rank].arrivals.left(groups[rank], call);
+    publish(node, groups, 0, call, 5000);
+    publish(node, groups, 1, call, call == 0 ? 5101 : 5100);
+    for (int rank : {0, 1}) leave(node, groups, rank, call);
   }
   CHECK(calls_of(node) == NodeArrivals::block);
   CHECK(node.sum([](const auto& row) { return row.times_last; }) == 1);
@@ -107,13 +124,13 @@ TEST_CASE("node arrivals: nobody is last by a tie") {
 
 TEST_CASE("node arrivals: a root that runs ahead comes back to what it could not compare") {
   ArrivalNode node(2, 16);
-  NodeArrivals::Group groups[] = {node.group(world, 0), node.group(world, 1)};
+  Groups groups = groups_of(node);
   const auto call_as = [&](int rank, std::uint64_t call) {
-    publish(node, rank, call, 1000 * call + static_cast<std::uint64_t>(rank) * 500, Collective::bcast, 0);
-    node[rank].arrivals.left(groups[rank], call);
+    publish(node, groups, rank, call, 1000 * call + static_cast<std::uint64_t>(rank) * 500, Collective::bcast, 0);
+    leave(node, groups, rank, call);
   };
   SECTION("by less than its patience") {
-    constexpr std::uint64_t ahead = 200;
+    constexpr std::uint64_t ahead = 56;
     for (std::uint64_t call = 0; call < ahead; ++call) call_as(0, call);
     for (std::uint64_t call = 0; call < ahead; ++call) call_as(1, call);
     for (std::uint64_t call = ahead; call < ahead + 16; ++call)
@@ -138,83 +155,129 @@ TEST_CASE("node arrivals: a root that runs ahead comes back to what it could not
 
 TEST_CASE("node arrivals: calls that are not published are nobody's loss") {
   ArrivalNode node(2, 16);
-  NodeArrivals::Group groups[] = {node.group(world, 0), node.group(world, 1)};
+  Groups groups = groups_of(node);
   for (std::uint64_t call = 0; call < 64; ++call)
     for (int rank : {0, 1}) {
-      if (call % 4 != 1) publish(node, rank, call, 1000 * call + static_cast<std::uint64_t>(rank));
-      node[rank].arrivals.left(groups[rank], call);
+      if (call % 4 != 1) publish(node, groups, rank, call, 1000 * call + static_cast<std::uint64_t>(rank));
+      leave(node, groups, rank, call);
     }
   CHECK(calls_of(node) == 48);
   CHECK(node.given_up() == 0);
 }
 
-TEST_CASE("node arrivals: communicators that share slots spoil no figure") {
-  // Slots follow from the number of the communicator: find one that shares all of them.
-  std::uint64_t other = world + 1;
-  while (trace::arrival_slot(other, 0) != trace::arrival_slot(world, 0)) ++other;
+TEST_CASE("node arrivals: a call in which nothing is recorded ends its block") {
   ArrivalNode node(2, 16);
-  NodeArrivals::Group groups[] = {node.group(world, 0), node.group(world, 1)};
-  NodeArrivals::Group others[] = {node.group(other, 0), node.group(other, 1)};
-  for (std::uint64_t call = 0; call < 64; ++call) {
-    for (int rank : {0, 1}) publish(node, rank, call, 1000 * call + static_cast<std::uint64_t>(rank));
-    for (int rank : {0, 1}) node[rank].arrivals.left(groups[rank], call);
-    if (call % 8 != 3) continue;
-    for (int rank : {0, 1}) publish(node, rank, call, 1000 * call + 7 * static_cast<std::uint64_t>(rank), Collective::barrier, -1, other);
-    for (int rank : {0, 1}) node[rank].arrivals.left(others[rank], call);
-  }
-  // The 8 that were overwritten are left out, the others are right.
+  Groups groups = groups_of(node);
+  for (std::uint64_t call = 0; call < 64; ++call)
+    for (int rank : {0, 1}) {
+      if (call % 8 != 7) publish(node, groups, rank, call, 1000 * call + static_cast<std::uint64_t>(rank));
+      leave(node, groups, rank, call);
+    }
+  end(node, groups, 64);
   CHECK(calls_of(node) == 56);
-  CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 56);
+  CHECK(node.given_up() == 0);
+}
+
+TEST_CASE("node arrivals: a busy communicator leaves the others their figures") {
+  ArrivalNode node(2, 64);
+  Groups groups = groups_of(node);
+  Groups busy = groups_of(node, 2);
+  std::uint64_t others = 0;
+  for (std::uint64_t call = 0; call < 100; ++call) {
+    for (int rank : {0, 1}) publish(node, groups, rank, call, 1000 * call + static_cast<std::uint64_t>(rank));
+    for (int rank : {0, 1}) leave(node, groups, rank, call);
+    for (int i = 0; i < 300; ++i, ++others) {
+      for (int rank : {0, 1}) publish(node, busy, rank, others, 0);
+      for (int rank : {0, 1}) leave(node, busy, rank, others);
+    }
+  }
+  end(node, groups, 100);
+  end(node, busy, others);
+  CHECK(node.sum([](const auto& row) { return row.communicator == world ? row.calls : 0; }) == 100);
+  CHECK(calls_of(node) == 100 + others);
+  CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 100);
+}
+
+TEST_CASE("node arrivals: communicators that come and go, and more at once than there are sets") {
+  ArrivalNode node(2, 512);
+  std::uint64_t calls = 0;
+  const auto use = [&](Groups& groups, std::uint64_t from, std::uint64_t to) {
+    for (std::uint64_t call = from; call < to; ++call, ++calls) {
+      for (int rank : {0, 1}) publish(node, groups, rank, call, 10 * static_cast<std::uint64_t>(rank));
+      for (int rank : {0, 1}) leave(node, groups, rank, call);
+    }
+  };
+  for (std::uint64_t communicator = 1; communicator <= 300; ++communicator) {
+    Groups groups = groups_of(node, communicator);
+    use(groups, 0, 11);
+    end(node, groups, 11);
+  }
+  CHECK(calls_of(node) == calls);
+  CHECK(node.given_up() == 0);
+  std::vector<Groups> all;
+  for (std::uint64_t communicator = 1001; communicator <= 1080; ++communicator) use(all.emplace_back(groups_of(node, communicator)), 0, 8);
+  for (Groups& groups : all) end(node, groups, 8);
+  CHECK(node.given_up() == (80 - trace::arrival_sets) * 8);
+  CHECK(calls_of(node) + node.given_up() == calls);
+  CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 10 * calls_of(node));
+}
+
+TEST_CASE("node arrivals: a call that failed has no arrival") {
+  ArrivalNode node(2, 16);
+  Groups groups = groups_of(node);
+  for (std::uint64_t call = 0; call < 8; ++call) {
+    publish(node, groups, 1, call, 1);
+    node[1].arrivals.take_back(groups[1], call);
+    publish(node, groups, 0, call, 5, Collective::bcast, 0);
+    if (call == 7) {
+      leave(node, groups, 0, call);
+      CHECK(calls_of(node) == 7);
+    }
+    publish(node, groups, 1, call, 9, Collective::bcast, 0);
+    leave(node, groups, 1, call);
+  }
+  end(node, groups, 8);
+  CHECK(calls_of(node) == 8);
+  CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 32);
 }
 
 TEST_CASE("node arrivals: ranks that disagree about the collective are not compared") {
   ArrivalNode node(2, 16);
-  NodeArrivals::Group groups[] = {node.group(world, 0), node.group(world, 1)};
+  Groups groups = groups_of(node);
   for (std::uint64_t call = 0; call < 8; ++call)
     for (int rank : {0, 1})
-      publish(node, rank, call, 1, call == 3 && rank == 1 ? Collective::barrier : Collective::allreduce);
-  node[0].arrivals.left(groups[0], 7);
+      publish(node, groups, rank, call, 1, call == 3 && rank == 1 ? Collective::barrier : Collective::allreduce);
+  leave(node, groups, 0, 7);
   CHECK(calls_of(node) == 7);
   CHECK(node.given_up() == 1);
 }
 
-TEST_CASE("node arrivals: a full table is counted") {
+TEST_CASE("node arrivals: what does not fit the table goes to a row for all communicators") {
   ArrivalNode node(2, 8);
   for (std::uint64_t communicator = 1; communicator <= 100; ++communicator) {
-    NodeArrivals::Group groups[] = {node.group(communicator, 0), node.group(communicator, 1)};
+    Groups groups = groups_of(node, communicator);
     for (std::uint64_t call = 0; call < 8; ++call) {
-      for (int rank : {0, 1}) publish(node, rank, call, static_cast<std::uint64_t>(rank), Collective::allreduce, -1, communicator);
-      for (int rank : {0, 1}) node[rank].arrivals.left(groups[rank], call);
+      for (int rank : {0, 1}) publish(node, groups, rank, call, static_cast<std::uint64_t>(rank));
+      for (int rank : {0, 1}) leave(node, groups, rank, call);
     }
+    end(node, groups, 8);
   }
-  CHECK(calls_of(node) == 64);
-  CHECK(node.given_up() == 800 - 64);
-}
-
-TEST_CASE("node arrivals: a rank without a board is looked for, and then left alone") {
-  ArrivalNode node(2, 16);
-  node.absent = 1;
-  NodeArrivals::Group groups[] = {node.group(world, 0), node.group(world, 1)};
-  const auto calls = [&](std::uint64_t from, std::uint64_t to) {
-    for (std::uint64_t call = from; call < to; ++call) {
-      for (int rank : {0, 1}) publish(node, rank, call, 1000 * call + static_cast<std::uint64_t>(rank));
-      for (int rank : {0, 1}) node[rank].arrivals.left(groups[rank], call);
+  CHECK(calls_of(node) == 800);
+  CHECK(node.given_up() == 0);
+  CHECK(node.sum([](const auto& row) { return row.communicator == 0 ? row.calls : 0; }) == 800 - 2 * 6 * 8);
+  // Or nowhere.
+  for (int i = 0; i < 20; ++i) {
+    Groups groups = groups_of(node);
+    for (std::uint64_t call = 0; call < 8; ++call) {
+      for (int rank : {0, 1})
+        node[rank].arrivals.publish(groups[static_cast<std::size_t>(rank)], call, static_cast<std::uint64_t>(rank),
+                                    100 + static_cast<std::uint64_t>(i), Collective::allreduce, 8, -1);
+      for (int rank : {0, 1}) leave(node, groups, rank, call);
     }
-  };
-  SECTION("it comes") {
-    calls(0, 64);
-    node.absent = -1;
-    calls(64, 128);
-    CHECK(calls_of(node) == 128);
+    end(node, groups, 8);
   }
-  SECTION("it does not") {
-    calls(0, 8 * NodeArrivals::most_searches + 64);
-    node.absent = -1;
-    const std::uint64_t before = calls_of(node);
-    calls(8 * NodeArrivals::most_searches + 64, 8 * NodeArrivals::most_searches + 128);
-    CHECK(calls_of(node) == before + 32);  // rank 1's half: it found rank 0's
-    CHECK(groups[0].ranks.empty());
-  }
+  CHECK(calls_of(node) + node.given_up() == 960);
+  CHECK(node.given_up() > 0);
 }
 
 }  // namespace papaya

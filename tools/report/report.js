@@ -383,7 +383,7 @@
     byId("whole-lead").textContent = `The pictures and tables around show the last ${count(report.events.kept)} of ${count(report.events.begun)} calls ` +
       `(summed over ranks). While the run went on, its ranks compared ${count(whole.calls)} calls, each with the others of ${isAcrossNodes ? "its node" : "the node"}: ` +
       `first to last arrival took ${time(whole.worst_us)} on average and ${time(whole.most_us)} at most.` +
-      (whole.given_up > 0 ? ` ${count(whole.given_up)} more were not compared, as some rank came hundreds of calls after others.` : "");
+      (whole.given_up > 0 ? ` ${count(whole.given_up)} more were not compared: some rank came too long after others, or did not record them.` : "");
     const waited = (row) => shareBar(ratio(row, whole.waiting_seconds));
     showMore(byId("whole-ranks-all"), whole.late_ranks.length, RANKS_AT_FIRST, "ranks",
       (most) => fillTable(byId("whole-ranks"), [

@@ -11,7 +11,7 @@
 namespace papaya::support {
 
 struct NodeRank {
-  std::vector<trace::NodeArrival> board = std::vector<trace::NodeArrival>(trace::arrival_slots);
+  std::unique_ptr<trace::NodeBoard> board = std::make_unique<trace::NodeBoard>();
   std::vector<trace::NodeCalls> table;
   std::uint64_t given_up = 0;
   NodeArrivals arrivals;
@@ -23,8 +23,7 @@ class ArrivalNode {
     for (int i = 0; i < ranks; ++i) ranks_.push_back(std::make_unique<NodeRank>());
     for (auto& rank : ranks_) {
       rank->table.resize(rows);
-      rank->arrivals.open(rank->board, rank->table, rank->given_up, tie_ticks, true,
-                          [this](int other) { return absent == other ? nullptr : (*this)[other].board.data(); });
+      rank->arrivals.open(*rank->board, rank->table, rank->given_up, tie_ticks, true);
     }
   }
 
@@ -36,10 +35,7 @@ class ArrivalNode {
     NodeArrivals::Group group;
     group.communicator = communicator;
     group.mine = static_cast<std::size_t>(rank);
-    for (int i = 0; i < size(); ++i) {
-      group.ranks.push_back(i);
-      group.places.push_back(i);
-    }
+    for (int i = 0; i < size(); ++i) group.members.push_back({i, i, ranks_[static_cast<std::size_t>(i)]->board.get()});
     return group;
   }
 
@@ -57,8 +53,6 @@ class ArrivalNode {
     for (const auto& rank : ranks_) all += rank->given_up;
     return all;
   }
-
-  int absent = -1;  // a rank whose board is not there yet
 
  private:
   std::vector<std::unique_ptr<NodeRank>> ranks_;
