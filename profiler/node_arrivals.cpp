@@ -16,16 +16,20 @@ struct Seen {
 
 std::uint64_t word(const std::uint64_t& place) noexcept { return __atomic_load_n(&place, __ATOMIC_RELAXED); }
 
-// What a rank has published of a call; nothing if it has not, or something else since.
-std::optional<Seen> read(NodeArrivals::Group::Member& member, std::uint64_t communicator, std::uint64_t call) noexcept {
-  const trace::NodeBoard& board = *member.board;
-  for (std::uint64_t tried = 0; word(board.communicators[member.set]) != communicator; ++tried) {
-    if (tried == trace::arrival_sets) return std::nullopt;
+// Looks for the communicator's set on the board of a rank; false while there is none.
+bool find_set(NodeArrivals::Group::Member& member, std::uint64_t communicator) noexcept {
+  for (std::uint64_t tried = 0; word(member.board->communicators[member.set]) != communicator; ++tried) {
+    if (tried == trace::arrival_sets) return false;
     member.set = (member.set + 1) % trace::arrival_sets;
   }
-  const trace::NodeArrival& slot = board.slots[member.set][call % trace::arrival_slots];
+  return true;
+}
+
+// What a rank has published of the call with that key; nothing if it has not, or something else since.
+std::optional<Seen> read(const NodeArrivals::Group::Member& member, std::uint64_t call, std::uint64_t key) noexcept {
+  const trace::NodeArrival& slot = member.board->slots[member.set][call % trace::arrival_slots];
   const Seen seen{word(slot.ticks), word(slot.what), word(slot.root)};
-  if ((word(slot.check) ^ seen.ticks ^ seen.what ^ seen.root) != trace::arrival_key(communicator, call)) return std::nullopt;
+  if ((word(slot.check) ^ seen.ticks ^ seen.what ^ seen.root) != key) return std::nullopt;
   return seen;
 }
 
@@ -98,8 +102,17 @@ void NodeArrivals::end(Group& group, std::uint64_t calls) noexcept {
 }
 
 void NodeArrivals::compare_open(Group& group) noexcept {
+  if (group.open.empty()) return;
   std::unique_lock lock(mutex_, std::defer_lock);
   if (concurrent_) lock.lock();
+  // All that is to be read at once: each line comes from another core.
+  for (Group::Member& member : group.members) {
+    if (!find_set(member, group.communicator)) return;
+    for (const Group::Block& one : group.open) {
+      const auto* const first = reinterpret_cast<const std::byte*>(&member.board->slots[member.set][one.first % trace::arrival_slots]);
+      for (std::size_t at = 0; at < block * sizeof(trace::NodeArrival); at += 64) __builtin_prefetch(first + at);
+    }
+  }
   for (Group::Block& one : group.open)
     for (std::uint64_t rest = one.unseen; rest != 0; rest &= rest - 1) {
       const auto i = static_cast<std::uint64_t>(std::countr_zero(rest));
@@ -111,15 +124,16 @@ void NodeArrivals::compare_open(Group& group) noexcept {
 bool NodeArrivals::compare(Group& group, std::uint64_t call) noexcept {
   std::vector<Group::Member>& members = group.members;
   const std::size_t size = members.size();
-  const std::optional<Seen> own = read(members[group.mine], group.communicator, call);
-  if (!own) {  // no set was free, or a later call has the slot
+  const std::uint64_t key = trace::arrival_key(group.communicator, call);
+  const std::optional<Seen> own = read(members[group.mine], call, key);
+  if (!own) {  // a later call has the slot
     give_up(1);
     return true;
   }
   const std::uint64_t kind = own->what >> 32 & 0xff;
   if (kind >= collective_count) return true;
   for (Group::Member& member : members) {
-    const std::optional<Seen> seen = read(member, group.communicator, call);
+    const std::optional<Seen> seen = read(member, call, key);
     if (!seen) return false;
     if ((seen->what >> 32 & 0xff) != kind) {  // the ranks disagree; the report says so
       give_up(1);
@@ -173,7 +187,7 @@ trace::NodeCalls* NodeArrivals::row_of(std::uint64_t communicator, Collective co
   const std::uint64_t where = std::uint64_t{call_site} << 32 | static_cast<std::uint32_t>(rank);
   const std::uint64_t hash = trace::arrival_key(communicator, where) ^ (index_of(collective) << 8 | size_class) * 0x9e3779b97f4a7c15u;
   for (std::size_t probe = 0; probe < most_probes; ++probe) {
-    trace::NodeCalls& row = table_[((hash >> 40) + probe) % table_.size()];
+    trace::NodeCalls& row = table_[((hash >> 40) + probe) & (table_.size() - 1)];
     if (row.used == 0) {
       if (is_crowded && communicator != any_communicator) break;
       row.communicator = communicator;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/collective.hpp"
+#include "base/prefetch.hpp"
 #include "profiler/format.hpp"
 
 namespace papaya {
@@ -47,7 +48,7 @@ class NodeArrivals {
     std::vector<Block> open;      // the oldest first
   };
 
-  // What is written: this rank's board, its table and the number of calls given up.
+  // What is written: this rank's board, its table (of a power of two rows) and the number of calls given up.
   void open(trace::NodeBoard& board, std::span<trace::NodeCalls> table, std::uint64_t& given_up, std::uint64_t tie_ticks,
             bool concurrent) noexcept;
   void close() noexcept { board_ = nullptr; }
@@ -69,6 +70,8 @@ class NodeArrivals {
     put(slot.what, what);
     put(slot.root, root_word);
     put(slot.check, trace::arrival_key(group.communicator, call) ^ ticks ^ what ^ root_word);
+    // Whoever looked at that line has it; without this the stores of a later call, and the algorithm's behind them, would wait.
+    prefetch_for_write(&slot_of(group, call + block));
   }
 
   // The call returned an error: its number belongs to the next one.
