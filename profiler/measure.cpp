@@ -15,7 +15,7 @@ namespace {
 // To a clock: until the quickest agree, or for so long.
 constexpr std::size_t least_questions = 32;
 constexpr double good_clock_ns = 300;
-constexpr double clock_budget_ns = 50e6;
+constexpr double clock_budget_ns = 150e6;
 constexpr double clock_read_ns = 50;
 constexpr int message_rounds = 10;
 constexpr double longest_alone_ns = 200e3;
