@@ -89,7 +89,7 @@ struct Operation {
     if (type != MPI_DATATYPE_NULL) PMPI_Type_free(&type);
   }
   void stage(bool is_root, std::size_t bytes, const CallFacts& facts) noexcept;
-  int start_natively(MPI_Comm comm, MPI_Request* inner) noexcept;
+  int start_natively(MPI_Comm copy, MPI_Request* inner) noexcept;
 };
 
 namespace {
@@ -393,15 +393,15 @@ void Operation::stage(bool is_root, std::size_t bytes, const CallFacts& facts) n
 }
 
 // A reduction runs on the program's own buffers, whose type and operation are predefined; a bcast as bytes.
-int Operation::start_natively(MPI_Comm comm, MPI_Request* inner) noexcept {
+int Operation::start_natively(MPI_Comm copy, MPI_Request* inner) noexcept {
   const Arguments& a = arguments;
   switch (a.collective) {
     case Collective::barrier:
-      return PMPI_Ibarrier(comm, inner);
+      return PMPI_Ibarrier(copy, inner);
     case Collective::bcast:
-      return PMPI_Ibcast(receive.bytes(), static_cast<int>(operands.bytes), MPI_BYTE, a.root, comm, inner);
+      return PMPI_Ibcast(receive.bytes(), static_cast<int>(operands.bytes), MPI_BYTE, a.root, copy, inner);
     default:
-      return PMPI_Iallreduce(a.send, a.receive, static_cast<int>(a.count), a.type, a.op, comm, inner);
+      return PMPI_Iallreduce(a.send, a.receive, static_cast<int>(a.count), a.type, a.op, copy, inner);
   }
 }
 
