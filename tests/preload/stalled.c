@@ -78,12 +78,13 @@ int main(int argc, char** argv) {
     enum { links = 80 };
     int one = 1, sums[links];
     MPI_Request requests[links];
+    MPI_Status statuses[links];
     for (int i = 0; i < links; ++i) {
       if (rank != 0) usleep(50000);
       COUNTED(MPI_Iallreduce, &one, &sums[i], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &requests[i]);
       if (rank != 0) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
     }
-    if (rank == 0) MPI_Waitall(links, requests, MPI_STATUSES_IGNORE);
+    if (rank == 0) MPI_Waitall(links, requests, statuses);
   } else if (strcmp(mode, "differ") == 0) {
     MPI_Comm forces;
     MPI_Comm_dup(MPI_COMM_WORLD, &forces);
