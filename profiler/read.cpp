@@ -148,7 +148,6 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
                 end_of(header.modules_offset, header.module_count, sizeof(trace::Module), "table of modules"),
                 end_of(header.frames_offset, header.frame_count, sizeof(trace::Frame), "table of frames"),
                 end_of(header.call_sites_offset, header.call_site_count, sizeof(trace::CallSite), "table of call sites"),
-                end_of(header.node_board_offset, 1, sizeof(trace::NodeBoard), "board of arrivals"),
                 end_of(header.node_calls_offset, header.node_calls_capacity, sizeof(trace::NodeCalls), "table of the node's calls"),
                 end_of(header.events_offset, header.event_capacity, sizeof(trace::Event), "event ring")});
   if (needed > file_bytes) {

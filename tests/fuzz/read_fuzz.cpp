@@ -110,10 +110,20 @@ Bytes seed(int nodes, bool finished) {
     record.header.alpha[1] = {65536, 9000, 40000};
     for (auto& clock : record.header.clock) clock = {rank * 1000, 100, Record::ticks(0), 1};
     record.header.clock[1].at_ticks = Record::ticks(1e9);
+    const std::uint64_t site = record.add_call_site({{"/bin/app", 0x40}, {"/lib/libmd.so", 0x80}});
+    papaya::trace::NodeCalls row{};
+    row.communicator = papaya::support::world_id;
+    row.call_site = 1;
+    row.collective = static_cast<std::uint8_t>(Collective::allreduce);
+    row.used = 1;
+    row.calls = row.times_last = 4;
+    row.imbalance_ticks = row.caused_ticks = 6000;
+    row.most_ticks = 2000;
+    for (row.rank = 0; row.rank < 2; ++row.rank) record.node_calls.push_back(row);
     for (std::uint64_t call = 0; call < 20; ++call) {
       const double begin = 10000.0 * static_cast<double>(call);
       record.add_call(static_cast<Collective>(call % papaya::collective_count), call, begin + rank * 500,
-                      !finished && call == 19 ? -1 : begin + 5000, std::uint64_t{1} << call, 0);
+                      !finished && call == 19 ? -1 : begin + 5000, std::uint64_t{1} << call, 0).call_site = site;
     }
     if (finished) record.finalize(1e6);
     records.push_back(std::move(record));

@@ -138,7 +138,8 @@ std::vector<std::uint8_t> Record::bytes(bool compact) const {
   h.frames_offset = compact ? h.modules_offset + modules.size() * sizeof(trace::Module) : trace::frames_offset;
   h.call_sites_offset = compact ? h.frames_offset + frames.size() * sizeof(trace::Frame) : trace::call_sites_offset;
   h.node_board_offset = compact ? h.call_sites_offset + call_sites.size() * sizeof(trace::CallSite) : trace::node_board_offset;
-  h.node_calls_offset = compact ? h.node_board_offset + sizeof(trace::NodeBoard) : trace::node_calls_offset;
+  // Nobody reads the board from a file.
+  h.node_calls_offset = compact ? h.node_board_offset : trace::node_calls_offset;
   h.node_calls_capacity = compact ? node_calls.size() : trace::node_calls_capacity;
   h.events_offset = compact ? h.node_calls_offset + node_calls.size() * sizeof(trace::NodeCalls) : trace::events_offset;
   std::vector<std::uint8_t> out(h.events_offset + capacity * sizeof(trace::Event));
