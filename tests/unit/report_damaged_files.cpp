@@ -97,7 +97,7 @@ TEST_CASE("each kind of damage is told apart") {
   CHECK(trouble_with(with([](auto& h) { h.communicator_capacity = ~0ull; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.modules_offset = 0; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.frame_count = ~0ull; })) == Trouble::damaged);
-  CHECK(trouble_with(with([](auto& h) { h.frame_count = trace::frame_capacity + 1; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.frame_count = trace::frame_capacity + 1; })) == Trouble::cut_short);
   CHECK(trouble_with(with([](auto& h) { h.call_sites_offset = 1ull << 40; })) == Trouble::cut_short);
   CHECK(trouble_with(with([](auto& h) { h.rank = -1; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.rank = h.ranks; })) == Trouble::damaged);
