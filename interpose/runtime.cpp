@@ -67,16 +67,10 @@ std::optional<std::string> name_of_descriptor() {
   return name.string();
 }
 
-// What the output folder is called now.
-std::string present_name(const std::string& folder) {
+bool has_folder_still() {
   struct stat now{};
-  if (folder_descriptor < 0 || fstat(folder_descriptor, &now) != 0 || now.st_ino != folder_identity.st_ino ||
-      now.st_dev != folder_identity.st_dev)
-    return folder;
-  const std::string name = name_of_descriptor().value_or(folder);
-  close(folder_descriptor);
-  folder_descriptor = -1;
-  return name;
+  return folder_descriptor >= 0 && fstat(folder_descriptor, &now) == 0 && now.st_ino == folder_identity.st_ino &&
+         now.st_dev == folder_identity.st_dev;
 }
 
 constexpr std::uint64_t trace_capacity = 1u << 20;  // PAPAYA_PROFILE=trace: 64 MiB of events a rank, older ones are spilled
@@ -626,8 +620,17 @@ void stop() noexcept {
     PMPI_Barrier(process.world_comm);
     if (process.rank == 0) {
       std::string error;
-      process.folder = present_name(process.folder);
-      if (report::write_reports(process.folder, &error))
+      // By its descriptor: another job may rename it at any moment.
+      const bool is_there = has_folder_still();
+      const std::string place = is_there ? folder_path(process) : process.folder;
+      if (is_there) process.folder = name_of_descriptor().value_or(process.folder);
+      const bool is_written = report::write_reports(place, process.folder, &error);
+      if (is_there) {
+        process.folder = name_of_descriptor().value_or(process.folder);
+        close(folder_descriptor);
+        folder_descriptor = -1;
+      }
+      if (is_written)
         log::warn(fmt::format("report in {}/report.txt", process.folder));
       else
         log::warn(fmt::format("the report could not be written ({}); papaya report {} makes it.", error, process.folder));

@@ -15,10 +15,10 @@ std::string to_text(const Analysis& analysis) noexcept;
 // For programs; docs/trace_format.md lists the fields. Every number is finite, what was not measured is null.
 std::string to_json(const Analysis& analysis) noexcept;
 
-// Writes report.txt and report.json into the run's folder, each at once (a reader sees the old or the new
+// Writes report.txt and report.json into the run's folder, which is called `name` in them, each at once (a reader sees the old or the new
 // file, never half a one). On failure false, with the reason as one line in `one_line_error` where that is
 // not null.
-bool write_reports(const std::string& folder, std::string* one_line_error) noexcept;
+bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept;
 
 // For a job that is still running: the calls that some of its ranks have been inside for `at_least_s` seconds and more, by the
 // wall clock, the longest first: who is there, who is missing and what those did last. Empty if there are none.

@@ -598,11 +598,13 @@ std::string render(const Analysis& analysis) {
 }
 
 // Written under another name and then renamed, so that no reader sees half a report.
-bool write_file(const std::string& path, std::string_view content, std::string* one_line_error) {
+bool write_file(const std::string& folder, const std::string& folder_name, const char* file_name, std::string_view content,
+                std::string* one_line_error) {
+  const std::string path = folder + file_name;
   const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
   const auto fail = [&](const char* what) {
     if (one_line_error != nullptr)
-      *one_line_error = fmt::format("{} {}: {}", what, path, std::strerror(errno));
+      *one_line_error = fmt::format("{} {}{}: {}", what, folder_name, file_name, std::strerror(errno));
     unlink(temporary.c_str());
     return false;
   };
@@ -634,15 +636,17 @@ std::string to_text(const Analysis& analysis) noexcept {
   }
 }
 
-bool write_reports(const std::string& folder, std::string* one_line_error) noexcept {
+bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept {
   try {
-    const Analysis analysis = analyse(load_run(folder, {}, Extent::rings));
+    Run run = load_run(folder, {}, Extent::rings);
+    run.folder = name;
+    const Analysis analysis = analyse(run);
     if (!analysis.usable) {
       if (one_line_error != nullptr) *one_line_error = analysis.verdict;
       return false;
     }
-    return write_file(folder + "/report.txt", to_text(analysis), one_line_error) &&
-           write_file(folder + "/report.json", to_json(analysis), one_line_error);
+    return write_file(folder, name, "/report.txt", to_text(analysis), one_line_error) &&
+           write_file(folder, name, "/report.json", to_json(analysis), one_line_error);
   } catch (...) {
     return false;  // out of memory, for the sentence too
   }

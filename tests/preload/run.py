@@ -1663,7 +1663,7 @@ class Preload(unittest.TestCase):
         self.need_papaya()
         place = self.scratch / "small"
         place.mkdir()
-        with self.small_file_system(place, 2 * 67342336 + 40000) as wrapper:
+        with self.small_file_system(place, 2 * 67739648 + 40000) as wrapper:
             copy = 'mv "$PAPAYA_OUTPUT" "$KEPT"'
             job = self.job(2, program("many"), (1 << 20) + 200000, 1000, wrapper=[*wrapper[:-2], wrapper[-2].replace(
                 'exec "$@"', f'{{ "$@"; code=$?; {copy}; exit $code; }}'), "sh"],

@@ -121,7 +121,7 @@ TEST_CASE("report files are written into the folder, and nothing else is left th
   folder.write(all);
   folder.write("papaya.cfg", "PAPAYA_PROFILE=trace\nPAPAYA_ORDER=rank\nnot a setting\nPAPAYA_NEW=1\n");
   std::string error = "untouched";
-  REQUIRE(report::write_reports(folder.path(), &error));
+  REQUIRE(report::write_reports(folder.path(), folder.path(), &error));
   CHECK(error == "untouched");
   const std::string text = folder.read("report.txt");
   CHECK(text.find("Rank 1 is late") != std::string::npos);
@@ -129,18 +129,18 @@ TEST_CASE("report files are written into the folder, and nothing else is left th
   CHECK(text.find("PAPAYA_ORDER") == std::string::npos);
   const json report = json::parse(folder.read("report.json"));
   CHECK(report["settings"]["PAPAYA_ORDER"] == "rank");
-  CHECK(report::write_reports(folder.path(), nullptr));
+  CHECK(report::write_reports(folder.path(), folder.path(), nullptr));
   CHECK(folder.read("report.txt") == text);
 }
 
 TEST_CASE("report files that cannot be written give one line") {
   std::string error;
   const support::Folder folder;
-  CHECK_FALSE(report::write_reports(folder.path(), &error));
+  CHECK_FALSE(report::write_reports(folder.path(), folder.path(), &error));
   CHECK(error.find("no record") != std::string::npos);
-  CHECK_FALSE(report::write_reports(folder.path() + "/nowhere", &error));
+  CHECK_FALSE(report::write_reports(folder.path() + "/nowhere", folder.path() + "/nowhere", &error));
   CHECK(error.find('\n') == std::string::npos);
-  CHECK_FALSE(report::write_reports(folder.path() + "/nowhere", nullptr));
+  CHECK_FALSE(report::write_reports(folder.path() + "/nowhere", folder.path() + "/nowhere", nullptr));
 }
 
 TEST_CASE("numbers for people") {
