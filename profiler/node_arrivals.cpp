@@ -55,7 +55,7 @@ void NodeArrivals::give_up(std::uint64_t calls) noexcept {
   if (calls != 0) std::atomic_ref(*given_up_).fetch_add(calls, std::memory_order_relaxed);
 }
 
-// A set that nobody has, the one that was given back longest ago not preferred: readers of its last owner notice.
+// The first set that nobody has. Who still reads its last owner's calls notices by the slots' checks.
 void NodeArrivals::claim_set(Group& group) noexcept {
   const std::lock_guard lock(mutex_);
   if (taken_ == ~std::uint64_t{0}) return;
