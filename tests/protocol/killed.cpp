@@ -23,6 +23,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/transport/shared_notified.hpp"
+#include "base/clock.hpp"
 #include "tests/protocol/call.hpp"
 
 namespace papaya {
@@ -32,7 +33,7 @@ namespace {
 constexpr int ranks = 3;
 constexpr std::size_t slot = 1024;
 constexpr int first_calls = 3;  // before the one in which the victim is killed
-constexpr long most_steps = 400000;
+constexpr long most_steps = 100000;
 constexpr int marker = SIGUSR2;  // the victim is about to enter that call, or has left it
 
 // What the processes tell each other. Zero at the beginning of each life.
@@ -66,6 +67,48 @@ T* shared(std::size_t bytes) {
   if (at == MAP_FAILED) std::abort();
   return static_cast<T*>(at);
 }
+
+// The ranks' shared memory, watched from outside. Only pages that somebody has touched are looked at: a life uses a few
+// of hundreds, and looks come once an instruction.
+class Watched {
+ public:
+  explicit Watched(std::size_t bytes)
+      : bytes_((bytes + page - 1) / page * page),
+        region_(shared<std::byte>(bytes_)),
+        before_(bytes_),
+        is_resident_(bytes_ / page) {}
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  ~Watched() { munmap(region_, bytes_); }
+
+  std::byte* region() { return region_; }
+  // All zero, and no page resident.
+  void clear() {
+    if (madvise(region_, bytes_, MADV_REMOVE) != 0) std::abort();
+    std::memset(before_.data(), 0, bytes_);
+  }
+  // Whether there is another byte anywhere than at the last look.
+  bool has_changed() {
+    if (mincore(region_, bytes_, is_resident_.data()) != 0) std::abort();
+    bool changed = false;
+    for (std::size_t i = 0; i < is_resident_.size(); ++i) {
+      if ((is_resident_[i] & 1) == 0) continue;
+      std::byte* const now = region_ + i * page;
+      std::byte* const then = before_.data() + i * page;
+      if (std::memcmp(then, now, page) == 0) continue;
+      std::memcpy(then, now, page);
+      changed = true;
+    }
+    return changed;
+  }
+
+ private:
+  static inline const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t bytes_;
+  std::byte* const region_;
+  std::vector<std::byte> before_;
+  std::vector<unsigned char> is_resident_;
+};
 
 Board* board;
 Told* mine;
@@ -131,13 +174,13 @@ struct Life {
 };
 
 // Kills the victim after its change number `last`, from 0 for none.
-Life die_at(const Case& c, int last, std::byte* region, std::vector<std::byte>& before) {
+Life die_at(const Case& c, int last, Watched& watched) {
   std::memset(static_cast<void*>(board), 0, sizeof *board);
-  std::memset(region, 0, before.size());
+  watched.clear();
   std::vector<pid_t> pids(ranks);
   for (int rank = 0; rank < ranks; ++rank) {
     pids[static_cast<std::size_t>(rank)] = fork();
-    if (pids[static_cast<std::size_t>(rank)] == 0) live(c, rank, region);
+    if (pids[static_cast<std::size_t>(rank)] == 0) live(c, rank, watched.region());
   }
   const pid_t victim = pids[static_cast<std::size_t>(c.victim)];
   Life life{.whole = false, .steps = 0, .fine = true};
@@ -167,20 +210,15 @@ Life die_at(const Case& c, int last, std::byte* region, std::vector<std::byte>& 
     note_pokes();
     if (!wait_for([&] { return all_others(has_poked); })) fail("another does not wait");
   }
-  std::memcpy(before.data(), region, before.size());
-  for (int changes = 0, unchanged = 0; changes < last && life.fine;) {
-    // It waits for another, whom each step that it is made to take keeps from a core.
-    if (++unchanged % 1024 == 0) usleep(2000);
+  watched.has_changed();
+  for (int changes = 0; changes < last && life.fine;) {
     ptrace(PTRACE_SINGLESTEP, victim, nullptr, nullptr);
     waitpid(victim, &status, 0);
     if (!WIFSTOPPED(status) || (WSTOPSIG(status) != SIGTRAP && WSTOPSIG(status) != marker)) fail("the victim crashed");
     life.whole = WSTOPSIG(status) == marker;
     if (life.whole) break;
     if (++life.steps > most_steps) fail("the victim does not come to an end");
-    if (std::memcmp(before.data(), region, before.size()) == 0) continue;
-    std::memcpy(before.data(), region, before.size());
-    ++changes;
-    unchanged = 0;
+    changes += watched.has_changed();
   }
   kill(victim, SIGKILL);
   waitpid(victim, &status, 0);
@@ -203,20 +241,18 @@ bool walk(const Case& c) {
   for (const Parameter& parameter : c.descriptor->parameters) values.push_back(parameter.fallback);
   const Nodes one_node = nodes_by(std::vector<int>(ranks));
   const std::size_t bytes = shared_bytes(*c.descriptor, {ranks, &one_node}, slot, values).total();
-  auto* const region = shared<std::byte>(bytes);
-  std::vector<std::byte> before(bytes);
+  Watched watched(bytes);
   Life life{};
   int lives = 0;
   bool fine = true;
   // Every change at first; in the midst of large copies some are left out. A victim that waits goes to sleep and wakes
   // up for ever.
   for (int last = 0; !life.whole && fine && (!c.first || last < 9); last += 1 + (last > 8 ? last / 2 : 0), ++lives) {
-    life = die_at(c, last, region, before);
+    life = die_at(c, last, watched);
     fine = life.fine;
   }
   std::printf("%s: killed at %d points, the last after %ld instructions\n", c.text().c_str(), lives, life.steps);
   std::fflush(stdout);
-  munmap(region, bytes);
   return fine;
 }
 
@@ -231,6 +267,8 @@ int main() {
   if (!(getauxval(AT_HWCAP) & (1u << 8))) return 77;  // HWCAP_ATOMICS
 #endif
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  // clock_gettime starts anew whenever the kernel has moved its time meanwhile: single-stepped, it may never end.
+  clock::choose(true);
   board = shared<Board>(sizeof(Board));
   bool fine = true;
   for (const Descriptor* descriptor : registry()) {
