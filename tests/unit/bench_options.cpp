@@ -50,6 +50,7 @@ TEST_CASE("what is measured without options") {
   CHECK(good({"all"}).collectives.size() == 6);
   CHECK(good({"MPI_Bcast"}).collectives.front() == Collective::bcast);
   CHECK(good({"kernels"}).kernels);
+  CHECK(good({"kernels", "--json", "a.json", "--csv", "a.csv"}).kernels);
 }
 
 TEST_CASE("message sizes of the benchmark") {
@@ -102,6 +103,8 @@ TEST_CASE("wrong usage is one sentence") {
   CHECK(says({"all", "--plot", "a.svg"}, "one collective"));
   CHECK(says({"barrier", "--plot", "a.svg"}, "message sizes"));
   CHECK(says({"kernels", "--plot", "a.svg"}, "--json"));
+  CHECK(says({"kernels", "-m", "64"}, "-m is for collectives"));
+  CHECK(says({"kernels", "--mif", "0"}, "--mif is for collectives"));
 }
 
 TEST_CASE("the launcher, by its environment") {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <utility>
 
 #include "algorithms/algorithm.hpp"
 #include "base/settings.hpp"
@@ -158,6 +159,29 @@ void join_parameters(std::vector<std::string>& words) {
   words = std::move(joined);
 }
 
+// The first option of those given that means nothing to kernels; empty: there is none.
+std::string_view of_collectives_only(const Options& options) {
+  const Options untouched;
+  const std::pair<std::string_view, bool> given[] = {
+      {"-m", options.sizes_word != untouched.sizes_word},
+      {"-i", options.iterations != untouched.iterations},
+      {"-x", options.warmup != untouched.warmup},
+      {"--rounds", options.rounds != untouched.rounds},
+      {"--seconds", options.seconds != untouched.seconds},
+      {"--algorithms", !options.algorithms.empty()},
+      {"--root", options.root != untouched.root},
+      {"--pattern", options.pattern_word != untouched.pattern_word},
+      {"--skew", options.skew_us >= 0},
+      {"--mif", options.mif >= 0},
+      {"--seed", options.seed != untouched.seed},
+      {"--mode", !options.mode_word.empty()},
+      {"--plot", !options.plot.empty()},
+      {"--mpi", !options.mpi.empty()}};
+  for (const auto& [name, is_given] : given)
+    if (is_given) return name;
+  return {};
+}
+
 }  // namespace
 
 std::string_view name_of(Mode mode) noexcept {
@@ -258,7 +282,8 @@ bool finish(Options& options, std::string& problem) {
   join_parameters(options.algorithms);
   if (!finish_collective(options, problem)) return false;
   if (options.kernels) {
-    if (!options.plot.empty()) problem = "--plot draws one collective; kernels have --json and --csv.";
+    if (const std::string_view name = of_collectives_only(options); !name.empty())
+      problem = std::string(name) + " is for collectives; kernels, measured in each cache and in memory, take --json and --csv.";
     return problem.empty();
   }
   if (!parse_sizes(options.sizes_word, options.sizes, problem) || !finish_pattern(options, problem) ||
