@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <thread>
 #include <vector>
 
 #include "tests/catch.hpp"
@@ -60,7 +61,8 @@ TEST_CASE("a rank that shares its core unawares finds out and does not spin") {
   bool finds_out = false;
   int usual_looks = 0;
   // Again where the machine's other work took the core meanwhile: then the rank sleeps, and learns nothing about yields.
-  for (int attempt = 0; attempt < 10 && !(finds_out && usual_looks < 100); ++attempt) {
+  for (int attempt = 0; attempt < 100 && !(finds_out && usual_looks < 100); ++attempt) {
+    if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     wait::Policy policy;
     policy.configure(wait::Mode::automatic, {.cores = 2, .ranks = 2}, nullptr);
     REQUIRE_FALSE(policy.shares_core());
