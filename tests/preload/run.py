@@ -895,6 +895,18 @@ class Preload(unittest.TestCase):
             self.assertTrue(lines, "nobody named the missing rank:\n" + err.read_text())
         self.assertIn("MPI_Allreduce", self.papaya("report", folder, code=3))
 
+    def test_what_is_preloaded(self):
+        """Brings no library with it that the program may have in another version, and shows none of those within it."""
+        self.need_papaya()
+        for name, own in (("libpapaya.so", ""), (f"libpapaya-{mpi}.so", "hwloc|stdc\\+\\+|gcc_s|m")):
+            dynamic = subprocess.run(["readelf", "-dW", build / name], check=True, capture_output=True, text=True).stdout
+            for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+                self.assertRegex(needed, rf"^(ld-linux.*|lib(c|dl|pthread{own and '|' + own})\.so.*)$", name)
+            symbols = subprocess.run(["nm", "-DC", "--defined-only", build / name], check=True, capture_output=True,
+                                     text=True).stdout
+            self.assertIn("papaya", symbols)
+            self.assertNotRegex(symbols, r"\b(fmt|nlohmann|CLI)::", name)
+
     # Settings
 
     def test_info(self):
