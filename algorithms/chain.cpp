@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "algorithms/transport/messages.hpp"
+
 namespace papaya {
 
 namespace {
@@ -51,6 +53,27 @@ int Chain::join(std::uint64_t round) noexcept {
   return static_cast<int>(next & 0x7fff) - 1;
 }
 
+// The root adds for those who keep apart what they sent, until all links are there.
+template <class WaitFor, class IsWhole, class Add>
+void Chain::add_messages(std::uint64_t round, std::size_t bytes, const WaitFor& wait_for, const IsWhole& is_whole, const Add& add) {
+  const Team& team = rounds_.team();
+  std::vector<bool> is_added(static_cast<std::size_t>(team.size));
+  std::vector<std::byte> operand;
+  std::uint64_t seen = 0;
+  for (;;) {
+    wait_for(round, [&] { return is_whole() || rounds_.times_apart() != seen; });
+    if (is_whole()) return;
+    seen = rounds_.times_apart();
+    for (int rank = 0; rank < team.size; ++rank) {
+      if (rank == team.rank || is_added[static_cast<std::size_t>(rank)] || !rounds_.is_apart(round, rank)) continue;
+      operand.resize(bytes);
+      team.messages->receive(rank, operand.data(), bytes);
+      add(operand.data());
+      is_added[static_cast<std::size_t>(rank)] = true;
+    }
+  }
+}
+
 bool Chain::run(const Operands& operands, wait::Site& site) {
   const Team& team = rounds_.team();
   const Reduction& reduction = *operands.reduction;
@@ -61,6 +84,15 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
   next_ += (operands.bytes + slot - 1) / slot;
   rounds_.enter(first);
   bool is_vetoed = false;
+
+  const bool has_result = operands.receive != nullptr || operands.veto;
+  const bool may_keep_apart = next_ - first == 1 && team.messages != nullptr && operands.root >= 0;
+  if (may_keep_apart && !has_result && rounds_.keeps_apart(first)) {
+    team.messages->send(operands.root, operands.send, operands.bytes);
+    if (operands.deposited != nullptr) operands.deposited(operands.context);
+    rounds_.take(next_);
+    return true;
+  }
 
   const auto wait_for = [&](std::uint64_t round, const auto& ready) {
     if (!ready())
@@ -76,25 +108,29 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
     auto* const links = reinterpret_cast<Counter*>(rounds_.extra(round));
     Counter* const counts = links + 1;
     std::byte* const total = rounds_.place(round, 0, bytes);
-    const auto* const mine = static_cast<const std::byte*>(operands.send) + offset;
-    const int place = join(round);
-    if (operands.veto) links->value.fetch_or(vetoed, std::memory_order_acq_rel);
-    for (int c = 0; c < chunks; ++c) {
-      const std::size_t begin = static_cast<std::size_t>(c) * chunk;
-      const std::size_t size = std::min(chunk, bytes - begin);
-      wait_for(round, [&] { return counts[c].of(round) >= static_cast<std::uint64_t>(place); });
-      if (operands.veto)
-        ;
-      else if (place == 0)
-        std::memcpy(total + begin, mine + begin, size);
-      else
-        reduction.combine(reduction, total + begin, mine + begin, total + begin, size / element);
-      counts[c].set(round, static_cast<std::uint64_t>(place + 1));
-    }
+    // Adds an operand as the chain's next link.
+    const auto add = [&](const std::byte* mine) {
+      const int place = join(round);
+      if (operands.veto) links->value.fetch_or(vetoed, std::memory_order_acq_rel);
+      for (int c = 0; c < chunks; ++c) {
+        const std::size_t begin = static_cast<std::size_t>(c) * chunk;
+        const std::size_t size = std::min(chunk, bytes - begin);
+        wait_for(round, [&] { return counts[c].of(round) >= static_cast<std::uint64_t>(place); });
+        if (operands.veto)
+          ;
+        else if (place == 0)
+          std::memcpy(total + begin, mine + begin, size);
+        else
+          reduction.combine(reduction, total + begin, mine + begin, total + begin, size / element);
+        counts[c].set(round, static_cast<std::uint64_t>(place + 1));
+      }
+      if (place + 1 == team.size) rounds_.ring(round);
+    };
+    add(static_cast<const std::byte*>(operands.send) + offset);
     if (round == first && operands.deposited != nullptr) operands.deposited(operands.context);
-    if (place + 1 == team.size) rounds_.ring(round);
-    if (operands.receive != nullptr || operands.veto) {
+    if (has_result) {
       const auto all = static_cast<std::uint64_t>(team.size);
+      if (may_keep_apart) add_messages(round, bytes, wait_for, [&] { return counts[chunks - 1].of(round) >= all; }, add);
       for (int c = 0; c < chunks; ++c) {
         wait_for(round, [&] { return counts[c].of(round) >= all; });
         is_vetoed = (links->value.load(std::memory_order_relaxed) & vetoed) != 0;

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/rounds.hpp"
@@ -28,6 +29,8 @@ class Chain : public Prepared {
 
  private:
   int join(std::uint64_t round) noexcept;
+  template <class WaitFor, class IsWhole, class Add>
+  void add_messages(std::uint64_t round, std::size_t bytes, const WaitFor& wait_for, const IsWhole& is_whole, const Add& add);
 
   Rounds rounds_;
   std::uint64_t next_ = rounds_.team().first_round;

@@ -35,6 +35,7 @@ NodePhase::NodePhase(const Team& team, const Choice& choice, std::byte* region, 
   node.places = {};
   node.wire = nullptr;
   node.nodes = nullptr;
+  node.messages = nullptr;  // what a phase's ranks do the whole waits for
   const Descriptor& algorithm = algorithm_of(choice);
   prepared_ = algorithm.prepare(node, choice.capacity, defaults_of(algorithm));
   prepared_->phase_of = whole;

@@ -9,6 +9,7 @@
 // acquired by readers. It only grows, and 48 bits of rounds do not wrap.
 // Taken: each rank says in a line of its own before which round it needs nothing any more. Whoever deposits waits until
 // the bank's last round is behind those who read it, so that fast ranks may run ahead, by up to `banks` rounds.
+// Apart: who must not wait for a bank does not deposit, says so, and is served another way (keeps_apart).
 #pragma once
 
 #include <algorithm>
@@ -151,16 +152,55 @@ class Rounds {
     return round < known_taken_ + static_cast<std::uint64_t>(shape_.banks);
   }
   void wait_until_free(std::uint64_t round, wait::Site& site, void* stalled) noexcept {
-    if (is_free(round)) return;
-    const std::uint64_t needed = round - static_cast<std::uint64_t>(shape_.banks) + 1;
+    const auto ready = [&] { return is_free(round) && known_taken_ >= apart_end_; };
+    if (ready()) return;
+    // Rounds that this rank kept apart from come to their end first: no deposit lies among them.
+    const auto banks = static_cast<std::uint64_t>(shape_.banks);
+    const std::uint64_t needed = std::max(round < banks ? 0 : round - banks + 1, apart_end_);
     const std::uint64_t awaited = awaited_;
     awaited_ = needed;
     bank_awaited_ = true;
     team_.policy->until(
-        site, freed(), static_cast<std::uint32_t>(needed), [&] { return is_free(round); }, [] { return false; }, stalled);
+        site, freed(), static_cast<std::uint32_t>(needed),
+        [&] {
+          if (known_taken_ < apart_end_) known_taken_ = std::max(known_taken_, least_taken());
+          return ready();
+        },
+        [] { return false; }, stalled);
     awaited_ = awaited;
     bank_awaited_ = false;
   }
+
+  // For a rank that may leave before others come, and a call of one round. True: the bank is still in use, so that it does not
+  // deposit, and those who want its data get them another way. It keeps apart until everybody has come past all the rounds
+  // that it did so in, so that one interval tells of them all.
+  bool keeps_apart(std::uint64_t round) noexcept {
+    const auto may_deposit = [&] {
+      if (known_taken_ < apart_end_) known_taken_ = std::max(known_taken_, least_taken());
+      return known_taken_ >= apart_end_ && is_free(round);
+    };
+    if (may_deposit()) return false;
+    // In a tight loop the others are but a moment behind, which is less than another way would take. How far they are is seen now
+    // and then.
+    const std::uint64_t times = apart_end_ - mine().apart_begin.load(std::memory_order_relaxed);
+    if ((known_taken_ >= apart_end_ || std::has_single_bit(times) || times % 64 == 0) && team_.policy->is_soon(may_deposit)) return false;
+    Member& m = mine();
+    // Nobody looks at the last interval any more.
+    if (known_taken_ >= apart_end_) m.apart_begin.store(round, std::memory_order_relaxed);
+    apart_end_ = round + 1;
+    // Release: partner of the acquire in is_apart.
+    m.apart_end.store(apart_end_, std::memory_order_release);
+    // Release: partner of the acquire in times_apart.
+    aparts().fetch_add(1, std::memory_order_release);
+    return true;
+  }
+  // Has `rank` not deposited in `round` but kept apart?
+  bool is_apart(std::uint64_t round, int rank) const noexcept {
+    const Member& m = member(rank);
+    return m.apart_end.load(std::memory_order_acquire) > round && m.apart_begin.load(std::memory_order_relaxed) <= round;
+  }
+  // How often any rank has: as long as it stays the same there is nothing new to see.
+  std::uint64_t times_apart() const noexcept { return aparts().load(std::memory_order_acquire); }
 
   // Rung with the number of a round once all of it is there.
   wait::Doorbell& bell() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
@@ -177,6 +217,10 @@ class Rounds {
     std::atomic<std::uint64_t> taken;
     std::atomic<std::uint64_t> entered;  // relaxed: told to people only
     std::atomic<std::uint64_t> refused;  // relaxed: ordered by `taken`
+    // Rounds that this rank has kept apart from. On a line that is hardly ever written, since those who wait for its deposit
+    // look here as well.
+    alignas(line_bytes) std::atomic<std::uint64_t> apart_begin;  // relaxed: ordered by `apart_end`
+    std::atomic<std::uint64_t> apart_end;
   };
   static_assert(sizeof(Member) == cell_bytes);
 
@@ -185,6 +229,9 @@ class Rounds {
     return cells_ + (bank_of(round) * static_cast<std::size_t>(shape_.slots) + static_cast<std::size_t>(slot)) * cell_bytes;
   }
   wait::Doorbell& freed() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region + cell_bytes); }
+  std::atomic<std::uint64_t>& aparts() const noexcept {  // on the line beside the doorbell's
+    return *reinterpret_cast<std::atomic<std::uint64_t>*>(team_.region + cell_bytes + line_bytes);
+  }
   Member& member(int rank) const noexcept {
     return *reinterpret_cast<Member*>(team_.region + (2 + static_cast<std::size_t>(rank)) * cell_bytes);
   }
@@ -203,6 +250,7 @@ class Rounds {
   std::uint64_t known_taken_ = team_.first_round;
   std::uint64_t awaited_ = 0;
   bool bank_awaited_ = false;  // `awaited_` is what all must have taken, not entered
+  std::uint64_t apart_end_ = 0;  // of the last interval that this rank kept apart in
 };
 
 }  // namespace papaya

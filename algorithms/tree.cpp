@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "algorithms/patterns/tree.hpp"
+#include "algorithms/transport/messages.hpp"
 #include "base/copy.hpp"
 
 namespace papaya {
@@ -149,6 +150,29 @@ void Tree::deposit(const Operands& operands, const Call& call, const Part& part)
     const std::size_t begin = static_cast<std::size_t>(c) * call.chunk_bytes;
     copy_bytes(place + begin, from + begin, std::min(call.chunk_bytes, part.bytes - begin));
     rounds_.publish(part.round, rank, c + 1 == part.chunks ? Rounds::complete : static_cast<std::uint64_t>(c + 1));
+  }
+}
+
+// Calls of several rounds wait: MPI makes ranks wait for such messages, too.
+bool Tree::leaves_by_message(const Operands& operands, const Call& call) noexcept {
+  Messages* const messages = rounds_.team().messages;
+  if (messages == nullptr || call.end - call.first != 1 || !rounds_.keeps_apart(call.first)) return false;
+  messages->send(operands.root, operands.send, operands.bytes);
+  return true;
+}
+
+// The bank is free, since the root has waited for it, and a rank that keeps apart does not touch its slot.
+void Tree::take_messages(const Part& part) noexcept {
+  const Team& team = rounds_.team();
+  if (team.messages == nullptr) return;
+  const std::uint64_t times = rounds_.times_apart();
+  if (times == 0 || (looked_at_ == part.round && times_apart_ == times)) return;
+  looked_at_ = part.round;
+  times_apart_ = times;
+  for (int rank = 0; rank < team.size; ++rank) {
+    if (rank == team.rank || !rounds_.is_apart(part.round, rank) || rounds_.is_complete(part.round, rank)) continue;
+    team.messages->receive(rank, rounds_.place(part.round, rank, part.bytes), part.bytes);
+    rounds_.publish(part.round, rank, Rounds::complete);
   }
 }
 

@@ -71,6 +71,11 @@ class Tree : public Prepared {
 
   void deposit(const Operands& operands, const Call& call, const Part& part) noexcept;
 
+  // For a non-root of a reduce. True: it need not wait for a free bank, and its operand is on its way to the root as a message.
+  bool leaves_by_message(const Operands& operands, const Call& call) noexcept;
+  // For the root, at each look: deposits operands that have come as messages.
+  void take_messages(const Part& part) noexcept;
+
   // Combines what is ready of all chunks once. Non-roots of a reduce call it before they leave.
   void help(const Operands& operands, const Call& call, const Part& part) noexcept;
 
@@ -134,6 +139,8 @@ class Tree : public Prepared {
   std::vector<int> seen_;
   std::vector<char> copied_;
   int copied_count_ = 0;
+  std::uint64_t looked_at_ = 0;      // the round whose messages have been looked for,
+  std::uint64_t times_apart_ = 0;    // and how many intervals there were then
   bool write_through_ = false;       // this rank alone wants the result
 };
 

@@ -30,9 +30,11 @@ enum class Reason : std::uint8_t {
   no_transport,
   pending_operation,
   no_copy,
+  ahead,
+  unknown_origin,
 };
 
-inline constexpr std::array<std::string_view, 22> reason_names = {
+inline constexpr std::array<std::string_view, 24> reason_names = {
     "",
     "native selected by the user",
     "native is the better choice by the tuning table",
@@ -55,6 +57,8 @@ inline constexpr std::array<std::string_view, 22> reason_names = {
     "no one-sided communication between the nodes to be had",
     "a user-defined operation, which may be freed before the end",
     "papaya has no copy of the communicator",
+    "the root was too far ahead of the receivers",
+    "papaya does not know where the communicator comes from",
 };
 
 static_assert([] {

@@ -60,6 +60,7 @@ void destroy(Communicator* state) noexcept {
     replaced_before[i].fetch_add(state->served[i], std::memory_order_relaxed);
   for (Setup& setup : state->setups) {
     setup.prepared.reset();
+    setup.under_way.end();
     setup.wire.reset();
     if (setup.offset >= 0) runtime().window.release(setup.offset, setup.region_bytes);
   }
@@ -143,8 +144,10 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   const std::uint64_t hash = identity::of_members(members);
   if (comm == MPI_COMM_WORLD) {
     state->id = identity::world;
+    state->is_known = true;
   } else if (parent != nullptr) {
     state->parent_id = parent->id;
+    state->is_known = parent->is_known;
     state->id = identity::of_child(parent->id, hash, salt, parent->children[{hash, salt}]++);
   } else {
     state->id = identity::of_child(0, hash, 0, table.orphans[hash]++);

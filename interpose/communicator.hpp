@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/transport/messages.hpp"
 #include "base/reason.hpp"
 #include "base/topology.hpp"
+#include "interpose/async_setup.hpp"
 #include "profiler/format.hpp"
 #include "profiler/node_arrivals.hpp"
 #include "tuning/selection.hpp"
@@ -34,12 +36,15 @@ struct Setup {
   std::size_t capacity;
   std::uint8_t trace_number;
   Collective collective;           // of the present call: one algorithm may serve two
-  std::uint32_t calls_before = 0;  // made natively so far; equal on all ranks
+  std::uint64_t ordinal;           // among the set-ups of its communicator; equal on all ranks
+  std::uint64_t calls_before = 0;  // that it would have served so far, made natively; equal on all ranks
   Reason failure = Reason::none;   // why there is nothing prepared, for good
   std::int64_t offset = -1;        // of the region in the node's window
   std::size_t region_bytes = 0;
-  std::unique_ptr<Notified> wire;  // outlives `prepared`
+  std::unique_ptr<Notified> wire;  // outlives `prepared`, as the next does
+  std::unique_ptr<Messages> messages;
   std::unique_ptr<Prepared> prepared;
+  AsyncSetup under_way;
   // A device's buffer goes through the host, and lack of memory ends the job: the others cannot be told.
   bool through_host = false;
 };
@@ -64,6 +69,7 @@ struct Communicator {
   int peers = 0;  // ranks a v-form's arrays are about: the remote group's for an inter-communicator
   bool inter = false;
   bool outside = false;  // has members that MPI_COMM_WORLD does not
+  bool is_known = false;  // `id` is the same on all ranks: it was made from known ones by calls that papaya follows
   tuning::Facts facts{};
   std::vector<topology::Place> places;  // by rank; empty if all are the same
   std::vector<int> members;             // ranks in MPI_COMM_WORLD; only where they are on several nodes,

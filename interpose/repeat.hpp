@@ -80,7 +80,7 @@ inline bool refuses_aliases() noexcept {
   }
   setup.collective = collective;
   if (!setup.prepared->run(operands, state.site_of(facts.site))) {
-    outcome.reason = Reason::device_memory;
+    outcome.reason = is_rooted(collective) ? Reason::ahead : Reason::device_memory;
     return false;
   }
   if (setup.wire != nullptr) setup.wire->leave();

@@ -7,14 +7,17 @@
 #include <array>
 #include <atomic>
 #include <new>
+#include <numeric>
 #include <string>
 
+#include "algorithms/transport/mpi_messages.hpp"
 #include "algorithms/transport/mpi_notified.hpp"
 #include "algorithms/transport/shared_notified.hpp"
 #include "algorithms/transport/ucx_notified.hpp"
 #include "base/log.hpp"
 #include "interpose/device_memory.hpp"
 #include "interpose/nonblocking.hpp"
+#include "interpose/prepare.hpp"
 #include "interpose/repeat.hpp"
 #include "interpose/staging.hpp"
 #include "interpose/verify.hpp"
@@ -25,7 +28,7 @@ namespace {
 
 // A communicator that calls rarely should cost nothing: with a choice of papaya's own the first calls go to
 // MPI.
-constexpr std::uint32_t calls_before_setup = 8;
+constexpr std::uint64_t calls_before_setup = 8;
 
 // An algorithm is set up for messages up to one of these; above the last one for all, with memory to run
 // ahead in.
@@ -110,25 +113,43 @@ void release_region(Setup& setup) noexcept {
   setup.offset = -1;
 }
 
-// Collective over the communicator, at a call number that is equal on all its ranks. Either every rank is
-// ready afterwards or none is.
-void set_up(Communicator& state, Setup& setup) noexcept {
-  nonblocking::meet(state.handle);  // what follows blocks inside MPI
+Team team_of(const Communicator& state) noexcept {
   Runtime& process = runtime();
-  const Descriptor& algorithm = *setup.rule->algorithm;
-  const bool one_node = state.facts.nodes == 1;
-  NodeWindow& window = process.window;
   Team team{state.rank,  state.size,      process.arrival_order,
             nullptr,     &process.policy, process.single_copy ? read_memory : nullptr,
             state.places};
   team.nodes = &state.nodes;
+  return team;
+}
+
+// Ranks of the communicator in that of the node.
+std::vector<int> ranks_on_node(MPI_Comm comm, int size, MPI_Comm node) {
+  std::vector<int> ranks(static_cast<std::size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::vector<int> found(ranks.size());
+  MPI_Group from = MPI_GROUP_NULL;
+  MPI_Group to = MPI_GROUP_NULL;
+  PMPI_Comm_group(comm, &from);
+  PMPI_Comm_group(node, &to);
+  PMPI_Group_translate_ranks(from, size, ranks.data(), to, found.data());
+  PMPI_Group_free(&from);
+  PMPI_Group_free(&to);
+  return found;
+}
+
+// Collective over the communicator, at a call number that is equal on all its ranks. Either every rank is
+// ready afterwards or none is.
+void set_up(Communicator& state, Setup& setup) noexcept {
+  nonblocking::meet(state.handle);  // what follows blocks inside MPI
+  const Descriptor& algorithm = *setup.rule->algorithm;
+  NodeWindow& window = runtime().window;
   int ready = 1;
-  if (one_node) {
-    const SharedBytes bytes = shared_bytes(algorithm, team.layout(), setup.capacity, setup.rule->values);
-    if (!allocate_region(state, setup, bytes.total())) return;
-    team.region = window.region(setup.offset) + bytes.wire;
-    ready = window.prepare_share(setup.offset, bytes.total(), state.rank, state.size) ? 1 : 0;
+  if (state.facts.nodes == 1) {
+    if (!allocate_region(state, setup, bytes_on_one_node(state, setup))) return;
+    setup.prepared = prepare_on_one_node(state, setup);
+    ready = setup.prepared != nullptr ? 1 : 0;
   } else {
+    Team team = team_of(state);
     if (algorithm.region_bytes != nullptr && !allocate_regions(state, setup)) return release_region(setup);
     setup.wire = make_wire(state, setup);
     if (setup.wire == nullptr) return release_region(setup);
@@ -141,17 +162,12 @@ void set_up(Communicator& state, Setup& setup) noexcept {
                   ? 1
                   : 0;
     }
-  }
-  try {
-    if (ready && algorithm.segment != nullptr && one_node) {
-      setup.wire =
-          std::make_unique<SharedNotified>(window.region(setup.offset), team.rank, *team.policy,
-                                           algorithm.segment(team.layout(), setup.capacity, setup.rule->values));
-    }
     team.wire = setup.wire.get();
-    if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
-  } catch (const std::bad_alloc&) {
-    ready = 0;
+    try {
+      if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
+    } catch (const std::bad_alloc&) {
+      ready = 0;
+    }
   }
   int all_ready = 0;
   PMPI_Allreduce(&ready, &all_ready, 1, MPI_INT, MPI_MIN, state.handle);
@@ -171,8 +187,11 @@ Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t byt
             .capacity = capacity,
             .trace_number = trace_number(*rule.algorithm),
             .collective = rule.algorithm->collective,
+            .ordinal = state.setups.size(),
             .wire = nullptr,
+            .messages = nullptr,
             .prepared = nullptr,
+            .under_way = {},
             .through_host = is_rooted(rule.algorithm->collective) || !rule.algorithm->takes_vetoes});
 }
 
@@ -205,9 +224,17 @@ Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::
   if (setup->prepared != nullptr) return setup;
   reason = setup->failure;
   if (reason != Reason::none) return nullptr;
-  if (!choice.forced && setup->calls_before < calls_before_setup) {
-    ++setup->calls_before;
+  const std::uint64_t before = setup->calls_before++;
+  if (!choice.forced && before < calls_before_setup) {
     reason = Reason::few_calls;
+    return nullptr;
+  }
+  if (is_rooted(choice.rule->algorithm->collective) && state.facts.nodes == 1) {
+    if (!state.is_known) setup->failure = Reason::unknown_origin;
+    if (state.is_known) setup->under_way.step(state, *setup, before + 1);
+    if (setup->prepared != nullptr) return setup;
+    reason = setup->failure != Reason::none ? setup->failure : Reason::few_calls;
+    if (choice.forced) say_why_not(state, setup->rule->algorithm, bytes, reason);
     return nullptr;
   }
   // It waits for all ranks: where this one is must be known.
@@ -436,6 +463,35 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
   if (!run_it()) return false;
   verification.compare();
   return true;
+}
+
+std::size_t bytes_on_one_node(const Communicator& state, const Setup& setup) noexcept {
+  return shared_bytes(*setup.rule->algorithm, team_of(state).layout(), setup.capacity, setup.rule->values).total();
+}
+
+std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup) noexcept {
+  const Descriptor& algorithm = *setup.rule->algorithm;
+  NodeWindow& window = runtime().window;
+  if (!window.prepare_share(setup.offset, setup.region_bytes, state.rank, state.size)) return nullptr;
+  Team team = team_of(state);
+  std::byte* const region = window.region(setup.offset);
+  team.region = region + shared_bytes(algorithm, team.layout(), setup.capacity, setup.rule->values).wire;
+  try {
+    if (algorithm.segment != nullptr)
+      setup.wire = std::make_unique<SharedNotified>(region, team.rank, *team.policy,
+                                                    algorithm.segment(team.layout(), setup.capacity, setup.rule->values));
+    team.wire = setup.wire.get();
+    if (is_rooted(algorithm.collective)) {
+      // Two that are in use at once lie at different places of the window, whose pages are fewer than MPI has tags.
+      const auto tag = static_cast<int>(setup.offset / 4096);
+      setup.messages = std::make_unique<MpiMessages>(runtime().node_comm, tag,
+                                                     ranks_on_node(state.handle, state.size, runtime().node_comm));
+    }
+    team.messages = setup.messages.get();
+    return algorithm.prepare(team, setup.capacity, setup.rule->values);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
 }
 
 bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {

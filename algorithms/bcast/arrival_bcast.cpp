@@ -1,5 +1,5 @@
 // MPI_Bcast through a ring of shared slots: the root deposits and leaves, whoever is there takes part by part as it is
-// deposited, and who comes late finds the data. The root may be ahead of the slowest rank by the whole ring.
+// deposited, and who comes late finds the data. The root may be ahead of the slowest rank by the whole ring; what goes beyond is left to MPI.
 //
 // A message of up to 112 bytes travels with its flag; larger ones go in parts. Root: a copy of S bytes. Others, after the later of their arrival and the root's: one
 // transfer and a copy of S bytes, which overlaps with the root's.
@@ -29,14 +29,16 @@ class ArrivalBcast final : public bcast::InParts {
     rounds_.ring(round);
   }
 
-  void receive(std::byte* to, std::size_t bytes, std::uint64_t round, wait::Site& site) override {
+  bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) override {
     const std::byte* const place = rounds_.place(round, 0, bytes);
     for (std::size_t done = 0; done < bytes;) {
       std::size_t there = 0;
-      wait_until([&] { return (there = bytes_in(round, 0, bytes)) > done; }, round, site);
+      wait_until([&] { return (there = bytes_in(round, 0, bytes)) > done || is_left_to_mpi(round, root); }, round, site);
+      if (there <= done) return false;
       std::memcpy(to + done, place + done, there - done);
       done = there;
     }
+    return true;
   }
 };
 

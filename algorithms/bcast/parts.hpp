@@ -1,5 +1,8 @@
 // What the broadcasts through shared slots have in common: a message goes in rounds of a slot, and inside a slot every
 // `chunk_bytes` are announced, so that whoever copies on works at the same time.
+//
+// A root never waits for receivers with a message of one round: if the slots are in use it keeps apart, which those who come to the
+// call see, and all leave the call to MPI. (Larger messages make a root wait in MPI's own algorithms, too.)
 #pragma once
 
 #include "algorithms/algorithm.hpp"
@@ -25,14 +28,22 @@ class InParts : public Prepared {
     rounds_.enter(first);
     start(operands.root);
     const bool is_root = rounds_.team().rank == operands.root;
+    may_keep_apart_ = next_ - first == 1 && rounds_.team().messages != nullptr;
+    if (is_root && may_keep_apart_ && rounds_.keeps_apart(first)) {
+      rounds_.ring(first);
+      rounds_.take(next_);
+      return false;
+    }
     if (!is_root && operands.deposited != nullptr) operands.deposited(operands.context);
     std::size_t offset = 0;
     for (std::uint64_t round = first; round < next_; ++round, offset += slot) {
       const std::size_t bytes = std::min(slot, operands.bytes - offset);
       if (is_root)
         deposit(static_cast<const std::byte*>(operands.send) + offset, bytes, round, site);
-      else
-        receive(static_cast<std::byte*>(operands.receive) + offset, bytes, round, site);
+      else if (!receive(static_cast<std::byte*>(operands.receive) + offset, bytes, round, operands.root, site)) {
+        rounds_.take(next_);
+        return false;
+      }
       if (next_ - first > 1) rounds_.take(round + 1);
     }
     rounds_.take(next_);
@@ -44,9 +55,9 @@ class InParts : public Prepared {
 
  protected:
   virtual void start([[maybe_unused]] int root) {}
-  // A round's `bytes`, at the root and elsewhere.
+  // A round's `bytes`, at the root and elsewhere. receive(): false if the root keeps apart.
   virtual void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) = 0;
-  virtual void receive(std::byte* to, std::size_t bytes, std::uint64_t round, wait::Site& site) = 0;
+  virtual bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) = 0;
 
   // Bytes [begin, end) of this round's `bytes`, which lie at `from`, into a slot.
   void put(const std::byte* from, std::size_t begin, std::size_t end, std::size_t bytes, std::uint64_t round, int slot) {
@@ -58,6 +69,7 @@ class InParts : public Prepared {
       rounds_.publish(round, slot, done == bytes ? Rounds::complete : done / chunk_bytes);
     }
   }
+  bool is_left_to_mpi(std::uint64_t round, int root) const { return may_keep_apart_ && rounds_.is_apart(round, root); }
   // How many of this round's `bytes` are in a slot.
   std::size_t bytes_in(std::uint64_t round, int slot, std::size_t bytes) const {
     const std::uint64_t progress = rounds_.progress_of(round, slot);
@@ -74,6 +86,7 @@ class InParts : public Prepared {
   }
 
   Rounds rounds_;
+  bool may_keep_apart_ = false;  // from this call
 
  private:
   std::uint64_t next_ = rounds_.team().first_round;

@@ -54,20 +54,24 @@ class TreeBcast final : public bcast::InParts {
     for (const int ancestor : ancestors_) {
       there = bytes_in(round, ancestor, bytes);
       if (there > done) return ancestor;
-      if (rounds_.has_entered(ancestor)) return -1;
+      if (rounds_.has_entered(ancestor) && !(may_keep_apart_ && rounds_.is_apart(round, ancestor))) return -1;
     }
     return -1;
   }
 
-  void receive(std::byte* to, std::size_t bytes, std::uint64_t round, wait::Site& site) override {
+  bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) override {
     const int rank = rounds_.team().rank;
-    if (has_children_) wait_until_free(round, site);
+    // Who passes a message on must not wait for those who are behind either; its children pass it by.
+    const bool passes_on = has_children_ && !(may_keep_apart_ && rounds_.keeps_apart(round));
+    if (passes_on) wait_until_free(round, site);
     for (std::size_t done = 0; done < bytes;) {
       std::size_t there = 0;
       int source = -1;
-      wait_until([&] { return (source = find_source(round, done, bytes, there)) >= 0; }, round, site);
+      wait_until(
+          [&] { return (source = find_source(round, done, bytes, there)) >= 0 || is_left_to_mpi(round, root); }, round, site);
+      if (source < 0) return false;
       const std::byte* from = rounds_.place(round, source, bytes);
-      if (has_children_) {
+      if (passes_on) {
         put(from, done, there, bytes, round, rank);
         from = rounds_.place(round, rank, bytes);
       }
@@ -75,6 +79,7 @@ class TreeBcast final : public bcast::InParts {
       done = there;
     }
     rounds_.ring(round);
+    return true;
   }
 
   const int fanout_;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <new>
 
+#include "algorithms/transport/messages.hpp"
 #include "algorithms/tree.hpp"
 
 namespace papaya {
@@ -38,6 +39,8 @@ class ArrivalLeader final : public Tree {
     if (is_root && root_serves) {
       if (operands.deposited != nullptr) operands.deposited(operands.context);
       serve_root(operands, part, site);
+    } else if (!is_root && leaves_by_message(operands, call)) {
+      if (operands.deposited != nullptr) operands.deposited(operands.context);
     } else {
       rounds_.wait_until_free(part.round, site, static_cast<Prepared*>(this));
       deposit(operands, call, part);
@@ -56,7 +59,10 @@ class ArrivalLeader final : public Tree {
  private:
   void await(const Operands& operands, const Call& call, const Part& part, wait::Site& site) {
     start(part);
-    const auto ready = [&] { return look(operands, call, part); };
+    const auto ready = [&] {
+      take_messages(part);
+      return look(operands, call, part);
+    };
     if (!ready())
       rounds_.team().policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(part.round), ready, [] { return false; },
                                    static_cast<Prepared*>(this));
@@ -79,10 +85,16 @@ class ArrivalLeader final : public Tree {
     int depth = 0;
     for (int next = 0; next < team.size; ++next) {
       if (next != team.rank) {
-        const auto is_there = [&] { return rounds_.is_complete(part.round, next); };
+        const auto is_there = [&] {
+          return rounds_.is_complete(part.round, next) || (team.messages != nullptr && rounds_.is_apart(part.round, next));
+        };
         if (!is_there())
           team.policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(part.round), is_there, [] { return false; },
                              static_cast<Prepared*>(this));
+        if (!rounds_.is_complete(part.round, next)) {
+          rounds_.wait_until_free(part.round, site, static_cast<Prepared*>(this));
+          team.messages->receive(next, rounds_.place(part.round, next, part.bytes), part.bytes);
+        }
       }
       stack[depth++] = next == team.rank ? static_cast<const std::byte*>(operands.send)
                                          : rounds_.place(part.round, next, part.bytes);

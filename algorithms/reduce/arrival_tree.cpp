@@ -22,6 +22,11 @@ class ArrivalTree final : public Tree {
     const auto ranks = static_cast<std::size_t>(rounds_.team().size);
     const bool root_combines = operands.reduction->by_table && operands.bytes * ranks <= root_combines_bytes;
     const Call call = begin(operands, !root_combines);
+    if (!is_root && leaves_by_message(operands, call)) {
+      if (operands.deposited != nullptr) operands.deposited(operands.context);
+      rounds_.take(call.end);
+      return true;
+    }
     std::uint64_t deposited = call.first;
     for (std::uint64_t round = call.first; round < call.end; ++round) {
       const Part part = call.part(round);
@@ -46,7 +51,9 @@ class ArrivalTree final : public Tree {
  private:
   void await(const Operands& operands, const Call& call, const Part& part, std::uint64_t& deposited, wait::Site& site) {
     start(part);
+    const bool is_one_round = call.end - call.first == 1;
     const auto ready = [&] {
+      if (is_one_round) take_messages(part);
       if (look(operands, call, part)) return true;
       if (deposited < call.end && rounds_.is_free(deposited)) deposit(operands, call, call.part(deposited++));
       return false;

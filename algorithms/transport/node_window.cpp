@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
@@ -27,7 +28,13 @@ constexpr std::size_t prefix_bytes = 128;  // of a region: its user count, and t
 
 struct alignas(prefix_bytes) Prefix {
   std::atomic<std::uint32_t> users;
+  std::uint64_t key;                     // that it is announced under, 0: under none; guarded by the lock
+  std::atomic<std::uint64_t> agreement;  // of those who have attached
 };
+
+constexpr int bucket_size = 8;  // announcements, two cache lines
+
+std::size_t pages_for(std::size_t bytes) noexcept { return (bytes + prefix_bytes + page_bytes - 1) / page_bytes; }
 
 // Asks the kernel for the pages. Where it is too old to know the question (before 5.14), read(2) into each page does:
 // it reports EFAULT where a touch would raise SIGBUS.
@@ -55,12 +62,24 @@ struct NodeWindow::Header {
   std::atomic<std::uint32_t> lock;
 };
 
+// Who attaches to a region finds it here. Guarded by the lock.
+struct NodeWindow::Announcement {
+  std::uint64_t key;  // 0: none
+  std::int64_t offset;
+};
+
 NodeWindow::Header* NodeWindow::header() const noexcept { return reinterpret_cast<Header*>(base_); }
 wait::Load* NodeWindow::board() const noexcept {
   return exists() ? reinterpret_cast<wait::Load*>(base_ + 64) : nullptr;
 }
 std::uint64_t* NodeWindow::bitmap() const noexcept {
   return reinterpret_cast<std::uint64_t*>(base_ + 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load));
+}
+NodeWindow::Announcement* NodeWindow::bucket(std::uint64_t key) const noexcept {
+  return reinterpret_cast<Announcement*>(base_ + announcements_) + (key & (buckets_ - 1)) * bucket_size;
+}
+std::atomic<std::uint64_t>& NodeWindow::agreement(std::int64_t offset) const noexcept {
+  return reinterpret_cast<Prefix*>(base_ + offset)->agreement;
 }
 std::byte* NodeWindow::region(std::int64_t offset) const noexcept { return base_ + offset + prefix_bytes; }
 
@@ -74,8 +93,11 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
     limit = std::min<std::size_t>(limit, files.rlim_cur > (2 << 20) ? files.rlim_cur - (2 << 20) : 0);
   PMPI_Bcast(&limit, sizeof limit, MPI_BYTE, 0, node);
-  const std::size_t fixed = 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load) + limit / page_bytes / 8 + 8;
-  first_page_ = (fixed + page_bytes - 1) / page_bytes;
+  const std::size_t tables = 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load) + limit / page_bytes / 8 + 8;
+  announcements_ = (tables + 63) / 64 * 64;
+  constexpr std::size_t bucket_bytes = bucket_size * sizeof(Announcement);
+  buckets_ = std::bit_floor(std::max<std::size_t>(limit / 256 / bucket_bytes, 16));
+  first_page_ = (announcements_ + buckets_ * bucket_bytes + page_bytes - 1) / page_bytes;
   // Rank 0's view of the free space holds for all: the MPIs themselves put their own segments there at start, so a
   // quarter is left alone.
   std::uint64_t bytes = limit / page_bytes * page_bytes;
@@ -140,36 +162,57 @@ void NodeWindow::mark(std::size_t first, std::size_t pages, bool used) noexcept 
   }
 }
 
-std::int64_t NodeWindow::allocate(std::size_t bytes, int users) noexcept {
-  if (!exists()) return -1;
-  const std::size_t wanted = (bytes + prefix_bytes + page_bytes - 1) / page_bytes;
-  if (!lock()) return -1;
-  std::int64_t offset = -1;
+// The lock is held. The first of the pages is there.
+std::int64_t NodeWindow::take_pages(std::size_t pages) noexcept {
   std::size_t run = 0;
   for (std::size_t page = first_page_; page < pages_; ++page) {
     run = is_used(page) ? 0 : run + 1;
-    if (run == wanted) {
-      mark(page + 1 - wanted, wanted, true);
-      offset = static_cast<std::int64_t>((page + 1 - wanted) * page_bytes);
-      break;
+    if (run < pages) continue;
+    const std::size_t first = page + 1 - pages;
+    if (!make_present(base_ + first * page_bytes, page_bytes)) return -1;
+    mark(first, pages, true);
+    return static_cast<std::int64_t>(first * page_bytes);
+  }
+  return -1;
+}
+
+std::int64_t NodeWindow::allocate(std::size_t bytes, int users) noexcept {
+  if (!exists() || !lock()) return -1;
+  const std::int64_t offset = take_pages(pages_for(bytes));
+  unlock();
+  if (offset < 0) return -1;
+  Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
+  prefix.key = 0;
+  // Relaxed: the offset reaches the others through a message.
+  prefix.users.store(static_cast<std::uint32_t>(users), std::memory_order_relaxed);
+  return offset;
+}
+
+std::int64_t NodeWindow::attach(std::uint64_t key, std::size_t bytes) noexcept {
+  if (!exists() || !lock()) return -1;
+  Announcement* const begin = bucket(key);
+  Announcement* const end = begin + bucket_size;
+  std::int64_t offset = -1;
+  if (auto* const known = std::find_if(begin, end, [&](const Announcement& one) { return one.key == key; }); known != end) {
+    offset = known->offset;
+    // Relaxed, as all below: ordered by the lock.
+    reinterpret_cast<Prefix*>(base_ + offset)->users.fetch_add(1, std::memory_order_relaxed);
+  } else if (auto* const room = std::find_if(begin, end, [](const Announcement& one) { return one.key == 0; }); room != end) {
+    offset = take_pages(pages_for(bytes));
+    if (offset >= 0) {
+      Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
+      prefix.users.store(1, std::memory_order_relaxed);
+      prefix.key = key;
+      prefix.agreement.store(0, std::memory_order_relaxed);
+      *room = {key, offset};
     }
   }
   unlock();
-  if (offset < 0) return -1;
-  if (!make_present(base_ + offset, page_bytes)) {
-    if (lock()) {
-      mark(static_cast<std::size_t>(offset) / page_bytes, wanted, false);
-      unlock();
-    }
-    return -1;
-  }
-  // Relaxed: the offset reaches the others through a message.
-  reinterpret_cast<Prefix*>(base_ + offset)->users.store(static_cast<std::uint32_t>(users), std::memory_order_relaxed);
   return offset;
 }
 
 bool NodeWindow::prepare_share(std::int64_t offset, std::size_t bytes, int rank, int ranks) noexcept {
-  const std::size_t pages = (bytes + prefix_bytes + page_bytes - 1) / page_bytes;
+  const std::size_t pages = pages_for(bytes);
   const std::size_t begin = pages * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks);
   const std::size_t end = pages * static_cast<std::size_t>(rank + 1) / static_cast<std::size_t>(ranks);
   if (begin == end) return true;
@@ -183,11 +226,22 @@ bool NodeWindow::prepare_share(std::int64_t offset, std::size_t bytes, int rank,
 
 void NodeWindow::release(std::int64_t offset, std::size_t bytes) noexcept {
   if (!exists() || offset < 0) return;
+  Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
+  const std::uint64_t key = prefix.key;
+  // Who attaches finds a region with users or none: there the count goes down under the lock.
+  const bool is_announced = key != 0;
+  if (is_announced && !lock()) return;  // the space stays taken, which harms nobody
   // Acquire and release: all users' last accesses come before the space is given away.
-  if (reinterpret_cast<Prefix*>(base_ + offset)->users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  if (!lock()) return;  // the space stays taken, which harms nobody
-  mark(static_cast<std::size_t>(offset) / page_bytes, (bytes + prefix_bytes + page_bytes - 1) / page_bytes, false);
-  unlock();
+  const bool is_last = prefix.users.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  if (is_last && !is_announced && !lock()) return;
+  if (is_last) {
+    if (is_announced) {
+      for (Announcement* one = bucket(key); one != bucket(key) + bucket_size; ++one)
+        if (one->key == key) one->key = 0;
+    }
+    mark(static_cast<std::size_t>(offset) / page_bytes, pages_for(bytes), false);
+  }
+  if (is_last || is_announced) unlock();
 }
 
 std::size_t NodeWindow::used_pages() const noexcept {

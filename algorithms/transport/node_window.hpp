@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,6 +23,11 @@ class NodeWindow {
 
   // Space for `users` ranks: an offset, or -1. Called by one rank; the others are told the offset.
   std::int64_t allocate(std::size_t bytes, int users) noexcept;
+  // Space that whoever comes first to `key` allocates for all who come; -1 if there is none. Each calls it once. `key` has 64 bits of
+  // hash, alike on all ranks and never zero.
+  std::int64_t attach(std::uint64_t key, std::size_t bytes) noexcept;
+  // Of a region that ranks have attached to: zero at first.
+  std::atomic<std::uint64_t>& agreement(std::int64_t offset) const noexcept;
   // Makes this rank's share of the region's pages present and zero. False if the memory is not there.
   bool prepare_share(std::int64_t offset, std::size_t bytes, int rank, int ranks) noexcept;
   // Each user calls it once; the last one gives the space back.
@@ -33,6 +39,9 @@ class NodeWindow {
 
  private:
   struct Header;
+  struct Announcement;
+  Announcement* bucket(std::uint64_t key) const noexcept;
+  std::int64_t take_pages(std::size_t pages) noexcept;
   Header* header() const noexcept;
   std::uint64_t* bitmap() const noexcept;
   bool lock() const noexcept;
@@ -44,6 +53,8 @@ class NodeWindow {
   std::byte* base_ = nullptr;
   std::size_t pages_ = 0;
   std::size_t first_page_ = 0;  // pages before it hold the header, the board and the bitmap
+  std::size_t announcements_ = 0;  // where they begin
+  std::size_t buckets_ = 0;        // of them, a power of two
   int ranks_ = 0;
 };
 

@@ -63,6 +63,8 @@ void Policy::wake(Doorbell& bell, std::uint32_t event) const noexcept {
     }
 }
 
+void Policy::give_way() noexcept { sched_yield(); }
+
 // Measures how much of a core the other threads of this process took since the last sample on this thread, publishes
 // it for the node and counts whether all that wants to run fits.
 void Policy::sample_load(std::uint64_t now) noexcept {

@@ -95,6 +95,18 @@ class Policy {
     wait.finish();
   }
 
+  // For who must not wait: true if `ready()` becomes true within a moment, some microseconds on a core of its own, some turns on a
+  // shared one.
+  template <class Ready>
+  bool is_soon(Ready&& ready) const noexcept {
+    const bool is_shared = crowded() || shares_core();
+    for (int looks = is_shared ? 4 : 64; looks > 0; --looks) {
+      is_shared ? give_way() : cpu_pause();
+      if (ready()) return true;
+    }
+    return false;
+  }
+
   // Wakes every rank sleeping on the bell: to be called after the event is visible (a release store).
   void ring(Doorbell& bell, std::uint32_t event) const noexcept {
     if (is_anybody_asleep(bell)) wake(bell, event);
@@ -157,6 +169,7 @@ class Policy {
   };
 
   void wake(Doorbell& bell, std::uint32_t event) const noexcept;
+  static void give_way() noexcept;
   void sample_load(std::uint64_t now) noexcept;
   void note_yield(std::uint64_t begin, std::uint64_t end) noexcept;
   std::uint64_t to_ticks(double ns) const noexcept { return static_cast<std::uint64_t>(ns / machine_.ns_per_tick); }

@@ -1726,6 +1726,34 @@ class Preload(unittest.TestCase):
             checks[check["name"]].append([check["level"], check["finding"]])
         return checks, found
 
+    def test_ahead(self):
+        """Whom MPI lets leave a bcast or a reduce early waits for nobody, whatever is set up or full meanwhile."""
+        most = 4 if mpi == "openmpi" else 3
+        for ranks in (2, most):
+            for what in ("setup", "far", "behind"):
+                with self.subTest(what=what, ranks=ranks):
+                    job = self.job(ranks, program("ahead"), what)
+                    self.check_right(job, ranks)
+                    if native_only or what == "setup":
+                        continue
+                    rows = [row for row in job.report()["algorithms"] if row["collective"] in ("MPI_Bcast", "MPI_Reduce")]
+                    self.assertLessEqual({"arrival_bcast", "arrival_leader"}, {row["algorithm"] for row in rows})
+                    if what == "far":
+                        self.assertIn("the root was too far ahead of the receivers", {row["reason"] for row in rows})
+        if native_only:
+            return
+        for mode in ("spin", "yield", "block"):
+            with self.subTest(wait=mode):
+                self.check_right(self.job(2, program("ahead"), "far", env={"PAPAYA_WAIT": mode}), 2)
+        for bcast, reduce, order in (("tree_bcast", "arrival_tree", "rank"), ("arrival_bcast", "arrival_chain", "arrival")):
+            settings = {"PAPAYA_BCAST": bcast, "PAPAYA_REDUCE": reduce, "PAPAYA_ORDER": order}
+            for what in ("setup", "behind"):
+                with self.subTest(what=what, **settings):
+                    job = self.job(3, program("ahead"), what, env=settings)
+                    self.check_right(job, 3)
+                    if what == "behind":
+                        self.assertLessEqual({bcast, reduce}, {row["algorithm"] for row in job.report()["algorithms"]})
+
     def test_early(self):
         """A rank that is late only at the beginning is named, though the record of single calls has lost that part."""
         self.need_papaya()

@@ -2,15 +2,21 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/transport/messages.hpp"
 #include "algorithms/transport/shared_notified.hpp"
 
 namespace papaya {
@@ -70,12 +76,60 @@ inline Nodes some_nodes(int ranks) {
   return nodes_by(keys);
 }
 
+// Messages between threads: as those that MPI sends eagerly.
+class Mailbox {
+ public:
+  explicit Mailbox(int ranks) : ranks_(ranks), boxes_(static_cast<std::size_t>(ranks * ranks)) {}
+
+  // What `rank` sends and receives by.
+  std::unique_ptr<Messages> of(int rank) { return std::make_unique<End>(*this, rank); }
+  int sent() const { return sent_.load(); }
+
+ private:
+  struct Box {
+    std::mutex mutex;
+    std::condition_variable filled;
+    std::deque<std::vector<std::byte>> messages;
+  };
+  Box& box(int from, int to) { return boxes_[static_cast<std::size_t>(from * ranks_ + to)]; }
+
+  class End final : public Messages {
+   public:
+    End(Mailbox& mailbox, int rank) : mailbox_(mailbox), rank_(rank) {}
+    void send(int to, const void* data, std::size_t bytes) noexcept override {
+      Box& box = mailbox_.box(rank_, to);
+      const auto* const begin = static_cast<const std::byte*>(data);
+      const std::lock_guard lock(box.mutex);
+      box.messages.emplace_back(begin, begin + bytes);
+      ++mailbox_.sent_;
+      box.filled.notify_one();
+    }
+    void receive(int from, void* data, std::size_t bytes) noexcept override {
+      Box& box = mailbox_.box(from, rank_);
+      std::unique_lock lock(box.mutex);
+      box.filled.wait(lock, [&] { return !box.messages.empty(); });
+      if (box.messages.front().size() != bytes) std::abort();
+      std::memcpy(data, box.messages.front().data(), bytes);
+      box.messages.pop_front();
+    }
+
+   private:
+    Mailbox& mailbox_;
+    const int rank_;
+  };
+
+  const int ranks_;
+  std::vector<Box> boxes_;
+  std::atomic<int> sent_{0};
+};
+
 // The shared memory of a node, and one Policy and one Prepared per rank, as each process would have.
 class Node {
  public:
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
        std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
-       std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity, bool wire_only = false)
+       std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity, bool wire_only = false,
+       Mailbox* mailbox = nullptr)
       : policies_(static_cast<std::size_t>(ranks)), places_(std::move(places)), nodes_(some_nodes(ranks)) {
     if (values.empty()) values = default_values(descriptor);
     // One region for each node, if the algorithm knows nodes.
@@ -95,6 +149,8 @@ class Node {
       wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
       policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
       Team team{rank, ranks, arrival_order, region_, &policy, read, places_, first_round};
+      if (mailbox != nullptr) messages_.push_back(mailbox->of(rank));
+      if (mailbox != nullptr) team.messages = messages_.back().get();
       if (in_levels) {
         team.nodes = &nodes_;
         team.region += regions[static_cast<std::size_t>(nodes_.of_rank[static_cast<std::size_t>(rank)])];
@@ -124,6 +180,7 @@ class Node {
   std::vector<topology::Place> places_;
   const Nodes nodes_;
   std::vector<std::unique_ptr<Notified>> wires_;
+  std::vector<std::unique_ptr<Messages>> messages_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
 };
 

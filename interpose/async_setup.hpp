@@ -1,0 +1,31 @@
+// The set-up of an algorithm whose ranks may leave a call before the others come to it (bcast, reduce): no rank waits for
+// another. The first that comes to it takes shared memory under a key that all ranks compute alike, the others find it there,
+// and they agree in that memory on the call from which the algorithm serves (algorithms/transport/switch_over.hpp). Until then
+// calls go to MPI.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "algorithms/algorithm.hpp"
+
+namespace papaya {
+
+struct Communicator;
+struct Setup;
+
+class AsyncSetup {
+ public:
+  // One step at each call that `setup` would serve: `call` counts them. Afterwards setup.prepared is there, or
+  // setup.failure, if that is what all ranks know; else this call goes to MPI.
+  void step(Communicator& state, Setup& setup, std::uint64_t call) noexcept;
+  // Before the memory is given back.
+  void end() noexcept { prepared_.reset(); }
+
+ private:
+  bool is_joined_ = false;
+  std::uint64_t next_try_ = 1;  // the call
+  std::unique_ptr<Prepared> prepared_;
+};
+
+}  // namespace papaya

@@ -1,0 +1,114 @@
+// Ranks that MPI lets leave a collective before the others come to it, and that rely on it. MPI calls such programs unsafe,
+// and they run natively.
+//   ahead setup   after each bcast (reduce) the root (another rank) sends what the receiver wants before it comes to the
+//                 call; on many communicators, so that whatever is set up lazily is set up in such a call
+//   ahead far     a root makes thousands of bcasts, a rank thousands of reduces, before anybody else comes to the first
+//   ahead behind  the same with one rank behind and the others in step, by turns with larger messages and other roots
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "check.h"
+
+enum { most = 512, calls = 3000 };
+
+static int rank, ranks;
+
+// Different at each call, element and root.
+static double value(int call, int i, int root) { return call * 3.0 + i * 7.0 + root; }
+
+static void broadcast(int call, int count, int root, MPI_Comm comm) {
+  static double data[most];
+  for (int i = 0; i < count; ++i) data[i] = rank == root ? value(call, i, root) : -1;
+  CHECK(COUNTED(MPI_Bcast, data, count, MPI_DOUBLE, root, comm) == MPI_SUCCESS);
+  int wrong = 0;
+  for (int i = 0; i < count; ++i) wrong += data[i] != value(call, i, root);
+  CHECK(wrong == 0);
+}
+
+static void reduce(int call, int count, int root, MPI_Comm comm) {
+  static double mine[most], sum[most];
+  for (int i = 0; i < count; ++i) mine[i] = value(call, i, rank), sum[i] = -1;
+  CHECK(COUNTED(MPI_Reduce, mine, sum, count, MPI_DOUBLE, MPI_SUM, root, comm) == MPI_SUCCESS);
+  if (rank != root) return;
+  int wrong = 0;
+  for (int i = 0; i < count; ++i) wrong += sum[i] != ranks * value(call, i, 0) + ranks * (ranks - 1) / 2;
+  CHECK(wrong == 0);
+}
+
+// Rank 0 and the last rank alone use messages: what holds for two holds for a chain of more.
+static void setup(int is_reduce) {
+  for (int turn = 0; turn < 4; ++turn) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int call = 0; call < 24; ++call) {
+      const int ahead = is_reduce ? ranks - 1 : 0;
+      const int behind = is_reduce ? 0 : ranks - 1;
+      int token = call;
+      if (rank == behind) MPI_Recv(&token, 1, MPI_INT, ahead, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      CHECK(token == call);
+      if (is_reduce)
+        reduce(call, 1 + turn * 60, behind, comm);
+      else
+        broadcast(call, 1 + turn * 100, ahead, comm);
+      if (rank == ahead && behind != ahead) MPI_Send(&token, 1, MPI_INT, behind, 1, MPI_COMM_WORLD);
+    }
+    MPI_Barrier(comm);
+    MPI_Comm_free(&comm);
+  }
+}
+
+static void far(int is_reduce, int count) {
+  const int ahead = is_reduce ? ranks - 1 : 0;
+  const int behind = is_reduce ? 0 : ranks - 1;
+  // In step at first.
+  for (int call = 0; call < 20; ++call) {
+    is_reduce ? reduce(call, count, behind, MPI_COMM_WORLD) : broadcast(call, count, ahead, MPI_COMM_WORLD);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+  int token = 0;
+  // All others wait for who is ahead.
+  if (rank != ahead) MPI_Recv(&token, 1, MPI_INT, ahead, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  for (int call = 0; call < calls; ++call)
+    is_reduce ? reduce(call, count, behind, MPI_COMM_WORLD) : broadcast(call, count, ahead, MPI_COMM_WORLD);
+  if (rank == ahead)
+    for (int other = 0; other < ranks; ++other)
+      if (other != ahead) MPI_Send(&token, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+  // In step again.
+  for (int call = 0; call < 200; ++call) {
+    is_reduce ? reduce(call, count, behind, MPI_COMM_WORLD) : broadcast(call, count, ahead, MPI_COMM_WORLD);
+    if (call % 10 == 0) MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+// The last rank comes to all of them when rank 0 has made them.
+static void behind(int is_reduce) {
+  for (int turn = 0; turn < 6; ++turn) {
+    int token = 0;
+    if (rank == ranks - 1) MPI_Recv(&token, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int call = 0; call < 300; ++call) {
+      const int count = call % 50 == 49 ? 40 : 1 + call % 12;  // some in a line, some not
+      is_reduce ? reduce(call, count, ranks - 1, MPI_COMM_WORLD) : broadcast(call, count, 0, MPI_COMM_WORLD);
+    }
+    if (rank == 0 && ranks > 1) MPI_Send(&token, 1, MPI_INT, ranks - 1, 1, MPI_COMM_WORLD);
+    // Every rank is the root in turn.
+    for (int call = 0; call < 3 * ranks; ++call)
+      is_reduce ? reduce(call, 300, call % ranks, MPI_COMM_WORLD) : broadcast(call, 300, call % ranks, MPI_COMM_WORLD);
+    if (turn % 2 == 0) MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const char* const what = argc > 1 ? argv[1] : "";
+  for (int is_reduce = 0; is_reduce < 2; ++is_reduce) {
+    if (strcmp(what, "setup") == 0) setup(is_reduce);
+    if (strcmp(what, "far") == 0) far(is_reduce, 1), far(is_reduce, 120);
+    if (strcmp(what, "behind") == 0) behind(is_reduce);
+  }
+  const int code = finish();
+  MPI_Finalize();
+  return code;
+}

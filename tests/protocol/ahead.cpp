@@ -1,0 +1,173 @@
+// Ranks that may leave a bcast or a reduce before others come to it never wait for them: however far they run ahead, and while the
+// algorithm is set up.
+#include "tests/catch.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "algorithms/transport/switch_over.hpp"
+#include "tests/protocol/call.hpp"
+#include "tests/protocol/node.hpp"
+
+namespace papaya {
+
+namespace {
+
+template <class Body>
+void for_each_algorithm(Body body) {
+  for (const Collective collective : {Collective::bcast, Collective::reduce})
+    for (const bool arrival_order : {false, true})
+      for (const Descriptor* descriptor : algorithms_for(collective, arrival_order)) {
+        if (descriptor->segment != nullptr || (arrival_order && collective == Collective::bcast)) continue;
+        for (const auto& values : ways_to_serve(*descriptor)) {
+          INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order);
+          body(*descriptor, arrival_order, values);
+        }
+      }
+}
+
+// What became of a call on each rank: all ranks must see the same.
+class Outcomes {
+ public:
+  Outcomes(int ranks, int calls) : served_(static_cast<std::size_t>(calls)), ranks_(ranks) {}
+  void note(int call, bool is_served) { served_[static_cast<std::size_t>(call)] += is_served ? 1 : 0; }
+  int mixed() const {
+    int count = 0;
+    for (const auto& one : served_) count += one != 0 && one != ranks_ ? 1 : 0;
+    return count;
+  }
+  int left_to_mpi() const {
+    int count = 0;
+    for (const auto& one : served_) count += one == 0 ? 1 : 0;
+    return count;
+  }
+
+ private:
+  std::vector<std::atomic<int>> served_;
+  const int ranks_;
+};
+
+}  // namespace
+
+TEST_CASE("who may leave early makes hundreds of calls before anybody else comes", "[protocol]") {
+  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values) {
+    constexpr int ranks = 3;
+    constexpr int calls = 300;
+    const bool is_bcast = descriptor.collective == Collective::bcast;
+    for (const int ahead : {is_bcast ? 0 : 1, is_bcast ? 0 : 2})
+      for (const std::size_t count : {std::size_t{2}, std::size_t{40}}) {  // with the flag, and in a slot
+        Mailbox mailbox(ranks);
+        Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false, &mailbox);
+        const Reduction reduction = reduction_for(arrival_order, true);
+        Outcomes outcomes(ranks, calls);
+        std::atomic<bool> is_through{false};
+        std::atomic<int> wrong{0};
+        std::atomic<bool> was_late{false};
+        on_ranks(ranks, [&](int rank) {
+          wait::Site site;
+          // Should it wait for the others after all, they come in the end.
+          const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+          while (rank != ahead && !is_through) {
+            if (std::chrono::steady_clock::now() > deadline) {
+              was_late = true;
+              break;
+            }
+            std::this_thread::sleep_for(std::chrono::microseconds(100));
+          }
+          for (int i = 0; i < calls; ++i) {
+            Call call(descriptor.collective, reduction, rank, ranks, i * ranks, count, false);  // always rank 0's
+            const bool is_served = node.rank(rank).run(call.operands(), site);
+            outcomes.note(i, is_served);
+            if (is_served && !call.is_right()) ++wrong;
+          }
+          if (rank == ahead) is_through = true;
+        });
+        CHECK(!was_late);
+        CHECK(wrong == 0);
+        CHECK(outcomes.mixed() == 0);
+        // Something had to go another way.
+        CHECK((is_bcast ? outcomes.left_to_mpi() : mailbox.sent()) > 0);
+      }
+  });
+}
+
+TEST_CASE("ranks that run ahead by turns, with other roots and with messages of many rounds between", "[protocol]") {
+  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values) {
+    const bool is_bcast = descriptor.collective == Collective::bcast;
+    for (const int ranks : {2, 3, 5}) {
+      constexpr int phases = 6;
+      constexpr int per_phase = 150 * thorough;
+      constexpr int calls = phases * per_phase;
+      Mailbox mailbox(ranks);
+      Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false, &mailbox);
+      const Reduction reduction = reduction_for(arrival_order, true);
+      Outcomes outcomes(ranks, calls);
+      std::atomic<int> wrong{0};
+      on_ranks(ranks, [&](int rank) {
+        wait::Site site;
+        std::mt19937 random(static_cast<unsigned>(rank + 1));
+        for (int i = 0; i < calls; ++i) {
+          const int phase = i / per_phase;
+          // One rank is late at the beginning of each phase, and a bit now and then.
+          if (i % per_phase == 0 && rank == phase % ranks) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+          if (random() % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+          // In each phase one root, at its end all in turn; some calls are too large for one round.
+          const bool takes_turns = i % per_phase >= per_phase - 10;
+          const int number = takes_turns ? i : i * ranks + (phase + 1) % ranks;
+          const std::size_t large = std::min(2 * capacity, descriptor.max_bytes) / sizeof(Matrix);
+          const std::size_t count = i % 50 == 49 ? large : 1 + static_cast<std::size_t>(i % 9);
+          Call call(descriptor.collective, reduction, rank, ranks, number, count, false);
+          const bool is_served = node.rank(rank).run(call.operands(), site);
+          outcomes.note(i, is_served);
+          if (is_served && !call.is_right()) ++wrong;
+        }
+      });
+      CHECK(wrong == 0);
+      CHECK(outcomes.mixed() == 0);
+      if (!is_bcast) CHECK(outcomes.left_to_mpi() == 0);
+    }
+  });
+}
+
+TEST_CASE("ranks agree without waiting on the call from which they go another way", "[protocol]") {
+  int agreed = 0;
+  for (int turn = 0; turn < 300 * thorough; ++turn) {
+    constexpr int ranks = 4;
+    constexpr int calls = 60;
+    switch_over::Word word{0};
+    const bool somebody_fails = turn % 5 == 4;
+    std::vector<std::vector<int>> way(ranks, std::vector<int>(calls + 1));
+    std::atomic<int> early{0};
+    std::atomic<int> prepared{0};  // not ordered but by the agreement
+    on_ranks(ranks, [&](int rank) {
+      std::mt19937 random(static_cast<unsigned>(turn * ranks + rank));
+      const int joins_at = 1 + static_cast<int>(random() % 20);
+      for (int call = 1; call <= calls; ++call) {
+        if (random() % 8 == 0) std::this_thread::yield();
+        if (call < joins_at) continue;
+        if (call == joins_at) {
+          prepared.fetch_add(1, std::memory_order_relaxed);
+          switch_over::join(word, ranks, static_cast<std::uint64_t>(call), !(somebody_fails && rank == 2));
+          continue;
+        }
+        const switch_over::Verdict verdict = switch_over::enter(word, static_cast<std::uint64_t>(call));
+        if (verdict == switch_over::Verdict::never) break;
+        if (verdict == switch_over::Verdict::from_now_on) {
+          way[static_cast<std::size_t>(rank)][static_cast<std::size_t>(call)] = 1;
+          if (prepared.load(std::memory_order_relaxed) != ranks) ++early;
+        }
+      }
+    });
+    CHECK(early == 0);
+    for (int rank = 0; rank < ranks; ++rank) CHECK(way[static_cast<std::size_t>(rank)] == way[0]);
+    if (somebody_fails) CHECK(way[0] == std::vector<int>(calls + 1));
+    agreed += way[0][calls];
+  }
+  CHECK(agreed > 0);
+}
+
+}  // namespace papaya
