@@ -2007,11 +2007,11 @@ class Preload(unittest.TestCase):
             job = self.job(2, program("flat"), 100000, 10000, env=env)
             print(job.err)
             self.check_right(job, 2)
-            self.assertEqual(sum(job.counts().values()), 2 * (100000 + 2 * 10000 + 6))
+            self.assertEqual(sum(job.counts().values()), 2 * (100000 + 2 * 10000 + 6 * 20 * 2))
             self.need_papaya()
             self.check_counts(job)
-            natively = [row for row in job.report()["algorithms"] if row["algorithm"] == "native"]
-            self.assertEqual(natively, [], "every call was replaced, those on the last communicator too")
+            natively = {row["collective"] for row in job.report()["algorithms"] if row["algorithm"] == "native"}
+            self.assertLessEqual(natively, {"MPI_Bcast", "MPI_Reduce"}, "these set up without waiting, after some calls")
 
     def test_background(self):
         words = [build / "examples" / f"background_coordination-{mpi}", "--seconds", "0.3", "--rounds", "1"]
