@@ -24,36 +24,39 @@ std::uint64_t key_of(const Communicator& state, const Setup& setup) noexcept {
 
 }  // namespace
 
-void AsyncSetup::step(Communicator& state, Setup& setup, std::uint64_t call) noexcept {
+Reason AsyncSetup::step(Communicator& state, Setup& setup, std::uint64_t call) noexcept {
   NodeWindow& window = runtime().window;
+  if (!state.is_known || !window.exists())
+    return setup.failure = state.is_known ? Reason::no_shared_memory : Reason::unknown_origin;
   if (!is_joined_) {
     // Memory that is not there now may be there later; who asks less and less often loses nothing by it.
-    if (call < next_try_) return;
+    if (call < next_try_) return Reason::no_shared_memory;
     const std::size_t bytes = bytes_on_one_node(state, setup);
     setup.offset = window.attach(key_of(state, setup), bytes);
     if (setup.offset < 0) {
       next_try_ = call + call / 4 + 1;
-      return;
+      return Reason::no_shared_memory;
     }
     setup.region_bytes = bytes;
     prepared_ = prepare_on_one_node(state, setup);
     switch_over::join(window.agreement(setup.offset), state.size, call, prepared_ != nullptr);
     is_joined_ = true;
-    return;
+    return Reason::few_calls;
   }
   switch (switch_over::enter(window.agreement(setup.offset), call)) {
     case switch_over::Verdict::not_yet:
-      return;
+      return Reason::few_calls;
     case switch_over::Verdict::from_now_on:
       setup.prepared = std::move(prepared_);
-      return;
+      return Reason::none;
     case switch_over::Verdict::never:
       prepared_.reset();
       setup.wire.reset();
       window.release(setup.offset, setup.region_bytes);
       setup.offset = -1;
-      setup.failure = Reason::no_shared_memory;
+      break;
   }
+  return setup.failure = Reason::no_shared_memory;
 }
 
 }  // namespace papaya

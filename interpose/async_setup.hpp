@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "algorithms/algorithm.hpp"
+#include "base/reason.hpp"
 
 namespace papaya {
 
@@ -16,9 +17,9 @@ struct Setup;
 
 class AsyncSetup {
  public:
-  // One step at each call that `setup` would serve: `call` counts them. Afterwards setup.prepared is there, or
-  // setup.failure, if that is what all ranks know; else this call goes to MPI.
-  void step(Communicator& state, Setup& setup, std::uint64_t call) noexcept;
+  // One step at each call that `setup` would serve: `call` counts them. Reason::none: setup.prepared serves from this call on; else
+  // why this call goes to MPI, which is setup.failure if all later ones do so too.
+  Reason step(Communicator& state, Setup& setup, std::uint64_t call) noexcept;
   // Before the memory is given back.
   void end() noexcept { prepared_.reset(); }
 

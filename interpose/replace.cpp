@@ -199,7 +199,7 @@ Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t byt
 void say_why_not(const Communicator& state, const Descriptor* algorithm, std::size_t bytes, Reason reason) noexcept {
   const Runtime& process = runtime();
   const bool is_told = reason == Reason::several_nodes || reason == Reason::no_shared_memory ||
-                       reason == Reason::no_transport || (reason == Reason::order && !process.arrival_order);
+                       reason == Reason::no_transport || reason == Reason::unknown_origin || (reason == Reason::order && !process.arrival_order);
   if (!is_told || process.rank != 0 || algorithm == nullptr) return;
   static std::array<std::atomic<std::uint32_t>, collective_count> said{};
   static_assert(reason_names.size() <= 32);
@@ -230,10 +230,8 @@ Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::
     return nullptr;
   }
   if (is_rooted(choice.rule->algorithm->collective) && state.facts.nodes == 1) {
-    if (!state.is_known) setup->failure = Reason::unknown_origin;
-    if (state.is_known) setup->under_way.step(state, *setup, before + 1);
-    if (setup->prepared != nullptr) return setup;
-    reason = setup->failure != Reason::none ? setup->failure : Reason::few_calls;
+    reason = setup->under_way.step(state, *setup, before + 1);
+    if (reason == Reason::none) return setup;
     if (choice.forced) say_why_not(state, setup->rule->algorithm, bytes, reason);
     return nullptr;
   }
