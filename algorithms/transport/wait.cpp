@@ -131,7 +131,8 @@ Policy::Wait::Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t eve
 bool Policy::Wait::step() noexcept {
   cpu_pause();
   const std::uint64_t now = clock::ticks();
-  if (now >= next_poke_) {
+  // A counter may jump back (a virtual machine that was moved): the poke that it puts off for ever is due.
+  if (now >= next_poke_ || next_poke_ - now > policy_.to_ticks(2 * poke_crowded_every_ns)) {
     poke();
     check_stall(now);
     // What is waited for may have come meanwhile: an MPI that knows itself oversubscribed yields inside its progress.
@@ -214,7 +215,7 @@ void Policy::Wait::finish() noexcept {
 }
 
 void Policy::Wait::check_stall(std::uint64_t now) noexcept {
-  if (stall_reported_ || policy_.stall_ticks_ == 0 || now - begin_ < policy_.stall_ticks_) return;
+  if (stall_reported_ || policy_.stall_ticks_ == 0 || now < begin_ || now - begin_ < policy_.stall_ticks_) return;
   stall_reported_ = policy_.stalled_ == nullptr ||
                     policy_.stalled_(stall_context_, static_cast<double>(now - begin_) * policy_.machine_.ns_per_tick * 1e-9);
 }

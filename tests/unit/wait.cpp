@@ -4,12 +4,14 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <thread>
 #include <vector>
 
@@ -39,7 +41,49 @@ class OnOneCore {
   cpu_set_t before_{};
 };
 
+// By how much the clock below is set back.
+std::atomic<std::int64_t> set_back_s{0};
+
 }  // namespace
+
+// The C library's, for this program.
+extern "C" int clock_gettime(clockid_t which, timespec* time) noexcept {
+  const auto result = static_cast<int>(syscall(SYS_clock_gettime, which, time));
+  if (which == CLOCK_MONOTONIC) time->tv_sec -= set_back_s.load(std::memory_order_relaxed);
+  return result;
+}
+
+TEST_CASE("a clock that jumps back neither stops the pokes nor makes a stall") {
+  clock::choose(false);
+  static std::atomic<int> pokes;
+  pokes = 0;
+  for (const auto mode : {wait::Mode::spin, wait::Mode::yield, wait::Mode::block, wait::Mode::automatic}) {
+    wait::Policy policy;
+    policy.configure(mode, {.cores = 2, .ranks = 2}, [] { pokes.fetch_add(1); });
+    static std::atomic<int> stalls;
+    stalls = 0;
+    policy.set_stall(1000, [](void*, double) { return stalls.fetch_add(1) >= 0; });
+    wait::Doorbell bell{};
+    wait::Site site;
+    int looks = 0;
+    int before = 0;
+    policy.until(
+        site, bell, 1,
+        [&] {
+          if (++looks == 100) {
+            set_back_s = 10;
+            before = pokes.load();
+          }
+          // Twenty pokes after the jump, or never.
+          return looks > 100 && (pokes.load() >= before + 20 || looks > 20'000'000);
+        },
+        [] { return false; }, nullptr);
+    set_back_s = 0;
+    CHECK(pokes.load() >= before + 20);
+    CHECK(stalls == 0);
+  }
+  clock::choose(clock::counter_is_trusted());
+}
 
 // Other jobs, containers, the nodes of the box: by its own count the rank has a core to itself, and would spin for 20 us before it
 // let go of what the awaited one needs.
