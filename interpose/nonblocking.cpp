@@ -16,6 +16,7 @@
 #include "algorithms/transport/shared_notified.hpp"
 #include "algorithms/transport/ucx_notified.hpp"
 #include "base/log.hpp"
+#include "base/saturating.hpp"
 #include "interpose/repeat.hpp"
 #include "interpose/stall.hpp"
 #include "interpose/staging.hpp"
@@ -524,13 +525,13 @@ bool begin(Communicator& state, const Arguments& a, const CallFacts& facts, Outc
     if (a.collective == Collective::allreduce) {
       if (!describe(a.type, a.op, reduction, context)) return native(Reason::unsuitable_operation);
       if (!reduction.by_table) return native(Reason::pending_operation);
-      bytes = static_cast<std::uint64_t>(a.count) * reduction.element_bytes;
+      bytes = saturating::product(static_cast<std::uint64_t>(a.count), reduction.element_bytes);
       dense = padded_pair(a.type, reduction.element_bytes).bytes == 0;
     } else {
       const std::int64_t element = element_bytes_of(a.type);
       if (element < 0) return native(Reason::arguments);
       if (element == 0) return native(Reason::no_data);
-      bytes = static_cast<std::uint64_t>(a.count) * static_cast<std::uint64_t>(element);
+      bytes = saturating::product(static_cast<std::uint64_t>(a.count), static_cast<std::uint64_t>(element));
       dense = is_dense(a.type);
     }
     if (bytes > largest_message) return native(Reason::too_large);

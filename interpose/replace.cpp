@@ -15,6 +15,7 @@
 #include "algorithms/transport/shared_notified.hpp"
 #include "algorithms/transport/ucx_notified.hpp"
 #include "base/log.hpp"
+#include "base/saturating.hpp"
 #include "interpose/device_memory.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/prepare.hpp"
@@ -257,7 +258,7 @@ bool sends_what_it_receives(const Arguments& a, std::uint64_t bytes) noexcept {
   if (a.send_count < 0) return false;
   const std::int64_t element = element_bytes_of(a.send_type);
   return element >= 0 &&
-         static_cast<std::uint64_t>(a.send_count) * static_cast<std::uint64_t>(element) == bytes;
+         saturating::product(static_cast<std::uint64_t>(a.send_count), static_cast<std::uint64_t>(element)) == bytes;
 }
 
 bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
@@ -328,8 +329,8 @@ bool is_erroneous_alltoallv(const Communicator& state, const Arguments& a, std::
     sends = sends || to > 0;
     receives = receives || from > 0;
   }
-  const auto kept = static_cast<std::size_t>(in_place ? 0 : a.send_lists.count(state.rank)) * send_element;
-  const auto room = static_cast<std::size_t>(a.lists.count(state.rank)) * element;
+  const auto kept = saturating::product(static_cast<std::size_t>(in_place ? 0 : a.send_lists.count(state.rank)), send_element);
+  const auto room = saturating::product(static_cast<std::size_t>(a.lists.count(state.rank)), element);
 #if defined(MPICH)
   if (receives && a.receive == MPI_IN_PLACE) return true;
   if (receives && element > 0 && a.receive == nullptr && is_dense(a.type)) return true;
@@ -512,13 +513,13 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     if (reduces(a.collective)) {
       if (!describe(a.type, a.op, reduction, context))
         return native(Reason::unsuitable_operation);
-      bytes = static_cast<std::uint64_t>(a.count) * reduction.element_bytes;
+      bytes = saturating::product(static_cast<std::uint64_t>(a.count), reduction.element_bytes);
       dense = reduction.by_table ? padded_pair(a.type, reduction.element_bytes).bytes == 0 : is_dense(a.type);
     } else {
       const std::int64_t element = element_bytes_of(a.type);
       if (element < 0) return native(Reason::arguments);
       if (element == 0) return native(Reason::no_data);
-      bytes = static_cast<std::uint64_t>(a.count) * static_cast<std::uint64_t>(element);
+      bytes = saturating::product(static_cast<std::uint64_t>(a.count), static_cast<std::uint64_t>(element));
       dense = is_dense(a.type);
     }
     if (bytes > largest_message) return native(Reason::too_large);

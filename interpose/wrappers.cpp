@@ -5,6 +5,7 @@
 
 #include <tuple>
 
+#include "base/saturating.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/repeat.hpp"
 
@@ -16,25 +17,28 @@ namespace {
 
 // Bytes of `count` elements; 0 where the arguments are not to be trusted, for MPI to say what is wrong with
 // them.
-std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) noexcept {
-  if (count <= 0) return 0;
+std::uint64_t bytes_of_elements(std::uint64_t count, MPI_Datatype type) noexcept {
+  if (count == 0) return 0;
   const std::int64_t element = element_bytes_of(type);
-  return element > 0 ? static_cast<std::uint64_t>(count) * static_cast<std::uint64_t>(element) : 0;
+  return element > 0 ? saturating::product(count, static_cast<std::uint64_t>(element)) : 0;
+}
+std::uint64_t bytes_of(MPI_Count count, MPI_Datatype type) noexcept {
+  return count > 0 ? bytes_of_elements(static_cast<std::uint64_t>(count), type) : 0;
 }
 
 template <class Count>
 std::uint64_t sum_of(const Count* counts, int ranks, MPI_Datatype type) noexcept {
   if (counts == nullptr) return 0;
-  MPI_Count sum = 0;
-  for (int i = 0; i < ranks; ++i) sum += counts[i];
-  return bytes_of(sum, type);
+  std::uint64_t sum = 0;
+  for (int i = 0; i < ranks; ++i) sum = saturating::sum(sum, counts[i] > 0 ? static_cast<std::uint64_t>(counts[i]) : 0);
+  return bytes_of_elements(sum, type);
 }
 
 template <class Count>
 std::uint64_t sum_of(const Count* counts, int ranks, const MPI_Datatype* types) noexcept {
   if (counts == nullptr || types == nullptr) return 0;
   std::uint64_t sum = 0;
-  for (int i = 0; i < ranks; ++i) sum += bytes_of(counts[i], types[i]);
+  for (int i = 0; i < ranks; ++i) sum = saturating::sum(sum, bytes_of(counts[i], types[i]));
   return sum;
 }
 
@@ -386,7 +390,9 @@ PAPAYA_WRAPPER papaya_MPI_Init_thread(int* argc, char*** argv, int required, int
 
 PAPAYA_WRAPPER papaya_MPI_Finalize() {
   papaya::stop();
-  return PMPI_Finalize();
+  const int code = PMPI_Finalize();
+  papaya::Watch::give_signal_back();
+  return code;
 }
 
 PAPAYA_WRAPPER papaya_MPI_Abort(MPI_Comm comm, int code) {
