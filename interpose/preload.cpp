@@ -4,6 +4,7 @@
 // MPI.
 
 #include <dlfcn.h>
+#include <limits.h>
 #include <link.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -77,7 +78,7 @@ pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 State state = State::unknown;  // written under the mutex
 bool resolved = false;         // atomic: set once `state` is final
 void* wrappers[symbol_count];  // of the flavour, nullptr where it has none
-char folder[4096] = "";
+char folder[4096] = "";        // of the libraries; written when this one is loaded
 papaya::FlavourSelect flavour_select = nullptr;  // written under the mutex
 papaya::FlavourReplaced flavour_replaced = nullptr;  // written under the mutex
 papaya::FlavourPhase flavour_phase = nullptr;  // atomic
@@ -285,12 +286,6 @@ bool load_flavour(const char* version, const char* mpi_path, bool speak) {
 }
 
 void resolve(const void* caller) {
-  Dl_info self;
-  if (dladdr(reinterpret_cast<const void*>(&resolve), &self) != 0 && self.dli_fname != nullptr) {
-    const char* const slash = strrchr(self.dli_fname, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash == nullptr ? 1 : static_cast<int>(slash - self.dli_fname),
-             slash == nullptr ? "." : self.dli_fname);
-  }
   const bool speak = is_first_rank();
   static Search search{};
   look_for_mpi(search);
@@ -378,7 +373,7 @@ void remove_variable(const char* name) {
 
 // `papaya run` marks the process it preloads into. A process that finds itself marked with another number is
 // a child: it takes papaya out of its own environment, so that nothing it starts inherits it, and stays idle.
-__attribute__((constructor)) void leave_children_alone() {
+void leave_children_alone() {
   const char* const marked = find_variable("PAPAYA_RUN_PID");
   if (marked == nullptr || strtol(marked, nullptr, 10) == static_cast<long>(getpid())) return;
   child_of_run = true;
@@ -401,6 +396,23 @@ __attribute__((constructor)) void leave_children_alone() {
   }
   *out = '\0';
   if (preload[0] == '\0') remove_variable("LD_PRELOAD");
+}
+
+// LD_PRELOAD may name this library relative to the folder the process starts in, and the program may change that folder
+// before its first MPI call. Other libraries looked up from there would not be papaya's.
+void note_folder() {
+  Dl_info self;
+  if (dladdr(reinterpret_cast<const void*>(&note_folder), &self) == 0 || self.dli_fname == nullptr) return;
+  const char* const slash = strrchr(self.dli_fname, '/');
+  snprintf(folder, sizeof folder, "%.*s", slash == nullptr ? 1 : static_cast<int>(slash - self.dli_fname),
+           slash == nullptr ? "." : self.dli_fname);
+  if (char absolute[PATH_MAX]; self.dli_fname[0] != '/' && realpath(folder, absolute) != nullptr)
+    snprintf(folder, sizeof folder, "%s", absolute);
+}
+
+__attribute__((constructor)) void at_load() {
+  note_folder();
+  leave_children_alone();
 }
 
 }  // namespace
