@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -95,6 +96,16 @@ int make_empty(const std::string& folder, int& descriptor) {
   return failure;
 }
 
+// Whether the folder is the one in which rank 0 wrote this number.
+bool is_of_run(int folder, std::string_view run) {
+  const int file = openat(folder, "README", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  if (file < 0) return false;
+  char text[4096];
+  const ssize_t length = read(file, text, sizeof text);
+  close(file);
+  return length > 0 && std::string_view(text, static_cast<std::size_t>(length)).find(run) != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string program_path() {
@@ -153,8 +164,15 @@ std::string make_folder(std::string wanted, std::string_view otherwise, int& des
   return "";
 }
 
+std::string new_run() {
+  std::uint64_t words[2] = {0, 0};
+  if (getrandom(words, sizeof words, GRND_NONBLOCK) != sizeof words)
+    words[0] = static_cast<std::uint64_t>(std::time(nullptr)) << 32 | static_cast<std::uint32_t>(getpid());
+  return fmt::format("{:016x}{:016x}", words[0], words[1]);
+}
+
 void write_start_files(const std::string& folder, const Settings& settings, std::string_view program, int ranks,
-                       std::string_view mpi) {
+                       std::string_view mpi, std::string_view run) {
   std::ofstream(folder + "/papaya.cfg") << settings.serialize();
   std::ofstream(folder + "/README") << fmt::format(
       "Records of papaya {} for {} on {} ranks, {}.\n\n"
@@ -162,8 +180,33 @@ void write_start_files(const std::string& folder, const Settings& settings, std:
       "rank-NNNNN.pap   what each rank recorded, written as it runs: readable even if the job was killed\n"
       "rank-NNNNN.papz  with PAPAYA_PROFILE=trace: its older calls, compressed\n"
       "report.txt       the report, written when the job ends; `papaya report FOLDER` makes it anew\n"
-      "report.json      the same for programs\n",
-      PAPAYA_VERSION, program, ranks, mpi);
+      "report.json      the same for programs\n\n"
+      "Run {}\n",
+      PAPAYA_VERSION, program, ranks, mpi, run);
+}
+
+std::string find_folder(const std::string& wanted, int node, std::string_view run, int& descriptor, std::string& sentence) {
+  const std::filesystem::path path(wanted);
+  std::error_code error;
+  if (path.has_parent_path()) {
+    std::filesystem::create_directories(path.parent_path(), error);
+    // NFS may remember for half a minute what the name meant before rank 0 renamed it; opening the parent asks the server.
+    if (const int parent = open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); parent >= 0) close(parent);
+  }
+  const bool made = mkdir(wanted.c_str(), 0755) == 0;
+  if (!made && errno != EEXIST) return wanted;  // ranks will not be able to write, and that is said
+  descriptor = open(wanted.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (made || (descriptor >= 0 && is_of_run(descriptor, run))) return wanted;
+  if (descriptor >= 0) close(descriptor);
+  descriptor = -1;
+  std::string other = fmt::format("{}.node{}", wanted, node);
+  const int failure = make_empty(other, descriptor);
+  sentence = failure == 0
+                 ? fmt::format("{} exists on node {} and is not this job's; the records of the node's ranks go to {} there.",
+                               wanted, node, other)
+                 : fmt::format("{} exists on node {} and is not this job's, and {} cannot be made ({}).", wanted, node, other,
+                               std::strerror(failure));
+  return other;
 }
 
 std::string rank_file(const std::string& folder, int rank) { return fmt::format("{}/rank-{:05}.pap", folder, rank); }

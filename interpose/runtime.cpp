@@ -50,7 +50,7 @@ clock::Pair at_load_monotonic{};
 clock::Pair node_origin{};  // the node leader's, agreed on by the node
 std::int64_t node_origin_unix_ns = 0;
 
-// The output folder on rank 0, and which it was when opened: a program may close descriptors that are not its own, and
+// The output folder, open on rank 0 to the end, and which it was when opened: a program may close descriptors that are not its own, and
 // the number may then mean a file of the program's.
 int folder_descriptor = -1;
 struct stat folder_identity{};
@@ -325,22 +325,32 @@ void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
   process.policy.set_stall(static_cast<double>(process.settings.number(Variable::stall_seconds)), report_stall);
 }
 
-// Opens the folder on the other ranks of rank 0's node and makes sure that it is the same: another job that was started
-// with the same output folder may have renamed this one in the meantime. Ranks of other nodes take it by its name.
+// The leader of a node other than rank 0's, which may see rank 0's folder, or have a file system of its own. There a folder of
+// this name may be anybody's: an earlier job's, or another user's.
+void find_folder(Runtime& process, const std::string& run) {
+  std::string sentence;
+  process.folder = output::find_folder(process.folder, process.node, run, folder_descriptor, sentence);
+  if (!sentence.empty()) log::warn(sentence);
+  if (folder_descriptor >= 0 && fstat(folder_descriptor, &folder_identity) != 0) folder_identity = {};
+}
+
+// Opens the folder on the other ranks of the leader's node and makes sure that it is the same: another job that was started
+// with the same output folder may have renamed this one in the meantime.
 void enter_folder(Runtime& process) {
+  const bool leads = process.leader_comm != MPI_COMM_NULL;
   for (int attempt = 0; attempt < 10; ++attempt) {
-    if (process.rank != 0) open_folder(process.folder);
+    process.folder = broadcast(process.folder, process.node_comm);
+    if (!leads) open_folder(process.folder);
     struct {
       std::uint64_t device;
       std::uint64_t file;
     } mine{folder_identity.st_dev, folder_identity.st_ino}, first = mine;
-    PMPI_Bcast(&first, sizeof first, MPI_BYTE, 0, process.world_comm);
-    int same = process.node != 0 || folder_descriptor < 0 || (mine.device == first.device && mine.file == first.file);
-    PMPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, process.world_comm);
+    PMPI_Bcast(&first, sizeof first, MPI_BYTE, 0, process.node_comm);
+    int same = folder_descriptor < 0 || (mine.device == first.device && mine.file == first.file);
+    PMPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, process.node_comm);
     if (same != 0) return;
-    if (process.rank != 0 && folder_descriptor >= 0) close(folder_descriptor);
-    if (process.rank == 0) process.folder = name_of_descriptor().value_or(process.folder);
-    process.folder = broadcast(process.folder, process.world_comm);
+    if (!leads && folder_descriptor >= 0) close(folder_descriptor);
+    if (leads) process.folder = name_of_descriptor().value_or(process.folder);
   }
 }
 
@@ -372,7 +382,9 @@ void open_records(Runtime& process, const std::vector<int>& node_of, const std::
   if (profile == "off") return;
   const std::string program = output::program_path();
   const std::string mpi = mpi_name();
+  std::string run;
   if (process.rank == 0) {
+    run = output::new_run();
     std::string wanted(process.settings.text(Variable::output));
     if (wanted.empty()) wanted = output::default_folder(output::base_name(program), process.ranks);
     std::string sentence;
@@ -384,15 +396,14 @@ void open_records(Runtime& process, const std::vector<int>& node_of, const std::
     if (folder_descriptor >= 0 && fstat(folder_descriptor, &folder_identity) != 0) folder_identity = {};
     if (!process.folder.empty())
       output::write_start_files(folder_path(process), process.settings, output::base_name(program),
-                                process.ranks, mpi);
+                                process.ranks, mpi, run);
   }
   process.folder = broadcast(process.folder, process.world_comm);
   if (process.folder.empty()) return;
-  if (process.leader_comm != MPI_COMM_NULL) {
-    std::error_code ignored;  // a node that does not see rank 0's file system gets a folder of its own
-    std::filesystem::create_directories(process.folder, ignored);
+  if (process.nodes > 1) {
+    run = broadcast(run, process.world_comm);
+    if (process.node != 0 && process.leader_comm != MPI_COMM_NULL) find_folder(process, run);
   }
-  PMPI_Barrier(process.node_comm);
   enter_folder(process);
   std::string error;
   const std::string spill_path = output::spill_file(folder_path(process), process.rank);
@@ -598,7 +609,7 @@ void stop() noexcept {
   nonblocking::stop();
   if (!process.active.exchange(false, std::memory_order_acq_rel)) return;
   process.watch.stop();
-  Watch::give_signal_back();
+  Watch::stop_counting();
   if (process.recorder.is_open()) process.recorder.header().end_ticks = clock::ticks();
   communicators::stop();
   say_oddities(process);

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <mpi.h>
+#include <sched.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -29,13 +30,18 @@ constexpr std::size_t stack_bytes = 1 << 20;
 
 // ---- SIGUSR1
 
+// Null from MPI_Finalize on: the record, which holds the counter, is about to be unmapped.
 std::atomic<std::uint64_t*> asked_counter{nullptr};
+std::atomic<int> counting{0};  // handlers, on whatever thread, that may have read the pointer
 struct sigaction before_claim{};  // written before the handler is there
 bool was_claimed_before_mpi = false;
 
 void on_signal(int number, siginfo_t* information, void* context) {
-  if (std::uint64_t* const asked = asked_counter.load(std::memory_order_relaxed); asked != nullptr)
+  // Sequentially consistent, partner of stop_counting(): it sees this handler, or this handler its null.
+  counting.fetch_add(1);
+  if (std::uint64_t* const asked = asked_counter.load(); asked != nullptr)
     __atomic_fetch_add(asked, 1, __ATOMIC_RELAXED);  // LiveRecord::asked() looks at it
+  counting.fetch_sub(1);
   if ((before_claim.sa_flags & SA_SIGINFO) != 0)
     before_claim.sa_sigaction(number, information, context);
   else if (before_claim.sa_handler != SIG_DFL && before_claim.sa_handler != SIG_IGN)
@@ -84,6 +90,11 @@ void Watch::claim_signal(std::uint64_t& asked) noexcept {
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   sigaction(SIGUSR1, &action, nullptr);
+}
+
+void Watch::stop_counting() noexcept {
+  asked_counter.store(nullptr);
+  while (counting.load() != 0) sched_yield();
 }
 
 void Watch::give_signal_back() noexcept {
@@ -215,7 +226,7 @@ void Watch::report(bool asked) {
     // One for all nodes that were asked together.
     file = folder_ + "/asked.txt";
     struct stat status{};
-    if (!is_first_node_ && stat(file.c_str(), &status) == 0 &&
+    if (!is_first_node_ && lstat(file.c_str(), &status) == 0 &&
         now / 1'000'000'000 - status.st_mtime <= 2 * first_node_speaks_within / 1s)
       return;
     heading = "asked by SIGUSR1 what the ranks wait for:";
@@ -232,14 +243,16 @@ void Watch::report(bool asked) {
   char name[4096];
   const ssize_t length = readlink(folder_.c_str(), name, sizeof name);
   const std::string folder(name, length > 0 ? static_cast<std::size_t>(length) : 0);
-  const int out = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  // Where others may write, they may have put a link to one of the user's files here.
+  const int out = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (out >= 0) {
     write_all(out, text);
     close(out);
   }
   if (log::level() < log::Level::warn) return;
-  write_all(STDERR_FILENO, fmt::format("papaya: {}\n{}  This is also in {}{}; `papaya report {}` names the functions as long as this lasts. The job goes on.\n",
-                                       heading, text, folder, file.substr(folder_.size()), folder));
+  write_all(STDERR_FILENO,
+            fmt::format("papaya: {}\n{}  {}`papaya report {}` names the functions as long as this lasts. The job goes on.\n", heading, text,
+                        out >= 0 ? fmt::format("This is also in {}{}; ", folder, file.substr(folder_.size())) : "", folder));
 }
 
 }  // namespace papaya

@@ -33,7 +33,8 @@ class Watch {
   // Before MPI_Init, where MPI may put a handler of its own before the program's.
   static void note_signal() noexcept;
   static void claim_signal(std::uint64_t& asked) noexcept;
-  static void give_signal_back() noexcept;
+  static void stop_counting() noexcept;     // `asked` is no longer touched; the signal does nothing until it is given back
+  static void give_signal_back() noexcept;  // once MPI_Finalize has ended: whoever asks cannot know that a rank is inside it
 
  private:
   struct Rank {

@@ -479,6 +479,19 @@ class Preload(unittest.TestCase):
 
     # Children, shells, launchers
 
+    def test_relative_preload(self):
+        """LD_PRELOAD names the library by a relative path, and the program enters another folder before MPI_Init: there
+        are libraries of the same names."""
+        elsewhere = self.scratch / "elsewhere"
+        (elsewhere / "lib").mkdir(parents=True)
+        for name in ("openmpi", "mpich"):
+            (elsewhere / "lib" / f"libpapaya-{name}.so").write_text("not papaya's")
+        (self.scratch / "lib").symlink_to(build)
+        job = self.job(2, "env", "LD_PRELOAD=lib/libpapaya.so", program("launched"), "chdir", elsewhere, via="")
+        self.need_papaya()
+        self.check_right(job, 2)
+        self.check_counts(job)
+
     def test_children(self):
         native = self.job(2, program("children"), via="native")
         self.check_right(native, 2)
@@ -1128,6 +1141,50 @@ class Preload(unittest.TestCase):
                                       "report.txt"}, set(os.listdir(folder)))
                 self.assertIn("MPI_Allreduce", self.papaya("report", folder, code=0))
         self.need_papaya()
+
+    def test_output_other_node(self):
+        """On a node with a file system of its own the output folder's name may be taken: nobody's files are touched."""
+        self.need_papaya()
+        place = self.scratch / "place"
+        place.mkdir()
+        with self.small_file_system(place, "64m"):
+            pass
+        shared = self.scratch / "seen"
+        mount = f"mount -t tmpfs -o size=64m none {place}"
+        runner = [str(build / "papaya"), "run", program("launched")]
+        for folder, prepared in ((place / "new", "true"), (place / "old", f"mkdir {place}/old && echo precious > {place}/old/rank-00001.pap"),
+                                 (shared, "true")):
+            shell = ["unshare", "-m", "sh", "-c",
+                     f'{mount} && {prepared} && "$@"; code=$?; cd {place} && ls -d * */* | sed "s/^/there /"; cat old/*; exit $code', "sh"]
+            job = self.job(1, *runner, ":", "-n", "1", *shell, *runner, via="",
+                           env={"PAPAYA_OUTPUT": str(folder), "PAPAYA_NODE_SIZE": "1"})
+            self.check_right(job, 2, quiet=False)
+            there = {line.split()[1] for line in job.out.splitlines() if line.startswith("there ")}
+            complaints = [line for line in job.said() if "report in" not in line]
+            if folder == shared:
+                self.assertEqual((there, complaints), (set(), []))
+                self.assertTrue((folder / "rank-00001.pap").exists())
+            elif folder.name == "new":
+                self.assertEqual((there, complaints), ({"new", "new/rank-00001.pap"}, []))
+            else:
+                self.assertEqual(there, {"old", "old/rank-00001.pap", "old.node1", "old.node1/rank-00001.pap"})
+                self.assertIn("precious", job.out)
+                self.assertEqual(len(complaints), 1)
+                self.assertIn(f"{folder} exists on node 1 and is not this job's", complaints[0])
+
+    def test_signals(self):
+        """SIGUSR1 inside MPI_Finalize ends nobody, and the answer to it goes through nobody's link."""
+        native = self.job(2, program("launched"), via="native")
+        self.check_right(native, 2)
+        self.need_papaya()
+        victim = self.scratch / "victim"
+        victim.write_text("precious")
+        job = self.job(2, program("launched"), "planted", victim, "signal")
+        self.check_right(job, 2, quiet=False)
+        self.assertEqual(job.out.count("finalized"), 2)
+        self.assertIn("asked by SIGUSR1", job.err)
+        self.assertNotIn("asked.txt", job.err)
+        self.assertEqual(victim.read_text(), "precious")
 
     def test_file_limit(self):
         """ulimit -f: a file made larger than allowed would be SIGXFSZ."""
