@@ -1,6 +1,8 @@
 // The handshake between libpapaya.so, which knows no MPI, and a flavour library, which knows one.
 #pragma once
 
+#include "interpose/presence.hpp"
+
 namespace papaya {
 
 // What libpapaya.so offers a flavour.
@@ -9,6 +11,10 @@ struct Preload {
   void (*pass_through)();  // from now on every call goes straight to MPI (disabled, or a forked child)
   void (*intercept_waiting)();  // from now on functions that only wait (PAPAYA_WAITING) go to their wrappers
   bool (*is_fortran)(const void* address);
+  presence::Node* node;
+  void (*announce)(presence::Node& node, presence::Part part);
+  void (*remove_name)(presence::Node& node);
+  void (*close)(presence::Node& node);
 };
 
 // What a flavour exports besides its wrappers papaya_MPI_X, both under these names.

@@ -17,6 +17,7 @@
 
 #include "base/mpi_library.hpp"
 #include "interpose/flavour.hpp"
+#include "interpose/presence.hpp"
 
 extern "C" {
 extern void* papaya_mpi_slots[];
@@ -55,6 +56,14 @@ constexpr const char* names[] = {
 };
 constexpr std::size_t symbol_count = sizeof names / sizeof names[0];
 
+constexpr std::size_t number_of(const char* name) {
+  for (std::size_t i = 0; i < symbol_count; ++i)
+    if (__builtin_strcmp(names[i], name) == 0) return i;
+  return symbol_count;
+}
+constexpr std::size_t init_number = number_of("MPI_Init");
+constexpr std::size_t init_thread_number = number_of("MPI_Init_thread");
+
 // Functions that only wait: MPI's own until the flavour asks for them.
 constexpr bool waits[] = {
 #define PAPAYA_SYMBOL(name) false,
@@ -83,9 +92,10 @@ papaya::FlavourSelect flavour_select = nullptr;  // written under the mutex
 papaya::FlavourReplaced flavour_replaced = nullptr;  // written under the mutex
 papaya::FlavourPhase flavour_phase = nullptr;  // atomic
 bool child_of_run = false;  // started by a process under `papaya run`, which preloads into one process only
+papaya::presence::Node node;  // written under the mutex
 
 void say(const char* first, const char* second = "", const char* third = "") {
-  char line[1024];
+  char line[8192];
   const int length = snprintf(line, sizeof line, "papaya: %s%s%s\n", first, second, third);
   if (length > 0) {
     [[maybe_unused]] const ssize_t written = write(
@@ -94,12 +104,72 @@ void say(const char* first, const char* second = "", const char* third = "") {
   }
 }
 
-// True on the one process of the job that should speak, as far as its environment tells; before MPI_Init
-// nothing else does.
-bool is_first_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
-    if (const char* rank = getenv(name)) return strcmp(rank, "0") == 0;
-  return true;
+// ---- A process that stands aside: papaya is in it, but cannot be used.
+
+constexpr int peers_told_within_ms = 500;
+char why_aside[6144] = "";    // what this rank has to say about it, until it has
+void* native_init = nullptr;  // written under the mutex, before anybody gets init_aside()
+void* native_init_thread = nullptr;
+
+// Puts this rank down as one that stands aside and says why: at once on rank 0, on others when it is known that rank 0 has
+// not said the same.
+void stand_aside(const char* first, const char* second = "", const char* third = "", const char* fourth = "",
+                 const char* fifth = "") {
+  papaya::presence::announce(node, papaya::presence::Part::stands_aside);
+  char rank[32] = "";
+  if (node.rank >= 0) snprintf(rank, sizeof rank, "rank %d: ", node.rank);
+  snprintf(why_aside, sizeof why_aside, "%s%s%s%s%s%s", rank, first, second, third, fourth, fifth);
+  if (node.rank > 0) return;
+  say(why_aside);
+  why_aside[0] = '\0';
+}
+
+// Whether all ranks of the node stand aside, and the lowest of them speaks for them.
+bool is_spoken_for() {
+  using namespace papaya::presence;
+  if (node.board == nullptr || node.mine == nullptr) return false;
+  std::uint32_t aside = 0;
+  int lowest = node.rank;
+  // MPI_Init has ended, so usually all have announced themselves.
+  for (int waited = 0; waited < peers_told_within_ms && aside < node.ranks; ++waited) {
+    if (waited > 0) usleep(1000);
+    aside = 0;
+    for (std::uint32_t i = 0; i < node.ranks; ++i) {
+      const Entry& entry = node.board->entries()[i];
+      const Part part = entry.part.load(std::memory_order_acquire);
+      if (part == Part::takes_part) return false;
+      if (part != Part::stands_aside) continue;
+      ++aside;
+      if (entry.rank < lowest) lowest = entry.rank;
+    }
+  }
+  return aside == node.ranks && lowest != node.rank;
+}
+
+int after_init(int code) {
+  pthread_mutex_lock(&mutex);
+  if (why_aside[0] != '\0' && !is_spoken_for()) say(why_aside);
+  why_aside[0] = '\0';
+  papaya::presence::remove_name(node);
+  papaya::presence::close(node);
+  pthread_mutex_unlock(&mutex);
+  return code;
+}
+
+// Every MPI has them with these types.
+int init_aside(int* argc, char*** argv) {
+  return after_init(reinterpret_cast<int (*)(int*, char***)>(native_init)(argc, argv));
+}
+int init_thread_aside(int* argc, char*** argv, int required, int* provided) {
+  return after_init(
+      reinterpret_cast<int (*)(int*, char***, int, int*)>(native_init_thread)(argc, argv, required, provided));
+}
+
+// What a call of function `number` leads to instead of `native` while this process has something to say.
+void* by_way_of(std::size_t number, void* native) {
+  if (why_aside[0] == '\0' || native == nullptr || (number != init_number && number != init_thread_number)) return native;
+  (number == init_number ? native_init : native_init_thread) = native;
+  return number == init_number ? reinterpret_cast<void*>(init_aside) : reinterpret_cast<void*>(init_thread_aside);
 }
 
 // The object that contains an address.
@@ -233,18 +303,51 @@ void intercept_waiting() {
   set_slot(papaya_pmpi_waiting_entry, papaya_sort_pmpi);
 }
 
-constexpr papaya::Preload services = {folder, pass_through, intercept_waiting, called_from_fortran};
+papaya::Preload services = {folder, pass_through, intercept_waiting, called_from_fortran, &node,
+                            papaya::presence::announce, papaya::presence::remove_name, papaya::presence::close};
 
-bool load_flavour(const char* version, const char* mpi_path, bool speak) {
+// The first eight bytes of the id that the linker computed from the object's content; 0 without one.
+struct BuildId {
+  std::uintptr_t begin;  // of the object
+  std::uint64_t id;
+};
+
+int read_build_id(dl_phdr_info* info, std::size_t, void* data) {
+  BuildId& build = *static_cast<BuildId*>(data);
+  bool is_it = false;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+    is_it = is_it || (part.p_type == PT_LOAD && info->dlpi_addr + part.p_vaddr == build.begin);
+  }
+  if (!is_it) return 0;
+  for (int i = 0; i < info->dlpi_phnum; ++i) {
+    const ElfW(Phdr)& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_NOTE) continue;
+    const char* at = reinterpret_cast<const char*>(info->dlpi_addr + part.p_vaddr);
+    const char* const end = at + part.p_memsz;
+    while (at + sizeof(ElfW(Nhdr)) <= end) {
+      ElfW(Nhdr) note;
+      memcpy(&note, at, sizeof note);
+      const char* const name = at + sizeof note;
+      const char* const content = name + (note.n_namesz + 3) / 4 * 4;
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
+          note.n_descsz >= sizeof build.id && content + sizeof build.id <= end)
+        memcpy(&build.id, content, sizeof build.id);
+      at = content + (note.n_descsz + 3) / 4 * 4;
+    }
+  }
+  return 1;
+}
+
+bool load_flavour(const char* version, const char* mpi_path) {
   const char* const flavour = papaya::flavour_of(version);
   char first_line[128];
   snprintf(first_line, sizeof first_line, "%.*s", static_cast<int>(strcspn(version, "\n,")), version);
   for (char* c = first_line; *c != '\0'; ++c)
     if (*c == '\t') *c = ' ';
   if (flavour == nullptr) {
-    if (speak)
-      say("this MPI is not one papaya knows (", first_line,
-          "); every call goes straight to it, nothing is recorded.");
+    stand_aside("this MPI is not one papaya knows (", first_line,
+                "); every call goes straight to it, nothing is recorded.");
     return false;
   }
   // The flavour's PMPI symbols must be found even where MPI came in through a plugin opened RTLD_LOCAL.
@@ -254,18 +357,15 @@ bool load_flavour(const char* version, const char* mpi_path, bool speak) {
   void* const handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = dlerror();
-    if (speak) {
-      say("cannot load the library for this MPI (", first_line, "); every call goes straight to it.");
-      say(why == nullptr ? "no reason given" : why);
-    }
+    stand_aside("cannot load the library for this MPI (", first_line, "): ", why == nullptr ? "no reason given" : why,
+                "; every call goes straight to it, nothing is recorded.");
     return false;
   }
   const auto their_version =
       static_cast<const papaya::FlavourVersion*>(dlsym(handle, "papaya_flavour_version"));
   if (their_version == nullptr || strcmp(*their_version, PAPAYA_VERSION) != 0) {
-    if (speak)
-      say(path, " is of another version than libpapaya.so (" PAPAYA_VERSION
-                "); every call goes straight to MPI. Install both from one build.");
+    stand_aside(path, " is of another version than libpapaya.so (" PAPAYA_VERSION
+                      "); every call goes straight to MPI. Install both from one build.");
     return false;
   }
   for (std::size_t i = 0; i < symbol_count; ++i) {
@@ -274,7 +374,12 @@ bool load_flavour(const char* version, const char* mpi_path, bool speak) {
     wrappers[i] = dlsym(handle, symbol);
   }
   Module module;
-  if (find_module(their_version, module)) papaya_flavour_range = module.range;
+  if (find_module(their_version, module)) {
+    papaya_flavour_range = module.range;
+    BuildId build{module.range.begin, 0};
+    dl_iterate_phdr(read_build_id, &build);
+    node.build = build.id;
+  }
   const auto start = reinterpret_cast<papaya::FlavourStart>(dlsym(handle, "papaya_flavour_start"));
   if (start == nullptr) return false;
   flavour_select = reinterpret_cast<papaya::FlavourSelect>(dlsym(handle, "papaya_flavour_select"));
@@ -286,14 +391,11 @@ bool load_flavour(const char* version, const char* mpi_path, bool speak) {
 }
 
 void resolve(const void* caller) {
-  const bool speak = is_first_rank();
   static Search search{};
   look_for_mpi(search);
   if (search.count > 1) {
-    if (speak)
-      say("two MPI libraries are loaded in this process; every call goes to the one it would reach without "
-          "papaya, "
-          "nothing is recorded.");
+    stand_aside("two MPI libraries are loaded in this process; every call goes to the one it would reach without papaya, "
+                "nothing is recorded.");
     state = State::several;
     return;
   }
@@ -309,15 +411,8 @@ void resolve(const void* caller) {
     papaya_native_functions[i] = native != nullptr ? native : reinterpret_cast<void*>(no_such_function);
   }
   state = State::native;
-  if (child_of_run) {
-    if (speak)
-      say("this MPI program was started by a process under `papaya run`, which preloads into one process "
-          "only. Nothing "
-          "is recorded. Put `papaya run` right before the program, or start the program with exec.");
-    return;
-  }
   if (mpi_handle == nullptr) {
-    if (speak) say("this MPI is not one papaya knows; every call goes straight to it, nothing is recorded.");
+    stand_aside("this MPI is not one papaya knows; every call goes straight to it, nothing is recorded.");
     return;
   }
   papaya_native_range = mpi.range;
@@ -325,7 +420,14 @@ void resolve(const void* caller) {
   static char version[8192];
   int length = 0;
   reinterpret_cast<GetLibraryVersion>(search.definitions[0])(version, &length);
-  if (load_flavour(version, mpi.path, speak)) state = State::flavour;
+  if (const char* const flavour = papaya::flavour_of(version); flavour != nullptr && strcmp(flavour, "mpich") == 0)
+    node.launcher = papaya::presence::Launcher::pmi;
+  if (child_of_run) {
+    stand_aside("this MPI program was started by a process under `papaya run`, which preloads into one process only. Nothing "
+                "is recorded. Put `papaya run` right before the program, or start the program with exec.");
+    return;
+  }
+  if (load_flavour(version, mpi.path)) state = State::flavour;
 }
 
 void resolve_once(const void* caller) {
@@ -337,13 +439,33 @@ void resolve_once(const void* caller) {
     if (state != State::several) {
       for (std::size_t i = 0; i < symbol_count; ++i) {
         void* const target = wrappers[i] != nullptr && !waits[i] ? wrappers[i] : papaya_native_functions[i];
-        if (target != reinterpret_cast<void*>(no_such_function)) set_slot(papaya_mpi_slots[i], target);
+        if (target != reinterpret_cast<void*>(no_such_function)) set_slot(papaya_mpi_slots[i], by_way_of(i, target));
       }
       set_slot(papaya_pmpi_entry, papaya_sort_pmpi);
       set_slot(papaya_pmpi_waiting_entry, papaya_straight_pmpi);
     }
     __atomic_store_n(&resolved, true, __ATOMIC_RELEASE);
   }
+  pthread_mutex_unlock(&mutex);
+}
+
+Dl_info object_of(const void* address) {
+  Dl_info object{};
+  return address != nullptr && dladdr(address, &object) != 0 ? object : Dl_info{};
+}
+
+// MPI_Init has been taken by a library that calls PMPI_Init itself, so the flavour will not hear of it.
+void note_hiding_tool(const void* caller) {
+  // Not by the caller alone: the tool's last call may be a jump.
+  void* const taker = dlsym(RTLD_DEFAULT, names[init_number]);
+  const Dl_info own = object_of(reinterpret_cast<const void*>(&note_hiding_tool));
+  Dl_info tool = object_of(taker);
+  if (tool.dli_fbase == own.dli_fbase) tool = object_of(caller);
+  pthread_mutex_lock(&mutex);
+  if (node.mine == nullptr || node.mine->part.load(std::memory_order_relaxed) != papaya::presence::Part::takes_part)
+    stand_aside(tool.dli_fname == nullptr ? "another library" : tool.dli_fname,
+                " takes MPI_Init for itself and calls PMPI_Init, so papaya does not see it; nothing is recorded. Only one such "
+                "tool can be used at a time.");
   pthread_mutex_unlock(&mutex);
 }
 
@@ -419,9 +541,10 @@ __attribute__((constructor)) void at_load() {
 
 void* papaya_resolve_mpi(std::size_t number, const void* caller) {
   resolve_once(caller);
-  if (state == State::several) return found_or_abort(native_for(names[number], caller), names[number]);
+  if (state == State::several)
+    return by_way_of(number, found_or_abort(native_for(names[number], caller), names[number]));
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
-  return found_or_abort(wrapper != nullptr ? wrapper : papaya_native_functions[number], names[number]);
+  return found_or_abort(wrapper != nullptr ? wrapper : by_way_of(number, papaya_native_functions[number]), names[number]);
 }
 
 void* papaya_resolve_pmpi(std::size_t number, const void* caller) {
@@ -429,11 +552,13 @@ void* papaya_resolve_pmpi(std::size_t number, const void* caller) {
   if (state == State::several) {
     char symbol[128];
     snprintf(symbol, sizeof symbol, "P%s", names[number]);
-    return found_or_abort(native_for(symbol, caller), symbol);
+    return by_way_of(number, found_or_abort(native_for(symbol, caller), symbol));
   }
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
+  const bool is_init = number == init_number || number == init_thread_number;
   if (wrapper != nullptr && called_from_fortran(caller)) return wrapper;
-  return found_or_abort(papaya_native_functions[number], names[number]);
+  if (is_init && wrapper != nullptr) note_hiding_tool(caller);
+  return found_or_abort(by_way_of(number, papaya_native_functions[number]), names[number]);
 }
 
 int papaya_select(const char* collective, const char* selection) {

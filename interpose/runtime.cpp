@@ -22,6 +22,7 @@
 #include "base/log.hpp"
 #include "base/reason.hpp"
 #include "base/topology.hpp"
+#include "interpose/census.hpp"
 #include "interpose/communicator.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/output.hpp"
@@ -541,6 +542,11 @@ void say_oddities(Runtime& process) {
 
 }  // namespace
 
+void announce() noexcept {
+  if (const Preload* const preload = runtime().preload; preload != nullptr)
+    preload->announce(*preload->node, presence::Part::takes_part);
+}
+
 void start() noexcept {
   Runtime& process = runtime();
   if (process.preload == nullptr || process.world_comm != MPI_COMM_NULL) return;
@@ -548,11 +554,20 @@ void start() noexcept {
   MPI_Comm parent = MPI_COMM_NULL;
   PMPI_Comm_get_parent(&parent);
   if (parent != MPI_COMM_NULL) {
+    process.preload->remove_name(*process.preload->node);
+    process.preload->close(*process.preload->node);
     process.preload->pass_through();
     return;
   }
   PMPI_Comm_rank(MPI_COMM_WORLD, &process.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &process.ranks);
+  const bool all_take_part =
+      census::all_take_part(*process.preload->node, process.preload->remove_name, process.rank, process.ranks);
+  process.preload->close(*process.preload->node);
+  if (!all_take_part) {
+    process.preload->pass_through();
+    return;
+  }
   agree_on_settings(process);
   if (process.settings.number(Variable::disable) != 0) {
     process.preload->pass_through();

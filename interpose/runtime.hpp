@@ -75,7 +75,8 @@ struct Runtime {
 extern Runtime& the_runtime;
 inline Runtime& runtime() noexcept { return the_runtime; }
 
-// After a successful MPI_Init, before MPI_Finalize, before MPI_Abort. They return when done; they do not fail.
+// Before MPI_Init, after a successful one, before MPI_Finalize, before MPI_Abort. They return when done; they do not fail.
+void announce() noexcept;
 void start() noexcept;
 void stop() noexcept;
 void note_abort(int code) noexcept;

@@ -377,12 +377,14 @@ PAPAYA_WRAPPER papaya_MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request
 // Life cycle.
 
 PAPAYA_WRAPPER papaya_MPI_Init(int* argc, char*** argv) {
+  papaya::announce();
   const int code = PMPI_Init(argc, argv);
   if (code == MPI_SUCCESS) papaya::start();
   return code;
 }
 
 PAPAYA_WRAPPER papaya_MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  papaya::announce();
   const int code = PMPI_Init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) papaya::start();
   return code;

@@ -1,6 +1,6 @@
 // What a program meets between its start and its end: run.py launches it with papaya on all ranks, on some or on none.
-//   launched [chdir FOLDER] [planted FILE] [signal]
-// Every rank sends to rank 0, which receives with wildcards; then all make some collectives. chdir: enters FOLDER before
+//   launched [chdir FOLDER] [named] [planted FILE] [signal]
+// Every rank sends to rank 0, which receives with wildcards, or if `named` without; then all make some collectives. chdir: enters FOLDER before
 // MPI_Init. planted: somebody has put a link to FILE in the output folder, and SIGUSR1 asks what the ranks do. signal: it comes
 // while the rank is inside MPI_Finalize.
 #define _GNU_SOURCE
@@ -19,10 +19,11 @@ static int raise_signal(MPI_Comm comm, int keyval, void* value, void* state) {
 }
 
 int main(int argc, char** argv) {
-  int signals = 0;
+  int signals = 0, named = 0;
   const char* planted = NULL;
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "signal") == 0) signals = 1;
+    if (strcmp(argv[i], "named") == 0) named = 1;
     if (strcmp(argv[i], "planted") == 0 && i + 1 < argc) planted = argv[++i];
     if (strcmp(argv[i], "chdir") == 0 && i + 1 < argc && chdir(argv[++i]) != 0) {
       perror(argv[i]);
@@ -38,7 +39,7 @@ int main(int argc, char** argv) {
     int value = 0;
     MPI_Status status;
     if (rank == 0) {
-      MPI_Recv(&value, 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+      MPI_Recv(&value, 1, MPI_INT, named ? i : MPI_ANY_SOURCE, named ? i : MPI_ANY_TAG, MPI_COMM_WORLD, &status);
       CHECK(value == 100 * status.MPI_SOURCE && status.MPI_TAG == status.MPI_SOURCE);
     } else if (rank == i) {
       value = 100 * rank;

@@ -479,6 +479,85 @@ class Preload(unittest.TestCase):
 
     # Children, shells, launchers
 
+    def partly(self, libraries, *arguments, cut=False):
+        """A started job whose rank N has LD_PRELOAD=libraries[N]; `cut`: the launcher seems to put each rank on a node of its own."""
+        words = []
+        for library in libraries:
+            words += [*([":", "-n", "1"] if words else []), "env", f"LD_PRELOAD={library}"]
+            if cut:
+                words += ["OMPI_COMM_WORLD_LOCAL_SIZE=1", "MPI_LOCALNRANKS=1"]
+            words += [program("launched"), *arguments]
+        command, environment, marker, folder = self.launch(1, words, "", None, None)
+        out, err = self.scratch / f"{folder.name}.stdout", self.scratch / f"{folder.name}.stderr"
+        with open(out, "wb") as out_file, open(err, "wb") as err_file:
+            process = subprocess.Popen(command, env=environment, cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=out_file,
+                                       stderr=err_file, start_new_session=True)
+
+        def end():
+            try:
+                code = process.wait(30)
+            except subprocess.TimeoutExpired:
+                kill_all(marker)
+                process.wait(10)
+                self.fail(f"hangs: {' '.join(command)}")
+            return Job(code, out.read_text(), err.read_text(), 0, folder)
+
+        return end
+
+    def test_partly(self):
+        """Ranks without papaya, with one that cannot load its flavour, with another version, build or tool: the job goes on
+        natively and says why. They wait for the others, so all run at once."""
+        self.need_papaya()
+        name = f"libpapaya-{mpi}.so"
+        flavour = (build / name).read_bytes()
+        notes = subprocess.run(["readelf", "-nW", build / name], stdout=subprocess.PIPE, text=True, check=True).stdout
+        build_id = bytes.fromhex(re.search(r"Build ID: (\w+)", notes)[1])
+        whole = build / "libpapaya.so"
+        copies = {}
+        for kind, content in (("bare", None), ("older", flavour.replace(b"0.1.0\0", b"0.0.9\0")),
+                              ("other", flavour.replace(build_id, bytes(len(build_id))))):
+            self.assertNotEqual(content, flavour)
+            (self.scratch / kind).mkdir()
+            copies[kind] = shutil.copy(whole, self.scratch / kind)
+            if content is not None:
+                (self.scratch / kind / name).write_bytes(content)
+        taken = f"{build}/tests/preload/libtaker-{mpi}.so:{whole}"
+        bare, older, other = copies["bare"], copies["older"], copies["other"]
+        absent = "ranks? {} runs? without papaya"
+        aside = "rank {} cannot use papaya, so on all ranks"
+        builds = r"rank \d has another build of papaya"
+        waiting = [  # what each says, in any order
+            (self.partly([whole, ""]), [absent.format(1)]),
+            (self.partly(["", whole, whole, ""]), [absent.format("0, 3")]),
+            (self.partly([whole, bare, whole]), [r"rank 1: cannot load the library for this MPI", aside.format(1)]),
+            (self.partly([bare, whole]), [r"rank 0: cannot load the library for this MPI", aside.format(0)]),
+            (self.partly([bare, bare, bare]), [r"rank 0: cannot load the library for this MPI"]),
+            (self.partly([bare, "", bare]), [r"rank 0: cannot load the library for this MPI", r"rank 2: cannot load"]),
+            (self.partly([whole, older]), [r"rank 1: .* is of another version", aside.format(1)]),
+            (self.partly([whole, whole, other]), [builds]),
+            (self.partly([whole, taken]), [r"rank 1: .*/libtaker.* takes MPI_Init for itself", aside.format(1)]),
+            (self.partly([whole, whole, ""], cut=True), ["1 rank runs without papaya"]),
+            (self.partly([whole, other, whole], cut=True), [builds]),
+        ]
+        unanswered = self.partly(["", whole], "named", cut=True)
+        everywhere = self.partly([whole] * 3, cut=True)
+        for end, sentences in waiting:
+            job = end()
+            self.check_right(job, job.out.count("counts"), quiet=False)
+            if len(job.said()) != len(sentences):
+                self.show(job)
+            self.assertEqual(len(job.said()), len(sentences))
+            for sentence in sentences:
+                self.assertRegex(job.err, rf"(?m)^papaya: {sentence}")
+            self.assertFalse(job.folder.exists())
+        # A message lies at rank 0, which may receive it.
+        job = unanswered()
+        self.assertNotEqual(job.code, 0)
+        self.assertRegex(job.err, "papaya: rank 0 runs without papaya on another node, or does not answer")
+        job = everywhere()
+        self.check_right(job, 3)
+        self.check_counts(job)
+
     def test_relative_preload(self):
         """LD_PRELOAD names the library by a relative path, and the program enters another folder before MPI_Init: there
         are libraries of the same names."""

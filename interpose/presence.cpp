@@ -1,0 +1,173 @@
+#include "interpose/presence.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+namespace papaya::presence {
+
+namespace {
+
+constexpr std::uint32_t most_ranks = 65536;  // of a node: what a launcher says beyond that is not believed
+
+const char* first_of(std::initializer_list<const char*> names) noexcept {
+  for (const char* name : names)
+    if (const char* const value = std::getenv(name); value != nullptr && *value != '\0') return value;
+  return nullptr;
+}
+
+std::uint64_t hash(std::uint64_t seed, const char* text) noexcept {
+  for (; *text != '\0'; ++text) seed = (seed ^ static_cast<unsigned char>(*text)) * 0x100000001b3u;  // FNV-1a
+  return seed;
+}
+
+// When a process was started, in ticks since boot: process numbers come back, these pairs do not.
+unsigned long long start_of(pid_t process) noexcept {
+  char path[64];
+  std::snprintf(path, sizeof path, "/proc/%ld/stat", static_cast<long>(process));
+  const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (file < 0) return 0;
+  char text[1024];
+  const ssize_t length = read(file, text, sizeof text - 1);
+  ::close(file);
+  if (length <= 0) return 0;
+  text[length] = '\0';
+  // The 22nd field; the second is the name in parentheses, which may hold anything.
+  const char* field = std::strrchr(text, ')');
+  for (int number = 2; field != nullptr && number < 22; ++number) {
+    field = std::strchr(field, ' ');
+    if (field != nullptr) ++field;
+  }
+  return field == nullptr ? 0 : std::strtoull(field, nullptr, 10);
+}
+
+constexpr std::uint64_t seed = 0xcbf29ce484222325u;
+
+// Open MPI's launchers, and Slurm's of that kind.
+std::uint64_t pmix_key() noexcept {
+  const char* const job = first_of({"PMIX_NAMESPACE"});
+  if (job == nullptr) return 0;
+  const char* const server = first_of({"PMIX_SERVER_URI41", "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI21",
+                                       "PMIX_SERVER_URI2"});
+  return hash(hash(seed, job), server == nullptr ? "" : server);
+}
+
+// Hydra and its kind: each rank has a socket of its own, made by the one process that starts the node's ranks.
+std::uint64_t pmi_key() noexcept {
+  if (const char* const text = first_of({"PMI_FD"})) {
+    ucred peer{};
+    socklen_t length = sizeof peer;
+    if (getsockopt(static_cast<int>(std::strtol(text, nullptr, 10)), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+        peer.pid > 0) {
+      char proxy[64];
+      std::snprintf(proxy, sizeof proxy, "proxy %ld %llu", static_cast<long>(peer.pid), start_of(peer.pid));
+      return hash(seed, proxy);
+    }
+  }
+  if (const char* const port = first_of({"PMI_PORT"})) return hash(hash(seed, "port "), port);
+  if (const char* const job = first_of({"PALS_APID"})) return hash(hash(seed, "pals "), job);
+  return 0;
+}
+
+// A number that this job's ranks on this node share and no other job's have; 0 if the launcher gives none.
+std::uint64_t job_key(Launcher launcher) noexcept {
+  const bool pmi = launcher == Launcher::pmi;
+  if (const std::uint64_t key = pmi ? pmi_key() : pmix_key(); key != 0) return key;
+  if (const std::uint64_t key = pmi ? pmix_key() : pmi_key(); key != 0) return key;
+  if (const char* const job = first_of({"SLURM_JOB_ID"}))
+    if (const char* const step = first_of({"SLURM_STEP_ID"})) return hash(hash(hash(seed, job), "."), step);
+  return 0;
+}
+
+int rank_of_process(Launcher launcher) noexcept {
+  const char* const rank = launcher == Launcher::pmi
+                               ? first_of({"PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
+                               : first_of({"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"});
+  return rank == nullptr ? -1 : static_cast<int>(std::strtol(rank, nullptr, 10));
+}
+
+std::uint32_t believed(unsigned long ranks) noexcept {
+  return ranks <= most_ranks ? static_cast<std::uint32_t>(ranks) : 0;
+}
+
+}  // namespace
+
+std::uint32_t tasks_of_each_node(const char* text) noexcept {
+  char* end = nullptr;
+  const unsigned long tasks = std::strtoul(text, &end, 10);
+  if (end == text) return 0;
+  if (end[0] == '(' && end[1] == 'x') {
+    std::strtoul(end + 2, &end, 10);
+    if (*end++ != ')') return 0;
+  }
+  return *end == '\0' ? believed(tasks) : 0;
+}
+
+namespace {
+
+std::uint32_t ranks_of_node(Launcher launcher) noexcept {
+  if (const char* const ranks = launcher == Launcher::pmi
+                                    ? first_of({"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"})
+                                    : first_of({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"}))
+    return believed(std::strtoul(ranks, nullptr, 10));
+  if (const char* const tasks = first_of({"SLURM_STEP_TASKS_PER_NODE"})) return tasks_of_each_node(tasks);
+  return 0;
+}
+
+void open(Node& node) noexcept {
+  node.rank = rank_of_process(node.launcher);
+  node.ranks = ranks_of_node(node.launcher);
+  const std::uint64_t key = job_key(node.launcher);
+  if (node.rank < 0 || node.ranks < 2 || key == 0) return;
+  node.bytes = sizeof(Board) + node.ranks * sizeof(Entry);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < node.bytes) return;  // it would be SIGXFSZ
+  std::snprintf(node.path, sizeof node.path, "/dev/shm/papaya-%lu-%016llx", static_cast<unsigned long>(geteuid()),
+                static_cast<unsigned long long>(key));
+  const int file = ::open(node.path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (file < 0) return;
+  // New memory is zero, which is an empty board. What is not to be had now would be SIGBUS later.
+  struct stat status{};
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+      posix_fallocate(file, 0, static_cast<off_t>(node.bytes)) == 0)
+    if (void* const memory = mmap(nullptr, node.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0); memory != MAP_FAILED)
+      node.board = static_cast<Board*>(memory);
+  ::close(file);
+}
+
+}  // namespace
+
+void announce(Node& node, Part part) noexcept {
+  if (node.rank >= 0 || node.mine != nullptr) return;
+  open(node);
+  if (node.board == nullptr) return;
+  const std::uint32_t number = node.board->arrived.fetch_add(1, std::memory_order_relaxed);
+  if (number >= node.ranks) return close(node);  // the launcher started more than it said
+  node.mine = node.board->entries() + number;
+  node.mine->rank = node.rank;
+  node.mine->build = node.build;
+  std::snprintf(node.mine->version, sizeof node.mine->version, "%s", PAPAYA_VERSION);
+  node.mine->part.store(part, std::memory_order_release);
+  if (number + 1 == node.ranks) remove_name(node);  // all have it open
+}
+
+void remove_name(Node& node) noexcept {
+  if (node.path[0] != '\0') unlink(node.path);
+  node.path[0] = '\0';
+}
+
+void close(Node& node) noexcept {
+  if (node.board != nullptr) munmap(node.board, node.bytes);
+  node.board = nullptr;
+  node.mine = nullptr;
+}
+
+}  // namespace papaya::presence
