@@ -36,10 +36,14 @@ constexpr int bucket_size = 8;  // announcements, two cache lines
 
 std::size_t pages_for(std::size_t bytes) noexcept { return (bytes + prefix_bytes + page_bytes - 1) / page_bytes; }
 
-// Asks the kernel for the pages. Where it is too old to know the question (before 5.14), read(2) into each page does:
-// it reports EFAULT where a touch would raise SIGBUS.
+// Asks the kernel for the pages of memory that holds nothing yet. Where it is too old to know the question (before 5.14),
+// read(2) into each page does: it reports EFAULT where a touch would raise SIGBUS, and leaves a zero there.
 bool make_present(std::byte* begin, std::size_t bytes) noexcept {
-  if (madvise(begin, bytes, MADV_POPULATE_WRITE) == 0) return true;
+  // Whole pages of the system's, which may be larger than ours: those around keep what they hold.
+  static const auto system_page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(begin) / system_page * system_page;
+  const std::uintptr_t to = reinterpret_cast<std::uintptr_t>(begin) + bytes;
+  if (madvise(reinterpret_cast<void*>(from), to - from, MADV_POPULATE_WRITE) == 0) return true;
   if (errno != EINVAL) return false;
   const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
   if (zero < 0) return false;
@@ -215,12 +219,12 @@ bool NodeWindow::prepare_share(std::int64_t offset, std::size_t bytes, int rank,
   const std::size_t pages = pages_for(bytes);
   const std::size_t begin = pages * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks);
   const std::size_t end = pages * static_cast<std::size_t>(rank + 1) / static_cast<std::size_t>(ranks);
-  if (begin == end) return true;
-  std::byte* const first = base_ + offset + begin * page_bytes;
-  const std::size_t size = (end - begin) * page_bytes;
-  if (!make_present(first, size)) return false;
-  const std::size_t keep = begin == 0 ? prefix_bytes : 0;
-  std::memset(first + keep, 0, size - keep);
+  std::byte* const here = base_ + offset;
+  // The first page is there since the count of users is.
+  const std::size_t first = std::max<std::size_t>(begin, 1);
+  if (first < end && !make_present(here + first * page_bytes, (end - first) * page_bytes)) return false;
+  const std::size_t zero_from = begin == 0 ? prefix_bytes : begin * page_bytes;
+  if (begin < end) std::memset(here + zero_from, 0, end * page_bytes - zero_from);
   return true;
 }
 
