@@ -20,6 +20,7 @@
 #include "algorithms/algorithm.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/memory.hpp"
 #include "base/reason.hpp"
 #include "base/topology.hpp"
 #include "interpose/census.hpp"
@@ -257,18 +258,6 @@ bool is_loaded(const char* library) noexcept {
 // What carries data between nodes.
 constexpr std::size_t least_between_nodes = 65536;  // bytes for a rank
 
-// Bytes that can be had without swapping.
-std::uint64_t available_memory() noexcept {
-  std::FILE* const file = std::fopen("/proc/meminfo", "re");
-  if (file == nullptr) return ~std::uint64_t{0};
-  char line[256];
-  unsigned long long kilobytes = ~0ull >> 10;
-  while (std::fgets(line, sizeof line, file) != nullptr)
-    if (std::sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1) break;
-  std::fclose(file);
-  return std::uint64_t{kilobytes} << 10;
-}
-
 void open_transport(Runtime& process) {
   const std::string_view transport = process.settings.text(Variable::transport);
   if (process.nodes == 1) return;
@@ -281,7 +270,7 @@ void open_transport(Runtime& process) {
   PMPI_Allreduce(MPI_IN_PLACE, &most_ranks, 1, MPI_INT, MPI_MAX, process.world_comm);
   std::size_t bytes = static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) / static_cast<std::size_t>(most_ranks);
   // Some MPIs touch all of a window at once. The least of all nodes: a rank's share is the same everywhere.
-  std::uint64_t room = available_memory() / 4 / static_cast<std::uint64_t>(most_ranks);
+  std::uint64_t room = memory::available() / 4 / static_cast<std::uint64_t>(most_ranks);
   PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_UINT64_T, MPI_MIN, process.world_comm);
   if (bytes > room) {
     bytes = static_cast<std::size_t>(room);
@@ -307,6 +296,15 @@ void open_transport(Runtime& process) {
   // Open MPI 4.1 without UCX of its own has no one-sided operations between nodes, say.
   process.ucx_window.create(process.world_comm, bytes, process.preload->folder, why);
   log::debug(fmt::format("MPI has no one-sided operations between these nodes; UCX: {}", why.empty() ? "used" : why));
+}
+
+// Where less shared memory is to be had than the limit, algorithms share that: the least of all nodes, since messages are
+// cut alike on all ranks.
+void lower_limit(Runtime& process) {
+  const auto set = static_cast<std::uint64_t>(process.settings.number(Variable::shm_limit));
+  std::uint64_t least = process.window.exists() ? process.window.limit() : set;
+  PMPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, process.world_comm);
+  if (least < set) process.settings.set(Variable::shm_limit, fmt::format("{}", least));
 }
 
 void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
@@ -589,6 +587,7 @@ void start() noexcept {
           probe_single_copy(process.node_comm);
   }
   open_transport(process);
+  lower_limit(process);
   configure_waiting(process, cores, ns_per_tick);
   process.arrival_order = process.settings.text(Variable::order) == "arrival";
   process.verify_every = static_cast<std::uint64_t>(process.settings.number(Variable::verify));

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/memory.hpp"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -23,7 +23,6 @@ namespace papaya {
 
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t prefix_bytes = 128;  // of a region: its user count, and the alignment of what follows
 
 struct alignas(prefix_bytes) Prefix {
@@ -34,13 +33,16 @@ struct alignas(prefix_bytes) Prefix {
 
 constexpr int bucket_size = 8;  // announcements, two cache lines
 
-std::size_t pages_for(std::size_t bytes) noexcept { return (bytes + prefix_bytes + page_bytes - 1) / page_bytes; }
+std::uintptr_t system_page_bytes() noexcept {
+  static const auto bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
 
 // Asks the kernel for the pages of memory that holds nothing yet. Where it is too old to know the question (before 5.14),
 // read(2) into each page does: it reports EFAULT where a touch would raise SIGBUS, and leaves a zero there.
 bool make_present(std::byte* begin, std::size_t bytes) noexcept {
   // Whole pages of the system's, which may be larger than ours: those around keep what they hold.
-  static const auto system_page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const std::uintptr_t system_page = system_page_bytes();
   const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(begin) / system_page * system_page;
   const std::uintptr_t to = reinterpret_cast<std::uintptr_t>(begin) + bytes;
   if (madvise(reinterpret_cast<void*>(from), to - from, MADV_POPULATE_WRITE) == 0) return true;
@@ -48,22 +50,17 @@ bool make_present(std::byte* begin, std::size_t bytes) noexcept {
   const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
   if (zero < 0) return false;
   bool present = true;
-  for (std::size_t at = 0; at < bytes && present; at += page_bytes) present = read(zero, begin + at, 1) == 1;
+  for (std::size_t at = 0; at < bytes && present; at += 4096) present = read(zero, begin + at, 1) == 1;
   close(zero);
   return present;
 }
 
-std::size_t free_shared_memory() noexcept {
-  struct statvfs info;
-  if (statvfs("/dev/shm", &info) != 0) return ~std::size_t{0};
-  return static_cast<std::size_t>(info.f_bavail) * info.f_frsize;
-}
-
 }  // namespace
 
-// `lock` guards the bitmap: 0 free, else taken. Acquire on taking, release on giving back.
+// `lock` guards the bitmaps and what is held. Acquire on taking, release on giving back.
 struct NodeWindow::Header {
   std::atomic<std::uint32_t> lock;
+  std::uint64_t held_pages;
 };
 
 // Who attaches to a region finds it here. Guarded by the lock.
@@ -72,12 +69,14 @@ struct NodeWindow::Announcement {
   std::int64_t offset;
 };
 
+std::size_t NodeWindow::pages_for(std::size_t bytes) noexcept { return (bytes + prefix_bytes + page_bytes - 1) / page_bytes; }
 NodeWindow::Header* NodeWindow::header() const noexcept { return reinterpret_cast<Header*>(base_); }
 wait::Load* NodeWindow::board() const noexcept {
   return exists() ? reinterpret_cast<wait::Load*>(base_ + 64) : nullptr;
 }
-std::uint64_t* NodeWindow::bitmap() const noexcept {
-  return reinterpret_cast<std::uint64_t*>(base_ + 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load));
+std::uint64_t* NodeWindow::bitmap(Map map) const noexcept {
+  return reinterpret_cast<std::uint64_t*>(base_ + 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load)) +
+         (map == Map::held ? map_words_ : 0);
 }
 NodeWindow::Announcement* NodeWindow::bucket(std::uint64_t key) const noexcept {
   return reinterpret_cast<Announcement*>(base_ + announcements_) + (key & (buckets_ - 1)) * bucket_size;
@@ -91,19 +90,20 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
   int rank = 0;
   PMPI_Comm_rank(node, &rank);
   PMPI_Comm_size(node, &ranks_);
-  limit = std::min(limit, free_shared_memory() / 4 * 3);
+  limit = std::min<std::size_t>(limit, memory::available_shared() / 4);
   // Beyond the limit for files, making the segment larger ends the process by a signal. MPI's own header comes on top.
   rlimit files{};
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
     limit = std::min<std::size_t>(limit, files.rlim_cur > (2 << 20) ? files.rlim_cur - (2 << 20) : 0);
   PMPI_Bcast(&limit, sizeof limit, MPI_BYTE, 0, node);
-  const std::size_t tables = 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load) + limit / page_bytes / 8 + 8;
+  limit_ = limit;
+  map_words_ = limit / page_bytes / 64 + 1;
+  const std::size_t tables = 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load) + 2 * map_words_ * sizeof(std::uint64_t);
   announcements_ = (tables + 63) / 64 * 64;
   constexpr std::size_t bucket_bytes = bucket_size * sizeof(Announcement);
   buckets_ = std::bit_floor(std::max<std::size_t>(limit / 256 / bucket_bytes, 16));
   first_page_ = (announcements_ + buckets_ * bucket_bytes + page_bytes - 1) / page_bytes;
-  // Rank 0's view of the free space holds for all: the MPIs themselves put their own segments there at start, so a
-  // quarter is left alone.
+  // Rank 0's view of what is free holds for all.
   std::uint64_t bytes = limit / page_bytes * page_bytes;
   if (bytes < (first_page_ + 4) * page_bytes) bytes = 0;
   PMPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, node);
@@ -127,7 +127,9 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
     ok = make_present(base_, first_page_ * page_bytes);
     if (ok) {
       std::memset(base_, 0, first_page_ * page_bytes);
-      mark(0, first_page_, true);
+      mark(Map::used, 0, first_page_, true);
+      mark(Map::held, 0, first_page_, true);
+      header()->held_pages = first_page_;
     }
   }
   int all_ok = 0;
@@ -159,22 +161,49 @@ bool NodeWindow::lock() const noexcept {
 
 void NodeWindow::unlock() const noexcept { header()->lock.store(0, std::memory_order_release); }
 
-void NodeWindow::mark(std::size_t first, std::size_t pages, bool used) noexcept {
+void NodeWindow::mark(Map map, std::size_t first, std::size_t pages, bool value) noexcept {
   for (std::size_t page = first; page < first + pages; ++page) {
     const std::uint64_t bit = std::uint64_t{1} << (page % 64);
-    used ? bitmap()[page / 64] |= bit : bitmap()[page / 64] &= ~bit;
+    value ? bitmap(map)[page / 64] |= bit : bitmap(map)[page / 64] &= ~bit;
   }
 }
 
-// The lock is held. The first of the pages is there.
-std::int64_t NodeWindow::take_pages(std::size_t pages) noexcept {
+std::size_t NodeWindow::count(Map map) const noexcept {
+  std::size_t marked = 0;
+  for (std::size_t page = first_page_; page < pages_; ++page) marked += is_marked(map, page) ? 1 : 0;
+  return marked;
+}
+
+// With the lock: a quarter of what is free, counting what is held already.
+std::size_t NodeWindow::most_held_pages() const noexcept {
+  return (memory::available_shared() / page_bytes + header()->held_pages) / 4;
+}
+
+// With the lock. The first of the pages is there: an offset, or -1.
+std::int64_t NodeWindow::take_pages(std::size_t wanted) noexcept {
   std::size_t run = 0;
+  std::size_t missing = 0;  // of the last `wanted` pages, not held
+  std::size_t room = 0;     // how many may be; asked when needed
+  bool asked = false;
   for (std::size_t page = first_page_; page < pages_; ++page) {
-    run = is_used(page) ? 0 : run + 1;
-    if (run < pages) continue;
-    const std::size_t first = page + 1 - pages;
+    if (is_marked(Map::used, page)) {
+      run = missing = 0;
+      continue;
+    }
+    missing += is_marked(Map::held, page) ? 0 : 1;
+    if (++run < wanted) continue;
+    if (run > wanted) missing -= is_marked(Map::held, page - wanted) ? 0 : 1;
+    if (missing != 0 && !asked) {
+      asked = true;
+      const std::size_t most = most_held_pages();
+      room = most - std::min<std::size_t>(most, header()->held_pages);
+    }
+    if (missing > room) continue;
+    const std::size_t first = page + 1 - wanted;
     if (!make_present(base_ + first * page_bytes, page_bytes)) return -1;
-    mark(first, pages, true);
+    mark(Map::used, first, wanted, true);
+    mark(Map::held, first, wanted, true);
+    header()->held_pages += missing;
     return static_cast<std::int64_t>(first * page_bytes);
   }
   return -1;
@@ -228,6 +257,20 @@ bool NodeWindow::prepare_share(std::int64_t offset, std::size_t bytes, int rank,
   return true;
 }
 
+// With the lock, of pages that nobody uses any more but that are still marked so. Where the window is no file of the
+// kernel's that can have holes, they stay.
+void NodeWindow::give_back_to_system(std::size_t first, std::size_t pages) noexcept {
+  const std::uintptr_t system_page = system_page_bytes();
+  const auto base = reinterpret_cast<std::uintptr_t>(base_);
+  const std::uintptr_t from = (base + first * page_bytes + system_page - 1) / system_page * system_page;
+  const std::uintptr_t to = (base + (first + pages) * page_bytes) / system_page * system_page;
+  if (from >= to || madvise(reinterpret_cast<void*>(from), to - from, MADV_REMOVE) != 0) return;
+  for (std::size_t page = (from - base) / page_bytes; page < (to - base) / page_bytes; ++page) {
+    header()->held_pages -= is_marked(Map::held, page) ? 1 : 0;
+    mark(Map::held, page, 1, false);
+  }
+}
+
 void NodeWindow::release(std::int64_t offset, std::size_t bytes) noexcept {
   if (!exists() || offset < 0) return;
   Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
@@ -239,19 +282,17 @@ void NodeWindow::release(std::int64_t offset, std::size_t bytes) noexcept {
   const bool is_last = prefix.users.fetch_sub(1, std::memory_order_acq_rel) == 1;
   if (is_last && !is_announced && !lock()) return;
   if (is_last) {
-    if (is_announced) {
+    if (is_announced)
       for (Announcement* one = bucket(key); one != bucket(key) + bucket_size; ++one)
         if (one->key == key) one->key = 0;
-    }
-    mark(static_cast<std::size_t>(offset) / page_bytes, pages_for(bytes), false);
+    const std::size_t first = static_cast<std::size_t>(offset) / page_bytes;
+    const std::size_t pages = pages_for(bytes);
+    // Others have taken memory meanwhile: the program itself, say. To look costs 40 us, so the small ones stay for the next
+    // communicator.
+    if (pages >= 64 && header()->held_pages > most_held_pages()) give_back_to_system(first, pages);
+    mark(Map::used, first, pages, false);
   }
   if (is_last || is_announced) unlock();
-}
-
-std::size_t NodeWindow::used_pages() const noexcept {
-  std::size_t used = 0;
-  for (std::size_t page = first_page_; page < pages_; ++page) used += is_used(page) ? 1 : 0;
-  return used;
 }
 
 }  // namespace papaya

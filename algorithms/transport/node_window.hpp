@@ -1,6 +1,7 @@
 // The one shared window of a node and job (MPI_Win_allocate_shared), sub-allocated by pages to communicators. Shared
 // memory that the system promised but cannot deliver (a full /dev/shm) ends in SIGBUS on first touch, so every page
-// is asked for through the kernel, which can say no, before it is used.
+// is asked for through the kernel, which can say no, before it is used. The program may want shared memory, too: papaya
+// holds at most a quarter of what would be free without it.
 #pragma once
 
 #include <mpi.h>
@@ -15,11 +16,12 @@ namespace papaya {
 
 class NodeWindow {
  public:
-  // Collective over `node`, whose error handler must return. At most `limit` bytes; less where /dev/shm has less.
+  // Collective over `node`, whose error handler must return. At most `limit` bytes; less where less is free.
   // All ranks agree on the outcome.
   bool create(MPI_Comm node, std::size_t limit) noexcept;
   void free() noexcept;  // collective
   bool exists() const noexcept { return base_ != nullptr; }
+  std::size_t limit() const noexcept { return limit_; }  // what was left of that given to create()
 
   // Space for `users` ranks: an offset, or -1. Called by one rank; the others are told the offset.
   std::int64_t allocate(std::size_t bytes, int users) noexcept;
@@ -35,24 +37,34 @@ class NodeWindow {
 
   std::byte* region(std::int64_t offset) const noexcept;
   wait::Load* board() const noexcept;
-  std::size_t used_pages() const noexcept;  // for tests and the debug log
+  // For tests: pages that regions have, and pages that are taken from the system.
+  std::size_t used_pages() const noexcept { return count(Map::used); }
+  std::size_t held_pages() const noexcept { return count(Map::held); }
 
  private:
+  static constexpr std::size_t page_bytes = 4096;
   struct Header;
   struct Announcement;
   Announcement* bucket(std::uint64_t key) const noexcept;
   std::int64_t take_pages(std::size_t pages) noexcept;
+  static std::size_t pages_for(std::size_t bytes) noexcept;
+  enum class Map : unsigned char { used, held };
   Header* header() const noexcept;
-  std::uint64_t* bitmap() const noexcept;
+  std::uint64_t* bitmap(Map map) const noexcept;
   bool lock() const noexcept;
   void unlock() const noexcept;
-  bool is_used(std::size_t page) const noexcept { return (bitmap()[page / 64] >> (page % 64)) & 1; }
-  void mark(std::size_t first, std::size_t pages, bool used) noexcept;
+  bool is_marked(Map map, std::size_t page) const noexcept { return (bitmap(map)[page / 64] >> (page % 64)) & 1; }
+  void mark(Map map, std::size_t first, std::size_t pages, bool value) noexcept;
+  std::size_t count(Map map) const noexcept;
+  std::size_t most_held_pages() const noexcept;
+  void give_back_to_system(std::size_t first, std::size_t pages) noexcept;
 
   MPI_Win window_ = MPI_WIN_NULL;
   std::byte* base_ = nullptr;
+  std::size_t limit_ = 0;
   std::size_t pages_ = 0;
-  std::size_t first_page_ = 0;  // pages before it hold the header, the board and the bitmap
+  std::size_t map_words_ = 0;
+  std::size_t first_page_ = 0;  // pages before it hold the header, the board and the bitmaps
   std::size_t announcements_ = 0;  // where they begin
   std::size_t buckets_ = 0;        // of them, a power of two
   int ranks_ = 0;

@@ -1,11 +1,15 @@
 // The node's window gives its regions back after their last user, and not before: also where pages are made present
 // the way old kernels allow, and where the count of users has more than a byte.
+// With `small`, on a /dev/shm of 64 MiB and with two ranks, of which one alone would get memory that is not shared: it holds at most a quarter of what is free, and less when others take more.
 #include "algorithms/transport/node_window.hpp"
 
+#include <fcntl.h>
 #include <mpi.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <string_view>
 
 namespace {
 
@@ -35,13 +39,51 @@ void use(papaya::NodeWindow& window, int users) {
   check(window.used_pages() == before, "it is given back by the last user", users);
 }
 
+std::int64_t take(papaya::NodeWindow& window, std::size_t bytes) {
+  const std::int64_t offset = window.allocate(bytes, 1);
+  if (offset >= 0) check(window.prepare_share(offset, bytes, 0, 1), "its pages are there", 1);
+  return offset;
+}
+
+void share_with_others(papaya::NodeWindow& window) {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  check(window.limit() <= 16 * mib && window.limit() >= 12 * mib, "its limit is a quarter of what is free", 1);
+  check(window.held_pages() == 0, "it holds nothing that is not used", 1);
+  const std::int64_t small = take(window, 3 * mib);
+  const std::int64_t large = take(window, 7 * mib);
+  check(small >= 0 && large >= 0 && window.held_pages() * 4096 < 11 * mib, "it holds what is used", 1);
+  window.release(large, 7 * mib);
+  check(window.held_pages() * 4096 > 9 * mib, "it keeps what nobody else wants", 1);
+  const std::int64_t again = take(window, 7 * mib);
+  check(again == large, "it takes that again", 1);
+  const char* const name = "/dev/shm/papaya-test-other";
+  const int other = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  check(posix_fallocate(other, 0, 36 * mib) == 0, "there is room for others", 1);
+  window.release(again, 7 * mib);
+  check(window.held_pages() * 4096 < 4 * mib, "it gives back what is too much now", 1);
+  check(take(window, 7 * mib) < 0, "it does not take that again", 1);
+  check(posix_fallocate(other, 36 * mib, 8 * mib) == 0, "what it gave back is there for others", 1);
+  close(other);
+  unlink(name);
+  const std::int64_t later = take(window, 7 * mib);
+  check(later >= 0, "it takes what is free again", 1);
+  window.release(later, 7 * mib);
+  window.release(small, 3 * mib);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   papaya::NodeWindow window;
-  check(window.create(MPI_COMM_WORLD, std::size_t{1} << 20), "there is a window", 0);
-  if (window.exists())
+  const bool is_small = argc > 1 && std::string_view(argv[1]) == "small";
+  check(window.create(MPI_COMM_WORLD, std::size_t{is_small ? 64u : 1u} << 20), "there is a window", 0);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (window.exists() && is_small) {
+    if (rank == 0) share_with_others(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+  } else if (window.exists())
     for (const int users : {1, 2, 255, 256, 257, 600}) use(window, users);
   window.free();
   MPI_Finalize();

@@ -18,6 +18,7 @@
 
 #include "algorithms/transport/single_copy.hpp"
 #include "base/clock.hpp"
+#include "base/memory.hpp"
 #include "base/topology.hpp"
 #include "profiler/format.hpp"
 #include "tools/bench/options.hpp"
@@ -86,11 +87,11 @@ void check_shared_memory(const Settings& settings, Checks& checks) {
     return;
   }
   const double all = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);
-  const double free = static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize);
+  const double free = static_cast<double>(memory::available_shared());
   const double limit = static_cast<double>(settings.number(Variable::shm_limit));
   const std::string place = fmt::format("/dev/shm has {}, {} free; PAPAYA_SHM_LIMIT is {}", bytes_text(all),
                                         bytes_text(free), bytes_text(limit));
-  const double usable = std::min(limit, 0.75 * free);
+  const double usable = std::min(limit, free / 4);
   if (usable < static_cast<double>(least_shared_bytes))
     checks.push_back(
         {"shared memory", Level::warning,
@@ -99,8 +100,8 @@ void check_shared_memory(const Settings& settings, Checks& checks) {
   else if (usable < limit)
     checks.push_back(
         {"shared memory", Level::warning,
-         fmt::format("{}: papaya takes at most three quarters of what is free, {}. A larger one (docker run "
-                     "--shm-size=1g) leaves MPI room, too.",
+         fmt::format("{}: papaya takes at most a quarter of what is free, {}. A larger one (docker run "
+                     "--shm-size=1g), and a larger memory limit where there is one, give it more.",
                      place, bytes_text(usable))});
   else
     checks.push_back({"shared memory", Level::ok, place + "."});
