@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/log.hpp"
+#include "interpose/end_job.hpp"
 
 namespace papaya {
 
@@ -32,10 +32,9 @@ Scratch::~Scratch() {
 }
 
 void end_for_lack_of_memory(std::size_t bytes) noexcept {
-  log::error("no memory for " + std::to_string(bytes) +
-             " bytes to pack a message in; the job cannot go on. PAPAYA_DISABLE=1 needs less.");
-  PMPI_Abort(MPI_COMM_WORLD, MPI_ERR_NO_MEM);
-  std::abort();
+  end_job("no memory for " + std::to_string(bytes) +
+              " bytes to pack a message in; the job cannot go on. PAPAYA_DISABLE=1 needs less.",
+          MPI_ERR_NO_MEM);
 }
 
 }  // namespace papaya

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string>
 
 #include "interpose/device_memory.hpp"
+#include "interpose/end_job.hpp"
 #include "interpose/reduction.hpp"
-#include "interpose/runtime.hpp"
 
 namespace papaya {
 
@@ -15,9 +16,14 @@ bool includes(Staging::Use use, Staging::Use part) {
   return (static_cast<unsigned>(use) & static_cast<unsigned>(part)) != 0;
 }
 
-void copy_or_count(void* to, const void* from, std::size_t bytes) noexcept {
-  if (!device_memory::copy(to, from, bytes))
-    runtime().failed_inner_calls.fetch_add(1, std::memory_order_relaxed);
+// The other ranks count on this one, which cannot take part.
+void copy_or_end(void* to, const void* from, std::size_t bytes, const void* on_device) noexcept {
+  const device_memory::Copied copied = device_memory::copy(to, from, bytes, on_device);
+  if (copied.error == 0) return;
+  end_job("a buffer is in a device's memory, and " + std::string(copied.function) + " of " + std::to_string(bytes) +
+              " bytes failed with error " + std::to_string(copied.error) +
+              "; the job cannot go on. PAPAYA_DISABLE=1 leaves all calls to MPI.",
+          MPI_ERR_BUFFER);
 }
 
 void take(const std::byte* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
@@ -65,7 +71,7 @@ Staging::Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::
       return;
     }
     // What is written may leave holes, which keep what was in them.
-    copy_or_count(image_.data(), static_cast<std::byte*>(buffer_) + span_.lowest, span_.bytes);
+    copy_or_end(image_.data(), static_cast<std::byte*>(buffer_) + span_.lowest, span_.bytes, buffer_);
   }
   std::byte* const host = on_device ? image_.data() - span_.lowest : static_cast<std::byte*>(buffer_);
   if (is_dense(type)) {
@@ -86,7 +92,7 @@ void Staging::write_back(std::size_t count) noexcept {
       image_.data() != nullptr ? image_.data() - span_.lowest : static_cast<std::byte*>(buffer_);
   if (packed_.data() != nullptr) put_back(packed_.data(), host, count, type_, element_bytes_);
   if (image_.data() != nullptr)
-    copy_or_count(static_cast<std::byte*>(buffer_) + span_.lowest, image_.data(), span_.bytes);
+    copy_or_end(static_cast<std::byte*>(buffer_) + span_.lowest, image_.data(), span_.bytes, buffer_);
 }
 
 }  // namespace papaya

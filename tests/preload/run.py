@@ -1466,21 +1466,44 @@ class Preload(unittest.TestCase):
         self.assertEqual(list(self.scratch.glob("papaya.*")), [])
 
     def test_device_memory(self):
-        cuda = build / "tests/preload/libcuda.so.1"
-        for ranks in (2, 3):
-            native = self.job(ranks, program("device"), cuda, via="native")
-            self.check_right(native, ranks)
-            self.need_papaya()
-            env = {**LEADER, "PAPAYA_ALLTOALL": "arrival_alltoall"}
-            job = self.job(ranks, program("device"), cuda, env=env, timeout=20)
-            self.check_right(job, ranks)
-            self.check_counts(job)
-            calls = {(row["collective"], row["algorithm"], row["reason"]): row["calls"]
-                     for row in job.report()["algorithms"]}
-            self.assertEqual(calls, {("MPI_Allreduce", "arrival_leader", ""): 20 * ranks,
-                                     ("MPI_Allreduce", "native", "device memory"): 20 * ranks,
-                                     ("MPI_Alltoallv", "arrival_alltoall", ""): 10 * ranks,
-                                     ("MPI_Alltoallv", "native", "device memory"): 10 * ranks})
+        devices = {"cuMemcpy": "libcuda.so.1", "hipMemcpy": "libamdhip64.so.6",
+                   "zeCommandListAppendMemoryCopy": "libze_loader.so.1"}
+        devices = {copy: build / "tests/preload" / library for copy, library in devices.items()}
+        env = {**LEADER, "PAPAYA_ALLTOALL": "arrival_alltoall", "PAPAYA_BCAST": "arrival_bcast",
+               "PAPAYA_REDUCE": "arrival_tree"}
+        for ranks, library in zip((3, 2, 2), devices.values()):
+            with self.subTest(library=library.name):
+                if ranks == 3 or native_only:
+                    self.check_right(self.job(ranks, program("device"), library, via="native"), ranks)
+                if native_only:
+                    continue
+                job = self.job(ranks, program("device"), library, env=env, timeout=20)
+                self.check_right(job, ranks)
+                self.check_counts(job)
+                calls = {(row["collective"], row["algorithm"], row["reason"]): row["calls"]
+                         for row in job.report()["algorithms"]}
+                self.assertEqual(calls, {("MPI_Allreduce", "arrival_leader", ""): 21 * ranks,
+                                         ("MPI_Allreduce", "native", "device memory"): 20 * ranks,
+                                         ("MPI_Alltoallv", "arrival_alltoall", ""): 10 * ranks,
+                                         ("MPI_Alltoallv", "native", "device memory"): 10 * ranks})
+        self.need_papaya()
+        # Copied by the runtime: as it is, or only with a context of CUDA's; at last not at all.
+        works, wants_context, has_no_context, answers_in_context, fails = range(5)
+        for copy, library in devices.items():
+            modes = (wants_context, has_no_context, answers_in_context) if copy == "cuMemcpy" else ()
+            for mode in (works, *modes):
+                with self.subTest(copy=copy, mode=mode):
+                    job = self.job(2, program("device"), library, "copied", mode, env=env, timeout=20)
+                    self.check_right(job, 2)
+                    self.check_counts(job)
+                    natively = [row for row in job.report()["algorithms"] if row["algorithm"] == "native"]
+                    self.assertEqual(natively, [])
+            with self.subTest(copy=copy, mode=fails):
+                job = self.job(2, program("device"), library, "copied", fails, env=env, timeout=20)
+                self.assertNotEqual(job.code, 0)
+                said = [line for line in job.said() if copy in line]
+                self.assertIn(len(said), (1, 2), job.err)
+                self.assertRegex(said[0], f"{copy}.* failed with error [0-9]+.*PAPAYA_DISABLE=1")
 
     # Threads, progress, communicators
 

@@ -1,0 +1,11 @@
+// The end of a job that cannot go on: what one rank alone has found, and the others cannot be told.
+#pragma once
+
+#include <string>
+
+namespace papaya {
+
+// Says the sentence and aborts with MPI's error code.
+[[noreturn]] void end_job(const std::string& sentence, int code) noexcept;
+
+}  // namespace papaya
