@@ -28,12 +28,12 @@ using presence::Node;
 using presence::Part;
 using presence::Verdict;
 
-// Counted from the end of PMPI_Init, in which all ranks have usually met: each has announced itself long before. Whoever
-// waits for another's decision waits longer than that one may take.
+// Counted from the end of PMPI_Init, in which all ranks have usually met: each has announced itself long before.
 constexpr std::uint64_t node_ns = 2'000'000'000;
-constexpr std::uint64_t job_ns = 4'000'000'000;
-constexpr std::uint64_t answer_ns = 8'000'000'000;
-constexpr std::uint64_t bystander_ns = 12'000'000'000;
+// Rank 0 for all nodes, whose first messages make connections. Whoever waits for another's decision waits longer.
+constexpr std::uint64_t job_ns(int ranks) noexcept { return 4'000'000'000 + static_cast<std::uint64_t>(ranks) * 1'000'000; }
+constexpr std::uint64_t answer_ns(int ranks) noexcept { return 2 * job_ns(ranks); }
+constexpr std::uint64_t bystander_ns(int ranks) noexcept { return 3 * job_ns(ranks); }
 constexpr int below_largest_tag = 20557;  // few programs use tags up there
 
 enum class Why : std::uint32_t { nothing, missing, aside, other_build };
@@ -178,7 +178,7 @@ Finding gather(Finding all, int ranks) {
   const int message_tag = tag();
   std::vector<int> sources;
   int heard = all.ranks;
-  for (Waiting waiting(job_ns); heard < ranks;) {
+  for (Waiting waiting(job_ns(ranks)); heard < ranks;) {
     int there = 0;
     MPI_Status status;
     PMPI_Iprobe(MPI_ANY_SOURCE, message_tag, MPI_COMM_WORLD, &there, &status);
@@ -214,13 +214,13 @@ Finding gather(Finding all, int ranks) {
 }
 
 // A node's speaker.
-Verdict ask_rank_0(const Finding& mine) {
+Verdict ask_rank_0(const Finding& mine, int ranks) {
   Finding answer;
   MPI_Request requests[2];
   PMPI_Irecv(&answer, sizeof answer, MPI_BYTE, 0, tag(), MPI_COMM_WORLD, &requests[0]);
   PMPI_Isend(&mine, sizeof mine, MPI_BYTE, 0, tag(), MPI_COMM_WORLD, &requests[1]);
   int done = 0;
-  for (Waiting waiting(answer_ns); PMPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), done == 0;)
+  for (Waiting waiting(answer_ns(ranks)); PMPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), done == 0;)
     if (!waiting.goes_on())
       end_job(
           "rank 0 runs without papaya on another node, or does not answer, and papaya has asked it by a message that the program could "
@@ -246,10 +246,10 @@ bool take_census(Node& node, void (*remove_name)(Node&), int rank, int ranks) {
     say(found, rank, "");
     verdict = found.verdict;
   } else if (decided && !has_rank_0) {
-    verdict = ask_rank_0(found);
+    verdict = ask_rank_0(found, ranks);
   } else {
     verdict = Verdict::open;
-    for (Waiting waiting(bystander_ns); (verdict = node.board->whole.load(std::memory_order_acquire)) == Verdict::open;)
+    for (Waiting waiting(bystander_ns(ranks)); (verdict = node.board->whole.load(std::memory_order_acquire)) == Verdict::open;)
       if (!waiting.goes_on()) end_job("no decision has come whether all ranks have papaya, so the job ends. Please report this.");
   }
   if (has_board) node.board->whole.store(verdict, std::memory_order_release);

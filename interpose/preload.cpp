@@ -454,18 +454,18 @@ Dl_info object_of(const void* address) {
   return address != nullptr && dladdr(address, &object) != 0 ? object : Dl_info{};
 }
 
-// MPI_Init has been taken by a library that calls PMPI_Init itself, so the flavour will not hear of it.
-void note_hiding_tool(const void* caller) {
+// MPI_Init or MPI_Init_thread has been taken by a library that calls PMPI's itself, so the flavour will not hear of it.
+void note_hiding_tool(std::size_t number, const void* caller) {
   // Not by the caller alone: the tool's last call may be a jump.
-  void* const taker = dlsym(RTLD_DEFAULT, names[init_number]);
+  void* const taker = dlsym(RTLD_DEFAULT, names[number]);
   const Dl_info own = object_of(reinterpret_cast<const void*>(&note_hiding_tool));
   Dl_info tool = object_of(taker);
   if (tool.dli_fbase == own.dli_fbase) tool = object_of(caller);
   pthread_mutex_lock(&mutex);
   if (node.mine == nullptr || node.mine->part.load(std::memory_order_relaxed) != papaya::presence::Part::takes_part)
     stand_aside(tool.dli_fname == nullptr ? "another library" : tool.dli_fname,
-                " takes MPI_Init for itself and calls PMPI_Init, so papaya does not see it; nothing is recorded. Only one such "
-                "tool can be used at a time.");
+                " takes MPI_Init for itself and calls PMPI_Init, so papaya does not see it; nothing is recorded. Use one such tool "
+                "at a time.");
   pthread_mutex_unlock(&mutex);
 }
 
@@ -557,7 +557,7 @@ void* papaya_resolve_pmpi(std::size_t number, const void* caller) {
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
   const bool is_init = number == init_number || number == init_thread_number;
   if (wrapper != nullptr && called_from_fortran(caller)) return wrapper;
-  if (is_init && wrapper != nullptr) note_hiding_tool(caller);
+  if (is_init && wrapper != nullptr) note_hiding_tool(number, caller);
   return found_or_abort(by_way_of(number, papaya_native_functions[number]), names[number]);
 }
 

@@ -559,8 +559,10 @@ void start() noexcept {
   }
   PMPI_Comm_rank(MPI_COMM_WORLD, &process.rank);
   PMPI_Comm_size(MPI_COMM_WORLD, &process.ranks);
+  const std::uint64_t asked_ns = clock::monotonic_ns();
   const bool all_take_part =
       census::all_take_part(*process.preload->node, process.preload->remove_name, process.rank, process.ranks);
+  const double asked_us = static_cast<double>(clock::monotonic_ns() - asked_ns) * 1e-3;
   process.preload->close(*process.preload->node);
   if (!all_take_part) {
     process.preload->pass_through();
@@ -608,8 +610,8 @@ void start() noexcept {
   watch_ranks(process, node_of, recording);
   if (process.recorder.is_open()) process.recorder.header().init_ticks = clock::ticks();
   if (process.rank == 0)
-    log::info(fmt::format("version {}, {} ranks on {} node{}, {} cores here{}{}{}", PAPAYA_VERSION, process.ranks,
-                          process.nodes, process.nodes == 1 ? "" : "s", cores,
+    log::info(fmt::format("version {}, {} ranks, all with papaya (asked in {:.1f} us), on {} node{}, {} cores here{}{}{}",
+                          PAPAYA_VERSION, process.ranks, asked_us, process.nodes, process.nodes == 1 ? "" : "s", cores,
                           process.ucx_window.exists()   ? ", UCX between nodes"
                           : process.mpi_window.exists() ? ", MPI's one-sided operations between nodes"
                                                         : "",
