@@ -106,6 +106,12 @@ int main(int argc, char** argv) {
     MPI_Type_create_resized(MPI_INT, 0, 3 * sizeof(int), &sparse);
     MPI_Type_commit(&sparse);
     static const int counts[] = {1, 1000, longest};
+    // What is set up without waiting goes to MPI at first.
+    for (int call = 0; call < 24; ++call) {
+      broadcast(buffers[0][0], counts[call % 3], MPI_INT, 1, call);
+      reduce_to_root(buffers[0][0], buffers[0][1], counts[call % 3], call);
+      COUNTED(MPI_Barrier, MPI_COMM_WORLD);
+    }
     for (int call = 0; call < 24; ++call) {
       const int count = counts[call % 3], is_device = (call + rank) / 2 % 2;
       broadcast(buffers[is_device][0], count, MPI_INT, 1, call);
