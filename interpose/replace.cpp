@@ -10,7 +10,7 @@
 #include <numeric>
 #include <string>
 
-#include "algorithms/transport/mpi_messages.hpp"
+#include "algorithms/transport/node_messages.hpp"
 #include "algorithms/transport/mpi_notified.hpp"
 #include "algorithms/transport/shared_notified.hpp"
 #include "algorithms/transport/ucx_notified.hpp"
@@ -483,7 +483,7 @@ std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup)
     if (is_rooted(algorithm.collective)) {
       // Two that are in use at once lie at different places of the window, whose pages are fewer than MPI has tags.
       const auto tag = static_cast<int>(setup.offset / 4096);
-      setup.messages = std::make_unique<MpiMessages>(runtime().node_comm, tag,
+      setup.messages = std::make_unique<NodeMessages>(runtime().node_comm, tag,
                                                      ranks_on_node(state.handle, state.size, runtime().node_comm));
     }
     team.messages = setup.messages.get();

@@ -9,10 +9,10 @@
 
 namespace papaya {
 
-class MpiMessages final : public Messages {
+class NodeMessages final : public Messages {
  public:
   // `tag` tells the team from others on `comm`. `ranks`: of the team's members in `comm`.
-  MpiMessages(MPI_Comm comm, int tag, std::vector<int> ranks) : comm_(comm), tag_(tag), ranks_(std::move(ranks)) {}
+  NodeMessages(MPI_Comm comm, int tag, std::vector<int> ranks) : comm_(comm), tag_(tag), ranks_(std::move(ranks)) {}
 
   void send(int to, const void* data, std::size_t bytes) noexcept override;
   void receive(int from, void* data, std::size_t bytes) noexcept override;
