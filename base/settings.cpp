@@ -38,7 +38,7 @@ constexpr std::array<VariableRow, variable_count> rows = {{
     {"PAPAYA_SHM_LIMIT", Kind::bytes, "BYTES", "64M", "shared memory papaya may use on a node", 0,
      std::numeric_limits<std::int64_t>::max()},
     {"PAPAYA_TRANSPORT", Kind::choice, "auto|mpi|ucx", "auto",
-     "transport between nodes: mpi, its one-sided operations; ucx, UCX's; auto is ucx where MPI uses it or has none, else mpi"},
+     "transport between nodes: mpi, its messages; ucx, UCX's operations; auto is ucx where MPI uses UCX, else mpi"},
     {"PAPAYA_NODE_SIZE", Kind::integer, "N", "0", "for tests: treat every N ranks of a node as one node", 0,
      1 << 20},
     {"PAPAYA_VERIFY", Kind::integer, "N", "0", "every Nth replaced call also runs natively and is compared",

@@ -309,7 +309,7 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
   Runtime& process = runtime();
   UcxWindow& ucx = process.ucx_window;
   constexpr std::int64_t unreached = -2;
-  bool is_reached = process.mpi_window.exists();
+  bool is_reached = process.mpi_messages.exists();
   if (ucx.exists()) {
     ucx::Link link = ucx.begin_connecting(members_) ? ucx.link(members_) : ucx::Link::refused;
     const auto latest = std::chrono::steady_clock::now() + UcxWindow::longest_connecting;
@@ -326,7 +326,7 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
   try {
     const SegmentShape shape = algorithm.segment(team_.layout(), setup.capacity, setup.rule->values);
     if (!ucx.exists())
-      wire = MpiNotified::offer(process.mpi_window, members_, shape);
+      wire = MpiNotified::offer(process.mpi_messages, members_, process.policy, shape);
     else if (is_reached)
       wire = UcxNotified::offer(ucx, members_, process.policy, shape);
     Team team = team_;

@@ -55,11 +55,11 @@ std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept 
   const SegmentShape shape = setup.rule->algorithm->segment({state.size, &state.nodes}, setup.capacity, setup.rule->values);
   Runtime& process = runtime();
   std::unique_ptr<Notified> wire;
-  bool is_reached = process.mpi_window.exists();
+  bool is_reached = process.mpi_messages.exists();
   if (process.ucx_window.exists())
     wire = UcxNotified::create(process.ucx_window, state.handle, state.members, process.policy, shape, is_reached);
   else if (is_reached)
-    wire = MpiNotified::create(process.mpi_window, state.handle, state.members, shape);
+    wire = MpiNotified::create(process.mpi_messages, state.handle, state.members, process.policy, shape);
   if (wire == nullptr)
     setup.failure = is_reached || process.too_little_between_nodes ? Reason::no_shared_memory : Reason::no_transport;
   return wire;

@@ -89,8 +89,9 @@ void poke_progress() {
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime().world_comm, &found, MPI_STATUS_IGNORE);
   if (nonblocking::needs_attention()) nonblocking::progress();
-  // Another rank may wait for this one's UCX, too.
+  // What carries data between nodes moves on here, too: a rank that is about to leave may wait for this one to take its.
   if (runtime().ucx_window.exists()) runtime().ucx_window.progress();
+  if (runtime().mpi_messages.exists()) runtime().mpi_messages.progress();
 }
 
 std::string read_text(std::string_view path, bool& readable) {
@@ -269,7 +270,7 @@ void open_transport(Runtime& process) {
   PMPI_Comm_size(process.node_comm, &most_ranks);
   PMPI_Allreduce(MPI_IN_PLACE, &most_ranks, 1, MPI_INT, MPI_MAX, process.world_comm);
   std::size_t bytes = static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) / static_cast<std::size_t>(most_ranks);
-  // Some MPIs touch all of a window at once. The least of all nodes: a rank's share is the same everywhere.
+  // The least of all nodes: a rank's share is the same everywhere.
   std::uint64_t room = memory::available() / 4 / static_cast<std::uint64_t>(most_ranks);
   PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_UINT64_T, MPI_MIN, process.world_comm);
   if (bytes > room) {
@@ -278,24 +279,20 @@ void open_transport(Runtime& process) {
       log::warn(fmt::format("PAPAYA_SHM_LIMIT={}: ranks of other nodes get {} MiB, a quarter of the memory that is free.",
                             process.settings.text(Variable::shm_limit), bytes * static_cast<std::size_t>(most_ranks) >> 20));
   }
-  // Less serves nothing, and Open MPI 4.1 hangs at the end of windows of a page.
+  // Less serves nothing.
   process.too_little_between_nodes = bytes < least_between_nodes;
   if (process.too_little_between_nodes) return;
-  // An MPI that stands on UCX emulates its one-sided operations with the same messages, and answers besides. One that does not
-  // may know a network that UCX does not.
+  // An MPI that stands on UCX would send the same messages by more calls. One that does not may know a network that UCX does not.
   int takes_ucx = transport == "ucx" || (transport == "auto" && is_loaded("libucp.so.0")) ? 1 : 0;
   PMPI_Allreduce(MPI_IN_PLACE, &takes_ucx, 1, MPI_INT, MPI_MIN, process.world_comm);
   std::string why;
   if (takes_ucx != 0) {
     if (process.ucx_window.create(process.world_comm, bytes, process.preload->folder, why)) return;
     if (process.rank == 0 && transport == "ucx")
-      log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's one-sided operations.", why));
+      log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's messages.", why));
     log::debug(fmt::format("UCX between nodes: {}", why));
   }
-  if (process.mpi_window.create(process.world_comm, bytes) || transport != "auto" || takes_ucx != 0) return;
-  // Open MPI 4.1 without UCX of its own has no one-sided operations between nodes, say.
-  process.ucx_window.create(process.world_comm, bytes, process.preload->folder, why);
-  log::debug(fmt::format("MPI has no one-sided operations between these nodes; UCX: {}", why.empty() ? "used" : why));
+  process.mpi_messages.create(process.world_comm, bytes);
 }
 
 // Where less shared memory is to be had than the limit, algorithms share that: the least of all nodes, since messages are
@@ -613,7 +610,7 @@ void start() noexcept {
     log::info(fmt::format("version {}, {} ranks, all with papaya (asked in {:.1f} us), on {} node{}, {} cores here{}{}{}",
                           PAPAYA_VERSION, process.ranks, asked_us, process.nodes, process.nodes == 1 ? "" : "s", cores,
                           process.ucx_window.exists()   ? ", UCX between nodes"
-                          : process.mpi_window.exists() ? ", MPI's one-sided operations between nodes"
+                          : process.mpi_messages.exists() ? ", MPI's messages between nodes"
                                                         : "",
                           process.folder.empty() ? "" : "; records go to ", process.folder));
   process.active.store(true, std::memory_order_release);
@@ -664,7 +661,7 @@ void stop() noexcept {
     }
   }
   process.ucx_window.free();
-  process.mpi_window.free();
+  process.mpi_messages.free();
   process.window.free();
   for (MPI_Comm* comm : {&process.leader_comm, &process.node_comm, &process.world_comm})
     if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/transport/mpi_window.hpp"
+#include "algorithms/transport/mpi_messages.hpp"
 #include "algorithms/transport/node_window.hpp"
 #include "algorithms/transport/ucx_window.hpp"
 #include "algorithms/transport/wait.hpp"
@@ -43,7 +43,7 @@ struct Runtime {
   std::atomic<bool> recording{true};  // relaxed: MPI_Pcontrol says from when on
   NodeWindow window;
   // One of them is made if the selection, or PAPAYA_TRANSPORT, asks for communication between nodes.
-  MpiWindow mpi_window;
+  MpiMessages mpi_messages;
   UcxWindow ucx_window;
   wait::Policy policy;
 

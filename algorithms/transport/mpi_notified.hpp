@@ -1,6 +1,4 @@
-// Notified communication by MPI-3's one-sided operations, passive target: put, flush, and the notification by
-// an accumulate that replaces. A flush waits for the target's MPI, so a write takes a round trip; all of MPI
-// is progressed in there.
+// Notified communication by messages of MPI (mpi_messages.hpp).
 #pragma once
 
 #include <mpi.h>
@@ -11,29 +9,38 @@
 #include <vector>
 
 #include "algorithms/transport/arena_notified.hpp"
-#include "algorithms/transport/mpi_window.hpp"
+#include "algorithms/transport/mpi_messages.hpp"
 
 namespace papaya {
 
 class MpiNotified final : public ArenaNotified {
  public:
-  // Collective over `comm`, whose ranks are `members` of the window's communicator. Null, on all ranks alike,
-  // if there is not enough memory.
-  static std::unique_ptr<MpiNotified> create(MpiWindow& window, MPI_Comm comm, std::vector<int> members,
-                                             const SegmentShape& shape) noexcept;
+  // Collective over `comm`, whose ranks are `members` of the messages' communicator. Null, on all ranks alike,
+  // if there is not enough memory. `policy` outlives it.
+  static std::unique_ptr<MpiNotified> create(MpiMessages& messages, MPI_Comm comm, std::vector<int> members,
+                                             wait::Policy& policy, const SegmentShape& shape) noexcept;
   // The same in parts, for who must not wait. This rank's share, null if there is no memory; then connect() with everybody's
   // offset(), gathered after all have offered.
-  static std::unique_ptr<MpiNotified> offer(MpiWindow& window, std::vector<int> members, const SegmentShape& shape);
+  static std::unique_ptr<MpiNotified> offer(MpiMessages& messages, std::vector<int> members, wait::Policy& policy,
+                                            const SegmentShape& shape);
+  ~MpiNotified() override;
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
-  void progress() noexcept override;
+  bool are_sources_free() noexcept override { return under_way_.sources.load(std::memory_order_relaxed) == 0; }
+  void release_sources() noexcept override;
+  bool may_leave() noexcept override { return under_way_.sends.load(std::memory_order_relaxed) == 0; }
+  void leave() noexcept override;
+  void progress() noexcept override { messages_.progress(); }
 
  private:
-  MpiNotified(MpiWindow& window, std::vector<int> members, const SegmentShape& shape);
+  MpiNotified(MpiMessages& messages, std::vector<int> members, wait::Policy& policy, const SegmentShape& shape);
 
-  MpiWindow& window_;
-  const std::vector<int> members_;  // ranks in the window
+  MpiMessages& messages_;
+  wait::Policy& policy_;
+  const std::vector<int> members_;  // ranks in the messages' communicator
+  MpiMessages::UnderWay under_way_;
+  wait::Site site_;
 };
 
 }  // namespace papaya

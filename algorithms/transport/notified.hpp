@@ -11,7 +11,7 @@
 // at the latest, for whatever is still under way to it. So each rank frees its memory by itself, whenever and
 // in whatever order it likes.
 //
-// Behind it lie a window in shared memory (shared_notified.hpp), the one-sided operations of MPI-3
+// Behind it lie a window in shared memory (shared_notified.hpp), messages of MPI
 // (mpi_notified.hpp) or those of UCX (ucx_notified.hpp). Used by one thread at a time, as the team is.
 #pragma once
 

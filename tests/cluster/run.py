@@ -170,7 +170,7 @@ class Case(unittest.TestCase):
 
     def test_across(self):
         """papaya's algorithms on nodes that share no memory."""
-        # By the one-sided operations of UCX; Debian's Open MPI has none between nodes otherwise.
+        # Debian's MPICH uses UCX by itself.
         transport = ["--transport", "ucx"] if mpi == "openmpi" else []
         for collective in ("allreduce", "reduce", "bcast", "allgather", "alltoall", "barrier"):
             with self.subTest(collective):

@@ -18,11 +18,13 @@ namespace papaya {
 namespace {
 
 UcxWindow ucx_window;
+MpiMessages mpi_messages;
 
 void poke() {
   int found = 0;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
   if (ucx_window.exists()) ucx_window.progress();
+  if (mpi_messages.exists()) mpi_messages.progress();
 }
 
 std::vector<int> members_of(MPI_Comm comm) {
@@ -49,7 +51,7 @@ class Test {
 
   bool open(const char* folder) {
     const std::size_t bytes = (std::size_t{1} << 20) + 4 * static_cast<std::size_t>(ranks_) * most_bytes_;
-    if (!ucx_) return mpi_window_.create(world_, bytes);
+    if (!ucx_) return mpi_messages.create(world_, bytes);
     std::string why;
     const bool good = ucx_window.create(world_, bytes, folder, why);
     if (rank_ == 0 && !good) std::printf("%s\n", why.c_str());
@@ -57,7 +59,7 @@ class Test {
   }
 
   void close() {
-    mpi_window_.free();
+    mpi_messages.free();
     ucx_window.free();
     MPI_Comm_free(&world_);
   }
@@ -129,7 +131,7 @@ class Test {
   std::unique_ptr<Notified> make(MPI_Comm comm, const SegmentShape& shape) {
     bool is_reached = false;
     if (ucx_) return UcxNotified::create(ucx_window, comm, members_of(comm), policy_, shape, is_reached);
-    return MpiNotified::create(mpi_window_, comm, members_of(comm), shape);
+    return MpiNotified::create(mpi_messages, comm, members_of(comm), policy_, shape);
   }
 
   const bool ucx_;
@@ -137,7 +139,6 @@ class Test {
   int rank_ = 0;
   int ranks_ = 1;
   MPI_Comm world_ = MPI_COMM_NULL;
-  MpiWindow mpi_window_;
   wait::Policy policy_;
 };
 

@@ -4,6 +4,9 @@
 //   nonblocking waits      a rank inside each blocking call, whose partner comes only after the operation
 //   nonblocking leaves     who has waited for its operation never calls MPI again until the others have got theirs
 //   nonblocking threads    the same under MPI_THREAD_MULTIPLE: the operation is started by another thread meanwhile
+//   nonblocking local      the others turn to MPI only once a rank has returned from the start, and from MPI_Test
+//   nonblocking early      the same of the root of a blocking MPI_Bcast and of who is not the root of MPI_Reduce
+//   nonblocking exact      calls of MPI's own whose nonblocking forms have faults
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -439,13 +442,116 @@ static void in_place(MPI_Comm comm) {
 #endif
 }
 
+// A number of each rank's, which the others read without MPI.
+static MPI_Win numbers;
+static int* number;
+static void open_numbers(MPI_Comm comm) {
+  MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &number, &numbers);
+  *number = 0;
+  COUNTED(MPI_Barrier, comm);
+}
+static void tell(int n) { __atomic_store_n(number, n, __ATOMIC_RELEASE); }
+static void await(int of, int n) {
+  MPI_Aint bytes;
+  int unit, waited_ms = 0;
+  int* theirs;
+  MPI_Win_shared_query(numbers, of, &bytes, &unit, &theirs);
+  while (__atomic_load_n(theirs, __ATOMIC_ACQUIRE) < n && waited_ms < 5000) {
+    pause_ms(1);
+    ++waited_ms;
+  }
+  CHECK(waited_ms < 5000);
+}
+
+static void local(MPI_Comm comm) {
+  open_numbers(comm);
+  for (int n = 1; n <= 36 && failures == 0; ++n) {
+    const int first = n % ranks;
+    struct call* call = new_call(n, counts[n / 3 % 4]);
+    MPI_Request request;
+    int done = 0;
+    call->root = n % 2 == 0 ? first : 0;
+    for (int i = 0; i < call->count; ++i) call->in[i] = operand(rank, i, n);
+    if (rank != first) await(first, n);
+    if (n % 3 == 0) ibarrier(comm, &request);
+    if (n % 3 == 1) iallreduce(call, comm, &request);
+    if (n % 3 == 2) ibcast(call, comm, &request);
+    for (int test = 0; test < 3 && !done; ++test) MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (rank == first) tell(n);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (n % 3 == 1) check_allreduce(call);
+    if (n % 3 == 2) check_bcast(call);
+    end_call(call);
+  }
+  MPI_Win_free(&numbers);
+}
+
+static void early(MPI_Comm comm) {
+  open_numbers(comm);
+  for (int n = 1; n <= 24 && failures == 0; ++n) {
+    const int count = n % 3 == 0 ? 1 : 50;  // Open MPI itself waits with more than 256 bytes in shared memory
+    struct call* call = new_call(n, count);
+    call->root = 0;
+    // Set up where all are there.
+    const int leaves_early = n > 4 && (n % 2 == 0 ? rank == 0 : rank != 0);
+    if (n > 4 && !leaves_early)
+      for (int r = 0; r < ranks; ++r)
+        if (n % 2 == 0 ? r == 0 : r != 0) await(r, n);
+    if (n % 2 == 0) {
+      CHECK(COUNTED(MPI_Bcast, call->in, count, MPI_INT, 0, comm) == MPI_SUCCESS);
+      check_bcast(call);
+    } else {
+      CHECK(COUNTED(MPI_Reduce, call->in, call->out, count, MPI_INT, MPI_SUM, 0, comm) == MPI_SUCCESS);
+      if (rank == 0) check_allreduce(call);
+    }
+    tell(n);
+    end_call(call);
+  }
+  MPI_Win_free(&numbers);
+}
+
+static void exact(MPI_Comm comm) {
+  // An element without data against none.
+  int to[64] = {0}, from[64] = {0}, places[64] = {0}, value = 0;
+  MPI_Datatype nothing;
+  MPI_Type_contiguous(0, MPI_INT, &nothing);
+  MPI_Type_commit(&nothing);
+  for (int r = 0; r < ranks; ++r) to[r] = 1;
+  CHECK(COUNTED(MPI_Alltoallv, &value, to, places, nothing, &value, from, places, nothing, comm) == MPI_SUCCESS);
+  MPI_Type_free(&nothing);
+  // Between groups.
+  MPI_Comm half, inter;
+  const int side = rank % 2;
+  MPI_Comm_split(comm, side, rank, &half);
+  MPI_Intercomm_create(half, 0, comm, 1 - side, 5, &inter);
+  for (int n = 0; n < 4; ++n) {
+    int data[1000];
+    for (int i = 0; i < 1000; ++i) data[i] = side == 0 ? i + n : -1;
+    const int root = side != 0 ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+    CHECK(COUNTED(MPI_Bcast, data, 1000, MPI_INT, root, inter) == MPI_SUCCESS);
+    int wrong = 0;
+    for (int i = 0; i < 1000; ++i) wrong += data[i] != i + n;
+    CHECK(wrong == 0);
+  }
+  MPI_Comm_free(&inter);
+  MPI_Comm_free(&half);
+  // A communicator is made beside others that are being made.
+  MPI_Group group;
+  MPI_Comm_group(comm, &group);
+  for (int n = 0; n < 10; ++n) {
+    MPI_Comm copies[3], made;
+    MPI_Request requests[3];
+    for (int i = 0; i < 3; ++i) MPI_Comm_idup(comm, &copies[i], &requests[i]);
+    MPI_Comm_create(comm, group, &made);
+    MPI_Waitall(3, requests, statuses);
+    for (int i = 0; i < 3; ++i) MPI_Comm_free(&copies[i]);
+    MPI_Comm_free(&made);
+  }
+  MPI_Group_free(&group);
+}
+
 static void leaves(MPI_Comm comm) {
-  int* mine = NULL;
-  MPI_Win window;
-  MPI_Win_allocate_shared(sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &mine, &window);
-  *mine = 0;
-  MPI_Barrier(comm);
-  count_call("MPI_Barrier");
+  open_numbers(comm);
   for (int n = 1; n <= 30; ++n) {
     MPI_Request request;
     struct call* call = new_call(n, 1000);
@@ -456,21 +562,11 @@ static void leaves(MPI_Comm comm) {
     if (n % 3 == 1) check_allreduce(call);
     if (n % 3 == 2) check_bcast(call);
     end_call(call);
-    __atomic_store_n(mine, n, __ATOMIC_RELEASE);
-    for (int r = 0; r < ranks; ++r) {
-      MPI_Aint bytes;
-      int unit, waited_ms = 0;
-      int* theirs;
-      MPI_Win_shared_query(window, r, &bytes, &unit, &theirs);
-      while (__atomic_load_n(theirs, __ATOMIC_ACQUIRE) < n && waited_ms < 5000) {
-        pause_ms(1);
-        ++waited_ms;
-      }
-      CHECK(waited_ms < 5000);
-    }
+    tell(n);
+    for (int r = 0; r < ranks; ++r) await(r, n);
     if (failures != 0) break;
   }
-  MPI_Win_free(&window);
+  MPI_Win_free(&numbers);
 }
 
 int main(int argc, char** argv) {
@@ -490,6 +586,12 @@ int main(int argc, char** argv) {
     waits(MPI_COMM_WORLD);
   } else if (argc > 1 && strcmp(argv[1], "leaves") == 0) {
     leaves(MPI_COMM_WORLD);
+  } else if (argc > 1 && strcmp(argv[1], "local") == 0) {
+    local(MPI_COMM_WORLD);
+  } else if (argc > 1 && strcmp(argv[1], "early") == 0) {
+    early(MPI_COMM_WORLD);
+  } else if (argc > 1 && strcmp(argv[1], "exact") == 0) {
+    exact(MPI_COMM_WORLD);
   } else {
     by_test(MPI_COMM_WORLD);
     several(MPI_COMM_WORLD);

@@ -2125,6 +2125,21 @@ class Preload(unittest.TestCase):
         calls = self.nonblocking(2, "results", 0, {name: "native" for name in NONBLOCKING})
         self.assertEqual(dict(calls), {})
 
+    def test_nonblocking_local(self):
+        """No start, test or early leaver waits for ranks that are not in MPI."""
+        transports = ["mpi"] + (["ucx"] if (build / "libpapaya-ucx.so").exists() else [])
+        for way in ("local", "early"):
+            self.check_right(self.job(2, program("nonblocking"), way, via="native"), 2)
+            if native_only:
+                continue
+            jobs = [{"PAPAYA_NODE_SIZE": "1", "PAPAYA_TRANSPORT": transport} for transport in transports]
+            jobs += [{"PAPAYA_NODE_SIZE": "0", "PAPAYA_WAIT": "block"}]
+            for env in jobs:
+                env = {**env, "PAPAYA_BCAST": "notified_bcast", "PAPAYA_REDUCE": "hierarchical_reduce" if env["PAPAYA_NODE_SIZE"] == "1" else "native"}
+                calls = self.nonblocking(2, way, 1, env)
+                self.assertEqual(way == "local", calls["ring"] > 0 and calls["notified_bcast"] > 0 and calls["dissemination"] > 0)
+        self.need_papaya()
+
     def test_nonblocking_over_tcp(self):
         """UCX moves nothing by itself: a rank that is through must not leave others without what it owes them."""
         if native_only or not (build / "libpapaya-ucx.so").exists():

@@ -215,8 +215,7 @@ void check_parts(Checks& checks) {
   const char* const why = ucx.empty() || plugin != nullptr ? nullptr : dlerror();
   checks.push_back({"UCX", plugin != nullptr ? Level::ok : Level::warning,
                     plugin != nullptr ? "papaya can use UCX between nodes."
-                    : ucx.empty()     ? "papaya was built without UCX: between nodes it uses MPI's one-sided "
-                                        "operations, where the MPI has any. Only for "
+                    : ucx.empty()     ? "papaya was built without UCX: between nodes it uses MPI's messages. Only for "
                                         "jobs on several nodes: install libucx-dev and build again."
                                       : fmt::format("UCX cannot be loaded ({}): install libucx0.",
                                                 why == nullptr ? "no reason given" : why)});

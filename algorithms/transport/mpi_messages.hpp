@@ -1,0 +1,123 @@
+// What notified communication between nodes sends by MPI: messages on a communicator of papaya's own. A write is a
+// nonblocking send of a header, which says where the data go and which notification to raise, with the data behind it
+// in the same message (or in a few such messages), or where these are large in one that goes from the source into its
+// place without a copy. MPI keeps the messages of one sender in order, and a notification is raised after all data of its sender
+// before it. No function waits for another rank, so that a nonblocking collective may call any of them; and no
+// one-sided operations are needed, of which MPI promises neither an order nor progress without the target.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "algorithms/transport/arena.hpp"
+
+namespace papaya {
+
+class MpiMessages {
+ public:
+  // Writes of one user that are under way: changed under the lock, read by anybody. Relaxed would do: MPI has read a
+  // source before it says so.
+  struct UnderWay {
+    std::atomic<std::uint32_t> sends{0};
+    std::atomic<std::uint32_t> sources{0};  // of those: the ones MPI sends from the user's memory
+  };
+
+  // Collective over `world`, whose error handler must return. False, on all ranks alike, if there is no memory.
+  bool create(MPI_Comm world, std::size_t bytes) noexcept;
+  void free() noexcept;  // collective
+  bool exists() const noexcept { return arena_.base() != nullptr; }
+
+  Arena& arena() noexcept { return arena_; }  // of this rank's memory
+  int rank() const noexcept { return rank_; }
+
+  // Writes `bytes` to `offset` of the target's memory and then `value` to `flag_offset`, a multiple of 8. `source` stays
+  // as it is, and `under_way` where it is, until that says so. Not to be called where is_inside().
+  void write(int target, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
+             std::uint64_t value, UnderWay& under_way) noexcept;
+  // Moves what is under way, and MPI with it. Nothing while another thread is at it.
+  void progress() noexcept;
+  // `under_way` ends before its last sends do, which need none of its sources.
+  void disown(UnderWay& under_way) noexcept;
+
+  // True while this thread is in one of these functions: MPI may call papaya back out of its own progress.
+  static bool is_inside() noexcept { return inside_; }
+
+ private:
+  struct Header {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+    std::uint64_t flag_offset;
+    std::uint64_t value;
+  };
+  // With MPI's own header such a message fits into what the usual transports send without asking the receiver. So a rank
+  // that leaves early waits for its receivers only with large data, for which it natively would, too.
+  static constexpr std::size_t most_inline_bytes = 4000;
+  static constexpr std::size_t most_copied_bytes = 4 * most_inline_bytes;
+  static constexpr std::uint64_t no_flag = ~std::uint64_t{0};
+  struct alignas(64) Message {
+    Header header;
+    std::byte data[most_inline_bytes];
+  };
+  struct Sending {
+    UnderWay* user;                    // null: disowned
+    std::unique_ptr<Message> message;  // null: from the user's memory
+  };
+  // Has come, or its data are still to come, behind data of the same sender that are still to come.
+  struct Arriving {
+    int source;
+    Header header;
+  };
+  class Turn {
+   public:
+    explicit Turn(std::unique_lock<std::mutex> lock) : lock_(std::move(lock)) { inside_ = true; }
+    ~Turn() { inside_ = false; }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    const std::unique_lock<std::mutex> lock_;
+  };
+
+  bool start_receiving() noexcept;
+  void receive_next(std::size_t slot);
+  void send_copy(int target, const Header& header, const void* source, std::size_t bytes, UnderWay& under_way);
+  void send(int target, std::unique_ptr<Message> message, const void* source, std::size_t bytes, UnderWay& under_way);
+  void take_messages();
+  void take(int source, const Message& message);
+  void test_arriving();
+  void test_sends();
+  void raise(const Header& header) noexcept;
+  void check(int code) const noexcept;
+  [[noreturn]] void end_after_failure() const noexcept;
+
+  static thread_local constinit bool inside_;
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  std::size_t memory_bytes_ = 0;
+  Arena arena_;
+
+  std::mutex mutex_;  // guards what follows
+  // Receives in the order of posting, which is that in which MPI gives them messages.
+  std::vector<Message> slots_;
+  std::vector<MPI_Request> receives_;
+  std::size_t next_ = 0;
+  // In the order of their coming; the request of one that is complete is null.
+  std::vector<Arriving> arriving_;
+  std::vector<MPI_Request> arriving_requests_;
+  std::vector<std::uint32_t> arriving_from_;  // how many, by source
+  std::vector<std::uint64_t> held_up_;        // by source: the last pass that found data missing
+  std::uint64_t pass_ = 0;
+  std::vector<Sending> sends_;
+  std::vector<MPI_Request> send_requests_;
+  std::vector<std::unique_ptr<Message>> unused_;
+  std::vector<int> indices_;
+};
+
+}  // namespace papaya
