@@ -257,6 +257,7 @@ int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
   const Freeing one{comm == nullptr ? MPI_COMM_NULL : *comm, being_freed};
   being_freed = &one;
   generation.fetch_add(1, std::memory_order_relaxed);  // no answer from before holds
+  const nonblocking::InsideMpi inside_mpi;
   const int code = native(comm);
   being_freed = one.outer;
   return code;

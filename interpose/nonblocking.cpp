@@ -1,6 +1,7 @@
 #include "interpose/nonblocking.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -97,6 +98,16 @@ namespace {
 
 bool asked_for = false;  // written in MPI_Init
 char mark;
+// A thread comes here again out of what it calls of MPI: papaya's own waits, and MPI's progress.
+thread_local constinit bool inside = false;
+class Inside {
+ public:
+  Inside() noexcept { inside = true; }
+  ~Inside() { inside = false; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+};
+std::atomic<int> outstanding{0};  // operations; relaxed, as `attention`
 
 // Never destroyed: MPI_Finalize may be called by an exit handler.
 struct Active {
@@ -112,6 +123,12 @@ std::shared_ptr<Queue> active_queue(std::size_t place) noexcept {
 std::shared_ptr<Queue> only_active_queue() noexcept {
   const std::lock_guard lock(active.mutex);
   return active.queues.size() == 1 ? active.queues[0] : nullptr;
+}
+
+bool are_outstanding() noexcept { return outstanding.load(std::memory_order_relaxed) != 0; }
+// Out of MPI's progress, which the messages may be using, or in a thread of papaya's.
+void move_on() noexcept {
+  if (!MpiMessages::is_inside()) progress();
 }
 
 wait::Doorbell own_bell{};  // nobody rings it: sleeping ends by its timeout
@@ -176,11 +193,26 @@ Setup& Queue::setup_for(const tuning::Rule& rule, std::size_t capacity) {
                                     .through_host = true});
 }
 
+namespace {
+
+// Afterwards the request, and the operation's code with it, may be gone at any time.
+void complete(std::vector<MPI_Request>& ended) noexcept {
+  if (ended.empty()) return;
+  for (MPI_Request& request : ended) PMPI_Grequest_complete(request);
+  attention.fetch_sub(static_cast<int>(ended.size()), std::memory_order_relaxed);
+  outstanding.fetch_sub(static_cast<int>(ended.size()), std::memory_order_relaxed);
+}
+
+}  // namespace
+
 Reason Queue::add(std::unique_ptr<Operation> operation, const std::shared_ptr<Queue>& self) noexcept {
   const Setup& setup = operation->setup;
   std::vector<MPI_Request> ended;
   Reason reason;
   attention.fetch_add(1, std::memory_order_relaxed);
+  outstanding.fetch_add(1, std::memory_order_relaxed);
+  const bool was_inside = inside;
+  inside = true;
   {
     const std::lock_guard lock(mutex_);
     if (operations_.empty()) first_since_ns_ = clock::monotonic_ns();
@@ -193,8 +225,8 @@ Reason Queue::add(std::unique_ptr<Operation> operation, const std::shared_ptr<Qu
     run_what_can_run(ended);
     reason = setup.failure;
   }
-  for (MPI_Request& request : ended) PMPI_Grequest_complete(request);
-  attention.fetch_sub(static_cast<int>(ended.size()), std::memory_order_relaxed);
+  inside = was_inside;
+  complete(ended);
   return reason;
 }
 
@@ -205,9 +237,7 @@ void Queue::advance() noexcept {
     if (!lock.owns_lock()) return;
     run_what_can_run(ended);
   }
-  // Afterwards the request, and the operation's code with it, may be gone at any time.
-  for (MPI_Request& request : ended) PMPI_Grequest_complete(request);
-  if (!ended.empty()) attention.fetch_sub(static_cast<int>(ended.size()), std::memory_order_relaxed);
+  complete(ended);
 }
 
 void Queue::run_what_can_run(std::vector<MPI_Request>& ended) noexcept {
@@ -447,6 +477,18 @@ bool are_asked_for() noexcept {
 void start(bool concurrent) noexcept {
   Runtime& process = runtime();
   if (!process.selection.replaces_nonblocking()) return;
+  // Where one rank's operations would not move on inside MPI another rank may wait for them in vain.
+  int good = background_progress::start(are_outstanding, move_on) ? 1 : 0;
+  int all_good = 0;
+  PMPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_MIN, process.world_comm);
+  if (!all_good) {
+    background_progress::stop();
+    if (process.rank == 0)
+      log::warn(
+          "PAPAYA_IALLREDUCE and its like: some rank's MPI gives papaya no way to move operations on inside its own calls "
+          "(an MPI without MPI_THREAD_MULTIPLE, or a rank without these variables); nonblocking collectives stay native.");
+    return;
+  }
   asked_for = true;
   // Then one thread may start an operation while another is inside MPI, whose progress MPI would use.
   if (concurrent) attention.store(1, std::memory_order_relaxed);
@@ -462,6 +504,7 @@ void stop() noexcept {
   if (!nothing_left())
     log::warn(
         "MPI_Finalize was called with nonblocking collectives under way that other ranks have not called.");
+  background_progress::stop();
 }
 
 void add_queue(Communicator& state) noexcept {
@@ -495,7 +538,12 @@ void add_queue(Communicator& state) noexcept {
 void remove_queue(Communicator& state) noexcept {
   if (state.queue == nullptr) return;
   // After stop() what is left has been given up, and the list of active queues keeps it for good.
-  if (runtime().active.load(std::memory_order_relaxed)) wait_until([&] { return state.queue->is_empty(); });
+  if (runtime().active.load(std::memory_order_relaxed)) {
+    wait_until([&] { return state.queue->is_empty(); });
+    // Another thread may still hold it, to look whether there is anything to do. Freed by that one, which moves others on, it
+    // might keep these waiting: an algorithm ends when what is on its way to this rank has come.
+    while (state.queue.use_count() > 1) sched_yield();
+  }
   state.queue.reset();
 }
 
@@ -560,13 +608,10 @@ bool begin(Communicator& state, const Arguments& a, const CallFacts& facts, Outc
 }
 
 void progress() noexcept {
-  // A thread comes here again out of a wait of papaya's own inside an operation.
-  static thread_local constinit bool inside = false;
   if (inside) return;
-  inside = true;
+  const Inside here;
   for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place)
     queue->advance();
-  inside = false;
 }
 
 void wait_inside(bool (*is_done)(void* context), void* context) noexcept {
@@ -594,22 +639,6 @@ bool say_stall() noexcept {
   bool all = true;
   for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place) all = queue->say_stall() && all;
   return all;
-}
-
-int complete(MPI_Request& request, MPI_Status* status) {
-  int code = MPI_SUCCESS;
-  wait_until([&] {
-    int flag = 0;
-    code = PMPI_Test(&request, &flag, status);
-    return code != MPI_SUCCESS || flag != 0;
-  });
-  return code;
-}
-
-void meet(MPI_Comm comm) {
-  if (!asked_for || !communicators::is_plausible(comm)) return;
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS) complete(request, MPI_STATUS_IGNORE);
 }
 
 }  // namespace papaya::nonblocking

@@ -1,5 +1,6 @@
 // MPI_Iallreduce, Ibcast and Ibarrier by papaya's algorithms: operations that are started here and moved on
-// whenever the process is inside an MPI call of any kind. The program gets a generalized request of MPI's,
+// whenever the process is inside an MPI call of any kind: by what waits here, and inside MPI's own calls, which stay
+// what the program has made, by background_progress.hpp. The program gets a generalized request of MPI's,
 // which every completion call knows how to handle.
 //
 // One queue for each communicator: its operations run one after the other, in the order of the calls, which
@@ -14,6 +15,7 @@
 #include <exception>
 #include <type_traits>
 
+#include "interpose/background_progress.hpp"
 #include "interpose/dispatch.hpp"
 
 namespace papaya::nonblocking {
@@ -28,13 +30,13 @@ inline bool needs_attention() noexcept {
   return __builtin_expect(attention.load(std::memory_order_relaxed) != 0, false);
 }
 
-// After the settings are known, before any communicator's state is made. `concurrent`: MPI_THREAD_MULTIPLE.
+// Collective; after the settings are known, before any communicator's state is made. `concurrent`: the program has asked for
+// MPI_THREAD_MULTIPLE.
 void start(bool concurrent) noexcept;
 // Ends what is outstanding, in MPI_Finalize.
 void stop() noexcept;
 
-// True if the user has chosen an algorithm for some nonblocking collective. Then nothing may block inside MPI
-// that another rank's progress may hang on, and what would is done in another way, on all ranks alike.
+// True if the user has chosen an algorithm for some nonblocking collective, and it can be moved on inside MPI.
 bool are_asked_for() noexcept;
 
 // Gives a communicator that has just been made its queue; collective. None, on all ranks alike, where there
@@ -79,21 +81,21 @@ extern void* const waiting;
 // Each call once. True if all that are under way have been said.
 bool say_stall() noexcept;
 
-// Completes a request of MPI's, moving papaya's operations on meanwhile.
-int complete(MPI_Request& request, MPI_Status* status);
+// Around a call that may block inside MPI, in the thread that makes it: papaya's operations are moved on meanwhile
+// (background_progress.hpp).
+class InsideMpi {
+ public:
+  InsideMpi() noexcept : counts_(are_asked_for()) {
+    if (counts_) background_progress::enter();
+  }
+  ~InsideMpi() {
+    if (counts_) background_progress::leave();
+  }
+  InsideMpi(const InsideMpi&) = delete;
+  InsideMpi& operator=(const InsideMpi&) = delete;
 
-// Returns once all ranks of the communicator are there: what follows may then block inside MPI, since
-// nobody's progress hangs on it for long. Nothing where no nonblocking call is papaya's.
-void meet(MPI_Comm comm);
-
-// MPI's own blocking collective. Where nonblocking calls are papaya's on the job it is MPI's nonblocking form
-// on every rank (the two do not match), and papaya's operations are moved on meanwhile.
-template <class Blocking, class Nonblocking>
-inline int native_collective(Blocking&& blocking, Nonblocking&& nonblocking) {
-  if (!are_asked_for()) return blocking();
-  MPI_Request request = MPI_REQUEST_NULL;
-  const int code = nonblocking(&request);
-  return code == MPI_SUCCESS ? complete(request, MPI_STATUS_IGNORE) : code;
-}
+ private:
+  const bool counts_;
+};
 
 }  // namespace papaya::nonblocking

@@ -141,7 +141,7 @@ std::vector<int> ranks_on_node(MPI_Comm comm, int size, MPI_Comm node) {
 // Collective over the communicator, at a call number that is equal on all its ranks. Either every rank is
 // ready afterwards or none is.
 void set_up(Communicator& state, Setup& setup) noexcept {
-  nonblocking::meet(state.handle);  // what follows blocks inside MPI
+  const nonblocking::InsideMpi inside_mpi;
   const Descriptor& algorithm = *setup.rule->algorithm;
   NodeWindow& window = runtime().window;
   int ready = 1;

@@ -573,7 +573,7 @@ void start() noexcept {
   PMPI_Comm_dup(MPI_COMM_WORLD, &process.world_comm);
   PMPI_Comm_set_errhandler(process.world_comm, MPI_ERRORS_RETURN);
   int thread_level = MPI_THREAD_SINGLE;
-  PMPI_Query_thread(&thread_level);
+  background_progress::query_thread(&thread_level);
   const std::vector<int> node_of = find_nodes(process);
   const double ns_per_tick = agree_on_clock(process);
   const int cores = look_at_node(process);

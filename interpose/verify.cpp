@@ -171,7 +171,7 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
                            bool on_device) noexcept
     : arguments_(a), reduction_(reduction), on_device_(on_device), ranks_(state.size) {
   if (a.collective == Collective::barrier) return;
-  nonblocking::meet(state.handle);  // what follows blocks inside MPI
+  const nonblocking::InsideMpi inside_mpi;
   if (a.collective == Collective::alltoallv) {
     exchange_blocks(state);
     return;

@@ -3,8 +3,6 @@
 
 #include <mpi.h>
 
-#include <tuple>
-
 #include "base/saturating.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/repeat.hpp"
@@ -287,39 +285,16 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
       [&]([[maybe_unused]] const papaya::Communicator& state) noexcept { return MESSAGE; }, REPLACE, \
       [&]() { return NATIVE; })
 
-namespace papaya {
-
-// Starts MPI's own nonblocking form of a blocking call. Open MPI 4.1's MPI_Ialltoallv in place leaves blocks of more than a few
-// KiB unexchanged: there the ranks, which all pass MPI_IN_PLACE, meet and make the blocking call.
-template <Collective kind, class Nonblocking, class Blocking, class... Arguments>
-int start_native([[maybe_unused]] Nonblocking nonblocking, [[maybe_unused]] Blocking blocking, MPI_Request* request,
-                 Arguments... arguments) {
-#if defined(OPEN_MPI)
-  if constexpr (kind == Collective::alltoallv) {
-    const auto all = std::tie(arguments...);
-    if (std::get<0>(all) == MPI_IN_PLACE) {
-      nonblocking::meet(std::get<sizeof...(arguments) - 1>(all));
-      *request = MPI_REQUEST_NULL;
-      return blocking(arguments...);
-    }
-  }
-#endif
-  return nonblocking(arguments..., request);
-}
-
-}  // namespace papaya
-
-// MPI's own, in the form that does not keep papaya's nonblocking calls waiting.
-#define PAPAYA_NATIVE(BLOCKING, NONBLOCKING) \
-  papaya::nonblocking::native_collective([&] { return BLOCKING; }, [&](MPI_Request* request) { return NONBLOCKING; })
+// MPI's own, the call that the program has made.
+#define PAPAYA_NATIVE(CALL)                          \
+  [&] {                                              \
+    const papaya::nonblocking::InsideMpi inside_mpi; \
+    return CALL;                                     \
+  }()
 
 #define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                              \
   PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                                               \
-    return PAPAYA_CALL(                                                                                          \
-        kind, blocking, MESSAGE, REPLACE,                                                                        \
-        PAPAYA_NATIVE(PMPI_##Name(SHAPE##_ARGUMENTS),                                                            \
-                      papaya::start_native<papaya::Collective::kind>(PMPI_##iname, PMPI_##Name, request,         \
-                                                                     SHAPE##_ARGUMENTS)));                       \
+    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PMPI_##Name(SHAPE##_ARGUMENTS)));         \
   }
 #define PAPAYA_NONBLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                           \
   PAPAYA_WRAPPER papaya_MPI_##iname(SHAPE##_PARAMETERS(int, int), MPI_Request* request) {                        \
@@ -330,7 +305,7 @@ PAPAYA_ROWS(PAPAYA_NONBLOCKING)
 
 PAPAYA_WRAPPER papaya_MPI_Barrier(MPI_Comm comm) {
   return PAPAYA_CALL(barrier, blocking, papaya::message_barrier(state), PAPAYA_REPLACE(barrier, ),
-                     PAPAYA_NATIVE(PMPI_Barrier(comm), PMPI_Ibarrier(comm, request)));
+                     PAPAYA_NATIVE(PMPI_Barrier(comm)));
 }
 PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return PAPAYA_CALL(barrier, nonblocking, papaya::message_barrier(state), PAPAYA_START(barrier),
@@ -338,13 +313,9 @@ PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
 }
 
 #if MPI_VERSION >= 4
-#define PAPAYA_BLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                \
-  PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {                        \
-    return PAPAYA_CALL(                                                                                  \
-        kind, blocking, MESSAGE, REPLACE,                                                                \
-        PAPAYA_NATIVE(PMPI_##Name##_c(SHAPE##_ARGUMENTS),                                                \
-                      papaya::start_native<papaya::Collective::kind>(PMPI_##iname##_c, PMPI_##Name##_c,  \
-                                                                     request, SHAPE##_ARGUMENTS)));      \
+#define PAPAYA_BLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                    \
+  PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {                            \
+    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PMPI_##Name##_c(SHAPE##_ARGUMENTS))); \
   }
 #define PAPAYA_NONBLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                             \
   PAPAYA_WRAPPER papaya_MPI_##iname##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Request* request) { \
@@ -378,17 +349,19 @@ PAPAYA_WRAPPER papaya_MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request
 
 PAPAYA_WRAPPER papaya_MPI_Init(int* argc, char*** argv) {
   papaya::announce();
-  const int code = PMPI_Init(argc, argv);
+  const int code = papaya::background_progress::init(argc, argv);
   if (code == MPI_SUCCESS) papaya::start();
   return code;
 }
 
 PAPAYA_WRAPPER papaya_MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
   papaya::announce();
-  const int code = PMPI_Init_thread(argc, argv, required, provided);
+  const int code = papaya::background_progress::init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) papaya::start();
   return code;
 }
+
+PAPAYA_WRAPPER papaya_MPI_Query_thread(int* provided) { return papaya::background_progress::query_thread(provided); }
 
 PAPAYA_WRAPPER papaya_MPI_Finalize() {
   papaya::stop();
@@ -411,8 +384,7 @@ constexpr std::uint64_t group_salt = std::uint64_t{1} << 32;  // plus the tag
 
 template <class Create>
 int create(MPI_Comm parent, MPI_Comm* child, trace::Origin origin, std::uint64_t salt, Create&& make) {
-  // Over a group there is nothing to meet on.
-  if (salt < group_salt) nonblocking::meet(parent);
+  const nonblocking::InsideMpi inside_mpi;
   const int code = make();
   if (code != MPI_SUCCESS || !runtime().active.load(std::memory_order_acquire)) return code;
   const Entry entry;

@@ -258,7 +258,9 @@ static void communicators(void) {
 
 // Rank 0 is inside a blocking call whose partner, rank 1, comes to it only when the operation has ended on it, for which rank 0
 // is needed.
-enum way { RECEIVE, SYNCHRONOUS, PROBE, MPROBE, SENDRECV, REPLACE, WAIT, POLL, BCAST, GATHER, BARRIER, ALLREDUCE, SPLIT, ways };
+// FENCE is a call that papaya does not see.
+enum way { RECEIVE, SYNCHRONOUS, PROBE, MPROBE, SENDRECV, REPLACE, WAIT, POLL, BCAST, GATHER, BARRIER, ALLREDUCE, SPLIT, FENCE, ways };
+static MPI_Win fenced;
 
 static void block_in(int way, int tag) {
   const int other = 1 - rank;
@@ -281,9 +283,11 @@ static void block_in(int way, int tag) {
     } else if (way == ALLREDUCE) {
       CHECK(COUNTED(MPI_Allreduce, data, data + 1, 1, MPI_INT, MPI_SUM, pair) == MPI_SUCCESS);
       CHECK(data[1] == ranks * (ranks - 1) / 2);
-    } else {
+    } else if (way == SPLIT) {
       MPI_Comm_split(pair, 0, rank, &part);
       MPI_Comm_free(&part);
+    } else {
+      MPI_Win_fence(0, fenced);
     }
     return;
   }
@@ -334,6 +338,10 @@ static void block_in(int way, int tag) {
 }
 
 static void waits(MPI_Comm comm) {
+  MPI_Comm other;
+  int memory = 0;
+  MPI_Comm_dup(comm, &other);
+  MPI_Win_create(&memory, sizeof memory, 1, MPI_INFO_NULL, comm, &fenced);
   for (int way = 0; way < ways; ++way)
     for (int repeat = 0; repeat < 2; ++repeat) {
       // Of many segments: it takes every rank again and again.
@@ -348,6 +356,19 @@ static void waits(MPI_Comm comm) {
       check_allreduce(call);
       end_call(call);
     }
+  // In opposite orders on two communicators.
+  for (int n = 0; n < 10; ++n) {
+    struct call* const call = new_call(n, counts[n % 4]);
+    MPI_Request request;
+    if (rank == 0) iallreduce(call, comm, &request);
+    COUNTED(MPI_Barrier, other);
+    if (rank != 0) iallreduce(call, comm, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    check_allreduce(call);
+    end_call(call);
+  }
+  MPI_Win_free(&fenced);
+  MPI_Comm_free(&other);
 }
 
 // Rank 0's main thread is inside a blocking call when another starts the operation, and then does nothing for it until it has ended.
@@ -573,8 +594,12 @@ int main(int argc, char** argv) {
   int level = 0;
   const int multiple = argc > 1 && strcmp(argv[1], "threads") == 0;
   MPI_Init_thread(&argc, &argv, multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
+  int level_now = -1;
+  MPI_Query_thread(&level_now);
+  CHECK(level_now == level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (rank == 0) printf("thread level %d\n", level);
   if (multiple && level < MPI_THREAD_MULTIPLE) {
     if (rank == 0) printf("this MPI has no MPI_THREAD_MULTIPLE\n");
     MPI_Finalize();

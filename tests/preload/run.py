@@ -2125,6 +2125,20 @@ class Preload(unittest.TestCase):
         calls = self.nonblocking(2, "results", 0, {name: "native" for name in NONBLOCKING})
         self.assertEqual(dict(calls), {})
 
+    def test_nonblocking_exact(self):
+        """What stays MPI's is the very call of the program, and moves papaya's operations on nevertheless."""
+        native = self.job(4, program("nonblocking"), "exact", via="native")
+        self.check_right(native, 4)
+        self.need_papaya()
+        for wait in ("auto", "spin", "yield", "block"):
+            env = {"PAPAYA_WAIT": wait}
+            if wait == "auto":
+                job = self.job(4, program("nonblocking"), "exact", env={**NONBLOCKING, **env})
+                self.check_right(job, 4)
+                self.check_counts(job)
+                self.assertEqual(re.findall("thread level .", native.out), re.findall("thread level .", job.out))
+            self.assertGreater(self.nonblocking(2, "waits", 1, {**env, "PAPAYA_TRANSPORT": "mpi"})["ring"], 0)
+
     def test_nonblocking_local(self):
         """No start, test or early leaver waits for ranks that are not in MPI."""
         transports = ["mpi"] + (["ucx"] if (build / "libpapaya-ucx.so").exists() else [])
