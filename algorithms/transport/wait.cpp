@@ -1,8 +1,11 @@
 #include "algorithms/transport/wait.hpp"
 
 #include <sched.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <ctime>
 
 #include "algorithms/transport/futex.hpp"
@@ -28,6 +31,13 @@ constexpr std::uint32_t yields_remembered = 16;
 constexpr double wanted_for_ns = 200e6;
 constexpr double long_yields_apart_ns = 20e6;
 constexpr double awake_at_most_ns = 20e6;  // then power counts more than the wake-up of an idle core
+// Other threads of this process want the core, and yields give it to them. Where they come back at once nevertheless, whoever
+// wants a core is kept from another one: a rank that yields counts as load, one that sleeps lets the kernel move threads.
+constexpr double yielded_in_vain_ns = 100e3;
+// Pokes that follow at once, of 0.1 us each with what is around them. Operations of others that need this rank come 0.5 to 20 us apart.
+constexpr int most_pokes_at_once = 400;
+constexpr int pokes_when_awoken = 30;  // who waited for this rank to wake up goes on with its next operation
+constexpr std::uint64_t first_timeout_after_work_ns = 50'000;
 constexpr std::uint64_t first_timeout_ns = 200'000;
 constexpr std::uint64_t longest_timeout_ns = 2'000'000;
 constexpr std::uint64_t sample_every_ns = 5'000'000;
@@ -39,7 +49,21 @@ std::uint64_t cpu_ns(clockid_t clock) noexcept {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
+// The first thread of a process hands out the work of the others, if it does not do all of it; another one that calls MPI was made
+// for that, and the others need not wait for it to compute.
+bool is_first_thread() noexcept {
+  static thread_local const bool is_first = gettid() == getpid();
+  return is_first;
+}
+
 }  // namespace
+
+bool does_yield_give_a_slice() noexcept {
+  utsname system;
+  int major = 0, minor = 0;
+  return uname(&system) == 0 && std::sscanf(system.release, "%d.%d", &major, &minor) == 2 &&
+         (major > 6 || (major == 6 && minor >= 6));
+}
 
 void Policy::configure(Mode mode, const Machine& machine, void (*progress)()) noexcept {
   mode_ = mode;
@@ -82,8 +106,10 @@ void Policy::sample_load(std::uint64_t now) noexcept {
   last_wall = wall;
   last_others = others;
   if (first) return;
-  if (share > 0.25)
+  if (share > 0.25) {
     wanted_until_ticks_.store(now + to_ticks(wanted_for_ns), std::memory_order_relaxed);
+    own_wanted_until_ticks_.store(now + to_ticks(wanted_for_ns), std::memory_order_relaxed);
+  }
   if (machine_.board == nullptr) {
     crowded_.store(machine_.ranks > machine_.cores || machine_.ranks + share > machine_.cores + 0.25,
                    std::memory_order_relaxed);
@@ -103,6 +129,7 @@ Policy::Wait::Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t eve
       event_(event),
       stall_context_(stall_context),
       begin_(clock::ticks()),
+      awake_from_(begin_),
       timeout_ns_(first_timeout_ns) {
   double spin_ns = spin_long_ns;
   switch (policy.mode_) {
@@ -140,9 +167,15 @@ bool Policy::Wait::step() noexcept {
   }
   if (now < spin_until_) return false;
   if (policy_.mode_ == Mode::spin) return false;
-  if (policy_.mode_ == Mode::block || (policy_.mode_ == Mode::automatic && !may_stay_awake(now))) return true;
+  const bool lingers = pokes_left_ > 0;
+  // Whoever sends may need this very core.
+  if (lingers && !policy_.may_share_core()) return false;
+  if (policy_.mode_ == Mode::block && !lingers) return true;
+  if (policy_.mode_ == Mode::automatic && !may_stay_awake(now)) return true;
   sched_yield();
-  policy_.note_yield(now, clock::ticks());
+  const std::uint64_t end = clock::ticks();
+  policy_.note_yield(now, end);
+  yielded_in_vain_ = end - now > policy_.to_ticks(long_yield_ns) ? 0 : yielded_in_vain_ + (end - now);
   return false;
 }
 
@@ -160,18 +193,36 @@ void Policy::note_yield(std::uint64_t begin, std::uint64_t end) noexcept {
 
 // Staying awake must take nothing from anybody.
 bool Policy::Wait::may_stay_awake(std::uint64_t now) const noexcept {
-  return now >= policy_.wanted_until_ticks_.load(std::memory_order_relaxed) &&
-         now - begin_ < policy_.to_ticks(awake_at_most_ns);
+  if (now - awake_from_ >= policy_.to_ticks(awake_at_most_ns)) return false;
+  if (now >= policy_.wanted_until_ticks_.load(std::memory_order_relaxed)) return true;
+  // What computes are this process's own threads, and this one serves them: yielding gives them their whole slices, where each
+  // wake-up of a sleeper would interrupt them.
+  return policy_.machine_.yield_gives_a_slice && policy_.machine_.ranks <= policy_.machine_.cores && !is_first_thread() &&
+         now < policy_.own_wanted_until_ticks_.load(std::memory_order_relaxed) &&
+         yielded_in_vain_ < policy_.to_ticks(yielded_in_vain_ns);
 }
 
-void Policy::Wait::poke() noexcept {
+// `cold`: the first after a sleep. Where others compute meanwhile it finds its caches empty, and takes long for that.
+void Policy::Wait::poke(bool cold) noexcept {
   const std::uint64_t before = clock::ticks();
   policy_.poke();
   const std::uint64_t after = clock::ticks();
-  next_poke_ = after + policy_.to_ticks(policy_.crowded() || policy_.shares_core() ? poke_crowded_every_ns : poke_every_ns);
+  const bool shared = policy_.crowded() || policy_.shares_core();
   // A poke that took long has probably moved data, and more will come: look again soon. (Not at once: an MPI that knows
   // itself oversubscribed yields inside its progress, which takes long as well.)
-  if (after - before > policy_.to_ticks(1e3)) timeout_ns_ = first_timeout_ns;
+  const double took_ns = static_cast<double>(after - before) * policy_.machine_.ns_per_tick;
+  if (took_ns > 1e3) timeout_ns_ = std::min(timeout_ns_, first_timeout_ns);
+  if (pokes_left_ > 0) --pokes_left_;
+  if (!policy_.may_share_core()) {
+    if (!cold) policy_.poke_cost_.learn(took_ns);
+    const int more = cold && shared ? 0 : policy_.poke_cost_.pokes_to_follow(took_ns);
+    pokes_left_ = std::min(pokes_left_ + more, most_pokes_at_once);
+    if (more > 0 && pokes_left_ >= PokeCost::found_much) {
+      awake_from_ = after;
+      timeout_ns_ = first_timeout_after_work_ns;
+    }
+  }
+  next_poke_ = pokes_left_ > 0 ? after : after + policy_.to_ticks(shared ? poke_crowded_every_ns : poke_every_ns);
 }
 
 void Policy::Wait::look_again() noexcept { spin_until_ = clock::ticks() + policy_.to_ticks(spin_crowded_ns); }
@@ -203,8 +254,10 @@ void Policy::Wait::block(std::uint32_t seen) noexcept {
 
 void Policy::Wait::leave() noexcept {
   bell_.sleepers.fetch_sub(1, std::memory_order_relaxed);
-  poke();
+  poke(true);
   const std::uint64_t now = clock::ticks();
+  pokes_left_ = std::max(pokes_left_, pokes_when_awoken);
+  next_poke_ = std::min(next_poke_, now);
   check_stall(now);
 }
 

@@ -3,11 +3,15 @@
 // Two questions decide. Does anybody else want the core? More ranks than cores, the process's own busy threads, and a
 // yield that took long say so. How long will this wait be, by what its call site saw before?
 //
+// As long as pokes find work, a waiting rank stays awake and pokes again at once, as MPI itself would: others do operations
+// that need it.
+//
 // While nobody computes, waiting ranks pass the cores between them by yielding: a core that falls idle takes 50 to 100 us to
 // come back on a virtual machine, a sleeper 5 to 10. As soon as somebody does compute, waiting ranks sleep until the event,
 // and whoever completes it wakes them all at once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -52,6 +56,46 @@ struct alignas(64) Load {
   std::atomic<std::uint32_t> busy_percent;
 };
 
+// Tells the pokes that found work from those that did not, by how long they take: MPI has no function that says so. What a poke
+// takes that finds nothing is the longest of eight (an MPI may look at some things in every eighth only), the least of such
+// groups lately.
+class PokeCost {
+ public:
+  // Of a poke with warm caches. Any thread may call it; one that comes between two others' spoils a group, no more.
+  void learn(double ns) noexcept {
+    const float took = static_cast<float>(ns);
+    const float longest = std::max(longest_.load(std::memory_order_relaxed), took);
+    const std::uint32_t pokes = pokes_.load(std::memory_order_relaxed) + 1;
+    pokes_.store(pokes, std::memory_order_relaxed);
+    longest_.store(pokes % group == 0 ? 0 : longest, std::memory_order_relaxed);
+    if (pokes % group != 0) return;
+    const float before = usual_.load(std::memory_order_relaxed);
+    usual_.store(std::min({longest, before * rise + 1, highest_usual_ns}), std::memory_order_relaxed);
+  }
+  // How many pokes should follow at once: none after one that found nothing. Chance makes up to one in a hundred look as if it had
+  // found a little, so each such one is worth fewer than that. Before a first group has been learned nothing is told.
+  int pokes_to_follow(double ns) const noexcept {
+    const double usual = usual_.load(std::memory_order_relaxed);
+    if (pokes_.load(std::memory_order_relaxed) < group || ns < 1.5 * usual + 20 || ns > lost_core_ns) return 0;
+    return ns < 4 * usual + 50 ? found_little : found_much;
+  }
+  static constexpr int found_little = 50;
+  static constexpr int found_much = 150;
+
+ private:
+  static constexpr std::uint32_t group = 8;
+  static constexpr float rise = 1 + 1 / 64.f;  // a group: finds work everywhere for a while, or MPI has more to look at
+  static constexpr float highest_usual_ns = 400;  // whatever finds work in every poke, moving large data say, stays above
+  static constexpr double lost_core_ns = 200e3;  // the thread was not running all the time
+  std::atomic<float> usual_{highest_usual_ns};
+  std::atomic<float> longest_{0};
+  std::atomic<std::uint32_t> pokes_{0};
+};
+
+// True where a thread that yields lets the others of its core run for a time slice each, however little it has run itself. So
+// Linux does since 6.6 (EEVDF); before (CFS) one that has run little comes back at once, again and again.
+bool does_yield_give_a_slice() noexcept;
+
 // The stall reporter, called after a long wait; false: there is nothing to say yet.
 using Stalled = bool (*)(void* context, double seconds);
 
@@ -63,6 +107,7 @@ class Policy {
     Load* board = nullptr;  // one line per rank of the node, in shared memory; may be null
     int rank = 0;        // this process's line
     double ns_per_tick = 1.0;
+    bool yield_gives_a_slice = does_yield_give_a_slice();
   };
 
   void configure(Mode mode, const Machine& machine, void (*progress)()) noexcept;
@@ -152,7 +197,7 @@ class Policy {
     bool may_sleep(std::uint32_t seen) const noexcept;
     void block(std::uint32_t seen) noexcept;
     void leave() noexcept;
-    void poke() noexcept;
+    void poke(bool cold = false) noexcept;
     bool may_stay_awake(std::uint64_t now) const noexcept;
     void check_stall(std::uint64_t now) noexcept;
 
@@ -164,6 +209,9 @@ class Policy {
     const std::uint64_t begin_;
     std::uint64_t spin_until_;  // ticks
     std::uint64_t next_poke_;
+    std::uint64_t awake_from_;           // the begin, or when work kept coming
+    int pokes_left_ = 0;                 // to do at once: work was found a moment ago, or may be
+    std::uint64_t yielded_in_vain_ = 0;  // ticks, since the last yield that let another compute
     std::uint64_t timeout_ns_;
     bool stall_reported_ = false;
   };
@@ -172,6 +220,7 @@ class Policy {
   static void give_way() noexcept;
   void sample_load(std::uint64_t now) noexcept;
   void note_yield(std::uint64_t begin, std::uint64_t end) noexcept;
+  bool may_share_core() const noexcept { return machine_.ranks > machine_.cores || shares_core(); }
   std::uint64_t to_ticks(double ns) const noexcept { return static_cast<std::uint64_t>(ns / machine_.ns_per_tick); }
 
   Mode mode_ = Mode::automatic;
@@ -181,9 +230,11 @@ class Policy {
   std::uint64_t stall_ticks_ = 0;  // 0: never
   std::atomic<bool> crowded_{false};
   std::atomic<std::uint64_t> wanted_until_ticks_{0};  // others computed on this process's core a moment ago
+  std::atomic<std::uint64_t> own_wanted_until_ticks_{0};  // and they were this process's own threads
   std::atomic<std::uint64_t> last_long_yield_ticks_{0};
   std::atomic<std::uint32_t> shared_yields_{0};  // of 256, lately: those in which another ran on this core
   std::atomic<std::uint64_t> sleeps_{0};
+  PokeCost poke_cost_;
 };
 
 }  // namespace papaya::wait
