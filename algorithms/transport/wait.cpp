@@ -167,10 +167,8 @@ bool Policy::Wait::step() noexcept {
   }
   if (now < spin_until_) return false;
   if (policy_.mode_ == Mode::spin) return false;
-  const bool lingers = pokes_left_ > 0;
-  // Whoever sends may need this very core.
-  if (lingers && !policy_.may_share_core()) return false;
-  if (policy_.mode_ == Mode::block && !lingers) return true;
+  if (pokes_left_ > 0) return false;
+  if (policy_.mode_ == Mode::block) return true;
   if (policy_.mode_ == Mode::automatic && !may_stay_awake(now)) return true;
   sched_yield();
   const std::uint64_t end = clock::ticks();
@@ -213,7 +211,10 @@ void Policy::Wait::poke(bool cold) noexcept {
   const double took_ns = static_cast<double>(after - before) * policy_.machine_.ns_per_tick;
   if (took_ns > 1e3) timeout_ns_ = std::min(timeout_ns_, first_timeout_ns);
   if (pokes_left_ > 0) --pokes_left_;
-  if (!policy_.may_share_core()) {
+  // Where ranks share cores, pokes take long for other reasons, and whoever sends may need this very core.
+  if (policy_.may_share_core()) {
+    pokes_left_ = 0;
+  } else {
     if (!cold) policy_.poke_cost_.learn(took_ns);
     const int more = cold && shared ? 0 : policy_.poke_cost_.pokes_to_follow(took_ns);
     pokes_left_ = std::min(pokes_left_ + more, most_pokes_at_once);
@@ -256,8 +257,10 @@ void Policy::Wait::leave() noexcept {
   bell_.sleepers.fetch_sub(1, std::memory_order_relaxed);
   poke(true);
   const std::uint64_t now = clock::ticks();
-  pokes_left_ = std::max(pokes_left_, pokes_when_awoken);
-  next_poke_ = std::min(next_poke_, now);
+  if (!policy_.may_share_core()) {
+    pokes_left_ = std::max(pokes_left_, pokes_when_awoken);
+    next_poke_ = now;
+  }
   check_stall(now);
 }
 

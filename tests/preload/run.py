@@ -1518,6 +1518,19 @@ class Preload(unittest.TestCase):
                 self.check_right(job, ranks)
                 self.check_leader(job)
 
+    def test_progress_of_small_operations(self):
+        """Operations that need a rank which has been waiting for long do not each wait until it wakes up."""
+        for mode in ("sends", "fetches"):
+            self.check_right(self.job(2, program("progress"), mode, via="native", timeout=20), 2)
+        self.need_papaya()
+        across = {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "1"}
+        for mode, algorithm, env in (("sends", "arrival_leader", {}), ("fetches", "arrival_leader", {}),
+                                     ("sends", "arrival_leader", {"PAPAYA_WAIT": "block"}),
+                                     ("fetches", "arrival_leader", {"PAPAYA_WAIT": "block"}), ("sends", "dissemination", across)):
+            job = self.job(2, program("progress"), mode, env={**LEADER, **env}, timeout=20)
+            self.check_right(job, 2)
+            self.assertGreater(job.allreduce_algorithms().get(algorithm, 0), 0)
+
     def nonblocking(self, ranks, way, node_size=0, env=None, timeout=30, quiet=True):
         """One job of the program of that name. Returns {algorithm or reason: calls} of its nonblocking calls."""
         job = self.job(ranks, program("nonblocking"), way, timeout=timeout,
