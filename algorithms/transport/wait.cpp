@@ -1,6 +1,7 @@
 #include "algorithms/transport/wait.hpp"
 
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -52,7 +53,7 @@ std::uint64_t cpu_ns(clockid_t clock) noexcept {
 // The first thread of a process hands out the work of the others, if it does not do all of it; another one that calls MPI was made
 // for that, and the others need not wait for it to compute.
 bool is_first_thread() noexcept {
-  static thread_local const bool is_first = gettid() == getpid();
+  static thread_local const bool is_first = syscall(SYS_gettid) == getpid();  // gettid() is of glibc 2.30
   return is_first;
 }
 
