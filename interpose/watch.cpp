@@ -49,13 +49,13 @@ void on_signal(int number, siginfo_t* information, void* context) {
 }
 
 // MPICH takes the signal for news of failed processes. It gets it still.
-// (PMPI_Init would be that of libpapaya.so.)
+// (PMPI_Init, or any other that papaya intercepts, would be that of libpapaya.so.)
 bool is_of_mpi(const struct sigaction& action) noexcept {
   const void* const handler = (action.sa_flags & SA_SIGINFO) != 0 ? reinterpret_cast<const void*>(action.sa_sigaction)
                                                                   : reinterpret_cast<const void*>(action.sa_handler);
   Dl_info of_handler{};
   Dl_info of_mpi{};
-  return dladdr(handler, &of_handler) != 0 && dladdr(reinterpret_cast<const void*>(&PMPI_Query_thread), &of_mpi) != 0 &&
+  return dladdr(handler, &of_handler) != 0 && dladdr(reinterpret_cast<const void*>(&PMPI_Get_library_version), &of_mpi) != 0 &&
          of_handler.dli_fbase == of_mpi.dli_fbase;
 }
 
