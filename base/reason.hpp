@@ -54,7 +54,7 @@ inline constexpr std::array<std::string_view, 24> reason_names = {
     "the choice depends on sizes that differ from rank to rank",
     "its size is in none of the user's ranges",
     "a user-defined operation, which the algorithm cannot cut",
-    "no one-sided communication between the nodes to be had",
+    "no transport between the nodes to be had",
     "a user-defined operation, which may be freed before the end",
     "papaya has no copy of the communicator",
     "the root was too far ahead of the receivers",

@@ -157,7 +157,7 @@ int main(int argc, char** argv) {
   const std::size_t most_bytes = std::strtoul(argv[2], nullptr, 10);
   papaya::Test test(std::strcmp(argv[1], "ucx") == 0, most_bytes);
   if (!test.open(argv[3])) {
-    if (rank == 0) std::printf("no one-sided communication here\n");
+    if (rank == 0) std::printf("no transport here\n");
     MPI_Finalize();
     return 77;
   }

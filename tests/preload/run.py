@@ -734,7 +734,7 @@ class Preload(unittest.TestCase):
         """UCX reaches a neighbour but not everybody: blocking and nonblocking calls go to MPI, whenever that is found out."""
         if native_only or not (build / "libpapaya-ucx.so").exists():
             self.skipTest("there is no libpapaya-ucx.so: built without UCX, or native only")
-        missing = "no one-sided communication between the nodes to be had"
+        missing = "no transport between the nodes to be had"
         for when in ("now", "later"):
             env = {"PAPAYA_TRANSPORT": "ucx", "PAPAYA_ALLREDUCE": "ring", "REFUSE_RANK": "1", "REFUSE_WHEN": when,
                    "LD_PRELOAD": str(build / "tests" / "preload" / "librefused_links.so")}
@@ -2175,7 +2175,7 @@ class Preload(unittest.TestCase):
         if native_only or not (build / "libpapaya-ucx.so").exists():
             self.skipTest("there is no libpapaya-ucx.so: built without UCX, or native only")
         tcp = {"PAPAYA_TRANSPORT": "ucx", "UCX_TLS": "tcp,self"}
-        missing = "no one-sided communication between the nodes to be had"
+        missing = "no transport between the nodes to be had"
         # While some are still connecting to it, a rank that is through with that keeps UCX going. (MPICH goes over TCP
         # too then, and hangs in MPI_Finalize of three ranks, natively too.)
         if mpi == "openmpi":
