@@ -21,7 +21,7 @@ __attribute__((noinline)) static int solve(int rank, MPI_Comm comm) {
 
 // Rank 0 does not wait for the others, and runs ahead of them.
 __attribute__((noinline)) static void tell(int rank) {
-  if (rank == 1) nanosleep(&(struct timespec){0, 100000}, NULL);
+  if (rank == 1) nanosleep(&(struct timespec){0, 1000000}, NULL);
   int value = 7;
   COUNTED(MPI_Bcast, &value, 1, MPI_INT, 0, MPI_COMM_WORLD);
   CHECK(value == 7);
