@@ -10,6 +10,7 @@
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "check.h"
@@ -569,6 +570,31 @@ static void exact(MPI_Comm comm) {
     MPI_Comm_free(&made);
   }
   MPI_Group_free(&group);
+  // What comes from nobody says so, whether an operation is under way or not.
+  int one = 1, sum = 0, token = 0, got = 7;
+  MPI_Request request;
+  if (rank != 0) COUNTED(MPI_Iallreduce, &one, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+  for (int way = 0; way < 4; ++way) {
+    MPI_Status status;
+    memset(&status, 0x55, sizeof status);
+    if (way == 0) MPI_Recv(&got, 1, MPI_INT, MPI_PROC_NULL, 3, comm, &status);
+    if (way == 1) MPI_Sendrecv(&one, 1, MPI_INT, MPI_PROC_NULL, 3, &got, 1, MPI_INT, MPI_PROC_NULL, 3, comm, &status);
+    if (way == 2) MPI_Sendrecv_replace(&got, 1, MPI_INT, MPI_PROC_NULL, 3, MPI_PROC_NULL, 3, comm, &status);
+    if (way == 3) MPI_Probe(MPI_PROC_NULL, 3, comm, &status);
+    int count = -1;
+    MPI_Get_count(&status, MPI_INT, &count);
+    CHECK(status.MPI_SOURCE == MPI_PROC_NULL && status.MPI_TAG == MPI_ANY_TAG && count == 0 && got == 7);
+  }
+  // A shift along a line that ends on both sides.
+  const int left = rank == 0 ? MPI_PROC_NULL : rank - 1, right = rank == ranks - 1 ? MPI_PROC_NULL : rank + 1;
+  token = rank;
+  MPI_Sendrecv_replace(&token, 1, MPI_INT, right, 4, left, 4, comm, MPI_STATUS_IGNORE);
+  CHECK(token == (rank == 0 ? 0 : rank - 1));
+  MPI_Sendrecv(&rank, 1, MPI_INT, left, 5, &token, 1, MPI_INT, right, 5, comm, MPI_STATUS_IGNORE);
+  CHECK(token == (rank == ranks - 1 ? (ranks == 1 ? 0 : rank - 1) : rank + 1));
+  if (rank == 0) COUNTED(MPI_Iallreduce, &one, &sum, 1, MPI_INT, MPI_SUM, comm, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  CHECK(sum == ranks);
 }
 
 static void leaves(MPI_Comm comm) {
