@@ -1,6 +1,8 @@
 #include "interpose/presence.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -10,12 +12,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <initializer_list>
 
 namespace papaya::presence {
 
 namespace {
 
+constexpr char folder[] = "/dev/shm";
 constexpr std::uint32_t most_ranks = 65536;  // of a node: what a launcher says beyond that is not believed
 
 const char* first_of(std::initializer_list<const char*> names) noexcept {
@@ -122,6 +126,32 @@ std::uint32_t ranks_of_node(Launcher launcher) noexcept {
   return 0;
 }
 
+// Of boards of this user.
+int prefix(char* text, std::size_t bytes) noexcept {
+  return std::snprintf(text, bytes, "papaya-%lu-", static_cast<unsigned long>(geteuid()));
+}
+
+// A rank that dies in or before MPI_Init takes its job with it, and nobody removes the board's name. Whoever has a board open
+// holds a shared lock, which the kernel takes from the dead; so a name that is not quite new and that nobody holds is such a one.
+void remove_left_behind() noexcept {
+  constexpr time_t new_seconds = 10;  // it may have been made and not locked yet
+  char mine[32];
+  const auto length = static_cast<std::size_t>(prefix(mine, sizeof mine));
+  DIR* const entries = opendir(folder);
+  if (entries == nullptr) return;
+  while (const dirent* const entry = readdir(entries)) {
+    if (std::strncmp(entry->d_name, mine, length) != 0) continue;
+    const int file = openat(dirfd(entries), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) continue;
+    struct stat status{};
+    if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        std::time(nullptr) - status.st_mtime > new_seconds && flock(file, LOCK_EX | LOCK_NB) == 0)
+      unlinkat(dirfd(entries), entry->d_name, 0);
+    ::close(file);
+  }
+  closedir(entries);
+}
+
 void open(Node& node) noexcept {
   node.rank = rank_of_process(node.launcher);
   node.ranks = ranks_of_node(node.launcher);
@@ -130,17 +160,21 @@ void open(Node& node) noexcept {
   node.bytes = sizeof(Board) + node.ranks * sizeof(Entry);
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < node.bytes) return;  // it would be SIGXFSZ
-  std::snprintf(node.path, sizeof node.path, "/dev/shm/papaya-%lu-%016llx", static_cast<unsigned long>(geteuid()),
-                static_cast<unsigned long long>(key));
+  char start[32];
+  prefix(start, sizeof start);
+  std::snprintf(node.path, sizeof node.path, "%s/%s%016llx", folder, start, static_cast<unsigned long long>(key));
   const int file = ::open(node.path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return;
   // New memory is zero, which is an empty board. What is not to be had now would be SIGBUS later.
   struct stat status{};
-  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && flock(file, LOCK_SH | LOCK_NB) == 0 &&
       posix_fallocate(file, 0, static_cast<off_t>(node.bytes)) == 0)
     if (void* const memory = mmap(nullptr, node.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0); memory != MAP_FAILED)
       node.board = static_cast<Board*>(memory);
-  ::close(file);
+  if (node.board == nullptr)
+    ::close(file);
+  else
+    node.file = file;
 }
 
 }  // namespace
@@ -150,6 +184,7 @@ void announce(Node& node, Part part) noexcept {
   open(node);
   if (node.board == nullptr) return;
   const std::uint32_t number = node.board->arrived.fetch_add(1, std::memory_order_relaxed);
+  if (number == 0) remove_left_behind();  // one rank of a job is enough
   if (number >= node.ranks) return close(node);  // the launcher started more than it said
   node.mine = node.board->entries() + number;
   node.mine->rank = node.rank;
@@ -162,10 +197,14 @@ void announce(Node& node, Part part) noexcept {
 void remove_name(Node& node) noexcept {
   if (node.path[0] != '\0') unlink(node.path);
   node.path[0] = '\0';
+  if (node.file >= 0) ::close(node.file);
+  node.file = -1;
 }
 
 void close(Node& node) noexcept {
   if (node.board != nullptr) munmap(node.board, node.bytes);
+  if (node.file >= 0) ::close(node.file);
+  node.file = -1;
   node.board = nullptr;
   node.mine = nullptr;
 }

@@ -42,6 +42,7 @@ struct Node {
   std::uint64_t build = 0;  // of the flavour, by the linker's build id
   Entry* mine = nullptr;
   std::size_t bytes = 0;
+  int file = -1;  // open, and locked, as long as `path` may be there
   char path[64] = "";
 };
 

@@ -11,6 +11,7 @@ import collections
 import contextlib
 import csv
 import dataclasses
+import fcntl
 import json
 import os
 import pathlib
@@ -560,6 +561,21 @@ class Preload(unittest.TestCase):
         job = everywhere()
         self.check_right(job, 3)
         self.check_counts(job)
+
+    def test_left_behind(self):
+        """The next job removes the name of a board whose ranks died in MPI_Init, and none that somebody still holds."""
+        self.need_papaya()
+        names = [pathlib.Path(f"/dev/shm/papaya-{os.geteuid()}-{uuid.uuid4().hex[:16]}") for _ in range(3)]
+        held, dead, new = names
+        for name in names:
+            name.write_bytes(bytes(4096))
+            self.addCleanup(name.unlink, missing_ok=True)
+        for name in (held, dead):
+            os.utime(name, (time.time() - 3600,) * 2)
+        with open(held, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            self.check_right(self.job(2, program("launched")), 2)
+            self.assertEqual([name.exists() for name in names], [True, False, True])
 
     def test_relative_preload(self):
         """LD_PRELOAD names the library by a relative path, and the program enters another folder before MPI_Init: there
