@@ -184,7 +184,11 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   const void* const send = reduces(a) && a.send == MPI_IN_PLACE ? a.receive : a.send;
   if (ElementType element{}; reduces(a) && a.op != MPI_PROD && basic_type_of(a.type, element)) {
     const double mine = largest_of(element, contiguous(a, reduction, send, count, on_device)) * state.size;
-    PMPI_Allreduce(&mine, &magnitude_, 1, MPI_DOUBLE, MPI_MAX, state.handle);
+    // Who may leave a reduce early compares nothing, and must not wait here either.
+    if (a.collective == Collective::reduce)
+      PMPI_Reduce(&mine, &magnitude_, 1, MPI_DOUBLE, MPI_MAX, a.root, state.handle);
+    else
+      PMPI_Allreduce(&mine, &magnitude_, 1, MPI_DOUBLE, MPI_MAX, state.handle);
   }
   if (a.collective == Collective::reduce && !is_root) {
     PMPI_Reduce(send, nullptr, n, a.type, a.op, a.root, state.handle);

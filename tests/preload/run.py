@@ -1953,6 +1953,10 @@ class Preload(unittest.TestCase):
         for mode in ("spin", "yield", "block"):
             with self.subTest(wait=mode):
                 self.check_right(self.job(2, program("ahead"), "far", env={"PAPAYA_WAIT": mode}), 2)
+        # What is verified is left as early.
+        job = self.job(2, program("ahead"), "far", env={"PAPAYA_VERIFY": "3"}, timeout=25)
+        self.check_right(job, 2, quiet=False)
+        self.assertRegex(job.err, r"papaya: \d+ verified results agree")
         for bcast, reduce, order in (("tree_bcast", "arrival_tree", "rank"), ("arrival_bcast", "arrival_chain", "arrival")):
             settings = {"PAPAYA_BCAST": bcast, "PAPAYA_REDUCE": reduce, "PAPAYA_ORDER": order}
             for what in ("setup", "behind"):
@@ -1993,9 +1997,14 @@ class Preload(unittest.TestCase):
             self.assertGreater(assembling[0]["last"][0]["caused_waiting_seconds"], 0.08)
             # A root that is there waits for nobody, and nobody for it.
             # Rank 1 comes 64 times a millisecond late; what remains is a root that the machine held up.
-            told = [size["waiting_seconds"] for size in whole["sizes"] if size["name"] == "MPI_Bcast"]
-            self.assertEqual(len(told), 1)
-            self.assertLess(told[0], 0.03)
+            # Should the machine hold it up for long, it does not do so each time.
+            for attempt in range(3):
+                told = [size["waiting_seconds"] for size in job.report()["whole_run"]["sizes"] if size["name"] == "MPI_Bcast"]
+                self.assertEqual(len(told), 1)
+                if told[0] < 0.03:
+                    break
+                self.assertLess(attempt, 2, told)
+                job = self.job(2, program("early"), env=settings)
         # Nothing to tell that the single calls do not.
         job = self.job(2, program("phases"))
         self.assertNotIn("whole run", (job.folder / "report.txt").read_text().replace("of the whole run", ""))
