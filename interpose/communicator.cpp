@@ -7,7 +7,7 @@
 
 #include "interpose/nonblocking.hpp"
 #include "interpose/runtime.hpp"
-#include "profiler/identity.hpp"
+#include "profiler/record/identity.hpp"
 
 namespace papaya::communicators {
 

@@ -20,8 +20,8 @@
 #include "base/reason.hpp"
 #include "base/topology.hpp"
 #include "interpose/async_setup.hpp"
-#include "profiler/format.hpp"
-#include "profiler/node_arrivals.hpp"
+#include "profiler/record/format.hpp"
+#include "profiler/record/node_arrivals.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya {

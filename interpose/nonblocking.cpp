@@ -21,7 +21,7 @@
 #include "interpose/repeat.hpp"
 #include "interpose/stall.hpp"
 #include "interpose/staging.hpp"
-#include "profiler/analysis.hpp"
+#include "profiler/analysis/analysis.hpp"
 
 namespace papaya::nonblocking {
 

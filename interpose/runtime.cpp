@@ -28,8 +28,8 @@
 #include "interpose/nonblocking.hpp"
 #include "interpose/output.hpp"
 #include "interpose/stall.hpp"
-#include "profiler/measure.hpp"
-#include "profiler/report.hpp"
+#include "profiler/record/measure.hpp"
+#include "profiler/report/report.hpp"
 
 extern "C" {
 __attribute__((visibility("default"))) extern const char* const papaya_flavour_version;

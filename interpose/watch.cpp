@@ -16,7 +16,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/output.hpp"
-#include "profiler/report.hpp"
+#include "profiler/report/report.hpp"
 
 namespace papaya {
 

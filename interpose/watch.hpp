@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/live.hpp"
+#include "profiler/record/live.hpp"
 
 namespace papaya {
 

@@ -1,5 +1,5 @@
 // papaya compare: runs before a change against runs after it.
-#include "profiler/compare.hpp"
+#include "profiler/analysis/compare.hpp"
 
 #include <fmt/format.h>
 

@@ -14,9 +14,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "profiler/analysis.hpp"
-#include "profiler/calls.hpp"
-#include "profiler/communicator_names.hpp"
+#include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/calls.hpp"
+#include "profiler/analysis/communicator_names.hpp"
 
 namespace papaya::otf2 {
 

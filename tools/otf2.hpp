@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/read.hpp"
+#include "profiler/read/read.hpp"
 
 namespace papaya::otf2 {
 

@@ -5,7 +5,7 @@
 #include <iosfwd>
 #include <string>
 
-#include "profiler/report.hpp"
+#include "profiler/report/report.hpp"
 
 namespace papaya {
 

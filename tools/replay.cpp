@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "profiler/analysis.hpp"
-#include "profiler/calls.hpp"
-#include "profiler/communicator_names.hpp"
+#include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/calls.hpp"
+#include "profiler/analysis/communicator_names.hpp"
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"
 #include "tuning/selection.hpp"

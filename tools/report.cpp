@@ -1,5 +1,5 @@
 // papaya report: the report of a run from its per-rank files.
-#include "profiler/report.hpp"
+#include "profiler/report/report.hpp"
 
 #include <iostream>
 #include <memory>

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "profiler/report.hpp"
+#include "profiler/report/report.hpp"
 
 namespace papaya {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "profiler/pictures.hpp"
+#include "profiler/report/pictures.hpp"
 
 namespace papaya {
 

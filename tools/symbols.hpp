@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/analysis.hpp"
+#include "profiler/analysis/analysis.hpp"
 
 namespace papaya {
 

@@ -17,10 +17,10 @@
 
 #include <unistd.h>
 
-#include "profiler/analysis.hpp"
-#include "profiler/calls.hpp"
-#include "profiler/communicator_names.hpp"
-#include "profiler/horovod.hpp"
+#include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/calls.hpp"
+#include "profiler/analysis/communicator_names.hpp"
+#include "profiler/analysis/horovod.hpp"
 #include "tools/command.hpp"
 #include "tools/otf2.hpp"
 #include "tools/recorded_run.hpp"

@@ -7,7 +7,10 @@ import sys
 # Folder: the folders its files may include from. Longest prefix wins.
 MAY_INCLUDE = {
     "base": {"base"},
-    "profiler": {"profiler", "base"},
+    "profiler/record": {"profiler/record", "base"},
+    "profiler/read": {"profiler/read", "profiler/record", "base"},
+    "profiler/analysis": {"profiler/analysis", "profiler/read", "profiler/record", "base"},
+    "profiler/report": {"profiler", "base"},
     "algorithms/kernels": {"algorithms/kernels", "algorithms/datatype.hpp", "base"},
     "algorithms/transport": {"algorithms/transport", "base"},
     "algorithms/allreduce": {"algorithms", "base"},
@@ -17,7 +20,7 @@ MAY_INCLUDE = {
     "tools": {"tools", "tuning", "algorithms", "profiler", "base"},
 }
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
-KNOWS_MPI = re.compile(r"^(interpose/(?!preload|presence|flavour)|algorithms/transport/(arena_notified|mpi_messages|mpi_notified|node_messages|node_window|ucx_notified|ucx_window)|profiler/measure|tools/measure/|tools/simulation/|"
+KNOWS_MPI = re.compile(r"^(interpose/(?!preload|presence|flavour)|algorithms/transport/(arena_notified|mpi_messages|mpi_notified|node_messages|node_window|ucx_notified|ucx_window)|profiler/record/measure|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|quiet)\.)")
 
 

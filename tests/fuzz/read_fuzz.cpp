@@ -16,8 +16,8 @@
 #include <span>
 #include <vector>
 
-#include "profiler/pictures.hpp"
-#include "profiler/report.hpp"
+#include "profiler/report/pictures.hpp"
+#include "profiler/report/report.hpp"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // PythonFrames as a library that frames.py calls: opened with the interpreter's lock or without, and what it reads.
 #include <string>
 
-#include "profiler/python_frames.hpp"
+#include "profiler/record/python_frames.hpp"
 
 namespace {
 

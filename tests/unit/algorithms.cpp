@@ -10,8 +10,8 @@
 #include "algorithms/algorithm.hpp"
 #include "algorithms/kernels/reduce.hpp"
 #include "algorithms/patterns/tree.hpp"
-#include "profiler/identity.hpp"
-#include "profiler/recorder.hpp"
+#include "profiler/record/identity.hpp"
+#include "profiler/record/recorder.hpp"
 #include "tests/catch.hpp"
 
 namespace papaya {

@@ -1,5 +1,5 @@
 // papaya compare: known ratios are found, and no difference is none.
-#include "profiler/compare.hpp"
+#include "profiler/analysis/compare.hpp"
 
 #include <cmath>
 #include <random>

@@ -1,7 +1,7 @@
-#include "profiler/horovod.hpp"
+#include "profiler/analysis/horovod.hpp"
 
 #include "tests/catch.hpp"
-#include "profiler/communicator_names.hpp"
+#include "profiler/analysis/communicator_names.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya::report {

@@ -1,7 +1,7 @@
 // What a rank is inside, looked up in the file that it records into.
-#include "profiler/live.hpp"
+#include "profiler/record/live.hpp"
 
-#include "profiler/recorder.hpp"
+#include "profiler/record/recorder.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 

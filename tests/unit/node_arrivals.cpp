@@ -1,5 +1,5 @@
 // What the ranks of a node find out about each other's arrivals, against the same worked out call by call.
-#include "profiler/node_arrivals.hpp"
+#include "profiler/record/node_arrivals.hpp"
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 #include <functional>
 #include <random>
 
-#include "profiler/patterns_of_sites.hpp"
+#include "profiler/analysis/patterns_of_sites.hpp"
 #include "tests/catch.hpp"
 
 namespace papaya {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "profiler/pictures.hpp"
+#include "profiler/report/pictures.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "algorithms/algorithm.hpp"
-#include "profiler/report.hpp"
-#include "profiler/savings.hpp"
+#include "profiler/report/report.hpp"
+#include "profiler/analysis/savings.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 

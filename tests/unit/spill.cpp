@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "profiler/recorder.hpp"
-#include "profiler/spill.hpp"
+#include "profiler/record/recorder.hpp"
+#include "profiler/record/spill.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {

@@ -20,7 +20,7 @@
 #include "base/clock.hpp"
 #include "base/memory.hpp"
 #include "base/topology.hpp"
-#include "profiler/format.hpp"
+#include "profiler/record/format.hpp"
 #include "tools/bench/options.hpp"
 #include "tools/doctor/checks.hpp"
 #include "tools/preload.hpp"

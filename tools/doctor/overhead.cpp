@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "profiler/call_sites.hpp"
-#include "profiler/recorder.hpp"
+#include "profiler/record/call_sites.hpp"
+#include "profiler/record/recorder.hpp"
 #include "tools/doctor/checks.hpp"
 
 namespace papaya::doctor {

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "profiler/node_arrivals.hpp"
+#include "profiler/record/node_arrivals.hpp"
 
 namespace papaya::support {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "profiler/spill.hpp"
+#include "profiler/record/spill.hpp"
 
 namespace papaya::support {
 namespace {

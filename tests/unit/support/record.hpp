@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "profiler/format.hpp"
-#include "profiler/report.hpp"
+#include "profiler/record/format.hpp"
+#include "profiler/report/report.hpp"
 
 namespace papaya::support {
 

@@ -1,0 +1,45 @@
+// Alpha, the time to send one message, from the tables that ranks measured.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "profiler/read/read.hpp"
+
+namespace papaya::report {
+
+// Where it was not measured: a cluster of today.
+inline constexpr double nominal_latency_ns = 1000;
+inline constexpr double nominal_bytes_per_ns = 5;
+
+// Log-log interpolated, the end segments prolonged. Not every rank measures: within nodes and between them the first that
+// did counts.
+class Alpha {
+ public:
+  explicit Alpha(const std::vector<RankFile>& files);
+
+  double ns(std::uint64_t bytes, bool across_nodes);
+  bool used_nominal() const { return used_nominal_; }
+  bool measured(bool across_nodes) const { return !(across_nodes ? cluster_ : node_).empty(); }
+
+ private:
+  struct Point {
+    double log_bytes;
+    double log_ns;
+  };
+  struct Last {
+    bool valid = false;
+    std::uint64_t bytes = 0;
+    double ns = 0;
+  };
+
+  static std::vector<Point> points_of(const trace::Header& header, std::uint64_t trace::Alpha::*ns);
+  double compute(std::uint64_t bytes, bool across_nodes);
+
+  std::vector<Point> node_;
+  std::vector<Point> cluster_;
+  Last last_[2];
+  bool used_nominal_ = false;
+};
+
+}  // namespace papaya::report

@@ -1,0 +1,286 @@
+// The figures of a run: calls, bytes and time by collective, and, from the arrivals of all ranks at the same
+// call, who arrived when and what that cost.
+//
+// For one call with arrivals a_i and exits e_i on one clock (thesis, section 2.3):
+//   worst-case imbalance    max a - min a
+//   average-case imbalance  mean |a_i - mean a|
+//   imbalance factors       both divided by alpha, the time to send one message of the call's size
+//   earliest legal exit     l_i: the last arrival among the ranks whose data rank i needs (all of them, the
+//   root, the
+//                           lower ranks, or none but its own)
+//   waiting                 l_i - a_i, what late ranks cost; charged to that last arrival
+//   excess                  e_i - l_i, what the algorithm costs
+// so that the time inside, e_i - a_i, is waiting plus excess.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/collective.hpp"
+#include "profiler/read/frames.hpp"
+#include "profiler/analysis/patterns_of_sites.hpp"
+#include "profiler/read/read.hpp"
+#include "profiler/analysis/savings.hpp"
+#include "profiler/record/waits.hpp"
+#include "profiler/analysis/whole_run.hpp"
+
+namespace papaya::report {
+
+// Averages over the calls compared.
+struct Imbalance {
+  std::uint64_t calls = 0;
+  double worst_ns = 0;
+  double average_ns = 0;
+  double worst_factor = 0;
+  double average_factor = 0;
+};
+
+// Over all ranks of a call, and among the ranks of each node that has two or more, averaged over those nodes.
+struct Imbalances {
+  Imbalance cluster;
+  Imbalance node;
+};
+
+// Over ranks and calls.
+struct Spread {
+  std::uint64_t samples = 0;
+  double mean_ns = 0;
+  double p50_ns = 0;
+  double p99_ns = 0;
+  double max_ns = 0;
+};
+
+struct SizeFigures {
+  std::uint64_t calls = 0;
+  std::uint64_t bytes = 0;
+  double ns = 0;
+  Imbalances imbalance;
+};
+
+struct CollectiveFigures {
+  Collective collective{};
+  Form form{};
+  std::string name;         // MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init
+  std::uint64_t calls = 0;  // exact, summed over ranks, as are bytes and ns
+  std::uint64_t bytes = 0;
+  double ns = 0;
+  std::array<SizeFigures, size_class_count> by_size;
+  // Of the calls compared: those of the blocking form that are in the record of all ranks.
+  Imbalances imbalance;
+  Spread inside;
+  Spread excess;
+  double waiting_ns = 0;  // summed over ranks
+};
+
+struct RankFigures {
+  std::int32_t rank = 0;
+  std::int32_t node = 0;
+  std::uint64_t compared = 0;    // calls
+  std::uint64_t times_last = 0;  // by more than the clocks' error
+  double late_ns = 0;            // mean time after the first arrival
+  double waited_ns = 0;          // for others, summed
+  double caused_ns = 0;          // waiting of others for this rank, summed
+  std::array<std::uint64_t, collective_count> compared_in{};
+  std::array<std::uint64_t, collective_count> times_last_in{};
+  std::array<double, collective_count> caused_ns_in{};
+  // Mean waiting of those who waited for this rank, summed over the calls where somebody did.
+  std::array<double, collective_count> delay_ns_in{};
+  std::array<std::uint64_t, collective_count> delays_in{};
+};
+
+struct NodeFigures {
+  std::int32_t node = 0;
+  std::string host;
+  std::vector<RankRange> ranks;
+};
+
+struct CommunicatorFigures {
+  std::uint64_t id = 0;
+  std::string name;
+  std::int32_t size = 0;
+  std::uint64_t calls = 0;     // summed over ranks
+  std::uint64_t compared = 0;  // calls
+  double worst_ns = 0;         // mean
+  double waiting_ns = 0;       // summed over ranks
+};
+
+// The calls of one collective from one place in the program.
+struct CallSiteFigures {
+  std::vector<NamedFrame> frames;  // innermost first
+  Collective collective{};
+  Form form{};
+  std::string name;            // MPI_Allreduce
+  std::uint64_t calls = 0;     // in the record, summed over ranks
+  std::uint64_t bytes = 0;     // in them
+  std::uint64_t largest_bytes = 0;
+  double ns = 0;  // inside them
+  // Of the calls compared; one belongs to the place its lowest rank made it from.
+  std::uint64_t compared = 0;
+  double worst_ns = 0;    // mean
+  double waiting_ns = 0;  // summed over ranks
+  double excess_ns = 0;   // summed over ranks
+  struct Last {
+    std::int32_t rank = 0;
+    std::uint64_t times = 0;
+  };
+  std::vector<Last> last;  // ranks that were, most often first
+  SitePattern pattern;
+  std::size_t number = 0;  // as ComparedCall::site has it
+  Savings savings;
+};
+
+// The calls that the program made in one of its phases (include/papaya.h).
+struct PhaseFigures {
+  std::string name;         // empty: outside of all
+  std::uint64_t calls = 0;  // blocking ones in the record, summed over ranks
+  double ns = 0;            // inside them
+  // Of the calls compared; one belongs to the phase of its lowest rank.
+  std::uint64_t compared = 0;
+  double worst_ns = 0;    // mean
+  double waiting_ns = 0;  // summed over ranks
+  double excess_ns = 0;   // summed over ranks
+};
+
+struct AlgorithmFigures {
+  std::string collective;
+  std::string algorithm;
+  std::string reason;  // why native, empty where another algorithm ran or none was told
+  std::uint64_t calls = 0;
+};
+
+// The last that is known of a rank.
+struct LastSign {
+  std::int32_t rank = 0;
+  std::string name;  // of the collective; empty: it has called none
+  std::string communicator;
+  std::uint64_t call = 0;
+  bool inside = false;                // still, else it has left it
+  std::int64_t unix_ns = 0;           // when it arrived there or left
+  std::vector<NamedFrame> call_site;  // innermost first; empty: not known
+};
+
+// A call that some ranks were inside when the record ended.
+struct PendingCall {
+  std::string name;
+  std::string communicator;
+  std::uint64_t communicator_id = 0;
+  std::int32_t ranks = 0;  // of the communicator
+  std::uint64_t call = 0;
+  std::vector<RankRange> inside;
+  std::vector<RankRange> not_arrived;
+  std::uint64_t unknown_not_arrived = 0;  // of the communicator, but which ranks those are is not recorded
+  bool unread_ranks = false;              // some of its ranks have no usable file
+  std::vector<NamedFrame> call_site;      // where the lowest of those inside made it
+  std::string conflict;                   // which ranks called what, where they called different things
+  double waited_ns = 0;                   // at least, by the first of them
+  std::int64_t since_unix_ns = 0;         // when the first of them arrived
+  std::vector<LastSign> last_signs;       // of those not arrived, the first few
+};
+
+struct Analysis {
+  bool usable = false;  // at least one record could be read
+  // Files missing, damaged or foreign, or the job did not reach MPI_Finalize on all ranks.
+  bool partial = false;
+  bool other_version = false;
+  bool finalized = false;
+
+  std::string folder;
+  std::string program;
+  std::string command;
+  std::string mpi;
+  std::string papaya_version;
+  std::vector<Setting> settings;
+  std::int32_t ranks = 0;
+  std::uint64_t ranks_read = 0;
+  std::int32_t nodes = 0;
+  std::vector<NodeFigures> node_figures;
+  std::int64_t begin_unix_ns = 0;
+  double run_ns = 0;  // first MPI_Init left to last MPI_Finalize entered, or as far as the record goes
+
+  bool clock_measured = true;  // false: several nodes, and their clocks were not compared
+  // For a node's clock against node 0's, wherever in the run: how far it may be off if messages take equally long both
+  // ways; and at the comparisons, however unlike the ways are. 0 on one node.
+  double clock_error_ns = 0;
+  double clock_bound_ns = 0;
+  bool alpha_nominal = false;  // some factor used the nominal alpha
+
+  std::string verdict;             // one sentence
+  std::vector<std::string> notes;  // one sentence or two each: what to know before trusting the figures
+
+  std::vector<CollectiveFigures> collectives;      // those called, most time first
+  std::vector<RankFigures> late_ranks;             // all ranks read, most often last first
+  std::vector<CommunicatorFigures> communicators;  // most waiting first
+  std::vector<AlgorithmFigures> algorithms;
+  std::vector<CallSiteFigures> call_sites;  // most waiting first
+  std::vector<PhaseFigures> phases;  // most waiting first; empty if the program names none
+  std::uint64_t unrecorded_calls = 0;  // summed over ranks: the program had switched recording off
+  std::vector<PendingCall> pending;
+  std::string horovod_library;  // empty: the program does not use Horovod
+  std::string horovod_threads;  // "thread 1", of each rank
+
+  WholeRun whole_run;
+  double whole_run_share = 0;  // of the ranks' time, that they wait within their nodes
+  bool is_overwritten = false;  // calls at the beginning of the run are known from `whole_run` alone
+
+  std::uint64_t events_begun = 0;
+  std::uint64_t events_kept = 0;
+  std::uint64_t compared_calls = 0;
+  double waiting_ns = 0;     // of all ranks in the calls compared
+  double recorded_ns = 0;    // rank time that those calls were taken from
+  double waiting_share = 0;  // waiting_ns / recorded_ns
+  Savings savings;            // of all call sites together
+};
+
+// Two arrivals on one node closer than this are a tie: a clock read and a cache miss or two.
+inline constexpr double tie_ns = 300;
+
+// max a - min a and mean |a - mean a|.
+struct WorstAverage {
+  double worst_ns = 0;
+  double average_ns = 0;
+};
+
+// A call whose arrivals are known on all ranks, as the figures were made from it. Index i is the i-th of its ranks, in the order
+// of the communicator.
+struct ComparedCall {
+  const trace::Event* event = nullptr;  // of the first rank
+  std::uint64_t bytes = 0;              // the most that a rank passed
+  std::string_view communicator;        // name
+  std::size_t site = no_site;
+  std::span<const std::uint32_t> files;  // of the run
+  std::span<const double> arrivals_ns;   // on node 0's clock
+  std::span<const double> waits_ns;      // from its arrival to its earliest legal exit
+  std::span<const double> exits_ns;      // NaN: still inside
+  double first_ns = 0;                   // first arrival
+  std::size_t last = 0;                  // the last one's index
+  WorstAverage cluster;
+  double cluster_alpha_ns = 1;
+  bool has_node = false;  // a node has two ranks or more of it
+  WorstAverage node;
+  double node_alpha_ns = 1;
+
+  static constexpr std::size_t no_site = ~std::size_t{0};
+};
+
+using CallObserver = std::function<void(const ComparedCall&)>;
+
+// `observe` is called for each call compared: by communicator, then in the order they were made.
+Analysis analyse(const Run& run, const CallObserver& observe = {}) noexcept;
+
+// MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
+std::string mpi_name(Collective collective, Form form);
+
+// "1.92 ms", three significant digits.
+std::string time_text(double ns);
+// "12,345"
+std::string count_text(std::uint64_t count);
+// "87 %", "3.4 %", "less than 0.1 %".
+std::string share_text(double share);
+
+}  // namespace papaya::report

@@ -1,0 +1,132 @@
+#include "profiler/analysis/patterns_of_sites.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+namespace papaya::report {
+
+namespace {
+
+// `most often` gives the class its name even where another predictor is better by this little.
+constexpr double as_good = 0.1;
+// A sequence is foretold from its third call on, when every predictor has something to go by.
+constexpr std::uint64_t calls_to_learn = 2;
+
+struct Words {
+  const char* name;
+  const char* text;
+};
+
+const Words& words_of(PatternClass pattern) {
+  static constexpr Words words[] = {{"unknown", "too few uneven calls to tell"},
+                                    {"balanced", "balanced"},
+                                    {"persistent", "persistent straggler"},
+                                    {"rotating", "rotating"},
+                                    {"drifting", "drifting"},
+                                    {"random", "random"}};
+  return words[static_cast<std::size_t>(pattern)];
+}
+
+// The most frequent of what was counted; of equals the one that got there first.
+class Mode {
+ public:
+  void count(std::int32_t value) {
+    const std::uint64_t times = ++counts_[value];
+    if (times <= most_) return;
+    most_ = times;
+    value_ = value;
+  }
+  std::int32_t value() const { return value_; }
+
+ private:
+  std::map<std::int32_t, std::uint64_t> counts_;
+  std::uint64_t most_ = 0;
+  std::int32_t value_ = -1;
+};
+
+enum Predictor : std::size_t { most_often, as_before, one_step_on, predictor_count };
+
+// Of one communicator.
+struct Sequence {
+  std::uint64_t calls = 0;
+  std::int32_t previous = -1;
+  Mode lasts;
+  Mode steps;
+};
+
+class Foretelling {
+ public:
+  void add(const CallOfSite& call) {
+    Sequence& sequence = sequences_[call.communicator];
+    const std::int64_t size = call.ranks;
+    if (sequence.calls >= calls_to_learn) {
+      ++calls_;
+      luck_ += 1.0 / static_cast<double>(size);
+      right_[most_often] += sequence.lasts.value() == call.last ? 1 : 0;
+      right_[as_before] += sequence.previous == call.last ? 1 : 0;
+      right_[one_step_on] += (sequence.previous + std::int64_t{sequence.steps.value()}) % size == call.last ? 1 : 0;
+    }
+    if (sequence.calls > 0)
+      sequence.steps.count(static_cast<std::int32_t>((std::int64_t{call.last} - sequence.previous + size) % size));
+    sequence.lasts.count(call.last);
+    sequence.previous = call.last;
+    ++sequence.calls;
+  }
+  std::uint64_t calls() const { return calls_; }
+  double success(Predictor predictor) const {
+    return std::max(0.0, (static_cast<double>(right_[predictor]) - luck_) / (static_cast<double>(calls_) - luck_));
+  }
+
+ private:
+  std::map<std::uint64_t, Sequence> sequences_;
+  std::array<std::uint64_t, predictor_count> right_{};
+  std::uint64_t calls_ = 0;
+  double luck_ = 0;  // how many would be right by chance
+};
+
+}  // namespace
+
+const char* text_of(PatternClass pattern) { return words_of(pattern).text; }
+const char* name_of(PatternClass pattern) { return words_of(pattern).name; }
+
+SitePattern pattern_of(const std::vector<CallOfSite>& calls) {
+  SitePattern result;
+  if (calls.empty()) return result;
+  double mean_ns = 0;
+  double mean_part = 0;  // of the least
+  for (const CallOfSite& call : calls) {
+    mean_ns += call.worst_ns / static_cast<double>(calls.size());
+    mean_part += call.worst_ns / call.least_ns / static_cast<double>(calls.size());
+  }
+  if (mean_part <= 1) {
+    result.pattern = PatternClass::balanced;
+    return result;
+  }
+  Foretelling foretelling;
+  Mode stragglers;
+  for (const CallOfSite& call : calls) {
+    if (call.worst_ns <= std::max(call.least_ns, uneven_part * mean_ns)) continue;
+    ++result.uneven;
+    foretelling.add(call);
+    stragglers.count(call.rank);
+  }
+  if (result.uneven < fewest_uneven || foretelling.calls() == 0) return result;
+  const double most = foretelling.success(most_often);
+  const double before = foretelling.success(as_before);
+  const double step = foretelling.success(one_step_on);
+  const double best = std::max({most, before, step});
+  result.predictability = best;
+  if (best < foretold) {
+    result.pattern = PatternClass::random;
+  } else if (most >= std::max(foretold, best - as_good)) {
+    result.pattern = PatternClass::persistent;
+    result.straggler = stragglers.value();
+  } else {
+    // Where nobody moves the two agree.
+    result.pattern = step > before ? PatternClass::rotating : PatternClass::drifting;
+  }
+  return result;
+}
+
+}  // namespace papaya::report

@@ -1,0 +1,612 @@
+#include "profiler/read/read.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "base/settings.hpp"
+#include "profiler/read/read_spill.hpp"
+
+namespace papaya::report {
+namespace {
+
+// No clock ticks slower than a second or faster than a femtosecond; outside, the field is damaged.
+constexpr double fastest_ns_per_tick = 1e-6;
+constexpr double slowest_ns_per_tick = 1e9;
+constexpr std::size_t events_per_read = 32768;
+constexpr std::uint64_t latest_events = 1024;
+constexpr std::int32_t most_listed_ranks = 1 << 24;  // looked at one by one
+constexpr std::uint64_t largest_settings_bytes = 1 << 20;
+
+class FileSource final : public Source {
+ public:
+  // O_NONBLOCK: a pipe of that name must not stop the report.
+  explicit FileSource(const std::string& path)
+      : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    struct stat status {};
+    if (file_ < 0 || fstat(file_, &status) != 0) {
+      error_ = std::strerror(errno);
+    } else if (!S_ISREG(status.st_mode)) {
+      error_ = "not a regular file";
+    } else {
+      bytes_ = static_cast<std::uint64_t>(status.st_size);
+    }
+  }
+  ~FileSource() override {
+    if (file_ >= 0) close(file_);
+  }
+  const std::string& error() const { return error_; }
+  std::uint64_t bytes() const override { return bytes_; }
+
+  bool read(std::uint64_t offset, void* to, std::size_t count) const override {
+    char* next = static_cast<char*>(to);
+    while (count > 0) {
+      const ssize_t got = pread(file_, next, count, static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return false;
+      next += got;
+      offset += static_cast<std::uint64_t>(got);
+      count -= static_cast<std::size_t>(got);
+    }
+    return true;
+  }
+
+ private:
+  int file_;
+  std::uint64_t bytes_ = 0;
+  std::string error_;
+};
+
+// Thrown and caught within this file only.
+struct Rejected {
+  Trouble trouble;
+  std::string reason;  // continues a sentence that begins with the file's name
+};
+
+[[noreturn]] void reject_damaged(std::string_view what) {
+  throw Rejected{Trouble::damaged, fmt::format("is damaged ({}) and is left out", what)};
+}
+
+void read_or_reject(const Source& source, std::uint64_t offset, void* to, std::size_t count) {
+  if (!source.read(offset, to, count)) {
+    throw Rejected{Trouble::unreadable, "could not be read to its end and is left out"};
+  }
+}
+
+// Where a table ends. A product or sum that overflows cannot come from a writer.
+std::uint64_t end_of(std::uint64_t offset, std::uint64_t count, std::uint64_t item_bytes,
+                     std::string_view table) {
+  std::uint64_t bytes = 0;
+  std::uint64_t end = 0;
+  if (__builtin_mul_overflow(count, item_bytes, &bytes) || __builtin_add_overflow(offset, bytes, &end)) {
+    reject_damaged(fmt::format("impossible size of its {}", table));
+  }
+  if (offset < sizeof(trace::Header)) reject_damaged(fmt::format("impossible place of its {}", table));
+  return end;
+}
+
+template <std::size_t bytes>
+bool ends_in_bounds(const char (&field)[bytes]) {
+  return std::memchr(field, '\0', bytes) != nullptr;
+}
+
+void check_beginning(const Source& source) {
+  struct {
+    char magic[8];
+    std::uint32_t version;
+    std::uint32_t endian_mark;
+  } begin{};
+  static_assert(sizeof(begin) == 16);
+  if (source.bytes() == 0) throw Rejected{Trouble::cut_short, "is empty and is left out"};
+  const std::size_t there = std::min<std::uint64_t>(source.bytes(), sizeof(begin));
+  read_or_reject(source, 0, &begin, there);
+  const std::size_t magic_there = std::min(there, sizeof(trace::magic));
+  if (std::all_of(begin.magic, begin.magic + magic_there, [](char c) { return c == '\0'; })) {
+    throw Rejected{Trouble::not_papaya, "holds no record: its process did not get through MPI_Init"};
+  }
+  if (std::memcmp(begin.magic, trace::magic, magic_there) != 0) {
+    throw Rejected{Trouble::not_papaya, "is not a papaya record and is left out"};
+  }
+  if (there < sizeof(begin)) {
+    throw Rejected{Trouble::cut_short,
+                   fmt::format("is cut short after {} bytes and is left out", source.bytes())};
+  }
+  if (begin.endian_mark == __builtin_bswap32(trace::endian_mark)) {
+    throw Rejected{
+        Trouble::other_version,
+        "was written on a machine of the other byte order: make the report on a machine like that one"};
+  }
+  if (begin.endian_mark != trace::endian_mark) reject_damaged("no byte order mark");
+  if (begin.version != trace::format_version) {
+    throw Rejected{
+        Trouble::other_version,
+        fmt::format("has format version {}, but this papaya {} reads version {}: use the papaya command "
+                    "that belongs to the library that wrote it",
+                    begin.version, PAPAYA_VERSION, trace::format_version)};
+  }
+}
+
+void check_header(const trace::Header& header, std::uint64_t file_bytes) {
+  if (header.header_bytes != sizeof(trace::Header)) reject_damaged("wrong header size");
+  if (header.event_bytes != sizeof(trace::Event)) reject_damaged("wrong event size");
+  if (!std::has_single_bit(header.event_capacity)) reject_damaged("event capacity not a power of two");
+  const std::uint64_t needed =
+      std::max({end_of(header.totals_offset, 1, sizeof(trace::Totals), "totals"),
+                end_of(header.communicators_offset, header.communicator_capacity, sizeof(trace::Communicator),
+                       "communicator table"),
+                end_of(header.modules_offset, header.module_count, sizeof(trace::Module), "table of modules"),
+                end_of(header.frames_offset, header.frame_count, sizeof(trace::Frame), "table of frames"),
+                end_of(header.call_sites_offset, header.call_site_count, sizeof(trace::CallSite), "table of call sites"),
+                end_of(header.node_calls_offset, header.node_calls_capacity, sizeof(trace::NodeCalls), "table of the node's calls"),
+                end_of(header.events_offset, header.event_capacity, sizeof(trace::Event), "event ring")});
+  if (needed > file_bytes) {
+    throw Rejected{
+        Trouble::cut_short,
+        fmt::format("is cut short ({} of {} bytes; was the disk full?) and is left out", file_bytes, needed)};
+  }
+  if (header.ranks == 0)
+    throw Rejected{Trouble::not_papaya, "holds no record: its process did not get through MPI_Init"};
+  if (header.ranks < 1 || header.rank < 0 || header.rank >= header.ranks) reject_damaged("impossible rank");
+  if (header.nodes < 1 || header.nodes > header.ranks || header.node < 0 || header.node >= header.nodes) {
+    reject_damaged("impossible node");
+  }
+  if (!(header.ns_per_tick >= fastest_ns_per_tick && header.ns_per_tick <= slowest_ns_per_tick)) {
+    reject_damaged("impossible clock rate");
+  }
+  if (header.ending > static_cast<std::uint32_t>(trace::Ending::aborted)) reject_damaged("impossible ending");
+  bool strings_end = ends_in_bounds(header.host) && ends_in_bounds(header.mpi) &&
+                     ends_in_bounds(header.papaya_version) && ends_in_bounds(header.program) &&
+                     ends_in_bounds(header.command);
+  for (const auto& name : header.algorithm_names) strings_end = strings_end && ends_in_bounds(name);
+  for (const auto& name : header.reason_names) strings_end = strings_end && ends_in_bounds(name);
+  for (const auto& name : header.phase_names) strings_end = strings_end && ends_in_bounds(name);
+  if (!strings_end) reject_damaged("a text without end");
+  if (header.phase_count < 1 || header.phase_count > trace::phase_capacity) reject_damaged("an impossible number of phases");
+}
+
+void read_events(const Source& source, RankFile& file, Extent extent) {
+  const trace::Header& header = file.header;
+  const std::uint64_t capacity = header.event_capacity;
+  const std::uint64_t wanted = extent == Extent::latest ? std::min(capacity, latest_events) : capacity;
+  std::uint64_t number = header.event_count > wanted ? header.event_count - wanted : 0;
+  file.overwritten_events = number;
+  if (number > 0) file.gaps.push_back({0, number});
+  while (number < header.event_count) {
+    const std::uint64_t slot = number & (capacity - 1);
+    const std::size_t chunk =
+        std::min({header.event_count - number, capacity - slot, std::uint64_t{events_per_read}});
+    std::size_t kept = file.events.size();
+    file.events.resize(kept + chunk);
+    trace::Event* const read = file.events.data() + kept;
+    read_or_reject(source, header.events_offset + slot * sizeof(trace::Event), read,
+                   chunk * sizeof(trace::Event));
+    for (std::size_t i = 0; i < chunk; ++i, ++number) {
+      if (is_whole(read[i], number, header)) {
+        file.events[kept++] = read[i];
+      } else {
+        ++file.skipped_events;
+      }
+    }
+    file.events.resize(kept);
+  }
+}
+
+template <typename Row>
+std::vector<Row> read_table(const Source& source, std::uint64_t offset, std::uint64_t rows) {
+  std::vector<Row> table(rows);
+  read_or_reject(source, offset, table.data(), table.size() * sizeof(Row));
+  return table;
+}
+
+void read_call_sites(const Source& source, RankFile& file) {
+  const trace::Header& header = file.header;
+  if (header.module_count > trace::module_capacity || header.frame_count > trace::frame_capacity ||
+      header.call_site_count > trace::call_site_capacity)
+    reject_damaged("more call sites than fit");
+  const auto modules = read_table<trace::Module>(source, header.modules_offset, header.module_count);
+  const auto frames = read_table<trace::Frame>(source, header.frames_offset, header.frame_count);
+  for (const trace::Module& module : modules)
+    if (!ends_in_bounds(module.path) || module.build_id_bytes > sizeof module.build_id)
+      reject_damaged("impossible module");
+  for (const auto& site : read_table<trace::CallSite>(source, header.call_sites_offset, header.call_site_count)) {
+    if (site.frames == 0 || site.frames > trace::most_frames || site.first_frame > frames.size() ||
+        site.frames > frames.size() - site.first_frame)
+      reject_damaged("impossible call site");
+    std::vector<Frame>& own = file.call_sites.emplace_back();
+    for (std::uint32_t i = 0; i < site.frames; ++i) {
+      const trace::Frame& frame = frames[site.first_frame + i];
+      if (frame.module > modules.size()) reject_damaged("impossible module of a call site");
+      Frame& read = own.emplace_back();
+      read.offset = frame.offset;
+      if (frame.module == 0) continue;
+      const trace::Module& module = modules[frame.module - 1];
+      read.module = clean_text(module.path);
+      if (static_cast<trace::Language>(module.language) == trace::Language::python) {
+        const std::string_view path(module.path);
+        read.python = clean_text(std::string_view(module.path, sizeof module.path).substr(path.size() + 1));
+      }
+      for (std::uint32_t b = 0; b < module.build_id_bytes; ++b) read.build_id += fmt::format("{:02x}", module.build_id[b]);
+    }
+  }
+}
+
+void read_node_calls(const Source& source, RankFile& file) {
+  const trace::Header& header = file.header;
+  if (header.node_calls_capacity > trace::node_calls_capacity) reject_damaged("more rows of the node's calls than fit");
+  file.node_calls = read_table<trace::NodeCalls>(source, header.node_calls_offset, header.node_calls_capacity);
+  std::erase_if(file.node_calls, [](const trace::NodeCalls& row) { return row.used == 0; });
+  for (trace::NodeCalls& row : file.node_calls) {
+    // Of a job that runs on, calls may have been made since the header was read.
+    constexpr std::uint64_t most_meanwhile = 1 << 24;
+    const auto largest_sum = static_cast<double>(row.calls) * static_cast<double>(row.most_ticks);
+    if (row.used != 1 || row.rank < 0 || row.rank >= header.ranks || row.collective >= collective_count ||
+        row.size_class >= size_class_count || row.calls > header.event_count + most_meanwhile ||
+        (header.ending != static_cast<std::uint32_t>(trace::Ending::running) &&
+         static_cast<double>(row.imbalance_ticks) > 1.001 * largest_sum))
+      reject_damaged("impossible calls of the node");
+    // Of a job that runs on, the second may have been counted after the first was read.
+    row.times_last = std::min(row.times_last, row.calls);
+  }
+}
+
+RankFile read_record(const std::string& name, const Source& source, Extent extent) {
+  RankFile file;
+  file.name = name;
+  check_beginning(source);
+  if (source.bytes() < sizeof(trace::Header)) {
+    throw Rejected{Trouble::cut_short,
+                   fmt::format("is cut short after {} bytes and is left out", source.bytes())};
+  }
+  read_or_reject(source, 0, &file.header, sizeof(file.header));
+  check_header(file.header, source.bytes());
+  read_or_reject(source, file.header.totals_offset, &file.totals, sizeof(file.totals));
+  // The count runs ahead of the table for a moment when that is full, and of a row while that is being
+  // filled.
+  file.communicators.resize(std::min(file.header.communicator_count, file.header.communicator_capacity));
+  read_or_reject(source, file.header.communicators_offset, file.communicators.data(),
+                 file.communicators.size() * sizeof(trace::Communicator));
+  std::erase_if(file.communicators, [](const trace::Communicator& row) { return row.id == 0; });
+  for (const auto& communicator : file.communicators) {
+    if (!ends_in_bounds(communicator.name)) reject_damaged("a text without end");
+    if (communicator.size < 1 || communicator.rank < 0 || communicator.rank >= communicator.size) {
+      reject_damaged("impossible rank in a communicator");
+    }
+  }
+  read_call_sites(source, file);
+  read_node_calls(source, file);
+  read_events(source, file, extent);
+  return file;
+}
+
+void add_problem(Run& run, Trouble trouble, const std::string& file, std::string_view reason) {
+  run.problems.push_back({trouble, file, fmt::format("{} {}.", file, reason)});
+}
+
+// The key most files have; among equals the one that comes first by rank.
+template <typename Key, typename KeyOf>
+Key most_common(const std::vector<RankFile>& files, KeyOf key_of) {
+  std::map<Key, std::size_t> votes;
+  for (const auto& file : files) ++votes[key_of(file)];
+  Key best = key_of(files.front());
+  for (const auto& file : files) {
+    if (votes[key_of(file)] > votes[best]) best = key_of(file);
+  }
+  return best;
+}
+
+// Removes the files that `is_foreign`, each with a problem telling `reason`.
+template <typename IsForeign, typename Reason>
+void remove_foreign(Run& run, IsForeign is_foreign, Reason reason) {
+  std::vector<RankFile> kept;
+  kept.reserve(run.files.size());
+  for (auto& file : run.files) {
+    if (is_foreign(file)) {
+      add_problem(run, Trouble::other_run, file.name, reason(file));
+    } else {
+      kept.push_back(std::move(file));
+    }
+  }
+  run.files = std::move(kept);
+}
+
+void remove_files_of_other_runs(Run& run) {
+  const auto ranks =
+      most_common<std::int32_t>(run.files, [](const RankFile& file) { return file.header.ranks; });
+  remove_foreign(
+      run, [&](const RankFile& file) { return file.header.ranks != ranks; },
+      [&](const RankFile& file) {
+        return fmt::format(
+            "is of a run with {} ranks, the other files of one with {}: files of two runs are mixed in "
+            "this folder, and it is left out",
+            file.header.ranks, ranks);
+      });
+  run.ranks = ranks;
+  run.nodes = most_common<std::int32_t>(run.files, [](const RankFile& file) { return file.header.nodes; });
+  remove_foreign(
+      run, [&](const RankFile& file) { return file.header.nodes != run.nodes; },
+      [&](const RankFile& file) {
+        return fmt::format(
+            "counts {} nodes where the other files count {}: files of two runs are mixed in this "
+            "folder, and it is left out",
+            file.header.nodes, run.nodes);
+      });
+  // Two runs of equal size differ in their nodes' clock origins, which all ranks of a node share.
+  std::map<std::int32_t, std::map<std::pair<std::uint64_t, std::int64_t>, std::size_t>> votes;
+  for (const auto& file : run.files) {
+    ++votes[file.header.node][{file.header.begin_ticks, file.header.begin_unix_ns}];
+  }
+  std::map<std::int32_t, std::pair<std::uint64_t, std::int64_t>> origins;
+  for (const auto& file : run.files) {
+    const std::pair own{file.header.begin_ticks, file.header.begin_unix_ns};
+    auto& node_votes = votes[file.header.node];
+    const auto [origin, is_new] = origins.try_emplace(file.header.node, own);
+    if (!is_new && node_votes[own] > node_votes[origin->second]) origin->second = own;
+  }
+  remove_foreign(
+      run,
+      [&](const RankFile& file) {
+        return origins[file.header.node] != std::pair{file.header.begin_ticks, file.header.begin_unix_ns};
+      },
+      [](const RankFile&) {
+        return "did not start together with the other ranks of its node: files of two runs are mixed in this "
+               "folder, "
+               "and it is left out";
+      });
+}
+
+std::optional<std::int64_t> rank_in_name(std::string_view name) {
+  constexpr std::string_view prefix = "rank-";
+  constexpr std::string_view suffix = ".pap";
+  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size())
+    return {};
+  const std::string_view digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  std::int64_t rank = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return {};
+  return rank;
+}
+
+// Lines NAME=value. A name that this papaya does not know has no default here and so counts as set.
+std::vector<Setting> read_settings(const std::string& path) {
+  const FileSource source(path);
+  std::string text(std::min(source.bytes(), largest_settings_bytes), '\0');
+  std::vector<Setting> settings;
+  if (!source.read(0, text.data(), text.size())) return settings;
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const std::size_t line_end = std::min(rest.find('\n'), rest.size());
+    std::string_view line = rest.substr(0, line_end);
+    rest.remove_prefix(std::min(line_end + 1, rest.size()));
+    const std::size_t equals = line.find('=');
+    if (line.starts_with('#') || equals == std::string_view::npos || equals == 0) continue;
+    const std::string_view name = line.substr(0, equals);
+    const std::string_view value = line.substr(equals + 1);
+    const auto rows = variable_rows();
+    const bool is_default = std::any_of(rows.begin(), rows.end(), [&](const VariableRow& row) {
+      return row.name == name && row.fallback == value;
+    });
+    settings.push_back({clean_text(name), clean_text(value), is_default});
+  }
+  return settings;
+}
+
+void add_spilled_file(Run& run, const std::string& folder, const std::string& name, Extent extent) {
+  if (std::error_code ignored; !std::filesystem::exists(folder + "/" + name, ignored)) return;
+  const FileSource source(folder + "/" + name);
+  if (source.error().empty())
+    add_spilled(run, name, source, extent);
+  else
+    add_problem(run, Trouble::unreadable, name, fmt::format("cannot be read: {}", source.error()));
+}
+
+Run load(const std::string& folder, const Progress& progress, Extent extent) {
+  Run run;
+  run.folder = folder;
+  std::vector<std::pair<std::int64_t, std::string>> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    if (const auto rank = rank_in_name(name)) names.emplace_back(*rank, std::move(name));
+  }
+  if (error) {
+    run.problems.push_back(
+        {Trouble::unreadable, folder, fmt::format("{} cannot be read: {}.", folder, error.message())});
+    return run;
+  }
+  std::sort(names.begin(), names.end());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& [rank, name] = names[i];
+    const FileSource source(folder + "/" + name);
+    if (!source.error().empty()) {
+      add_problem(run, Trouble::unreadable, name, fmt::format("cannot be read: {}", source.error()));
+    } else {
+      const bool is_read = add_record(run, name, source, extent);
+      if (is_read && run.files.back().header.rank != rank) {
+        add_problem(run, Trouble::other_run, name,
+                    fmt::format("holds the record of rank {}: it was renamed or damaged, and is left out",
+                                run.files.back().header.rank));
+        run.files.pop_back();
+      } else if (is_read && extent != Extent::latest) {
+        add_spilled_file(run, folder, name + "z", extent);
+      }
+    }
+    if (progress) progress(i + 1, names.size());
+  }
+  run.settings = read_settings(folder + "/papaya.cfg");
+  finish_run(run);
+  return run;
+}
+
+// Length of the UTF-8 sequence at the front of `text`, 0 if it is not valid.
+std::size_t sequence_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char lead = byte(0);
+  const std::size_t bytes = lead < 0x80                   ? 1
+                            : lead >= 0xc2 && lead < 0xe0 ? 2
+                            : lead >= 0xe0 && lead < 0xf0 ? 3
+                            : lead >= 0xf0 && lead < 0xf5 ? 4
+                                                          : 0;
+  if (bytes == 0 || bytes > text.size()) return 0;
+  for (std::size_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates and what lies beyond U+10FFFF.
+  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) ||
+      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90)) {
+    return 0;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Header& header) {
+  return event.commit == static_cast<std::uint32_t>(number + 1) && event.collective < collective_count &&
+         event.form < form_count && event.algorithm < trace::algorithm_capacity &&
+         event.reason < trace::reason_capacity && event.call_site <= header.call_site_count &&
+         event.phase < header.phase_count && event.arrival_ticks >= header.begin_ticks &&
+         (event.exit_ticks == 0 || event.exit_ticks >= event.arrival_ticks);
+}
+
+bool MemorySource::read(std::uint64_t offset, void* to, std::size_t count) const {
+  if (offset > data_.size() || count > data_.size() - offset) return false;
+  if (count > 0) std::memcpy(to, data_.data() + offset, count);
+  return true;
+}
+
+bool add_record(Run& run, const std::string& name, const Source& source, Extent extent) {
+  try {
+    run.files.push_back(read_record(name, source, extent));
+    return true;
+  } catch (const Rejected& rejected) {
+    add_problem(run, rejected.trouble, name, rejected.reason);
+    return false;
+  }
+}
+
+void add_spilled(Run& run, const std::string& name, const Source& source, Extent extent) {
+  RankFile& file = run.files.back();
+  SpilledEvents spilled = read_spilled(source, file, file.overwritten_events, extent == Extent::all);
+  if (!spilled.problem.empty()) add_problem(run, spilled.trouble, name, spilled.problem);
+  spilled.events.insert(spilled.events.end(), file.events.begin(), file.events.end());
+  file.events = std::move(spilled.events);
+  file.gaps = std::move(spilled.gaps);
+  if (spilled.unread > 0) {  // all of it a gap before what is there
+    const std::uint64_t overwritten = file.overwritten_events;
+    file.gaps.assign(1, {0, overwritten});
+  } else {
+    file.overwritten_events = 0;
+    for (const Gap& gap : file.gaps) file.overwritten_events += gap.events;
+  }
+  file.unread_events = spilled.unread;
+  file.skipped_events += spilled.skipped;
+  file.is_spilled = true;
+  file.spill_state = static_cast<trace::spill::State>(spilled.header.state);
+  file.spill_error = spilled.header.error;
+  file.spill_limit = spilled.header.limit_bytes;
+}
+
+void finish_run(Run& run) {
+  std::stable_sort(run.files.begin(), run.files.end(),
+                   [](const RankFile& a, const RankFile& b) { return a.header.rank < b.header.rank; });
+  if (run.files.empty()) return;
+  remove_files_of_other_runs(run);
+  std::int32_t previous = -1;
+  remove_foreign(
+      run,
+      [&](const RankFile& file) { return std::exchange(previous, file.header.rank) == file.header.rank; },
+      [](const RankFile& file) {
+        return fmt::format("is a second record of rank {} and is left out", file.header.rank);
+      });
+  RankList wanted;
+  const auto setting = std::find_if(run.settings.begin(), run.settings.end(), [](const Setting& s) { return s.name == "PAPAYA_RANKS"; });
+  const bool has_list = setting != run.settings.end() && setting->value != "all" && wanted.parse(setting->value) && run.ranks <= most_listed_ranks;
+  std::int32_t next = 0;
+  const auto note_gap = [&](std::int32_t until) {
+    if (!has_list && next < until) {
+      run.missing.push_back({next, until - 1});
+      run.missing_ranks += static_cast<std::uint64_t>(until - next);
+      return;
+    }
+    for (; next < until; ++next) {
+      if (!wanted.contains(next)) {
+        ++run.unwanted_ranks;
+        continue;
+      }
+      if (run.missing.empty() || run.missing.back().last + 1 != next) run.missing.push_back({next, next});
+      run.missing.back().last = next;
+      ++run.missing_ranks;
+    }
+  };
+  for (const auto& file : run.files) {
+    note_gap(file.header.rank);
+    next = file.header.rank + 1;
+  }
+  note_gap(run.ranks);
+}
+
+Run load_run(const std::string& folder, const Progress& progress, Extent extent) noexcept {
+  try {
+    return load(folder, progress, extent);
+  } catch (...) {  // out of memory: there is no text to be had either, so the short one
+    Run run;
+    run.problems.push_back({Trouble::unreadable, {}, "Not enough memory."});
+    return run;
+  }
+}
+
+std::string clean_text(std::string_view field) {
+  field = field.substr(0, field.find('\0'));
+  std::string clean;
+  clean.reserve(field.size());
+  while (!field.empty()) {
+    std::size_t bytes = sequence_bytes(field);
+    if (bytes == 0) {
+      clean += "\xef\xbf\xbd";  // U+FFFD, the replacement character
+      bytes = 1;
+    } else if (bytes == 1 && (static_cast<unsigned char>(field[0]) < 0x20 || field[0] == 0x7f)) {
+      clean += ' ';
+    } else {
+      clean += field.substr(0, bytes);
+    }
+    field.remove_prefix(bytes);
+  }
+  return clean;
+}
+
+std::string to_text(std::span<const RankRange> ranges, std::size_t most) {
+  std::string text;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    if (i == most) return text + fmt::format(" and {} more ranges", ranges.size() - most);
+    const auto& [first, last] = ranges[i];
+    if (i > 0) text += ", ";
+    text += first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last);
+  }
+  return text;
+}
+
+std::vector<RankRange> to_ranges(std::span<const std::int32_t> ranks) {
+  std::vector<RankRange> ranges;
+  for (const std::int32_t rank : ranks) {
+    if (!ranges.empty() && ranges.back().last + 1 == rank) {
+      ranges.back().last = rank;
+    } else {
+      ranges.push_back({rank, rank});
+    }
+  }
+  return ranges;
+}
+
+}  // namespace papaya::report

@@ -1,0 +1,130 @@
+// Reads the folder of a run: the per-rank files rank-NNNNN.pap and papaya.cfg. The files may be damaged, cut
+// short, of another version or of another run: whatever their bytes, loading succeeds, says what is wrong
+// with which file and goes on with the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiler/record/format.hpp"
+#include "profiler/record/spill_format.hpp"
+
+namespace papaya::report {
+
+// The bytes of one per-rank file, so that files and memory are read by the same code.
+class Source {
+ public:
+  Source() = default;
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  virtual ~Source() = default;
+  virtual std::uint64_t bytes() const = 0;
+  // Copies `count` bytes from `offset`; false if they could not be read.
+  virtual bool read(std::uint64_t offset, void* to, std::size_t count) const = 0;
+};
+
+class MemorySource final : public Source {
+ public:
+  explicit MemorySource(std::span<const std::uint8_t> data) : data_(data) {}
+  std::uint64_t bytes() const override { return data_.size(); }
+  bool read(std::uint64_t offset, void* to, std::size_t count) const override;
+
+ private:
+  std::span<const std::uint8_t> data_;
+};
+
+// Where a call returns to, in a file that code came from.
+struct Frame {
+  std::string module;  // its path; empty: not known, and the offset is an address of the process
+  std::uint64_t offset = 0;
+  std::string build_id;  // hexadecimal
+  std::string python;    // the function, if it is written in Python: then the module is its source, and the offset the line
+  bool operator==(const Frame&) const = default;
+  auto operator<=>(const Frame&) const = default;
+};
+
+// Events that are missing from a record, before one of its events (or at its end).
+struct Gap {
+  std::size_t before = 0;
+  std::uint64_t events = 0;
+};
+
+// What one rank recorded. Every count, index and string in here has been checked.
+struct RankFile {
+  std::string name;
+  trace::Header header{};
+  trace::Totals totals{};
+  std::vector<trace::Communicator> communicators;
+  std::vector<std::vector<Frame>> call_sites;  // number n of the events is the n-1st, innermost frame first
+  std::vector<trace::NodeCalls> node_calls;    // calls that this rank compared for its node
+  std::vector<trace::Event> events;      // those still there and whole, in the order they began
+  std::vector<Gap> gaps;                 // in `events`, ascending
+  std::uint64_t overwritten_events = 0;  // in all gaps: older than the ring holds, and not spilled
+  std::uint64_t unread_events = 0;       // of these, spilled but not read
+  std::uint64_t skipped_events = 0;      // torn or damaged
+  bool is_spilled = false;               // there is a .papz, whose ending was:
+  trace::spill::State spill_state = trace::spill::State::open;
+  std::uint32_t spill_error = 0;  // errno
+  std::uint64_t spill_limit = 0;  // bytes
+};
+
+enum class Trouble : std::uint8_t { unreadable, not_papaya, cut_short, other_version, damaged, other_run };
+
+struct Problem {
+  Trouble trouble;
+  std::string file;
+  std::string sentence;  // names the file, ends with a full stop
+};
+
+struct Setting {
+  std::string name;
+  std::string value;
+  bool is_default = false;
+};
+
+struct RankRange {
+  std::int32_t first;
+  std::int32_t last;
+};
+
+struct Run {
+  std::string folder;
+  std::vector<RankFile> files;  // by rank, each rank at most once
+  std::vector<Problem> problems;
+  std::vector<Setting> settings;
+  std::int32_t ranks = 0;  // of the job, as the headers say
+  std::int32_t nodes = 0;
+  std::vector<RankRange> missing;  // ranks without a usable file
+  std::uint64_t missing_ranks = 0;
+  std::uint64_t unwanted_ranks = 0;  // PAPAYA_RANKS leaves them out: they are not missing
+};
+
+// Called after each file with the files done and the files there are.
+using Progress = std::function<void(std::size_t, std::size_t)>;
+
+// Of each rank the latest thousand events, what its ring holds, or also what was spilled, which may be much.
+enum class Extent : std::uint8_t { latest, rings, all };
+
+Run load_run(const std::string& folder, const Progress& progress = {}, Extent extent = Extent::all) noexcept;
+
+// The steps of load_run, for records that are not files of a folder: add each, and after it what it spilled, then finish once.
+// False: the record is left out.
+bool add_record(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
+void add_spilled(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
+void finish_run(Run& run);
+
+// The text of a fixed-size field up to its NUL, as valid UTF-8 without control characters.
+std::string clean_text(std::string_view field);
+
+// "0-3, 7"; after `most` ranges the rest is only counted.
+std::string to_text(std::span<const RankRange> ranges, std::size_t most = 12);
+
+// Ascending ranks as ranges.
+std::vector<RankRange> to_ranges(std::span<const std::int32_t> ranks);
+
+}  // namespace papaya::report

@@ -1,0 +1,202 @@
+#include "profiler/record/python_frames.hpp"
+
+#include <dlfcn.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <string_view>
+
+namespace papaya {
+
+// Offsets in bytes, as in the headers of CPython (internal/pycore_frame.h, cpython/code.h, cpython/pystate.h).
+struct PythonFrames::Layout {
+  std::string_view version;
+  int thread_frame;   // in the thread's state: its innermost frame,
+  int through_frame;  // or, if this is not none, something that has the frame at this offset
+  // In a frame:
+  int code;
+  int previous;
+  int position;        // a pointer to the instruction; or its number, an int
+  int number_bytes;    // by which that counts; 0: a pointer
+  int owner;           // a byte; c_stack: a frame that only stands for a call from C
+  // In a code object:
+  int instructions;    // they begin here; or, where `number_bytes` is not 0, in the bytes object pointed to from here
+  int file;
+  int function;
+};
+
+namespace {
+
+constexpr int none = -1;
+constexpr char c_stack = 3;
+constexpr int bytes_header = 32;  // before the bytes of a bytes object
+constexpr int most_compared = 16;
+
+constexpr PythonFrames::Layout layouts[] = {
+    {"3.9.", 24, none, 32, 24, 104, 1, none, 48, 104, 112},
+    {"3.10.", 24, none, 32, 24, 96, 2, none, 48, 104, 112},
+    {"3.11.", 56, 8, 32, 48, 56, 0, none, 184, 112, 128},
+    {"3.12.", 56, 0, 0, 8, 56, 0, 70, 192, 112, 128},
+    {"3.13.", 72, none, 0, 8, 56, 0, 70, 200, 112, 128},
+};
+
+template <class Function>
+bool look_up(Function& function, const char* name) noexcept {
+  function = reinterpret_cast<Function>(dlsym(RTLD_DEFAULT, name));
+  return function != nullptr;
+}
+
+// From wherever it is: false where nothing can be read.
+bool read_carefully(const void* from, void* to, std::size_t bytes) noexcept {
+  const iovec here{to, bytes};
+  const iovec there{const_cast<void*>(from), bytes};
+  return process_vm_readv(getpid(), &here, 1, &there, 1, 0) == static_cast<ssize_t>(bytes);
+}
+
+bool read_directly(const void* from, void* to, std::size_t bytes) noexcept {
+  std::memcpy(to, from, bytes);
+  return true;
+}
+
+const void* at(const void* object, int offset) noexcept { return static_cast<const char*>(object) + offset; }
+
+void append_utf8(std::string& text, unsigned character) {
+  if (character < 0x80) {
+    text += static_cast<char>(character);
+    return;
+  }
+  const int more = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+  constexpr unsigned lead[] = {0, 0xc0, 0xe0, 0xf0};
+  text += static_cast<char>(lead[more] | character >> (6 * more));
+  for (int i = more - 1; i >= 0; --i) text += static_cast<char>(0x80 | (character >> (6 * i) & 0x3f));
+}
+
+}  // namespace
+
+void PythonFrames::open() noexcept {
+  const char* (*version)() = nullptr;
+  int (*is_initialized)() = nullptr;
+  void* (*lock_holder)() = nullptr;
+  if (!look_up(version, "Py_GetVersion") || !look_up(is_initialized, "Py_IsInitialized") ||
+      !(look_up(lock_holder, "PyThreadState_GetUnchecked") || look_up(lock_holder, "_PyThreadState_UncheckedGet")) ||
+      !look_up(this_thread_, "PyGILState_GetThisThreadState") ||
+      !look_up(line_of_, "PyCode_Addr2Line") || !look_up(length_of_, "PyUnicode_GetLength") ||
+      !look_up(character_of_, "PyUnicode_ReadChar") ||
+      !(look_up(is_finalizing_, "Py_IsFinalizing") || look_up(is_finalizing_, "_Py_IsFinalizing")))
+    return;
+  const std::string_view running = version();
+  const auto layout = std::find_if(std::begin(layouts), std::end(layouts),
+                                   [&](const Layout& known) { return running.starts_with(known.version); });
+  if (layout == std::end(layouts) || is_initialized() == 0) return;
+  void* const thread = this_thread_();
+  if (thread == nullptr || lock_holder() != thread) return;
+  layout_ = &*layout;
+  try {
+    if (!is_right()) layout_ = nullptr;
+  } catch (...) {
+    layout_ = nullptr;
+  }
+}
+
+// The frames of this thread as read here, and as the interpreter's functions tell them. With the lock held.
+bool PythonFrames::is_right() const {
+  void* (*innermost)() = nullptr;
+  void* (*back_of)(void*) = nullptr;
+  void* (*code_of)(void*) = nullptr;
+  int (*line_of_frame)(void*) = nullptr;
+  void* (*attribute_of)(void*, const char*) = nullptr;
+  void (*forget_error)() = nullptr;
+  void (*release)(void*) = nullptr;
+  if (!look_up(innermost, "PyEval_GetFrame") || !look_up(back_of, "PyFrame_GetBack") || !look_up(code_of, "PyFrame_GetCode") ||
+      !look_up(line_of_frame, "PyFrame_GetLineNumber") || !look_up(attribute_of, "PyObject_GetAttrString") ||
+      !look_up(forget_error, "PyErr_Clear") || !look_up(release, "Py_DecRef"))
+    return false;
+  Position found[most_compared];
+  const int count = walk_with(found, most_compared, read_carefully);
+  // Names are objects that the code object points to: they must be the same ones.
+  const auto has_name = [&](void* code, int offset, const char* name) {
+    void* const expected = attribute_of(code, name);
+    if (expected == nullptr) forget_error();
+    const void* read = nullptr;
+    const bool same = read_carefully(at(code, offset), &read, sizeof read) && read == expected;
+    release(expected);
+    return same;
+  };
+  int same = 0;
+  void* frame = innermost();  // borrowed; the others are not
+  for (bool borrowed = true; frame != nullptr; borrowed = false) {
+    void* const code = code_of(frame);
+    if (same < count && found[same].code == code && has_name(code, layout_->file, "co_filename") &&
+        has_name(code, layout_->function, layout_->number_bytes == 0 ? "co_qualname" : "co_name") &&
+        place_of(found[same]).line == line_of_frame(frame))
+      ++same;
+    else
+      same = most_compared + 1;
+    void* const outer = same < most_compared ? back_of(frame) : nullptr;
+    release(code);
+    if (!borrowed) release(frame);
+    frame = outer;
+  }
+  return count > 0 && same == count;
+}
+
+template <class Read>
+int PythonFrames::walk_with(Position* positions, int most, Read&& read) const noexcept {
+  const Layout& layout = *layout_;
+  const void* frame = nullptr;
+  const void* const thread = this_thread_();
+  if (thread == nullptr || !read(at(thread, layout.thread_frame), &frame, sizeof frame)) return 0;
+  if (layout.through_frame != none && (frame == nullptr || !read(at(frame, layout.through_frame), &frame, sizeof frame))) return 0;
+  int count = 0;
+  while (frame != nullptr && count < most) {
+    Position& position = positions[count];
+    char owner = 0;
+    if (!read(at(frame, layout.code), &position.code, sizeof position.code) || position.code == nullptr) break;
+    if (layout.number_bytes == 0) {
+      if (!read(at(frame, layout.position), &position.instruction, sizeof position.instruction)) break;
+    } else {
+      int number = 0;
+      const void* bytes = nullptr;
+      if (!read(at(frame, layout.position), &number, sizeof number) ||
+          !read(at(position.code, layout.instructions), &bytes, sizeof bytes))
+        break;
+      position.instruction = at(bytes, bytes_header + number * layout.number_bytes);
+    }
+    if (layout.owner != none && !read(at(frame, layout.owner), &owner, sizeof owner)) break;
+    if (owner != c_stack) ++count;
+    if (!read(at(frame, layout.previous), &frame, sizeof frame)) break;
+  }
+  return count;
+}
+
+int PythonFrames::walk(Position* positions, int most) const noexcept {
+  // An interpreter that ends frees the states of other threads.
+  return is_finalizing_() != 0 ? 0 : walk_with(positions, most, read_directly);
+}
+
+const char* PythonFrames::instructions_of(const void* code) const noexcept {
+  const void* const place = at(code, layout_->instructions);
+  if (layout_->number_bytes == 0) return static_cast<const char*>(place);
+  return *static_cast<const char* const*>(place) + bytes_header;
+}
+
+PythonFrames::Place PythonFrames::place_of(const Position& position) const {
+  const auto name = [&](int offset) { return text_of(*static_cast<const void* const*>(at(position.code, offset))); };
+  const std::ptrdiff_t byte = static_cast<const char*>(position.instruction) - instructions_of(position.code);
+  return {name(layout_->file), name(layout_->function), line_of_(position.code, static_cast<int>(byte))};
+}
+
+std::string PythonFrames::text_of(const void* unicode) const {
+  std::string text;
+  const long length = length_of_(unicode);
+  for (long i = 0; i < length; ++i) append_utf8(text, character_of_(unicode, i));
+  return text;
+}
+
+}  // namespace papaya

@@ -1,0 +1,158 @@
+#include "profiler/record/recorder.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
+
+namespace papaya {
+
+namespace {
+constexpr std::size_t prefault_bytes = 8 << 20;  // more would take too long at the start, and too much memory
+}
+
+Recorder::~Recorder() { close(); }
+
+bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::string& error) noexcept {
+  const std::size_t bytes = trace::file_bytes(event_capacity);
+  // Beyond it, making the file larger ends the process by a signal.
+  rlimit limit{};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
+    error = "larger than the limit for files (ulimit -f)";
+    return false;
+  }
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (file < 0) {
+    error = std::strerror(errno);
+    return false;
+  }
+  // Some file systems (NFS before 4.2) cannot reserve; there the size alone must do.
+  int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
+  if (failure == EOPNOTSUPP || failure == EINVAL)
+    failure = ftruncate(file, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  void* base = MAP_FAILED;
+  if (failure == 0) {
+    base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (base == MAP_FAILED) failure = errno;
+  }
+  ::close(file);
+  // The first write to a page costs half a microsecond; taken now, not in the application's calls. Only a hint: an old
+  // kernel does not know it. Not the board and the table behind it, of which few pages are ever used.
+  if (failure == 0 && bytes <= prefault_bytes) {
+    madvise(base, trace::node_board_offset, MADV_POPULATE_WRITE);
+    madvise(static_cast<std::byte*>(base) + trace::events_offset, bytes - trace::events_offset, MADV_POPULATE_WRITE);
+  }
+  if (failure != 0) {
+    ::unlink(path.c_str());
+    error = std::strerror(failure);
+    return false;
+  }
+  auto* bytes_base = static_cast<std::byte*>(base);
+  mapped_bytes_ = bytes;
+  totals_ = reinterpret_cast<trace::Totals*>(bytes_base + trace::totals_offset);
+  communicators_ = reinterpret_cast<trace::Communicator*>(bytes_base + trace::communicators_offset);
+  events_ = reinterpret_cast<trace::Event*>(bytes_base + trace::events_offset);
+  node_board_ = reinterpret_cast<trace::NodeBoard*>(bytes_base + trace::node_board_offset);
+  node_calls_ = reinterpret_cast<trace::NodeCalls*>(bytes_base + trace::node_calls_offset);
+  event_mask_ = event_capacity - 1;
+  header_ = reinterpret_cast<trace::Header*>(bytes_base);
+  header_->version = trace::format_version;
+  header_->endian_mark = trace::endian_mark;
+  header_->header_bytes = sizeof(trace::Header);
+  header_->event_bytes = sizeof(trace::Event);
+  header_->totals_offset = trace::totals_offset;
+  header_->communicators_offset = trace::communicators_offset;
+  header_->communicator_capacity = trace::communicator_capacity;
+  header_->events_offset = trace::events_offset;
+  header_->event_capacity = event_capacity;
+  header_->modules_offset = trace::modules_offset;
+  header_->frames_offset = trace::frames_offset;
+  header_->call_sites_offset = trace::call_sites_offset;
+  header_->node_board_offset = trace::node_board_offset;
+  header_->node_calls_offset = trace::node_calls_offset;
+  header_->node_calls_capacity = trace::node_calls_capacity;
+  header_->ns_per_tick = 1.0;
+  header_->phase_count = 1;
+  std::memcpy(header_->magic, trace::magic, sizeof trace::magic);
+  return true;
+}
+
+void Recorder::start_spilling(const std::string& path, std::string later_path, std::uint64_t limit_bytes) noexcept {
+  spiller_.reset(new (std::nothrow) Spiller(*header_, events_));
+  if (spiller_ == nullptr) return;
+  if (spiller_->open(path, std::move(later_path), limit_bytes) && spiller_->start())
+    stretch_mask_ = spiller_->stretch_mask();
+}
+
+void Recorder::stop_spilling() noexcept {
+  if (spiller_ != nullptr) spiller_->stop();
+}
+
+void Recorder::close() noexcept {
+  if (header_ == nullptr) return;
+  stop_spilling();
+  const std::uint64_t capacity = event_mask_ + 1;
+  if (header_->event_count > capacity) header_->lost_events = header_->event_count - capacity;
+  munmap(header_, mapped_bytes_);
+  header_ = nullptr;
+}
+
+void Recorder::set_name(char* field, std::size_t capacity, std::string_view name) noexcept {
+  const std::size_t length = std::min(name.size(), capacity - 1);
+  std::memcpy(field, name.data(), length);
+  std::memset(field + length, 0, capacity - length);
+}
+
+void Recorder::begin_phase(std::string_view name) noexcept {
+  const std::lock_guard lock(phases_mutex_);
+  const std::uint16_t present = phase_.load(std::memory_order_relaxed);
+  if (phases_deep_ < deepest_phase) phases_[phases_deep_] = present;
+  if (++phases_deep_ > deepest_phase) return;
+  name = name.substr(0, trace::name_bytes - 1);
+  std::uint64_t number = 1;
+  while (number < header_->phase_count && name != header_->phase_names[number]) ++number;
+  if (number == trace::phase_capacity) return;
+  if (number == header_->phase_count) {
+    set_name(header_->phase_names[number], trace::name_bytes, name);
+    header_->phase_count = number + 1;
+  }
+  phase_.store(static_cast<std::uint16_t>(number), std::memory_order_relaxed);
+}
+
+void Recorder::end_phase() noexcept {
+  const std::lock_guard lock(phases_mutex_);
+  if (phases_deep_ == 0) return;
+  if (--phases_deep_ < deepest_phase) phase_.store(phases_[phases_deep_], std::memory_order_relaxed);
+}
+
+trace::Communicator* Recorder::add_communicator(std::uint64_t id, std::uint64_t parent_id, int size, int rank,
+                                                int nodes, std::string_view name) noexcept {
+  std::atomic_ref<std::uint64_t> count(header_->communicator_count);
+  // Claimed first, so that two threads never share a row; the count is brought back when the table is full.
+  const std::uint64_t place = count.fetch_add(1, std::memory_order_relaxed);
+  if (place >= trace::communicator_capacity) {
+    count.store(trace::communicator_capacity, std::memory_order_relaxed);
+    std::atomic_ref(header_->lost_communicators).fetch_add(1, std::memory_order_relaxed);
+    return nullptr;
+  }
+  trace::Communicator& row = communicators_[place];
+  row.parent_id = parent_id;
+  row.size = size;
+  row.rank = rank;
+  row.nodes = nodes;
+  set_name(row.name, sizeof row.name, name);
+  row.id = id;
+  return &row;
+}
+
+}  // namespace papaya

@@ -1,0 +1,313 @@
+// report.json. The fields are a contract with other programs: add, do not rename.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "profiler/analysis/horovod.hpp"
+#include "profiler/report/report.hpp"
+
+namespace papaya::report {
+namespace {
+
+constexpr const char* size_names[size_class_count] = {"small", "medium", "large"};
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t most_last_ranks = 16;
+
+Json number(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+Json microseconds(double ns) {
+  return number(ns / 1e3);
+}
+Json seconds(double ns) {
+  return number(ns / 1e9);
+}
+
+// Null where no call was compared: a zero would say that all ranks arrived together.
+Json to_object(const Imbalance& imbalance) {
+  if (imbalance.calls == 0) return nullptr;
+  return {{"calls", imbalance.calls},
+          {"worst_us", microseconds(imbalance.worst_ns)},
+          {"average_us", microseconds(imbalance.average_ns)},
+          {"worst_factor", number(imbalance.worst_factor)},
+          {"average_factor", number(imbalance.average_factor)}};
+}
+
+Json to_object(const Imbalances& imbalances) {
+  Json object = to_object(imbalances.cluster);
+  if (!object.is_null()) object["node"] = to_object(imbalances.node);
+  return object;
+}
+
+Json to_object(const Spread& spread) {
+  if (spread.samples == 0) return nullptr;
+  return {{"samples", spread.samples},
+          {"mean", microseconds(spread.mean_ns)},
+          {"p50", microseconds(spread.p50_ns)},
+          {"p99", microseconds(spread.p99_ns)},
+          {"max", microseconds(spread.max_ns)}};
+}
+
+Json to_array(const std::vector<RankRange>& ranges) {
+  Json array = Json::array();
+  for (const auto& [first, last] : ranges) array.push_back({first, last});
+  return array;
+}
+
+Json to_object(const CollectiveFigures& figures) {
+  Json object = {{"name", figures.name},
+                 {"calls", figures.calls},
+                 {"bytes", figures.bytes},
+                 {"seconds", seconds(figures.ns)},
+                 {"imbalance", to_object(figures.imbalance)},
+                 {"inside_us", to_object(figures.inside)},
+                 {"excess_us", to_object(figures.excess)},
+                 {"waiting_seconds", seconds(figures.waiting_ns)}};
+  Json sizes = Json::object();
+  for (std::size_t s = 0; s < size_class_count; ++s) {
+    const SizeFigures& size = figures.by_size[s];
+    sizes[size_names[s]] = {{"calls", size.calls},
+                            {"bytes", size.bytes},
+                            {"seconds", seconds(size.ns)},
+                            {"imbalance", to_object(size.imbalance)}};
+  }
+  object["by_size"] = std::move(sizes);
+  return object;
+}
+
+Json to_object(const RankFigures& rank) {
+  return {{"rank", rank.rank},
+          {"node", rank.node},
+          {"times_last", rank.times_last},
+          {"calls", rank.compared},
+          {"late_us", microseconds(rank.late_ns)},
+          {"waited_seconds", seconds(rank.waited_ns)},
+          {"caused_waiting_seconds", seconds(rank.caused_ns)}};
+}
+
+Json to_array(const std::vector<NamedFrame>& frames) {
+  Json array = Json::array();
+  for (const NamedFrame& frame : frames)
+    array.push_back({{"module", frame.module},
+                     {"offset", fmt::format("{:#x}", frame.offset)},
+                     {"build_id", frame.build_id},
+                     {"function", frame.function},
+                     {"file", frame.file},
+                     {"line", frame.line > 0 ? Json(frame.line) : Json(nullptr)}});
+  return array;
+}
+
+Json to_object(const Saving& saving, double span_ns) {
+  return {{"rank_seconds", seconds(saving.ranks_ns)},
+          {"run_seconds", seconds(saving.run_ns)},
+          {"run_share", span_ns > 0 ? number(saving.run_ns / span_ns) : Json(nullptr)}};
+}
+
+Json to_object(const Savings& savings) {
+  if (savings.calls == 0) return nullptr;
+  Json candidates = Json::array();
+  for (const Savings::Candidate& one : savings.candidates) {
+    candidates.push_back(to_object(one.saving, savings.span_ns));
+    candidates.back()["algorithm"] = one.algorithm;
+  }
+  const Savings::Candidate* const best = savings.best();
+  const bool known = !savings.candidates.empty();
+  return {{"calls", savings.calls},
+          {"open_calls", savings.open_calls},
+          {"no_excess", to_object(savings.no_excess, savings.span_ns)},
+          {"best", !known ? Json(nullptr) : Json(best == nullptr ? "native" : best->algorithm)},
+          {"candidates", std::move(candidates)}};
+}
+
+Json to_object(const NodeTally& tally) {
+  return {{"calls", tally.calls},
+          {"worst_us", microseconds(tally.worst_ns)},
+          {"most_us", microseconds(tally.most_ns)},
+          {"waiting_seconds", seconds(tally.waiting_ns)}};
+}
+
+Json to_array(const std::vector<WholeRun::Last>& ranks, std::size_t most) {
+  Json array = Json::array();
+  for (const WholeRun::Last& last : ranks) {
+    if (array.size() == most) break;
+    array.push_back({{"rank", last.rank},
+                     {"node", last.node},
+                     {"times_last", last.times_last},
+                     {"caused_waiting_seconds", seconds(last.caused_ns)}});
+  }
+  return array;
+}
+
+Json to_object(const WholeRun& whole, double share) {
+  Json object = to_object(whole.all);
+  object["given_up"] = whole.given_up;
+  object["waiting_share"] = number(share);
+  object["late_ranks"] = to_array(whole.last, whole.last.size());
+  const auto list = [&](const char* name, const auto& items, auto&& describe) {
+    Json array = Json::array();
+    for (const auto& item : items) {
+      array.push_back(to_object(item.tally));
+      describe(array.back(), item);
+    }
+    object[name] = std::move(array);
+  };
+  list("call_sites", whole.sites, [](Json& row, const WholeRun::Site& site) {
+    row["name"] = mpi_name(site.collective, Form::blocking);
+    row["frames"] = to_array(site.frames);
+    row["last"] = to_array(site.last, most_last_ranks);
+  });
+  list("sizes", whole.sizes, [](Json& row, const WholeRun::Size& size) {
+    row["name"] = mpi_name(size.collective, Form::blocking);
+    row["size"] = size_names[static_cast<std::size_t>(size.size_class)];
+  });
+  list("communicators", whole.communicators, [](Json& row, const WholeRun::Communicator& one) { row["name"] = one.name; });
+  return object;
+}
+
+Json to_object(const CallSiteFigures& site) {
+  Json last = Json::array();
+  for (const auto& [rank, times] : site.last) {
+    if (last.size() == most_last_ranks) break;
+    last.push_back({{"rank", rank}, {"times_last", times}});
+  }
+  const bool is_compared = site.compared > 0;
+  return {{"name", site.name},
+          {"frames", to_array(site.frames)},
+          {"horovod", name_of(horovod_use(site))},
+          {"calls", site.calls},
+          {"bytes", site.bytes},
+          {"seconds", seconds(site.ns)},
+          {"compared_calls", site.compared},
+          {"worst_us", is_compared ? microseconds(site.worst_ns) : Json(nullptr)},
+          {"waiting_seconds", is_compared ? seconds(site.waiting_ns) : Json(nullptr)},
+          {"excess_seconds", is_compared ? seconds(site.excess_ns) : Json(nullptr)},
+          {"last", std::move(last)},
+          {"pattern", name_of(site.pattern.pattern)},
+          {"straggler", site.pattern.straggler >= 0 ? Json(site.pattern.straggler) : Json(nullptr)},
+          {"predictability", site.pattern.predictability ? number(*site.pattern.predictability) : Json(nullptr)},
+          {"uneven_calls", site.pattern.uneven},
+          {"savings", to_object(site.savings)}};
+}
+
+Json to_object(const PhaseFigures& phase) {
+  const bool is_compared = phase.compared > 0;
+  return {{"name", phase.name},
+          {"calls", phase.calls},
+          {"seconds", seconds(phase.ns)},
+          {"compared_calls", phase.compared},
+          {"worst_us", is_compared ? microseconds(phase.worst_ns) : Json(nullptr)},
+          {"waiting_seconds", is_compared ? seconds(phase.waiting_ns) : Json(nullptr)},
+          {"excess_seconds", is_compared ? seconds(phase.excess_ns) : Json(nullptr)}};
+}
+
+Json to_object(const LastSign& sign) {
+  Json object = {{"rank", sign.rank}};
+  if (sign.name.empty()) return object;
+  object.update({{"name", sign.name},
+                 {"communicator", sign.communicator},
+                 {"call", sign.call},
+                 {"inside", sign.inside},
+                 {"unix_seconds", seconds(static_cast<double>(sign.unix_ns))},
+                 {"call_site", to_array(sign.call_site)}});
+  return object;
+}
+
+Json to_object(const PendingCall& pending) {
+  Json last = Json::array();
+  for (const LastSign& sign : pending.last_signs) last.push_back(to_object(sign));
+  return {{"name", pending.name},
+          {"communicator", pending.communicator},
+          {"call", pending.call},
+          {"inside", to_array(pending.inside)},
+          {"not_arrived", to_array(pending.not_arrived)},
+          {"unknown_not_arrived", pending.unknown_not_arrived},
+          {"waited_seconds", seconds(pending.waited_ns)},
+          {"call_site", to_array(pending.call_site)},
+          {"last_signs", std::move(last)},
+          {"conflict", pending.conflict}};
+}
+
+Json to_object(const Analysis& analysis) {
+  Json object = {
+      {"program", analysis.program},
+      {"command", analysis.command},
+      {"mpi", analysis.mpi},
+      {"papaya", analysis.papaya_version},
+      {"ranks", analysis.ranks},
+      {"ranks_read", analysis.ranks_read},
+      {"nodes", analysis.nodes},
+      {"begin_unix_seconds", seconds(static_cast<double>(analysis.begin_unix_ns))},
+      {"run_seconds", seconds(analysis.run_ns)},
+      {"finalized", analysis.finalized},
+      {"partial", analysis.partial},
+      {"verdict", analysis.verdict},
+      {"notes", analysis.notes},
+      {"clock_error_us", analysis.clock_measured ? microseconds(analysis.clock_error_ns) : Json(nullptr)},
+      {"clock_bound_us", analysis.clock_measured ? microseconds(analysis.clock_bound_ns) : Json(nullptr)},
+      {"alpha_nominal", analysis.alpha_nominal},
+      {"horovod", analysis.horovod_library},
+      {"waiting_seconds", seconds(analysis.waiting_ns)},
+      {"waiting_share", number(analysis.waiting_share)},
+      {"compared_calls", analysis.compared_calls},
+      {"unrecorded_calls", analysis.unrecorded_calls},
+      {"savings", to_object(analysis.savings)},
+      {"events", {{"begun", analysis.events_begun}, {"kept", analysis.events_kept}}}};
+  Json settings = Json::object();
+  for (const Setting& setting : analysis.settings) settings[setting.name] = setting.value;
+  object["settings"] = std::move(settings);
+
+  const auto list = [&](const char* name, const auto& items) {
+    Json array = Json::array();
+    for (const auto& item : items) array.push_back(to_object(item));
+    object[name] = std::move(array);
+  };
+  list("collectives", analysis.collectives);
+  list("late_ranks", analysis.late_ranks);
+  list("call_sites", analysis.call_sites);
+  list("phases", analysis.phases);
+  object["whole_run"] = to_object(analysis.whole_run, analysis.whole_run_share);
+  list("pending", analysis.pending);
+
+  Json algorithms = Json::array();
+  for (const AlgorithmFigures& row : analysis.algorithms) {
+    algorithms.push_back({{"collective", row.collective},
+                          {"algorithm", row.algorithm},
+                          {"calls", row.calls},
+                          {"reason", row.reason}});
+  }
+  object["algorithms"] = std::move(algorithms);
+
+  Json communicators = Json::array();
+  for (const CommunicatorFigures& row : analysis.communicators) {
+    communicators.push_back({{"name", row.name},
+                             {"id", fmt::format("{:#x}", row.id)},  // JSON numbers hold 53 bits only
+                             {"size", row.size},
+                             {"calls", row.calls},
+                             {"compared_calls", row.compared},
+                             {"worst_us", row.compared > 0 ? microseconds(row.worst_ns) : Json(nullptr)},
+                             {"waiting_seconds", seconds(row.waiting_ns)}});
+  }
+  object["communicators"] = std::move(communicators);
+
+  Json nodes = Json::array();
+  for (const NodeFigures& node : analysis.node_figures) {
+    nodes.push_back({{"node", node.node}, {"host", node.host}, {"ranks", to_array(node.ranks)}});
+  }
+  object["hosts"] = std::move(nodes);
+  return object;
+}
+
+}  // namespace
+
+std::string to_json(const Analysis& analysis) noexcept {
+  try {
+    return to_object(analysis).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  } catch (...) {
+    return {};  // out of memory
+  }
+}
+
+}  // namespace papaya::report

@@ -1,0 +1,655 @@
+// report.txt: header, verdict, what to know before trusting the figures, tables, where the files are.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "profiler/analysis/horovod.hpp"
+#include "profiler/report/report.hpp"
+
+namespace papaya::report {
+namespace {
+
+constexpr std::size_t page_columns = 100;
+constexpr std::size_t most_ranks_listed = 12;
+constexpr std::size_t most_communicators_listed = 10;
+constexpr std::size_t most_nodes_listed = 8;
+constexpr std::size_t most_call_sites_listed = 10;
+constexpr std::size_t most_savings_listed = 5;
+constexpr std::size_t widest_algorithms = 28;  // "arrival_leader, arrival_tree"
+constexpr std::size_t bar_columns = 8;
+constexpr double shortest_wait_told_ns = 1e8;
+constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
+
+// Columns on a terminal: one for each code point. Names of programs may use more; they stand last on their
+// lines.
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(
+      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+std::string bytes_text(double bytes) {
+  constexpr const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1023.5 && unit + 1 < std::size(units)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  const int digits = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
+  std::string number = fmt::format("{:.{}f}", bytes, digits);
+  if (number.find('.') != std::string::npos) {  // 8 KiB, not 8.00 KiB
+    number.erase(number.find_last_not_of('0') + 1);
+    if (number.back() == '.') number.pop_back();
+  }
+  return number + " " + units[unit];
+}
+
+std::string factor_text(double factor) {
+  if (factor >= 99.5 && factor < 1e15)
+    return count_text(static_cast<std::uint64_t>(std::round(factor))) + "x";
+  if (factor >= 99.5) return fmt::format("{:.3g}x", factor);
+  return fmt::format("{:.{}f}x", factor, factor < 9.995 ? 2 : 1);
+}
+
+// A bar of `bar_columns` for the whole, in eighths of a column.
+std::string bar(double share) {
+  constexpr const char* eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+  const double clamped = std::isfinite(share) ? std::clamp(share, 0.0, 1.0) : 0.0;
+  const auto filled = static_cast<std::size_t>(std::round(clamped * bar_columns * 8));
+  std::string text;
+  for (std::size_t i = 0; i < filled / 8; ++i) text += "█";
+  text += eighths[filled % 8];
+  text.append(bar_columns - columns_of(text), ' ');
+  return text;
+}
+
+std::string share_bar(double share) {
+  return fmt::format("{} {:>5}", bar(share), fmt::format("{:.1f}%", share * 100));
+}
+
+double share_of(double part, double whole) {
+  return whole > 0 ? part / whole : 0;
+}
+
+// Breaks at spaces; a word longer than a line is cut.
+std::string wrap(std::string_view text, std::string_view first_indent, std::size_t indent) {
+  std::string page;
+  std::string line(first_indent);
+  std::size_t used = columns_of(line);
+  bool line_is_empty = true;
+  const auto end_line = [&] {
+    page += line + "\n";
+    line.assign(indent, ' ');
+    used = indent;
+    line_is_empty = true;
+  };
+  while (!text.empty()) {
+    const std::size_t space = std::min(text.find(' '), text.size());
+    std::string_view word = text.substr(0, space);
+    text.remove_prefix(std::min(space + 1, text.size()));
+    if (word.empty()) continue;
+    if (!line_is_empty && used + 1 + columns_of(word) > page_columns) end_line();
+    if (!line_is_empty) {
+      line += ' ';
+      ++used;
+    }
+    while (used + columns_of(word) > page_columns) {
+      std::size_t cut = 0;
+      for (std::size_t room = page_columns - used; room > 0; --room) {
+        ++cut;
+        while (cut < word.size() && (static_cast<unsigned char>(word[cut]) & 0xc0) == 0x80) ++cut;
+      }
+      line += word.substr(0, cut);
+      word.remove_prefix(cut);
+      end_line();
+    }
+    line += word;
+    used += columns_of(word);
+    line_is_empty = false;
+  }
+  return page + line + "\n";
+}
+
+std::string without_trailing_spaces(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+// Columns as wide as their widest cell: the first `left_columns` left-aligned, the others right-aligned, the
+// last one left-aligned again where it holds words.
+class Table {
+ public:
+  Table(std::string title, std::size_t left_columns, std::vector<std::string> names,
+        bool last_is_words = false)
+      : title_(std::move(title)), left_columns_(left_columns), last_is_words_(last_is_words) {
+    add(std::move(names));
+  }
+  // `below`: what is said of the row on lines of its own.
+  void add(std::vector<std::string> row, std::vector<std::string> below = {}) {
+    rows_.push_back(std::move(row));
+    below_.push_back(std::move(below));
+  }
+  bool empty() const { return rows_.size() == 1; }
+
+  std::string text() const {
+    std::vector<std::size_t> widths(rows_.front().size());
+    for (const auto& row : rows_) {
+      for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], columns_of(row[i]));
+    }
+    std::string page = "\n" + wrap(title_, "", 0);
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      const auto& row = rows_[r];
+      std::string line;
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const std::string padding(widths[i] - columns_of(row[i]), ' ');
+        line += "  ";
+        const bool is_left = i < left_columns_ || (last_is_words_ && i + 1 == row.size());
+        line += is_left ? row[i] + padding : padding + row[i];
+      }
+      page += without_trailing_spaces(std::move(line)) + "\n";
+      for (const std::string& text : below_[r]) page += wrap(text, "    ", 6);
+    }
+    return page;
+  }
+
+ private:
+  std::string title_;
+  std::size_t left_columns_;
+  bool last_is_words_;
+  std::vector<std::vector<std::string>> rows_;
+  std::vector<std::vector<std::string>> below_;  // each row
+};
+
+std::string when_text(std::int64_t unix_ns) {
+  const std::time_t seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  std::tm local{};
+  char text[64];
+  if (localtime_r(&seconds, &local) == nullptr) return "at an unknown time";
+  const std::size_t length = std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %z", &local);
+  return std::string(text, length);
+}
+
+std::string ranks_of(const std::vector<RankRange>& ranges) {
+  const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().last;
+  return fmt::format("{} {}", one ? "rank" : "ranks", to_text(ranges));
+}
+
+// On several nodes who runs where, with few nodes only.
+std::string ranks_line(const Analysis& analysis) {
+  std::string text =
+      fmt::format("{} on {} {}", analysis.ranks, analysis.nodes, analysis.nodes == 1 ? "node" : "nodes");
+  for (std::size_t i = 0; i < analysis.node_figures.size(); ++i) {
+    const NodeFigures& node = analysis.node_figures[i];
+    text += i == 0 ? ": " : "; ";
+    if (i == most_nodes_listed) {
+      return text + fmt::format("and {} more nodes", analysis.node_figures.size() - most_nodes_listed);
+    }
+    text += analysis.nodes == 1 ? node.host : fmt::format("{} ({})", node.host, ranks_of(node.ranks));
+  }
+  return text;
+}
+
+std::string clock_line(const Analysis& analysis) {
+  if (analysis.nodes == 1) return "one node, one clock";
+  if (!analysis.clock_measured) return "the clocks of the nodes were not compared";
+  return fmt::format("the clocks of the nodes are known to within {}, or {} if messages take longer one way than the other",
+                     time_text(analysis.clock_error_ns), time_text(std::max(analysis.clock_bound_ns, analysis.clock_error_ns)));
+}
+
+// Beside figures that compare nodes. Two nodes' clocks may both be off.
+std::string between_nodes_text(const Analysis& analysis) {
+  if (analysis.nodes < 2) return {};
+  return fmt::format("; between nodes to within {}",
+                     time_text((analysis.nodes > 2 ? 2 : 1) * analysis.clock_error_ns));
+}
+
+// Those that differ from the defaults.
+std::string settings_line(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& setting : settings) {
+    if (setting.is_default) continue;
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", setting.name, setting.value);
+  }
+  return text;
+}
+
+std::string header(const Analysis& analysis) {
+  std::string page = "papaya: who arrives late at which collective, and what that costs\n\n";
+  const auto field = [&](std::string_view name, const std::string& value) {
+    if (!value.empty()) page += wrap(value, fmt::format("{:<10}", name), 10);
+  };
+  field("Program", analysis.program);
+  if (analysis.command != analysis.program) field("Command", analysis.command);
+  field("MPI", analysis.mpi);
+  field("Ranks", ranks_line(analysis));
+  field("Run", fmt::format("{}, {} from MPI_Init to {}", when_text(analysis.begin_unix_ns),
+                           time_text(analysis.run_ns),
+                           analysis.finalized ? "MPI_Finalize" : "the end of the record"));
+  field("Clock", clock_line(analysis));
+  field("Settings", settings_line(analysis.settings));
+  return page;
+}
+
+std::string pending_text(const Analysis& analysis) {
+  if (analysis.pending.empty()) return {};
+  std::string page = "\nInside a collective when the record ended\n";
+  for (const PendingCall& pending : analysis.pending) {
+    const bool one =
+        pending.inside.size() == 1 && pending.inside.front().first == pending.inside.front().last;
+    std::string text =
+        pending.conflict.empty()
+            ? fmt::format("{} {} inside {}, call {} on {}, when the record ended", ranks_of(pending.inside),
+                          one ? "was" : "were", pending.name, pending.call, pending.communicator)
+            : fmt::format("{} {} inside call {} on {} when the record ended", ranks_of(pending.inside), one ? "was" : "were",
+                          pending.call, pending.communicator);
+    // How long after the last record the job went on is not known; next to nothing would mislead.
+    if (!pending.call_site.empty() && pending.conflict.empty()) text += ", at " + frame_text(pending.call_site.front());
+    if (pending.waited_ns >= shortest_wait_told_ns) {
+      text += fmt::format(", for {} or longer", time_text(pending.waited_ns));
+    }
+    page += wrap(text + ".", "  ", 2);
+    std::string others;
+    if (!pending.conflict.empty()) {
+      others = fmt::format("The ranks disagree about the collective: {}.", pending.conflict);
+    } else if (!pending.not_arrived.empty()) {
+      others = fmt::format("Not arrived: {}.", ranks_of(pending.not_arrived));
+    } else if (pending.unknown_not_arrived > 0) {
+      others = fmt::format("Not arrived: {} of its ranks, which never used this communicator.",
+                           pending.unknown_not_arrived);
+    } else if (!pending.unread_ranks) {
+      others = "All its ranks had arrived.";
+    }
+    if (pending.unread_ranks)
+      others += " Of ranks without a usable record it is not known whether they had arrived.";
+    page += wrap(others, "    ", 4);
+    for (const LastSign& sign : pending.last_signs) {
+      if (sign.name.empty()) continue;
+      page += wrap(fmt::format("rank {} {} {}, call {} on {}{}", sign.rank, sign.inside ? "entered" : "last left", sign.name,
+                               sign.call, sign.communicator,
+                               sign.call_site.empty() ? "" : ", at " + call_site_text(sign.call_site)),
+                   "    ", 6);
+    }
+  }
+  return page;
+}
+
+std::string collectives_text(const Analysis& analysis) {
+  double total_ns = 0;
+  for (const CollectiveFigures& figures : analysis.collectives) total_ns += figures.ns;
+  Table table("Collectives (summed over ranks, exact)", 1,
+              {"call", "calls", "bytes", "per call", "time", "per call", "share of time "});
+  for (const CollectiveFigures& figures : analysis.collectives) {
+    const auto calls = static_cast<double>(figures.calls);
+    table.add({figures.name, count_text(figures.calls), bytes_text(static_cast<double>(figures.bytes)),
+               bytes_text(static_cast<double>(figures.bytes) / calls), time_text(figures.ns),
+               time_text(figures.ns / calls), share_bar(share_of(figures.ns, total_ns))});
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string sizes_text(const Analysis& analysis) {
+  Table table("By message size", 2, {"call", "size", "calls", "share of calls", "time", "share of time "});
+  for (const CollectiveFigures& figures : analysis.collectives) {
+    std::string name = figures.name;
+    for (std::size_t s = 0; s < size_class_count; ++s) {
+      const SizeFigures& size = figures.by_size[s];
+      if (size.calls == 0) continue;
+      table.add({std::exchange(name, {}), size_names[s], count_text(size.calls),
+                 share_bar(share_of(static_cast<double>(size.calls), static_cast<double>(figures.calls))),
+                 time_text(size.ns), share_bar(share_of(size.ns, figures.ns))});
+    }
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string imbalance_table(const Analysis& analysis, const std::string& title,
+                            Imbalance Imbalances::*which) {
+  Table table(title, 2, {"call", "size", "calls", "worst-case", "factor", "average-case", "factor"});
+  const auto row = [&](const std::string& name, const char* size, const Imbalance& imbalance) {
+    table.add({name, size, count_text(imbalance.calls), time_text(imbalance.worst_ns),
+               factor_text(imbalance.worst_factor), time_text(imbalance.average_ns),
+               factor_text(imbalance.average_factor)});
+  };
+  for (const CollectiveFigures& figures : analysis.collectives) {
+    const Imbalance& overall = figures.imbalance.*which;
+    if (overall.calls == 0) continue;
+    row(figures.name, "all", overall);
+    for (std::size_t s = 0; s < size_class_count; ++s) {
+      const Imbalance& own = figures.by_size[s].imbalance.*which;
+      if (own.calls > 0 && own.calls < overall.calls) row("", size_names[s], own);
+    }
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string imbalance_text(const Analysis& analysis) {
+  std::string page = imbalance_table(
+      analysis,
+      fmt::format(
+          "Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
+          "distance from the mean arrival; factor: divided by alpha, the time to send one such message{}{})",
+          analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : "",
+          between_nodes_text(analysis)),
+      &Imbalances::cluster);
+  if (analysis.nodes > 1) {
+    page += imbalance_table(analysis, "Arrival imbalance within nodes (average over nodes, then over calls)",
+                            &Imbalances::node);
+  }
+  return page;
+}
+
+std::string late_ranks_text(const Analysis& analysis) {
+  if (analysis.compared_calls == 0) return {};
+  Table table(fmt::format("Late ranks (times last: by more than the clocks' error{})", between_nodes_text(analysis)), 2,
+              {"rank", "node", "times last", "of calls", "after the first", "it waited",
+               "others waited for it", "of all waiting"});
+  std::size_t listed = 0;
+  for (const RankFigures& rank : analysis.late_ranks) {
+    if (rank.compared == 0 || listed == most_ranks_listed) continue;
+    ++listed;
+    table.add({fmt::format("{}", rank.rank), fmt::format("{}", rank.node), count_text(rank.times_last),
+               fmt::format("{:.1f}%", 100 * share_of(static_cast<double>(rank.times_last),
+                                                     static_cast<double>(rank.compared))),
+               time_text(rank.late_ns), time_text(rank.waited_ns), time_text(rank.caused_ns),
+               share_bar(share_of(rank.caused_ns, analysis.waiting_ns))});
+  }
+  std::string page = table.text();
+  const auto compared =
+      static_cast<std::size_t>(std::count_if(analysis.late_ranks.begin(), analysis.late_ranks.end(),
+                                             [](const RankFigures& rank) { return rank.compared > 0; }));
+  if (compared > listed) page += fmt::format("  and {} more ranks, in report.json\n", compared - listed);
+  return page;
+}
+
+// What is known of calls that the rings no longer hold.
+std::string whole_run_text(const Analysis& analysis) {
+  const WholeRun& whole = analysis.whole_run;
+  if (!analysis.is_overwritten || whole.all.calls == 0) return {};
+  const auto calls = static_cast<double>(whole.all.calls);
+  Table ranks(fmt::format("Late ranks over the whole run, each within its node ({} calls, compared while the job ran: first to last "
+                          "arrival {} on average, {} at most)",
+                          count_text(whole.all.calls), time_text(whole.all.worst_ns), time_text(whole.all.most_ns)),
+              2, {"rank", "node", "times last", "of calls", "others waited for it", "of all waiting"});
+  for (std::size_t i = 0; i < std::min(most_ranks_listed, whole.last.size()); ++i) {
+    const WholeRun::Last& last = whole.last[i];
+    ranks.add({fmt::format("{}", last.rank), fmt::format("{}", last.node), count_text(last.times_last),
+               fmt::format("{:.1f}%", 100 * share_of(static_cast<double>(last.times_last), calls)), time_text(last.caused_ns),
+               share_bar(share_of(last.caused_ns, whole.all.waiting_ns))});
+  }
+  std::string page = ranks.text();
+  if (whole.last.size() > most_ranks_listed)
+    page += fmt::format("  and {} more ranks, in report.json\n", whole.last.size() - most_ranks_listed);
+  if (whole.given_up > 0)
+    page += wrap(fmt::format("{} more calls were not compared: some rank came too long after others, or did not record them.",
+                             count_text(whole.given_up)), "  ", 2);
+  Table sites("Call sites over the whole run, each within its node", 1,
+              {"call", "calls", "worst-case", "at most", "waiting", "of all waiting", "most waited for"});
+  for (std::size_t i = 0; i < std::min(most_call_sites_listed, whole.sites.size()); ++i) {
+    const WholeRun::Site& site = whole.sites[i];
+    sites.add({mpi_name(site.collective, Form::blocking), count_text(site.tally.calls), time_text(site.tally.worst_ns),
+               time_text(site.tally.most_ns), time_text(site.tally.waiting_ns),
+               share_bar(share_of(site.tally.waiting_ns, whole.all.waiting_ns)),
+               site.last.empty() ? "-" : fmt::format("rank {}, last {}", site.last.front().rank,
+                                                     share_text(share_of(static_cast<double>(site.last.front().times_last),
+                                                                         static_cast<double>(site.tally.calls))))},
+              {call_site_text(site.frames)});
+  }
+  if (!sites.empty()) page += sites.text();
+  if (whole.sites.size() > most_call_sites_listed)
+    page += fmt::format("  and {} more, in report.json\n", whole.sites.size() - most_call_sites_listed);
+  return page;
+}
+
+std::string phases_text(const Analysis& analysis) {
+  Table table(fmt::format("Phases of the program (calls, time and waiting summed over ranks, as far as the record goes back{})",
+                          between_nodes_text(analysis)),
+              1, {"phase", "calls", "time", "worst-case", "waiting", "of all waiting", "excess"});
+  for (const PhaseFigures& phase : analysis.phases)
+    table.add({phase.name.empty() ? "(none)" : phase.name, count_text(phase.calls), time_text(phase.ns),
+               phase.compared > 0 ? time_text(phase.worst_ns) : "-", phase.compared > 0 ? time_text(phase.waiting_ns) : "-",
+               share_bar(share_of(phase.waiting_ns, analysis.waiting_ns)),
+               phase.compared > 0 ? time_text(phase.excess_ns) : "-"});
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string inside_text(const Analysis& analysis) {
+  Table table(
+      fmt::format("Time inside a call (waiting: until all that the rank needs had arrived, the price of late ranks; "
+                  "excess, with percentiles: the rest, the price of the algorithm; all waiting: summed over ranks{})",
+                  between_nodes_text(analysis)),
+      1, {"call", "inside", "= waiting", "+ excess", "p50", "p99", "max", "all waiting"});
+  for (const CollectiveFigures& figures : analysis.collectives) {
+    if (figures.inside.samples == 0) continue;
+    table.add({figures.name, time_text(figures.inside.mean_ns),
+               time_text(figures.inside.mean_ns - figures.excess.mean_ns), time_text(figures.excess.mean_ns),
+               time_text(figures.excess.p50_ns), time_text(figures.excess.p99_ns),
+               time_text(figures.excess.max_ns), time_text(figures.waiting_ns)});
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+// "persistent straggler, rank 3 (predictability 0.97)"
+std::string pattern_text(const CallSiteFigures& site) {
+  const SitePattern& pattern = site.pattern;
+  std::string text = fmt::format("arrivals: {}", site.compared == 0 ? "not compared" : text_of(pattern.pattern));
+  if (pattern.straggler >= 0) text += fmt::format(", rank {}", pattern.straggler);
+  if (pattern.predictability)
+    text += fmt::format(" (predictability {:.2f}, of {} uneven calls)", *pattern.predictability, count_text(pattern.uneven));
+  return text;
+}
+
+std::string call_sites_text(const Analysis& analysis) {
+  Table table(fmt::format("Call sites (calls and waiting summed over ranks, as far as the record goes back{})",
+                          between_nodes_text(analysis)), 1,
+              {"call", "calls", "worst-case", "waiting", "of all waiting", "most often last"});
+  std::size_t listed = 0;
+  for (const CallSiteFigures& site : analysis.call_sites) {
+    if (site.form != Form::blocking || listed == most_call_sites_listed) continue;
+    ++listed;
+    const HorovodUse use = horovod_use(site);
+    const double calls = static_cast<double>(site.compared);
+    table.add({site.name, count_text(site.calls), site.compared > 0 ? time_text(site.worst_ns) : "-",
+               site.compared > 0 ? time_text(site.waiting_ns) : "-",
+               share_bar(share_of(site.waiting_ns, analysis.waiting_ns)),
+               site.last.empty() ? "-"
+                                 : fmt::format("rank {}, {}", site.last.front().rank,
+                                               share_text(share_of(static_cast<double>(site.last.front().times), calls)))},
+              {(use == HorovodUse::none ? "" : fmt::format("Horovod {}: ", name_of(use))) + call_site_text(site.frames), pattern_text(site)});
+  }
+  if (table.empty()) return {};
+  std::string page = table.text();
+  const auto all = static_cast<std::size_t>(std::count_if(analysis.call_sites.begin(), analysis.call_sites.end(),
+                                                          [](const auto& site) { return site.form == Form::blocking; }));
+  if (all > listed) page += fmt::format("  and {} more, in report.json\n", all - listed);
+  return page;
+}
+
+// "1.2 s, 3.4%", of the run; "-" where it is not known or nothing.
+std::string saving_text(const Saving& saving, double span_ns) {
+  if (!std::isfinite(saving.run_ns) || saving.run_ns <= 0) return "-";
+  return fmt::format("{}, {:.1f}%", time_text(saving.run_ns), 100 * share_of(saving.run_ns, span_ns));
+}
+
+std::string savings_text(const Analysis& analysis) {
+  Table table(
+      fmt::format("What it would bring (about: the recorded arrivals replayed; ranks do between calls what they did. Excess: summed over "
+                  "ranks. {} shorter: without any excess, and by the papaya algorithm that a model of the measured message times finds "
+                  "best, in the calls that were left to MPI)", analysis.is_overwritten ? "The recorded part of the run" : "Run"),
+      1, {"call", "excess", "run shorter without", "by an algorithm", "which"}, true);
+  const auto add = [&](const std::string& name, const Savings& savings, std::vector<std::string> below) {
+    const Savings::Candidate* const best = savings.best();
+    table.add({name, time_text(savings.no_excess.ranks_ns), saving_text(savings.no_excess, savings.span_ns),
+               best == nullptr ? "-" : saving_text(best->saving, savings.span_ns),
+               best != nullptr ? (best->algorithm.size() <= widest_algorithms ? best->algorithm : "several") : savings.open_calls > 0 ? "native" : "-"},
+              std::move(below));
+  };
+  if (analysis.savings.calls == 0) return {};
+  add("all", analysis.savings, {});
+  std::vector<const CallSiteFigures*> sites;
+  for (const CallSiteFigures& site : analysis.call_sites)
+    if (site.savings.calls > 0) sites.push_back(&site);
+  std::stable_sort(sites.begin(), sites.end(), [](const auto* a, const auto* b) {
+    return a->savings.no_excess.ranks_ns > b->savings.no_excess.ranks_ns;
+  });
+  const std::size_t listed = std::min(sites.size(), most_savings_listed);
+  for (std::size_t i = 0; i < listed; ++i) add(sites[i]->name, sites[i]->savings, {call_site_text(sites[i]->frames)});
+  std::string page = table.text();
+  if (sites.size() > listed) page += fmt::format("  and {} more, in report.json\n", sites.size() - listed);
+  return page;
+}
+
+// What Horovod makes its calls for.
+std::string horovod_text(const Analysis& analysis) {
+  if (analysis.horovod_library.empty()) return {};
+  Table table(fmt::format("Horovod ({} of each rank calls MPI, from {}; calls, time and waiting summed over ranks, as far as the "
+                          "record goes back)",
+                          analysis.horovod_threads, analysis.horovod_library),
+              1, {"what for", "calls", "bytes", "per call", "time", "waiting", "of all waiting"});
+  for (const HorovodUse use : horovod_uses) {
+    CallSiteFigures sum;
+    for (const CallSiteFigures& site : analysis.call_sites) {
+      if (horovod_use(site) != use) continue;
+      sum.calls += site.calls;
+      sum.bytes += site.bytes;
+      sum.ns += site.ns;
+      sum.waiting_ns += site.waiting_ns;
+    }
+    if (sum.calls == 0) continue;
+    const auto bytes = static_cast<double>(sum.bytes);
+    table.add({std::string(text_of(use)), count_text(sum.calls), bytes_text(bytes),
+               bytes_text(bytes / static_cast<double>(sum.calls)), time_text(sum.ns), time_text(sum.waiting_ns),
+               share_bar(share_of(sum.waiting_ns, analysis.waiting_ns))});
+  }
+  return table.text();
+}
+
+std::string algorithms_text(const Analysis& analysis) {
+  Table table("Algorithms (calls summed over ranks)", 2, {"call", "algorithm", "calls", "why native"}, true);
+  std::string previous;
+  for (const AlgorithmFigures& row : analysis.algorithms) {
+    table.add(
+        {row.collective == previous ? "" : row.collective, row.algorithm, count_text(row.calls), row.reason});
+    previous = row.collective;
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string communicators_text(const Analysis& analysis) {
+  std::vector<const CommunicatorFigures*> used;
+  for (const CommunicatorFigures& row : analysis.communicators) {
+    if (row.calls > 0) used.push_back(&row);
+  }
+  if (used.size() < 2) return {};
+  Table table(fmt::format("Communicators (calls and waiting summed over ranks{})", between_nodes_text(analysis)), 1,
+              {"name", "ranks", "calls", "worst-case imbalance", "waiting"});
+  for (std::size_t i = 0; i < std::min(most_communicators_listed, used.size()); ++i) {
+    const CommunicatorFigures& row = *used[i];
+    std::string name = row.name;
+    if (columns_of(name) > 56) name = fmt::format("{:.53}...", name);
+    table.add({std::move(name), fmt::format("{}", row.size), count_text(row.calls),
+               row.compared > 0 ? time_text(row.worst_ns) : "-",
+               row.compared > 0 ? time_text(row.waiting_ns) : "-"});
+  }
+  std::string page = table.text();
+  if (used.size() > most_communicators_listed) {
+    page += fmt::format("  and {} more, in report.json\n", used.size() - most_communicators_listed);
+  }
+  return page;
+}
+
+std::string render(const Analysis& analysis) {
+  std::string page;
+  if (analysis.usable) page += header(analysis) + "\n";
+  page += wrap(analysis.verdict, "", 0);
+  if (!analysis.notes.empty()) page += "\nNote\n";
+  for (const std::string& note : analysis.notes) page += wrap(note, "  - ", 4);
+  if (!analysis.usable) return page;
+  page += pending_text(analysis);
+  page += collectives_text(analysis);
+  page += sizes_text(analysis);
+  page += imbalance_text(analysis);
+  page += late_ranks_text(analysis);
+  page += whole_run_text(analysis);
+  page += horovod_text(analysis);
+  page += call_sites_text(analysis);
+  page += phases_text(analysis);
+  page += inside_text(analysis);
+  page += savings_text(analysis);
+  page += algorithms_text(analysis);
+  page += communicators_text(analysis);
+  page +=
+      "\n" + wrap(fmt::format(
+                      "Files in {}: report.txt is this page, report.json has the same figures for programs, "
+                      "rank-*.pap is what the ranks recorded; `papaya report` makes the first two from them, "
+                      "with the names of functions.",
+                      analysis.folder),
+                  "", 0);
+  return page;
+}
+
+// Written under another name and then renamed, so that no reader sees half a report.
+bool write_file(const std::string& folder, const std::string& folder_name, const char* file_name, std::string_view content,
+                std::string* one_line_error) {
+  const std::string path = folder + file_name;
+  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  const auto fail = [&](const char* what) {
+    if (one_line_error != nullptr)
+      *one_line_error = fmt::format("{} {}{}: {}", what, folder_name, file_name, std::strerror(errno));
+    unlink(temporary.c_str());
+    return false;
+  };
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return fail("cannot create");
+  while (!content.empty()) {
+    const ssize_t written = write(file, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      close(file);
+      errno = error;
+      return fail("cannot write");
+    }
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (close(file) != 0) return fail("cannot write");
+  if (rename(temporary.c_str(), path.c_str()) != 0) return fail("cannot rename to");
+  return true;
+}
+
+}  // namespace
+
+std::string to_text(const Analysis& analysis) noexcept {
+  try {
+    return render(analysis);
+  } catch (...) {
+    return {};  // out of memory
+  }
+}
+
+bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept {
+  try {
+    Run run = load_run(folder, {}, Extent::rings);
+    run.folder = name;
+    const Analysis analysis = analyse(run);
+    if (!analysis.usable) {
+      if (one_line_error != nullptr) *one_line_error = analysis.verdict;
+      return false;
+    }
+    return write_file(folder, name, "/report.txt", to_text(analysis), one_line_error) &&
+           write_file(folder, name, "/report.json", to_json(analysis), one_line_error);
+  } catch (...) {
+    return false;  // out of memory, for the sentence too
+  }
+}
+
+}  // namespace papaya::report
