@@ -21,7 +21,7 @@
 #include "interpose/repeat.hpp"
 #include "interpose/stall.hpp"
 #include "interpose/staging.hpp"
-#include "profiler/analysis/analysis.hpp"
+#include "base/mpi_name.hpp"
 
 namespace papaya::nonblocking {
 
@@ -263,7 +263,7 @@ bool Queue::say_stall() noexcept {
   if (seconds < static_cast<double>(runtime().settings.number(Variable::stall_seconds))) return false;
   first.stall_said = true;
   const std::string call = fmt::format("{}, call {} on {}, cannot go on for {:.0f} s",
-                                       report::mpi_name(first.arguments.collective, Form::nonblocking), first.call,
+                                       mpi_name(first.arguments.collective, Form::nonblocking), first.call,
                                        text_of(first.comm), seconds);
   const Setup& setup = first.setup;
   if (setup.prepared == nullptr) {

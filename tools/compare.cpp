@@ -1,5 +1,6 @@
 // papaya compare: runs before a change against runs after it.
 #include "profiler/analysis/compare.hpp"
+#include "profiler/read/units.hpp"
 
 #include <fmt/format.h>
 

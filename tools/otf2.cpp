@@ -14,8 +14,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "profiler/analysis/analysis.hpp"
-#include "profiler/analysis/calls.hpp"
+#include "base/mpi_name.hpp"
 #include "profiler/analysis/communicator_names.hpp"
 
 namespace papaya::otf2 {
@@ -288,7 +287,7 @@ class Archive {
     for (std::size_t c = 0; c < collective_count; ++c)
       for (std::size_t f = 0; f < form_count; ++f) {
         const auto collective = static_cast<Collective>(c);
-        const OTF2_StringRef name = define(writer, report::mpi_name(collective, static_cast<Form>(f)));
+        const OTF2_StringRef name = define(writer, mpi_name(collective, static_cast<Form>(f)));
         const OTF2_StringRef none = define(writer, "");
         check(OTF2_GlobalDefWriter_WriteRegion(writer, static_cast<OTF2_RegionRef>(c * form_count + f), name, name, none,
                                                operation_of(collective).role, OTF2_PARADIGM_MPI, OTF2_REGION_FLAG_NONE, none, 0, 0));

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "profiler/analysis/analysis.hpp"
-#include "profiler/analysis/calls.hpp"
 #include "profiler/analysis/communicator_names.hpp"
+#include "profiler/analysis/matching.hpp"
+#include "profiler/read/units.hpp"
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"
 #include "tuning/selection.hpp"
@@ -42,7 +43,7 @@ void write_pattern(std::ostream& out, const report::Run& run, const std::vector<
   for (const report::MatchedCall* const call : calls) {
     std::string line;
     for (const report::RankInCall& rank : call->ranks)
-      line += fmt::format("{}{:.3f}", line.empty() ? "" : " ", (rank.arrival_ns - call->first_ns) / 1e3);
+      line += fmt::format("{}{:.3f}", line.empty() ? "" : " ", (rank.arrival_ns - call->ranks[call->order.first].arrival_ns) / 1e3);
     out << line << "\n";
   }
 }
@@ -62,7 +63,7 @@ int replay_run(Options options) {
   // Of the communicators that are wanted, the one with most such calls.
   std::map<std::uint64_t, std::vector<const report::MatchedCall*>> by_communicator;
   for (const report::MatchedCall& call : all)
-    if (options.collective.empty() || event_of(run, call.ranks.front()).collective == static_cast<std::uint8_t>(wanted))
+    if (call.is_complete && (options.collective.empty() || event_of(run, call.ranks.front()).collective == static_cast<std::uint8_t>(wanted)))
       by_communicator[call.communicator].push_back(&call);
   const std::vector<const report::MatchedCall*>* most = nullptr;
   std::string communicator;

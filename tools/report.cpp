@@ -21,7 +21,7 @@ struct Options {
   bool html = false;
 };
 
-int exit_code_of(const report::Analysis& analysis) {
+int exit_code_of(const report::Report& analysis) {
   if (analysis.other_version) return exit_version;
   if (!analysis.usable) return exit_failed;
   return analysis.partial ? exit_partial : exit_fine;
@@ -42,7 +42,7 @@ int report_run(Options options) {
     pictures.emplace(run);
     observer = [&](const report::ComparedCall& call) { pictures->add(call); };
   }
-  report::Analysis analysis = report::analyse(run, observer);
+  report::Report analysis = report::report_on(run, observer);
   symbolise(analysis);
   exit_code = exit_code_of(analysis);
   if (!analysis.usable) {

@@ -43,7 +43,7 @@ std::string inside_script(std::string_view json) {
 
 bool has_report_page() { return *report_page_template != '\0'; }
 
-std::string to_report_page(const report::Analysis& analysis, const report::Pictures& pictures) {
+std::string to_report_page(const report::Report& analysis, const report::Pictures& pictures) {
   const std::string report = report::to_json(analysis);
   const std::string drawn = report::to_json(pictures, analysis);
   if (!has_report_page() || report.empty() || drawn.empty()) return {};

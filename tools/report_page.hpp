@@ -5,6 +5,7 @@
 #include <string>
 
 #include "profiler/report/pictures.hpp"
+#include "profiler/report/report.hpp"
 
 namespace papaya {
 
@@ -12,6 +13,6 @@ namespace papaya {
 bool has_report_page();
 
 // Empty without the library or memory. `analysis` was made with the pictures as observer.
-std::string to_report_page(const report::Analysis& analysis, const report::Pictures& pictures);
+std::string to_report_page(const report::Report& analysis, const report::Pictures& pictures);
 
 }  // namespace papaya

@@ -96,7 +96,7 @@ std::vector<std::string> symbolise(const CallSites&) { return {}; }
 
 #endif
 
-void symbolise(report::Analysis& analysis) {
+void symbolise(report::Report& analysis) {
   CallSites sites;
   for (report::CallSiteFigures& site : analysis.call_sites) sites.push_back(&site.frames);
   for (report::WholeRun::Site& site : analysis.whole_run.sites) sites.push_back(&site.frames);

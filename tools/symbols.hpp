@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "profiler/analysis/analysis.hpp"
+#include "profiler/report/report.hpp"
 
 namespace papaya {
 
@@ -14,6 +14,6 @@ using CallSites = std::vector<std::vector<report::NamedFrame>*>;
 // Fills in what it can and leaves the rest as it is. Returns a sentence for each file that is no longer the one that ran.
 std::vector<std::string> symbolise(const CallSites& sites);
 // The same for all of a report's, with the sentences as its notes.
-void symbolise(report::Analysis& analysis);
+void symbolise(report::Report& analysis);
 
 }  // namespace papaya

@@ -8,7 +8,6 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <ostream>
 #include <string>
 #include <system_error>
@@ -17,10 +16,12 @@
 
 #include <unistd.h>
 
+#include "base/mpi_name.hpp"
 #include "profiler/analysis/analysis.hpp"
-#include "profiler/analysis/calls.hpp"
 #include "profiler/analysis/communicator_names.hpp"
 #include "profiler/analysis/horovod.hpp"
+#include "profiler/analysis/matching.hpp"
+#include "profiler/read/units.hpp"
 #include "tools/command.hpp"
 #include "tools/otf2.hpp"
 #include "tools/recorded_run.hpp"
@@ -51,19 +52,19 @@ class Trace {
   explicit Trace(const report::Run& run) : run_(run), clocks_(run), places_(run.files.size()), communicators_(report::communicator_names(run)) {
     for (std::size_t f = 0; f < run.files.size(); ++f) places_[f].resize(run.files[f].events.size());
     for (const report::MatchedCall& call : report::matched_calls(run, clocks_)) {
-      const report::RankInCall& last = call.ranks[call.last];
-      const report::RankInCall& second = call.ranks[call.second];
+      const report::RankInCall& last = call.ranks[call.order.last];
+      const report::RankInCall& second = call.ranks[call.order.second];
       const double margin = std::max(report::tie_ns, clocks_.error_between_ns(last.file, second.file, last.arrival_ns));
       const std::vector<std::size_t> awaited_by = awaited_in(call);
       for (std::size_t i = 0; i < call.ranks.size(); ++i) {
         const report::RankInCall& rank = call.ranks[i];
         Place& place = places_[rank.file][rank.event];
         place.is_matched = true;
-        place.late_ns = rank.arrival_ns - call.first_ns;
+        place.late_ns = rank.arrival_ns - call.ranks[call.order.first].arrival_ns;
         const report::RankInCall& awaited = call.ranks[awaited_by[i]];
-        place.waiting_ns = std::max(0.0, awaited.arrival_ns - rank.arrival_ns);
+        place.waiting_ns = awaited.arrival_ns - rank.arrival_ns;
         place.awaited = run.files[awaited.file].header.rank;
-        place.is_last = i == call.last && last.arrival_ns - second.arrival_ns > margin;
+        place.is_last = i == call.order.last && last.arrival_ns - second.arrival_ns > margin;
       }
     }
     std::vector<std::vector<std::vector<report::NamedFrame>>> sites(run.files.size());
@@ -157,34 +158,10 @@ class Trace {
  private:
   // For each rank of a call the one whose arrival it waits for, itself if for nobody's.
   std::vector<std::size_t> awaited_in(const report::MatchedCall& call) const {
-    const trace::Event& event = run_.files[call.ranks[0].file].events[call.ranks[0].event];
-    const std::size_t size = call.ranks.size();
-    std::vector<std::size_t> awaited(size);
-    std::iota(awaited.begin(), awaited.end(), std::size_t{0});
-    const auto root = static_cast<std::size_t>(
-        std::find_if(call.ranks.begin(), call.ranks.end(), [&](const auto& one) { return one.rank == event.root; }) -
-        call.ranks.begin());
-    switch (report::need_of(static_cast<Collective>(event.collective))) {
-      case report::Need::all:
-        std::fill(awaited.begin(), awaited.end(), call.last);
-        break;
-      case report::Need::root:
-        if (root < size) std::fill(awaited.begin(), awaited.end(), root);
-        break;
-      case report::Need::root_needs_all:
-        if (root < size) awaited[root] = call.last;
-        break;
-      case report::Need::lower_ranks: {
-        std::vector<std::size_t> by_rank = awaited;
-        std::sort(by_rank.begin(), by_rank.end(), [&](std::size_t a, std::size_t b) { return call.ranks[a].rank < call.ranks[b].rank; });
-        std::size_t latest = by_rank[0];
-        for (const std::size_t i : by_rank) {
-          if (call.ranks[i].arrival_ns > call.ranks[latest].arrival_ns) latest = i;
-          awaited[i] = latest;
-        }
-        break;
-      }
-    }
+    std::vector<std::size_t> awaited(call.ranks.size());
+    report::for_each_wait(
+        report::roles_of(run_, call), call.ranks.size(), [&](std::size_t i) { return call.ranks[i].arrival_ns; },
+        [&](std::size_t i, std::size_t until) { awaited[i] = until; });
     return awaited;
   }
   template <class Body>
@@ -217,7 +194,7 @@ class Trace {
     return result + "\"";
   }
   static std::string call_name(const trace::Event& event) {
-    return report::mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
+    return mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
   }
   static std::string algorithm_of(const report::RankFile& file, const trace::Event& event) {
     return report::clean_text(file.header.algorithm_names[event.algorithm]);

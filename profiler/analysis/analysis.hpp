@@ -23,12 +23,11 @@
 #include <vector>
 
 #include "base/collective.hpp"
-#include "profiler/read/frames.hpp"
 #include "profiler/analysis/patterns_of_sites.hpp"
-#include "profiler/read/read.hpp"
 #include "profiler/analysis/savings.hpp"
-#include "profiler/record/waits.hpp"
 #include "profiler/analysis/whole_run.hpp"
+#include "profiler/read/frames.hpp"
+#include "profiler/read/read.hpp"
 
 namespace papaya::report {
 
@@ -183,6 +182,44 @@ struct PendingCall {
   std::vector<LastSign> last_signs;       // of those not arrived, the first few
 };
 
+// What the record lacks, as far as that is known.
+struct RecordFacts {
+  std::vector<std::string> problems;       // a sentence about each file that cannot be read as it is
+  std::string failure;                     // why the analysis ended early; empty: it did not
+  std::vector<RankRange> missing;          // ranks without a usable record
+  std::uint64_t missing_ranks = 0;
+  std::uint64_t unwanted_ranks = 0;        // that PAPAYA_RANKS leaves out
+  struct Abort {
+    std::int32_t rank = 0;
+    std::int64_t code = 0;
+  };
+  std::vector<Abort> aborts;               // calls of MPI_Abort
+  std::vector<RankRange> running;          // ranks that did not come to MPI_Finalize
+  bool is_all_running = false;
+
+  bool clocks_compared = true;             // of all nodes
+  bool clocks_compared_twice = true;
+
+  bool is_trace = false;                   // some rank wrote a trace
+  std::uint64_t missing_events = 0;        // older than the ring holds, and in no trace
+  std::uint64_t unread_events = 0;         // in a trace that was not read
+  std::vector<RankRange> trace_limited;    // ranks whose trace reached its limit, the largest of which is
+  std::uint64_t trace_limit = 0;           // so many bytes
+  std::vector<RankRange> trace_failed;     // ranks whose trace could not be written, the last of them
+  std::uint32_t trace_error = 0;           // for this errno
+  std::uint64_t torn_events = 0;           // torn or damaged
+  std::uint64_t untabled_events = 0;       // on communicators that the record has no room for
+  std::uint64_t lost_communicators = 0;
+  std::uint64_t lost_call_sites = 0;
+  std::uint64_t inconsistent_communicators = 0;  // whose ranks cannot be told apart, and that were used
+
+  std::uint64_t partial_calls = 0;         // compared without the ranks that have no usable record
+  std::uint64_t unmatched_calls = 0;       // not compared: the record of one of the ranks lacks them
+  std::uint64_t conflicting_calls = 0;     // in which ranks disagree about the collective
+  std::string first_conflict;
+  std::uint64_t pending_left_out = 0;      // unfinished calls that are not listed
+};
+
 struct Analysis {
   bool usable = false;  // at least one record could be read
   // Files missing, damaged or foreign, or the job did not reach MPI_Finalize on all ranks.
@@ -210,8 +247,7 @@ struct Analysis {
   double clock_bound_ns = 0;
   bool alpha_nominal = false;  // some factor used the nominal alpha
 
-  std::string verdict;             // one sentence
-  std::vector<std::string> notes;  // one sentence or two each: what to know before trusting the figures
+  RecordFacts record;
 
   std::vector<CollectiveFigures> collectives;      // those called, most time first
   std::vector<RankFigures> late_ranks;             // all ranks read, most often last first
@@ -272,15 +308,5 @@ using CallObserver = std::function<void(const ComparedCall&)>;
 
 // `observe` is called for each call compared: by communicator, then in the order they were made.
 Analysis analyse(const Run& run, const CallObserver& observe = {}) noexcept;
-
-// MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
-std::string mpi_name(Collective collective, Form form);
-
-// "1.92 ms", three significant digits.
-std::string time_text(double ns);
-// "12,345"
-std::string count_text(std::uint64_t count);
-// "87 %", "3.4 %", "less than 0.1 %".
-std::string share_text(double share);
 
 }  // namespace papaya::report

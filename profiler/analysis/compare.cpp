@@ -11,8 +11,10 @@
 #include <string_view>
 #include <utility>
 
-#include "profiler/analysis/calls.hpp"
+#include "base/mpi_name.hpp"
+#include "profiler/analysis/matching.hpp"
 #include "profiler/read/clocks.hpp"
+#include "profiler/read/units.hpp"
 
 namespace papaya::report {
 namespace {
@@ -302,6 +304,7 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
 
   std::vector<double> arrivals, legal;
   for (const MatchedCall& call : matched_calls(run, clocks)) {
+    if (!call.is_complete) continue;
     const double ranks = static_cast<double>(call.ranks.size());
     arrivals.clear();
     legal.resize(call.ranks.size());

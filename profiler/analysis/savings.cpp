@@ -16,7 +16,7 @@
 #include "base/reason.hpp"
 #include "profiler/analysis/alpha.hpp"
 #include "profiler/analysis/analysis.hpp"
-#include "profiler/analysis/calls.hpp"
+#include "profiler/analysis/matching.hpp"
 #include "profiler/read/clocks.hpp"
 
 namespace papaya::report {
@@ -147,7 +147,7 @@ void Replay::add(const MatchedCall& matched, std::size_t site) {
   call.first = files_.size();
   call.count = matched.ranks.size();
   call.site = site;
-  call.last_ns = matched.ranks[matched.last].arrival_ns;
+  call.last_ns = matched.ranks[matched.order.last].arrival_ns;
   call.open = true;
   std::map<std::int32_t, std::vector<std::size_t>> nodes;
   for (const RankInCall& rank : matched.ranks) {
@@ -450,7 +450,8 @@ const Savings::Candidate* Savings::best() const {
 void add_savings(const Run& run, const Clocks& clocks, Analysis& analysis) {
   const std::map<SiteKey, std::size_t> index = sites_by_key(analysis);
   Replay replay(run, clocks);
-  for (const MatchedCall& call : matched_calls(run, clocks)) replay.add(call, site_of(run, index, call));
+  for (const MatchedCall& call : matched_calls(run, clocks))
+    if (call.is_complete) replay.add(call, site_of(run, index, call));
   if (replay.calls().empty()) return;
   replay.finish();
   Sum all;

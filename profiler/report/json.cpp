@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/mpi_name.hpp"
 #include "profiler/analysis/horovod.hpp"
 #include "profiler/report/report.hpp"
 
@@ -230,33 +231,33 @@ Json to_object(const PendingCall& pending) {
           {"conflict", pending.conflict}};
 }
 
-Json to_object(const Analysis& analysis) {
+Json to_object(const Report& report) {
   Json object = {
-      {"program", analysis.program},
-      {"command", analysis.command},
-      {"mpi", analysis.mpi},
-      {"papaya", analysis.papaya_version},
-      {"ranks", analysis.ranks},
-      {"ranks_read", analysis.ranks_read},
-      {"nodes", analysis.nodes},
-      {"begin_unix_seconds", seconds(static_cast<double>(analysis.begin_unix_ns))},
-      {"run_seconds", seconds(analysis.run_ns)},
-      {"finalized", analysis.finalized},
-      {"partial", analysis.partial},
-      {"verdict", analysis.verdict},
-      {"notes", analysis.notes},
-      {"clock_error_us", analysis.clock_measured ? microseconds(analysis.clock_error_ns) : Json(nullptr)},
-      {"clock_bound_us", analysis.clock_measured ? microseconds(analysis.clock_bound_ns) : Json(nullptr)},
-      {"alpha_nominal", analysis.alpha_nominal},
-      {"horovod", analysis.horovod_library},
-      {"waiting_seconds", seconds(analysis.waiting_ns)},
-      {"waiting_share", number(analysis.waiting_share)},
-      {"compared_calls", analysis.compared_calls},
-      {"unrecorded_calls", analysis.unrecorded_calls},
-      {"savings", to_object(analysis.savings)},
-      {"events", {{"begun", analysis.events_begun}, {"kept", analysis.events_kept}}}};
+      {"program", report.program},
+      {"command", report.command},
+      {"mpi", report.mpi},
+      {"papaya", report.papaya_version},
+      {"ranks", report.ranks},
+      {"ranks_read", report.ranks_read},
+      {"nodes", report.nodes},
+      {"begin_unix_seconds", seconds(static_cast<double>(report.begin_unix_ns))},
+      {"run_seconds", seconds(report.run_ns)},
+      {"finalized", report.finalized},
+      {"partial", report.partial},
+      {"verdict", report.verdict},
+      {"notes", report.notes},
+      {"clock_error_us", report.clock_measured ? microseconds(report.clock_error_ns) : Json(nullptr)},
+      {"clock_bound_us", report.clock_measured ? microseconds(report.clock_bound_ns) : Json(nullptr)},
+      {"alpha_nominal", report.alpha_nominal},
+      {"horovod", report.horovod_library},
+      {"waiting_seconds", seconds(report.waiting_ns)},
+      {"waiting_share", number(report.waiting_share)},
+      {"compared_calls", report.compared_calls},
+      {"unrecorded_calls", report.unrecorded_calls},
+      {"savings", to_object(report.savings)},
+      {"events", {{"begun", report.events_begun}, {"kept", report.events_kept}}}};
   Json settings = Json::object();
-  for (const Setting& setting : analysis.settings) settings[setting.name] = setting.value;
+  for (const Setting& setting : report.settings) settings[setting.name] = setting.value;
   object["settings"] = std::move(settings);
 
   const auto list = [&](const char* name, const auto& items) {
@@ -264,15 +265,15 @@ Json to_object(const Analysis& analysis) {
     for (const auto& item : items) array.push_back(to_object(item));
     object[name] = std::move(array);
   };
-  list("collectives", analysis.collectives);
-  list("late_ranks", analysis.late_ranks);
-  list("call_sites", analysis.call_sites);
-  list("phases", analysis.phases);
-  object["whole_run"] = to_object(analysis.whole_run, analysis.whole_run_share);
-  list("pending", analysis.pending);
+  list("collectives", report.collectives);
+  list("late_ranks", report.late_ranks);
+  list("call_sites", report.call_sites);
+  list("phases", report.phases);
+  object["whole_run"] = to_object(report.whole_run, report.whole_run_share);
+  list("pending", report.pending);
 
   Json algorithms = Json::array();
-  for (const AlgorithmFigures& row : analysis.algorithms) {
+  for (const AlgorithmFigures& row : report.algorithms) {
     algorithms.push_back({{"collective", row.collective},
                           {"algorithm", row.algorithm},
                           {"calls", row.calls},
@@ -281,7 +282,7 @@ Json to_object(const Analysis& analysis) {
   object["algorithms"] = std::move(algorithms);
 
   Json communicators = Json::array();
-  for (const CommunicatorFigures& row : analysis.communicators) {
+  for (const CommunicatorFigures& row : report.communicators) {
     communicators.push_back({{"name", row.name},
                              {"id", fmt::format("{:#x}", row.id)},  // JSON numbers hold 53 bits only
                              {"size", row.size},
@@ -293,7 +294,7 @@ Json to_object(const Analysis& analysis) {
   object["communicators"] = std::move(communicators);
 
   Json nodes = Json::array();
-  for (const NodeFigures& node : analysis.node_figures) {
+  for (const NodeFigures& node : report.node_figures) {
     nodes.push_back({{"node", node.node}, {"host", node.host}, {"ranks", to_array(node.ranks)}});
   }
   object["hosts"] = std::move(nodes);
@@ -302,9 +303,9 @@ Json to_object(const Analysis& analysis) {
 
 }  // namespace
 
-std::string to_json(const Analysis& analysis) noexcept {
+std::string to_json(const Report& report) noexcept {
   try {
-    return to_object(analysis).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+    return to_object(report).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   } catch (...) {
     return {};  // out of memory
   }

@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "base/mpi_name.hpp"
 #include "profiler/read/clocks.hpp"
+#include "profiler/read/units.hpp"
 
 namespace papaya::report {
 

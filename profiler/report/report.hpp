@@ -3,17 +3,27 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/read/read.hpp"
 
 namespace papaya::report {
 
+// An analysis in words.
+struct Report : Analysis {
+  std::string verdict;             // one sentence
+  std::vector<std::string> notes;  // one sentence or two each: what to know before trusting the figures
+};
+
+// `observe` as for `analyse`.
+Report report_on(const Run& run, const CallObserver& observe = {}) noexcept;
+
 // For people, at most 100 columns wide.
-std::string to_text(const Analysis& analysis) noexcept;
+std::string to_text(const Report& report) noexcept;
 
 // For programs; docs/trace_format.md lists the fields. Every number is finite, what was not measured is null.
-std::string to_json(const Analysis& analysis) noexcept;
+std::string to_json(const Report& report) noexcept;
 
 // Writes report.txt and report.json into the run's folder, which is called `name` in them, each at once (a reader sees the old or the new
 // file, never half a one). On failure false, with the reason as one line in `one_line_error` where that is

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "profiler/read/units.hpp"
 #include "profiler/report/report.hpp"
 
 namespace papaya::report {

@@ -1,20 +1,16 @@
 // report.txt: header, verdict, what to know before trusting the figures, tables, where the files are.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstdio>
-#include <cstring>
 #include <ctime>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "base/mpi_name.hpp"
 #include "profiler/analysis/horovod.hpp"
+#include "profiler/read/units.hpp"
 #include "profiler/report/report.hpp"
 
 namespace papaya::report {
@@ -567,88 +563,43 @@ std::string communicators_text(const Analysis& analysis) {
   return page;
 }
 
-std::string render(const Analysis& analysis) {
+std::string render(const Report& report) {
   std::string page;
-  if (analysis.usable) page += header(analysis) + "\n";
-  page += wrap(analysis.verdict, "", 0);
-  if (!analysis.notes.empty()) page += "\nNote\n";
-  for (const std::string& note : analysis.notes) page += wrap(note, "  - ", 4);
-  if (!analysis.usable) return page;
-  page += pending_text(analysis);
-  page += collectives_text(analysis);
-  page += sizes_text(analysis);
-  page += imbalance_text(analysis);
-  page += late_ranks_text(analysis);
-  page += whole_run_text(analysis);
-  page += horovod_text(analysis);
-  page += call_sites_text(analysis);
-  page += phases_text(analysis);
-  page += inside_text(analysis);
-  page += savings_text(analysis);
-  page += algorithms_text(analysis);
-  page += communicators_text(analysis);
+  if (report.usable) page += header(report) + "\n";
+  page += wrap(report.verdict, "", 0);
+  if (!report.notes.empty()) page += "\nNote\n";
+  for (const std::string& note : report.notes) page += wrap(note, "  - ", 4);
+  if (!report.usable) return page;
+  page += pending_text(report);
+  page += collectives_text(report);
+  page += sizes_text(report);
+  page += imbalance_text(report);
+  page += late_ranks_text(report);
+  page += whole_run_text(report);
+  page += horovod_text(report);
+  page += call_sites_text(report);
+  page += phases_text(report);
+  page += inside_text(report);
+  page += savings_text(report);
+  page += algorithms_text(report);
+  page += communicators_text(report);
   page +=
       "\n" + wrap(fmt::format(
                       "Files in {}: report.txt is this page, report.json has the same figures for programs, "
                       "rank-*.pap is what the ranks recorded; `papaya report` makes the first two from them, "
                       "with the names of functions.",
-                      analysis.folder),
+                      report.folder),
                   "", 0);
   return page;
 }
 
-// Written under another name and then renamed, so that no reader sees half a report.
-bool write_file(const std::string& folder, const std::string& folder_name, const char* file_name, std::string_view content,
-                std::string* one_line_error) {
-  const std::string path = folder + file_name;
-  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
-  const auto fail = [&](const char* what) {
-    if (one_line_error != nullptr)
-      *one_line_error = fmt::format("{} {}{}: {}", what, folder_name, file_name, std::strerror(errno));
-    unlink(temporary.c_str());
-    return false;
-  };
-  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0) return fail("cannot create");
-  while (!content.empty()) {
-    const ssize_t written = write(file, content.data(), content.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      const int error = errno;
-      close(file);
-      errno = error;
-      return fail("cannot write");
-    }
-    content.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (close(file) != 0) return fail("cannot write");
-  if (rename(temporary.c_str(), path.c_str()) != 0) return fail("cannot rename to");
-  return true;
-}
-
 }  // namespace
 
-std::string to_text(const Analysis& analysis) noexcept {
+std::string to_text(const Report& report) noexcept {
   try {
-    return render(analysis);
+    return render(report);
   } catch (...) {
     return {};  // out of memory
-  }
-}
-
-bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept {
-  try {
-    Run run = load_run(folder, {}, Extent::rings);
-    run.folder = name;
-    const Analysis analysis = analyse(run);
-    if (!analysis.usable) {
-      if (one_line_error != nullptr) *one_line_error = analysis.verdict;
-      return false;
-    }
-    return write_file(folder, name, "/report.txt", to_text(analysis), one_line_error) &&
-           write_file(folder, name, "/report.json", to_json(analysis), one_line_error);
-  } catch (...) {
-    return false;  // out of memory, for the sentence too
   }
 }
 

@@ -61,7 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   report::finish_run(run);
   report::Pictures pictures(run);
-  const report::Analysis analysis = report::analyse(run, [&](const report::ComparedCall& call) { pictures.add(call); });
+  const report::Report analysis = report::report_on(run, [&](const report::ComparedCall& call) { pictures.add(call); });
   const bool fine = !analysis.verdict.empty() && !report::to_text(analysis).empty() &&
                     nlohmann::json::accept(report::to_json(analysis)) &&
                     nlohmann::json::accept(report::to_json(pictures, analysis));

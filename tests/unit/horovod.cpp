@@ -116,7 +116,7 @@ TEST_CASE("Horovod's communicators, thread and calls") {
   CHECK(names.at(11) == "Horovod global (dup of MPI_COMM_WORLD)");
   CHECK(names.at(12) == "Horovod local (node split of MPI_COMM_WORLD)");
   CHECK(names.at(13) == "Horovod cross (split of MPI_COMM_WORLD)");
-  const Analysis analysis = support::analyse(records);
+  const Report analysis = support::analyse(records);
   CHECK(analysis.horovod_library == "mpi_lib_v2.cpython-311-x86_64-linux-gnu.so");
   CHECK(analysis.horovod_threads == "thread 1");
   const std::string text = to_text(analysis);
@@ -135,7 +135,7 @@ TEST_CASE("a function written in Python") {
   module.language = static_cast<std::uint32_t>(trace::Language::python);
   records[0].add_call(Collective::allreduce, 0, 100, 110).call_site = number;
   records[0].finalize(500);
-  const Analysis analysis = support::analyse(records);
+  const Report analysis = support::analyse(records);
   REQUIRE(analysis.call_sites.size() == 1);
   CHECK(call_site_text(analysis.call_sites[0].frames) == "Model.step (train.py:42)");
 }

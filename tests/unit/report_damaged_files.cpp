@@ -143,7 +143,7 @@ TEST_CASE("another version is named, with what to do") {
   const Run run = load_with(small_run(), with([](auto& h) { h.version = 1; }));
   CHECK(run.problems[0].sentence.find("format version 1") != std::string::npos);
   CHECK(run.problems[0].sentence.find("reads version 3") != std::string::npos);
-  CHECK(report::analyse(run).other_version);
+  CHECK(report::report_on(run).other_version);
 }
 
 TEST_CASE("events that are torn or impossible are left out and counted") {
@@ -159,7 +159,7 @@ TEST_CASE("events that are torn or impossible are left out and counted") {
   const Run run = load_with(all, all[1].bytes(true));
   CHECK(run.files[1].events.size() == 9);
   CHECK(run.files[1].skipped_events == 7);
-  const auto analysis = report::analyse(run);
+  const auto analysis = report::report_on(run);
   CHECK(support::has_note(analysis, "torn or damaged: 7 records of calls"));
   CHECK(support::has_note(analysis, "lacks them: 7 calls"));
   CHECK(analysis.compared_calls == 9);
@@ -211,11 +211,11 @@ TEST_CASE("a huge number of ranks costs nothing") {
   report::add_record(run, "rank-00001.pap", report::MemorySource(bytes));
   report::finish_run(run);
   CHECK(report::to_text(run.missing) == "0, 2-2147483646");
-  CHECK_FALSE(report::to_text(report::analyse(run)).empty());
+  CHECK_FALSE(report::to_text(report::report_on(run)).empty());
 }
 
 void render(const Run& run) {
-  const auto analysis = report::analyse(run);
+  const auto analysis = report::report_on(run);
   REQUIRE_FALSE(report::to_text(analysis).empty());
   REQUIRE(nlohmann::json::accept(report::to_json(analysis)));
 }

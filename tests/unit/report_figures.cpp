@@ -4,12 +4,14 @@
 
 #include "tests/catch.hpp"
 
+#include "base/mpi_name.hpp"
+#include "profiler/read/units.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {
 namespace {
 
-using report::Analysis;
+using report::Report;
 using support::Record;
 
 // Two MPI_Allreduce of four ranks. Call 0: arrivals 0, 1, 2 and 9 us, all leave at 9.5 us. Call 1: three at
@@ -36,7 +38,7 @@ TEST_CASE("report: figures of call sites") {
     all[rank].events[0].call_site = outer;
     all[rank].events[1].call_site = inner;
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   REQUIRE(analysis.call_sites.size() == 2);
   const auto& first = analysis.call_sites[0];  // most waiting first
   CHECK(first.name == "MPI_Allreduce");
@@ -61,7 +63,7 @@ TEST_CASE("report: figures of call sites") {
 TEST_CASE("report: imbalance, factors, waiting and excess of an allreduce") {
   auto all = two_allreduces();
   all[0].header.alpha[0] = {8, 500, 0};
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   REQUIRE(analysis.usable);
   CHECK(analysis.finalized);
   CHECK_FALSE(analysis.partial);
@@ -97,7 +99,7 @@ TEST_CASE("report: imbalance, factors, waiting and excess of an allreduce") {
 }
 
 TEST_CASE("report: who is late") {
-  const Analysis analysis = support::analyse(two_allreduces());
+  const Report analysis = support::analyse(two_allreduces());
   REQUIRE(analysis.late_ranks.size() == 4);
   CHECK(analysis.late_ranks.front().rank == 3);
   const auto& late = support::rank_of(analysis, 3);
@@ -123,7 +125,7 @@ TEST_CASE("report: a margin within the clock's resolution makes nobody last") {
     all[rank].add_call(Collective::barrier, 0, rank * 300, 1000);
     all[rank].add_call(Collective::barrier, 1, 2000 + rank * 301, 3000);
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(support::rank_of(analysis, 1).times_last == 1);
   CHECK(support::rank_of(analysis, 0).times_last == 0);
 }
@@ -159,7 +161,7 @@ TEST_CASE("report: alpha is interpolated on logarithmic scales") {
 TEST_CASE("report: a nominal alpha is used and told where none was measured") {
   auto all = support::records(2);
   for (int rank = 0; rank < 2; ++rank) all[rank].add_call(Collective::allreduce, 0, rank * 6000, 9000, 5000);
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.alpha_nominal);
   CHECK(support::has_note(analysis, "nominal"));
   // 1 us + 5000 B / (5 B/ns) = 2 us.
@@ -192,7 +194,7 @@ TEST_CASE("report: the clocks of nodes are brought together") {
   all[1].add_call(Collective::allreduce, 0, 5001000, 5010000);
   all[2].add_call(Collective::allreduce, 0, 5000000, 5010000);
   all[3].add_call(Collective::allreduce, 0, 5000500, 5010000);
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.clock_measured);
   CHECK(analysis.clock_error_ns == Approx(200));
   const auto& imbalance = support::figures_of(analysis, "MPI_Allreduce").imbalance;
@@ -238,7 +240,7 @@ TEST_CASE("report: clocks are brought together by way of their references") {
   all[2].add_call(Collective::allreduce, 0, at + 1000, at + 1e5);
   all[3].add_call(Collective::allreduce, 0, on_node_3(at + 5000), on_node_3(at + 1e5));
   SECTION("with all records") {
-    const Analysis analysis = support::analyse(all);
+    const Report analysis = support::analyse(all);
     CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(5000).margin(5));
     CHECK(analysis.clock_error_ns == Approx(800));
     CHECK(analysis.clock_bound_ns == Approx(60000));
@@ -249,7 +251,7 @@ TEST_CASE("report: clocks are brought together by way of their references") {
       clock.error_ns = 900;
     }
     all.erase(all.begin() + 1);
-    const Analysis analysis = support::analyse(all);
+    const Report analysis = support::analyse(all);
     CHECK(analysis.clock_error_ns == Approx(900));
     CHECK(analysis.clock_measured);
   }
@@ -259,7 +261,7 @@ TEST_CASE("report: one clock offset is used as it is, and said") {
   auto all = two_nodes();
   for (int rank = 2; rank < 4; ++rank) all[rank].header.clock[1] = {};
   for (int rank = 0; rank < 4; ++rank) all[rank].add_call(Collective::allreduce, 0, 500000, 510000);
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(1000));
   // 100 ppm of drift are allowed for, to the last exit.
   CHECK(analysis.clock_error_ns == Approx(100 + 51));
@@ -278,7 +280,7 @@ TEST_CASE(
   }
   for (int rank = 0; rank < 4; ++rank)
     all[rank].add_call(Collective::allreduce, 0, rank == 3 ? 501000 : 500000, 510000);
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK_FALSE(analysis.clock_measured);
   // begin_unix_ns is a wall clock of 1.7e18 ns: a double resolves 256 ns of it.
   CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns ==
@@ -294,7 +296,7 @@ TEST_CASE("report: a margin within the clock error between nodes makes nobody la
   for (int rank = 2; rank < 4; ++rank) {
     all[rank].header.clock[0].reference_error_ns = 3000;  // rank 2 is 2 us later than node 0, known to within 3 us
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(support::rank_of(analysis, 2).times_last == 0);
 }
 
@@ -330,9 +332,9 @@ TEST_CASE("report: waiting and excess follow who needs whom") {
       waiting += expected.waits_ns[rank];
       inside += 10000 - arrivals[rank];
     }
-    const Analysis analysis = support::analyse(all);
+    const Report analysis = support::analyse(all);
     const auto& figures =
-        support::figures_of(analysis, report::mpi_name(expected.collective, Form::blocking));
+        support::figures_of(analysis, mpi_name(expected.collective, Form::blocking));
     CHECK(figures.waiting_ns == Approx(waiting));
     CHECK(figures.excess.mean_ns == Approx((inside - waiting) / 3));
     for (int rank = 0; rank < 3; ++rank) {
@@ -347,7 +349,7 @@ TEST_CASE("report: a scan waits for lower ranks, and the root is found by its ra
   all[0].add_call(Collective::scan, 0, 4000, 9000);
   all[1].add_call(Collective::scan, 0, 1000, 9000);
   all[2].add_call(Collective::scan, 0, 2000, 9000);
-  const Analysis scan = support::analyse(all);
+  const Report scan = support::analyse(all);
   CHECK(support::rank_of(scan, 1).waited_ns == Approx(3000));
   CHECK(support::rank_of(scan, 2).waited_ns == Approx(2000));
   CHECK(support::rank_of(scan, 0).caused_ns == Approx(5000));
@@ -359,7 +361,7 @@ TEST_CASE("report: a scan waits for lower ranks, and the root is found by its ra
     all[rank].add_communicator(77, 3, 2 - rank, "reversed");
     all[rank].add_call(Collective::bcast, 0, arrivals[rank], 7000, 8, 0, 77);
   }
-  const Analysis bcast = support::analyse(all);
+  const Report bcast = support::analyse(all);
   CHECK(support::rank_of(bcast, 2).caused_ns == Approx(12000));
 }
 
@@ -374,7 +376,7 @@ TEST_CASE("report: size classes and forms") {
     record.add_call(Collective::reduce_scatter_block, 4, 32000, 33000, 8, -1, support::world_id,
                     Form::persistent);
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   const auto& allreduce = support::figures_of(analysis, "MPI_Allreduce");
   CHECK(allreduce.calls == 6);
   for (const auto& size : allreduce.by_size) CHECK(size.calls == 2);
@@ -403,7 +405,7 @@ TEST_CASE("report: totals stay exact when the ring has wrapped") {
     }
     all[rank].finalize(400000);
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   const auto& barrier = support::figures_of(analysis, "MPI_Barrier");
   CHECK(barrier.calls == 80);
   CHECK(barrier.imbalance.cluster.calls == 16);
@@ -427,7 +429,7 @@ TEST_CASE("report: rings that hold different parts of the run are compared where
       if (rank == 1) all[rank].add_call(Collective::barrier, call, begin + 2000, begin + 3000, 0, -1, 5);
     }
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.compared_calls == 8);
   CHECK_FALSE(support::has_note(analysis, "Not compared"));
 }
@@ -442,7 +444,7 @@ TEST_CASE("report: calls are summed up by the phases that the program names") {
     std::strcpy(record.header.phase_names[3 - solve], "unused");
     record.events[1].phase = static_cast<std::uint16_t>(solve);
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   REQUIRE(analysis.phases.size() == 2);
   // Waiting of call 0: 9 + 8 + 7 us, of call 1: 3 times 4.
   CHECK(analysis.phases[0].name.empty());
@@ -469,7 +471,7 @@ TEST_CASE("report: algorithms and reasons are told by name") {
   // Ranks may number their algorithms differently.
   std::swap(all[1].header.algorithm_names[1], all[1].header.algorithm_names[2]);
   std::swap(all[1].totals.calls_by_algorithm[allreduce][1], all[1].totals.calls_by_algorithm[allreduce][2]);
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   REQUIRE(analysis.algorithms.size() == 4);
   const auto check = [&](std::size_t i, const char* algorithm, const char* reason, std::uint64_t calls) {
     CHECK(analysis.algorithms[i].collective == "MPI_Allreduce");
@@ -491,7 +493,7 @@ TEST_CASE("report: communicators are compared each by itself") {
     all[rank].add_call(Collective::allreduce, 0, rank < 2 ? rank * 1000 : 50000 + rank * 500, 60000, 8, -1,
                        id);
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.compared_calls == 2);
   CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(750));
   REQUIRE(analysis.communicators.size() == 3);
@@ -507,7 +509,7 @@ TEST_CASE("report: two communicators with one identity are left out") {
     all[rank].add_communicator(10, 2, 0, "twins");  // both claim rank 0
     all[rank].add_call(Collective::barrier, 0, rank * 1000, 2000, 0, -1, 10);
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.compared_calls == 0);
   CHECK(support::has_note(analysis, "cannot be told apart"));
 }

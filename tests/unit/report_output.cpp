@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/mpi_name.hpp"
+#include "profiler/read/units.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {
@@ -159,7 +161,7 @@ TEST_CASE("numbers for people") {
   CHECK(report::share_text(0.868) == "87 %");
   CHECK(report::count_text(7) == "7");
   CHECK(report::count_text(1234567) == "1,234,567");
-  CHECK(report::mpi_name(Collective::reduce_scatter, Form::nonblocking) == "MPI_Ireduce_scatter");
+  CHECK(mpi_name(Collective::reduce_scatter, Form::nonblocking) == "MPI_Ireduce_scatter");
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using report::Pictures;
 struct Drawn {
   report::Run run;
   std::unique_ptr<Pictures> pictures;
-  report::Analysis analysis;
+  report::Report analysis;
   json data;
 };
 
@@ -27,7 +27,7 @@ std::unique_ptr<Drawn> draw(const std::vector<support::Record>& records) {
   drawn->run = support::load(records);
   drawn->pictures = std::make_unique<Pictures>(drawn->run);
   drawn->analysis =
-      report::analyse(drawn->run, [&](const report::ComparedCall& call) { drawn->pictures->add(call); });
+      report::report_on(drawn->run, [&](const report::ComparedCall& call) { drawn->pictures->add(call); });
   drawn->data = json::parse(report::to_json(*drawn->pictures, drawn->analysis));
   return drawn;
 }

@@ -133,7 +133,7 @@ TEST_CASE("savings: models across nodes, the better one first") {
   auto all = nodes_of_one_rank(4);
   add_calls(all, Collective::allreduce, 0, {0, 0, 0, 50'000}, std::vector<double>(4, 900'000), large);
   finalize(all, 1'000'000);
-  const report::Analysis analysis = analyse(all);
+  const report::Report analysis = analyse(all);
   const double reduced = 50'000 + 2 * copy_ns;
   const double dissemination = 4 * (900'000 - reduced - 2 * net_ns - latency_ns - copy_ns);
   const double rsa =
@@ -173,7 +173,7 @@ TEST_CASE("savings: native is said to be best where it is") {
   auto all = one_node(2);
   add_calls(all, Collective::barrier, 0, {0, 10'000}, {10'100, 10'100}, 0);
   finalize(all, 20'000);
-  const report::Analysis analysis = analyse(all);
+  const report::Report analysis = analyse(all);
   CHECK(analysis.savings.candidates.size() == 1);
   CHECK(analysis.savings.best() == nullptr);
   const auto json = nlohmann::json::parse(report::to_json(analysis));
@@ -206,7 +206,7 @@ TEST_CASE("savings: by call site, and a saving at one does not count at another"
     one.events[1].call_site = 2;
   }
   finalize(all, 30'000);
-  const report::Analysis analysis = analyse(all);
+  const report::Report analysis = analyse(all);
   REQUIRE(analysis.call_sites.size() == 2);
   const auto& first = analysis.call_sites[analysis.call_sites[0].frames[0].offset == 0x100 ? 0 : 1].savings;
   const auto& second = analysis.call_sites[analysis.call_sites[0].frames[0].offset == 0x100 ? 1 : 0].savings;
@@ -254,7 +254,7 @@ TEST_CASE("savings: the algorithms it names are papaya's") {
         auto all = across ? nodes_of_one_rank(2) : one_node(2);
         add_calls(all, collective, 0, {0, 0}, {9'000'000, 9'000'000}, bytes, rooted ? 0 : -1);
         finalize(all, 10'000'000);
-        const report::Analysis analysis = analyse(all);
+        const report::Report analysis = analyse(all);
         REQUIRE_FALSE(analysis.savings.candidates.empty());
         for (const auto& candidate : analysis.savings.candidates)
           CHECK(find_algorithm(collective, candidate.algorithm) != nullptr);

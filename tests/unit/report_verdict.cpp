@@ -6,7 +6,7 @@
 namespace papaya {
 namespace {
 
-using report::Analysis;
+using report::Report;
 using support::Record;
 
 bool contains(const std::string& text, const std::string& part) {
@@ -24,7 +24,7 @@ TEST_CASE("verdict: a rank that is late most of the time") {
     }
     all[rank].finalize(1e9);
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   // 87 calls * 3 ranks * 1.92 ms of 4 s.
   CHECK(analysis.verdict ==
         "Rank 3 is late: it arrives last at 87 % of the MPI_Allreduce calls, by 1.92 ms on average; waiting "
@@ -151,7 +151,7 @@ TEST_CASE("verdict: nothing to compare") {
   CHECK(contains(support::analyse(nonblocking).verdict, "no blocking collective calls"));
 
   const support::Folder empty;
-  const Analysis nothing = report::analyse(report::load_run(empty.path()));
+  const Report nothing = report::report_on(report::load_run(empty.path()));
   CHECK_FALSE(nothing.usable);
   CHECK(contains(nothing.verdict, "no record"));
 }
@@ -166,7 +166,7 @@ std::vector<Record> hung() {
 }
 
 TEST_CASE("verdict: a hung job names the rank that did not come") {
-  const Analysis analysis = support::analyse(hung());
+  const Report analysis = support::analyse(hung());
   CHECK(analysis.partial);
   CHECK_FALSE(analysis.finalized);
   CHECK(support::has_note(analysis, "The job ended without MPI_Finalize"));
@@ -184,7 +184,7 @@ TEST_CASE("verdict: ranks that left a call early are neither inside nor missing"
   auto all = support::records(3);
   all[0].add_call(Collective::reduce, 0, 0, -1, 8, 0);  // the root
   all[1].add_call(Collective::reduce, 0, 0, 500, 8, 0);
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   REQUIRE(analysis.pending.size() == 1);
   CHECK(report::to_text(analysis.pending[0].inside) == "0");
   CHECK(report::to_text(analysis.pending[0].not_arrived) == "2");
@@ -196,7 +196,7 @@ TEST_CASE("verdict: a killed job in which all had arrived is compared as far as 
     all[rank].add_call(Collective::allreduce, 0, rank * 5000, 6000);
     all[rank].add_call(Collective::allreduce, 1, 10000 + rank * 5000, -1);
   }
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.compared_calls == 2);
   const auto& allreduce = support::figures_of(analysis, "MPI_Allreduce");
   CHECK(allreduce.excess.samples == 2);
@@ -208,7 +208,7 @@ TEST_CASE("verdict: ranks that called different collectives") {
   auto all = support::records(2);
   all[0].add_call(Collective::allreduce, 0, 0, -1);
   all[1].add_call(Collective::bcast, 0, 0, -1, 8, 1);
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.verdict ==
         "Ranks disagree about the collective: at call 0 on MPI_COMM_WORLD, rank 0 called MPI_Allreduce and "
         "rank 1 "
@@ -221,7 +221,7 @@ TEST_CASE("verdict: an aborted job") {
   for (auto& record : all) record.add_call(Collective::barrier, 0, 0, 100, 0);
   all[0].header.ending = static_cast<std::uint32_t>(trace::Ending::aborted);
   all[0].header.abort_code = 42;
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.partial);
   CHECK(support::has_note(analysis, "Rank 0 called MPI_Abort with code 42."));
   CHECK(support::has_note(analysis, "without MPI_Finalize on rank 1"));
@@ -234,7 +234,7 @@ TEST_CASE("verdict: ranks without a record are told and left out") {
     all[rank].finalize(10000);
   }
   all.erase(all.begin() + 2);
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.partial);
   CHECK(support::has_note(analysis, "No usable record of rank 2"));
   CHECK(support::has_note(analysis, "may have arrived even later: 1 call."));
@@ -246,7 +246,7 @@ TEST_CASE("verdict: the root's record is missing") {
   auto all = support::records(3);
   for (int rank = 0; rank < 3; ++rank) all[rank].add_call(Collective::bcast, 0, rank * 1000, 5000, 8, 0);
   all.erase(all.begin());
-  const Analysis analysis = support::analyse(all);
+  const Report analysis = support::analyse(all);
   CHECK(analysis.compared_calls == 1);
   CHECK(analysis.waiting_ns == 0);
 }

@@ -110,11 +110,11 @@ TEST_CASE("however often the ring wraps, every call is there once and in order")
   CHECK(file.events[500].arrival_ticks == 6000);
   CHECK(file.events[500].exit_ticks == 6005);
   CHECK(file.events[500].reason == 3);
-  const auto analysis = report::analyse(run);
+  const auto analysis = report::report_on(run);
   CHECK(analysis.events_kept == 1003);
   CHECK_FALSE(support::has_note(analysis, "Dropped"));
   // In MPI_Finalize only the ring is read, and the report says so.
-  const auto at_end = report::analyse(report::load_run(rank.folder.path(), {}, report::Extent::rings));
+  const auto at_end = report::report_on(report::load_run(rank.folder.path(), {}, report::Extent::rings));
   CHECK(at_end.events_kept == ring);
   CHECK(support::has_note(at_end, "the last 64 of 1,003 calls"));
   CHECK(support::has_note(at_end, "reads older calls from the trace"));
@@ -144,7 +144,7 @@ TEST_CASE("a spiller that falls behind loses calls, and which is known") {
   auto expected = numbers(0, gap.before);
   for (const std::uint64_t number : numbers(gap.before + gap.events, 600)) expected.push_back(number);
   CHECK(calls_of(file) == expected);
-  const auto analysis = report::analyse(run);
+  const auto analysis = report::report_on(run);
   CHECK(support::has_note(analysis, "Dropped from the trace: " + std::to_string(gap.events) + " of 600 calls"));
   CHECK(support::has_note(analysis, "faster than they could be written"));
   // The run's time less that of the gap.
@@ -165,7 +165,7 @@ TEST_CASE("no more than the limit is written, and what that drops is said") {
   CHECK(file.gaps[0].before >= 8);
   CHECK(file.events.size() == file.gaps[0].before + ring);
   CHECK(file.overwritten_events == 2000 - file.events.size());
-  const auto analysis = report::analyse(run);
+  const auto analysis = report::report_on(run);
   CHECK(support::has_note(analysis, "limit of 1,000 bytes on rank 0; PAPAYA_TRACE_LIMIT"));
 }
 
@@ -288,7 +288,7 @@ Run load_with(const std::vector<Record>& all, const std::vector<std::uint8_t>& s
 }
 
 void render(const Run& run) {
-  const auto analysis = report::analyse(run);
+  const auto analysis = report::report_on(run);
   REQUIRE_FALSE(report::to_text(analysis).empty());
   REQUIRE(nlohmann::json::accept(report::to_json(analysis)));
 }
@@ -298,12 +298,12 @@ TEST_CASE("spilled calls are compared across ranks") {
   for (const std::size_t in_block : {1, 10, 16}) {
     const Run run = load_with(all, all[1].spilled(32, in_block));
     CHECK(run.problems.empty());
-    CHECK(report::analyse(run).compared_calls == 40);
+    CHECK(report::report_on(run).compared_calls == 40);
   }
   // Fewer of rank 1.
   const Run run = load_with(all, all[1].spilled(10, 10));
-  CHECK(report::analyse(run).compared_calls == 26);
-  CHECK(support::has_note(report::analyse(run), "Dropped from the trace: 14 of 120 calls"));
+  CHECK(report::report_on(run).compared_calls == 26);
+  CHECK(support::has_note(report::report_on(run), "Dropped from the trace: 14 of 120 calls"));
 }
 
 TEST_CASE("a trace of a killed process that ends within a block lacks nothing that the ring has") {

@@ -225,8 +225,8 @@ report::Run load(const std::vector<Record>& records) {
   return report::load_run(folder.path());
 }
 
-report::Analysis analyse(const std::vector<Record>& records) {
-  return report::analyse(load(records));
+report::Report analyse(const std::vector<Record>& records) {
+  return report::report_on(load(records));
 }
 
 const report::CollectiveFigures& figures_of(const report::Analysis& analysis, const std::string& name) {
@@ -243,7 +243,7 @@ const report::RankFigures& rank_of(const report::Analysis& analysis, int rank) {
   throw std::runtime_error("no figures of rank " + std::to_string(rank));
 }
 
-bool has_note(const report::Analysis& analysis, const std::string& part) {
+bool has_note(const report::Report& analysis, const std::string& part) {
   return std::any_of(analysis.notes.begin(), analysis.notes.end(),
                      [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }

@@ -73,10 +73,10 @@ class Folder {
 
 // Through files of a folder, as a user's run is.
 report::Run load(const std::vector<Record>& records);
-report::Analysis analyse(const std::vector<Record>& records);
+report::Report analyse(const std::vector<Record>& records);
 
 const report::CollectiveFigures& figures_of(const report::Analysis& analysis, const std::string& name);
 const report::RankFigures& rank_of(const report::Analysis& analysis, int rank);
-bool has_note(const report::Analysis& analysis, const std::string& part);
+bool has_note(const report::Report& analysis, const std::string& part);
 
 }  // namespace papaya::support

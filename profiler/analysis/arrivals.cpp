@@ -1,0 +1,86 @@
+#include "profiler/analysis/arrivals.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "profiler/analysis/imbalance.hpp"
+
+namespace papaya::report {
+
+void Arrivals::resize(std::size_t size) {
+  files.resize(size);
+  nodes.resize(size);
+  arrivals_ns.resize(size);
+  exits_ns.resize(size);
+  waits_ns.resize(size);
+  culprits.resize(size);
+  caused_ns.assign(size, 0.0);
+  waiters.assign(size, 0);
+}
+
+void Arrivals::take(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call) {
+  resize(call.sightings.size());
+  bytes = 0;
+  is_across_nodes = false;
+  for (std::size_t i = 0; i < size(); ++i) {
+    const trace::Event& event = matching.event_of(*call.group, call.sightings[i]);
+    const std::size_t file = call.group->members[call.sightings[i].member].file;
+    const NodeClock& clock = clocks.of_file(file);
+    files[i] = static_cast<std::uint32_t>(file);
+    nodes[i] = run.files[file].header.node;
+    arrivals_ns[i] = clock.ns(event.arrival_ticks);
+    exits_ns[i] = event.exit_ticks == 0 ? std::numeric_limits<double>::quiet_NaN() : clock.ns(event.exit_ticks);
+    bytes = std::max(bytes, event.bytes);
+    is_across_nodes = is_across_nodes || nodes[i] != nodes[0];
+  }
+  order = order_of(size(), [&](std::size_t i) { return arrivals_ns[i]; });
+  cluster = imbalance_of(size(), [&](std::size_t i) { return arrivals_ns[i]; });
+  compare_within_nodes();
+  find_waits(call, matching.event_of(*call.group, call.sightings.front()));
+}
+
+void Arrivals::compare_within_nodes() {
+  node = cluster;
+  nodes_compared = 1;
+  if (!is_across_nodes) return;
+  by_node_.resize(size());
+  std::iota(by_node_.begin(), by_node_.end(), std::size_t{0});
+  std::stable_sort(by_node_.begin(), by_node_.end(), [&](std::size_t a, std::size_t b) { return nodes[a] < nodes[b]; });
+  node = {0, 0};
+  nodes_compared = 0;
+  for (std::size_t begin = 0; begin < size();) {
+    std::size_t end = begin + 1;
+    while (end < size() && nodes[by_node_[end]] == nodes[by_node_[begin]]) ++end;
+    if (end - begin >= 2) {
+      const WorstAverage own = imbalance_of(end - begin, [&](std::size_t i) { return arrivals_ns[by_node_[begin + i]]; });
+      node.worst_ns += own.worst_ns;
+      node.average_ns += own.average_ns;
+      ++nodes_compared;
+    }
+    begin = end;
+  }
+  if (nodes_compared == 0) return;
+  node.worst_ns /= static_cast<double>(nodes_compared);
+  node.average_ns /= static_cast<double>(nodes_compared);
+}
+
+// For each member the time from its arrival to its earliest legal exit, and for whom that was.
+void Arrivals::find_waits(const GroupCall& call, const trace::Event& first) {
+  // The root may be a rank whose file is missing: then nothing is known of that waiting.
+  Roles roles{static_cast<Collective>(first.collective), size(), {}};
+  if (has_root(roles.collective))
+    for (std::size_t i = 0; i < size(); ++i)
+      if (call.group->members[call.sightings[i].member].rank == first.root) roles.root = i;
+  for_each_wait(
+      roles, size(), [&](std::size_t i) { return arrivals_ns[i]; },
+      [&](std::size_t i, std::size_t until) {
+        culprits[i] = until;
+        waits_ns[i] = arrivals_ns[until] - arrivals_ns[i];
+        if (waits_ns[i] <= 0) return;
+        caused_ns[until] += waits_ns[i];
+        ++waiters[until];
+      });
+}
+
+}  // namespace papaya::report

@@ -1,0 +1,45 @@
+// When the ranks of one call arrived and left, on one clock, and what follows from that alone.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/matching.hpp"
+#include "profiler/read/clocks.hpp"
+#include "profiler/read/read.hpp"
+
+namespace papaya::report {
+
+// Kept from call to call, as its vectors are. Index i is the i-th of the call's ranks, in the order of the communicator.
+struct Arrivals {
+  std::vector<std::uint32_t> files;
+  std::vector<std::int32_t> nodes;
+  std::vector<double> arrivals_ns;
+  std::vector<double> exits_ns;        // NaN: still inside
+  std::vector<double> waits_ns;        // to its earliest legal exit
+  std::vector<std::size_t> culprits;   // whose arrival that is
+  std::vector<double> caused_ns;       // waiting of others for it
+  std::vector<std::uint32_t> waiters;  // how many those are
+
+  std::uint64_t bytes = 0;  // the most that a rank passed
+  bool is_across_nodes = false;
+  Order order;
+  WorstAverage cluster;
+  WorstAverage node;               // mean over the nodes that have two ranks or more of it,
+  std::size_t nodes_compared = 0;  // so many
+
+  std::size_t size() const { return arrivals_ns.size(); }
+  // Of a call whose arrivals are known.
+  void take(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call);
+
+ private:
+  void compare_within_nodes();
+  void find_waits(const GroupCall& call, const trace::Event& first);
+  void resize(std::size_t size);
+
+  std::vector<std::size_t> by_node_;
+};
+
+}  // namespace papaya::report

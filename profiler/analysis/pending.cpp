@@ -1,0 +1,108 @@
+#include "profiler/analysis/pending.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "base/mpi_name.hpp"
+#include "profiler/analysis/sites.hpp"
+
+namespace papaya::report {
+namespace {
+
+constexpr std::size_t most_last_signs = 16;
+
+// What a rank is inside, or else left last.
+LastSign last_sign_of(const Run& run, const Clocks& clocks, const Matching& matching, std::size_t file) {
+  LastSign sign;
+  sign.rank = run.files[file].header.rank;
+  const trace::Event* last = nullptr;
+  for (const trace::Event& event : run.files[file].events) {
+    if (static_cast<Form>(event.form) != Form::blocking) continue;
+    const bool is_inside = event.exit_ticks == 0;
+    if (last == nullptr || is_inside || (last->exit_ticks != 0 && event.exit_ticks >= last->exit_ticks)) last = &event;
+  }
+  if (last == nullptr) return sign;
+  sign.name = mpi_name(static_cast<Collective>(last->collective), static_cast<Form>(last->form));
+  const Group* const group = matching.find(last->communicator);
+  sign.communicator = group != nullptr ? group->name : fmt::format("communicator {:#x}", last->communicator);
+  sign.call = last->call;
+  sign.inside = last->exit_ticks == 0;
+  sign.unix_ns = clocks.base_unix_ns() +
+                 static_cast<std::int64_t>(clocks.of_file(file).ns(sign.inside ? last->arrival_ticks : last->exit_ticks));
+  sign.call_site = frames_of(run.files[file], *last);
+  return sign;
+}
+
+// Of `ranks`, ascending, the first few.
+std::vector<LastSign> last_signs_of(const Run& run, const Clocks& clocks, const Matching& matching, std::span<const std::int32_t> ranks) {
+  std::vector<LastSign> signs;
+  for (std::size_t i = 0; i < run.files.size() && signs.size() < most_last_signs; ++i)
+    if (std::binary_search(ranks.begin(), ranks.end(), run.files[i].header.rank)) signs.push_back(last_sign_of(run, clocks, matching, i));
+  return signs;
+}
+
+}  // namespace
+
+PendingCall pending_call(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call, double last_sign_ns) {
+  const Group& group = *call.group;
+  const std::span<const Sighting> sightings = call.sightings;
+  const auto world_rank = [&](std::size_t file) { return run.files[file].header.rank; };
+  PendingCall pending;
+  std::vector<std::int32_t> inside;
+  std::vector<std::int32_t> absent;
+  double first_arrival = std::numeric_limits<double>::max();
+  std::size_t next = 0;
+  for (std::size_t m = 0; m < group.members.size(); ++m) {
+    const Member& member = group.members[m];
+    if (next < sightings.size() && sightings[next].member == m) {
+      while (next < sightings.size() && sightings[next].member == m) {
+        const trace::Event& event = matching.event_of(group, sightings[next]);
+        if (event.exit_ticks == 0) {
+          pending.name = mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
+          if (pending.call_site.empty()) pending.call_site = frames_of(run.files[member.file], event);
+          inside.push_back(world_rank(member.file));
+          first_arrival = std::min(first_arrival, clocks.of_file(member.file).ns(event.arrival_ticks));
+        }
+        ++next;
+      }
+    } else if (member.calls <= sightings.front().call) {
+      absent.push_back(world_rank(member.file));
+    }
+  }
+  const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) > group.members.size()
+                                    ? static_cast<std::uint64_t>(group.size) - group.members.size()
+                                    : 0;
+  const std::uint64_t absent_ranks = run.missing_ranks + run.unwanted_ranks;
+  if (group.size == run.ranks && unknown > 0) {
+    // Everybody is a member, so those without an entry are known by name; some may only lack a usable file.
+    std::vector<bool> is_member(run.files.size());
+    for (const Member& member : group.members) is_member[member.file] = true;
+    for (std::size_t i = 0; i < run.files.size(); ++i) {
+      if (!is_member[i]) absent.push_back(world_rank(i));
+    }
+    pending.unread_ranks = absent_ranks > 0;
+  } else if (unknown > 0) {
+    pending.unread_ranks = absent_ranks > 0;
+    pending.unknown_not_arrived = unknown > absent_ranks ? unknown - absent_ranks : 0;
+  }
+  std::sort(inside.begin(), inside.end());
+  inside.erase(std::unique(inside.begin(), inside.end()), inside.end());
+  std::sort(absent.begin(), absent.end());
+  pending.conflict = call.conflict;
+  pending.communicator = group.name;
+  pending.call = sightings.front().call;
+  pending.inside = to_ranges(inside);
+  pending.not_arrived = to_ranges(absent);
+  pending.waited_ns = std::max(0.0, last_sign_ns - first_arrival);
+  pending.communicator_id = group.id;
+  pending.ranks = group.size;
+  pending.since_unix_ns = clocks.base_unix_ns() + static_cast<std::int64_t>(first_arrival);
+  pending.last_signs = last_signs_of(run, clocks, matching, absent);
+  return pending;
+}
+
+}  // namespace papaya::report

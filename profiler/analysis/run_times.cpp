@@ -1,0 +1,73 @@
+#include "profiler/analysis/run_times.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace papaya::report {
+namespace {
+
+using Interval = std::pair<double, double>;  // ns
+
+// When calls of some rank are missing between others of it, ascending and apart.
+std::vector<Interval> times_in_gaps(const Run& run, const Clocks& clocks) {
+  std::vector<Interval> all;
+  for (std::size_t i = 0; i < run.files.size(); ++i) {
+    const std::vector<trace::Event>& events = run.files[i].events;
+    for (const Gap& gap : run.files[i].gaps)
+      if (gap.before > 0 && gap.before < events.size())
+        all.push_back({clocks.of_file(i).ns(events[gap.before - 1].arrival_ticks), clocks.of_file(i).ns(events[gap.before].arrival_ticks)});
+  }
+  std::sort(all.begin(), all.end());
+  std::vector<Interval> merged;
+  for (const Interval& one : all) {
+    if (merged.empty() || one.first > merged.back().second)
+      merged.push_back(one);
+    else
+      merged.back().second = std::max(merged.back().second, one.second);
+  }
+  return merged;
+}
+
+// The ring of a rank that wrapped begins later than its run. Calls are compared from where all rings have them.
+double recorded_from(const Run& run, const Clocks& clocks, double first_init_ns) {
+  double from_ns = first_init_ns;
+  for (std::size_t i = 0; i < run.files.size(); ++i) {
+    const RankFile& file = run.files[i];
+    if (file.gaps.empty() || file.gaps.front().before != 0 || file.events.empty()) continue;
+    from_ns = std::max(from_ns, clocks.of_file(i).ns(file.events.front().arrival_ticks));
+  }
+  return from_ns;
+}
+
+}  // namespace
+
+RunTimes run_times(const Run& run, const Clocks& clocks) {
+  RunTimes times;
+  double first_init = std::numeric_limits<double>::max();
+  double last_end = std::numeric_limits<double>::lowest();
+  for (std::size_t i = 0; i < run.files.size(); ++i) {
+    const RankFile& file = run.files[i];
+    const NodeClock& clock = clocks.of_file(i);
+    std::uint64_t end_ticks = file.header.end_ticks;
+    if (end_ticks == 0)
+      for (const trace::Event& event : file.events) end_ticks = std::max({end_ticks, event.arrival_ticks, event.exit_ticks});
+    const double init = clock.ns(std::max(file.header.init_ticks, file.header.begin_ticks));
+    times.init_ns.push_back(init);
+    times.end_ns.push_back(std::max(init, clock.ns(std::max(end_ticks, file.header.begin_ticks))));
+    first_init = std::min(first_init, init);
+    last_end = std::max(last_end, times.end_ns.back());
+  }
+  times.run_ns = last_end - first_init;
+  const double all_from = recorded_from(run, clocks, first_init);
+  const std::vector<Interval> unknown = times_in_gaps(run, clocks);
+  for (std::size_t i = 0; i < run.files.size(); ++i) {
+    const double from = std::max(times.init_ns[i], all_from);
+    double recorded = times.end_ns[i] - from;
+    for (const auto& [begin, end] : unknown) recorded -= std::max(0.0, std::min(end, times.end_ns[i]) - std::max(begin, from));
+    times.recorded_ns += std::max(0.0, recorded);
+  }
+  return times;
+}
+
+}  // namespace papaya::report

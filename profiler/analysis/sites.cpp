@@ -1,0 +1,92 @@
+#include "profiler/analysis/sites.hpp"
+
+#include <algorithm>
+
+#include "base/mpi_name.hpp"
+
+namespace papaya::report {
+
+Sites::Site* Sites::of(std::size_t file, const trace::Event& event) {
+  return event.call_site == 0 ? nullptr : &sites_[place_of(file, event)];
+}
+
+std::size_t Sites::place_of(std::size_t file, const trace::Event& event) {
+  const auto [own, is_new_here] = own_[file].try_emplace({event.call_site, event.collective, event.form}, sites_.size());
+  if (!is_new_here) return own->second;
+  const std::vector<Frame>& frames = run_.files[file].call_sites[event.call_site - 1];
+  const auto [place, is_new] = index_.try_emplace({frames, event.collective, event.form}, sites_.size());
+  own->second = place->second;
+  if (!is_new) return place->second;
+  CallSiteFigures& figures = sites_.emplace_back().figures;
+  figures.number = place->second;
+  figures.frames = frames_of(run_.files[file], event);
+  figures.collective = static_cast<Collective>(event.collective);
+  figures.form = static_cast<Form>(event.form);
+  figures.name = mpi_name(figures.collective, figures.form);
+  return place->second;
+}
+
+std::vector<CallSiteFigures> Sites::take_figures() {
+  std::vector<CallSiteFigures> all;
+  for (Site& site : sites_) {
+    CallSiteFigures& figures = site.figures;
+    if (figures.compared > 0) figures.worst_ns /= static_cast<double>(figures.compared);
+    figures.pattern = pattern_of(site.calls);
+    for (const auto& [rank, times] : site.last) figures.last.push_back({rank, times});
+    std::stable_sort(figures.last.begin(), figures.last.end(), [](const auto& a, const auto& b) { return a.times > b.times; });
+    all.push_back(std::move(figures));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns); });
+  return all;
+}
+
+Phases::Phases(const Run& run) {
+  for (const RankFile& file : run.files) {
+    std::vector<PhaseFigures*>& own = own_.emplace_back();
+    for (std::uint64_t i = 0; i < file.header.phase_count; ++i) {
+      const std::string name = clean_text(file.header.phase_names[i]);
+      own.push_back(&phases_[name]);
+      own.back()->name = name;
+    }
+  }
+}
+
+std::vector<PhaseFigures> Phases::take_figures() {
+  std::vector<PhaseFigures> all;
+  for (auto& [name, phase] : phases_) {
+    if (phase.compared > 0) phase.worst_ns /= static_cast<double>(phase.compared);
+    if (phases_.size() > 1 && phase.calls > 0) all.push_back(std::move(phase));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns); });
+  return all;
+}
+
+std::vector<NamedFrame> frames_of(const RankFile& file, const trace::Event& event) {
+  std::vector<NamedFrame> frames;
+  if (event.call_site != 0)
+    for (const Frame& frame : file.call_sites[event.call_site - 1]) frames.push_back(named(frame));
+  return frames;
+}
+
+void count_events(const Run& run, const Clocks& clocks, Sites& sites, Phases& phases) {
+  for (std::size_t i = 0; i < run.files.size(); ++i) {
+    const NodeClock& clock = clocks.of_file(i);
+    for (const trace::Event& event : run.files[i].events) {
+      const double ns = event.exit_ticks == 0 ? 0 : clock.ns(event.exit_ticks) - clock.ns(event.arrival_ticks);
+      if (Sites::Site* const site = sites.of(i, event); site != nullptr) {
+        ++site->figures.calls;
+        site->figures.bytes += event.bytes;
+        site->figures.largest_bytes = std::max(site->figures.largest_bytes, event.bytes);
+        site->figures.ns += ns;
+      }
+      if (static_cast<Form>(event.form) != Form::blocking) continue;
+      PhaseFigures& phase = phases.of(i, event);
+      ++phase.calls;
+      phase.ns += ns;
+    }
+  }
+}
+
+}  // namespace papaya::report

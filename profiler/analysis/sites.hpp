@@ -1,0 +1,61 @@
+// The places that the program calls from, those of all ranks as one list, and the program's phases.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/patterns_of_sites.hpp"
+#include "profiler/read/clocks.hpp"
+#include "profiler/read/read.hpp"
+
+namespace papaya::report {
+
+// Call sites, each once for each collective and form.
+class Sites {
+ public:
+  struct Site {
+    CallSiteFigures figures;
+    std::map<std::int32_t, std::uint64_t> last;  // how often which rank of the job was
+    std::vector<CallOfSite> calls;               // compared
+  };
+
+  explicit Sites(const Run& run) : run_(run), own_(run.files.size()) {}
+
+  // Null: the event has no call site. Valid until the next one is asked for.
+  Site* of(std::size_t file, const trace::Event& event);
+  // Most waiting first. Once, at the end.
+  std::vector<CallSiteFigures> take_figures();
+
+ private:
+  std::size_t place_of(std::size_t file, const trace::Event& event);
+
+  const Run& run_;
+  std::map<std::tuple<std::vector<Frame>, std::uint8_t, std::uint8_t>, std::size_t> index_;
+  std::vector<std::map<std::tuple<std::uint64_t, std::uint8_t, std::uint8_t>, std::size_t>> own_;  // by file
+  std::vector<Site> sites_;
+};
+
+class Phases {
+ public:
+  explicit Phases(const Run& run);
+
+  PhaseFigures& of(std::size_t file, const trace::Event& event) { return *own_[file][event.phase]; }
+  // Most waiting first; none where nothing has a name, as there is nothing to tell apart. Once, at the end.
+  std::vector<PhaseFigures> take_figures();
+
+ private:
+  std::map<std::string, PhaseFigures> phases_;
+  std::vector<std::vector<PhaseFigures*>> own_;  // by file and number
+};
+
+// The frames of an event's call site, innermost first; none if it has none.
+std::vector<NamedFrame> frames_of(const RankFile& file, const trace::Event& event);
+
+// Calls, bytes and time of every event, compared or not.
+void count_events(const Run& run, const Clocks& clocks, Sites& sites, Phases& phases);
+
+}  // namespace papaya::report

@@ -1,0 +1,62 @@
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+
+#include "profiler/report/report.hpp"
+
+namespace papaya::report {
+namespace {
+
+// Written under another name and then renamed, so that no reader sees half a report.
+bool write_file(const std::string& folder, const std::string& folder_name, const char* file_name, std::string_view content,
+                std::string* one_line_error) {
+  const std::string path = folder + file_name;
+  const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
+  const auto fail = [&](const char* what) {
+    if (one_line_error != nullptr)
+      *one_line_error = fmt::format("{} {}{}: {}", what, folder_name, file_name, std::strerror(errno));
+    unlink(temporary.c_str());
+    return false;
+  };
+  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0) return fail("cannot create");
+  while (!content.empty()) {
+    const ssize_t written = write(file, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      close(file);
+      errno = error;
+      return fail("cannot write");
+    }
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (close(file) != 0) return fail("cannot write");
+  if (rename(temporary.c_str(), path.c_str()) != 0) return fail("cannot rename to");
+  return true;
+}
+
+}  // namespace
+
+bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept {
+  try {
+    Run run = load_run(folder, {}, Extent::rings);
+    run.folder = name;
+    const Report report = report_on(run);
+    if (!report.usable) {
+      if (one_line_error != nullptr) *one_line_error = report.verdict;
+      return false;
+    }
+    return write_file(folder, name, "/report.txt", to_text(report), one_line_error) &&
+           write_file(folder, name, "/report.json", to_json(report), one_line_error);
+  } catch (...) {
+    return false;  // out of memory, for the sentence too
+  }
+}
+
+}  // namespace papaya::report

@@ -1,0 +1,59 @@
+// Which calls of a run belong together.
+#include "profiler/analysis/matching.hpp"
+
+#include "tests/catch.hpp"
+
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+using report::MatchedCall;
+using support::Record;
+
+std::vector<MatchedCall> matched(const std::vector<Record>& all) {
+  const report::Run run = support::load(all);
+  return report::matched_calls(run, report::Clocks(run));
+}
+
+TEST_CASE("a call without the ranks that have no record is matched, and marked") {
+  std::vector<Record> all = support::records(4);
+  for (Record& one : all) one.add_call(Collective::allreduce, 0, 1000.0 * (4 - one.header.rank), 9000);
+  for (Record& one : all) one.finalize(20000);
+  std::vector<MatchedCall> calls = matched(all);
+  REQUIRE(calls.size() == 1);
+  CHECK(calls[0].is_complete);
+  CHECK(calls[0].order.last == 0);
+  CHECK(calls[0].order.second == 1);
+  CHECK(calls[0].order.first == 3);
+
+  all.erase(all.begin());
+  calls = matched(all);
+  REQUIRE(calls.size() == 1);
+  CHECK_FALSE(calls[0].is_complete);
+  CHECK(calls[0].ranks.size() == 3);
+  CHECK(calls[0].ranks[calls[0].order.last].rank == 1);
+}
+
+TEST_CASE("calls that lack a rank which has a record are not matched") {
+  std::vector<Record> all = support::records(3);
+  for (Record& one : all)
+    if (one.header.rank != 2) one.add_call(Collective::barrier, 0, 1000, 2000);
+  for (Record& one : all) one.finalize(20000);
+  CHECK(matched(all).empty());
+}
+
+TEST_CASE("calls with different roots are not matched") {
+  std::vector<Record> all = support::records(2);
+  for (Record& one : all) one.add_call(Collective::bcast, 0, 1000, 2000, 8, one.header.rank);
+  for (Record& one : all) one.add_call(Collective::bcast, 1, 3000, 4000, 8, 1);
+  for (Record& one : all) one.finalize(20000);
+  const std::vector<MatchedCall> calls = matched(all);
+  REQUIRE(calls.size() == 1);
+  CHECK(calls[0].call == 1);
+  const report::Run run = support::load(all);
+  CHECK(report::roles_of(run, calls[0]).root == 1);
+}
+
+}  // namespace
+}  // namespace papaya
