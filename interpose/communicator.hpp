@@ -114,6 +114,10 @@ std::uint64_t replaced_calls(Collective collective) noexcept;
 // Called after `child` was made from `parent`. `salt` as in identity::of_child.
 void adopt(MPI_Comm parent, MPI_Comm child, trace::Origin origin, std::uint64_t salt) noexcept;
 
+// Papaya's own copy of a communicator on which the program has no message under way. Collective. The parent's nonblocking
+// collectives are not used, nor its attributes' callbacks.
+bool copy(MPI_Comm comm, MPI_Comm* copy) noexcept;
+
 // MPI_Comm_free and MPI_Comm_disconnect by `native`.
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*));
 

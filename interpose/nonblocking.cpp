@@ -514,12 +514,8 @@ void add_queue(Communicator& state) noexcept {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   PMPI_Comm_get_errhandler(origin, &handler);
   PMPI_Comm_set_errhandler(origin, MPI_ERRORS_RETURN);
-  MPI_Group group = MPI_GROUP_NULL;
-  PMPI_Comm_group(origin, &group);
-  // Not MPI_Comm_dup, which would call the program's attribute callbacks.
   MPI_Comm copy = MPI_COMM_NULL;
-  int good = PMPI_Comm_create(origin, group, &copy) == MPI_SUCCESS;
-  PMPI_Group_free(&group);
+  int good = communicators::copy(origin, &copy) ? 1 : 0;
   try {
     if (good) {
       PMPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);

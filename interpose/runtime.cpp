@@ -570,7 +570,7 @@ void start() noexcept {
     process.preload->pass_through();
     return;
   }
-  PMPI_Comm_dup(MPI_COMM_WORLD, &process.world_comm);
+  communicators::copy(MPI_COMM_WORLD, &process.world_comm);
   PMPI_Comm_set_errhandler(process.world_comm, MPI_ERRORS_RETURN);
   int thread_level = MPI_THREAD_SINGLE;
   background_progress::query_thread(&thread_level);

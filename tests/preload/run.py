@@ -1966,6 +1966,14 @@ class Preload(unittest.TestCase):
                     if what == "behind":
                         self.assertLessEqual({bcast, reduce}, {row["algorithm"] for row in job.report()["algorithms"]})
 
+    def test_dist_graph(self):
+        """Papaya makes no nonblocking call on the program's communicators: Open MPI's own depend on how many there have been."""
+        self.check_right(self.job(4, program("dist_graph"), via="native", timeout=20), 4)
+        self.need_papaya()
+        for env in ({}, {"PAPAYA_IALLREDUCE": "ring"}):
+            with self.subTest(**env):
+                self.check_right(self.job(4, program("dist_graph"), env=env, timeout=20), 4)
+
     def test_early(self):
         """A rank that is late only at the beginning is named, though the record of single calls has lost that part."""
         self.need_papaya()
