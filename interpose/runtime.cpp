@@ -178,7 +178,10 @@ std::vector<int> find_nodes(Runtime& process) {
     node_of[rank] = static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), leader_of[rank]) - leaders.begin());
   process.nodes = static_cast<int>(leaders.size());
   process.node = node_of[static_cast<std::size_t>(process.rank)];
-  PMPI_Comm_split(process.world_comm, lowest == process.rank ? 0 : MPI_UNDEFINED, process.rank, &process.leader_comm);
+  // The others too, into a communicator that is never used: if papaya held one on some ranks only, the lowest free
+  // context id would differ between ranks, and Open MPI's agreement on those of the program's communicators would take more rounds.
+  const bool leads = lowest == process.rank;
+  PMPI_Comm_split(process.world_comm, leads ? 0 : 1, process.rank, leads ? &process.leader_comm : &process.follower_comm);
   return node_of;
 }
 
@@ -663,7 +666,7 @@ void stop() noexcept {
   process.ucx_window.free();
   process.mpi_messages.free();
   process.window.free();
-  for (MPI_Comm* comm : {&process.leader_comm, &process.node_comm, &process.world_comm})
+  for (MPI_Comm* comm : {&process.leader_comm, &process.follower_comm, &process.node_comm, &process.world_comm})
     if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);
 }
 

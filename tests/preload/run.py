@@ -1967,7 +1967,7 @@ class Preload(unittest.TestCase):
                         self.assertLessEqual({bcast, reduce}, {row["algorithm"] for row in job.report()["algorithms"]})
 
     def test_dist_graph(self):
-        """Papaya makes no nonblocking call on the program's communicators: Open MPI's own depend on how many there have been."""
+        """Papaya makes no nonblocking call on the communicators of the program, and holds none on some ranks only."""
         self.check_right(self.job(4, program("dist_graph"), via="native", timeout=20), 4)
         self.need_papaya()
         for env in ({}, {"PAPAYA_IALLREDUCE": "ring"}):
