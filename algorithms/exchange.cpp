@@ -11,8 +11,23 @@ namespace papaya {
 
 bool Exchange::run(const Operands& operands, wait::Site& site) {
   if (operands.bytes <= short_bytes_ && !operands.veto && may_take_early(operands)) return run_short(operands, site);
+  reading_ = may_read_ && rounds_.team().read_memory != nullptr && reads_directly(operands);
+  if (!operands.veto && !reading_ && !rounds_.borrow(deposit_bytes(operands), site)) return run_left_out(operands, site);
+  const bool done = run_in_parts(operands, site);
+  rounds_.give_back(next_);
+  return done;
+}
+
+// There is no memory to deposit in.
+bool Exchange::run_left_out(const Operands& operands, wait::Site& site) noexcept {
+  Operands left_out = operands;
+  left_out.veto = true;
+  reading_ = false;
+  return run_in_parts(left_out, site);
+}
+
+bool Exchange::run_in_parts(const Operands& operands, wait::Site& site) noexcept {
   const Team& team = rounds_.team();
-  reading_ = may_read_ && team.read_memory != nullptr && reads_directly(operands);
   const std::size_t largest = std::max<std::size_t>(reading_ ? operands.bytes : part_bytes(), 1);
   const std::uint64_t first = next_;
   const std::uint64_t count = std::max<std::uint64_t>((operands.bytes + largest - 1) / largest, 1);
@@ -82,7 +97,6 @@ bool Exchange::run(const Operands& operands, wait::Site& site) {
 // One round without parts: the way to the flag is as short as it can be.
 bool Exchange::run_short(const Operands& operands, wait::Site& site) noexcept {
   const Team& team = rounds_.team();
-  const std::uint64_t round = next_++;
   const std::size_t bytes = operands.bytes;
   const auto* const send = static_cast<const std::byte*>(operands.send);
   auto* const receive = static_cast<std::byte*>(operands.receive);
@@ -90,9 +104,11 @@ bool Exchange::run_short(const Operands& operands, wait::Site& site) noexcept {
   const std::size_t mine = has_block_for_each_ ? block(team.rank) : 0;
   const std::size_t all = has_block_for_each_ ? block(team.size) : bytes;
 
+  if (!rounds_.borrow(all, site)) return run_left_out(operands, site);
+  const std::uint64_t round = next_++;
   rounds_.enter(round);
   rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
-  copy_bytes(rounds_.place(round, team.rank, all), send, all);
+  copy_bytes(rounds_.own_place(round, all), send, all);
   rounds_.publish(round, team.rank, Rounds::complete);
   // Fetched while this rank waits, the next call's slot is there when it is needed. After short calls nobody looks at it any
   // more: all have come to the call before.
@@ -134,13 +150,14 @@ bool Exchange::run_short(const Operands& operands, wait::Site& site) noexcept {
   rounds_.all_have_taken(round);
   rounds_.ring(round);
   rounds_.take(next_);
+  rounds_.give_back(next_);
   return !vetoed;
 }
 
 void Exchange::offer(const Operands& operands, std::uint64_t round) noexcept {
   const int rank = rounds_.team().rank;
   const Source source{getpid(), operands.send};
-  std::memcpy(rounds_.place(round, rank, sizeof source), &source, sizeof source);
+  std::memcpy(rounds_.own_place(round, sizeof source), &source, sizeof source);
   rounds_.publish(round, rank, Rounds::complete);
 }
 

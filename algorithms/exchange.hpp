@@ -54,6 +54,8 @@ class Exchange : public Prepared {
   };
   virtual Direct direct(const Operands&, int) const noexcept { return {}; }
 
+  // What this rank deposits in one round, at most.
+  virtual std::size_t deposit_bytes(const Operands& operands) const noexcept = 0;
   // The largest part of a block that one round takes.
   virtual std::size_t part_bytes() const noexcept = 0;
   // Deposits this rank's share and publishes it.
@@ -72,6 +74,8 @@ class Exchange : public Prepared {
   std::uint64_t next_ = rounds_.team().first_round;  // the next call's first round
 
  private:
+  bool run_left_out(const Operands& operands, wait::Site& site) noexcept;
+  bool run_in_parts(const Operands& operands, wait::Site& site) noexcept;
   bool run_short(const Operands& operands, wait::Site& site) noexcept;
   void offer(const Operands& operands, std::uint64_t round) noexcept;
   void read(const Operands& operands, std::uint64_t round, int sender) noexcept;

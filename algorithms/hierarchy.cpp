@@ -34,6 +34,7 @@ NodePhase::NodePhase(const Team& team, const Choice& choice, std::byte* region, 
   node.region = region;
   node.places = {};
   node.wire = nullptr;
+  node.deposits = nullptr;  // a phase cannot veto
   node.nodes = nullptr;
   node.messages = nullptr;  // what a phase's ranks do the whole waits for
   const Descriptor& algorithm = algorithm_of(choice);

@@ -3,7 +3,8 @@
 // A call is one round, or several if its message is larger than a slot. All ranks count rounds alike, from 1, by sizes
 // that MPI makes equal. The rounds take turns on `banks` banks; a bank has `slots` slots, one for each rank that deposits.
 // A slot is a cell of two cache lines, which holds the flag and messages up to 112 bytes (48 of them on the flag's own
-// line), and memory for larger ones.
+// line), and memory for larger ones. That lies in the team's region, or, if each rank has a slot, is borrowed from the
+// depositor's arena for the call (transport/deposit_arena.hpp); then the cell says where it is, beside the flag.
 //
 // Flag: round * 65536 + progress, written by the slot's depositor alone, released after the bytes it announces and
 // acquired by readers. It only grows, and 48 bits of rounds do not wrap.
@@ -21,6 +22,7 @@
 #include <cstring>
 
 #include "algorithms/team.hpp"
+#include "algorithms/transport/deposit_arena.hpp"
 #include "algorithms/transport/wait.hpp"
 #include "base/prefetch.hpp"
 
@@ -47,12 +49,14 @@ class Rounds {
     int slots;               // per bank
     std::size_t slot_bytes;  // beside the cell; a multiple of line_bytes
     std::size_t extra_bytes = 0;  // per bank, for the algorithm's own bookkeeping
+    bool borrows = false;         // the slots' memory is not in the region; a slot for each rank
 
     std::size_t extras() const { return round_up(extra_bytes, cell_bytes); }
     std::size_t head() const { return (2 + static_cast<std::size_t>(ranks)) * cell_bytes; }
     std::size_t cells() const { return head() + static_cast<std::size_t>(banks * slots) * cell_bytes; }
-    std::size_t memory() const { return round_up(cells() + static_cast<std::size_t>(banks) * extras(), page_bytes); }
-    std::size_t total() const { return memory() + static_cast<std::size_t>(banks * slots) * slot_bytes; }
+    std::size_t control() const { return cells() + static_cast<std::size_t>(banks) * extras(); }
+    std::size_t memory() const { return round_up(control(), page_bytes); }
+    std::size_t total() const { return borrows ? control() : memory() + static_cast<std::size_t>(banks * slots) * slot_bytes; }
   };
 
   static int banks_for(std::size_t wanted, std::size_t least, std::size_t most) {
@@ -61,17 +65,44 @@ class Rounds {
 
   static constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-  Rounds(const Team& team, const Shape& shape) noexcept
-      : team_(team), shape_(shape), memory_(team.region + shape.memory()), cells_(team.region + shape.head()) {
+  Rounds(const Team& team, const Shape& shape)
+      : team_(team),
+        shape_(shape),
+        memory_(shape.borrows ? team.deposits->window() : team.region + shape.memory()),
+        cells_(team.region + shape.head()),
+        loan_(shape.borrows ? team.deposits : nullptr, {team.region + 2 * cell_bytes, cell_bytes, team.size}, shape.banks),
+        last_places_(shape.borrows ? static_cast<std::size_t>(shape.banks * shape.slots) : 0) {
     assert(std::has_single_bit(static_cast<unsigned>(shape.banks)));
+    assert(!shape.borrows || shape.slots == team.size);
   }
 
   const Team& team() const noexcept { return team_; }
   const Shape& shape() const noexcept { return shape_; }
 
-  // Where a message of `bytes` lies.
+  // Before a call that deposits up to `bytes` in a round; give_back() ends it. False: there is no memory just now, and this
+  // rank takes no part in the call.
+  bool borrow(std::size_t bytes, wait::Site& site) noexcept {
+    return !shape_.borrows || bytes <= inline_bytes || loan_.borrow(bytes, *team_.policy, site);
+  }
+  // The rounds of the call were those before `next`.
+  void give_back(std::uint64_t next) noexcept {
+    if (shape_.borrows) loan_.give_back(next);
+  }
+
+  // Where this rank deposits a message of `bytes` in its slot, once that is free.
+  std::byte* own_place(std::uint64_t round, std::size_t bytes) const noexcept {
+    if (bytes > inline_bytes && shape_.borrows) {
+      // Ordered by the flag; the last who read it has taken that round.
+      std::uint64_t& where = where_of(round, team_.rank);
+      if (where != loan_.where(round)) where = loan_.where(round);
+      return memory_ + loan_.where(round);
+    }
+    return place(round, team_.rank, bytes);
+  }
+  // Where a message of `bytes` lies, to be asked once its slot's flag has announced some of it.
   std::byte* place(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     if (bytes <= inline_bytes) return cell(round, slot) + inline_offset;
+    if (shape_.borrows) return memory_ + last_places_.confirm(number_of(round, slot), where_of(round, slot));
     // All banks of a slot side by side: with a slot for each rank its pages are those that the rank has touched first.
     return memory_ + (static_cast<std::size_t>(slot) * static_cast<std::size_t>(shape_.banks) + bank_of(round)) * shape_.slot_bytes;
   }
@@ -83,13 +114,13 @@ class Rounds {
     // Release: partner of the acquire in progress_of; the deposited bytes come first.
     flag(round, slot).store(round << 16 | progress, std::memory_order_release);
   }
-  // Takes the first lines of a slot back from who has read them, ahead of a deposit of `bytes`. Only when nobody reads them
-  // any more.
+  // Takes the first lines of this rank's slot back from who has read them, ahead of a deposit of `bytes`. Only when nobody reads
+  // them any more, and in a call that has borrowed as much.
   void prefetch(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     prefetch_for_write(cell(round, slot));
     if (bytes <= line_bytes - inline_offset) return;
     if (bytes <= inline_bytes) return prefetch_for_write(cell(round, slot) + line_bytes);
-    const std::byte* const at = place(round, slot, bytes);
+    const std::byte* const at = shape_.borrows ? memory_ + loan_.where(round) : place(round, slot, bytes);
     for (std::size_t line = 0; line < std::min(bytes, prefetched_bytes); line += line_bytes) prefetch_for_write(at + line);
   }
   // What the slot's depositor has done of `round`: 0 before it came.
@@ -225,8 +256,13 @@ class Rounds {
   static_assert(sizeof(Member) == cell_bytes);
 
   std::size_t bank_of(std::uint64_t round) const noexcept { return round & static_cast<std::uint64_t>(shape_.banks - 1); }
-  std::byte* cell(std::uint64_t round, int slot) const noexcept {
-    return cells_ + (bank_of(round) * static_cast<std::size_t>(shape_.slots) + static_cast<std::size_t>(slot)) * cell_bytes;
+  std::size_t number_of(std::uint64_t round, int slot) const noexcept {
+    return bank_of(round) * static_cast<std::size_t>(shape_.slots) + static_cast<std::size_t>(slot);
+  }
+  std::byte* cell(std::uint64_t round, int slot) const noexcept { return cells_ + number_of(round, slot) * cell_bytes; }
+  // Where in the node's window the slot's borrowed memory is. Written by the slot's depositor.
+  std::uint64_t& where_of(std::uint64_t round, int slot) const noexcept {
+    return *reinterpret_cast<std::uint64_t*>(cell(round, slot) + sizeof(std::uint64_t));
   }
   wait::Doorbell& freed() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region + cell_bytes); }
   std::atomic<std::uint64_t>& aparts() const noexcept {  // on the line beside the doorbell's
@@ -245,8 +281,10 @@ class Rounds {
 
   const Team team_;
   const Shape shape_;
-  std::byte* const memory_;
+  std::byte* const memory_;  // of the slots; the node's window where it is borrowed
   std::byte* const cells_;
+  Loan loan_;
+  const LastPlaces last_places_;
   std::uint64_t known_taken_ = team_.first_round;
   std::uint64_t awaited_ = 0;
   bool bank_awaited_ = false;  // `awaited_` is what all must have taken, not entered

@@ -14,6 +14,7 @@
 
 namespace papaya {
 
+class DepositArena;
 class Messages;
 class Notified;
 
@@ -48,6 +49,7 @@ struct Team {
   std::span<const topology::Place> places = {};
   std::uint64_t first_round = 1;     // the number of its first round or call; tests begin before a wrap-around
   Notified* wire = nullptr;          // for algorithms with a segment; outlives what they prepare
+  DepositArena* deposits = nullptr;  // this rank's, for algorithms that may borrow; null: the region has all memory
   const Nodes* nodes = nullptr;      // for those with a segment and a region, which is the node's then; outlives them too
   // For ranks that may leave before others come (a bcast's root, a reduce's others) and find no room for their data. Null: they
   // wait until there is. Outlives the team.

@@ -47,20 +47,32 @@ std::size_t Tree::most_chunks(std::size_t slot, std::size_t chunk_bytes) {
   return slot / (chunk_bytes - max_element_bytes) + 1;
 }
 
+// Of a bank: the count of finished chunks, and the leads.
+std::size_t Tree::extra_bytes(int ranks, std::size_t slot, std::size_t chunk_bytes) {
+  return Rounds::line_bytes +
+         most_chunks(slot, chunk_bytes) * static_cast<std::size_t>(trees_for(ranks)) * Control::bytes(ranks);
+}
+
 Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes) {
   const std::size_t slot = Rounds::round_up(std::min(capacity, slot_limit), Rounds::line_bytes);
   const int banks = Rounds::banks_for(capacity / slot, slot <= 4096 ? 32 : slot <= 65536 ? 4 : 2, 32);
-  const std::size_t chunks = most_chunks(slot, chunk_bytes);
+  return {.ranks = ranks, .banks = banks, .slots = ranks, .slot_bytes = slot, .extra_bytes = extra_bytes(ranks, slot, chunk_bytes)};
+}
+
+// Fewer banks where their cells and leads would take much of the window.
+Rounds::Shape Tree::borrowing_shape_for(int ranks, std::size_t largest, std::size_t chunk_bytes) {
+  const int banks = ranks <= 16 ? 4 : 2;
+  const std::size_t slot = std::min(largest / static_cast<std::size_t>(banks), slot_limit);
   return {.ranks = ranks,
           .banks = banks,
           .slots = ranks,
           .slot_bytes = slot,
-          .extra_bytes = Rounds::line_bytes +
-                         chunks * static_cast<std::size_t>(trees_for(ranks)) * Control::bytes(ranks)};
+          .extra_bytes = extra_bytes(ranks, slot, chunk_bytes),
+          .borrows = true};
 }
 
-Tree::Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes, NumaTrees numa_trees)
-    : rounds_(team, shape_for(team.size, capacity, chunk_bytes)), chunk_bytes_(chunk_bytes) {
+Tree::Tree(const Team& team, const Rounds::Shape& shape, std::size_t chunk_bytes, NumaTrees numa_trees)
+    : rounds_(team, shape), chunk_bytes_(chunk_bytes) {
   const std::size_t chunks = most_chunks(rounds_.shape().slot_bytes, chunk_bytes);
   seen_.resize(chunks);
   copied_.resize(chunks);
@@ -145,7 +157,7 @@ void Tree::deposit(const Operands& operands, const Call& call, const Part& part)
   const int rank = rounds_.team().rank;
   if (operands.veto) return rounds_.publish(part.round, rank, Rounds::vetoed);
   const auto* const from = static_cast<const std::byte*>(operands.send) + part.offset;
-  std::byte* const place = rounds_.place(part.round, rank, part.bytes);
+  std::byte* const place = rounds_.own_place(part.round, part.bytes);
   for (int c = 0; c < part.chunks; ++c) {
     const std::size_t begin = static_cast<std::size_t>(c) * call.chunk_bytes;
     copy_bytes(place + begin, from + begin, std::min(call.chunk_bytes, part.bytes - begin));

@@ -42,8 +42,12 @@ class Tree : public Prepared {
 
   static std::size_t most_chunks(std::size_t slot, std::size_t chunk_bytes);
   static Rounds::Shape shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes);
+  // Where what ranks deposit is borrowed: every rank has to wait for every other.
+  static Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t chunk_bytes = default_chunk_bytes);
   Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes,
-       NumaTrees numa_trees = NumaTrees::same_bits);
+       NumaTrees numa_trees = NumaTrees::same_bits)
+      : Tree(team, shape_for(team.size, capacity, chunk_bytes), chunk_bytes, numa_trees) {}
+  Tree(const Team& team, const Rounds::Shape& shape, std::size_t chunk_bytes, NumaTrees numa_trees);
 
   bool is_missing(int rank) const final { return !rounds_.has_entered(rank); }
 
@@ -89,6 +93,7 @@ class Tree : public Prepared {
 
  private:
   struct Control;
+  static std::size_t extra_bytes(int ranks, std::size_t slot, std::size_t chunk_bytes);
 
   // The ranks in `order`, cut into groups that end at `ends`. With several of them, the last tree is that of
   // their results.

@@ -48,7 +48,7 @@ inline constexpr std::array<std::string_view, 24> reason_names = {
     "the type and operation do not go together",
     "arguments that MPI reports as errors",
     "PAPAYA_SHM_LIMIT or /dev/shm leaves too little memory",
-    "device memory",
+    "device memory, or no memory to deposit in, on one of the ranks",
     "not made through MPI_COMM_WORLD's processes",
     "it needs PAPAYA_ORDER=arrival and a commutative operation",
     "the choice depends on sizes that differ from rank to rank",

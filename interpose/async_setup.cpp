@@ -31,8 +31,8 @@ Reason AsyncSetup::step(Communicator& state, Setup& setup, std::uint64_t call) n
   if (!is_joined_) {
     // Memory that is not there now may be there later; who asks less and less often loses nothing by it.
     if (call < next_try_) return Reason::no_shared_memory;
-    const std::size_t bytes = bytes_on_one_node(state, setup);
-    setup.offset = window.attach(key_of(state, setup), bytes);
+    const std::size_t bytes = shared_on_one_node(state, setup).total();
+    setup.offset = window.attach(key_of(state, setup), bytes, bytes_to_leave(state, setup));
     if (setup.offset < 0) {
       next_try_ = call + call / 4 + 1;
       return Reason::no_shared_memory;

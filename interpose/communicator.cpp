@@ -62,7 +62,11 @@ void destroy(Communicator* state) noexcept {
     setup.prepared.reset();
     setup.under_way.end();
     setup.wire.reset();
-    if (setup.offset >= 0) runtime().window.release(setup.offset, setup.region_bytes);
+    if (setup.offset < 0) continue;
+    // Other ranks may still be in the last call. Until they have left it, what this one deposited stays as it is.
+    Runtime& process = runtime();
+    if (!process.deposits.keep(process.window.region(setup.offset), setup.offset, setup.region_bytes))
+      process.window.release(setup.offset, setup.region_bytes);
   }
   delete state;
 }

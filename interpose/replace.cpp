@@ -37,12 +37,20 @@ constexpr std::size_t small_capacity = 4096;
 constexpr std::size_t medium_capacity = 65536;
 constexpr std::size_t largest_capacity = std::size_t{16} << 20;
 
+// Does the algorithm borrow the memory of its deposits on this communicator? Its region then holds what is small, and one set-up
+// serves all sizes.
+bool borrows(const Communicator& state, const Descriptor& algorithm) noexcept {
+  return algorithm.control_bytes != nullptr && state.facts.nodes == 1 && runtime().deposits.exists();
+}
+
 std::size_t capacity_for(const Communicator& state, const Descriptor& algorithm, std::size_t bytes) noexcept {
+  if (borrows(state, algorithm)) return runtime().deposits.largest_bytes();
   if (bytes <= small_capacity) return small_capacity;
   if (bytes <= medium_capacity || algorithm.max_bytes <= medium_capacity)
     return std::min(medium_capacity, algorithm.max_bytes);
-  // A quarter of the window for one algorithm: a program has several communicators and collectives.
-  const auto window = static_cast<std::size_t>(runtime().settings.number(Variable::shm_limit));
+  // A quarter of the window, or of what of it is not lent, for one algorithm: a program has several communicators and collectives.
+  const auto limit = static_cast<std::size_t>(runtime().settings.number(Variable::shm_limit));
+  const std::size_t window = runtime().deposits.exists() ? std::min(limit, runtime().window.region_bytes()) : limit;
   return std::clamp(window / 4 / static_cast<std::size_t>(state.size), medium_capacity, largest_capacity);
 }
 
@@ -68,7 +76,7 @@ std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept 
 // The shared memory of an algorithm, on one node. Collective; false, with the reason, on all ranks alike.
 bool allocate_region(Communicator& state, Setup& setup, std::size_t bytes) noexcept {
   NodeWindow& window = runtime().window;
-  std::int64_t offset = state.rank == 0 ? window.allocate(bytes, state.size) : -1;
+  std::int64_t offset = state.rank == 0 ? window.allocate(bytes, state.size, bytes_to_leave(state, setup)) : -1;
   PMPI_Bcast(&offset, 1, MPI_INT64_T, 0, state.handle);
   if (offset < 0) {
     setup.failure = Reason::no_shared_memory;
@@ -146,7 +154,7 @@ void set_up(Communicator& state, Setup& setup) noexcept {
   NodeWindow& window = runtime().window;
   int ready = 1;
   if (state.facts.nodes == 1) {
-    if (!allocate_region(state, setup, bytes_on_one_node(state, setup))) return;
+    if (!allocate_region(state, setup, shared_on_one_node(state, setup).total())) return;
     setup.prepared = prepare_on_one_node(state, setup);
     ready = setup.prepared != nullptr ? 1 : 0;
   } else {
@@ -464,8 +472,16 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
   return true;
 }
 
-std::size_t bytes_on_one_node(const Communicator& state, const Setup& setup) noexcept {
-  return shared_bytes(*setup.rule->algorithm, team_of(state).layout(), setup.capacity, setup.rule->values).total();
+SharedBytes shared_on_one_node(const Communicator& state, const Setup& setup) noexcept {
+  const Descriptor& algorithm = *setup.rule->algorithm;
+  if (borrows(state, algorithm)) return {.wire = 0, .region = algorithm.control_bytes(state.size, setup.capacity)};
+  return shared_bytes(algorithm, team_of(state).layout(), setup.capacity, setup.rule->values);
+}
+
+// Those with memory of their own leave a quarter to the flags of those that borrow it: they need little, on every communicator.
+std::size_t bytes_to_leave(const Communicator& state, const Setup& setup) noexcept {
+  const bool has_own = runtime().deposits.exists() && !borrows(state, *setup.rule->algorithm);
+  return has_own ? runtime().window.region_bytes() / 4 : 0;
 }
 
 std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup) noexcept {
@@ -473,8 +489,9 @@ std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup)
   NodeWindow& window = runtime().window;
   if (!window.prepare_share(setup.offset, setup.region_bytes, state.rank, state.size)) return nullptr;
   Team team = team_of(state);
+  if (borrows(state, algorithm)) team.deposits = &runtime().deposits;
   std::byte* const region = window.region(setup.offset);
-  team.region = region + shared_bytes(algorithm, team.layout(), setup.capacity, setup.rule->values).wire;
+  team.region = region + shared_on_one_node(state, setup).wire;
   try {
     if (algorithm.segment != nullptr)
       setup.wire = std::make_unique<SharedNotified>(region, team.rank, *team.policy,

@@ -252,6 +252,24 @@ bool probe_single_copy(MPI_Comm node) {
   return all_work != 0;
 }
 
+// Where this rank deposits. How much it lends to a call is equal on all ranks of the node.
+void open_arena(Runtime& process, bool concurrent) {
+  int rank = 0;
+  PMPI_Comm_rank(process.node_comm, &rank);
+  int any_concurrent = concurrent ? 1 : 0;
+  PMPI_Allreduce(MPI_IN_PLACE, &any_concurrent, 1, MPI_INT, MPI_MAX, process.node_comm);
+  const NodeWindow& window = process.window;
+  int has_arena = process.deposits.open(
+      {.window = window.base(),
+       .offset = window.arena_offset(rank),
+       .bytes = window.arena_bytes(),
+       .concurrent = any_concurrent != 0,
+       .populate = NodeWindow::populate,
+       .release = [](std::int64_t offset, std::size_t bytes) noexcept { runtime().window.release(offset, bytes); }});
+  PMPI_Allreduce(MPI_IN_PLACE, &has_arena, 1, MPI_INT, MPI_MIN, process.node_comm);
+  if (has_arena == 0) process.deposits.close();
+}
+
 bool is_loaded(const char* library) noexcept {
   void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return false;
@@ -583,10 +601,11 @@ void start() noexcept {
   if (process.selection.replaces_anything() && process.nodes < process.ranks) {
     int node_ranks = 1;
     PMPI_Comm_size(process.node_comm, &node_ranks);
-    if (node_ranks > 1)
-      process.single_copy =
-          process.window.create(process.node_comm, static_cast<std::size_t>(process.settings.number(Variable::shm_limit))) &&
-          probe_single_copy(process.node_comm);
+    if (node_ranks > 1 &&
+        process.window.create(process.node_comm, static_cast<std::size_t>(process.settings.number(Variable::shm_limit)))) {
+      process.single_copy = probe_single_copy(process.node_comm);
+      open_arena(process, thread_level == MPI_THREAD_MULTIPLE);
+    }
   }
   open_transport(process);
   lower_limit(process);
@@ -665,6 +684,7 @@ void stop() noexcept {
   }
   process.ucx_window.free();
   process.mpi_messages.free();
+  process.deposits.close();
   process.window.free();
   for (MPI_Comm* comm : {&process.leader_comm, &process.follower_comm, &process.node_comm, &process.world_comm})
     if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);

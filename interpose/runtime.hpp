@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/transport/deposit_arena.hpp"
 #include "algorithms/transport/mpi_messages.hpp"
 #include "algorithms/transport/node_window.hpp"
 #include "algorithms/transport/ucx_window.hpp"
@@ -42,6 +43,7 @@ struct Runtime {
   NodeArrivals node_arrivals;
   std::atomic<bool> recording{true};  // relaxed: MPI_Pcontrol says from when on
   NodeWindow window;
+  DepositArena deposits;  // in the window
   // One of them is made if the selection, or PAPAYA_TRANSPORT, asks for communication between nodes.
   MpiMessages mpi_messages;
   UcxWindow ucx_window;

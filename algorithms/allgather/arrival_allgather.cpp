@@ -17,15 +17,18 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   return {.ranks = ranks, .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 16), .slots = ranks, .slot_bytes = slot};
 }
 
-std::size_t short_for(int ranks, std::size_t capacity, std::int64_t single_copy_bytes) {
-  const std::size_t part = shape_for(ranks, capacity).slot_bytes;
+Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest) {
+  return {.ranks = ranks, .banks = 4, .slots = ranks, .slot_bytes = std::min(largest / 4, part_limit), .borrows = true};
+}
+
+std::size_t short_for(std::size_t part, std::int64_t single_copy_bytes) {
   return single_copy_bytes == 0 ? part : std::min(part, static_cast<std::size_t>(single_copy_bytes) - 1);
 }
 
 class ArrivalAllgather final : public Exchange {
  public:
-  ArrivalAllgather(const Team& team, std::size_t capacity, std::int64_t single_copy_bytes)
-      : Exchange(team, shape_for(team.size, capacity), false, short_for(team.size, capacity, single_copy_bytes)),
+  ArrivalAllgather(const Team& team, const Rounds::Shape& shape, std::int64_t single_copy_bytes)
+      : Exchange(team, shape, false, short_for(shape.slot_bytes, single_copy_bytes)),
         single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)) {}
 
  private:
@@ -34,11 +37,12 @@ class ArrivalAllgather final : public Exchange {
   }
   Direct direct(const Operands& operands, int sender) const noexcept override { return {0, block(operands, sender)}; }
 
+  std::size_t deposit_bytes(const Operands& operands) const noexcept override { return std::min(operands.bytes, part_bytes()); }
   std::size_t part_bytes() const noexcept override { return rounds_.shape().slot_bytes; }
 
   void deposit(const Operands& operands, const Part& part) noexcept override {
     const int rank = rounds_.team().rank;
-    std::memcpy(rounds_.place(part.round, rank, part.bytes), static_cast<const std::byte*>(operands.send) + part.offset,
+    std::memcpy(rounds_.own_place(part.round, part.bytes), static_cast<const std::byte*>(operands.send) + part.offset,
                 part.bytes);
     rounds_.publish(part.round, rank, Rounds::complete);
   }
@@ -72,8 +76,10 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
+    .control_bytes = [](int ranks, std::size_t largest) { return borrowing_shape_for(ranks, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<ArrivalAllgather>(team, capacity, values[0]);
+      const Rounds::Shape shape = team.deposits != nullptr ? borrowing_shape_for(team.size, capacity) : shape_for(team.size, capacity);
+      return std::make_unique<ArrivalAllgather>(team, shape, values[0]);
     },
 };
 const Registration registration(descriptor);

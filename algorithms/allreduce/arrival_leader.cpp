@@ -23,11 +23,15 @@
 // ranks arrive. Under PAPAYA_ORDER=arrival a leader reduces commutative operations in the order of arrival,
 // as in the thesis.
 //
+// Operands that do not travel with the flag lie in slots of the team's region or, where Team::deposits is there, in memory
+// that each rank borrows for the call; then its cell says where.
+//
 // Two banks of slots alternate. A rank enters call n+2 only after call n+1 has completed, for which every
 // rank must have entered n+1, and so have left call n: the bank is free again. Of the cells there are four
 // rows, so that in call n nobody looks at the row of call n+1 any more. The numbers are 64 bits wide and do
 // not wrap.
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <memory>
@@ -35,6 +39,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/patterns/tree.hpp"
+#include "algorithms/transport/deposit_arena.hpp"
 #include "base/copy.hpp"
 #include "base/prefetch.hpp"
 
@@ -58,6 +63,7 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
 struct alignas(cell_bytes) Cell {
   std::atomic<std::uint64_t>
       arrived;  // twice the number of the call, from 1, plus one if this rank vetoes it
+  std::uint64_t where;  // of a borrowed slot in the node's window; ordered by `arrived`
   alignas(inline_offset) std::byte data[inline_bytes];
 };
 static_assert(sizeof(Cell) == cell_bytes);
@@ -72,9 +78,16 @@ struct alignas(cell_bytes) Lead {
   alignas(line_bytes) std::atomic<std::uint64_t> finished;
 };
 
+// A rank's line, where slots are borrowed. `taken` is released when this rank needs no slot of earlier calls any more;
+// acquired by who borrowed one.
+struct alignas(cell_bytes) Taker {
+  std::atomic<std::uint64_t> taken;
+};
+
 struct Layout {
   int ranks;
   std::size_t slot_bytes;
+  bool borrows;
 
   std::size_t cells(int row) const {
     return cell_bytes * 4 + static_cast<std::size_t>(row * ranks) * cell_bytes;
@@ -82,33 +95,43 @@ struct Layout {
   std::size_t levels(int bank) const {
     return cells(cell_rows) + static_cast<std::size_t>(bank) * round_up(static_cast<std::size_t>(ranks), line_bytes);
   }
+  std::size_t takers() const { return round_up(levels(2), cell_bytes); }
   std::size_t slots(int bank) const {
     return round_up(levels(2), 4096) + static_cast<std::size_t>(bank * ranks) * slot_bytes;
   }
-  std::size_t total() const { return slots(2); }
+  std::size_t total() const { return borrows ? takers() + static_cast<std::size_t>(ranks) * sizeof(Taker) : slots(2); }
 };
 
 std::size_t region_bytes(int ranks, std::size_t capacity, std::span<const std::int64_t>) {
-  return Layout{ranks, round_up(capacity, line_bytes)}.total();
+  return Layout{ranks, round_up(capacity, line_bytes), false}.total();
 }
 
 class ArrivalLeader final : public Prepared {
  public:
   ArrivalLeader(const Team& team, std::size_t capacity, std::int64_t self_serve_bytes)
       : team_(team),
-        layout_{team.size, round_up(capacity, line_bytes)},
+        layout_{team.size, round_up(capacity, line_bytes), team.deposits != nullptr},
+        window_(layout_.borrows ? team.deposits->window() : nullptr),
+        last_places_(layout_.borrows ? static_cast<std::size_t>(cell_rows * team.size) : 0),
+        loan_(team.deposits, {team.region + layout_.takers(), sizeof(Taker), team.size}, 2),
         height_(patterns::tree_height(team.size)),
         self_serve_bytes_(static_cast<std::size_t>(self_serve_bytes)),
         scratch_stride_(round_up(capacity, line_bytes)) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
-    const std::uint64_t call = ++calls_;
     const bool in_line = operands.bytes <= inline_bytes;
-    deposit(operands, call, in_line);
-    if (operands.reduction->by_table &&
-        operands.bytes * static_cast<std::size_t>(team_.size) <= self_serve_bytes_)
-      return serve_oneself(operands, call, in_line, site);
-    return follow_or_lead(operands, call, in_line, site);
+    if (in_line || !layout_.borrows) return reduce(operands, in_line, site);
+    bool done = false;
+    if (operands.veto || loan_.borrow(operands.bytes, *team_.policy, site)) {
+      done = reduce(operands, in_line, site);
+    } else {
+      Operands left_out = operands;
+      left_out.veto = true;
+      done = reduce(left_out, in_line, site);
+    }
+    reinterpret_cast<Taker*>(team_.region + layout_.takers())[team_.rank].taken.store(calls_ + 1, std::memory_order_release);
+    loan_.give_back(calls_ + 1);
+    return done;
   }
 
   bool is_missing(int rank) const override {
@@ -116,6 +139,15 @@ class ArrivalLeader final : public Prepared {
   }
 
  private:
+  bool reduce(const Operands& operands, bool in_line, wait::Site& site) {
+    const std::uint64_t call = ++calls_;
+    deposit(operands, call, in_line);
+    if (operands.reduction->by_table &&
+        operands.bytes * static_cast<std::size_t>(team_.size) <= self_serve_bytes_)
+      return serve_oneself(operands, call, in_line, site);
+    return follow_or_lead(operands, call, in_line, site);
+  }
+
   static int bank_of(std::uint64_t call) { return static_cast<int>(call % 2); }
   Cell& cell(std::uint64_t call, int rank) const {
     return *reinterpret_cast<Cell*>(team_.region + layout_.cells(static_cast<int>(call % cell_rows)) +
@@ -131,6 +163,9 @@ class ArrivalLeader final : public Prepared {
     return reinterpret_cast<std::uint8_t*>(team_.region + layout_.levels(bank_of(call)));
   }
   std::byte* slot(std::uint64_t call, int rank) const {
+    if (layout_.borrows)
+      return window_ + last_places_.confirm(call % cell_rows * static_cast<std::size_t>(team_.size) + static_cast<std::size_t>(rank),
+                                            cell(call, rank).where);
     return team_.region + layout_.slots(bank_of(call)) + static_cast<std::size_t>(rank) * layout_.slot_bytes;
   }
   std::byte* operand(std::uint64_t call, int rank, bool in_line) const {
@@ -147,7 +182,14 @@ class ArrivalLeader final : public Prepared {
 
   void deposit(const Operands& operands, std::uint64_t call, bool in_line) const {
     // A veto has nothing that the others could use.
-    if (!operands.veto) copy_bytes(operand(call, team_.rank, in_line), operands.send, operands.bytes);
+    std::byte* to = nullptr;
+    if (!in_line && layout_.borrows) {
+      if (!operands.veto) cell(call, team_.rank).where = loan_.where(call);
+      to = window_ + loan_.where(call);
+    } else {
+      to = operand(call, team_.rank, in_line);
+    }
+    if (!operands.veto) copy_bytes(to, operands.send, operands.bytes);
     cell(call, team_.rank).arrived.store(2 * call + (operands.veto ? 1 : 0), std::memory_order_release);
     // Nobody looks at the next cell any more. Fetched for writing while this rank waits, it is there when it is needed.
     prefetch_for_write(&cell(call + 1, team_.rank));
@@ -341,6 +383,9 @@ class ArrivalLeader final : public Prepared {
 
   const Team team_;
   const Layout layout_;
+  std::byte* const window_;  // the node's, where slots are borrowed
+  const LastPlaces last_places_;
+  Loan loan_;
   const int height_;
   const std::size_t self_serve_bytes_;
   const std::size_t scratch_stride_;
@@ -350,6 +395,8 @@ class ArrivalLeader final : public Prepared {
   int counted_ = 0;
 };
 
+constexpr std::size_t largest_message_bytes = 65536;
+
 constexpr Parameter parameters[] = {
     {"self_serve_bytes", 16384, 0, 1 << 20,
      "where ranks * message bytes is at most this, every rank reduces all deposits itself"},
@@ -357,7 +404,8 @@ constexpr Parameter parameters[] = {
 
 std::unique_ptr<Prepared> prepare(const Team& team, std::size_t capacity,
                                   std::span<const std::int64_t> values) {
-  return std::make_unique<ArrivalLeader>(team, capacity, values[0]);
+  static_assert(2 * largest_message_bytes <= DepositArena::least_largest_bytes);
+  return std::make_unique<ArrivalLeader>(team, std::min(capacity, largest_message_bytes), values[0]);
 }
 
 constexpr Descriptor descriptor = {
@@ -367,9 +415,10 @@ constexpr Descriptor descriptor = {
         "the first to arrive reduces what is ready; after the last arrival log2(p) combines, 2 transfers",
     .source = "Mohammadalizadehbakhtevari 2021, Algorithm 4.1",
     .one_node = true,
-    .max_bytes = 65536,
+    .max_bytes = largest_message_bytes,
     .parameters = parameters,
     .region_bytes = region_bytes,
+    .control_bytes = [](int ranks, std::size_t) { return Layout{ranks, largest_message_bytes, true}.total(); },
     .prepare = prepare,
 };
 const Registration registration(descriptor);

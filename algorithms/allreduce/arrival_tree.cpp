@@ -16,6 +16,23 @@ class ArrivalTree final : public Tree {
   using Tree::Tree;
 
   bool run(const Operands& operands, wait::Site& site) override {
+    if (!operands.veto && !rounds_.borrow(std::min(operands.bytes, rounds_.shape().slot_bytes), site)) {
+      Operands left_out = operands;
+      left_out.veto = true;
+      return reduce(left_out, site).is_done;
+    }
+    const Outcome outcome = reduce(operands, site);
+    rounds_.give_back(outcome.next);
+    return outcome.is_done;
+  }
+
+ private:
+  struct Outcome {
+    bool is_done;
+    std::uint64_t next;  // round
+  };
+
+  Outcome reduce(const Operands& operands, wait::Site& site) {
     const Call call = begin(operands);
     std::uint64_t deposited = call.first;
     for (std::uint64_t round = call.first; round < call.end; ++round) {
@@ -42,7 +59,7 @@ class ArrivalTree final : public Tree {
       rounds_.take(round + 1);
     }
     rounds_.take(call.end);
-    return !vetoed_;
+    return {!vetoed_, call.end};
   }
 };
 
@@ -57,10 +74,12 @@ constexpr Descriptor descriptor = {
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
+    .control_bytes = [](int ranks, std::size_t largest) { return Tree::borrowing_shape_for(ranks, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<ArrivalTree>(team, capacity, Tree::default_chunk_bytes,
-                                           static_cast<Tree::NumaTrees>(values[0]));
+      const Rounds::Shape shape =
+          team.deposits != nullptr ? Tree::borrowing_shape_for(team.size, capacity) : Tree::shape_for(team.size, capacity);
+      return std::make_unique<ArrivalTree>(team, shape, Tree::default_chunk_bytes, static_cast<Tree::NumaTrees>(values[0]));
     },
 };
 const Registration registration(descriptor);

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t slot_limit = 512 << 10;
 constexpr std::size_t region_limit = 16 << 20;
 constexpr std::size_t announced_bytes = 16 << 10;  // blocks at least this large are announced one by one
+constexpr std::size_t most_varying_bytes = 64 << 10;  // of a block of an alltoallv in one round
 constexpr std::size_t head_bytes = 16;             // of a block of an alltoallv: its size, and the alignment of data
 
 // A slot holds one part for each receiver.
@@ -29,22 +30,29 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   return {.ranks = ranks, .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 8), .slots = ranks, .slot_bytes = slot};
 }
 
+Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest) {
+  const auto p = static_cast<std::size_t>(ranks);
+  const std::size_t wanted = std::min(largest / 4, slot_limit);
+  const std::size_t slot = std::max<std::size_t>(wanted / p / Rounds::line_bytes, 1) * Rounds::line_bytes * p;
+  return {.ranks = ranks, .banks = 4, .slots = ranks, .slot_bytes = slot, .borrows = true};
+}
+
 // What is not worth announcing block by block.
-std::size_t short_for(int ranks, std::size_t capacity, std::int64_t single_copy_bytes) {
-  const std::size_t part = std::min(announced_bytes - 1, shape_for(ranks, capacity).slot_bytes / static_cast<std::size_t>(ranks));
+std::size_t short_for(const Rounds::Shape& shape, std::int64_t single_copy_bytes) {
+  const std::size_t part = std::min(announced_bytes - 1, shape.slot_bytes / static_cast<std::size_t>(shape.ranks));
   return single_copy_bytes == 0 ? part : std::min(part, static_cast<std::size_t>(single_copy_bytes) - 1);
 }
 
 class ArrivalAlltoall final : public Exchange {
  public:
-  ArrivalAlltoall(const Team& team, std::size_t capacity, std::int64_t single_copy_bytes)
-      : Exchange(team, shape_for(team.size, capacity), true, short_for(team.size, capacity, single_copy_bytes)),
+  ArrivalAlltoall(const Team& team, const Rounds::Shape& shape, std::int64_t single_copy_bytes)
+      : Exchange(team, shape, true, short_for(shape, single_copy_bytes)),
         single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)),
         sent_(static_cast<std::size_t>(team.size)),
         ends_(static_cast<std::size_t>(team.size)) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
-    return operands.send_blocks == nullptr ? Exchange::run(operands, site) : exchange_blocks(operands, site);
+    return operands.send_blocks == nullptr ? Exchange::run(operands, site) : run_blocks(operands, site);
   }
 
  private:
@@ -57,6 +65,9 @@ class ArrivalAlltoall final : public Exchange {
             static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(sender) * operands.bytes};
   }
 
+  std::size_t deposit_bytes(const Operands& operands) const noexcept override {
+    return std::min(operands.bytes, part_bytes()) * static_cast<std::size_t>(rounds_.team().size);
+  }
   std::size_t part_bytes() const noexcept override {
     return rounds_.shape().slot_bytes / static_cast<std::size_t>(rounds_.team().size);
   }
@@ -65,7 +76,7 @@ class ArrivalAlltoall final : public Exchange {
     const Team& team = rounds_.team();
     const bool one_by_one = part.bytes >= announced_bytes;
     const auto* const send = static_cast<const std::byte*>(operands.send) + part.offset;
-    std::byte* const place = rounds_.place(part.round, team.rank, part.bytes * static_cast<std::size_t>(team.size));
+    std::byte* const place = rounds_.own_place(part.round, part.bytes * static_cast<std::size_t>(team.size));
     for (int i = 1; i < team.size; ++i) {
       const auto receiver = static_cast<std::size_t>((team.rank + i) % team.size);
       std::memcpy(place + receiver * part.bytes, send + receiver * operands.bytes, part.bytes);
@@ -107,8 +118,10 @@ class ArrivalAlltoall final : public Exchange {
   };
   static constexpr std::size_t most_short_bytes = Rounds::inline_bytes - sizeof(Head);
 
-  std::size_t stride() const noexcept { return part_bytes(); }
+  std::size_t stride() const noexcept { return std::min(part_bytes(), most_varying_bytes); }
   std::size_t varying_part() const noexcept { return stride() - head_bytes; }
+  // Of a slot; never so few that they would travel with the flag.
+  std::size_t varying_bytes() const noexcept { return stride() * static_cast<std::size_t>(rounds_.team().size); }
   std::uint64_t rounds_for(std::uint64_t bytes) const noexcept {
     return std::max<std::uint64_t>((bytes + varying_part() - 1) / varying_part(), 1);
   }
@@ -119,7 +132,7 @@ class ArrivalAlltoall final : public Exchange {
   }
   std::byte* head_of(std::uint64_t first, int rank) const noexcept { return rounds_.place(first, rank, sizeof(Head)); }
   std::byte* block_of(std::uint64_t round, int sender, int receiver) const noexcept {
-    return rounds_.place(round, sender, Rounds::inline_bytes + 1) + static_cast<std::size_t>(receiver) * stride();
+    return rounds_.place(round, sender, varying_bytes()) + static_cast<std::size_t>(receiver) * stride();
   }
   void say(std::uint64_t first, Head head) const noexcept {
     std::memcpy(head_of(first, rounds_.team().rank), &head, sizeof head);
@@ -130,13 +143,17 @@ class ArrivalAlltoall final : public Exchange {
     return head;
   }
 
-  // True if all blocks fit beside the flag.
-  bool deposit_short(const Block* blocks, std::uint64_t first, std::uint64_t largest) noexcept {
+  // Do all blocks fit beside the flag?
+  bool are_short(const Block* blocks) const noexcept {
     const Team& team = rounds_.team();
     std::size_t used = static_cast<std::size_t>(team.size);
     for (int receiver = 0; receiver < team.size && used <= most_short_bytes; ++receiver)
       if (receiver != team.rank) used += std::min(blocks[receiver].bytes, most_short_bytes + 1);
-    if (used > most_short_bytes) return false;
+    return used <= most_short_bytes;
+  }
+
+  void deposit_short(const Block* blocks, std::uint64_t first, std::uint64_t largest) noexcept {
+    const Team& team = rounds_.team();
     say(first, {largest, 1});
     auto* const sizes = reinterpret_cast<std::uint8_t*>(head_of(first, team.rank) + sizeof(Head));
     auto* to = reinterpret_cast<std::byte*>(sizes + team.size);
@@ -147,16 +164,16 @@ class ArrivalAlltoall final : public Exchange {
       to += bytes;
     }
     rounds_.publish(first, team.rank, Rounds::complete);
-    return true;
   }
 
   void deposit_blocks(const Block* blocks, std::uint64_t first, std::uint64_t round) noexcept {
     const Team& team = rounds_.team();
     const std::size_t offset = static_cast<std::size_t>(round - first) * varying_part();
+    std::byte* const slot = rounds_.own_place(round, varying_bytes());
     for (int i = 1; i < team.size; ++i) {
       const int receiver = (team.rank + i) % team.size;
       const Block& block = blocks[receiver];
-      std::byte* const place = block_of(round, team.rank, receiver);
+      std::byte* const place = slot + static_cast<std::size_t>(receiver) * stride();
       if (round == first) std::memcpy(place, &block.bytes, sizeof block.bytes);
       const std::size_t bytes = block.bytes > offset ? std::min(block.bytes - offset, varying_part()) : 0;
       if (bytes > 0) std::memcpy(place + head_bytes, block.at + offset, bytes);
@@ -203,7 +220,19 @@ class ArrivalAlltoall final : public Exchange {
     rounds_.ring(round);
   }
 
-  bool exchange_blocks(const Operands& operands, wait::Site& site) noexcept {
+  bool run_blocks(const Operands& operands, wait::Site& site) noexcept {
+    const bool is_short = !operands.veto && are_short(operands.send_blocks);
+    if (!operands.veto && !is_short && !rounds_.borrow(varying_bytes(), site)) {
+      Operands left_out = operands;
+      left_out.veto = true;
+      return exchange_blocks(left_out, false, site);
+    }
+    const bool done = exchange_blocks(operands, is_short, site);
+    rounds_.give_back(next_);
+    return done;
+  }
+
+  bool exchange_blocks(const Operands& operands, bool is_short, wait::Site& site) noexcept {
     const Team& team = rounds_.team();
     Prepared* const self = this;
     const Block* const send = operands.send_blocks;
@@ -224,7 +253,9 @@ class ArrivalAlltoall final : public Exchange {
     if (operands.veto) {
       say(first, {0, 0});
       rounds_.publish(first, team.rank, Rounds::vetoed);
-    } else if (!deposit_short(send, first, largest)) {
+    } else if (is_short) {
+      deposit_short(send, first, largest);
+    } else {
       say(first, {largest, 0});
       deposit_blocks(send, first, first);
     }
@@ -348,8 +379,11 @@ constexpr Descriptor descriptor = {
     .serves_alltoallv = true,
     .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> { return std::make_unique<ArrivalAlltoall>(team, capacity, values[0]); },
+    .control_bytes = [](int ranks, std::size_t largest) { return borrowing_shape_for(ranks, largest).total(); },
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      const Rounds::Shape shape = team.deposits != nullptr ? borrowing_shape_for(team.size, capacity) : shape_for(team.size, capacity);
+      return std::make_unique<ArrivalAlltoall>(team, shape, values[0]);
+    },
 };
 const Registration registration(descriptor);
 

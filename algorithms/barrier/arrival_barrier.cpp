@@ -17,6 +17,7 @@ class ArrivalBarrier final : public Exchange {
   explicit ArrivalBarrier(const Team& team) : Exchange(team, shape_for(team.size), false, 0) {}
 
  private:
+  std::size_t deposit_bytes(const Operands&) const noexcept override { return 0; }
   std::size_t part_bytes() const noexcept override { return 1; }
   void deposit(const Operands&, const Part& part) noexcept override {
     rounds_.publish(part.round, rounds_.team().rank, Rounds::complete);

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "algorithms/transport/deposit_arena.hpp"
 #include "base/clock.hpp"
 #include "base/memory.hpp"
 
@@ -108,7 +109,8 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
   if (bytes < (first_page_ + 4) * page_bytes) bytes = 0;
   PMPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, node);
   if (bytes == 0) return false;
-  pages_ = bytes / page_bytes;
+  arena_bytes_ = DepositArena::bytes_for(bytes, ranks_);
+  pages_ = (bytes - static_cast<std::size_t>(ranks_) * arena_bytes_) / page_bytes;
   void* mine = nullptr;
   int ok = PMPI_Win_allocate_shared(rank == 0 ? static_cast<MPI_Aint>(bytes) : 0, 1, MPI_INFO_NULL, node, &mine,
                                     &window_) == MPI_SUCCESS;
@@ -180,7 +182,8 @@ std::size_t NodeWindow::most_held_pages() const noexcept {
 }
 
 // With the lock. The first of the pages is there: an offset, or -1.
-std::int64_t NodeWindow::take_pages(std::size_t wanted) noexcept {
+std::int64_t NodeWindow::take_pages(std::size_t wanted, std::size_t leave) noexcept {
+  if (leave != 0 && count(Map::used) + wanted + (leave + page_bytes - 1) / page_bytes > pages_ - first_page_) return -1;
   std::size_t run = 0;
   std::size_t missing = 0;  // of the last `wanted` pages, not held
   std::size_t room = 0;     // how many may be; asked when needed
@@ -209,9 +212,9 @@ std::int64_t NodeWindow::take_pages(std::size_t wanted) noexcept {
   return -1;
 }
 
-std::int64_t NodeWindow::allocate(std::size_t bytes, int users) noexcept {
+std::int64_t NodeWindow::allocate(std::size_t bytes, int users, std::size_t leave) noexcept {
   if (!exists() || !lock()) return -1;
-  const std::int64_t offset = take_pages(pages_for(bytes));
+  const std::int64_t offset = take_pages(pages_for(bytes), leave);
   unlock();
   if (offset < 0) return -1;
   Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
@@ -221,7 +224,7 @@ std::int64_t NodeWindow::allocate(std::size_t bytes, int users) noexcept {
   return offset;
 }
 
-std::int64_t NodeWindow::attach(std::uint64_t key, std::size_t bytes) noexcept {
+std::int64_t NodeWindow::attach(std::uint64_t key, std::size_t bytes, std::size_t leave) noexcept {
   if (!exists() || !lock()) return -1;
   Announcement* const begin = bucket(key);
   Announcement* const end = begin + bucket_size;
@@ -231,7 +234,7 @@ std::int64_t NodeWindow::attach(std::uint64_t key, std::size_t bytes) noexcept {
     // Relaxed, as all below: ordered by the lock.
     reinterpret_cast<Prefix*>(base_ + offset)->users.fetch_add(1, std::memory_order_relaxed);
   } else if (auto* const room = std::find_if(begin, end, [](const Announcement& one) { return one.key == 0; }); room != end) {
-    offset = take_pages(pages_for(bytes));
+    offset = take_pages(pages_for(bytes), leave);
     if (offset >= 0) {
       Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
       prefix.users.store(1, std::memory_order_relaxed);
@@ -294,5 +297,11 @@ void NodeWindow::release(std::int64_t offset, std::size_t bytes) noexcept {
   }
   if (is_last || is_announced) unlock();
 }
+
+std::size_t NodeWindow::region_bytes() const noexcept { return (pages_ - first_page_) * page_bytes; }
+std::size_t NodeWindow::arena_offset(int rank) const noexcept {
+  return pages_ * page_bytes + static_cast<std::size_t>(rank) * arena_bytes_;
+}
+bool NodeWindow::populate(std::byte* begin, std::size_t bytes) noexcept { return make_present(begin, bytes); }
 
 }  // namespace papaya

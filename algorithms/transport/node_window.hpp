@@ -1,4 +1,5 @@
-// The one shared window of a node and job (MPI_Win_allocate_shared), sub-allocated by pages to communicators. Shared
+// The one shared window of a node and job (MPI_Win_allocate_shared): regions, sub-allocated by pages to communicators, and
+// behind them the arenas in which the node's ranks deposit, of equal size (deposit_arena.hpp). Shared
 // memory that the system promised but cannot deliver (a full /dev/shm) ends in SIGBUS on first touch, so every page
 // is asked for through the kernel, which can say no, before it is used. The program may want shared memory, too: papaya
 // holds at most a quarter of what would be free without it.
@@ -23,11 +24,12 @@ class NodeWindow {
   bool exists() const noexcept { return base_ != nullptr; }
   std::size_t limit() const noexcept { return limit_; }  // what was left of that given to create()
 
-  // Space for `users` ranks: an offset, or -1. Called by one rank; the others are told the offset.
-  std::int64_t allocate(std::size_t bytes, int users) noexcept;
+  // Space for `users` ranks, if `leave` bytes are left then: an offset, or -1. Called by one rank; the others are told the
+  // offset.
+  std::int64_t allocate(std::size_t bytes, int users, std::size_t leave = 0) noexcept;
   // Space that whoever comes first to `key` allocates for all who come; -1 if there is none. Each calls it once. `key` has 64 bits of
   // hash, alike on all ranks and never zero.
-  std::int64_t attach(std::uint64_t key, std::size_t bytes) noexcept;
+  std::int64_t attach(std::uint64_t key, std::size_t bytes, std::size_t leave = 0) noexcept;
   // Of a region that ranks have attached to: zero at first.
   std::atomic<std::uint64_t>& agreement(std::int64_t offset) const noexcept;
   // Makes this rank's share of the region's pages present and zero. False if the memory is not there.
@@ -41,12 +43,19 @@ class NodeWindow {
   std::size_t used_pages() const noexcept { return count(Map::used); }
   std::size_t held_pages() const noexcept { return count(Map::held); }
 
+  // Equal on all ranks.
+  std::size_t region_bytes() const noexcept;  // for all regions
+  std::size_t arena_bytes() const noexcept { return arena_bytes_; }
+  std::byte* base() const noexcept { return base_; }
+  std::size_t arena_offset(int rank) const noexcept;  // from base(); `rank` of the node
+  static bool populate(std::byte* begin, std::size_t bytes) noexcept;  // false: the system has no memory for the pages
+
  private:
   static constexpr std::size_t page_bytes = 4096;
   struct Header;
   struct Announcement;
   Announcement* bucket(std::uint64_t key) const noexcept;
-  std::int64_t take_pages(std::size_t pages) noexcept;
+  std::int64_t take_pages(std::size_t wanted, std::size_t leave) noexcept;
   static std::size_t pages_for(std::size_t bytes) noexcept;
   enum class Map : unsigned char { used, held };
   Header* header() const noexcept;
@@ -62,7 +71,8 @@ class NodeWindow {
   MPI_Win window_ = MPI_WIN_NULL;
   std::byte* base_ = nullptr;
   std::size_t limit_ = 0;
-  std::size_t pages_ = 0;
+  std::size_t pages_ = 0;       // before the arenas
+  std::size_t arena_bytes_ = 0;
   std::size_t map_words_ = 0;
   std::size_t first_page_ = 0;  // pages before it hold the header, the board and the bitmaps
   std::size_t announcements_ = 0;  // where they begin

@@ -1490,6 +1490,7 @@ class Preload(unittest.TestCase):
         devices = {copy: build / "tests/preload" / library for copy, library in devices.items()}
         env = {**LEADER, "PAPAYA_ALLTOALL": "arrival_alltoall", "PAPAYA_BCAST": "arrival_bcast",
                "PAPAYA_REDUCE": "arrival_tree"}
+        vetoed = "device memory, or no memory to deposit in, on one of the ranks"
         for ranks, library in zip((3, 2, 2), devices.values()):
             with self.subTest(library=library.name):
                 if ranks == 3 or native_only:
@@ -1502,9 +1503,9 @@ class Preload(unittest.TestCase):
                 calls = {(row["collective"], row["algorithm"], row["reason"]): row["calls"]
                          for row in job.report()["algorithms"]}
                 self.assertEqual(calls, {("MPI_Allreduce", "arrival_leader", ""): 21 * ranks,
-                                         ("MPI_Allreduce", "native", "device memory"): 20 * ranks,
+                                         ("MPI_Allreduce", "native", vetoed): 20 * ranks,
                                          ("MPI_Alltoallv", "arrival_alltoall", ""): 10 * ranks,
-                                         ("MPI_Alltoallv", "native", "device memory"): 10 * ranks})
+                                         ("MPI_Alltoallv", "native", vetoed): 10 * ranks})
         self.need_papaya()
         # Copied by the runtime: as it is, or only with a context of CUDA's; at last not at all.
         works, wants_context, has_no_context, answers_in_context, fails = range(5)
@@ -2252,6 +2253,19 @@ class Preload(unittest.TestCase):
         job = self.job(3, program("comm_churn"), 120, env=LEADER)
         self.check_right(job, 3)
         self.check_counts(job)
+
+    def test_deposits(self):
+        """Every communicator is served, however many there are and whatever the sizes of their messages."""
+        env = {"PAPAYA_ALLREDUCE": "0-65536:arrival_leader,65537-:arrival_tree", "PAPAYA_ALLGATHER": "arrival_allgather",
+               "PAPAYA_ALLTOALL": "arrival_alltoall"}
+        for ranks, words in ((2, (150, 1)), (3, (8, 2, 4))):
+            job = self.job(ranks, program("deposits"), *words, env=env)
+            if job.code == 77:
+                continue
+            self.check_right(job, ranks)
+            self.check_counts(job)
+            natively = [row for row in job.report()["algorithms"] if row["algorithm"] == "native"]
+            self.assertEqual(natively, [])
 
     def test_flat(self):
         """Memory, descriptors and windows stay where they are over 100,000 calls and 10,000 communicators."""

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/transport/deposit_arena.hpp"
 #include "algorithms/transport/messages.hpp"
 #include "algorithms/transport/shared_notified.hpp"
 
@@ -123,9 +124,48 @@ class Mailbox {
   std::atomic<int> sent_{0};
 };
 
-// The shared memory of a node, and one Policy and one Prepared per rank, as each process would have.
+// Where the ranks of a node deposit.
+class Arenas {
+ public:
+  Arenas(int ranks, std::size_t bytes, bool concurrent, void (*release)(std::int64_t, std::size_t) noexcept = nullptr)
+      : window_(static_cast<std::byte*>(::operator new (static_cast<std::size_t>(ranks) * bytes + 4096, std::align_val_t{4096}))) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      arenas_.push_back(std::make_unique<DepositArena>());
+      arenas_.back()->open({.window = window_,
+                            .offset = 4096 + static_cast<std::size_t>(rank) * bytes,
+                            .bytes = bytes,
+                            .concurrent = concurrent,
+                            .release = release});
+    }
+  }
+  ~Arenas() {
+    arenas_.clear();
+    ::operator delete(window_, std::align_val_t{4096});
+  }
+  Arenas(const Arenas&) = delete;
+  Arenas& operator=(const Arenas&) = delete;
+  DepositArena& rank(int r) { return *arenas_[static_cast<std::size_t>(r)]; }
+
+ private:
+  std::byte* const window_;
+  std::vector<std::unique_ptr<DepositArena>> arenas_;
+};
+
+// The shared memory of a node, and one Policy and one Prepared per rank, as each process would have. What may borrow memory
+// does, from arenas that no other Node has or from those of some ranks.
 class Node {
  public:
+  Node(const Descriptor& descriptor, wait::Mode mode, Arenas& arenas, const std::vector<int>& members)
+      : policies_(members.size()), nodes_(some_nodes(static_cast<int>(members.size()))) {
+    const int ranks = static_cast<int>(members.size());
+    const std::size_t largest = arenas.rank(0).largest_bytes();
+    make_region(descriptor.control_bytes(ranks, largest));
+    for (int rank = 0; rank < ranks; ++rank) {
+      Team team = team_of(rank, ranks, mode, false, nullptr, 1);
+      team.deposits = &arenas.rank(members[static_cast<std::size_t>(rank)]);
+      prepared_.push_back(descriptor.prepare(team, largest, default_values(descriptor)));
+    }
+  }
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
        std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
        std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity, bool wire_only = false,
@@ -142,13 +182,19 @@ class Node {
       regions.push_back(all);
       if (in_levels) all += descriptor.region_bytes(static_cast<int>(on_node.size()), most_bytes, values);
     }
-    if (!in_levels && descriptor.region_bytes != nullptr && !wire_only) all += descriptor.region_bytes(ranks, most_bytes, values);
-    region_ = static_cast<std::byte*>(::operator new (all, std::align_val_t{4096}));
-    std::memset(region_, 0, all);
+    const bool borrows = descriptor.control_bytes != nullptr;
+    if (borrows) {
+      // Four slots of as much.
+      own_arenas_ = std::make_unique<Arenas>(ranks, 2 * 4 * most_bytes, false);
+      most_bytes = own_arenas_->rank(0).largest_bytes();
+      all += descriptor.control_bytes(ranks, most_bytes);
+    } else if (!in_levels && descriptor.region_bytes != nullptr && !wire_only) {
+      all += descriptor.region_bytes(ranks, most_bytes, values);
+    }
+    make_region(all);
     for (int rank = 0; rank < ranks; ++rank) {
-      wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
-      policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
-      Team team{rank, ranks, arrival_order, region_, &policy, read, places_, first_round};
+      Team team = team_of(rank, ranks, mode, arrival_order, read, first_round);
+      if (borrows) team.deposits = &own_arenas_->rank(rank);
       if (mailbox != nullptr) messages_.push_back(mailbox->of(rank));
       if (mailbox != nullptr) team.messages = messages_.back().get();
       if (in_levels) {
@@ -174,8 +220,26 @@ class Node {
   wait::Policy& policy(int r) { return policies_[static_cast<std::size_t>(r)]; }
   int size() const { return static_cast<int>(prepared_.size()); }
 
+  // As in MPI_Comm_free on one rank.
+  void end(int r) { prepared_[static_cast<std::size_t>(r)].reset(); }
+  const std::byte* region() const { return region_; }
+  std::size_t region_bytes() const { return region_bytes_; }
+
  private:
-  std::byte* region_;
+  void make_region(std::size_t bytes) {
+    region_bytes_ = bytes;
+    region_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}));
+    std::memset(region_, 0, bytes);
+  }
+  Team team_of(int rank, int ranks, wait::Mode mode, bool arrival_order, ReadMemory read, std::uint64_t first_round) {
+    wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
+    policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
+    return {rank, ranks, arrival_order, region_, &policy, read, places_, first_round};
+  }
+
+  std::byte* region_ = nullptr;
+  std::size_t region_bytes_ = 0;
+  std::unique_ptr<Arenas> own_arenas_;
   std::vector<wait::Policy> policies_;
   std::vector<topology::Place> places_;
   const Nodes nodes_;

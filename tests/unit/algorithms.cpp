@@ -1,6 +1,7 @@
 // Kernels, the reduction tree, communicator identity, the recorder's file.
 #include <unistd.h>
 
+#include <bit>
 #include <complex>
 #include <cstring>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include "algorithms/algorithm.hpp"
 #include "algorithms/kernels/reduce.hpp"
 #include "algorithms/patterns/tree.hpp"
+#include "algorithms/transport/deposit_arena.hpp"
 #include "profiler/record/identity.hpp"
 #include "profiler/record/recorder.hpp"
 #include "tests/catch.hpp"
@@ -108,6 +110,39 @@ TEST_CASE("each algorithm across nodes finds room on 4 nodes of 16 ranks") {
       CHECK(shape.bytes <= std::size_t{4} << 20);
     }
   }
+}
+
+TEST_CASE("a window of 64 MiB has room for the communicators of 64 ranks and for what they deposit") {
+  constexpr std::size_t window = std::size_t{64} << 20;
+  for (const int ranks : {2, 3, 4, 8, 16, 33, 64, 128}) {
+    CAPTURE(ranks);
+    const std::size_t arena = DepositArena::bytes_for(window, ranks);
+    CHECK(arena % DepositArena::granule_bytes == 0);
+    CHECK(arena * static_cast<std::size_t>(ranks) <= window / 2);
+    for (const bool concurrent : {false, true}) {
+      const std::size_t largest = DepositArena::largest_for(arena, concurrent);
+      CHECK(std::has_single_bit(largest));
+      CHECK(largest >= DepositArena::least_largest_bytes);
+      // So many calls at once.
+      CHECK(arena / largest >= (concurrent && ranks <= 64 ? 4 : 2));
+      // Of all that borrow, on one communicator.
+      std::size_t flags = 0;
+      for (const Descriptor* descriptor : registry()) {
+        if (descriptor->control_bytes == nullptr) continue;
+        CAPTURE(descriptor->name, name_of(descriptor->collective));
+        const std::size_t bytes = descriptor->control_bytes(ranks, largest);
+        CHECK(bytes > 0);
+        CHECK(bytes <= static_cast<std::size_t>(ranks) * 1024 + 32768);
+        CHECK(descriptor->takes_vetoes);
+        flags += (bytes + 128 + 4095) / 4096 * 4096;
+      }
+      CHECK((window - arena * static_cast<std::size_t>(ranks)) / flags >= (ranks <= 33 ? 300 : ranks == 64 ? 180 : 80));
+    }
+  }
+  // Too small to be shared out.
+  CHECK(DepositArena::bytes_for(std::size_t{1} << 20, 3) == 0);
+  CHECK(DepositArena::bytes_for(std::size_t{4} << 20, 2) == 0);
+  CHECK(DepositArena::bytes_for(window, 256) == 0);
 }
 
 TEST_CASE("the registry's descriptors are complete and their numbers stable") {

@@ -1,0 +1,212 @@
+#include "algorithms/transport/deposit_arena.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t least_place_bytes = 4096;
+
+}  // namespace
+
+std::size_t DepositArena::bytes_for(std::size_t window_bytes, int ranks) noexcept {
+  if (window_bytes < least_window_bytes) return 0;
+  const std::size_t share = std::min(window_bytes / 2 / static_cast<std::size_t>(ranks), most_bytes) / granule_bytes * granule_bytes;
+  return share < 2 * least_largest_bytes ? 0 : share;
+}
+
+std::size_t DepositArena::largest_for(std::size_t bytes, bool concurrent) noexcept {
+  return std::clamp(std::bit_floor(bytes / (concurrent ? 4 : 2)), least_largest_bytes, most_largest_bytes);
+}
+
+bool DepositArena::open(const Place& place) noexcept {
+  if (place.bytes == 0) return true;
+  try {
+    blocks_.assign(place.bytes / granule_bytes, nullptr);
+    present_.assign(blocks_.size(), place.populate == nullptr);
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  place_ = place;
+  largest_bytes_ = largest_for(place.bytes, place.concurrent);
+  return true;
+}
+
+void DepositArena::close() noexcept {
+  for (Block* block = retired_; block != nullptr;) {
+    Block* const next = block->next;
+    free(block);
+    block = next;
+  }
+  retired_ = nullptr;
+  kept_.clear();
+  place_ = {};
+}
+
+bool DepositArena::keep(const std::byte* begin, std::int64_t offset, std::size_t bytes) noexcept {
+  if (!exists()) return false;
+  const std::lock_guard lock(mutex_);
+  reap();
+  for (const Block* block = retired_; block != nullptr; block = block->next)
+    if (block->takers.first >= begin && block->takers.first < begin + bytes) {
+      try {
+        kept_.push_back({begin, offset, bytes});
+      } catch (const std::bad_alloc&) {
+        // The space stays taken, which harms nobody.
+      }
+      return true;
+    }
+  return false;
+}
+
+bool Loan::borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept {
+  const std::size_t place_bytes = std::bit_ceil(std::max(bytes, least_place_bytes));
+  if (place_bytes * places_ > arena_->largest_bytes()) {
+    give_back(needed_);
+    return false;
+  }
+  auto answer = DepositArena::Answer::soon;
+  const auto settled = [&] {
+    if (answer == DepositArena::Answer::soon) answer = arena_->lend(*this, place_bytes, bytes);
+    return answer != DepositArena::Answer::soon;
+  };
+  // Those who still read are in a call that this rank has left: they need nothing of it.
+  if (!settled()) policy.until(site, arena_->never_rung_, 1, settled, [] { return false; }, nullptr);
+  return answer == DepositArena::Answer::lent;
+}
+
+DepositArena::Answer DepositArena::lend(Loan& loan, std::size_t place_bytes, std::size_t bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  reap();
+  if (loan.state_.load(std::memory_order_relaxed) == Loan::State::idle) loan.state_.store(Loan::State::in_use, std::memory_order_relaxed);
+  if (loan.block_ != nullptr && place_bytes <= loan.place_bytes_) {
+    loan.settle(place_.offset + loan.block_->first * granule_bytes, bytes);
+    return Answer::lent;
+  }
+  if (loan.block_ != nullptr) retire(loan);
+  const std::size_t count = std::max(place_bytes * loan.places_ / granule_bytes, std::size_t{1});
+  std::size_t first = 0;
+  if (const Answer answer = find(count, first); answer != Answer::lent) return answer;
+  auto* const block = new (std::nothrow) Block{.first = first, .count = count, .owner = &loan};
+  if (block == nullptr) return Answer::none;
+  std::fill_n(blocks_.begin() + static_cast<std::ptrdiff_t>(first), count, block);
+  cursor_ = first + count;
+  loan.block_ = block;
+  loan.place_bytes_ = place_bytes;
+  loan.settle(place_.offset + first * granule_bytes, bytes);
+  loan.state_.store(Loan::State::in_use, std::memory_order_relaxed);
+  return Answer::lent;
+}
+
+// Memory that nobody has; else what its teams need no more, the oldest first.
+DepositArena::Answer DepositArena::find(std::size_t count, std::size_t& first) noexcept {
+  const std::size_t positions = blocks_.size() / count;
+  const std::size_t start = (cursor_ + count - 1) / count;
+  for (std::size_t i = 0; i < positions; ++i) {
+    first = (start + i) % positions * count;
+    if (is_free(first, count)) return make_present(first, count) ? Answer::lent : Answer::none;
+  }
+  Answer answer = Answer::none;
+  for (std::size_t i = 0; i < positions; ++i) {
+    first = (start + i) % positions * count;
+    const State state = make_free(first, count);
+    if (state == State::returned) return make_present(first, count) ? Answer::lent : Answer::none;
+    if (state == State::awaited) answer = Answer::soon;
+  }
+  return answer;
+}
+
+bool DepositArena::is_free(std::size_t first, std::size_t count) const noexcept {
+  const auto begin = blocks_.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(count), [](const Block* block) { return block == nullptr; });
+}
+
+// Takes these granules from the teams that have them, if all of those can do without.
+DepositArena::State DepositArena::make_free(std::size_t first, std::size_t count) noexcept {
+  State state = State::returned;
+  std::size_t claimed = first;  // up to there
+  const auto step = [&](std::size_t at) { return blocks_[at] == nullptr ? at + 1 : blocks_[at]->first + blocks_[at]->count; };
+  for (; claimed < first + count && state != State::in_use; claimed = step(claimed)) {
+    const Block* const block = blocks_[claimed];
+    if (block == nullptr) continue;
+    if (block->owner == nullptr) {
+      state = State::awaited;  // else reap() would have freed it
+    } else if (!block->owner->claim()) {
+      state = State::in_use;
+      break;
+    } else if (!block->owner->takers_.have_taken(block->owner->needed_)) {
+      state = State::awaited;
+    }
+  }
+  for (std::size_t at = first; at < claimed;) {
+    Block* const block = blocks_[at];
+    at = step(at);
+    if (block == nullptr || block->owner == nullptr) continue;
+    Loan& loan = *block->owner;
+    if (state != State::returned) {
+      loan.state_.store(Loan::State::idle, std::memory_order_release);  // partner: the compare-exchange of the next claim
+      continue;
+    }
+    loan.block_ = nullptr;
+    loan.place_bytes_ = 0;
+    loan.state_.store(Loan::State::none, std::memory_order_relaxed);  // its thread comes by the mutex
+    free(block);
+  }
+  return state;
+}
+
+bool DepositArena::make_present(std::size_t first, std::size_t count) noexcept {
+  const auto begin = present_.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto end = begin + static_cast<std::ptrdiff_t>(count);
+  if (std::find(begin, end, false) == end) return true;
+  if (!place_.populate(place_.window + place_.offset + first * granule_bytes, count * granule_bytes)) return false;
+  std::fill(begin, end, true);
+  return true;
+}
+
+void DepositArena::end(Loan& loan) noexcept {
+  const std::lock_guard lock(mutex_);
+  if (loan.block_ != nullptr) retire(loan);
+  reap();
+}
+
+// The block is the team's no more, and the arena's again once all members have taken.
+void DepositArena::retire(Loan& loan) noexcept {
+  Block* const block = loan.block_;
+  loan.block_ = nullptr;
+  loan.place_bytes_ = 0;
+  loan.state_.store(Loan::State::none, std::memory_order_relaxed);
+  block->owner = nullptr;
+  block->takers = loan.takers_;
+  block->needed = loan.needed_;
+  block->next = retired_;
+  retired_ = block;
+}
+
+void DepositArena::reap() noexcept {
+  for (Block** link = &retired_; *link != nullptr;) {
+    Block* const block = *link;
+    if (!block->takers.have_taken(block->needed)) {
+      link = &block->next;
+      continue;
+    }
+    *link = block->next;
+    free(block);
+  }
+  std::erase_if(kept_, [this](const Kept& kept) {
+    for (const Block* block = retired_; block != nullptr; block = block->next)
+      if (block->takers.first >= kept.begin && block->takers.first < kept.begin + kept.bytes) return false;
+    if (place_.release != nullptr) place_.release(kept.offset, kept.bytes);
+    return true;
+  });
+}
+
+void DepositArena::free(Block* block) noexcept {
+  std::fill_n(blocks_.begin() + static_cast<std::ptrdiff_t>(block->first), block->count, nullptr);
+  delete block;
+}
+
+}  // namespace papaya

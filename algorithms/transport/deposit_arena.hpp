@@ -1,0 +1,206 @@
+// Where a rank deposits what does not travel with its flags: a fixed part of the node's window, the rank's own, lent to its
+// calls. Memory thus follows the ranks of a node, of which each is in one blocking collective per thread, and not their
+// communicators, of which there may be any number.
+//
+// A team keeps its block from call to call, so that a program in a loop deposits in the same warm pages. When another team needs the
+// memory, a block is taken from a team that is in no call, once all its members have said that they need nothing of it any
+// more. They will say so soon and without this rank: where every rank waits for every other (the only collectives that
+// borrow), this rank could leave the call only after all had come to it, and each borrows before the others can see it come.
+//
+// Blocks are powers of two and aligned to their size; the largest is a half of the arena (a quarter with MPI_THREAD_MULTIPLE)
+// or less. So as many calls as there are such blocks find memory at once, however the smaller blocks lie.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "algorithms/transport/wait.hpp"
+
+namespace papaya {
+
+// The members of a team. Each says in a line of its own before which round, or call, it needs nothing any more.
+struct Takers {
+  const std::byte* first = nullptr;  // of lines that begin with an atomic number of 64 bits
+  std::size_t line_bytes = 0;
+  int count = 0;
+
+  bool have_taken(std::uint64_t round) const noexcept {
+    for (int member = 0; member < count; ++member) {
+      const auto& taken = *reinterpret_cast<const std::atomic<std::uint64_t>*>(first + static_cast<std::size_t>(member) * line_bytes);
+      // Acquire: partner of the release with which a member says so; its reads come first.
+      if (taken.load(std::memory_order_acquire) < round) return false;
+    }
+    return true;
+  }
+};
+
+// Where deposits were when this rank last looked. Usually they still are there, and a processor that goes on with that address
+// fetches the data while the line that says so is still on its way.
+class LastPlaces {
+ public:
+  explicit LastPlaces(std::size_t count) : last_(std::make_unique<std::uint64_t[]>(count)) {}
+  std::uint64_t confirm(std::size_t number, const std::uint64_t& said) const noexcept {
+    std::uint64_t where = last_[number];
+    if (where != said) [[unlikely]] {
+      where = last_[number] = said;
+      __asm__("" : "+r"(where));  // or compilers see that it always is what was said, and wait for it
+    }
+    return where;
+  }
+
+ private:
+  std::unique_ptr<std::uint64_t[]> last_;
+};
+
+class Loan;
+
+class DepositArena {
+ public:
+  static constexpr std::size_t granule_bytes = 8192;
+  static constexpr std::size_t least_largest_bytes = 128 << 10;  // two places of the largest message that goes in one piece
+  static constexpr std::size_t most_largest_bytes = 2 << 20;
+  static constexpr std::size_t most_bytes = 16 << 20;
+  static constexpr std::size_t least_window_bytes = 8 << 20;  // half of less is too little for algorithms with memory of their own
+
+  // An arena's size in a window of so many bytes for so many ranks. 0: the window is too small to be shared out.
+  static std::size_t bytes_for(std::size_t window_bytes, int ranks) noexcept;
+  // The largest block. `concurrent`: several threads may be in calls at once.
+  static std::size_t largest_for(std::size_t bytes, bool concurrent) noexcept;
+
+  struct Place {
+    std::byte* window = nullptr;  // the node's, as this process sees it
+    std::size_t offset = 0;       // of this rank's arena
+    std::size_t bytes = 0;
+    bool concurrent = false;
+    // Makes pages present; false if the system has no memory for them. Null: they are.
+    bool (*populate)(std::byte* begin, std::size_t bytes) noexcept = nullptr;
+    // Gives back a region that was kept, see keep().
+    void (*release)(std::int64_t offset, std::size_t bytes) noexcept = nullptr;
+  };
+  DepositArena() = default;
+  ~DepositArena() { close(); }
+  DepositArena(const DepositArena&) = delete;
+  DepositArena& operator=(const DepositArena&) = delete;
+
+  bool open(const Place& place) noexcept;  // false: no memory for its list
+  void close() noexcept;                   // all loans have ended
+  bool exists() const noexcept { return place_.window != nullptr; }
+  bool is_concurrent() const noexcept { return place_.concurrent; }
+  std::byte* window() const noexcept { return place_.window; }
+  std::size_t largest_bytes() const noexcept { return largest_bytes_; }
+
+  // A team is gone whose members' lines are in [begin, begin + bytes). If one of them may still read what this rank deposited
+  // for it the region is kept, and released later; true then.
+  bool keep(const std::byte* begin, std::int64_t offset, std::size_t bytes) noexcept;
+
+ private:
+  friend class Loan;
+
+  struct Block {
+    std::size_t first;  // granule
+    std::size_t count;
+    Loan* owner;        // null: retired, until its takers have taken
+    Takers takers{};    // of a retired block
+    std::uint64_t needed = 0;
+    Block* next = nullptr;  // retired
+  };
+  struct Kept {
+    const std::byte* begin;
+    std::int64_t offset;
+    std::size_t bytes;
+  };
+  enum class Answer : std::uint8_t { lent, soon, none };
+  enum class State : std::uint8_t { returned, awaited, in_use };
+
+  Answer lend(Loan& loan, std::size_t place_bytes, std::size_t bytes) noexcept;
+  void end(Loan& loan) noexcept;
+  void retire(Loan& loan) noexcept;
+  void reap() noexcept;
+  void free(Block* block) noexcept;
+  bool is_free(std::size_t first, std::size_t count) const noexcept;
+  State make_free(std::size_t first, std::size_t count) noexcept;
+  bool make_present(std::size_t first, std::size_t count) noexcept;
+  Answer find(std::size_t count, std::size_t& first) noexcept;
+
+  Place place_{};
+  std::size_t largest_bytes_ = 0;
+  std::mutex mutex_;  // guards what follows
+  std::vector<Block*> blocks_;  // by granule
+  std::vector<bool> present_;   // granules whose pages there are
+  std::vector<Kept> kept_;
+  Block* retired_ = nullptr;
+  std::size_t cursor_ = 0;      // granule behind the latest loan: from there on are the oldest
+  wait::Doorbell never_rung_{};
+};
+
+// A team's memory in the arena of this rank: `places` of them, which its rounds take in turn. Used by the team's own thread.
+class Loan {
+ public:
+  Loan(DepositArena* arena, const Takers& takers, int places) noexcept
+      : arena_(arena), takers_(takers), places_(static_cast<std::size_t>(places)) {}
+  ~Loan() {
+    if (arena_ != nullptr) arena_->end(*this);
+  }
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+
+  // Places of at least `bytes`, until give_back(). False: calls of other threads have what there is, or the system has no
+  // memory.
+  bool borrow(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept {
+    return (reclaim() && bytes <= usable_bytes_) || borrow_anew(bytes, policy, site);
+  }
+  // Nobody needs them once all members have taken `round`.
+  void give_back(std::uint64_t round) noexcept {
+    if (state_.load(std::memory_order_relaxed) != State::in_use) return;
+    needed_ = round;
+    state_.store(State::idle, std::memory_order_release);  // partner: the compare-exchange in claim
+  }
+  // Where the place of a round is in the node's window; while it is borrowed.
+  std::uint64_t where(std::uint64_t round) const noexcept {
+    return offset_ + (static_cast<std::size_t>(round) & (places_ - 1)) * place_bytes_;
+  }
+
+ private:
+  friend class DepositArena;
+  // Who moves it: idle -> in_use and back: the team's thread. idle -> claimed -> none or idle: whoever has the arena's mutex.
+  // none -> in_use: the team's thread with the mutex.
+  enum class State : std::uint8_t { none, idle, claimed, in_use };
+
+  bool reclaim() noexcept {
+    if (!arena_->is_concurrent()) {
+      if (state_.load(std::memory_order_relaxed) != State::idle) return false;
+      state_.store(State::in_use, std::memory_order_relaxed);
+      return true;
+    }
+    State expected = State::idle;
+    return state_.compare_exchange_strong(expected, State::in_use, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  bool claim() noexcept {
+    State expected = State::idle;
+    // Acquire: partner of the release in give_back, for `needed_`.
+    return state_.compare_exchange_strong(expected, State::claimed, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  bool borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept;
+  // Beside the beginning of a page, where there is room: buffers of the program begin there.
+  void settle(std::uint64_t block, std::size_t bytes) noexcept {
+    const std::size_t aside = place_bytes_ - bytes >= 128 ? 128 : 0;
+    offset_ = block + aside;
+    usable_bytes_ = place_bytes_ - aside;
+  }
+
+  DepositArena* const arena_;
+  const Takers takers_;
+  const std::size_t places_;  // a power of two
+  std::atomic<State> state_{State::none};
+  DepositArena::Block* block_ = nullptr;  // guarded by the arena's mutex
+  std::uint64_t needed_ = 0;
+  std::uint64_t offset_ = 0;
+  std::size_t place_bytes_ = 0;
+  std::size_t usable_bytes_ = 0;  // of a place, from where() on
+};
+
+}  // namespace papaya

@@ -1,0 +1,213 @@
+// Memory that ranks lend to their calls: teams that share the ranks' arenas, with threads as ranks.
+#include "tests/catch.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "algorithms/rounds.hpp"
+#include "tests/protocol/call.hpp"
+#include "tests/protocol/node.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr std::size_t two_blocks = 2 * DepositArena::least_largest_bytes;
+
+std::vector<const Descriptor*> borrowing() {
+  std::vector<const Descriptor*> found;
+  for (const Descriptor* descriptor : registry())
+    if (descriptor->control_bytes != nullptr) found.push_back(descriptor);
+  return found;
+}
+
+// Elements of the largest message that goes in one round, and so in a block of the largest size.
+std::size_t count_for(const Descriptor& descriptor, int ranks) {
+  const std::size_t blocks = descriptor.collective == Collective::alltoall ? static_cast<std::size_t>(ranks) : 1;
+  const std::size_t bytes = descriptor.name == "arrival_leader" ? descriptor.max_bytes : DepositArena::least_largest_bytes / 4;
+  return bytes / blocks / Rounds::line_bytes * Rounds::line_bytes / sizeof(Matrix);
+}
+
+std::vector<int> all_of(int ranks) {
+  std::vector<int> members(static_cast<std::size_t>(ranks));
+  std::iota(members.begin(), members.end(), 0);
+  return members;
+}
+
+// Stands still once its operand is there, until it may go on.
+struct Halt {
+  std::atomic<bool> is_there{false};
+  std::atomic<bool> may_go_on{false};
+  void at(Call& call) {
+    call.operands().context = this;
+    call.operands().deposited = [](void* context) {
+      Halt& halt = *static_cast<Halt*>(context);
+      halt.is_there.store(true);
+      while (!halt.may_go_on.load()) std::this_thread::yield();
+    };
+  }
+};
+
+}  // namespace
+
+TEST_CASE("deposits stay for who still reads them when another team wants their memory", "[protocol]") {
+  for (const Descriptor* descriptor : borrowing()) {
+    INFO(name_of(descriptor->collective) << " " << descriptor->name);
+    const Reduction reduction = reduction_for(false, true);
+    // Ranks 0 and 1 have memory for two calls. Their deposits of two are not read yet by ranks 2 and 3 when they come to a
+    // third.
+    Arenas arenas(4, two_blocks, false);
+    Node first(*descriptor, wait::Mode::block, arenas, {0, 1, 2});
+    Node second(*descriptor, wait::Mode::block, arenas, {0, 1, 3});
+    Node third(*descriptor, wait::Mode::block, arenas, {0, 1});
+    Halt halt[2];
+    std::atomic<int> wrong{0};
+    std::atomic<int> ended{0};
+    const auto run = [&](Node& node, int rank, int number, Halt* at) {
+      wait::Site site;
+      Call call(descriptor->collective, reduction, rank, node.size(), number, count_for(*descriptor, node.size()), false);
+      if (at != nullptr) at->at(call);
+      if (!node.rank(rank).run(call.operands(), site) || !call.is_right()) ++wrong;
+    };
+    on_ranks(5, [&](int rank) {
+      if (rank < 2) {
+        run(first, rank, 1, nullptr);
+        run(second, rank, 2, nullptr);
+        run(third, rank, 3, nullptr);
+        ++ended;
+      } else if (rank < 4) {
+        run(rank == 2 ? first : second, 2, rank - 1, &halt[rank - 2]);
+      } else {
+        while (!halt[0].is_there.load() || !halt[1].is_there.load()) std::this_thread::yield();
+        // Both have either gone to sleep for want of memory, or written over what is still to be read.
+        while (ended.load() < 2 && (third.policy(0).sleeps() == 0 || third.policy(1).sleeps() == 0)) std::this_thread::yield();
+        CHECK(ended.load() == 0);
+        for (Halt& one : halt) one.may_go_on.store(true);
+      }
+    });
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("a team that is gone leaves its memory and its region until all have read", "[protocol]") {
+  static std::atomic<int> released;
+  for (const Descriptor* descriptor : borrowing()) {
+    INFO(name_of(descriptor->collective) << " " << descriptor->name);
+    const Reduction reduction = reduction_for(false, true);
+    released = 0;
+    Arenas arenas(3, two_blocks, false, [](std::int64_t, std::size_t) noexcept { ++released; });
+    Node gone(*descriptor, wait::Mode::block, arenas, all_of(3));
+    Halt halt;
+    std::atomic<int> wrong{0};
+    std::atomic<int> kept{0};
+    on_ranks(3, [&](int rank) {
+      wait::Site site;
+      Call call(descriptor->collective, reduction, rank, 3, 0, count_for(*descriptor, 3), false);
+      if (rank == 2) halt.at(call);
+      if (!gone.rank(rank).run(call.operands(), site) || !call.is_right()) ++wrong;
+      if (rank == 2) return;
+      gone.end(rank);
+      if (!arenas.rank(rank).keep(gone.region(), 4096, gone.region_bytes())) ++wrong;
+      if (++kept == 2) {
+        if (released != 0) ++wrong;
+        halt.may_go_on.store(true);
+      }
+    });
+    CHECK(wrong == 0);
+    CHECK(released == 0);
+    // The next team of these ranks finds that it can be given back.
+    Node next(*descriptor, wait::Mode::block, arenas, all_of(2));
+    on_ranks(2, [&](int rank) {
+      wait::Site site;
+      Call call(descriptor->collective, reduction, rank, 2, 0, count_for(*descriptor, 2), false);
+      if (!next.rank(rank).run(call.operands(), site) || !call.is_right()) ++wrong;
+    });
+    CHECK(wrong == 0);
+    CHECK(released == 2);
+    CHECK_FALSE(arenas.rank(2).keep(gone.region(), 4096, gone.region_bytes()));
+  }
+}
+
+TEST_CASE("threads of each rank on teams of their own share its arena", "[protocol]") {
+  constexpr int ranks = 3;
+  constexpr int teams = 16;
+  const std::vector<const Descriptor*> algorithms = borrowing();
+  const Reduction reduction = reduction_for(false, true);
+  for (const int threads : {4, 7}) {
+    // Four calls find memory at once, whatever the rest holds.
+    Arenas arenas(ranks, 2 * two_blocks, true);
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (int team = 0; team < teams; ++team)
+      nodes.push_back(std::make_unique<Node>(*algorithms[static_cast<std::size_t>(team) % algorithms.size()], wait::Mode::automatic,
+                                             arenas, all_of(ranks)));
+    std::atomic<int> wrong{0};
+    std::atomic<int> vetoed{0};
+    on_ranks(ranks * threads, [&](int number) {
+      const int rank = number % ranks;
+      const int thread = number / ranks;
+      std::mt19937 random(static_cast<unsigned>(thread));  // alike on all ranks
+      wait::Site site;
+      for (int turn = 0; turn < 60 * thorough; ++turn) {
+        const auto chosen = random() % (teams / threads) * static_cast<std::size_t>(threads) + static_cast<std::size_t>(thread);
+        const Descriptor& descriptor = *algorithms[chosen % algorithms.size()];
+        const std::size_t most = count_for(descriptor, ranks);
+        const std::size_t count = turn % 3 == 0 ? most : random() % most + 1;
+        Call call(descriptor.collective, reduction, rank, ranks, turn, count, turn % 2 == 0);
+        if (!nodes[chosen]->rank(rank).run(call.operands(), site)) {
+          ++vetoed;
+          if (!call.is_untouched()) ++wrong;
+        } else if (!call.is_right()) {
+          ++wrong;
+        }
+      }
+    });
+    CHECK(wrong == 0);
+    CHECK(vetoed % ranks == 0);
+    if (threads == 4) CHECK(vetoed == 0);
+  }
+}
+
+TEST_CASE("64 ranks and a window of 64 MiB: many teams, messages in many rounds", "[protocol]") {
+  constexpr int ranks = 64;
+  Arenas arenas(ranks, DepositArena::bytes_for(std::size_t{64} << 20, ranks), true);
+  const Reduction reduction = reduction_for(false, true);
+  // Some of all ranks, some of eight.
+  std::vector<std::unique_ptr<Node>> whole;
+  std::vector<std::vector<std::unique_ptr<Node>>> rows;
+  const std::vector<const Descriptor*> algorithms = borrowing();
+  for (const Descriptor* descriptor : algorithms) {
+    whole.push_back(std::make_unique<Node>(*descriptor, wait::Mode::automatic, arenas, all_of(ranks)));
+    rows.emplace_back();
+    for (int row = 0; row < 8; ++row) {
+      std::vector<int> members(8);
+      std::iota(members.begin(), members.end(), 8 * row);
+      rows.back().push_back(std::make_unique<Node>(*descriptor, wait::Mode::automatic, arenas, members));
+    }
+  }
+  std::atomic<int> wrong{0};
+  on_ranks(ranks, [&](int rank) {
+    wait::Site site;
+    for (int turn = 0; turn < thorough; ++turn)
+      for (std::size_t i = 0; i < algorithms.size(); ++i)
+        for (const bool is_row : {false, true}) {
+          const Descriptor& descriptor = *algorithms[i];
+          const int size = is_row ? 8 : ranks;
+          const int me = is_row ? rank % 8 : rank;
+          Node& node = is_row ? *rows[i][static_cast<std::size_t>(rank / 8)] : *whole[i];
+          const std::size_t bytes = descriptor.collective == Collective::allreduce ? std::min<std::size_t>(descriptor.max_bytes, 200'000)
+                                    : is_row                                       ? 20'000
+                                                                                   : 2'000;
+          Call call(descriptor.collective, reduction, me, size, turn, bytes / sizeof(Matrix), turn % 2 == 0);
+          if (!node.rank(me).run(call.operands(), site) || !call.is_right()) ++wrong;
+        }
+  });
+  CHECK(wrong == 0);
+}
+
+}  // namespace papaya
