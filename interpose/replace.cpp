@@ -478,10 +478,11 @@ SharedBytes shared_on_one_node(const Communicator& state, const Setup& setup) no
   return shared_bytes(algorithm, team_of(state).layout(), setup.capacity, setup.rule->values);
 }
 
-// Those with memory of their own leave a quarter to the flags of those that borrow it: they need little, on every communicator.
+// Those with memory of their own leave an eighth of the window to the flags of those that borrow it: they need little, on every
+// communicator.
 std::size_t bytes_to_leave(const Communicator& state, const Setup& setup) noexcept {
   const bool has_own = runtime().deposits.exists() && !borrows(state, *setup.rule->algorithm);
-  return has_own ? runtime().window.region_bytes() / 4 : 0;
+  return has_own ? runtime().window.region_bytes() / 6 : 0;
 }
 
 std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup) noexcept {

@@ -264,7 +264,7 @@ void open_arena(Runtime& process, bool concurrent) {
        .offset = window.arena_offset(rank),
        .bytes = window.arena_bytes(),
        .concurrent = any_concurrent != 0,
-       .populate = NodeWindow::populate,
+       .populate = [](std::byte* begin, std::size_t bytes, bool promised) noexcept { return runtime().window.populate(begin, bytes, promised); },
        .release = [](std::int64_t offset, std::size_t bytes) noexcept { runtime().window.release(offset, bytes); }});
   PMPI_Allreduce(MPI_IN_PLACE, &has_arena, 1, MPI_INT, MPI_MIN, process.node_comm);
   if (has_arena == 0) process.deposits.close();

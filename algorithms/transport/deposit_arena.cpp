@@ -80,6 +80,7 @@ bool Loan::borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site
 
 DepositArena::Answer DepositArena::lend(Loan& loan, std::size_t place_bytes, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
+  ++lends_;
   reap();
   if (loan.state_.load(std::memory_order_relaxed) == Loan::State::idle) loan.state_.store(Loan::State::in_use, std::memory_order_relaxed);
   if (loan.block_ != nullptr && place_bytes <= loan.place_bytes_) {
@@ -101,22 +102,26 @@ DepositArena::Answer DepositArena::lend(Loan& loan, std::size_t place_bytes, std
   return Answer::lent;
 }
 
-// Memory that nobody has; else what its teams need no more, the oldest first.
+// Memory that nobody has, at best pages that are there; else what its teams need no more, the oldest first.
 DepositArena::Answer DepositArena::find(std::size_t count, std::size_t& first) noexcept {
   const std::size_t positions = blocks_.size() / count;
   const std::size_t start = (cursor_ + count - 1) / count;
-  for (std::size_t i = 0; i < positions; ++i) {
-    first = (start + i) % positions * count;
-    if (is_free(first, count)) return make_present(first, count) ? Answer::lent : Answer::none;
+  const auto at = [&](std::size_t i) { return first = (start + i) % positions * count; };
+  for (std::size_t i = 0; i < positions; ++i)
+    if (is_free(at(i), count) && is_present(first, count)) return Answer::lent;
+  for (std::size_t i = 0; i < positions; ++i)
+    if (is_free(at(i), count) && make_present(first, count)) return Answer::lent;
+  for (const bool more_pages : {false, true}) {
+    Answer answer = Answer::none;
+    for (std::size_t i = 0; i < positions; ++i) {
+      if (is_present(at(i), count) == more_pages || (more_pages && !make_present(first, count))) continue;
+      const State state = make_free(first, count);
+      if (state == State::returned) return Answer::lent;
+      if (state == State::awaited) answer = Answer::soon;
+    }
+    if (answer == Answer::soon) return answer;
   }
-  Answer answer = Answer::none;
-  for (std::size_t i = 0; i < positions; ++i) {
-    first = (start + i) % positions * count;
-    const State state = make_free(first, count);
-    if (state == State::returned) return make_present(first, count) ? Answer::lent : Answer::none;
-    if (state == State::awaited) answer = Answer::soon;
-  }
-  return answer;
+  return Answer::none;
 }
 
 bool DepositArena::is_free(std::size_t first, std::size_t count) const noexcept {
@@ -158,12 +163,31 @@ DepositArena::State DepositArena::make_free(std::size_t first, std::size_t count
   return state;
 }
 
-bool DepositArena::make_present(std::size_t first, std::size_t count) noexcept {
+bool DepositArena::is_present(std::size_t first, std::size_t count) const noexcept {
   const auto begin = present_.begin() + static_cast<std::ptrdiff_t>(first);
   const auto end = begin + static_cast<std::ptrdiff_t>(count);
-  if (std::find(begin, end, false) == end) return true;
-  if (!place_.populate(place_.window + place_.offset + first * granule_bytes, count * granule_bytes)) return false;
-  std::fill(begin, end, true);
+  return std::find(begin, end, false) == end;
+}
+
+// What is there is not asked for again, and after a refusal not soon: to ask takes longer than a call.
+bool DepositArena::make_present(std::size_t first, std::size_t count) noexcept {
+  const std::size_t promised = promised_of(place_.bytes) / granule_bytes;
+  const auto is_same = [&](std::size_t a, std::size_t b) { return present_[a] == present_[b] && (a < promised) == (b < promised); };
+  for (std::size_t begin = first; begin < first + count;) {
+    std::size_t end = begin + 1;
+    while (end < first + count && is_same(begin, end)) ++end;
+    if (!present_[begin]) {
+      const bool is_promised = begin < promised;
+      std::uint64_t& next_try = next_try_[is_promised ? 1 : 0];
+      if (lends_ < next_try) return false;
+      if (!place_.populate(place_.window + place_.offset + begin * granule_bytes, (end - begin) * granule_bytes, is_promised)) {
+        next_try = lends_ + 64;
+        return false;
+      }
+      std::fill(present_.begin() + static_cast<std::ptrdiff_t>(begin), present_.begin() + static_cast<std::ptrdiff_t>(end), true);
+    }
+    begin = end;
+  }
   return true;
 }
 

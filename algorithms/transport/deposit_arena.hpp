@@ -8,7 +8,9 @@
 // borrow), this rank could leave the call only after all had come to it, and each borrows before the others can see it come.
 //
 // Blocks are powers of two and aligned to their size; the largest is a half of the arena (a quarter with MPI_THREAD_MULTIPLE)
-// or less. So as many calls as there are such blocks find memory at once, however the smaller blocks lie.
+// or less. So as many calls as there are such blocks find memory at once, however the smaller blocks lie. The system's memory for
+// the first half is promised (node_window.hpp), which is enough for one call, or two; that for the second is there unless regions have
+// taken it.
 #pragma once
 
 #include <atomic>
@@ -68,6 +70,8 @@ class DepositArena {
 
   // An arena's size in a window of so many bytes for so many ranks. 0: the window is too small to be shared out.
   static std::size_t bytes_for(std::size_t window_bytes, int ranks) noexcept;
+  // Of that, how much is promised.
+  static constexpr std::size_t promised_of(std::size_t bytes) noexcept { return bytes / 2 / granule_bytes * granule_bytes; }
   // The largest block. `concurrent`: several threads may be in calls at once.
   static std::size_t largest_for(std::size_t bytes, bool concurrent) noexcept;
 
@@ -76,8 +80,8 @@ class DepositArena {
     std::size_t offset = 0;       // of this rank's arena
     std::size_t bytes = 0;
     bool concurrent = false;
-    // Makes pages present; false if the system has no memory for them. Null: they are.
-    bool (*populate)(std::byte* begin, std::size_t bytes) noexcept = nullptr;
+    // Makes pages present; false if there is no memory for them. Null: they are.
+    bool (*populate)(std::byte* begin, std::size_t bytes, bool promised) noexcept = nullptr;
     // Gives back a region that was kept, see keep().
     void (*release)(std::int64_t offset, std::size_t bytes) noexcept = nullptr;
   };
@@ -123,6 +127,7 @@ class DepositArena {
   void free(Block* block) noexcept;
   bool is_free(std::size_t first, std::size_t count) const noexcept;
   State make_free(std::size_t first, std::size_t count) noexcept;
+  bool is_present(std::size_t first, std::size_t count) const noexcept;
   bool make_present(std::size_t first, std::size_t count) noexcept;
   Answer find(std::size_t count, std::size_t& first) noexcept;
 
@@ -131,6 +136,8 @@ class DepositArena {
   std::mutex mutex_;  // guards what follows
   std::vector<Block*> blocks_;  // by granule
   std::vector<bool> present_;   // granules whose pages there are
+  std::uint64_t lends_ = 0;     // how often a loan has been asked for
+  std::uint64_t next_try_[2] = {};  // when to ask for pages again: for those beyond what is promised, and for those
   std::vector<Kept> kept_;
   Block* retired_ = nullptr;
   std::size_t cursor_ = 0;      // granule behind the latest loan: from there on are the oldest

@@ -61,7 +61,9 @@ bool make_present(std::byte* begin, std::size_t bytes) noexcept {
 // `lock` guards the bitmaps and what is held. Acquire on taking, release on giving back.
 struct NodeWindow::Header {
   std::atomic<std::uint32_t> lock;
-  std::uint64_t held_pages;
+  std::uint64_t held_pages;   // by regions
+  std::uint64_t arena_pages;  // by arenas
+  std::uint64_t spare_pages;  // of those, what they were not promised
 };
 
 // Who attaches to a region finds it here. Guarded by the lock.
@@ -92,10 +94,11 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
   PMPI_Comm_rank(node, &rank);
   PMPI_Comm_size(node, &ranks_);
   limit = std::min<std::size_t>(limit, memory::available_shared() / 4);
-  // Beyond the limit for files, making the segment larger ends the process by a signal. MPI's own header comes on top.
+  // Beyond the limit for files, making the segment larger ends the process by a signal. MPI's own header comes on top, and the
+  // arenas' addresses.
   rlimit files{};
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
-    limit = std::min<std::size_t>(limit, files.rlim_cur > (2 << 20) ? files.rlim_cur - (2 << 20) : 0);
+    limit = std::min<std::size_t>(limit, files.rlim_cur > (2 << 20) ? (files.rlim_cur - (2 << 20)) / 5 * 4 : 0);
   PMPI_Bcast(&limit, sizeof limit, MPI_BYTE, 0, node);
   limit_ = limit;
   map_words_ = limit / page_bytes / 64 + 1;
@@ -105,12 +108,14 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
   buckets_ = std::bit_floor(std::max<std::size_t>(limit / 256 / bucket_bytes, 16));
   first_page_ = (announcements_ + buckets_ * bucket_bytes + page_bytes - 1) / page_bytes;
   // Rank 0's view of what is free holds for all.
-  std::uint64_t bytes = limit / page_bytes * page_bytes;
+  std::uint64_t bytes = limit / page_bytes * page_bytes;  // to be used
   if (bytes < (first_page_ + 4) * page_bytes) bytes = 0;
   PMPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, node);
   if (bytes == 0) return false;
   arena_bytes_ = DepositArena::bytes_for(bytes, ranks_);
-  pages_ = (bytes - static_cast<std::size_t>(ranks_) * arena_bytes_) / page_bytes;
+  const std::size_t arenas = static_cast<std::size_t>(ranks_) * arena_bytes_;
+  pages_ = (bytes - static_cast<std::size_t>(ranks_) * DepositArena::promised_of(arena_bytes_)) / page_bytes;
+  bytes = pages_ * page_bytes + arenas;  // of addresses
   void* mine = nullptr;
   int ok = PMPI_Win_allocate_shared(rank == 0 ? static_cast<MPI_Aint>(bytes) : 0, 1, MPI_INFO_NULL, node, &mine,
                                     &window_) == MPI_SUCCESS;
@@ -176,9 +181,19 @@ std::size_t NodeWindow::count(Map map) const noexcept {
   return marked;
 }
 
-// With the lock: a quarter of what is free, counting what is held already.
+// All that follows with the lock.
+std::size_t NodeWindow::held_by_all() const noexcept { return header()->held_pages + header()->arena_pages; }
+
+// A quarter of what is free, counting what is held already.
 std::size_t NodeWindow::most_held_pages() const noexcept {
-  return (memory::available_shared() / page_bytes + header()->held_pages) / 4;
+  return (memory::available_shared() / page_bytes + held_by_all()) / 4;
+}
+
+// How many more pages may be held, beside those that arenas are promised.
+std::size_t NodeWindow::room_for_pages() const noexcept {
+  const std::size_t most = most_held_pages();
+  const std::size_t taken = header()->held_pages + header()->spare_pages;
+  return std::min(most - std::min(most, held_by_all()), pages_ - std::min(pages_, taken));
 }
 
 // With the lock. The first of the pages is there: an offset, or -1.
@@ -198,8 +213,7 @@ std::int64_t NodeWindow::take_pages(std::size_t wanted, std::size_t leave) noexc
     if (run > wanted) missing -= is_marked(Map::held, page - wanted) ? 0 : 1;
     if (missing != 0 && !asked) {
       asked = true;
-      const std::size_t most = most_held_pages();
-      room = most - std::min<std::size_t>(most, header()->held_pages);
+      room = room_for_pages();
     }
     if (missing > room) continue;
     const std::size_t first = page + 1 - wanted;
@@ -292,7 +306,7 @@ void NodeWindow::release(std::int64_t offset, std::size_t bytes) noexcept {
     const std::size_t pages = pages_for(bytes);
     // Others have taken memory meanwhile: the program itself, say. To look costs 40 us, so the small ones stay for the next
     // communicator.
-    if (pages >= 64 && header()->held_pages > most_held_pages()) give_back_to_system(first, pages);
+    if (pages >= 64 && held_by_all() > most_held_pages()) give_back_to_system(first, pages);
     mark(Map::used, first, pages, false);
   }
   if (is_last || is_announced) unlock();
@@ -302,6 +316,24 @@ std::size_t NodeWindow::region_bytes() const noexcept { return (pages_ - first_p
 std::size_t NodeWindow::arena_offset(int rank) const noexcept {
   return pages_ * page_bytes + static_cast<std::size_t>(rank) * arena_bytes_;
 }
-bool NodeWindow::populate(std::byte* begin, std::size_t bytes) noexcept { return make_present(begin, bytes); }
+bool NodeWindow::populate(std::byte* begin, std::size_t bytes, bool promised) noexcept {
+  const std::size_t pages = bytes / page_bytes;
+  if (!lock()) return false;
+  const std::size_t most = most_held_pages();
+  const bool allowed = promised ? most >= held_by_all() + pages : room_for_pages() >= pages;
+  const auto count = [&](std::uint64_t step) {
+    header()->arena_pages += step;
+    if (!promised) header()->spare_pages += step;
+  };
+  if (allowed) count(pages);
+  unlock();
+  if (!allowed) return false;
+  if (make_present(begin, bytes)) return true;
+  if (lock()) {
+    count(-std::uint64_t{pages});
+    unlock();
+  }
+  return false;
+}
 
 }  // namespace papaya

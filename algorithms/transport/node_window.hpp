@@ -1,5 +1,7 @@
 // The one shared window of a node and job (MPI_Win_allocate_shared): regions, sub-allocated by pages to communicators, and
-// behind them the arenas in which the node's ranks deposit, of equal size (deposit_arena.hpp). Shared
+// behind them the arenas in which the node's ranks deposit, of equal size (deposit_arena.hpp). Addresses are not memory: three
+// quarters of the limit are addresses of regions, one half those of arenas, and pages are taken as they are needed. A quarter
+// of the limit is promised to the arenas; what else they take regions have not taken, and the other way round. Shared
 // memory that the system promised but cannot deliver (a full /dev/shm) ends in SIGBUS on first touch, so every page
 // is asked for through the kernel, which can say no, before it is used. The program may want shared memory, too: papaya
 // holds at most a quarter of what would be free without it.
@@ -48,7 +50,8 @@ class NodeWindow {
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   std::byte* base() const noexcept { return base_; }
   std::size_t arena_offset(int rank) const noexcept;  // from base(); `rank` of the node
-  static bool populate(std::byte* begin, std::size_t bytes) noexcept;  // false: the system has no memory for the pages
+  // Makes pages of an arena present that are not. `promised`: regions leave them. False if there is no memory for them.
+  bool populate(std::byte* begin, std::size_t bytes, bool promised) noexcept;
 
  private:
   static constexpr std::size_t page_bytes = 4096;
@@ -65,13 +68,15 @@ class NodeWindow {
   bool is_marked(Map map, std::size_t page) const noexcept { return (bitmap(map)[page / 64] >> (page % 64)) & 1; }
   void mark(Map map, std::size_t first, std::size_t pages, bool value) noexcept;
   std::size_t count(Map map) const noexcept;
+  std::size_t held_by_all() const noexcept;
   std::size_t most_held_pages() const noexcept;
+  std::size_t room_for_pages() const noexcept;
   void give_back_to_system(std::size_t first, std::size_t pages) noexcept;
 
   MPI_Win window_ = MPI_WIN_NULL;
   std::byte* base_ = nullptr;
   std::size_t limit_ = 0;
-  std::size_t pages_ = 0;       // before the arenas
+  std::size_t pages_ = 0;       // before the arenas; what regions and arenas may hold, beside what those are promised
   std::size_t arena_bytes_ = 0;
   std::size_t map_words_ = 0;
   std::size_t first_page_ = 0;  // pages before it hold the header, the board and the bitmaps

@@ -47,29 +47,28 @@ std::int64_t take(papaya::NodeWindow& window, std::size_t bytes) {
 
 void share_with_others(papaya::NodeWindow& window) {
   constexpr std::size_t mib = std::size_t{1} << 20;
-  constexpr std::size_t half = mib / 2;  // one half of the window is for regions
   check(window.limit() <= 16 * mib && window.limit() >= 12 * mib, "its limit is a quarter of what is free", 1);
   check(window.held_pages() == 0, "it holds nothing that is not used", 1);
-  const std::int64_t small = take(window, 3 * half);
-  const std::int64_t large = take(window, 7 * half);
-  check(small >= 0 && large >= 0 && window.held_pages() * 4096 < 11 * half, "it holds what is used", 1);
-  window.release(large, 7 * half);
-  check(window.held_pages() * 4096 > 9 * half, "it keeps what nobody else wants", 1);
-  const std::int64_t again = take(window, 7 * half);
+  const std::int64_t small = take(window, 3 * mib);
+  const std::int64_t large = take(window, 7 * mib);
+  check(small >= 0 && large >= 0 && window.held_pages() * 4096 < 11 * mib, "it holds what is used", 1);
+  window.release(large, 7 * mib);
+  check(window.held_pages() * 4096 > 9 * mib, "it keeps what nobody else wants", 1);
+  const std::int64_t again = take(window, 7 * mib);
   check(again == large, "it takes that again", 1);
   const char* const name = "/dev/shm/papaya-test-other";
   const int other = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
-  check(posix_fallocate(other, 0, 48 * mib) == 0, "there is room for others", 1);
-  window.release(again, 7 * half);
-  check(window.held_pages() * 4096 < 4 * half, "it gives back what is too much now", 1);
-  check(take(window, 7 * half) < 0, "it does not take that again", 1);
-  check(posix_fallocate(other, 48 * mib, 3 * mib) == 0, "what it gave back is there for others", 1);
+  check(posix_fallocate(other, 0, 36 * mib) == 0, "there is room for others", 1);
+  window.release(again, 7 * mib);
+  check(window.held_pages() * 4096 < 4 * mib, "it gives back what is too much now", 1);
+  check(take(window, 7 * mib) < 0, "it does not take that again", 1);
+  check(posix_fallocate(other, 36 * mib, 8 * mib) == 0, "what it gave back is there for others", 1);
   close(other);
   unlink(name);
-  const std::int64_t later = take(window, 7 * half);
+  const std::int64_t later = take(window, 7 * mib);
   check(later >= 0, "it takes what is free again", 1);
-  window.release(later, 7 * half);
-  window.release(small, 3 * half);
+  window.release(later, 7 * mib);
+  window.release(small, 3 * mib);
 }
 
 }  // namespace
