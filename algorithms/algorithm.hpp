@@ -115,9 +115,9 @@ struct Descriptor {
   // Those with both have a region for each node, for the ranks on it: Team::nodes says who they are.
   std::size_t (*region_bytes)(int ranks, std::size_t capacity, std::span<const std::int64_t> values) = nullptr;
   // For those that may instead borrow the memory of their deposits, with Team::deposits: bytes of the region then, for calls of
-  // any size that the algorithm takes. `capacity` is the arena's largest block.
+  // any size that the algorithm takes. `capacity` is the arena's largest block; `own_bytes` as in Team.
   // They take vetoes, and every rank waits for every other: see transport/deposit_arena.hpp.
-  std::size_t (*control_bytes)(int ranks, std::size_t capacity) = nullptr;
+  std::size_t (*control_bytes)(int ranks, std::size_t capacity, std::size_t own_bytes) = nullptr;
   // `values` has one number per parameter.
   std::unique_ptr<Prepared> (*prepare)(const Team& team, std::size_t capacity,
                                        std::span<const std::int64_t> values);

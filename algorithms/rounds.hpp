@@ -50,28 +50,35 @@ class Rounds {
     std::size_t slot_bytes;  // beside the cell; a multiple of line_bytes
     std::size_t extra_bytes = 0;  // per bank, for the algorithm's own bookkeeping
     bool borrows = false;         // the slots' memory is not in the region; a slot for each rank
+    std::size_t own_bytes = 0;    // borrowing: of a slot that is there all the same, for short messages; a multiple of line_bytes
 
     std::size_t extras() const { return round_up(extra_bytes, cell_bytes); }
     std::size_t head() const { return (2 + static_cast<std::size_t>(ranks)) * cell_bytes; }
     std::size_t cells() const { return head() + static_cast<std::size_t>(banks * slots) * cell_bytes; }
     std::size_t control() const { return cells() + static_cast<std::size_t>(banks) * extras(); }
-    std::size_t memory() const { return round_up(control(), page_bytes); }
-    std::size_t total() const { return borrows ? control() : memory() + static_cast<std::size_t>(banks * slots) * slot_bytes; }
+    std::size_t in_region() const { return borrows ? own_bytes : slot_bytes; }  // of a slot
+    std::size_t memory() const { return borrows ? control() : round_up(control(), page_bytes); }
+    std::size_t total() const { return memory() + static_cast<std::size_t>(banks * slots) * in_region(); }
   };
 
   static int banks_for(std::size_t wanted, std::size_t least, std::size_t most) {
     return static_cast<int>(std::bit_floor(std::clamp(wanted, least, most)));
   }
 
+  // What each of a rank's slots gets of so many bytes.
+  static constexpr std::size_t own_slot(std::size_t own_bytes, int banks) {
+    return own_bytes / static_cast<std::size_t>(banks) / line_bytes * line_bytes;
+  }
   static constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
   Rounds(const Team& team, const Shape& shape)
       : team_(team),
         shape_(shape),
-        memory_(shape.borrows ? team.deposits->window() : team.region + shape.memory()),
+        memory_(team.region + shape.memory()),
+        window_(shape.borrows ? team.deposits->window() : nullptr),
+        unborrowed_bytes_(shape.borrows ? std::max(inline_bytes, shape.own_bytes) : ~std::size_t{0}),
         cells_(team.region + shape.head()),
-        loan_(shape.borrows ? team.deposits : nullptr, {team.region + 2 * cell_bytes, cell_bytes, team.size}, shape.banks),
-        last_places_(shape.borrows ? static_cast<std::size_t>(shape.banks * shape.slots) : 0) {
+        loan_(shape.borrows ? team.deposits : nullptr, {team.region + 2 * cell_bytes, cell_bytes, team.size}, shape.banks) {
     assert(std::has_single_bit(static_cast<unsigned>(shape.banks)));
     assert(!shape.borrows || shape.slots == team.size);
   }
@@ -82,7 +89,7 @@ class Rounds {
   // Before a call that deposits up to `bytes` in a round; give_back() ends it. False: there is no memory just now, and this
   // rank takes no part in the call.
   bool borrow(std::size_t bytes, wait::Site& site) noexcept {
-    return !shape_.borrows || bytes <= inline_bytes || loan_.borrow(bytes, *team_.policy, site);
+    return bytes <= unborrowed_bytes_ || loan_.borrow(bytes, *team_.policy, site);
   }
   // The rounds of the call were those before `next`.
   void give_back(std::uint64_t next) noexcept {
@@ -91,20 +98,20 @@ class Rounds {
 
   // Where this rank deposits a message of `bytes` in its slot, once that is free.
   std::byte* own_place(std::uint64_t round, std::size_t bytes) const noexcept {
-    if (bytes > inline_bytes && shape_.borrows) {
+    if (bytes > unborrowed_bytes_) {
       // Ordered by the flag; the last who read it has taken that round.
       std::uint64_t& where = where_of(round, team_.rank);
       if (where != loan_.where(round)) where = loan_.where(round);
-      return memory_ + loan_.where(round);
+      return window_ + loan_.where(round);
     }
     return place(round, team_.rank, bytes);
   }
   // Where a message of `bytes` lies, to be asked once its slot's flag has announced some of it.
   std::byte* place(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     if (bytes <= inline_bytes) return cell(round, slot) + inline_offset;
-    if (shape_.borrows) return memory_ + last_places_.confirm(number_of(round, slot), where_of(round, slot));
+    if (bytes > unborrowed_bytes_) return window_ + where_of(round, slot);
     // All banks of a slot side by side: with a slot for each rank its pages are those that the rank has touched first.
-    return memory_ + (static_cast<std::size_t>(slot) * static_cast<std::size_t>(shape_.banks) + bank_of(round)) * shape_.slot_bytes;
+    return memory_ + (static_cast<std::size_t>(slot) * static_cast<std::size_t>(shape_.banks) + bank_of(round)) * shape_.in_region();
   }
   std::byte* extra(std::uint64_t round) const noexcept {
     return team_.region + shape_.cells() + bank_of(round) * shape_.extras();
@@ -120,7 +127,7 @@ class Rounds {
     prefetch_for_write(cell(round, slot));
     if (bytes <= line_bytes - inline_offset) return;
     if (bytes <= inline_bytes) return prefetch_for_write(cell(round, slot) + line_bytes);
-    const std::byte* const at = shape_.borrows ? memory_ + loan_.where(round) : place(round, slot, bytes);
+    const std::byte* const at = bytes > unborrowed_bytes_ ? window_ + loan_.where(round) : place(round, slot, bytes);
     for (std::size_t line = 0; line < std::min(bytes, prefetched_bytes); line += line_bytes) prefetch_for_write(at + line);
   }
   // What the slot's depositor has done of `round`: 0 before it came.
@@ -281,10 +288,11 @@ class Rounds {
 
   const Team team_;
   const Shape shape_;
-  std::byte* const memory_;  // of the slots; the node's window where it is borrowed
+  std::byte* const memory_;  // of the slots in the region
+  std::byte* const window_;  // the node's, where slots are borrowed
+  const std::size_t unborrowed_bytes_;
   std::byte* const cells_;
   Loan loan_;
-  const LastPlaces last_places_;
   std::uint64_t known_taken_ = team_.first_round;
   std::uint64_t awaited_ = 0;
   bool bank_awaited_ = false;  // `awaited_` is what all must have taken, not entered

@@ -50,6 +50,7 @@ struct Team {
   std::uint64_t first_round = 1;     // the number of its first round or call; tests begin before a wrap-around
   Notified* wire = nullptr;          // for algorithms with a segment; outlives what they prepare
   DepositArena* deposits = nullptr;  // this rank's, for algorithms that may borrow; null: the region has all memory
+  std::size_t own_bytes = 0;         // of each rank in the region, for short deposits, in spite of `deposits`
   const Nodes* nodes = nullptr;      // for those with a segment and a region, which is the node's then; outlives them too
   // For ranks that may leave before others come (a bcast's root, a reduce's others) and find no room for their data. Null: they
   // wait until there is. Outlives the team.

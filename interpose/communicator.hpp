@@ -41,6 +41,7 @@ struct Setup {
   Reason failure = Reason::none;   // why there is nothing prepared, for good
   std::int64_t offset = -1;        // of the region in the node's window
   std::size_t region_bytes = 0;
+  std::size_t own_bytes = 0;       // as in Team
   std::unique_ptr<Notified> wire;  // outlives `prepared`, as the next does
   std::unique_ptr<Messages> messages;
   std::unique_ptr<Prepared> prepared;

@@ -73,17 +73,38 @@ std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept 
   return wire;
 }
 
+// Short deposits at a place that does not change are read 10 to 30 ns sooner than those of which the flag's line says where they
+// are: what a rank has for them in the region of its communicator, as long as half of all that is for regions is free.
+std::size_t own_bytes_for(int ranks) noexcept {
+  return std::clamp<std::size_t>(32768 / static_cast<std::size_t>(ranks) / 1024 * 1024, 1024, 16384);
+}
+
 // The shared memory of an algorithm, on one node. Collective; false, with the reason, on all ranks alike.
-bool allocate_region(Communicator& state, Setup& setup, std::size_t bytes) noexcept {
+bool allocate_region(Communicator& state, Setup& setup) noexcept {
   NodeWindow& window = runtime().window;
-  std::int64_t offset = state.rank == 0 ? window.allocate(bytes, state.size, bytes_to_leave(state, setup)) : -1;
-  PMPI_Bcast(&offset, 1, MPI_INT64_T, 0, state.handle);
-  if (offset < 0) {
+  const auto bytes_with = [&](std::size_t own_bytes) {
+    setup.own_bytes = own_bytes;
+    return shared_on_one_node(state, setup).total();
+  };
+  struct {
+    std::int64_t offset;
+    std::uint64_t own_bytes;
+  } found{-1, 0};
+  if (state.rank == 0) {
+    if (borrows(state, *setup.rule->algorithm)) {
+      found.own_bytes = own_bytes_for(state.size);
+      found.offset = window.allocate(bytes_with(found.own_bytes), state.size, window.region_bytes() / 2);
+      if (found.offset < 0) found.own_bytes = 0;
+    }
+    if (found.offset < 0) found.offset = window.allocate(bytes_with(0), state.size, bytes_to_leave(state, setup));
+  }
+  PMPI_Bcast(&found, sizeof found, MPI_BYTE, 0, state.handle);
+  if (found.offset < 0) {
     setup.failure = Reason::no_shared_memory;
     return false;
   }
-  setup.offset = offset;
-  setup.region_bytes = bytes;
+  setup.offset = found.offset;
+  setup.region_bytes = bytes_with(found.own_bytes);
   return true;
 }
 
@@ -154,7 +175,7 @@ void set_up(Communicator& state, Setup& setup) noexcept {
   NodeWindow& window = runtime().window;
   int ready = 1;
   if (state.facts.nodes == 1) {
-    if (!allocate_region(state, setup, shared_on_one_node(state, setup).total())) return;
+    if (!allocate_region(state, setup)) return;
     setup.prepared = prepare_on_one_node(state, setup);
     ready = setup.prepared != nullptr ? 1 : 0;
   } else {
@@ -474,7 +495,7 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
 
 SharedBytes shared_on_one_node(const Communicator& state, const Setup& setup) noexcept {
   const Descriptor& algorithm = *setup.rule->algorithm;
-  if (borrows(state, algorithm)) return {.wire = 0, .region = algorithm.control_bytes(state.size, setup.capacity)};
+  if (borrows(state, algorithm)) return {.wire = 0, .region = algorithm.control_bytes(state.size, setup.capacity, setup.own_bytes)};
   return shared_bytes(algorithm, team_of(state).layout(), setup.capacity, setup.rule->values);
 }
 
@@ -490,7 +511,10 @@ std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup)
   NodeWindow& window = runtime().window;
   if (!window.prepare_share(setup.offset, setup.region_bytes, state.rank, state.size)) return nullptr;
   Team team = team_of(state);
-  if (borrows(state, algorithm)) team.deposits = &runtime().deposits;
+  if (borrows(state, algorithm)) {
+    team.deposits = &runtime().deposits;
+    team.own_bytes = setup.own_bytes;
+  }
   std::byte* const region = window.region(setup.offset);
   team.region = region + shared_on_one_node(state, setup).wire;
   try {

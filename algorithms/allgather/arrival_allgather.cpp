@@ -17,8 +17,14 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   return {.ranks = ranks, .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 16), .slots = ranks, .slot_bytes = slot};
 }
 
-Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest) {
-  return {.ranks = ranks, .banks = 4, .slots = ranks, .slot_bytes = std::min(largest / 4, part_limit), .borrows = true};
+Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t own_bytes) {
+  constexpr int banks = 4;
+  return {.ranks = ranks,
+          .banks = banks,
+          .slots = ranks,
+          .slot_bytes = std::min(largest / banks, part_limit),
+          .borrows = true,
+          .own_bytes = Rounds::own_slot(own_bytes, banks)};
 }
 
 std::size_t short_for(std::size_t part, std::int64_t single_copy_bytes) {
@@ -76,9 +82,10 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
-    .control_bytes = [](int ranks, std::size_t largest) { return borrowing_shape_for(ranks, largest).total(); },
+    .control_bytes = [](int ranks, std::size_t largest, std::size_t own_bytes) { return borrowing_shape_for(ranks, largest, own_bytes).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      const Rounds::Shape shape = team.deposits != nullptr ? borrowing_shape_for(team.size, capacity) : shape_for(team.size, capacity);
+      const Rounds::Shape shape =
+          team.deposits != nullptr ? borrowing_shape_for(team.size, capacity, team.own_bytes) : shape_for(team.size, capacity);
       return std::make_unique<ArrivalAllgather>(team, shape, values[0]);
     },
 };

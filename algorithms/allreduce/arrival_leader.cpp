@@ -23,8 +23,8 @@
 // ranks arrive. Under PAPAYA_ORDER=arrival a leader reduces commutative operations in the order of arrival,
 // as in the thesis.
 //
-// Operands that do not travel with the flag lie in slots of the team's region or, where Team::deposits is there, in memory
-// that each rank borrows for the call; then its cell says where.
+// Operands that do not travel with the flag lie in slots of the team's region or, where Team::deposits is there and they are
+// longer than those, in memory that each rank borrows for the call; then its cell says where.
 //
 // Two banks of slots alternate. A rank enters call n+2 only after call n+1 has completed, for which every
 // rank must have entered n+1, and so have left call n: the bank is free again. Of the cells there are four
@@ -86,8 +86,8 @@ struct alignas(cell_bytes) Taker {
 
 struct Layout {
   int ranks;
-  std::size_t slot_bytes;
-  bool borrows;
+  std::size_t slot_bytes;  // in the region
+  bool borrows;            // what is longer
 
   std::size_t cells(int row) const {
     return cell_bytes * 4 + static_cast<std::size_t>(row * ranks) * cell_bytes;
@@ -97,22 +97,25 @@ struct Layout {
   }
   std::size_t takers() const { return round_up(levels(2), cell_bytes); }
   std::size_t slots(int bank) const {
-    return round_up(levels(2), 4096) + static_cast<std::size_t>(bank * ranks) * slot_bytes;
+    const std::size_t first = borrows ? takers() + static_cast<std::size_t>(ranks) * sizeof(Taker) : round_up(levels(2), 4096);
+    return first + static_cast<std::size_t>(bank * ranks) * slot_bytes;
   }
-  std::size_t total() const { return borrows ? takers() + static_cast<std::size_t>(ranks) * sizeof(Taker) : slots(2); }
+  std::size_t total() const { return slots(2); }
 };
 
 std::size_t region_bytes(int ranks, std::size_t capacity, std::span<const std::int64_t>) {
   return Layout{ranks, round_up(capacity, line_bytes), false}.total();
 }
 
+Layout borrowing_layout(int ranks, std::size_t own_bytes) { return {ranks, own_bytes / 2 / line_bytes * line_bytes, true}; }
+
 class ArrivalLeader final : public Prepared {
  public:
   ArrivalLeader(const Team& team, std::size_t capacity, std::int64_t self_serve_bytes)
       : team_(team),
-        layout_{team.size, round_up(capacity, line_bytes), team.deposits != nullptr},
+        layout_(team.deposits != nullptr ? borrowing_layout(team.size, team.own_bytes)
+                                         : Layout{team.size, round_up(capacity, line_bytes), false}),
         window_(layout_.borrows ? team.deposits->window() : nullptr),
-        last_places_(layout_.borrows ? static_cast<std::size_t>(cell_rows * team.size) : 0),
         loan_(team.deposits, {team.region + layout_.takers(), sizeof(Taker), team.size}, 2),
         height_(patterns::tree_height(team.size)),
         self_serve_bytes_(static_cast<std::size_t>(self_serve_bytes)),
@@ -120,7 +123,8 @@ class ArrivalLeader final : public Prepared {
 
   bool run(const Operands& operands, wait::Site& site) override {
     const bool in_line = operands.bytes <= inline_bytes;
-    if (in_line || !layout_.borrows) return reduce(operands, in_line, site);
+    is_borrowed_ = operands.bytes > layout_.slot_bytes;
+    if (in_line || !is_borrowed_) return reduce(operands, in_line, site);
     bool done = false;
     if (operands.veto || loan_.borrow(operands.bytes, *team_.policy, site)) {
       done = reduce(operands, in_line, site);
@@ -163,9 +167,7 @@ class ArrivalLeader final : public Prepared {
     return reinterpret_cast<std::uint8_t*>(team_.region + layout_.levels(bank_of(call)));
   }
   std::byte* slot(std::uint64_t call, int rank) const {
-    if (layout_.borrows)
-      return window_ + last_places_.confirm(call % cell_rows * static_cast<std::size_t>(team_.size) + static_cast<std::size_t>(rank),
-                                            cell(call, rank).where);
+    if (is_borrowed_) return window_ + cell(call, rank).where;
     return team_.region + layout_.slots(bank_of(call)) + static_cast<std::size_t>(rank) * layout_.slot_bytes;
   }
   std::byte* operand(std::uint64_t call, int rank, bool in_line) const {
@@ -183,7 +185,7 @@ class ArrivalLeader final : public Prepared {
   void deposit(const Operands& operands, std::uint64_t call, bool in_line) const {
     // A veto has nothing that the others could use.
     std::byte* to = nullptr;
-    if (!in_line && layout_.borrows) {
+    if (!in_line && is_borrowed_) {
       if (!operands.veto) cell(call, team_.rank).where = loan_.where(call);
       to = window_ + loan_.where(call);
     } else {
@@ -384,8 +386,8 @@ class ArrivalLeader final : public Prepared {
   const Team team_;
   const Layout layout_;
   std::byte* const window_;  // the node's, where slots are borrowed
-  const LastPlaces last_places_;
   Loan loan_;
+  bool is_borrowed_ = false;  // in the present call
   const int height_;
   const std::size_t self_serve_bytes_;
   const std::size_t scratch_stride_;
@@ -418,7 +420,7 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_message_bytes,
     .parameters = parameters,
     .region_bytes = region_bytes,
-    .control_bytes = [](int ranks, std::size_t) { return Layout{ranks, largest_message_bytes, true}.total(); },
+    .control_bytes = [](int ranks, std::size_t, std::size_t own_bytes) { return borrowing_layout(ranks, own_bytes).total(); },
     .prepare = prepare,
 };
 const Registration registration(descriptor);

@@ -74,7 +74,7 @@ constexpr Descriptor descriptor = {
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
-    .control_bytes = [](int ranks, std::size_t largest) { return Tree::borrowing_shape_for(ranks, largest).total(); },
+    .control_bytes = [](int ranks, std::size_t largest, std::size_t) { return Tree::borrowing_shape_for(ranks, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       const Rounds::Shape shape =

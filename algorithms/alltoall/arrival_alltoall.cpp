@@ -30,11 +30,17 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   return {.ranks = ranks, .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 8), .slots = ranks, .slot_bytes = slot};
 }
 
-Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest) {
+Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t own_bytes) {
   const auto p = static_cast<std::size_t>(ranks);
   const std::size_t wanted = std::min(largest / 4, slot_limit);
   const std::size_t slot = std::max<std::size_t>(wanted / p / Rounds::line_bytes, 1) * Rounds::line_bytes * p;
-  return {.ranks = ranks, .banks = 4, .slots = ranks, .slot_bytes = slot, .borrows = true};
+  constexpr int banks = 4;
+  return {.ranks = ranks,
+          .banks = banks,
+          .slots = ranks,
+          .slot_bytes = slot,
+          .borrows = true,
+          .own_bytes = Rounds::own_slot(own_bytes, banks)};
 }
 
 // What is not worth announcing block by block.
@@ -379,9 +385,10 @@ constexpr Descriptor descriptor = {
     .serves_alltoallv = true,
     .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
-    .control_bytes = [](int ranks, std::size_t largest) { return borrowing_shape_for(ranks, largest).total(); },
+    .control_bytes = [](int ranks, std::size_t largest, std::size_t own_bytes) { return borrowing_shape_for(ranks, largest, own_bytes).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      const Rounds::Shape shape = team.deposits != nullptr ? borrowing_shape_for(team.size, capacity) : shape_for(team.size, capacity);
+      const Rounds::Shape shape =
+          team.deposits != nullptr ? borrowing_shape_for(team.size, capacity, team.own_bytes) : shape_for(team.size, capacity);
       return std::make_unique<ArrivalAlltoall>(team, shape, values[0]);
     },
 };

@@ -16,7 +16,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -38,24 +37,6 @@ struct Takers {
     }
     return true;
   }
-};
-
-// Where deposits were when this rank last looked. Usually they still are there, and a processor that goes on with that address
-// fetches the data while the line that says so is still on its way.
-class LastPlaces {
- public:
-  explicit LastPlaces(std::size_t count) : last_(std::make_unique<std::uint64_t[]>(count)) {}
-  std::uint64_t confirm(std::size_t number, const std::uint64_t& said) const noexcept {
-    std::uint64_t where = last_[number];
-    if (where != said) [[unlikely]] {
-      where = last_[number] = said;
-      __asm__("" : "+r"(where));  // or compilers see that it always is what was said, and wait for it
-    }
-    return where;
-  }
-
- private:
-  std::unique_ptr<std::uint64_t[]> last_;
 };
 
 class Loan;

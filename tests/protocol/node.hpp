@@ -155,14 +155,15 @@ class Arenas {
 // does, from arenas that no other Node has or from those of some ranks.
 class Node {
  public:
-  Node(const Descriptor& descriptor, wait::Mode mode, Arenas& arenas, const std::vector<int>& members)
+  Node(const Descriptor& descriptor, wait::Mode mode, Arenas& arenas, const std::vector<int>& members, std::size_t own_bytes = 0)
       : policies_(members.size()), nodes_(some_nodes(static_cast<int>(members.size()))) {
     const int ranks = static_cast<int>(members.size());
     const std::size_t largest = arenas.rank(0).largest_bytes();
-    make_region(descriptor.control_bytes(ranks, largest));
+    make_region(descriptor.control_bytes(ranks, largest, own_bytes));
     for (int rank = 0; rank < ranks; ++rank) {
       Team team = team_of(rank, ranks, mode, false, nullptr, 1);
       team.deposits = &arenas.rank(members[static_cast<std::size_t>(rank)]);
+      team.own_bytes = own_bytes;
       prepared_.push_back(descriptor.prepare(team, largest, default_values(descriptor)));
     }
   }
@@ -183,18 +184,22 @@ class Node {
       if (in_levels) all += descriptor.region_bytes(static_cast<int>(on_node.size()), most_bytes, values);
     }
     const bool borrows = descriptor.control_bytes != nullptr;
+    constexpr std::size_t own_bytes = 2048;
     if (borrows) {
       // Four slots of as much.
       own_arenas_ = std::make_unique<Arenas>(ranks, 2 * 4 * most_bytes, false);
       most_bytes = own_arenas_->rank(0).largest_bytes();
-      all += descriptor.control_bytes(ranks, most_bytes);
+      all += descriptor.control_bytes(ranks, most_bytes, own_bytes);
     } else if (!in_levels && descriptor.region_bytes != nullptr && !wire_only) {
       all += descriptor.region_bytes(ranks, most_bytes, values);
     }
     make_region(all);
     for (int rank = 0; rank < ranks; ++rank) {
       Team team = team_of(rank, ranks, mode, arrival_order, read, first_round);
-      if (borrows) team.deposits = &own_arenas_->rank(rank);
+      if (borrows) {
+        team.deposits = &own_arenas_->rank(rank);
+        team.own_bytes = own_bytes;
+      }
       if (mailbox != nullptr) messages_.push_back(mailbox->of(rank));
       if (mailbox != nullptr) team.messages = messages_.back().get();
       if (in_levels) {
