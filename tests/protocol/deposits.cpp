@@ -134,6 +134,40 @@ TEST_CASE("a team that is gone leaves its memory and its region until all have r
   }
 }
 
+TEST_CASE("calls find memory in what an arena is promised, and leave to MPI what finds none", "[protocol]") {
+  static std::atomic<std::size_t> taken;
+  static std::atomic<bool> is_there;
+  const Reduction reduction = reduction_for(false, true);
+  for (const bool promised : {true, false}) {
+    taken = 0;
+    is_there = promised;
+    Arenas arenas(2, two_blocks, false, nullptr, [](std::byte*, std::size_t bytes, bool is_promised) noexcept {
+      if (!is_promised || !is_there) return false;
+      taken += bytes;
+      return true;
+    });
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (int turn = 0; turn < 3; ++turn)
+      for (const Descriptor* descriptor : borrowing())
+        nodes.push_back(std::make_unique<Node>(*descriptor, wait::Mode::automatic, arenas, all_of(2)));
+    std::atomic<int> wrong{0};
+    on_ranks(2, [&](int rank) {
+      wait::Site site;
+      const std::vector<const Descriptor*> algorithms = borrowing();
+      for (int turn = 0; turn < 4; ++turn)
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+          const Descriptor& descriptor = *algorithms[i % algorithms.size()];
+          const std::size_t most = count_for(descriptor, 2);
+          Call call(descriptor.collective, reduction, rank, 2, turn, turn % 2 == 0 ? most : most / 4, false);
+          const bool done = nodes[i]->rank(rank).run(call.operands(), site);
+          if (done != promised || !(done ? call.is_right() : call.is_untouched())) ++wrong;
+        }
+    });
+    CHECK(wrong == 0);
+    CHECK(taken == (promised ? 2 * DepositArena::promised_of(two_blocks) : 0));
+  }
+}
+
 TEST_CASE("threads of each rank on teams of their own share its arena", "[protocol]") {
   constexpr int ranks = 3;
   constexpr int teams = 16;
@@ -145,7 +179,7 @@ TEST_CASE("threads of each rank on teams of their own share its arena", "[protoc
     std::vector<std::unique_ptr<Node>> nodes;
     for (int team = 0; team < teams; ++team)
       nodes.push_back(std::make_unique<Node>(*algorithms[static_cast<std::size_t>(team) % algorithms.size()], wait::Mode::automatic,
-                                             arenas, all_of(ranks)));
+                                             arenas, all_of(ranks), team % 2 == 0 ? 4096 : 0));
     std::atomic<int> wrong{0};
     std::atomic<int> vetoed{0};
     on_ranks(ranks * threads, [&](int number) {

@@ -127,7 +127,8 @@ class Mailbox {
 // Where the ranks of a node deposit.
 class Arenas {
  public:
-  Arenas(int ranks, std::size_t bytes, bool concurrent, void (*release)(std::int64_t, std::size_t) noexcept = nullptr)
+  Arenas(int ranks, std::size_t bytes, bool concurrent, void (*release)(std::int64_t, std::size_t) noexcept = nullptr,
+         bool (*populate)(std::byte*, std::size_t, bool) noexcept = nullptr)
       : window_(static_cast<std::byte*>(::operator new (static_cast<std::size_t>(ranks) * bytes + 4096, std::align_val_t{4096}))) {
     for (int rank = 0; rank < ranks; ++rank) {
       arenas_.push_back(std::make_unique<DepositArena>());
@@ -135,6 +136,7 @@ class Arenas {
                             .offset = 4096 + static_cast<std::size_t>(rank) * bytes,
                             .bytes = bytes,
                             .concurrent = concurrent,
+                            .populate = populate,
                             .release = release});
     }
   }

@@ -119,24 +119,30 @@ TEST_CASE("a window of 64 MiB has room for the communicators of 64 ranks and for
     const std::size_t arena = DepositArena::bytes_for(window, ranks);
     CHECK(arena % DepositArena::granule_bytes == 0);
     CHECK(arena * static_cast<std::size_t>(ranks) <= window / 2);
+    // The memory of which regions leave alone.
+    const std::size_t promised = DepositArena::promised_of(arena);
+    const std::size_t regions = window - promised * static_cast<std::size_t>(ranks);
+    CHECK(regions >= window / 4 * 3);
     for (const bool concurrent : {false, true}) {
       const std::size_t largest = DepositArena::largest_for(arena, concurrent);
       CHECK(std::has_single_bit(largest));
       CHECK(largest >= DepositArena::least_largest_bytes);
       // So many calls at once.
       CHECK(arena / largest >= (concurrent && ranks <= 64 ? 4 : 2));
+      CHECK(promised / largest >= (concurrent && ranks <= 64 ? 2 : 1));
       // Of all that borrow, on one communicator.
       std::size_t flags = 0;
       for (const Descriptor* descriptor : registry()) {
         if (descriptor->control_bytes == nullptr) continue;
         CAPTURE(descriptor->name, name_of(descriptor->collective));
-        const std::size_t bytes = descriptor->control_bytes(ranks, largest);
+        const std::size_t bytes = descriptor->control_bytes(ranks, largest, 0);
         CHECK(bytes > 0);
         CHECK(bytes <= static_cast<std::size_t>(ranks) * 1024 + 32768);
         CHECK(descriptor->takes_vetoes);
         flags += (bytes + 128 + 4095) / 4096 * 4096;
+        CHECK(descriptor->control_bytes(ranks, largest, 1024) <= bytes + static_cast<std::size_t>(ranks) * 1024);
       }
-      CHECK((window - arena * static_cast<std::size_t>(ranks)) / flags >= (ranks <= 33 ? 300 : ranks == 64 ? 180 : 80));
+      CHECK(regions / flags >= (ranks <= 33 ? 450 : ranks == 64 ? 270 : 120));
     }
   }
   // Too small to be shared out.
