@@ -196,9 +196,15 @@ std::size_t NodeWindow::room_for_pages() const noexcept {
   return std::min(most - std::min(most, held_by_all()), pages_ - std::min(pages_, taken));
 }
 
+// Are `leave` bytes left for regions once `wanted` more pages are used, by a region or an arena?
+bool NodeWindow::leaves(std::size_t wanted, std::size_t leave) const noexcept {
+  const std::size_t used = count(Map::used) + header()->spare_pages;
+  return used + wanted + (leave + page_bytes - 1) / page_bytes <= pages_ - first_page_;
+}
+
 // With the lock. The first of the pages is there: an offset, or -1.
 std::int64_t NodeWindow::take_pages(std::size_t wanted, std::size_t leave) noexcept {
-  if (leave != 0 && count(Map::used) + wanted + (leave + page_bytes - 1) / page_bytes > pages_ - first_page_) return -1;
+  if (leave != 0 && !leaves(wanted, leave)) return -1;
   std::size_t run = 0;
   std::size_t missing = 0;  // of the last `wanted` pages, not held
   std::size_t room = 0;     // how many may be; asked when needed
@@ -320,7 +326,8 @@ bool NodeWindow::populate(std::byte* begin, std::size_t bytes, bool promised) no
   const std::size_t pages = bytes / page_bytes;
   if (!lock()) return false;
   const std::size_t most = most_held_pages();
-  const bool allowed = promised ? most >= held_by_all() + pages : room_for_pages() >= pages;
+  // What is not promised leaves as much to flags as regions do that hold more than those, see replace.cpp.
+  const bool allowed = promised ? most >= held_by_all() + pages : (leaves(pages, region_bytes() / 6) && room_for_pages() >= pages);
   const auto count = [&](std::uint64_t step) {
     header()->arena_pages += step;
     if (!promised) header()->spare_pages += step;

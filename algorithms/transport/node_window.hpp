@@ -71,6 +71,7 @@ class NodeWindow {
   std::size_t held_by_all() const noexcept;
   std::size_t most_held_pages() const noexcept;
   std::size_t room_for_pages() const noexcept;
+  bool leaves(std::size_t wanted, std::size_t leave) const noexcept;
   void give_back_to_system(std::size_t first, std::size_t pages) noexcept;
 
   MPI_Win window_ = MPI_WIN_NULL;
