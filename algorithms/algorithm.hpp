@@ -54,6 +54,9 @@ struct Operands {
   // where ranks may leave before all have arrived (reduce, bcast, barrier).
   bool veto = false;
 
+  // A part of a message for which MPI makes those wait who are ahead: so does the algorithm (Team::messages).
+  bool waits = false;
+
   // Called once this rank's operand is visible to the others, if it is set: bookkeeping that can wait until
   // then does not delay them.
   void (*deposited)(void* context) = nullptr;

@@ -86,7 +86,7 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
   bool is_vetoed = false;
 
   const bool has_result = operands.receive != nullptr || operands.veto;
-  const bool may_keep_apart = next_ - first == 1 && team.messages != nullptr && operands.root >= 0;
+  const bool may_keep_apart = next_ - first == 1 && !operands.waits && team.messages != nullptr && operands.root >= 0;
   if (may_keep_apart && !has_result && rounds_.keeps_apart(first)) {
     team.messages->send(operands.root, operands.send, operands.bytes);
     if (operands.deposited != nullptr) operands.deposited(operands.context);

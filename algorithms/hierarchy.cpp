@@ -36,7 +36,8 @@ NodePhase::NodePhase(const Team& team, const Choice& choice, std::byte* region, 
   node.wire = nullptr;
   node.deposits = nullptr;  // a phase cannot veto
   node.nodes = nullptr;
-  node.messages = nullptr;  // what a phase's ranks do the whole waits for
+  node.messages = team.node_messages;
+  node.node_messages = nullptr;
   const Descriptor& algorithm = algorithm_of(choice);
   prepared_ = algorithm.prepare(node, choice.capacity, defaults_of(algorithm));
   prepared_->phase_of = whole;

@@ -24,11 +24,15 @@ class NodePhase {
   NodePhase(const Team& team, const Choice& choice, std::byte* region, const Prepared* whole);
 
   // Operands::root is a rank of the node. Where the node has one rank nothing is done.
-  void run(const Operands& operands, wait::Site& site) {
-    if (prepared_ == nullptr) return;
+  void run(const Operands& operands, wait::Site& site) { static_cast<void>(try_to_run(operands, site)); }
+  // False, on all ranks of the node alike, if the root of a broadcast was too far ahead of them: then they have nothing yet. That
+  // is only where the team has messages on the node.
+  bool try_to_run(const Operands& operands, wait::Site& site) {
+    if (prepared_ == nullptr) return true;
     is_running_ = true;
-    prepared_->run(operands, site);
+    const bool is_done = prepared_->run(operands, site);
     is_running_ = false;
+    return is_done;
   }
   bool is_alone() const noexcept { return prepared_ == nullptr; }
   // While it runs: `rank` of the node has not arrived.

@@ -55,6 +55,7 @@ struct Team {
   // For ranks that may leave before others come (a bcast's root, a reduce's others) and find no room for their data. Null: they
   // wait until there is. Outlives the team.
   Messages* messages = nullptr;
+  Messages* node_messages = nullptr;  // the same among the ranks of this rank's node, where `nodes` says who they are
 
   Layout layout() const noexcept { return {size, nodes}; }
 };

@@ -32,9 +32,10 @@ enum class Reason : std::uint8_t {
   no_copy,
   ahead,
   unknown_origin,
+  not_met,
 };
 
-inline constexpr std::array<std::string_view, 24> reason_names = {
+inline constexpr std::array<std::string_view, 25> reason_names = {
     "",
     "native selected by the user",
     "native is the better choice by the tuning table",
@@ -59,6 +60,7 @@ inline constexpr std::array<std::string_view, 24> reason_names = {
     "papaya has no copy of the communicator",
     "the root was too far ahead of the receivers",
     "papaya does not know where the communicator comes from",
+    "no barrier, allreduce or the like for it to be set up in yet",
 };
 
 static_assert([] {

@@ -42,10 +42,14 @@ struct Setup {
   std::int64_t offset = -1;        // of the region in the node's window
   std::size_t region_bytes = 0;
   std::size_t own_bytes = 0;       // as in Team
-  std::unique_ptr<Notified> wire;  // outlives `prepared`, as the next does
+  std::unique_ptr<Notified> wire;  // outlives `prepared`, as the next two do
   std::unique_ptr<Messages> messages;
+  std::unique_ptr<Messages> node_messages;
   std::unique_ptr<Prepared> prepared;
   AsyncSetup under_way;
+  // Across nodes, of a collective that ranks may leave early: it is made at the next call that nobody leaves before all have come.
+  bool is_due = false;
+  bool is_named = false;  // by the user, who is told why it does not serve
   // A device's buffer goes through the host, and lack of memory ends the job: the others cannot be told.
   bool through_host = false;
 };
@@ -86,6 +90,7 @@ struct Communicator {
 
   std::vector<Block> blocks;  // of the present alltoallv: what is sent, then what is received
   std::list<Setup> setups;    // a list: LastChoice points into it
+  bool has_due_setups = false;
   std::array<LastChoice, collective_count> last;
   std::shared_ptr<nonblocking::Queue> queue;  // of nonblocking calls; none where they are all MPI's
   static constexpr std::size_t site_count = 64;

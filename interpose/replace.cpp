@@ -10,9 +10,9 @@
 #include <numeric>
 #include <string>
 
-#include "algorithms/transport/node_messages.hpp"
 #include "algorithms/transport/mpi_notified.hpp"
 #include "algorithms/transport/shared_notified.hpp"
+#include "algorithms/transport/team_messages.hpp"
 #include "algorithms/transport/ucx_notified.hpp"
 #include "base/log.hpp"
 #include "base/saturating.hpp"
@@ -58,11 +58,30 @@ const std::vector<int>& ranks_of_this_node(const Communicator& state) noexcept {
   return state.nodes.ranks[static_cast<std::size_t>(state.nodes.of_rank[static_cast<std::size_t>(state.rank)])];
 }
 
-// The wire of an algorithm that has one. Collective; null, with the reason, on all ranks alike.
+// Null where MPI has fewer tags than a rank has pages for others to write to, alike on all ranks.
+std::unique_ptr<Messages> messages_beside(const ArenaNotified& wire, const std::vector<int>& members) noexcept {
+  const MPI_Comm comm = runtime().far_comm;
+  int* most = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(comm, MPI_TAG_UB, &most, &found);
+  try {
+    std::vector<int> tags;
+    for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
+      const std::int64_t page = wire.offset_of(rank) / 4096;
+      if (found == 0 || page > *most) return nullptr;
+      tags.push_back(static_cast<int>(page));
+    }
+    return std::make_unique<TeamMessages>(comm, members, std::move(tags));
+  } catch (const std::bad_alloc&) {
+    end_for_lack_of_memory(members.size() * sizeof(int));
+  }
+}
+
+// The wire of an algorithm that has one, and messages beside it. Collective; null, with the reason, on all ranks alike.
 std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept {
   const SegmentShape shape = setup.rule->algorithm->segment({state.size, &state.nodes}, setup.capacity, setup.rule->values);
   Runtime& process = runtime();
-  std::unique_ptr<Notified> wire;
+  std::unique_ptr<ArenaNotified> wire;
   bool is_reached = process.mpi_messages.exists();
   if (process.ucx_window.exists())
     wire = UcxNotified::create(process.ucx_window, state.handle, state.members, process.policy, shape, is_reached);
@@ -70,6 +89,8 @@ std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept 
     wire = MpiNotified::create(process.mpi_messages, state.handle, state.members, process.policy, shape);
   if (wire == nullptr)
     setup.failure = is_reached || process.too_little_between_nodes ? Reason::no_shared_memory : Reason::no_transport;
+  else if (is_rooted(setup.rule->algorithm->collective))
+    setup.messages = messages_beside(*wire, state.members);
   return wire;
 }
 
@@ -167,6 +188,16 @@ std::vector<int> ranks_on_node(MPI_Comm comm, int size, MPI_Comm node) {
   return found;
 }
 
+// Among the ranks of this rank's node, for an algorithm in levels. What lies at different places of the window at once has
+// different tags: its pages are fewer than MPI has tags.
+std::unique_ptr<Messages> messages_on_node(const Communicator& state, const Setup& setup) {
+  const std::vector<int> of_rank = ranks_on_node(state.handle, state.size, runtime().node_comm);
+  std::vector<int> ranks;
+  for (const int rank : ranks_of_this_node(state)) ranks.push_back(of_rank[static_cast<std::size_t>(rank)]);
+  std::vector<int> tags(ranks.size(), static_cast<int>(setup.offset / 4096));
+  return std::make_unique<TeamMessages>(runtime().node_comm, std::move(ranks), std::move(tags));
+}
+
 // Collective over the communicator, at a call number that is equal on all its ranks. Either every rank is
 // ready afterwards or none is.
 void set_up(Communicator& state, Setup& setup) noexcept {
@@ -193,7 +224,10 @@ void set_up(Communicator& state, Setup& setup) noexcept {
                   : 0;
     }
     team.wire = setup.wire.get();
+    team.messages = setup.messages.get();
     try {
+      if (setup.offset >= 0 && is_rooted(algorithm.collective)) setup.node_messages = messages_on_node(state, setup);
+      team.node_messages = setup.node_messages.get();
       if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
     } catch (const std::bad_alloc&) {
       ready = 0;
@@ -220,6 +254,7 @@ Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t byt
             .ordinal = state.setups.size(),
             .wire = nullptr,
             .messages = nullptr,
+            .node_messages = nullptr,
             .prepared = nullptr,
             .under_way = {},
             .through_host = is_rooted(rule.algorithm->collective) || !rule.algorithm->takes_vetoes});
@@ -265,12 +300,40 @@ Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::
     if (choice.forced) say_why_not(state, setup->rule->algorithm, bytes, reason);
     return nullptr;
   }
+  if (is_rooted(choice.rule->algorithm->collective)) {
+    // Whoever leaves this call early may be what the others wait for before they come to it.
+    if (!setup->is_due) {
+      setup->is_due = state.has_due_setups = true;
+      setup->is_named = choice.forced;
+      state.last.fill({});  // the next call of any collective asks
+    }
+    reason = Reason::not_met;
+    return nullptr;
+  }
   // It waits for all ranks: where this one is must be known.
   begin_event(facts, outcome);
   set_up(state, *setup);
   reason = setup->failure;
   if (choice.forced) say_why_not(state, setup->rule->algorithm, bytes, reason);
   return setup->prepared == nullptr ? nullptr : setup;
+}
+
+// No rank leaves such a call, of some data, before all have come to it.
+bool is_meeting(Collective collective) noexcept {
+  return collective == Collective::allreduce || collective == Collective::allgather || collective == Collective::alltoall ||
+         collective == Collective::barrier;
+}
+
+// In such a call. Which set-ups are due hangs on the calls before it, which are the same on all ranks.
+void make_due_setups(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {
+  begin_event(facts, outcome);
+  state.has_due_setups = false;
+  for (Setup& setup : state.setups) {
+    if (!setup.is_due) continue;
+    setup.is_due = false;
+    set_up(state, setup);
+    if (setup.is_named) say_why_not(state, setup.rule->algorithm, setup.capacity, setup.failure);
+  }
 }
 
 std::size_t blocks_of(const Communicator& state, Collective collective) {
@@ -522,13 +585,8 @@ std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup)
       setup.wire = std::make_unique<SharedNotified>(region, team.rank, *team.policy,
                                                     algorithm.segment(team.layout(), setup.capacity, setup.rule->values));
     team.wire = setup.wire.get();
-    if (is_rooted(algorithm.collective)) {
-      // Two that are in use at once lie at different places of the window, whose pages are fewer than MPI has tags.
-      const auto tag = static_cast<int>(setup.offset / 4096);
-      setup.messages = std::make_unique<NodeMessages>(runtime().node_comm, tag,
-                                                     ranks_on_node(state.handle, state.size, runtime().node_comm));
-    }
-    team.messages = setup.messages.get();
+    if (is_rooted(algorithm.collective)) setup.messages = messages_on_node(state, setup);
+    team.messages = team.node_messages = setup.messages.get();
     return algorithm.prepare(team, setup.capacity, setup.rule->values);
   } catch (const std::bad_alloc&) {
     return nullptr;
@@ -570,11 +628,12 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   known.predefined = !reduces(a.collective) || reduction.by_table;
   known.may_reorder = process.arrival_order && (!reduces(a.collective) || reduction.commutative);
   const tuning::Choice choice = process.selection.choose(a.collective, bytes, known);
-  if (choice.rule == nullptr) {
+  const auto native_by_choice = [&] {
     if (choice.forced) say_why_not(state, choice.named, bytes, choice.reason);
     return native(choice.reason);
-  }
-  if (reduction.element_bytes > choice.rule->algorithm->max_element_bytes) return native(Reason::too_large);
+  };
+  const bool meets = state.has_due_setups && is_meeting(a.collective);
+  if (choice.rule == nullptr && !meets) return native_by_choice();
   // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would
   // natively.
   const bool moves = a.collective == Collective::allgather || a.collective == Collective::alltoall;
@@ -585,6 +644,9 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   }
   if (a.collective != Collective::barrier && !reduction.by_table && !is_usable(a.type)) return native(Reason::arguments);
   if (is_erroneous(state, a, flat)) return native(Reason::arguments);
+  if (meets) make_due_setups(state, facts, outcome);
+  if (choice.rule == nullptr) return native_by_choice();
+  if (reduction.element_bytes > choice.rule->algorithm->max_element_bytes) return native(Reason::too_large);
 
   Setup* const setup = find_ready_setup(state, choice, bytes, facts, outcome);
   if (setup == nullptr) return false;

@@ -303,6 +303,7 @@ void open_transport(Runtime& process) {
   // Less serves nothing.
   process.too_little_between_nodes = bytes < least_between_nodes;
   if (process.too_little_between_nodes) return;
+  PMPI_Comm_dup(process.world_comm, &process.far_comm);
   // An MPI that stands on UCX would send the same messages by more calls. One that does not may know a network that UCX does not.
   int takes_ucx = transport == "ucx" || (transport == "auto" && is_loaded("libucp.so.0")) ? 1 : 0;
   PMPI_Allreduce(MPI_IN_PLACE, &takes_ucx, 1, MPI_INT, MPI_MIN, process.world_comm);
@@ -686,7 +687,7 @@ void stop() noexcept {
   process.mpi_messages.free();
   process.deposits.close();
   process.window.free();
-  for (MPI_Comm* comm : {&process.leader_comm, &process.follower_comm, &process.node_comm, &process.world_comm})
+  for (MPI_Comm* comm : {&process.leader_comm, &process.follower_comm, &process.node_comm, &process.far_comm, &process.world_comm})
     if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);
 }
 

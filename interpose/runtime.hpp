@@ -64,6 +64,7 @@ struct Runtime {
   int nodes = 1;
   MPI_Comm node_comm = MPI_COMM_NULL;     // this job's ranks on this node
   MPI_Comm world_comm = MPI_COMM_NULL;    // papaya's own copy of MPI_COMM_WORLD; quiet between Init and Finalize
+  MPI_Comm far_comm = MPI_COMM_NULL;      // another, for messages of TeamMessages; where there is a transport between nodes
   MPI_Comm leader_comm = MPI_COMM_NULL;   // one rank per node, on those ranks
   MPI_Comm follower_comm = MPI_COMM_NULL;  // a placeholder, on the others
   std::string folder;                     // of the output, empty without

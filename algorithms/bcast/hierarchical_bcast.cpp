@@ -3,7 +3,8 @@
 //
 // The message goes in parts of `part_bytes`, which a leader passes on as they come: to the nodes below it, in whatever order
 // those have room, and to its own. A late node holds up its leader's node and those below it once it is four parts behind;
-// the root leaves as soon as all parts are on their way.
+// the root leaves as soon as all parts are on their way. With a small message nobody is held up: what finds no room, between nodes
+// or in one, goes as messages of MPI's.
 //
 // Cost, N nodes: log2 N latencies of the network for the last one, S log2 N bytes sent by the root's node; in each node a
 // broadcast of S bytes.
@@ -48,15 +49,21 @@ class HierarchicalBcast final : public Prepared {
     const std::size_t parts = (operands.bytes + part_bytes_ - 1) / part_bytes_;
     auto* const message = is_root ? const_cast<std::byte*>(static_cast<const std::byte*>(operands.send))
                                   : static_cast<std::byte*>(operands.receive);
+    const bool may_go_apart = streams_.may_go_apart(operands.bytes);
     Operands part = operands;
     part.root = local_root;
     part.deposited = nullptr;
+    part.waits = !may_go_apart;
     const auto take_part = [&](std::size_t i) {
       part.bytes = bytes_of(operands, i);
       const bool leads = place_.rank == local_root;
-      part.send = leads ? message + i * part_bytes_ : nullptr;
-      part.receive = leads ? nullptr : message + i * part_bytes_;
-      broadcast_.run(part, site);
+      std::byte* const at = message + i * part_bytes_;
+      part.send = leads ? at : nullptr;
+      part.receive = leads ? nullptr : at;
+      if (broadcast_.try_to_run(part, site)) return;
+      if (!leads) return team_.node_messages->receive(local_root, at, part.bytes);
+      for (int other = 0; other < static_cast<int>(place_.ranks().size()); ++other)
+        if (other != local_root) team_.node_messages->begin_send(other, at, part.bytes);
     };
     if (!is_root && operands.deposited != nullptr) operands.deposited(operands.context);
     if (place_.rank != local_root) {
@@ -75,7 +82,7 @@ class HierarchicalBcast final : public Prepared {
     std::size_t there = is_root ? parts : 0;
     std::size_t taken = 0;
     const auto may_receive = [&] { return there < parts && streams_.may_receive(source); };
-    const auto may_send = [&](const Below& below) { return below.sent < there && streams_.may_send(below.rank); };
+    const auto may_send = [&](const Below& below) { return below.sent < there && streams_.may_send(below.rank, may_go_apart); };
     const auto is_open = [&](const Below& below) { return below.sent < parts; };
     while (there < parts || taken < parts || std::any_of(below_.begin(), below_.end(), is_open)) {
       bool moved = false;
@@ -87,7 +94,7 @@ class HierarchicalBcast final : public Prepared {
       }
       for (Below& below : below_)
         if (may_send(below)) {
-          streams_.send(below.rank, message + below.sent * part_bytes_, bytes_of(operands, below.sent));
+          streams_.send(below.rank, message + below.sent * part_bytes_, bytes_of(operands, below.sent), may_go_apart);
           ++below.sent;
           moved = true;
         }
@@ -103,7 +110,9 @@ class HierarchicalBcast final : public Prepared {
           static_cast<Prepared*>(this));
       missing_ = -1;
     }
-    team_.wire->release_sources();
+    streams_.release_sources(site, static_cast<Prepared*>(this));
+    if (team_.node_messages != nullptr && !team_.node_messages->are_sent())
+      team_.wire->wait(*team_.policy, site, [&] { return team_.node_messages->are_sent(); }, static_cast<Prepared*>(this));
     if (is_root && operands.deposited != nullptr) operands.deposited(operands.context);
     return true;
   }

@@ -28,7 +28,7 @@ class InParts : public Prepared {
     rounds_.enter(first);
     start(operands.root);
     const bool is_root = rounds_.team().rank == operands.root;
-    may_keep_apart_ = next_ - first == 1 && rounds_.team().messages != nullptr;
+    may_keep_apart_ = next_ - first == 1 && !operands.waits && rounds_.team().messages != nullptr;
     if (is_root && may_keep_apart_ && rounds_.keeps_apart(first)) {
       rounds_.ring(first);
       rounds_.take(next_);

@@ -2,7 +2,8 @@
 // own node's leader, the lowest rank is any other node's.
 //
 // The message goes in parts of `part_bytes`. A leader combines the parts of the nodes below it with its own node's and passes
-// them on; it leaves as soon as the nodes above have room for what is left, as do the other ranks of a node.
+// them on; it leaves as soon as the nodes above have room for what is left, as do the other ranks of a node. With a small message
+// they do not wait for room: what finds none goes as messages of MPI's.
 //
 // Order: ranks of a node are combined first, in rank order; then neighbouring nodes, neighbouring pairs of nodes, and so on:
 // the same bits in every run and for every root. Under PAPAYA_ORDER=arrival the nodes below are taken as they come. The
@@ -64,6 +65,7 @@ class HierarchicalReduce final : public Prepared {
     });
     const int above = next == root_node ? operands.root : next < 0 ? -1 : leader(next);
 
+    const bool may_go_apart = streams_.may_go_apart(operands.bytes);
     for (std::size_t first = 0; first < operands.count; first += most) {
       const std::size_t count = std::min(most, operands.count - first);
       Operands part = operands;
@@ -73,6 +75,7 @@ class HierarchicalReduce final : public Prepared {
       part.count = count;
       part.bytes = count * element;
       part.root = local_root;
+      part.waits = !may_go_apart;
       if (first != 0) part.deposited = nullptr;
       reduction_.run(part, site);
       const void* own = reduction_.is_alone() ? part.send : sum;
@@ -82,9 +85,9 @@ class HierarchicalReduce final : public Prepared {
       if (is_root) {
         if (own != sum) std::memcpy(sum, own, part.bytes);
       } else {
-        wait_until([&] { return streams_.may_send(above); }, above, site);
-        streams_.send(above, own, part.bytes);
-        team_.wire->release_sources();
+        wait_until([&] { return streams_.may_send(above, may_go_apart); }, above, site);
+        streams_.send(above, own, part.bytes, may_go_apart);
+        streams_.release_sources(site, static_cast<Prepared*>(this));
       }
     }
     return true;

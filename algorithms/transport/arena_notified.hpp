@@ -18,6 +18,7 @@ class ArenaNotified : public Notified {
   ~ArenaNotified() override;
 
   std::int64_t offset() const noexcept { return offset_; }
+  std::int64_t offset_of(int peer) const noexcept { return offsets_[static_cast<std::size_t>(peer)]; }
   // After everybody has a share: all their offsets.
   void connect(const std::vector<std::int64_t>& offsets) noexcept { offsets_ = offsets; }
 

@@ -20,7 +20,7 @@ MAY_INCLUDE = {
     "tools": {"tools", "tuning", "algorithms", "profiler", "base"},
 }
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
-KNOWS_MPI = re.compile(r"^(interpose/(?!preload|presence|flavour)|algorithms/transport/(arena_notified|mpi_messages|mpi_notified|node_messages|node_window|ucx_notified|ucx_window)|profiler/record/measure|tools/measure/|tools/simulation/|"
+KNOWS_MPI = re.compile(r"^(interpose/(?!preload|presence|flavour)|algorithms/transport/(arena_notified|mpi_messages|mpi_notified|node_window|team_messages|ucx_notified|ucx_window)|profiler/record/measure|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|quiet)\.)")
 
 

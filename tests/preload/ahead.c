@@ -52,6 +52,7 @@ static void setup(int is_reduce) {
       else
         broadcast(call, 1 + turn * 100, ahead, comm);
       if (rank == ahead && behind != ahead) MPI_Send(&token, 1, MPI_INT, behind, 1, MPI_COMM_WORLD);
+      if (call == 7) MPI_Barrier(comm);  // some algorithms are set up where all meet
     }
     MPI_Barrier(comm);
     MPI_Comm_free(&comm);
