@@ -80,6 +80,9 @@ class Prepared {
   // The whole that this is a phase of, on some of its ranks: who asks for missing ranks asks that one.
   const Prepared* phase_of = nullptr;
 
+  // Whether its end would wait for no other rank: those that left calls early may have been told less than they will be.
+  virtual bool may_end() noexcept { return true; }
+
   // Not null where a call can be started and finished apart (steps.hpp).
   virtual OverWire* split_phase() noexcept { return nullptr; }
 };

@@ -94,10 +94,13 @@ class Streams {
   // The last answers of the others, which have no more to say after them.
   ~Streams() {
     wait::Site site;
-    for (int line = 0; line < count(); ++line)
-      if (const std::uint64_t last = last_answer(out(line)); last != 0)
-        team_.wire->wait(
-            *team_.policy, site, [&] { return answer(out(line)) >= last; }, nullptr);
+    if (!may_end()) team_.wire->wait(*team_.policy, site, [this] { return may_end(); }, nullptr);
+  }
+  bool may_end() const noexcept {
+    return std::all_of(out_.begin(), out_.end(), [this](const Out& to) {
+      const std::uint64_t last = last_answer(to);
+      return last == 0 || answer(to) >= last;
+    });
   }
   Streams(const Streams&) = delete;
   Streams& operator=(const Streams&) = delete;

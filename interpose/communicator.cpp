@@ -1,11 +1,13 @@
 #include "interpose/communicator.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <string_view>
 
 #include "interpose/nonblocking.hpp"
+#include "interpose/prepare.hpp"
 #include "interpose/runtime.hpp"
 #include "profiler/record/identity.hpp"
 
@@ -23,6 +25,7 @@ struct Table {
   std::vector<Communicator*> all;
   std::map<std::uint64_t, std::uint64_t> orphans;  // communicators of unknown origin so far, by members
   std::vector<int> node_of;
+  std::vector<std::unique_ptr<Communicator>> leaving;  // freed, but not ended; guarded too
 };
 Table& table = *new Table;
 std::mutex& mutex = table.mutex;
@@ -52,13 +55,8 @@ void write_row(Communicator& state) noexcept {
   state.row->calls = state.calls;
 }
 
-void destroy(Communicator* state) noexcept {
-  runtime().node_arrivals.end(state->on_node, state->calls);
-  write_row(*state);
-  nonblocking::remove_queue(*state);
-  for (std::size_t i = 0; i < collective_count; ++i)
-    replaced_before[i].fetch_add(state->served[i], std::memory_order_relaxed);
-  for (Setup& setup : state->setups) {
+void end(Communicator& state) noexcept {
+  for (Setup& setup : state.setups) {
     setup.prepared.reset();
     setup.under_way.end();
     setup.wire.reset();
@@ -68,7 +66,37 @@ void destroy(Communicator* state) noexcept {
     if (!process.deposits.keep(process.window.region(setup.offset), setup.offset, setup.region_bytes))
       process.window.release(setup.offset, setup.region_bytes);
   }
-  delete state;
+}
+
+bool may_end(Communicator& state) noexcept {
+  return std::all_of(state.setups.begin(), state.setups.end(),
+                     [](Setup& setup) { return setup.prepared == nullptr || setup.prepared->may_end(); });
+}
+
+// A rank may have left calls, and free the communicator, before others come to them: what they have still to tell it would be told
+// to whoever gets the memory next. MPI frees a communicator without waiting, so its algorithms are kept until then, at most to
+// MPI_Finalize.
+void end_sooner_or_later(std::unique_ptr<Communicator> state) noexcept {
+  std::vector<std::unique_ptr<Communicator>> ended;
+  {
+    const std::lock_guard lock(mutex);
+    std::vector<std::unique_ptr<Communicator>>& leaving = table.leaving;
+    leaving.push_back(std::move(state));
+    const auto kept = std::stable_partition(leaving.begin(), leaving.end(), [](const auto& one) { return !may_end(*one); });
+    std::move(kept, leaving.end(), std::back_inserter(ended));
+    leaving.erase(kept, leaving.end());
+  }
+  for (const std::unique_ptr<Communicator>& one : ended) end(*one);
+}
+
+void destroy(Communicator* state) noexcept {
+  runtime().node_arrivals.end(state->on_node, state->calls);
+  write_row(*state);
+  nonblocking::remove_queue(*state);
+  for (std::size_t i = 0; i < collective_count; ++i)
+    replaced_before[i].fetch_add(state->served[i], std::memory_order_relaxed);
+  say_what_was_not_set_up(*state);
+  end_sooner_or_later(std::unique_ptr<Communicator>(state));
 }
 
 int on_delete(MPI_Comm, int, void* value, void*) {
@@ -222,6 +250,8 @@ void stop() noexcept {
       if (!all.empty() && all.back() == state) all.pop_back();
     }
   }
+  for (const std::unique_ptr<Communicator>& one : table.leaving) end(*one);
+  table.leaving.clear();
   PMPI_Comm_free_keyval(&keyval);
   PMPI_Group_free(&world_group);
 }

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
-#include "algorithms/transport/messages.hpp"
+#include "algorithms/transport/team_messages.hpp"
 #include "base/reason.hpp"
 #include "base/topology.hpp"
 #include "interpose/async_setup.hpp"
@@ -43,13 +43,14 @@ struct Setup {
   std::size_t region_bytes = 0;
   std::size_t own_bytes = 0;       // as in Team
   std::unique_ptr<Notified> wire;  // outlives `prepared`, as the next two do
-  std::unique_ptr<Messages> messages;
-  std::unique_ptr<Messages> node_messages;
+  std::unique_ptr<TeamMessages> messages;
+  std::unique_ptr<TeamMessages> node_messages;
   std::unique_ptr<Prepared> prepared;
   AsyncSetup under_way;
   // Across nodes, of a collective that ranks may leave early: it is made at the next call that nobody leaves before all have come.
   bool is_due = false;
   bool is_named = false;  // by the user, who is told why it does not serve
+  std::size_t first_bytes = 0;  // of the call that asked for it
   // A device's buffer goes through the host, and lack of memory ends the job: the others cannot be told.
   bool through_host = false;
 };

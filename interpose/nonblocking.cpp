@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <numeric>
 #include <vector>
 
 #include "algorithms/steps.hpp"
@@ -18,6 +19,7 @@
 #include "algorithms/transport/ucx_notified.hpp"
 #include "base/log.hpp"
 #include "base/saturating.hpp"
+#include "interpose/prepare.hpp"
 #include "interpose/repeat.hpp"
 #include "interpose/stall.hpp"
 #include "interpose/staging.hpp"
@@ -189,6 +191,8 @@ Setup& Queue::setup_for(const tuning::Rule& rule, std::size_t capacity) {
                                     .trace_number = trace_number(*rule.algorithm),
                                     .collective = rule.algorithm->collective,
                                     .wire = nullptr,
+                                    .messages = nullptr,
+                                    .node_messages = nullptr,
                                     .prepared = nullptr,
                                     .through_host = true});
 }
@@ -308,10 +312,17 @@ Steps Queue::set_up_on_one_node(Setup& setup) {
   }
   int ready = window.prepare_share(offset, bytes, team_.rank, team_.size) ? 1 : 0;
   std::unique_ptr<Notified> wire;
+  std::unique_ptr<TeamMessages> messages;
   std::unique_ptr<Prepared> prepared;
   try {
     Team team = team_;
     team.region = window.region(offset);
+    if (is_rooted(algorithm.collective)) {
+      std::vector<int> ranks(static_cast<std::size_t>(team.size));
+      std::iota(ranks.begin(), ranks.end(), 0);
+      messages = messages_on_node(copy_, team.size, ranks, offset);
+    }
+    team.messages = messages.get();
     if (ready) wire = std::make_unique<SharedNotified>(team.region, team.rank, *team.policy, shape);
     team.wire = wire.get();
     if (ready) prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
@@ -330,6 +341,7 @@ Steps Queue::set_up_on_one_node(Setup& setup) {
   }
   setup.offset = offset;
   setup.region_bytes = bytes;
+  setup.messages = std::move(messages);
   setup.wire = std::move(wire);
   setup.prepared = std::move(prepared);
 }
@@ -352,6 +364,7 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
     is_reached = link == ucx::Link::up;
   }
   std::unique_ptr<ArenaNotified> wire;
+  std::unique_ptr<TeamMessages> messages;
   std::unique_ptr<Prepared> prepared;
   try {
     const SegmentShape shape = algorithm.segment(team_.layout(), setup.capacity, setup.rule->values);
@@ -361,6 +374,8 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
       wire = UcxNotified::offer(ucx, members_, process.policy, shape);
     Team team = team_;
     team.wire = wire.get();
+    if (is_rooted(algorithm.collective)) messages = messages_between_nodes(members_);
+    team.messages = messages.get();
     if (wire != nullptr) prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
   } catch (const std::bad_alloc&) {
   }
@@ -379,6 +394,12 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
     co_return;
   }
   wire->connect(offsets_);
+  if (messages != nullptr) try {
+      messages->set_tags(tags_of(*wire, team_.size));
+    } catch (const std::bad_alloc&) {
+      end_for_lack_of_memory(offsets_.size() * sizeof(int));
+    }
+  setup.messages = std::move(messages);
   setup.wire = std::move(wire);
   setup.prepared = std::move(prepared);
 }

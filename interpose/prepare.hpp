@@ -1,10 +1,16 @@
-// What one rank does by itself to get an algorithm ready for a communicator on one node.
+// What the set-ups of blocking and nonblocking calls have in common.
 #pragma once
 
+#include <mpi.h>
+
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/transport/arena_notified.hpp"
+#include "algorithms/transport/team_messages.hpp"
 #include "interpose/communicator.hpp"
 
 namespace papaya {
@@ -16,5 +22,16 @@ std::size_t bytes_to_leave(const Communicator& state, const Setup& setup) noexce
 // `setup.offset` and `setup.region_bytes` say where that is. Makes this rank's share of it present; null if there is too little
 // memory. It may be run once all ranks have done this.
 std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup) noexcept;
+
+// The communicator is freed: the user, who has named an algorithm that no call could set up, learns of it.
+void say_what_was_not_set_up(const Communicator& state) noexcept;
+
+// For ranks that are ahead of others (Team::messages). On this node: among `members`, which are ranks of `comm`, by what is at
+// `offset` of the window.
+std::unique_ptr<TeamMessages> messages_on_node(MPI_Comm comm, int size, const std::vector<int>& members, std::int64_t offset);
+// Between nodes: among `members` of MPI_COMM_WORLD; their tags are set once all have a share of the wire. Null, on all ranks alike,
+// where MPI has fewer tags than a rank has pages that others write to.
+std::unique_ptr<TeamMessages> messages_between_nodes(const std::vector<int>& members);
+std::vector<int> tags_of(const ArenaNotified& wire, int size);
 
 }  // namespace papaya

@@ -9,6 +9,7 @@
 #include <new>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "algorithms/transport/mpi_notified.hpp"
 #include "algorithms/transport/shared_notified.hpp"
@@ -43,6 +44,8 @@ bool borrows(const Communicator& state, const Descriptor& algorithm) noexcept {
   return algorithm.control_bytes != nullptr && state.facts.nodes == 1 && runtime().deposits.exists();
 }
 
+constexpr std::int64_t page_bytes = 4096;  // of the memory that communicators are given
+
 std::size_t capacity_for(const Communicator& state, const Descriptor& algorithm, std::size_t bytes) noexcept {
   if (borrows(state, algorithm)) return runtime().deposits.largest_bytes();
   if (bytes <= small_capacity) return small_capacity;
@@ -58,25 +61,6 @@ const std::vector<int>& ranks_of_this_node(const Communicator& state) noexcept {
   return state.nodes.ranks[static_cast<std::size_t>(state.nodes.of_rank[static_cast<std::size_t>(state.rank)])];
 }
 
-// Null where MPI has fewer tags than a rank has pages for others to write to, alike on all ranks.
-std::unique_ptr<Messages> messages_beside(const ArenaNotified& wire, const std::vector<int>& members) noexcept {
-  const MPI_Comm comm = runtime().far_comm;
-  int* most = nullptr;
-  int found = 0;
-  PMPI_Comm_get_attr(comm, MPI_TAG_UB, &most, &found);
-  try {
-    std::vector<int> tags;
-    for (int rank = 0; rank < static_cast<int>(members.size()); ++rank) {
-      const std::int64_t page = wire.offset_of(rank) / 4096;
-      if (found == 0 || page > *most) return nullptr;
-      tags.push_back(static_cast<int>(page));
-    }
-    return std::make_unique<TeamMessages>(comm, members, std::move(tags));
-  } catch (const std::bad_alloc&) {
-    end_for_lack_of_memory(members.size() * sizeof(int));
-  }
-}
-
 // The wire of an algorithm that has one, and messages beside it. Collective; null, with the reason, on all ranks alike.
 std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept {
   const SegmentShape shape = setup.rule->algorithm->segment({state.size, &state.nodes}, setup.capacity, setup.rule->values);
@@ -90,7 +74,12 @@ std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept 
   if (wire == nullptr)
     setup.failure = is_reached || process.too_little_between_nodes ? Reason::no_shared_memory : Reason::no_transport;
   else if (is_rooted(setup.rule->algorithm->collective))
-    setup.messages = messages_beside(*wire, state.members);
+    try {
+      setup.messages = messages_between_nodes(state.members);
+      if (setup.messages != nullptr) setup.messages->set_tags(tags_of(*wire, state.size));
+    } catch (const std::bad_alloc&) {
+      end_for_lack_of_memory(state.members.size() * sizeof(int));
+    }
   return wire;
 }
 
@@ -188,16 +177,6 @@ std::vector<int> ranks_on_node(MPI_Comm comm, int size, MPI_Comm node) {
   return found;
 }
 
-// Among the ranks of this rank's node, for an algorithm in levels. What lies at different places of the window at once has
-// different tags: its pages are fewer than MPI has tags.
-std::unique_ptr<Messages> messages_on_node(const Communicator& state, const Setup& setup) {
-  const std::vector<int> of_rank = ranks_on_node(state.handle, state.size, runtime().node_comm);
-  std::vector<int> ranks;
-  for (const int rank : ranks_of_this_node(state)) ranks.push_back(of_rank[static_cast<std::size_t>(rank)]);
-  std::vector<int> tags(ranks.size(), static_cast<int>(setup.offset / 4096));
-  return std::make_unique<TeamMessages>(runtime().node_comm, std::move(ranks), std::move(tags));
-}
-
 // Collective over the communicator, at a call number that is equal on all its ranks. Either every rank is
 // ready afterwards or none is.
 void set_up(Communicator& state, Setup& setup) noexcept {
@@ -226,7 +205,7 @@ void set_up(Communicator& state, Setup& setup) noexcept {
     team.wire = setup.wire.get();
     team.messages = setup.messages.get();
     try {
-      if (setup.offset >= 0 && is_rooted(algorithm.collective)) setup.node_messages = messages_on_node(state, setup);
+      if (setup.offset >= 0 && is_rooted(algorithm.collective)) setup.node_messages = messages_on_node(state.handle, state.size, ranks_of_this_node(state), setup.offset);
       team.node_messages = setup.node_messages.get();
       if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
     } catch (const std::bad_alloc&) {
@@ -264,7 +243,7 @@ Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t byt
 void say_why_not(const Communicator& state, const Descriptor* algorithm, std::size_t bytes, Reason reason) noexcept {
   const Runtime& process = runtime();
   const bool is_told = reason == Reason::several_nodes || reason == Reason::no_shared_memory ||
-                       reason == Reason::no_transport || reason == Reason::unknown_origin || (reason == Reason::order && !process.arrival_order);
+                       reason == Reason::no_transport || reason == Reason::unknown_origin || reason == Reason::not_met || (reason == Reason::order && !process.arrival_order);
   if (!is_told || process.rank != 0 || algorithm == nullptr) return;
   static std::array<std::atomic<std::uint32_t>, collective_count> said{};
   static_assert(reason_names.size() <= 32);
@@ -305,6 +284,7 @@ Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::
     if (!setup->is_due) {
       setup->is_due = state.has_due_setups = true;
       setup->is_named = choice.forced;
+      setup->first_bytes = bytes;
       state.last.fill({});  // the next call of any collective asks
     }
     reason = Reason::not_met;
@@ -332,7 +312,7 @@ void make_due_setups(Communicator& state, const CallFacts& facts, Outcome& outco
     if (!setup.is_due) continue;
     setup.is_due = false;
     set_up(state, setup);
-    if (setup.is_named) say_why_not(state, setup.rule->algorithm, setup.capacity, setup.failure);
+    if (setup.is_named) say_why_not(state, setup.rule->algorithm, setup.first_bytes, setup.failure);
   }
 }
 
@@ -463,6 +443,36 @@ std::size_t lay_out(const Communicator& state, const void* buffer, const Lists& 
 
 }  // namespace
 
+void say_what_was_not_set_up(const Communicator& state) noexcept {
+  for (const Setup& setup : state.setups)
+    if (setup.is_due && setup.is_named) say_why_not(state, setup.rule->algorithm, setup.first_bytes, Reason::not_met);
+}
+
+// What lies at different places of the window at once has different tags: its pages are fewer than MPI has tags.
+std::unique_ptr<TeamMessages> messages_on_node(MPI_Comm comm, int size, const std::vector<int>& members, std::int64_t offset) {
+  const std::vector<int> of_rank = ranks_on_node(comm, size, runtime().node_comm);
+  std::vector<int> ranks;
+  for (const int rank : members) ranks.push_back(of_rank[static_cast<std::size_t>(rank)]);
+  std::vector<int> tags(ranks.size(), static_cast<int>(offset / page_bytes));
+  return std::make_unique<TeamMessages>(runtime().node_comm, std::move(ranks), std::move(tags));
+}
+
+std::unique_ptr<TeamMessages> messages_between_nodes(const std::vector<int>& members) {
+  Runtime& process = runtime();
+  const std::size_t bytes = (process.ucx_window.exists() ? process.ucx_window.arena() : process.mpi_messages.arena()).bytes();
+  int* most = nullptr;
+  int found = 0;
+  PMPI_Comm_get_attr(process.far_comm, MPI_TAG_UB, &most, &found);
+  if (found == 0 || static_cast<std::int64_t>(bytes) / page_bytes > *most) return nullptr;
+  return std::make_unique<TeamMessages>(process.far_comm, members);
+}
+
+std::vector<int> tags_of(const ArenaNotified& wire, int size) {
+  std::vector<int> tags;
+  for (int rank = 0; rank < size; ++rank) tags.push_back(static_cast<int>(wire.offset_of(rank) / page_bytes));
+  return tags;
+}
+
 std::size_t capacity_of(const Communicator& state, const Descriptor& algorithm, std::size_t bytes) noexcept {
   return capacity_for(state, algorithm, bytes);
 }
@@ -585,7 +595,7 @@ std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup)
       setup.wire = std::make_unique<SharedNotified>(region, team.rank, *team.policy,
                                                     algorithm.segment(team.layout(), setup.capacity, setup.rule->values));
     team.wire = setup.wire.get();
-    if (is_rooted(algorithm.collective)) setup.messages = messages_on_node(state, setup);
+    if (is_rooted(algorithm.collective)) setup.messages = messages_on_node(state.handle, state.size, ranks_of_this_node(state), setup.offset);
     team.messages = team.node_messages = setup.messages.get();
     return algorithm.prepare(team, setup.capacity, setup.rule->values);
   } catch (const std::bad_alloc&) {

@@ -117,6 +117,7 @@ class HierarchicalBcast final : public Prepared {
     return true;
   }
 
+  bool may_end() noexcept override { return streams_.may_end(); }
   bool is_missing(int rank) const override {
     return rank == missing_ || (place_.nodes.of_rank[static_cast<std::size_t>(rank)] == place_.node &&
                                 broadcast_.is_missing(place_.rank_in_node(rank)));

@@ -50,6 +50,8 @@ class NotifiedBcast final : public OverWire {
   NotifiedBcast(const Team& team, std::size_t piece_bytes)
       : OverWire(team), piece_bytes_(piece_bytes), lines_(lines_of(team)), streams_(team, lines_, slots, piece_bytes) {}
 
+  bool may_end() noexcept override { return streams_.may_end(); }
+
  private:
   Steps steps(Operands operands) override {
     const auto place = static_cast<unsigned>((team_.rank - operands.root + team_.size) % team_.size);

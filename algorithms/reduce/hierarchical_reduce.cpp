@@ -93,6 +93,7 @@ class HierarchicalReduce final : public Prepared {
     return true;
   }
 
+  bool may_end() noexcept override { return streams_.may_end(); }
   bool is_missing(int rank) const override {
     return rank == missing_ || (place_.nodes.of_rank[static_cast<std::size_t>(rank)] == place_.node &&
                                 reduction_.is_missing(place_.rank_in_node(rank)));

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <utility>
 #include <vector>
 
 #include "algorithms/transport/messages.hpp"
@@ -12,7 +13,9 @@ namespace papaya {
 class TeamMessages final : public Messages {
  public:
   // By rank of the team: which that is in `comm`, and the tag of what is sent to it, which tells the team from others there.
-  TeamMessages(MPI_Comm comm, std::vector<int> ranks, std::vector<int> tags);
+  // Tags that are not known yet are set before the first message.
+  TeamMessages(MPI_Comm comm, std::vector<int> ranks, std::vector<int> tags = {});
+  void set_tags(std::vector<int> tags) noexcept { tags_ = std::move(tags); }
 
   void send(int to, const void* data, std::size_t bytes) noexcept override;
   void receive(int from, void* data, std::size_t bytes) noexcept override;
@@ -25,10 +28,10 @@ class TeamMessages final : public Messages {
 
   const MPI_Comm comm_;
   const std::vector<int> ranks_;
-  const std::vector<int> tags_;
-  int rank_ = 0;                         // this one's, of the team
-  std::vector<MPI_Request> sends_;       // under way
-  std::vector<MPI_Request> receives_;    // by rank; null: nothing has been asked for
+  std::vector<int> tags_;
+  int rank_ = 0;                       // this one's, of the team
+  std::vector<MPI_Request> sends_;     // under way
+  std::vector<MPI_Request> receives_;  // by rank; null: nothing has been asked for
 };
 
 }  // namespace papaya

@@ -85,6 +85,7 @@ void bcast(const Group& group, const Movement& movement, std::size_t units, int 
   expect_success(MPI_Bcast(buffer.argument(), buffer.count(units), buffer.type(), root, group.comm),
                  "MPI_Bcast", detail);
   buffer.check("MPI_Bcast", detail);
+  meet(group.comm);
 }
 
 void allgather(const Group& group, const Movement& movement, std::size_t units, int, int salt) {
@@ -355,6 +356,7 @@ void reduce(const Group& group, const Type& type, const Operation& operation, in
   expect_success(MPI_Reduce(in_place && here ? MPI_IN_PLACE : send.at(), into, count, type.type, operation.op,
                             root, group.comm),
                  "MPI_Reduce", detail);
+  meet(group.comm);
   ++comparisons;
   if (!send.is_intact() || std::memcmp(sent.data(), send.at(), bytes) != 0)
     return report("MPI_Reduce wrote where it was sent from", detail);
@@ -566,13 +568,14 @@ void reduce_repeatedly(const Group& group) {
     std::vector<double> first(count), result(count);
     std::vector<float> first_float(count), result_float(count);
     const int root = static_cast<int>(count) % group.size;
-    // With auto the first calls are MPI's own, which sums in another order.
-    for (int repeat = is_forced ? 0 : -16; repeat < 12; ++repeat) {
+    // The first calls may be MPI's own, which sums in another order: with auto some, else one.
+    for (int repeat = is_forced ? -1 : -16; repeat < 12; ++repeat) {
       usleep(late() % 3 == 0 ? late() % 300 : 0);
       MPI_Reduce(send.data(), result.data(), static_cast<int>(count), MPI_DOUBLE, MPI_SUM, root, group.comm);
       usleep(late() % 3 == 0 ? late() % 300 : 0);
       MPI_Reduce(send_float.data(), result_float.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM, root,
                  group.comm);
+      if (repeat < 0) meet(group.comm);
       if (group.rank != root || repeat < 0) continue;
       ++comparisons;
       if (repeat == 0) {

@@ -4,6 +4,7 @@
 //                 call; on many communicators, so that whatever is set up lazily is set up in such a call
 //   ahead far     a root makes thousands of bcasts, a rank thousands of reduces, before anybody else comes to the first
 //   ahead behind  the same with one rank behind and the others in step, by turns with larger messages and other roots
+//   ahead freed   a rank frees a communicator before the others come to its calls there
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +83,23 @@ static void far(int is_reduce, int count) {
   }
 }
 
+static void freed(int is_reduce) {
+  const int ahead = is_reduce ? ranks - 1 : 0;
+  const int behind = is_reduce ? 0 : ranks - 1;
+  for (int turn = 0; turn < 20; ++turn) {
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    int token = turn;
+    for (int call = 0; call < 40; ++call) {
+      if (call == 8) MPI_Barrier(comm);
+      if (call == 20 && rank == behind) MPI_Recv(&token, 1, MPI_INT, ahead, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      is_reduce ? reduce(call, 1 + turn * 20, behind, comm) : broadcast(call, 1 + turn * 20, ahead, comm);
+    }
+    MPI_Comm_free(&comm);
+    if (rank == ahead && ahead != behind) MPI_Send(&token, 1, MPI_INT, behind, 1, MPI_COMM_WORLD);
+  }
+}
+
 // The last rank comes to all of them when rank 0 has made them.
 static void behind(int is_reduce) {
   for (int turn = 0; turn < 6; ++turn) {
@@ -107,6 +125,7 @@ int main(int argc, char** argv) {
   for (int is_reduce = 0; is_reduce < 2; ++is_reduce) {
     if (strcmp(what, "setup") == 0) setup(is_reduce);
     if (strcmp(what, "far") == 0) far(is_reduce, 1), far(is_reduce, 120);
+    if (strcmp(what, "freed") == 0) freed(is_reduce);
     if (strcmp(what, "behind") == 0) behind(is_reduce);
   }
   const int code = finish();

@@ -1966,6 +1966,26 @@ class Preload(unittest.TestCase):
                     self.check_right(job, 3)
                     if what == "behind":
                         self.assertLessEqual({bcast, reduce}, {row["algorithm"] for row in job.report()["algorithms"]})
+        # Across nodes, where algorithms are set up in calls that all wait in, and what finds no slot goes as messages.
+        jobs = [(2, 1, "mpi", "notified_bcast", what) for what in ("setup", "far")]
+        jobs += [(most, 2, "mpi", "hierarchical_bcast", what) for what in ("setup", "far", "freed", "behind")]
+        if (build / "libpapaya-ucx.so").exists():
+            jobs += [(2, 1, "ucx", "notified_bcast", "far"), (most, 2, "ucx", "hierarchical_bcast", "behind")]
+        jobs = [(*job, "auto") for job in jobs] + [(2, 1, "mpi", "notified_bcast", "far", mode) for mode in ("spin", "yield", "block")]
+        jobs.append((2, 0, "auto", "notified_bcast", "far", "auto"))  # a wire in the node's window
+        for ranks, node_size, transport, bcast, what, mode in jobs:
+            settings = {"PAPAYA_BCAST": bcast, "PAPAYA_REDUCE": "hierarchical_reduce", "PAPAYA_NODE_SIZE": node_size,
+                        "PAPAYA_TRANSPORT": transport, "PAPAYA_WAIT": mode}
+            with self.subTest(ranks=ranks, what=what, **settings):
+                job = self.job(ranks, program("ahead"), what, env={name: str(value) for name, value in settings.items()}, timeout=30)
+                self.check_right(job, ranks)
+                rows = job.report()["algorithms"]
+                served = {row["algorithm"]: row["calls"] for row in rows if row["collective"] in ("MPI_Bcast", "MPI_Reduce")
+                          and row["algorithm"] != "native"}
+                self.assertEqual(set(served), {bcast, "hierarchical_reduce"})
+                if what == "far":  # all but the first
+                    made = ranks * 2 * 3220
+                    self.assertGreaterEqual(min(served.values()), made - ranks if node_size else made - 100)
 
     def test_dist_graph(self):
         """Papaya makes no nonblocking call on the communicators of the program, and holds none on some ranks only."""

@@ -1,6 +1,7 @@
 // A node in one process: threads as ranks, with the shared memory and the objects that each process would have.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <condition_variable>
@@ -97,6 +98,19 @@ class Mailbox {
   class End final : public Messages {
    public:
     End(Mailbox& mailbox, int rank) : mailbox_(mailbox), rank_(rank) {}
+    void begin_send(int to, const void* data, std::size_t bytes) noexcept override { send(to, data, bytes); }
+    bool are_sent() noexcept override { return true; }
+    bool has_received(int from, void* data, std::size_t room, std::size_t& bytes) noexcept override {
+      Box& box = mailbox_.box(from, rank_);
+      const std::lock_guard lock(box.mutex);
+      // Some take a while.
+      if (box.messages.empty() || ++asked_ % 3 == 0) return false;
+      bytes = box.messages.front().size();
+      if (bytes > room) std::abort();
+      if (bytes != 0) std::memcpy(data, box.messages.front().data(), bytes);
+      box.messages.pop_front();
+      return true;
+    }
     void send(int to, const void* data, std::size_t bytes) noexcept override {
       Box& box = mailbox_.box(rank_, to);
       const auto* const begin = static_cast<const std::byte*>(data);
@@ -117,6 +131,7 @@ class Mailbox {
    private:
     Mailbox& mailbox_;
     const int rank_;
+    unsigned asked_ = 0;
   };
 
   const int ranks_;
@@ -196,6 +211,8 @@ class Node {
       all += descriptor.region_bytes(ranks, most_bytes, values);
     }
     make_region(all);
+    if (mailbox != nullptr && in_levels)
+      for (const std::vector<int>& on_node : nodes_.ranks) node_mailboxes_.push_back(std::make_unique<Mailbox>(static_cast<int>(on_node.size())));
     for (int rank = 0; rank < ranks; ++rank) {
       Team team = team_of(rank, ranks, mode, arrival_order, read, first_round);
       if (borrows) {
@@ -206,6 +223,13 @@ class Node {
       if (mailbox != nullptr) team.messages = messages_.back().get();
       if (in_levels) {
         team.nodes = &nodes_;
+        if (mailbox != nullptr) {
+          const int node = nodes_.of_rank[static_cast<std::size_t>(rank)];
+          const std::vector<int>& on_node = nodes_.ranks[static_cast<std::size_t>(node)];
+          const auto place = std::find(on_node.begin(), on_node.end(), rank) - on_node.begin();
+          messages_.push_back(node_mailboxes_[static_cast<std::size_t>(node)]->of(static_cast<int>(place)));
+          team.node_messages = messages_.back().get();
+        }
         team.region += regions[static_cast<std::size_t>(nodes_.of_rank[static_cast<std::size_t>(rank)])];
       }
       if (descriptor.segment != nullptr) {
@@ -226,6 +250,12 @@ class Node {
   Prepared& rank(int r) { return *prepared_[static_cast<std::size_t>(r)]; }
   wait::Policy& policy(int r) { return policies_[static_cast<std::size_t>(r)]; }
   int size() const { return static_cast<int>(prepared_.size()); }
+  const Nodes& nodes() const { return nodes_; }
+  int sent_on_nodes() const {
+    int sent = 0;
+    for (const auto& mailbox : node_mailboxes_) sent += mailbox->sent();
+    return sent;
+  }
 
   // As in MPI_Comm_free on one rank.
   void end(int r) { prepared_[static_cast<std::size_t>(r)].reset(); }
@@ -251,6 +281,7 @@ class Node {
   std::vector<topology::Place> places_;
   const Nodes nodes_;
   std::vector<std::unique_ptr<Notified>> wires_;
+  std::vector<std::unique_ptr<Mailbox>> node_mailboxes_;
   std::vector<std::unique_ptr<Messages>> messages_;
   std::vector<std::unique_ptr<Prepared>> prepared_;
 };

@@ -43,6 +43,8 @@ class Calls {
   // The same for the first and last element alone: what can be afforded between calls back to back.
   void touch(std::uint64_t call) noexcept;
   void run(Way way);
+  // A call that nobody leaves before all have come: across nodes what ranks may leave early is set up there.
+  void meet(Way way) { functions_[static_cast<int>(way)].barrier(comm_); }
   // Is the whole result right? After fill(call) and run; `touched` says which number touch was called with
   // since.
   bool check(std::uint64_t call, std::uint64_t touched) const;

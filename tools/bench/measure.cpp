@@ -70,6 +70,7 @@ class Size {
     const int first = std::max(1, options.warmup < 0 ? least_warmup : options.warmup);
     double began = job_.clock.now_us();
     checked_calls(candidate, first);
+    calls_.meet(candidate.way);
     if (options.warmup < 0) {
       const double each = quiet::maximum((job_.clock.now_us() - began) / first, job_.world);
       checked_calls(candidate, static_cast<int>(std::clamp(longest_warmup_us / each - first, 0.0, 200.0)));
