@@ -35,15 +35,14 @@ class Streams {
     return in_lines(std::max(std::min(wanted, memory / (slots_of_a_pair * static_cast<std::size_t>(writers))), least_part));
   }
 
-  // A stream that this rank writes and one that it reads, both under one number on all ranks.
+  // Of a rank's lines: a stream that it writes, to `to`, and one that it reads, from `from`.
   struct Line {
     int to;
     int from;
-    // Which of the streams of its reader it is: where its slots lie there, and its notifications.
-    int place_there;
-    int place_here;
-    int number_there;
-    int number_here;
+    int place_there;   // where the slots of the first lie at `to`, counted in streams
+    int place_here;    // those of the second, here
+    int number_there;  // which line this one is to the other ends: what is notified there goes by it
+    int number_here;   // and here
   };
   static SegmentShape segment_of(int lines, int places, std::uint64_t slots, std::size_t part_bytes) noexcept {
     return {std::max<std::size_t>(static_cast<std::size_t>(places) * slots * in_lines(part_bytes), 64), std::max(3 * lines, 1)};
@@ -131,7 +130,8 @@ class Streams {
       return team_.messages->begin_send(peer, part, bytes);
     }
     ++to.sent;
-    team_.wire->write_notify(peer, slot(to.line.place_there, to.sent), part, bytes, part_id(to.line.number_there), before_ + to.sent);
+    team_.wire->write_notify(peer, slot(to.line.place_there, to.sent), part, bytes, part_id(to.line.number_there),
+                             before_ + to.sent);
   }
   bool are_sources_free() noexcept {
     return team_.wire->are_sources_free() && (team_.messages == nullptr || team_.messages->are_sent());
@@ -224,7 +224,8 @@ class Streams {
   bool may_return(const Out& to) const noexcept { return answer(to) > 2 * to.sent_before_apart; }
 
   std::size_t slot(int place, std::uint64_t number) const noexcept {
-    return (static_cast<std::size_t>(place) * static_cast<std::size_t>(slots_) + static_cast<std::size_t>(number % slots_)) * part_bytes_;
+    return (static_cast<std::size_t>(place) * static_cast<std::size_t>(slots_) + static_cast<std::size_t>(number % slots_)) *
+           part_bytes_;
   }
   int part_id(int number) const noexcept { return number; }
   int answer_id(int number) const noexcept { return count() + number; }

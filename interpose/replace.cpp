@@ -205,7 +205,8 @@ void set_up(Communicator& state, Setup& setup) noexcept {
     team.wire = setup.wire.get();
     team.messages = setup.messages.get();
     try {
-      if (setup.offset >= 0 && is_rooted(algorithm.collective)) setup.node_messages = messages_on_node(state.handle, state.size, ranks_of_this_node(state), setup.offset);
+      if (setup.offset >= 0 && is_rooted(algorithm.collective))
+        setup.node_messages = messages_on_node(state.handle, state.size, ranks_of_this_node(state), setup.offset);
       team.node_messages = setup.node_messages.get();
       if (ready) setup.prepared = algorithm.prepare(team, setup.capacity, setup.rule->values);
     } catch (const std::bad_alloc&) {
@@ -243,7 +244,8 @@ Setup* find_setup(Communicator& state, const tuning::Rule& rule, std::size_t byt
 void say_why_not(const Communicator& state, const Descriptor* algorithm, std::size_t bytes, Reason reason) noexcept {
   const Runtime& process = runtime();
   const bool is_told = reason == Reason::several_nodes || reason == Reason::no_shared_memory ||
-                       reason == Reason::no_transport || reason == Reason::unknown_origin || reason == Reason::not_met || (reason == Reason::order && !process.arrival_order);
+                       reason == Reason::no_transport || reason == Reason::unknown_origin ||
+                       reason == Reason::not_met || (reason == Reason::order && !process.arrival_order);
   if (!is_told || process.rank != 0 || algorithm == nullptr) return;
   static std::array<std::atomic<std::uint32_t>, collective_count> said{};
   static_assert(reason_names.size() <= 32);
@@ -595,7 +597,8 @@ std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup)
       setup.wire = std::make_unique<SharedNotified>(region, team.rank, *team.policy,
                                                     algorithm.segment(team.layout(), setup.capacity, setup.rule->values));
     team.wire = setup.wire.get();
-    if (is_rooted(algorithm.collective)) setup.messages = messages_on_node(state.handle, state.size, ranks_of_this_node(state), setup.offset);
+    if (is_rooted(algorithm.collective))
+      setup.messages = messages_on_node(state.handle, state.size, ranks_of_this_node(state), setup.offset);
     team.messages = team.node_messages = setup.messages.get();
     return algorithm.prepare(team, setup.capacity, setup.rule->values);
   } catch (const std::bad_alloc&) {

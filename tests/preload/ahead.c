@@ -93,7 +93,7 @@ static void freed(int is_reduce) {
     for (int call = 0; call < 40; ++call) {
       if (call == 8) MPI_Barrier(comm);
       if (call == 20 && rank == behind) MPI_Recv(&token, 1, MPI_INT, ahead, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      is_reduce ? reduce(call, 1 + turn * 20, behind, comm) : broadcast(call, 1 + turn * 20, ahead, comm);
+      is_reduce ? reduce(call, 1 + turn * 5, behind, comm) : broadcast(call, 1 + turn * 5, ahead, comm);
     }
     MPI_Comm_free(&comm);
     if (rank == ahead && ahead != behind) MPI_Send(&token, 1, MPI_INT, behind, 1, MPI_COMM_WORLD);
