@@ -4,6 +4,7 @@
 //                 call; on many communicators, so that whatever is set up lazily is set up in such a call
 //   ahead far     a root makes thousands of bcasts, a rank thousands of reduces, before anybody else comes to the first
 //   ahead behind  the same with one rank behind and the others in step, by turns with larger messages and other roots
+//   ahead started the root starts hundreds of bcasts (MPI_Ibcast) and waits for each before anybody else comes to the first
 //   ahead freed   a rank frees a communicator before the others come to its calls there
 #include <mpi.h>
 #include <stdlib.h>
@@ -83,6 +84,24 @@ static void far(int is_reduce, int count) {
   }
 }
 
+static void started(int count) {
+  static double data[most];
+  for (int call = 0; call < 420; ++call) {
+    int token = 0;
+    if (call < 20) MPI_Barrier(MPI_COMM_WORLD);
+    if (call == 20 && rank != 0) MPI_Recv(&token, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int i = 0; i < count; ++i) data[i] = rank == 0 ? value(call, i, 0) : -1;
+    MPI_Request request;
+    CHECK(COUNTED(MPI_Ibcast, data, count, MPI_DOUBLE, 0, MPI_COMM_WORLD, &request) == MPI_SUCCESS);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    int wrong = 0;
+    for (int i = 0; i < count; ++i) wrong += data[i] != value(call, i, 0);
+    CHECK(wrong == 0);
+  }
+  if (rank == 0)
+    for (int other = 1; other < ranks; ++other) MPI_Send(&rank, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+}
+
 static void freed(int is_reduce) {
   const int ahead = is_reduce ? ranks - 1 : 0;
   const int behind = is_reduce ? 0 : ranks - 1;
@@ -125,6 +144,7 @@ int main(int argc, char** argv) {
   for (int is_reduce = 0; is_reduce < 2; ++is_reduce) {
     if (strcmp(what, "setup") == 0) setup(is_reduce);
     if (strcmp(what, "far") == 0) far(is_reduce, 1), far(is_reduce, 120);
+    if (strcmp(what, "started") == 0 && !is_reduce) started(1), started(120);
     if (strcmp(what, "freed") == 0) freed(is_reduce);
     if (strcmp(what, "behind") == 0) behind(is_reduce);
   }

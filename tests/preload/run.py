@@ -1986,6 +1986,12 @@ class Preload(unittest.TestCase):
                 if what == "far":  # all but the first
                     made = ranks * 2 * 3220
                     self.assertGreaterEqual(min(served.values()), made - ranks if node_size else made - 100)
+        for node_size in ("1", "0"):
+            with self.subTest(what="started", node_size=node_size):
+                job = self.job(2, program("ahead"), "started", env={"PAPAYA_IBCAST": "notified_bcast", "PAPAYA_NODE_SIZE": node_size}, timeout=30)
+                self.check_right(job, 2)
+                rows = [row for row in job.report()["algorithms"] if row["collective"] == "MPI_Ibcast"]
+                self.assertEqual([(row["algorithm"], row["calls"]) for row in rows], [("notified_bcast", 2 * 840)])
 
     def test_dist_graph(self):
         """Papaya makes no nonblocking call on the communicators of the program, and holds none on some ranks only."""
