@@ -52,8 +52,10 @@ std::size_t capacity_for(const Communicator& state, const Descriptor& algorithm,
   if (bytes <= medium_capacity || algorithm.max_bytes <= medium_capacity)
     return std::min(medium_capacity, algorithm.max_bytes);
   // A quarter of the window, or of what of it is not lent, for one algorithm: a program has several communicators and collectives.
+  // Nodes may differ in what they lend; ranks of several must not differ in this.
   const auto limit = static_cast<std::size_t>(runtime().settings.number(Variable::shm_limit));
-  const std::size_t window = runtime().deposits.exists() ? std::min(limit, runtime().window.region_bytes()) : limit;
+  const bool lends = state.facts.nodes == 1 && runtime().deposits.exists();
+  const std::size_t window = lends ? std::min(limit, runtime().window.region_bytes()) : limit;
   return std::clamp(window / 4 / static_cast<std::size_t>(state.size), medium_capacity, largest_capacity);
 }
 
