@@ -99,6 +99,15 @@ class Browser:
     def text(self, selector="main"):
         return self.run("return document.querySelector(arguments[0]).innerText", selector)
 
+    def rows(self, selector):
+        """Of a table that is filled once its <details> is open, which the browser tells the page a moment later."""
+        for _ in range(50):
+            rows = self.run("return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) => row.innerText)", selector)
+            if rows:
+                break
+            time.sleep(0.1)
+        return rows
+
     def picture(self, selector):
         return self.run("return document.querySelector(arguments[0]).toDataURL()", selector)
 
@@ -255,7 +264,7 @@ class Page(unittest.TestCase):
         self.assertEqual(browser.text("#call-readout"), worst)
         changes("#call-chart", "order", lambda: browser.click("input[name=order][value=arrival]"))
         browser.click("#call-table summary")
-        rows = browser.run("return [...document.querySelectorAll('#call-table tbody tr')].map((row) => row.innerText)")
+        rows = browser.rows("#call-table")
         self.assertEqual(len(rows), 16)
         self.assertIn("1.60 ms", rows[-1])
         browser.click("#sites .site:nth-child(3) button")
