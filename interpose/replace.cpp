@@ -308,7 +308,7 @@ bool is_meeting(Collective collective) noexcept {
          collective == Collective::barrier;
 }
 
-// In such a call. Which set-ups are due hangs on the calls before it, which are the same on all ranks.
+// In such a call. Which set-ups are due depends on the calls before it, which are the same on all ranks.
 void make_due_setups(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {
   begin_event(facts, outcome);
   state.has_due_setups = false;
