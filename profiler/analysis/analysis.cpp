@@ -139,7 +139,6 @@ void Analyser::describe_clocks() {
   }
   out_.begin_unix_ns = clocks_.base_unix_ns();
   if (clocks_.of_nodes().size() < 2) out_.clock_measured = out_.record.clocks_compared_twice = true;
-  out_.record.clocks_compared = out_.clock_measured;
 }
 
 void Analyser::measure_times() {

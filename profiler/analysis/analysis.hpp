@@ -197,8 +197,7 @@ struct RecordFacts {
   std::vector<RankRange> running;          // ranks that did not come to MPI_Finalize
   bool is_all_running = false;
 
-  bool clocks_compared = true;             // of all nodes
-  bool clocks_compared_twice = true;
+  bool clocks_compared_twice = true;       // those of all nodes
 
   bool is_trace = false;                   // some rank wrote a trace
   std::uint64_t missing_events = 0;        // older than the ring holds, and in no trace

@@ -53,7 +53,7 @@ void Notes::describe_ranks() {
 }
 
 void Notes::describe_clocks() {
-  if (!facts_.clocks_compared) {
+  if (!analysis_.clock_measured) {
     note(
         "The clocks of the nodes were never compared: times between nodes rest on the nodes' wall clocks, which may be a millisecond or "
         "more apart.");
