@@ -124,6 +124,10 @@ struct Descriptor {
   // any size that the algorithm takes. `capacity` is the arena's largest block; `own_bytes` as in Team.
   // They take vetoes, and every rank waits for every other: see transport/deposit_arena.hpp.
   std::size_t (*control_bytes)(int ranks, std::size_t capacity, std::size_t own_bytes) = nullptr;
+  // For those that ranks may leave before others come, and that may borrow memory nevertheless: as much of the region as they need
+  // then. `largest` is the arena's largest block, the other two are as for region_bytes. With Team::deposits they are
+  // prepared for that.
+  std::size_t (*lean_bytes)(int ranks, std::size_t capacity, std::size_t largest) = nullptr;
   // `values` has one number per parameter.
   std::unique_ptr<Prepared> (*prepare)(const Team& team, std::size_t capacity,
                                        std::span<const std::int64_t> values);

@@ -87,7 +87,7 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
 
   const bool has_result = operands.receive != nullptr || operands.veto;
   const bool may_keep_apart = next_ - first == 1 && !operands.waits && team.messages != nullptr && operands.root >= 0;
-  if (may_keep_apart && !has_result && rounds_.keeps_apart(first)) {
+  if (may_keep_apart && !has_result && rounds_.keeps_apart(first, operands.bytes)) {
     team.messages->send(operands.root, operands.send, operands.bytes);
     if (operands.deposited != nullptr) operands.deposited(operands.context);
     rounds_.take(next_);

@@ -10,7 +10,7 @@
 // acquired by readers. It only grows, and 48 bits of rounds do not wrap.
 // Taken: each rank says in a line of its own before which round it needs nothing any more. Whoever deposits waits until
 // the bank's last round is behind those who read it, so that fast ranks may run ahead, by up to `banks` rounds.
-// Apart: who must not wait for a bank does not deposit, says so, and is served another way (keeps_apart).
+// Apart: who must not wait for a bank, or for memory, does not deposit, says so, and is served another way (keeps_apart).
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,8 @@ class Rounds {
     int slots;               // per bank
     std::size_t slot_bytes;  // beside the cell; a multiple of line_bytes
     std::size_t extra_bytes = 0;  // per bank, for the algorithm's own bookkeeping
-    bool borrows = false;         // the slots' memory is not in the region; a slot for each rank
+    bool borrows = false;         // the slots' memory is not in the region; a slot for each rank, or one for whoever deposits
+    Stay stay = Stay::moment;     // of what is deposited in borrowed memory
     std::size_t own_bytes = 0;    // borrowing: of a slot that is there all the same, for short messages; a multiple of line_bytes
 
     std::size_t extras() const { return round_up(extra_bytes, cell_bytes); }
@@ -78,9 +79,11 @@ class Rounds {
         window_(shape.borrows ? team.deposits->window() : nullptr),
         unborrowed_bytes_(shape.borrows ? std::max(inline_bytes, shape.own_bytes) : ~std::size_t{0}),
         cells_(team.region + shape.head()),
-        loan_(shape.borrows ? team.deposits : nullptr, {team.region + 2 * cell_bytes, cell_bytes, team.size}, shape.banks) {
+        loan_(shape.borrows ? team.deposits : nullptr, {team.region + 2 * cell_bytes, cell_bytes, team.size}, shape.banks, shape.stay) {
     assert(std::has_single_bit(static_cast<unsigned>(shape.banks)));
-    assert(!shape.borrows || shape.slots == team.size);
+    assert(!shape.borrows || shape.slots == team.size || (shape.slots == 1 && shape.own_bytes == 0));
+    // Who finds no memory and must not wait has another way to go.
+    assert(shape.stay == Stay::moment || team.messages != nullptr);
   }
 
   const Team& team() const noexcept { return team_; }
@@ -96,15 +99,16 @@ class Rounds {
     if (shape_.borrows) loan_.give_back(next);
   }
 
-  // Where this rank deposits a message of `bytes` in its slot, once that is free.
-  std::byte* own_place(std::uint64_t round, std::size_t bytes) const noexcept {
+  // Where this rank deposits a message of `bytes` in its slot, or in another, once that is free.
+  std::byte* own_place(std::uint64_t round, std::size_t bytes) const noexcept { return own_place(round, team_.rank, bytes); }
+  std::byte* own_place(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     if (bytes > unborrowed_bytes_) {
       // Ordered by the flag; the last who read it has taken that round.
-      std::uint64_t& where = where_of(round, team_.rank);
+      std::uint64_t& where = where_of(round, slot);
       if (where != loan_.where(round)) where = loan_.where(round);
       return window_ + loan_.where(round);
     }
-    return place(round, team_.rank, bytes);
+    return place(round, slot, bytes);
   }
   // Where a message of `bytes` lies, to be asked once its slot's flag has announced some of it.
   std::byte* place(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
@@ -209,23 +213,29 @@ class Rounds {
     bank_awaited_ = false;
   }
 
-  // For a rank that may leave before others come, and a call of one round. True: the bank is still in use, so that it does not
-  // deposit, and those who want its data get them another way. It keeps apart until everybody has come past all the rounds
-  // that it did so in, so that one interval tells of them all.
-  bool keeps_apart(std::uint64_t round) noexcept {
+  // For a rank that may leave before others come, and a call of one round. True: the bank is still in use, or there is no memory to
+  // borrow for `bytes`, so that it does not deposit, and those who want its data get them another way. It keeps apart until
+  // everybody has come past all the rounds that it did so in, so that one interval tells of them all.
+  bool keeps_apart(std::uint64_t round, std::size_t bytes) noexcept { return keeps_apart(round, round + 1, bytes); }
+  // The same of a call of several rounds, up to `end`, once the bank of the first is free; `bytes` go in a round.
+  bool keeps_apart(std::uint64_t round, std::uint64_t end, std::size_t bytes) noexcept {
     const auto may_deposit = [&] {
       if (known_taken_ < apart_end_) known_taken_ = std::max(known_taken_, least_taken());
       return known_taken_ >= apart_end_ && is_free(round);
     };
-    if (may_deposit()) return false;
+    const auto has_memory = [&] { return bytes <= unborrowed_bytes_ || loan_.borrow_now(bytes); };
+    const bool is_free_now = may_deposit();
+    if (is_free_now && has_memory()) return false;
     // In a tight loop the others are but a moment behind, which is less than another way would take. How far they are is seen now
     // and then.
     const std::uint64_t times = apart_end_ - mine().apart_begin.load(std::memory_order_relaxed);
-    if ((known_taken_ >= apart_end_ || std::has_single_bit(times) || times % 64 == 0) && team_.policy->is_soon(may_deposit)) return false;
+    if (!is_free_now && (known_taken_ >= apart_end_ || std::has_single_bit(times) || times % 64 == 0) &&
+        team_.policy->is_soon(may_deposit) && has_memory())
+      return false;
     Member& m = mine();
     // Nobody looks at the last interval any more.
     if (known_taken_ >= apart_end_) m.apart_begin.store(round, std::memory_order_relaxed);
-    apart_end_ = round + 1;
+    apart_end_ = end;
     // Release: partner of the acquire in is_apart.
     m.apart_end.store(apart_end_, std::memory_order_release);
     // Release: partner of the acquire in times_apart.

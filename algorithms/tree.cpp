@@ -168,7 +168,7 @@ void Tree::deposit(const Operands& operands, const Call& call, const Part& part)
 // Calls of several rounds wait: MPI makes ranks wait for such messages, too.
 bool Tree::leaves_by_message(const Operands& operands, const Call& call) noexcept {
   Messages* const messages = rounds_.team().messages;
-  if (messages == nullptr || operands.waits || call.end - call.first != 1 || !rounds_.keeps_apart(call.first)) return false;
+  if (messages == nullptr || operands.waits || call.end - call.first != 1 || !rounds_.keeps_apart(call.first, call.bytes)) return false;
   messages->send(operands.root, operands.send, operands.bytes);
   return true;
 }

@@ -31,13 +31,20 @@ Reason AsyncSetup::step(Communicator& state, Setup& setup, std::uint64_t call) n
   if (!is_joined_) {
     // Memory that is not there now may be there later; who asks less and less often loses nothing by it.
     if (call < next_try_) return Reason::no_shared_memory;
-    const std::size_t bytes = shared_on_one_node(state, setup).total();
-    setup.offset = window.attach(key_of(state, setup), bytes, bytes_to_leave(state, setup));
-    if (setup.offset < 0) {
+    NodeWindow::Wish wishes[2];
+    for (const bool is_lean : {false, true}) {
+      setup.is_lean = is_lean;
+      wishes[is_lean ? 1 : 0] = {shared_on_one_node(state, setup).total(), bytes_to_leave(state, setup)};
+    }
+    const std::size_t count = may_be_lean(state, setup) ? 2 : 1;
+    const NodeWindow::Attached found = window.attach(key_of(state, setup), {wishes, count});
+    if (found.offset < 0) {
       next_try_ = call + call / 4 + 1;
       return Reason::no_shared_memory;
     }
-    setup.region_bytes = bytes;
+    setup.offset = found.offset;
+    setup.is_lean = found.wish == 1;
+    setup.region_bytes = wishes[found.wish].bytes;
     prepared_ = prepare_on_one_node(state, setup);
     switch_over::join(window.agreement(setup.offset), state.size, call, prepared_ != nullptr);
     is_joined_ = true;

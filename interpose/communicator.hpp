@@ -42,6 +42,7 @@ struct Setup {
   std::int64_t offset = -1;        // of the region in the node's window
   std::size_t region_bytes = 0;
   std::size_t own_bytes = 0;       // as in Team
+  bool is_lean = false;            // of a bcast or reduce: it borrows memory, equal on all ranks
   std::unique_ptr<Notified> wire;  // outlives `prepared`, as the next two do
   std::unique_ptr<TeamMessages> messages;
   std::unique_ptr<TeamMessages> node_messages;

@@ -19,6 +19,9 @@ namespace papaya {
 SharedBytes shared_on_one_node(const Communicator& state, const Setup& setup) noexcept;
 std::size_t bytes_to_leave(const Communicator& state, const Setup& setup) noexcept;
 
+// May its algorithm, of a collective that ranks may leave early, borrow memory (Setup::is_lean)?
+bool may_be_lean(const Communicator& state, const Setup& setup) noexcept;
+
 // `setup.offset` and `setup.region_bytes` say where that is. Makes this rank's share of it present; null if there is too little
 // memory. It may be run once all ranks have done this.
 std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup) noexcept;

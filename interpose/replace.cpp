@@ -573,14 +573,20 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
 SharedBytes shared_on_one_node(const Communicator& state, const Setup& setup) noexcept {
   const Descriptor& algorithm = *setup.rule->algorithm;
   if (borrows(state, algorithm)) return {.wire = 0, .region = algorithm.control_bytes(state.size, setup.capacity, setup.own_bytes)};
+  if (setup.is_lean && may_be_lean(state, setup))
+    return {.wire = 0, .region = algorithm.lean_bytes(state.size, setup.capacity, runtime().deposits.largest_bytes())};
   return shared_bytes(algorithm, team_of(state).layout(), setup.capacity, setup.rule->values);
 }
 
+bool may_be_lean(const Communicator& state, const Setup& setup) noexcept {
+  return setup.rule->algorithm->lean_bytes != nullptr && state.facts.nodes == 1 && runtime().deposits.exists();
+}
+
 // Those with memory of their own leave an eighth of the window to the flags of those that borrow it: they need little, on every
-// communicator.
+// communicator. Those that may borrow as well leave as much again, which arenas need beyond their promise.
 std::size_t bytes_to_leave(const Communicator& state, const Setup& setup) noexcept {
-  const bool has_own = runtime().deposits.exists() && !borrows(state, *setup.rule->algorithm);
-  return has_own ? runtime().window.region_bytes() / 6 : 0;
+  if (!runtime().deposits.exists() || borrows(state, *setup.rule->algorithm) || setup.is_lean) return 0;
+  return runtime().window.region_bytes() / (may_be_lean(state, setup) ? 3 : 6);
 }
 
 std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup) noexcept {
@@ -588,7 +594,7 @@ std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup)
   NodeWindow& window = runtime().window;
   if (!window.prepare_share(setup.offset, setup.region_bytes, state.rank, state.size)) return nullptr;
   Team team = team_of(state);
-  if (borrows(state, algorithm)) {
+  if (borrows(state, algorithm) || setup.is_lean) {
     team.deposits = &runtime().deposits;
     team.own_bytes = setup.own_bytes;
   }

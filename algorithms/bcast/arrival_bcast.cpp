@@ -20,9 +20,16 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
 
 class ArrivalBcast final : public bcast::InParts {
  public:
-  ArrivalBcast(const Team& team, std::size_t capacity) : InParts(team, shape_for(team.size, capacity)) {}
+  ArrivalBcast(const Team& team, std::size_t capacity) : InParts(team, shape_of(team, capacity)) {}
 
  private:
+  static Rounds::Shape shape_of(const Team& team, std::size_t capacity) {
+    return team.deposits == nullptr ? shape_for(team.size, capacity)
+                                    : bcast::borrowing_shape_for(team.size, 1, capacity, team.deposits->largest_bytes());
+  }
+
+  bool deposits(bool is_root) const override { return is_root; }
+
   void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) override {
     wait_until_free(round, site);
     put(from, 0, bytes, bytes, round, 0);
@@ -30,12 +37,11 @@ class ArrivalBcast final : public bcast::InParts {
   }
 
   bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) override {
-    const std::byte* const place = rounds_.place(round, 0, bytes);
     for (std::size_t done = 0; done < bytes;) {
       std::size_t there = 0;
       wait_until([&] { return (there = bytes_in(round, 0, bytes)) > done || is_left_to_mpi(round, root); }, round, site);
       if (there <= done) return false;
-      std::memcpy(to + done, place + done, there - done);
+      std::memcpy(to + done, rounds_.place(round, 0, bytes) + done, there - done);
       done = there;
     }
     return true;
@@ -50,6 +56,7 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .parameters = {},
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
+    .lean_bytes = [](int ranks, std::size_t capacity, std::size_t largest) { return bcast::borrowing_shape_for(ranks, 1, capacity, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
       return std::make_unique<ArrivalBcast>(team, capacity);
     },

@@ -2,7 +2,8 @@
 // `chunk_bytes` are announced, so that whoever copies on works at the same time.
 //
 // A root never waits for receivers with a message of one round: if the slots are in use it keeps apart, which those who come to the
-// call see, and all leave the call to MPI. (Larger messages make a root wait in MPI's own algorithms, too.)
+// call see, and all leave the call to MPI. (Larger messages make a root wait in MPI's own algorithms, too.) So it does, with
+// messages of any size, where it has to borrow memory and finds none.
 #pragma once
 
 #include "algorithms/algorithm.hpp"
@@ -12,9 +13,23 @@ namespace papaya::bcast {
 
 inline constexpr std::size_t slot_limit = 256 << 10;
 inline constexpr std::size_t chunk_bytes = 32 << 10;
+inline constexpr std::size_t borrowed_slot_limit = 64 << 10;
+inline constexpr std::size_t borrowed_bytes = 256 << 10;
+static_assert(2 * borrowed_slot_limit <= DepositArena::least_largest_bytes);
 
-inline std::size_t slot_for(std::size_t capacity) {
-  return Rounds::round_up(std::min(capacity, slot_limit), Rounds::line_bytes);
+inline std::size_t slot_for(std::size_t capacity, std::size_t limit = slot_limit) {
+  return Rounds::round_up(std::min(capacity, limit), Rounds::line_bytes);
+}
+
+// Where memory is borrowed: a message of any size takes at most `borrowed_bytes` of it.
+inline Rounds::Shape borrowing_shape_for(int ranks, int slots, std::size_t capacity, std::size_t largest) {
+  const std::size_t slot = slot_for(capacity, borrowed_slot_limit);
+  return {.ranks = ranks,
+          .banks = Rounds::banks_for(std::min(borrowed_bytes, largest) / slot, 2, std::clamp<std::size_t>(64 / static_cast<std::size_t>(slots), 2, 16)),
+          .slots = slots,
+          .slot_bytes = slot,
+          .borrows = true,
+          .stay = Stay::long_perhaps};
 }
 
 class InParts : public Prepared {
@@ -28,40 +43,44 @@ class InParts : public Prepared {
     rounds_.enter(first);
     start(operands.root);
     const bool is_root = rounds_.team().rank == operands.root;
-    may_keep_apart_ = next_ - first == 1 && !operands.waits && rounds_.team().messages != nullptr;
-    if (is_root && may_keep_apart_ && rounds_.keeps_apart(first)) {
-      rounds_.ring(first);
-      rounds_.take(next_);
-      return false;
+    const bool is_one_round = next_ - first == 1;
+    may_keep_apart_ = (is_one_round || rounds_.shape().borrows) && !operands.waits && rounds_.team().messages != nullptr;
+    is_apart_ = false;
+    if (may_keep_apart_ && deposits(is_root)) {
+      if (!is_one_round) wait_until_free(first, site);
+      is_apart_ = rounds_.keeps_apart(first, next_, std::min(slot, operands.bytes));
     }
+    bool is_served = !(is_root && is_apart_);
+    if (!is_served) rounds_.ring(first);
     if (!is_root && operands.deposited != nullptr) operands.deposited(operands.context);
     std::size_t offset = 0;
-    for (std::uint64_t round = first; round < next_; ++round, offset += slot) {
+    for (std::uint64_t round = first; round < next_ && is_served; ++round, offset += slot) {
       const std::size_t bytes = std::min(slot, operands.bytes - offset);
       if (is_root)
         deposit(static_cast<const std::byte*>(operands.send) + offset, bytes, round, site);
-      else if (!receive(static_cast<std::byte*>(operands.receive) + offset, bytes, round, operands.root, site)) {
-        rounds_.take(next_);
-        return false;
-      }
-      if (next_ - first > 1) rounds_.take(round + 1);
+      else
+        is_served = receive(static_cast<std::byte*>(operands.receive) + offset, bytes, round, operands.root, site);
+      if (!is_one_round && is_served) rounds_.take(round + 1);
     }
     rounds_.take(next_);
-    if (is_root && operands.deposited != nullptr) operands.deposited(operands.context);
-    return true;
+    rounds_.give_back(next_);
+    if (is_root && is_served && operands.deposited != nullptr) operands.deposited(operands.context);
+    return is_served;
   }
 
   bool is_missing(int rank) const override { return !rounds_.has_entered(rank); }
 
  protected:
   virtual void start([[maybe_unused]] int root) {}
+  // Does this rank put what it has of the message into a slot?
+  virtual bool deposits(bool is_root) const = 0;
   // A round's `bytes`, at the root and elsewhere. receive(): false if the root keeps apart.
   virtual void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) = 0;
   virtual bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) = 0;
 
   // Bytes [begin, end) of this round's `bytes`, which lie at `from`, into a slot.
   void put(const std::byte* from, std::size_t begin, std::size_t end, std::size_t bytes, std::uint64_t round, int slot) {
-    std::byte* const place = rounds_.place(round, slot, bytes);
+    std::byte* const place = rounds_.own_place(round, slot, bytes);
     for (std::size_t done = begin; done < end;) {
       const std::size_t part = std::min(chunk_bytes, end - done);
       std::memcpy(place + done, from + done, part);
@@ -87,6 +106,7 @@ class InParts : public Prepared {
 
   Rounds rounds_;
   bool may_keep_apart_ = false;  // from this call
+  bool is_apart_ = false;        // from this call
 
  private:
   std::uint64_t next_ = rounds_.team().first_round;

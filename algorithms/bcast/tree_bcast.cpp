@@ -23,12 +23,19 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
 class TreeBcast final : public bcast::InParts {
  public:
   TreeBcast(const Team& team, std::size_t capacity, int fanout)
-      : InParts(team, shape_for(team.size, capacity)),
+      : InParts(team, shape_of(team, capacity)),
         fanout_(fanout),
         order_(static_cast<std::size_t>(team.size)),
         parents_(static_cast<std::size_t>(team.size)) {}
 
  private:
+  static Rounds::Shape shape_of(const Team& team, std::size_t capacity) {
+    return team.deposits == nullptr ? shape_for(team.size, capacity)
+                                    : bcast::borrowing_shape_for(team.size, team.size, capacity, team.deposits->largest_bytes());
+  }
+
+  bool deposits(bool) const override { return has_children_; }
+
   // This rank's place in the tree below `root`.
   void start(int root) override {
     if (root == root_) return;
@@ -62,7 +69,7 @@ class TreeBcast final : public bcast::InParts {
   bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) override {
     const int rank = rounds_.team().rank;
     // Who passes a message on must not wait for those who are behind either; its children pass it by.
-    const bool passes_on = has_children_ && !(may_keep_apart_ && rounds_.keeps_apart(round));
+    const bool passes_on = has_children_ && !is_apart_;
     if (passes_on) wait_until_free(round, site);
     for (std::size_t done = 0; done < bytes;) {
       std::size_t there = 0;
@@ -102,6 +109,8 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
+    .lean_bytes =
+        [](int ranks, std::size_t capacity, std::size_t largest) { return bcast::borrowing_shape_for(ranks, ranks, capacity, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<TreeBcast>(team, capacity, static_cast<int>(values[0]));
     },

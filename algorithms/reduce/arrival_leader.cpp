@@ -13,6 +13,7 @@
 #include <memory>
 #include <new>
 
+#include "algorithms/reduce/pairwise.hpp"
 #include "algorithms/transport/messages.hpp"
 #include "algorithms/tree.hpp"
 
@@ -139,7 +140,9 @@ constexpr Descriptor descriptor = {
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity, largest_bytes).total(); },
+    .lean_bytes = [](int ranks, std::size_t capacity, std::size_t largest) { return Pairwise::shape_for(ranks, capacity, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      if (team.deposits != nullptr) return std::make_unique<Pairwise>(team, capacity, static_cast<std::size_t>(values[0]));
       return std::make_unique<ArrivalLeader>(team, capacity, values[0]);
     },
 };

@@ -5,6 +5,7 @@
 // a lead. Cost for a non-root: a copy of S bytes and at most log2(p) combines. For the root after the last arrival:
 // log2(p) combines of S bytes.
 
+#include "algorithms/reduce/pairwise.hpp"
 #include "algorithms/tree.hpp"
 
 namespace papaya {
@@ -84,8 +85,10 @@ constexpr Descriptor descriptor = {
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
     .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
+    .lean_bytes = [](int ranks, std::size_t capacity, std::size_t largest) { return Pairwise::shape_for(ranks, capacity, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      if (team.deposits != nullptr) return std::make_unique<Pairwise>(team, capacity, root_combines_bytes);
       return std::make_unique<ArrivalTree>(team, capacity, Tree::default_chunk_bytes,
                                            static_cast<Tree::NumaTrees>(values[0]));
     },

@@ -62,15 +62,19 @@ bool DepositArena::keep(const std::byte* begin, std::int64_t offset, std::size_t
   return false;
 }
 
-bool Loan::borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept {
+DepositArena::Answer Loan::ask(std::size_t bytes) noexcept {
   const std::size_t place_bytes = std::bit_ceil(std::max(bytes, least_place_bytes));
   if (place_bytes * places_ > arena_->largest_bytes()) {
     give_back(needed_);
-    return false;
+    return DepositArena::Answer::none;
   }
+  return arena_->lend(*this, place_bytes, bytes);
+}
+
+bool Loan::borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept {
   auto answer = DepositArena::Answer::soon;
   const auto settled = [&] {
-    if (answer == DepositArena::Answer::soon) answer = arena_->lend(*this, place_bytes, bytes);
+    if (answer == DepositArena::Answer::soon) answer = ask(bytes);
     return answer != DepositArena::Answer::soon;
   };
   // Those who still read are in a call that this rank has left: they need nothing of it.
@@ -90,7 +94,7 @@ DepositArena::Answer DepositArena::lend(Loan& loan, std::size_t place_bytes, std
   if (loan.block_ != nullptr) retire(loan);
   const std::size_t count = std::max(place_bytes * loan.places_ / granule_bytes, std::size_t{1});
   std::size_t first = 0;
-  if (const Answer answer = find(count, first); answer != Answer::lent) return answer;
+  if (const Answer answer = find(count, loan.stay_, first); answer != Answer::lent) return answer;
   auto* const block = new (std::nothrow) Block{.first = first, .count = count, .owner = &loan};
   if (block == nullptr) return Answer::none;
   std::fill_n(blocks_.begin() + static_cast<std::ptrdiff_t>(first), count, block);
@@ -103,10 +107,14 @@ DepositArena::Answer DepositArena::lend(Loan& loan, std::size_t place_bytes, std
 }
 
 // Memory that nobody has, at best pages that are there; else what its teams need no more, the oldest first.
-DepositArena::Answer DepositArena::find(std::size_t count, std::size_t& first) noexcept {
-  const std::size_t positions = blocks_.size() / count;
-  const std::size_t start = (cursor_ + count - 1) / count;
-  const auto at = [&](std::size_t i) { return first = (start + i) % positions * count; };
+DepositArena::Answer DepositArena::find(std::size_t count, Stay stay, std::size_t& first) noexcept {
+  const bool may_stay = stay == Stay::long_perhaps;
+  // Who finds nothing goes another way, and does not look again at each call.
+  if (may_stay && count >= searched_count_ && lends_ < next_search_) return Answer::none;
+  const std::size_t lowest = may_stay ? (promised_of(place_.bytes) / granule_bytes + count - 1) / count : 0;
+  const std::size_t positions = blocks_.size() / count - std::min(blocks_.size() / count, lowest);
+  const std::size_t start = std::max((cursor_ + count - 1) / count, lowest) - lowest;
+  const auto at = [&](std::size_t i) { return first = (lowest + (start + i) % positions) * count; };
   for (std::size_t i = 0; i < positions; ++i)
     if (is_free(at(i), count) && is_present(first, count)) return Answer::lent;
   for (std::size_t i = 0; i < positions; ++i)
@@ -121,6 +129,10 @@ DepositArena::Answer DepositArena::find(std::size_t count, std::size_t& first) n
     }
     if (answer == Answer::soon) return answer;
   }
+  if (may_stay) {
+    searched_count_ = count;
+    next_search_ = lends_ + 16;
+  }
   return Answer::none;
 }
 
@@ -129,7 +141,8 @@ bool DepositArena::is_free(std::size_t first, std::size_t count) const noexcept 
   return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(count), [](const Block* block) { return block == nullptr; });
 }
 
-// Takes these granules from the teams that have them, if all of those can do without.
+// Takes these granules from the teams that have them, if all of those can do without. What may stay unread is not awaited: it is in
+// use until it has been read.
 DepositArena::State DepositArena::make_free(std::size_t first, std::size_t count) noexcept {
   State state = State::returned;
   std::size_t claimed = first;  // up to there
@@ -138,12 +151,12 @@ DepositArena::State DepositArena::make_free(std::size_t first, std::size_t count
     const Block* const block = blocks_[claimed];
     if (block == nullptr) continue;
     if (block->owner == nullptr) {
-      state = State::awaited;  // else reap() would have freed it
+      state = block->stay == Stay::long_perhaps ? State::in_use : State::awaited;  // else reap() would have freed it
     } else if (!block->owner->claim()) {
       state = State::in_use;
       break;
     } else if (!block->owner->takers_.have_taken(block->owner->needed_)) {
-      state = State::awaited;
+      state = block->owner->stay_ == Stay::long_perhaps ? State::in_use : State::awaited;
     }
   }
   for (std::size_t at = first; at < claimed;) {
@@ -206,6 +219,7 @@ void DepositArena::retire(Loan& loan) noexcept {
   block->owner = nullptr;
   block->takers = loan.takers_;
   block->needed = loan.needed_;
+  block->stay = loan.stay_;
   block->next = retired_;
   retired_ = block;
 }

@@ -4,8 +4,12 @@
 //
 // A team keeps its block from call to call, so that a program in a loop deposits in the same warm pages. When another team needs the
 // memory, a block is taken from a team that is in no call, once all its members have said that they need nothing of it any
-// more. They will say so soon and without this rank: where every rank waits for every other (the only collectives that
-// borrow), this rank could leave the call only after all had come to it, and each borrows before the others can see it come.
+// more. Where every rank waits for every other, they will say so soon and without this rank: it could leave the call only after
+// all had come to it, and each borrows before the others can see it come. So it may wait for them.
+//
+// What ranks deposit that leave before others come (Stay::long_perhaps) may stay unread for ever long. Nobody waits for such a
+// block, and who deposits there waits for no other. They lie in the second half of the arena alone, so that the first is always
+// there for those who may wait, or soon.
 //
 // Blocks are powers of two and aligned to their size; the largest is a half of the arena (a quarter with MPI_THREAD_MULTIPLE)
 // or less. So as many calls as there are such blocks find memory at once, however the smaller blocks lie. The system's memory for
@@ -40,6 +44,9 @@ struct Takers {
 };
 
 class Loan;
+
+// How long a team's deposits may stay after its rank has left the call.
+enum class Stay : std::uint8_t { moment, long_perhaps };
 
 class DepositArena {
  public:
@@ -91,6 +98,7 @@ class DepositArena {
     Loan* owner;        // null: retired, until its takers have taken
     Takers takers{};    // of a retired block
     std::uint64_t needed = 0;
+    Stay stay = Stay::moment;
     Block* next = nullptr;  // retired
   };
   struct Kept {
@@ -110,7 +118,7 @@ class DepositArena {
   State make_free(std::size_t first, std::size_t count) noexcept;
   bool is_present(std::size_t first, std::size_t count) const noexcept;
   bool make_present(std::size_t first, std::size_t count) noexcept;
-  Answer find(std::size_t count, std::size_t& first) noexcept;
+  Answer find(std::size_t count, Stay stay, std::size_t& first) noexcept;
 
   Place place_{};
   std::size_t largest_bytes_ = 0;
@@ -119,6 +127,8 @@ class DepositArena {
   std::vector<bool> present_;   // granules whose pages there are
   std::uint64_t lends_ = 0;     // how often a loan has been asked for
   std::uint64_t next_try_[2] = {};  // when to ask for pages again: for those beyond what is promised, and for those
+  std::uint64_t next_search_ = 0;   // when to look again for a block of this size for deposits that may stay
+  std::size_t searched_count_ = 0;
   std::vector<Kept> kept_;
   Block* retired_ = nullptr;
   std::size_t cursor_ = 0;      // granule behind the latest loan: from there on are the oldest
@@ -128,8 +138,8 @@ class DepositArena {
 // A team's memory in the arena of this rank: `places` of them, which its rounds take in turn. Used by the team's own thread.
 class Loan {
  public:
-  Loan(DepositArena* arena, const Takers& takers, int places) noexcept
-      : arena_(arena), takers_(takers), places_(static_cast<std::size_t>(places)) {}
+  Loan(DepositArena* arena, const Takers& takers, int places, Stay stay = Stay::moment) noexcept
+      : arena_(arena), takers_(takers), places_(static_cast<std::size_t>(places)), stay_(stay) {}
   ~Loan() {
     if (arena_ != nullptr) arena_->end(*this);
   }
@@ -141,6 +151,8 @@ class Loan {
   bool borrow(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept {
     return (reclaim() && bytes <= usable_bytes_) || borrow_anew(bytes, policy, site);
   }
+  // The same without waiting.
+  bool borrow_now(std::size_t bytes) noexcept { return (reclaim() && bytes <= usable_bytes_) || ask(bytes) == DepositArena::Answer::lent; }
   // Nobody needs them once all members have taken `round`.
   void give_back(std::uint64_t round) noexcept {
     if (state_.load(std::memory_order_relaxed) != State::in_use) return;
@@ -173,6 +185,7 @@ class Loan {
     return state_.compare_exchange_strong(expected, State::claimed, std::memory_order_acquire, std::memory_order_relaxed);
   }
   bool borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept;
+  DepositArena::Answer ask(std::size_t bytes) noexcept;
   // Beside the beginning of a page, where there is room: buffers of the program begin there.
   void settle(std::uint64_t block, std::size_t bytes) noexcept {
     const std::size_t aside = place_bytes_ - bytes >= 128 ? 128 : 0;
@@ -183,6 +196,7 @@ class Loan {
   DepositArena* const arena_;
   const Takers takers_;
   const std::size_t places_;  // a power of two
+  const Stay stay_;
   std::atomic<State> state_{State::none};
   DepositArena::Block* block_ = nullptr;  // guarded by the arena's mutex
   std::uint64_t needed_ = 0;

@@ -29,6 +29,7 @@ constexpr std::size_t prefix_bytes = 128;  // of a region: its user count, and t
 struct alignas(prefix_bytes) Prefix {
   std::atomic<std::uint32_t> users;
   std::uint64_t key;                     // that it is announced under, 0: under none; guarded by the lock
+  std::uint64_t wish;                    // of those who attach; guarded by the lock
   std::atomic<std::uint64_t> agreement;  // of those who have attached
 };
 
@@ -244,27 +245,32 @@ std::int64_t NodeWindow::allocate(std::size_t bytes, int users, std::size_t leav
   return offset;
 }
 
-std::int64_t NodeWindow::attach(std::uint64_t key, std::size_t bytes, std::size_t leave) noexcept {
-  if (!exists() || !lock()) return -1;
+NodeWindow::Attached NodeWindow::attach(std::uint64_t key, std::span<const Wish> wishes) noexcept {
+  if (!exists() || !lock()) return {-1, 0};
   Announcement* const begin = bucket(key);
   Announcement* const end = begin + bucket_size;
   std::int64_t offset = -1;
+  std::size_t wish = 0;
   if (auto* const known = std::find_if(begin, end, [&](const Announcement& one) { return one.key == key; }); known != end) {
     offset = known->offset;
     // Relaxed, as all below: ordered by the lock.
-    reinterpret_cast<Prefix*>(base_ + offset)->users.fetch_add(1, std::memory_order_relaxed);
+    Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
+    prefix.users.fetch_add(1, std::memory_order_relaxed);
+    wish = prefix.wish;
   } else if (auto* const room = std::find_if(begin, end, [](const Announcement& one) { return one.key == 0; }); room != end) {
-    offset = take_pages(pages_for(bytes), leave);
+    for (; wish < wishes.size() && offset < 0; ++wish) offset = take_pages(pages_for(wishes[wish].bytes), wishes[wish].leave);
     if (offset >= 0) {
+      --wish;
       Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
       prefix.users.store(1, std::memory_order_relaxed);
       prefix.key = key;
+      prefix.wish = wish;
       prefix.agreement.store(0, std::memory_order_relaxed);
       *room = {key, offset};
     }
   }
   unlock();
-  return offset;
+  return {offset, wish};
 }
 
 bool NodeWindow::prepare_share(std::int64_t offset, std::size_t bytes, int rank, int ranks) noexcept {

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "algorithms/transport/wait.hpp"
 
@@ -29,9 +30,18 @@ class NodeWindow {
   // Space for `users` ranks, if `leave` bytes are left then: an offset, or -1. Called by one rank; the others are told the
   // offset.
   std::int64_t allocate(std::size_t bytes, int users, std::size_t leave = 0) noexcept;
-  // Space that whoever comes first to `key` allocates for all who come; -1 if there is none. Each calls it once. `key` has 64 bits of
-  // hash, alike on all ranks and never zero.
-  std::int64_t attach(std::uint64_t key, std::size_t bytes, std::size_t leave = 0) noexcept;
+  // Space that whoever comes first to `key` allocates for all who come: for the first of their wishes, which they all have in common,
+  // that there is room for. An offset, and the number of the wish; or -1. Each calls it once. `key` has 64 bits of hash, alike on
+  // all ranks and never zero.
+  struct Wish {
+    std::size_t bytes;
+    std::size_t leave = 0;
+  };
+  struct Attached {
+    std::int64_t offset;
+    std::size_t wish;
+  };
+  Attached attach(std::uint64_t key, std::span<const Wish> wishes) noexcept;
   // Of a region that ranks have attached to: zero at first.
   std::atomic<std::uint64_t>& agreement(std::int64_t offset) const noexcept;
   // Makes this rank's share of the region's pages present and zero. False if the memory is not there.

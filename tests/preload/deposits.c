@@ -1,7 +1,7 @@
 // Many communicators, each with calls of all sizes: COMMS of them, half of all ranks and half of every second one, CALLS of
-// each collective and size on each. THREADS of every rank do so at once, each with communicators of its own. At last some
-// communicators are freed and others made.
-//   deposits COMMS CALLS [THREADS]
+// each collective and size on each, ROOTED of those with a root. THREADS of every rank do so at once, each with communicators
+// of its own. At last some communicators are freed and others made.
+//   deposits COMMS CALLS [THREADS [ROOTED]]
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 enum { most_bytes = 1 << 20, most_threads = 8 };
 static const int sizes[] = {8, 4096, 65536, most_bytes};
 
-static int comms, calls;
+static int comms, calls, rooted;
 static MPI_Comm* all[most_threads];
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -37,15 +37,39 @@ static MPI_Comm make(int number, int rank) {
   return comm;
 }
 
+// The root waits in each reduce, the others in each bcast.
+static void use_rooted(MPI_Comm comm, int number, int n, double* in, double* out) {
+  int rank, ranks;
+  MPI_Comm_rank(comm, &rank);
+  MPI_Comm_size(comm, &ranks);
+  const int last = n - 1;
+  for (int call = 0; call < rooted; ++call) {
+    const int root = (call / 4 + number) % ranks;
+    for (int i = 0; i < n; ++i) out[i] = rank == root ? number + call + 2.0 * i : -1;
+    count("MPI_Bcast");
+    MPI_Bcast(out, n, MPI_DOUBLE, root, comm);
+    for (int i = 0; i < n; i += 61) fail_unless(out[i] == number + call + 2.0 * i);
+    fail_unless(out[last] == number + call + 2.0 * last);
+    for (int i = 0; i < n; ++i) in[i] = rank + call + i;
+    count("MPI_Reduce");
+    MPI_Reduce(in, out, n, MPI_DOUBLE, MPI_SUM, root, comm);
+    if (rank != root) continue;
+    const double sum = (double)ranks * call + ranks * (ranks - 1) / 2;
+    for (int i = 0; i < n; i += 61) fail_unless(out[i] == sum + (double)ranks * i);
+    fail_unless(out[last] == sum + (double)ranks * last);
+  }
+}
+
 static void use(MPI_Comm comm, int number, double* in, double* out) {
   int rank, ranks;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &ranks);
-  for (unsigned size = 0; size < sizeof sizes / sizeof *sizes; ++size)
+  // Communicators of one rank are MPI's.
+  if (ranks == 1) return;
+  for (unsigned size = 0; size < sizeof sizes / sizeof *sizes; ++size) {
+    const int n = sizes[size] / (int)sizeof(double), last = n - 1;
+    use_rooted(comm, number, n, in, out);
     for (int call = 0; call < calls; ++call) {
-      const int n = sizes[size] / (int)sizeof(double), last = n - 1;
-      // Communicators of one rank are MPI's.
-      if (ranks == 1) continue;
       for (int i = 0; i < n; ++i) in[i] = rank + number + call + i;
       count("MPI_Allreduce");
       MPI_Allreduce(in, out, n, MPI_DOUBLE, MPI_SUM, comm);
@@ -62,6 +86,7 @@ static void use(MPI_Comm comm, int number, double* in, double* out) {
       MPI_Alltoall(in, part, MPI_DOUBLE, out, part, MPI_DOUBLE, comm);
       for (int other = 0; other < ranks; ++other) fail_unless(out[other * part] == other * 1000 + rank + number);
     }
+  }
 }
 
 static void* run(void* argument) {
@@ -80,6 +105,7 @@ int main(int argc, char** argv) {
   comms = argc > 1 ? atoi(argv[1]) : 100;
   calls = argc > 2 ? atoi(argv[2]) : 1;
   const int threads = argc > 3 ? atoi(argv[3]) : 1;
+  rooted = argc > 4 ? atoi(argv[4]) : 0;
   int provided, rank;
   MPI_Init_thread(&argc, &argv, threads > 1 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   if (threads > 1 && provided != MPI_THREAD_MULTIPLE) {

@@ -2283,15 +2283,25 @@ class Preload(unittest.TestCase):
     def test_deposits(self):
         """Every communicator is served, however many there are and whatever the sizes of their messages."""
         env = {"PAPAYA_ALLREDUCE": "0-65536:arrival_leader,65537-:arrival_tree", "PAPAYA_ALLGATHER": "arrival_allgather",
-               "PAPAYA_ALLTOALL": "arrival_alltoall"}
-        for ranks, words in ((2, (150, 1)), (3, (8, 2, 4))):
+               "PAPAYA_ALLTOALL": "arrival_alltoall", "PAPAYA_BCAST": "arrival_bcast",
+               "PAPAYA_REDUCE": "0-65536:arrival_leader,65537-:arrival_tree"}
+        for ranks, words in ((2, (150, 1, 1, 12)), (3, (8, 2, 4, 8))):
             job = self.job(ranks, program("deposits"), *words, env=env)
             if job.code == 77:
                 continue
             self.check_right(job, ranks)
             self.check_counts(job)
-            natively = [row for row in job.report()["algorithms"] if row["algorithm"] == "native"]
+            rows = job.report()["algorithms"]
+            rooted = ("MPI_Bcast", "MPI_Reduce")
+            natively = [row for row in rows if row["algorithm"] == "native" and row["collective"] not in rooted]
             self.assertEqual(natively, [])
+            # All but those that each of three set-ups of a communicator takes, at most four.
+            for collective in rooted:
+                calls = {kind: sum(row["calls"] for row in rows
+                                   if row["collective"] == collective and (row["algorithm"] == "native") == kind)
+                         for kind in (False, True)}
+                print(collective, "served", calls[False], "native", calls[True])
+                self.assertGreater(calls[False], 1.5 * calls[True])
 
     def test_flat(self):
         """Memory, descriptors and windows stay where they are over 100,000 calls and 10,000 communicators."""

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <memory>
 #include <random>
 #include <thread>
 #include <vector>
@@ -24,11 +25,20 @@ void for_each_algorithm(Body body) {
     for (const bool arrival_order : {false, true})
       for (const Descriptor* descriptor : algorithms_for(collective, arrival_order)) {
         if (arrival_order && collective == Collective::bcast) continue;
-        for (const auto& values : ways_to_serve(*descriptor)) {
-          INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order);
-          body(*descriptor, arrival_order, values);
-        }
+        for (const bool is_lean : {false, true})
+          for (const auto& values : ways_to_serve(*descriptor)) {
+            if (is_lean && (descriptor->lean_bytes == nullptr || values != default_values(*descriptor))) continue;
+            INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order << " lean " << is_lean);
+            body(*descriptor, arrival_order, values, is_lean);
+          }
       }
+}
+
+std::vector<const Descriptor*> lean_algorithms() {
+  std::vector<const Descriptor*> found;
+  for (const Descriptor* descriptor : registry())
+    if (descriptor->lean_bytes != nullptr) found.push_back(descriptor);
+  return found;
 }
 
 // What became of a call on each rank: all ranks must see the same.
@@ -55,13 +65,13 @@ class Outcomes {
 }  // namespace
 
 TEST_CASE("who may leave early makes hundreds of calls before anybody else comes", "[protocol]") {
-  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values) {
+  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values, bool is_lean) {
     constexpr int ranks = 3;
     constexpr int calls = 300;
     const bool is_bcast = descriptor.collective == Collective::bcast;
     const auto run_with = [&](int ahead, std::size_t count) {
       Mailbox mailbox(ranks);
-      Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false, &mailbox);
+      Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false, &mailbox, is_lean);
       // In levels it reduces for its node.
       if (!is_bcast && descriptor.segment != nullptr) {
         const Nodes& nodes = node.nodes();
@@ -107,14 +117,14 @@ TEST_CASE("who may leave early makes hundreds of calls before anybody else comes
 }
 
 TEST_CASE("ranks that run ahead by turns, with other roots and with messages of many rounds between", "[protocol]") {
-  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values) {
+  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values, bool is_lean) {
     const bool is_bcast = descriptor.collective == Collective::bcast;
     for (const int ranks : {2, 3, 5}) {
       constexpr int phases = 6;
       constexpr int per_phase = 150 * thorough;
       constexpr int calls = phases * per_phase;
       Mailbox mailbox(ranks);
-      Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false, &mailbox);
+      Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false, &mailbox, is_lean);
       const Reduction reduction = reduction_for(arrival_order, true);
       Outcomes outcomes(ranks, calls);
       std::atomic<int> wrong{0};
@@ -142,6 +152,176 @@ TEST_CASE("ranks that run ahead by turns, with other roots and with messages of 
       if (!is_bcast || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
     }
   });
+}
+
+TEST_CASE("what early leavers deposit keeps nobody from memory, and they wait for none", "[protocol]") {
+  constexpr int ranks = 3;
+  constexpr int teams = 8;
+  const Descriptor& symmetric = *find_algorithm(Collective::allreduce, "arrival_leader");
+  const Reduction reduction = reduction_for(false, true);
+  for (const Descriptor* descriptor : lean_algorithms()) {
+    INFO(name_of(descriptor->collective) << " " << descriptor->name);
+    const bool is_bcast = descriptor->collective == Collective::bcast;
+    const int early = is_bcast ? 0 : 1;  // rank 0 is the root
+    constexpr std::size_t count = capacity / sizeof(Matrix);
+    // The early rank has memory for the deposits of one of these teams and for one allreduce.
+    Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes, false);
+    std::vector<std::unique_ptr<Mailbox>> mailboxes;
+    std::vector<std::unique_ptr<Node>> nodes;
+    for (int team = 0; team < teams; ++team) {
+      mailboxes.push_back(std::make_unique<Mailbox>(ranks));
+      nodes.push_back(std::make_unique<Node>(*descriptor, wait::Mode::automatic, arenas, std::vector<int>{0, 1, 2}, 0, mailboxes.back().get()));
+    }
+    Node both(symmetric, wait::Mode::automatic, arenas, {early, 2});
+    const auto sent = [&] {
+      int all = 0;
+      for (const auto& mailbox : mailboxes) all += mailbox->sent();
+      return all;
+    };
+    constexpr int steps = 8 * teams;
+    Outcomes outcomes(ranks, teams);
+    Outcomes later(ranks, steps);
+    std::atomic<int> wrong{0};
+    std::atomic<bool> is_through{false};
+    std::atomic<bool> was_late{false};
+    std::atomic<int> sent_before{0};
+    std::barrier meeting(ranks);
+    on_ranks(ranks, [&](int rank) {
+      wait::Site site;
+      const auto call_on = [&](int team, Outcomes& to, int number) {
+        Call call(descriptor->collective, reduction, rank, ranks, 0, count, false);
+        const bool is_served = nodes[static_cast<std::size_t>(team)]->rank(rank).run(call.operands(), site);
+        to.note(number, is_served);
+        if (is_served && !call.is_right()) ++wrong;
+      };
+      const auto all_calls = [&] {
+        for (int team = 0; team < teams; ++team) call_on(team, outcomes, team);
+      };
+      if (rank == early) all_calls();
+      if (rank == early || rank == 2) {
+        const int me = rank == early ? 0 : 1;
+        for (int number = 0; number < 4; ++number) {
+          Call call(symmetric.collective, reduction, me, 2, number, count, false);
+          if (!both.rank(me).run(call.operands(), site) || !call.is_right()) ++wrong;
+        }
+        is_through = true;
+      } else {
+        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (!is_through && !was_late) {
+          if (std::chrono::steady_clock::now() > deadline) was_late = true;
+          std::this_thread::sleep_for(std::chrono::microseconds(100));
+        }
+      }
+      if (rank != early) all_calls();
+      // Once all has been read, a team at a time has the memory.
+      for (int step = 0; step < steps; ++step) {
+        meeting.arrive_and_wait();
+        if (rank == 0 && step == steps - teams) sent_before = sent();
+        meeting.arrive_and_wait();
+        call_on(step % teams, later, step);
+      }
+    });
+    CHECK(!was_late);
+    CHECK(wrong == 0);
+    CHECK(outcomes.mixed() == 0);
+    CHECK(later.mixed() == 0);
+    if (is_bcast) {
+      CHECK(outcomes.left_to_mpi() == teams - 1);
+      CHECK(later.left_to_mpi() <= 2 * teams);
+    } else {
+      CHECK(outcomes.left_to_mpi() + later.left_to_mpi() == 0);
+      CHECK(sent_before >= teams - 1);
+      CHECK(sent() == sent_before);
+    }
+  }
+}
+
+TEST_CASE("early leavers of many teams and threads share arenas with who waits for all", "[protocol]") {
+  const std::vector<const Descriptor*> algorithms = lean_algorithms();
+  const Descriptor& symmetric = *find_algorithm(Collective::allreduce, "arrival_tree");
+  for (const bool by_table : {true, false})
+    for (const bool is_there : {true, false})
+      for (const int ranks : {1, 2, 3, 5, 8}) {
+        const int threads = ranks == 3 ? 3 : 1;
+        constexpr int teams = 9;
+        const int calls = 60 * thorough;
+        const Reduction reduction = reduction_for(false, by_table);
+        // Without pages beyond what is promised all that does not travel with its flag goes another way.
+        bool (*const promised_only)(std::byte*, std::size_t, bool) noexcept = [](std::byte*, std::size_t, bool promised) noexcept { return promised; };
+        Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes * static_cast<std::size_t>(threads > 1 ? 2 : 1), threads > 1, nullptr,
+                      is_there ? nullptr : promised_only);
+        std::vector<int> members;
+        for (int rank = 0; rank < ranks; ++rank) members.push_back(rank);
+        std::vector<std::unique_ptr<Mailbox>> mailboxes;
+        std::vector<std::unique_ptr<Node>> nodes;
+        std::vector<std::unique_ptr<Outcomes>> outcomes;
+        const int all_teams = teams * threads;
+        for (int team = 0; team < all_teams; ++team) {
+          const bool is_symmetric = team % 3 == 2;
+          mailboxes.push_back(std::make_unique<Mailbox>(ranks));
+          const Descriptor& descriptor = is_symmetric ? symmetric : *algorithms[static_cast<std::size_t>(team - team / 3) % algorithms.size()];
+          nodes.push_back(std::make_unique<Node>(descriptor, wait::Mode::automatic, arenas, members, 0, mailboxes.back().get()));
+          outcomes.push_back(std::make_unique<Outcomes>(ranks, calls));
+        }
+        std::atomic<int> wrong{0};
+        on_ranks(ranks * threads, [&](int number) {
+          const int rank = number % ranks;
+          const int thread = number / ranks;
+          std::mt19937 alike(static_cast<unsigned>(thread + 1));  // on all ranks
+          std::mt19937 random(static_cast<unsigned>(number + 77));
+          wait::Site site;
+          for (int i = 0; i < calls; ++i) {
+            const int team = thread * teams + static_cast<int>(alike() % teams);
+            const bool is_symmetric = team % 3 == 2;
+            const Descriptor& descriptor = is_symmetric ? symmetric : *algorithms[static_cast<std::size_t>(team - team / 3) % algorithms.size()];
+            const std::size_t sizes[] = {1, 7, 9, 300, 1024, 1025, capacity / sizeof(Matrix), 3 * capacity / sizeof(Matrix) + 5};
+            const std::size_t count = std::min(sizes[alike() % 8], std::min(descriptor.max_bytes, 4 * capacity) / sizeof(Matrix));
+            if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
+            Call call(descriptor.collective, reduction, rank, ranks, i, count, i % 2 == 0);
+            const bool is_served = nodes[static_cast<std::size_t>(team)]->rank(rank).run(call.operands(), site);
+            outcomes[static_cast<std::size_t>(team)]->note(i, is_served);
+            if (is_served ? !call.is_right() : descriptor.collective == Collective::reduce) ++wrong;
+          }
+        });
+        CHECK(wrong == 0);
+        for (const auto& one : outcomes) CHECK(one->mixed() == 0);
+      }
+}
+
+TEST_CASE("a team is gone before anybody reads what its early leavers left", "[protocol]") {
+  static std::atomic<int> released;
+  const Reduction reduction = reduction_for(false, true);
+  for (const Descriptor* descriptor : lean_algorithms()) {
+    INFO(name_of(descriptor->collective) << " " << descriptor->name);
+    released = 0;
+    constexpr int ranks = 2;
+    const int early = descriptor->collective == Collective::bcast ? 0 : 1;
+    Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes, false, [](std::int64_t, std::size_t) noexcept { ++released; });
+    Mailbox mailbox(ranks);
+    Node gone(*descriptor, wait::Mode::automatic, arenas, {0, 1}, 0, &mailbox);
+    Node next(*descriptor, wait::Mode::automatic, arenas, {0, 1}, 0, &mailbox);
+    std::atomic<int> wrong{0};
+    std::atomic<bool> has_ended{false};
+    on_ranks(ranks, [&](int rank) {
+      wait::Site site;
+      Call call(descriptor->collective, reduction, rank, ranks, 0, capacity / sizeof(Matrix), false);
+      Call another(descriptor->collective, reduction, rank, ranks, 2, capacity / sizeof(Matrix), false);
+      while (rank != early && !has_ended) std::this_thread::yield();
+      if (!gone.rank(rank).run(call.operands(), site) || !call.is_right()) ++wrong;
+      if (rank != early) return;
+      gone.end(rank);
+      if (!arenas.rank(rank).keep(gone.region(), 4096, gone.region_bytes())) ++wrong;
+      // There is no memory for this; it must not take what is still to be read.
+      const bool is_served = next.rank(rank).run(another.operands(), site);
+      if (is_served != (descriptor->collective == Collective::reduce) || released != 0) ++wrong;
+      has_ended = true;
+    });
+    CHECK(wrong == 0);
+    CHECK(released == 0);
+    CHECK(mailbox.sent() == (descriptor->collective == Collective::reduce ? 1 : 0));
+    CHECK_FALSE(arenas.rank(early).keep(gone.region(), 4096, gone.region_bytes()));
+    CHECK(released == 1);
+  }
 }
 
 TEST_CASE("ranks agree without waiting on the call from which they go another way", "[protocol]") {

@@ -172,22 +172,26 @@ class Arenas {
 // does, from arenas that no other Node has or from those of some ranks.
 class Node {
  public:
-  Node(const Descriptor& descriptor, wait::Mode mode, Arenas& arenas, const std::vector<int>& members, std::size_t own_bytes = 0)
+  Node(const Descriptor& descriptor, wait::Mode mode, Arenas& arenas, const std::vector<int>& members, std::size_t own_bytes = 0,
+       Mailbox* mailbox = nullptr)
       : policies_(members.size()), nodes_(some_nodes(static_cast<int>(members.size()))) {
     const int ranks = static_cast<int>(members.size());
+    const bool is_lean = descriptor.lean_bytes != nullptr;
     const std::size_t largest = arenas.rank(0).largest_bytes();
-    make_region(descriptor.control_bytes(ranks, largest, own_bytes));
+    make_region(is_lean ? descriptor.lean_bytes(ranks, capacity, largest) : descriptor.control_bytes(ranks, largest, own_bytes));
     for (int rank = 0; rank < ranks; ++rank) {
       Team team = team_of(rank, ranks, mode, false, nullptr, 1);
       team.deposits = &arenas.rank(members[static_cast<std::size_t>(rank)]);
       team.own_bytes = own_bytes;
-      prepared_.push_back(descriptor.prepare(team, largest, default_values(descriptor)));
+      if (mailbox != nullptr) messages_.push_back(mailbox->of(rank));
+      if (mailbox != nullptr) team.messages = messages_.back().get();
+      prepared_.push_back(descriptor.prepare(team, is_lean ? capacity : largest, default_values(descriptor)));
     }
   }
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
        std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
        std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity, bool wire_only = false,
-       Mailbox* mailbox = nullptr)
+       Mailbox* mailbox = nullptr, bool is_lean = false)
       : policies_(static_cast<std::size_t>(ranks)), places_(std::move(places)), nodes_(some_nodes(ranks)) {
     if (values.empty()) values = default_values(descriptor);
     // One region for each node, if the algorithm knows nodes.
@@ -202,9 +206,11 @@ class Node {
     }
     const bool borrows = descriptor.control_bytes != nullptr;
     constexpr std::size_t own_bytes = 2048;
-    if (borrows) {
-      // Four slots of as much.
-      own_arenas_ = std::make_unique<Arenas>(ranks, 2 * 4 * most_bytes, false);
+    // Four slots of as much.
+    if (borrows || is_lean) own_arenas_ = std::make_unique<Arenas>(ranks, 2 * 4 * most_bytes, false);
+    if (is_lean) {
+      all += descriptor.lean_bytes(ranks, most_bytes, own_arenas_->rank(0).largest_bytes());
+    } else if (borrows) {
       most_bytes = own_arenas_->rank(0).largest_bytes();
       all += descriptor.control_bytes(ranks, most_bytes, own_bytes);
     } else if (!in_levels && descriptor.region_bytes != nullptr && !wire_only) {
@@ -215,7 +221,7 @@ class Node {
       for (const std::vector<int>& on_node : nodes_.ranks) node_mailboxes_.push_back(std::make_unique<Mailbox>(static_cast<int>(on_node.size())));
     for (int rank = 0; rank < ranks; ++rank) {
       Team team = team_of(rank, ranks, mode, arrival_order, read, first_round);
-      if (borrows) {
+      if (borrows || is_lean) {
         team.deposits = &own_arenas_->rank(rank);
         team.own_bytes = own_bytes;
       }

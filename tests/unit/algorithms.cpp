@@ -143,6 +143,20 @@ TEST_CASE("a window of 64 MiB has room for the communicators of 64 ranks and for
         CHECK(descriptor->control_bytes(ranks, largest, 1024) <= bytes + static_cast<std::size_t>(ranks) * 1024);
       }
       CHECK(regions / flags >= (ranks <= 33 ? 450 : ranks == 64 ? 270 : 120));
+      // Of a bcast and a reduce as the table has them, each set up for three sizes.
+      std::size_t lean = 0;
+      for (const Descriptor* descriptor : registry()) {
+        if (descriptor->lean_bytes == nullptr) continue;
+        CAPTURE(descriptor->name, name_of(descriptor->collective));
+        CHECK(descriptor->region_bytes != nullptr);
+        for (const std::size_t capacity : {std::size_t{4096}, std::size_t{65536}, std::size_t{1} << 20}) {
+          const std::size_t bytes = descriptor->lean_bytes(ranks, capacity, largest);
+          CHECK(bytes > 0);
+          CHECK(bytes <= static_cast<std::size_t>(ranks) * 512 + 16384);
+          if (descriptor->name == "arrival_bcast" || descriptor->name == "arrival_tree") lean += (bytes + 128 + 4095) / 4096 * 4096;
+        }
+      }
+      CHECK(regions / lean >= (ranks <= 33 ? 450 : ranks == 64 ? 270 : 150));
     }
   }
   // Too small to be shared out.
