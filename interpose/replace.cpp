@@ -583,10 +583,10 @@ bool may_be_lean(const Communicator& state, const Setup& setup) noexcept {
 }
 
 // Those with memory of their own leave an eighth of the window to the flags of those that borrow it: they need little, on every
-// communicator. Those that may borrow as well leave as much again, which arenas need beyond their promise.
+// communicator. Those that may borrow as well also leave what the arenas have addresses for beyond their promise.
 std::size_t bytes_to_leave(const Communicator& state, const Setup& setup) noexcept {
   if (!runtime().deposits.exists() || borrows(state, *setup.rule->algorithm) || setup.is_lean) return 0;
-  return runtime().window.region_bytes() / (may_be_lean(state, setup) ? 3 : 6);
+  return runtime().window.region_bytes() / (may_be_lean(state, setup) ? 2 : 6);
 }
 
 std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup) noexcept {

@@ -111,7 +111,8 @@ DepositArena::Answer DepositArena::find(std::size_t count, Stay stay, std::size_
   const bool may_stay = stay == Stay::long_perhaps;
   // Who finds nothing goes another way, and does not look again at each call.
   if (may_stay && count >= searched_count_ && lends_ < next_search_) return Answer::none;
-  const std::size_t lowest = may_stay ? (promised_of(place_.bytes) / granule_bytes + count - 1) / count : 0;
+  const std::size_t begin = may_stay ? stays_from(place_.bytes, largest_bytes_, place_.concurrent) / granule_bytes : 0;
+  const std::size_t lowest = (begin + count - 1) / count;
   const std::size_t positions = blocks_.size() / count - std::min(blocks_.size() / count, lowest);
   const std::size_t start = std::max((cursor_ + count - 1) / count, lowest) - lowest;
   const auto at = [&](std::size_t i) { return first = (lowest + (start + i) % positions) * count; };

@@ -8,8 +8,8 @@
 // all had come to it, and each borrows before the others can see it come. So it may wait for them.
 //
 // What ranks deposit that leave before others come (Stay::long_perhaps) may stay unread for ever long. Nobody waits for such a
-// block, and who deposits there waits for no other. They lie in the second half of the arena alone, so that the first is always
-// there for those who may wait, or soon.
+// block, and who deposits there waits for no other. They lie at the end of the arena alone, beyond what is promised, so that the
+// rest is always there for those who may wait, or soon.
 //
 // Blocks are powers of two and aligned to their size; the largest is a half of the arena (a quarter with MPI_THREAD_MULTIPLE)
 // or less. So as many calls as there are such blocks find memory at once, however the smaller blocks lie. The system's memory for
@@ -17,6 +17,7 @@
 // taken it.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -62,6 +63,11 @@ class DepositArena {
   static constexpr std::size_t promised_of(std::size_t bytes) noexcept { return bytes / 2 / granule_bytes * granule_bytes; }
   // The largest block. `concurrent`: several threads may be in calls at once.
   static std::size_t largest_for(std::size_t bytes, bool concurrent) noexcept;
+
+  // Where deposits begin that may stay: there are as many of the largest blocks before it as calls at once should find, or all but one.
+  static constexpr std::size_t stays_from(std::size_t bytes, std::size_t largest, bool concurrent) noexcept {
+    return std::max(promised_of(bytes), std::min((concurrent ? 4 : 2) * largest, bytes - largest));
+  }
 
   struct Place {
     std::byte* window = nullptr;  // the node's, as this process sees it

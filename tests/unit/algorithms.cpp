@@ -130,6 +130,11 @@ TEST_CASE("a window of 64 MiB has room for the communicators of 64 ranks and for
       // So many calls at once.
       CHECK(arena / largest >= (concurrent && ranks <= 64 ? 4 : 2));
       CHECK(promised / largest >= (concurrent && ranks <= 64 ? 2 : 1));
+      // Beside what may stay unread for long.
+      const std::size_t stays_from = DepositArena::stays_from(arena, largest, concurrent);
+      CHECK(stays_from >= promised);
+      CHECK(stays_from / largest >= (concurrent && ranks <= 64 ? 3 : 1));
+      CHECK(arena - stays_from >= largest);
       // Of all that borrow, on one communicator.
       std::size_t flags = 0;
       for (const Descriptor* descriptor : registry()) {
