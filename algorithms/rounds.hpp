@@ -62,6 +62,10 @@ class Rounds {
     std::size_t total() const { return memory() + static_cast<std::size_t>(banks * slots) * in_region(); }
   };
 
+  // How much a team borrows at most whose deposits may stay. Little, so that many find some; more for messages of many rounds, whose
+  // ranks would wait for each other at each bank.
+  static constexpr std::size_t borrowed_for(std::size_t capacity) { return std::size_t{capacity > 65536 ? 1024u : 256u} << 10; }
+
   static int banks_for(std::size_t wanted, std::size_t least, std::size_t most) {
     return static_cast<int>(std::bit_floor(std::clamp(wanted, least, most)));
   }

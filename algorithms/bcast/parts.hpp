@@ -14,18 +14,18 @@ namespace papaya::bcast {
 inline constexpr std::size_t slot_limit = 256 << 10;
 inline constexpr std::size_t chunk_bytes = 32 << 10;
 inline constexpr std::size_t borrowed_slot_limit = 64 << 10;
-inline constexpr std::size_t borrowed_bytes = 256 << 10;
 static_assert(2 * borrowed_slot_limit <= DepositArena::least_largest_bytes);
 
 inline std::size_t slot_for(std::size_t capacity, std::size_t limit = slot_limit) {
   return Rounds::round_up(std::min(capacity, limit), Rounds::line_bytes);
 }
 
-// Where memory is borrowed: a message of any size takes at most `borrowed_bytes` of it.
+// Where memory is borrowed.
 inline Rounds::Shape borrowing_shape_for(int ranks, int slots, std::size_t capacity, std::size_t largest) {
   const std::size_t slot = slot_for(capacity, borrowed_slot_limit);
   return {.ranks = ranks,
-          .banks = Rounds::banks_for(std::min(borrowed_bytes, largest) / slot, 2, std::clamp<std::size_t>(64 / static_cast<std::size_t>(slots), 2, 16)),
+          .banks = Rounds::banks_for(std::min(Rounds::borrowed_for(capacity), largest) / slot, 2,
+                                     std::clamp<std::size_t>(64 / static_cast<std::size_t>(slots), 2, 16)),
           .slots = slots,
           .slot_bytes = slot,
           .borrows = true,

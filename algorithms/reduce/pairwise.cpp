@@ -13,7 +13,6 @@ namespace papaya {
 namespace {
 
 constexpr std::size_t slot_limit = 64 << 10;
-constexpr std::size_t most_borrowed = 256 << 10;
 static_assert(2 * slot_limit <= DepositArena::least_largest_bytes);
 
 }  // namespace
@@ -23,7 +22,7 @@ Rounds::Shape Pairwise::shape_for(int ranks, std::size_t capacity, std::size_t l
   const std::size_t slot = Rounds::round_up(std::clamp(capacity, max_element_bytes, slot_limit), Rounds::line_bytes);
   const std::size_t most_banks = std::clamp<std::size_t>(64 / static_cast<std::size_t>(ranks), 2, 16);
   return {.ranks = ranks,
-          .banks = Rounds::banks_for(std::min(most_borrowed, largest) / slot, 2, most_banks),
+          .banks = Rounds::banks_for(std::min(Rounds::borrowed_for(capacity), largest) / slot, 2, most_banks),
           .slots = ranks,
           .slot_bytes = slot,
           .extra_bytes = static_cast<std::size_t>(ranks) * sizeof(std::uint64_t),
