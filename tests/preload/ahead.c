@@ -5,6 +5,7 @@
 //   ahead far     a root makes thousands of bcasts, a rank thousands of reduces, before anybody else comes to the first
 //   ahead behind  the same with one rank behind and the others in step, by turns with larger messages and other roots
 //   ahead started the root starts hundreds of bcasts (MPI_Ibcast) and waits for each before anybody else comes to the first
+//   ahead crowded on many communicators in turn, for which there is not enough memory
 //   ahead freed   a rank frees a communicator before the others come to its calls there
 #include <mpi.h>
 #include <stdlib.h>
@@ -102,6 +103,29 @@ static void started(int count) {
     for (int other = 1; other < ranks; ++other) MPI_Send(&rank, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
 }
 
+static void crowded(int is_reduce) {
+  enum { comms = 30, count = 120 };
+  const int ahead = is_reduce ? ranks - 1 : 0;
+  const int behind = is_reduce ? 0 : ranks - 1;
+  MPI_Comm comm[comms];
+  for (int i = 0; i < comms; ++i) MPI_Comm_dup(MPI_COMM_WORLD, &comm[i]);
+  for (int turn = 0; turn < 3; ++turn) {
+    // In step, then all others wait for who is ahead.
+    for (int call = 0; call < 8 * comms; ++call) {
+      MPI_Barrier(MPI_COMM_WORLD);
+      is_reduce ? reduce(call, count, behind, comm[call % comms]) : broadcast(call, count, ahead, comm[call % comms]);
+    }
+    int token = 0;
+    if (rank != ahead) MPI_Recv(&token, 1, MPI_INT, ahead, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int call = 0; call < 40 * comms; ++call)
+      is_reduce ? reduce(call, count, behind, comm[call % comms]) : broadcast(call, count, ahead, comm[call % comms]);
+    if (rank == ahead)
+      for (int other = 0; other < ranks; ++other)
+        if (other != ahead) MPI_Send(&token, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+  }
+  for (int i = 0; i < comms; ++i) MPI_Comm_free(&comm[i]);
+}
+
 static void freed(int is_reduce) {
   const int ahead = is_reduce ? ranks - 1 : 0;
   const int behind = is_reduce ? 0 : ranks - 1;
@@ -145,6 +169,7 @@ int main(int argc, char** argv) {
     if (strcmp(what, "setup") == 0) setup(is_reduce);
     if (strcmp(what, "far") == 0) far(is_reduce, 1), far(is_reduce, 120);
     if (strcmp(what, "started") == 0 && !is_reduce) started(1), started(120);
+    if (strcmp(what, "crowded") == 0) crowded(is_reduce);
     if (strcmp(what, "freed") == 0) freed(is_reduce);
     if (strcmp(what, "behind") == 0) behind(is_reduce);
   }

@@ -1954,6 +1954,14 @@ class Preload(unittest.TestCase):
         for mode in ("spin", "yield", "block"):
             with self.subTest(wait=mode):
                 self.check_right(self.job(2, program("ahead"), "far", env={"PAPAYA_WAIT": mode}), 2)
+        # A small window, so that most communicators borrow memory, and there is not enough to borrow.
+        settings = {"PAPAYA_SHM_LIMIT": "8M", "PAPAYA_BCAST": "arrival_bcast", "PAPAYA_REDUCE": "arrival_leader"}
+        for ranks in (2, 3):
+            with self.subTest(what="crowded", ranks=ranks):
+                job = self.job(ranks, program("ahead"), "crowded", env=settings)
+                self.check_right(job, ranks)
+                rows = [row for row in job.report()["algorithms"] if row["collective"] in ("MPI_Bcast", "MPI_Reduce")]
+                self.assertNotIn("PAPAYA_SHM_LIMIT or /dev/shm leaves too little memory", {row["reason"] for row in rows})
         # What is verified is left as early.
         job = self.job(2, program("ahead"), "far", env={"PAPAYA_VERIFY": "3"}, timeout=25)
         self.check_right(job, 2, quiet=False)
