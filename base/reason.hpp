@@ -58,7 +58,7 @@ inline constexpr std::array<std::string_view, 25> reason_names = {
     "no transport between the nodes to be had",
     "a user-defined operation, which may be freed before the end",
     "papaya has no copy of the communicator",
-    "the root was too far ahead of the receivers",
+    "the root was too far ahead, or had no memory to deposit in",
     "papaya does not know where the communicator comes from",
     "no barrier, allreduce or the like for it to be set up in yet",
 };
