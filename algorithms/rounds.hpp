@@ -234,7 +234,7 @@ class Rounds {
     // and then.
     const std::uint64_t times = apart_end_ - mine().apart_begin.load(std::memory_order_relaxed);
     if (!is_free_now && (known_taken_ >= apart_end_ || std::has_single_bit(times) || times % 64 == 0) &&
-        team_.policy->is_soon(may_deposit) && has_memory())
+        team_.policy->is_soon(may_deposit, bytes) && has_memory())
       return false;
     Member& m = mine();
     // Nobody looks at the last interval any more.
