@@ -13,7 +13,9 @@ std::vector<const Descriptor*>& list() {
 }
 }  // namespace
 
-std::span<const Descriptor* const> registry() noexcept { return list(); }
+std::span<const Descriptor* const> registry() noexcept {
+  return list();
+}
 
 SharedBytes shared_bytes(const Descriptor& descriptor, const Layout& layout, std::size_t capacity,
                          std::span<const std::int64_t> values) {

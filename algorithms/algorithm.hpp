@@ -80,7 +80,8 @@ class Prepared {
   // The whole that this is a phase of, on some of its ranks: who asks for missing ranks asks that one.
   const Prepared* phase_of = nullptr;
 
-  // Whether its end would wait for no other rank: those that left calls early may have been told less than they will be.
+  // Whether its end would wait for no other rank: those that left calls early may have been told less than they will
+  // be.
   virtual bool may_end() noexcept { return true; }
 
   // Not null where a call can be started and finished apart (steps.hpp).
@@ -103,16 +104,16 @@ struct Descriptor {
   bool one_node;                     // needs all ranks on one node
   bool serves_alltoallv = false;     // alltoall: run() takes Operands::send_blocks too
   bool needs_arrival_order = false;  // only under PAPAYA_ORDER=arrival and for commutative operations
-  bool predefined_only =
-      false;  // reductions: cuts messages at elements, which only these have alike on all ranks
-  bool split_phase = false;    // prepared with the wire alone (no nodes, no region) it has one: nonblocking calls may have it
+  bool predefined_only = false;      // reductions: cuts messages at elements, which only these have alike on all ranks
+  bool split_phase =
+      false;  // prepared with the wire alone (no nodes, no region) it has one: nonblocking calls may have it
   bool takes_vetoes = true;  // Operands::veto; where not, a device's buffer goes through the host
-  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();  // largest Operands::bytes it takes
+  std::size_t max_bytes = std::numeric_limits<std::size_t>::max();          // largest Operands::bytes it takes
   std::size_t max_element_bytes = std::numeric_limits<std::size_t>::max();  // largest Reduction::element_bytes
   std::span<const Parameter> parameters;
 
-  // For those that work across nodes: what each rank offers the others. Team::wire is there. `layout` is the team's that is
-  // prepared.
+  // For those that work across nodes: what each rank offers the others. Team::wire is there. `layout` is the team's
+  // that is prepared.
   SegmentShape (*segment)(const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) = nullptr;
 
   // For those that work in shared memory: bytes needed for `ranks`; the region is zeroed before prepare.
@@ -120,21 +121,20 @@ struct Descriptor {
   // bytes each rank may use to run ahead of the others.
   // Those with both have a region for each node, for the ranks on it: Team::nodes says who they are.
   std::size_t (*region_bytes)(int ranks, std::size_t capacity, std::span<const std::int64_t> values) = nullptr;
-  // For those that may instead borrow the memory of their deposits, with Team::deposits: bytes of the region then, for calls of
-  // any size that the algorithm takes. `capacity` is the arena's largest block; `own_bytes` as in Team.
-  // They take vetoes, and every rank waits for every other: see transport/deposit_arena.hpp.
+  // For those that may instead borrow the memory of their deposits, with Team::deposits: bytes of the region then, for
+  // calls of any size that the algorithm takes. `capacity` is the arena's largest block; `own_bytes` as in Team. They
+  // take vetoes, and every rank waits for every other: see transport/deposit_arena.hpp.
   std::size_t (*control_bytes)(int ranks, std::size_t capacity, std::size_t own_bytes) = nullptr;
-  // For those that ranks may leave before others come, and that may borrow memory nevertheless: as much of the region as they need
-  // then. `largest` is the arena's largest block, the other two are as for region_bytes. With Team::deposits they are
-  // prepared for that.
+  // For those that ranks may leave before others come, and that may borrow memory nevertheless: as much of the region
+  // as they need then. `largest` is the arena's largest block, the other two are as for region_bytes. With
+  // Team::deposits they are prepared for that.
   std::size_t (*lean_bytes)(int ranks, std::size_t capacity, std::size_t largest) = nullptr;
   // `values` has one number per parameter.
-  std::unique_ptr<Prepared> (*prepare)(const Team& team, std::size_t capacity,
-                                       std::span<const std::int64_t> values);
+  std::unique_ptr<Prepared> (*prepare)(const Team& team, std::size_t capacity, std::span<const std::int64_t> values);
 };
 
-// Bytes of memory that the ranks of one node share for a team that is all on it: what stands for the wire, if it has one,
-// then the region.
+// Bytes of memory that the ranks of one node share for a team that is all on it: what stands for the wire, if it has
+// one, then the region.
 struct SharedBytes {
   std::size_t wire;
   std::size_t region;

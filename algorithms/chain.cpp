@@ -55,7 +55,8 @@ int Chain::join(std::uint64_t round) noexcept {
 
 // The root adds for those who keep apart what they sent, until all links are there.
 template <class WaitFor, class IsWhole, class Add>
-void Chain::add_messages(std::uint64_t round, std::size_t bytes, const WaitFor& wait_for, const IsWhole& is_whole, const Add& add) {
+void Chain::add_messages(std::uint64_t round, std::size_t bytes, const WaitFor& wait_for, const IsWhole& is_whole,
+                         const Add& add) {
   const Team& team = rounds_.team();
   std::vector<bool> is_added(static_cast<std::size_t>(team.size));
   std::vector<std::byte> operand;
@@ -96,8 +97,9 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
 
   const auto wait_for = [&](std::uint64_t round, const auto& ready) {
     if (!ready())
-      team.policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
-                         static_cast<Prepared*>(this));
+      team.policy->until(
+          site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+          static_cast<Prepared*>(this));
   };
 
   std::size_t offset = 0;
@@ -130,13 +132,16 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
     if (round == first && operands.deposited != nullptr) operands.deposited(operands.context);
     if (has_result) {
       const auto all = static_cast<std::uint64_t>(team.size);
-      if (may_keep_apart) add_messages(round, bytes, wait_for, [&] { return counts[chunks - 1].of(round) >= all; }, add);
+      if (may_keep_apart)
+        add_messages(
+            round, bytes, wait_for, [&] { return counts[chunks - 1].of(round) >= all; }, add);
       for (int c = 0; c < chunks; ++c) {
         wait_for(round, [&] { return counts[c].of(round) >= all; });
         is_vetoed = (links->value.load(std::memory_order_relaxed) & vetoed) != 0;
         if (is_vetoed) break;
         const std::size_t begin = static_cast<std::size_t>(c) * chunk;
-        std::memcpy(static_cast<std::byte*>(operands.receive) + offset + begin, total + begin, std::min(chunk, bytes - begin));
+        std::memcpy(static_cast<std::byte*>(operands.receive) + offset + begin, total + begin,
+                    std::min(chunk, bytes - begin));
       }
     }
     rounds_.take(round + 1);

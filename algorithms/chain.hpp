@@ -1,11 +1,11 @@
 // The chain of arrivals: Mohammadalizadehbakhtevari 2021, Algorithm 5.1. Ranks are links in the order in which they
-// arrive; each adds its operand to the partial result and passes it on, chunk by chunk, so that a rank that comes while its
-// predecessor is still at it follows one chunk behind. The result depends on the order of arrival: only for commutative
-// operations under PAPAYA_ORDER=arrival.
+// arrive; each adds its operand to the partial result and passes it on, chunk by chunk, so that a rank that comes while
+// its predecessor is still at it follows one chunk behind. The result depends on the order of arrival: only for
+// commutative operations under PAPAYA_ORDER=arrival.
 //
-// The partial result lies in one shared slot. A link's place is the number of links before it; a chunk's count says how many
-// links it has seen. Nobody waits for who has not come. Cost for a link: a pass of S bytes, at most one chunk later than its
-// predecessor's; after the last arrival one pass, and a copy for who wants the result.
+// The partial result lies in one shared slot. A link's place is the number of links before it; a chunk's count says how
+// many links it has seen. Nobody waits for who has not come. Cost for a link: a pass of S bytes, at most one chunk
+// later than its predecessor's; after the last arrival one pass, and a copy for who wants the result.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,8 @@ class Chain : public Prepared {
  private:
   int join(std::uint64_t round) noexcept;
   template <class WaitFor, class IsWhole, class Add>
-  void add_messages(std::uint64_t round, std::size_t bytes, const WaitFor& wait_for, const IsWhole& is_whole, const Add& add);
+  void add_messages(std::uint64_t round, std::size_t bytes, const WaitFor& wait_for, const IsWhole& is_whole,
+                    const Add& add);
 
   Rounds rounds_;
   std::uint64_t next_ = rounds_.team().first_round;

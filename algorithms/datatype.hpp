@@ -11,8 +11,7 @@ class Reduction {
  public:
   // out = left op right, element by element, `count` elements. `out` may be `left` or `right`. The operands
   // keep their order: left holds the lower ranks.
-  using Combine = void (*)(const Reduction&, const void* left, const void* right, void* out,
-                           std::size_t count);
+  using Combine = void (*)(const Reduction&, const void* left, const void* right, void* out, std::size_t count);
 
   std::size_t element_bytes = 0;
   bool commutative = true;

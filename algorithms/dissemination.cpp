@@ -24,7 +24,7 @@ std::size_t slot_bytes(std::size_t capacity) noexcept {
 struct Plan {
   struct Message {
     int peer;
-    int notification;  // and place in the segment: the peer's for those sent, this rank's for those received
+    int notification;         // and place in the segment: the peer's for those sent, this rank's for those received
     std::vector<int> values;  // in their order
   };
   struct Combination {
@@ -47,13 +47,10 @@ struct Shape {
   int ways;
   int rounds = patterns::dissemination_rounds(parties, ways);
 
-  std::int64_t reach(int round) const {
-    return patterns::dissemination_reach(ways, round - 1);
-  }  // before the round
+  std::int64_t reach(int round) const { return patterns::dissemination_reach(ways, round - 1); }  // before the round
   // Parties that send to another in a round.
   int senders(int round) const {
-    return round < rounds ? ways
-                          : static_cast<int>((parties - reach(round) + reach(round) - 1) / reach(round));
+    return round < rounds ? ways : static_cast<int>((parties - reach(round) + reach(round) - 1) / reach(round));
   }
   int notifications() const { return rounds * ways; }
   int notification(int round, int i) const { return (round - 1) * ways + i - 1; }
@@ -73,8 +70,7 @@ std::optional<Plan> plan_partial_results(const Shape& shape, int rank) {
   };
   std::vector<Piece> pieces = {{{}, 0, 0}};
   const auto sum_at = [&](patterns::DataBoundary boundary) {
-    return std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.boundary == boundary; })
-        ->sum;
+    return std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.boundary == boundary; })->sum;
   };
   for (int l = 1; l <= shape.rounds; ++l) {
     Plan::Round round;
@@ -84,8 +80,8 @@ std::optional<Plan> plan_partial_results(const Shape& shape, int rank) {
     if (is_last && last->left_out != 0) {
       // Without the pieces up to the boundary: what is left of them is combined anew, beside the first
       // messages.
-      auto piece = std::find_if(pieces.begin(), pieces.end(),
-                                [&](const Piece& p) { return p.boundary == last->left_boundary; });
+      auto piece =
+          std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.boundary == last->left_boundary; });
       sum = -1;
       for (++piece; piece != pieces.end(); ++piece) {
         if (sum >= 0) round.combined.push_back({sum, piece->value, plan.values++});
@@ -100,8 +96,7 @@ std::optional<Plan> plan_partial_results(const Shape& shape, int rank) {
                             id,
                             {i <= whole ? all : sum_at(last->boundary)}});
       const int value = plan.values++;
-      round.received.push_back(
-          {patterns::dissemination_source(rank, shape.parties, shape.ways, l, i), id, {value}});
+      round.received.push_back({patterns::dissemination_source(rank, shape.parties, shape.ways, l, i), id, {value}});
       if (sum >= 0) round.combined.push_back({sum, value, plan.values++});
       sum = sum < 0 ? value : plan.values - 1;
       if (!is_last) pieces.push_back({{l, i}, value, sum});
@@ -206,8 +201,8 @@ std::size_t most_nodes(const Shape& shape, int round) {
   return std::min<std::size_t>(reach, 2 * static_cast<std::size_t>(std::bit_width(reach)) - 1);
 }
 
-// Where in a bank, in messages, what a notification announces begins; after the last one, how many there are. In the last round
-// partial results may take one sender more than nodes of the tree do.
+// Where in a bank, in messages, what a notification announces begins; after the last one, how many there are. In the
+// last round partial results may take one sender more than nodes of the tree do.
 std::vector<std::size_t> places_of(const Shape& shape) {
   std::vector<std::size_t> begins = {0};
   for (int l = 1; l <= shape.rounds; ++l)
@@ -236,9 +231,7 @@ void finish(Steps& steps, Notified& wire, wait::Policy& policy, wait::Site& site
 // Of one n.
 struct DisseminatedReduction::Plans {
   Plans(const Shape& shape, int me)
-      : places(places_of(shape)),
-        nodes(TreePlanner(shape, me).make()),
-        partial(plan_partial_results(shape, me)) {}
+      : places(places_of(shape)), nodes(TreePlanner(shape, me).make()), partial(plan_partial_results(shape, me)) {}
 
   std::vector<std::size_t> places;
   Plan nodes;
@@ -250,8 +243,8 @@ SegmentShape DisseminatedReduction::segment(int parties, std::size_t capacity, i
   return {banks * messages_of_bank(parties, all) * slot_bytes(capacity), all.notifications()};
 }
 
-DisseminatedReduction::DisseminatedReduction(Notified& wire, std::vector<int> peers, int me,
-                                             std::size_t capacity, int ways, std::uint64_t calls_before)
+DisseminatedReduction::DisseminatedReduction(Notified& wire, std::vector<int> peers, int me, std::size_t capacity,
+                                             int ways, std::uint64_t calls_before)
     : wire_(wire),
       peers_(std::move(peers)),
       me_(me),
@@ -261,8 +254,7 @@ DisseminatedReduction::DisseminatedReduction(Notified& wire, std::vector<int> pe
       bank_bytes_(messages_of_bank(static_cast<int>(peers_.size()), ways_) * slot_) {
   std::size_t most_values = 0;
   for (int n = ways_.first(); n <= ways_.last(); ++n) {
-    const Plans& plans =
-        *plans_.emplace_back(std::make_unique<Plans>(Shape{static_cast<int>(peers_.size()), n}, me_));
+    const Plans& plans = *plans_.emplace_back(std::make_unique<Plans>(Shape{static_cast<int>(peers_.size()), n}, me_));
     const int values = std::max(plans.nodes.values, plans.partial ? plans.partial->values : 0);
     most_values = std::max(most_values, static_cast<std::size_t>(values));
   }
@@ -306,8 +298,7 @@ Steps DisseminatedReduction::call(Operands operands, int ways) {
     }
     if (&round == &plan.rounds.front() && operands.deposited != nullptr) operands.deposited(operands.context);
     for (const Plan::Message& message : round.received) {
-      co_await heard(wire_, first_id + message.notification, number,
-                     peers_[static_cast<std::size_t>(message.peer)]);
+      co_await heard(wire_, first_id + message.notification, number, peers_[static_cast<std::size_t>(message.peer)]);
       const std::byte* from =
           wire_.segment() + bank + plans.places[static_cast<std::size_t>(message.notification)] * slot_;
       for (const int value : message.values) {
@@ -326,8 +317,7 @@ Steps DisseminatedReduction::call(Operands operands, int ways) {
   std::memmove(operands.receive, at_[static_cast<std::size_t>(plan.result)], bytes);
 }
 
-DisseminatedReduction::Rehearsal::Rehearsal(const Operands& like, std::vector<std::byte>& buffers)
-    : operands(like) {
+DisseminatedReduction::Rehearsal::Rehearsal(const Operands& like, std::vector<std::byte>& buffers) : operands(like) {
   reduction.element_bytes = 1;
   reduction.exact = like.reduction->exact;
   reduction.combine = [](const Reduction&, const void* left, const void*, void* out, std::size_t count) {

@@ -38,8 +38,8 @@ class DisseminatedReduction {
   static SegmentShape segment(int parties, std::size_t capacity, int ways);
 
   // `peers`: the rank in the team of each party; `me`: this one's number; `ways` as Ways has them.
-  DisseminatedReduction(Notified& wire, std::vector<int> peers, int me,
-                        std::size_t capacity, int ways, std::uint64_t calls_before);
+  DisseminatedReduction(Notified& wire, std::vector<int> peers, int me, std::size_t capacity, int ways,
+                        std::uint64_t calls_before);
   ~DisseminatedReduction();
 
   // A call by n ways, those of ways() unless they are being measured. `operands` is a copy; its buffers and
@@ -50,8 +50,8 @@ class DisseminatedReduction {
   // Where n is to be measured, before the first call, by calls as `like` on nobody's data: run(operands, n)
   // makes one. `takes_part` is false for who runs them without being a party.
   template <class Run>
-  void settle(const Operands& like, wait::Policy& policy, wait::Site& site, Prepared* stalled,
-              bool takes_part, Run&& run) {
+  void settle(const Operands& like, wait::Policy& policy, wait::Site& site, Prepared* stalled, bool takes_part,
+              Run&& run) {
     const Rehearsal rehearsal(like, rehearsed_);
     const auto run_by = [&](int ways) { run(rehearsal.operands, ways); };
     if (!takes_part) return ways_.follow(run_by);

@@ -12,7 +12,8 @@ namespace papaya {
 bool Exchange::run(const Operands& operands, wait::Site& site) {
   if (operands.bytes <= short_bytes_ && !operands.veto && may_take_early(operands)) return run_short(operands, site);
   reading_ = may_read_ && rounds_.team().read_memory != nullptr && reads_directly(operands);
-  if (!operands.veto && !reading_ && !rounds_.borrow(deposit_bytes(operands), site)) return run_left_out(operands, site);
+  if (!operands.veto && !reading_ && !rounds_.borrow(deposit_bytes(operands), site))
+    return run_left_out(operands, site);
   const bool done = run_in_parts(operands, site);
   rounds_.give_back(next_);
   return done;
@@ -54,7 +55,8 @@ bool Exchange::run_in_parts(const Operands& operands, wait::Site& site) noexcept
   for (std::uint64_t round = first; round < next_; ++round) {
     const Part part = part_of(round);
     waiting_count_ = 0;
-    for (int i = 1; i < team.size; ++i) waiting_[static_cast<std::size_t>(waiting_count_++)] = (team.rank + i) % team.size;
+    for (int i = 1; i < team.size; ++i)
+      waiting_[static_cast<std::size_t>(waiting_count_++)] = (team.rank + i) % team.size;
     // After the first round it is known that nobody vetoes.
     const bool may_take = early || round != first;
     if (deposited == round) {
@@ -69,8 +71,9 @@ bool Exchange::run_in_parts(const Operands& operands, wait::Site& site) noexcept
       return false;
     };
     if (!ready())
-      team.policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
-                         static_cast<Prepared*>(this));
+      team.policy->until(
+          site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+          static_cast<Prepared*>(this));
     if (round == first) {
       rounds_.all_have_taken(first);
       if (!vetoed && !early)
@@ -110,8 +113,8 @@ bool Exchange::run_short(const Operands& operands, wait::Site& site) noexcept {
   rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
   copy_bytes(rounds_.own_place(round, all), send, all);
   rounds_.publish(round, team.rank, Rounds::complete);
-  // Fetched while this rank waits, the next call's slot is there when it is needed. After short calls nobody looks at it any
-  // more: all have come to the call before.
+  // Fetched while this rank waits, the next call's slot is there when it is needed. After short calls nobody looks at
+  // it any more: all have come to the call before.
   if (rounds_.shape().banks >= 4) rounds_.prefetch(next_, team.rank, all);
   if (operands.deposited != nullptr) operands.deposited(operands.context);
   if (receive + block(team.rank) != send + mine) copy_bytes(receive + block(team.rank), send + mine, bytes);
@@ -130,11 +133,13 @@ bool Exchange::run_short(const Operands& operands, wait::Site& site) noexcept {
     const int other = 1 - team.rank;
     const auto ready = [&take_from, other, &said = rounds_.flag(round, other)] { return take_from(other, said); };
     if (!ready())
-      team.policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
-                         static_cast<Prepared*>(this));
+      team.policy->until(
+          site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+          static_cast<Prepared*>(this));
   } else {
     waiting_count_ = 0;
-    for (int i = 1; i < team.size; ++i) waiting_[static_cast<std::size_t>(waiting_count_++)] = (team.rank + i) % team.size;
+    for (int i = 1; i < team.size; ++i)
+      waiting_[static_cast<std::size_t>(waiting_count_++)] = (team.rank + i) % team.size;
     const auto ready = [&] {
       int kept = 0;
       for (int i = 0; i < waiting_count_; ++i)
@@ -144,8 +149,9 @@ bool Exchange::run_short(const Operands& operands, wait::Site& site) noexcept {
       return kept == 0;
     };
     if (!ready())
-      team.policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
-                         static_cast<Prepared*>(this));
+      team.policy->until(
+          site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+          static_cast<Prepared*>(this));
   }
   rounds_.all_have_taken(round);
   rounds_.ring(round);

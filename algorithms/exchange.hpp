@@ -1,13 +1,13 @@
-// Collectives in which every rank waits for every other: all deposit, all take from all. Allgather, alltoall and barrier
-// say what is deposited and taken; the order of things is here.
+// Collectives in which every rank waits for every other: all deposit, all take from all. Allgather, alltoall and
+// barrier say what is deposited and taken; the order of things is here.
 //
 // Each rank deposits its rounds as far ahead as the banks allow and takes from the others in the order in which they
-// arrive. Once a rank has seen all flags of a call's first round, all ranks have left the call before: with two banks and
-// calls of one round nobody ever waits for a bank.
+// arrive. Once a rank has seen all flags of a call's first round, all ranks have left the call before: with two banks
+// and calls of one round nobody ever waits for a bank.
 //
-// Large blocks may be read straight from their owner's memory instead: then a rank deposits an address, and leaves once all
-// others have said that they have read. Should one of them be unable to, all go through the window after all, now and from
-// then on.
+// Large blocks may be read straight from their owner's memory instead: then a rank deposits an address, and leaves once
+// all others have said that they have read. Should one of them be unable to, all go through the window after all, now
+// and from then on.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace papaya {
 
 class Exchange : public Prepared {
  public:
-  // Blocks of up to `short_bytes` go in one round, announced at once and copied through the window: what a rank deposits is
-  // what lies at Operands::send, a block for each rank or one for all.
+  // Blocks of up to `short_bytes` go in one round, announced at once and copied through the window: what a rank
+  // deposits is what lies at Operands::send, a block for each rank or one for all.
   Exchange(const Team& team, const Rounds::Shape& shape, bool has_block_for_each, std::size_t short_bytes)
       : rounds_(team, shape),
         waiting_(static_cast<std::size_t>(team.size)),
@@ -84,8 +84,8 @@ class Exchange : public Prepared {
 
   const bool has_block_for_each_;
   const std::size_t short_bytes_;
-  bool may_read_ = true;    // nobody has refused yet
-  bool reading_ = false;    // this call's blocks are read straight from their owners
+  bool may_read_ = true;  // nobody has refused yet
+  bool reading_ = false;  // this call's blocks are read straight from their owners
 };
 
 }  // namespace papaya

@@ -8,7 +8,8 @@ namespace papaya {
 
 namespace {
 
-// Notifications of a piece, by their writer: each is set once a piece. Pieces that are under way together have their own.
+// Notifications of a piece, by their writer: each is set once a piece. Pieces that are under way together have their
+// own.
 enum Notification : int { folded, unfolded, first_half };
 
 }  // namespace
@@ -43,8 +44,10 @@ Steps Halving::piece(std::uint64_t number, const std::byte* operand, std::byte* 
                      const Reduction& reduction) {
   const std::size_t element = reduction.element_bytes;
   const std::size_t bytes = count * element;
-  const std::size_t bank = static_cast<std::size_t>(number % static_cast<std::uint64_t>(2 * shape_.depth)) * shape_.bank_bytes;
-  const int first_id = static_cast<int>(number % static_cast<std::uint64_t>(shape_.depth)) * (first_half + 2 * shape_.steps);
+  const std::size_t bank =
+      static_cast<std::size_t>(number % static_cast<std::uint64_t>(2 * shape_.depth)) * shape_.bank_bytes;
+  const int first_id =
+      static_cast<int>(number % static_cast<std::uint64_t>(shape_.depth)) * (first_half + 2 * shape_.steps);
   const auto half_id = [&](int k) { return first_id + first_half + k; };
   const auto doubled_id = [&](int k) { return first_id + first_half + shape_.steps + k; };
   const auto peer = [&](int party) { return peers_[static_cast<std::size_t>(party)]; };

@@ -1,17 +1,17 @@
-// Pieces of an allreduce among parties that write to each other over the wire: reduce-scatter by recursive halving, then
-// allgather by doubling. The parties are the ranks of a team (rsa) or a rank of each node (hierarchical_rsa).
+// Pieces of an allreduce among parties that write to each other over the wire: reduce-scatter by recursive halving,
+// then allgather by doubling. The parties are the ranks of a team (rsa) or a rank of each node (hierarchical_rsa).
 //
-// Step k of log2 p: a party gives half of the range it has to the one that differs in bit k, and reduces the other half with
-// what that one gives. Then the other way round, with results. If p is no power of two, 2^m + x, each even one of the first
-// 2x parties first gives its operand to the next, and gets the result from it in the end. Short pieces are exchanged whole
-// in each step, which takes half as many.
+// Step k of log2 p: a party gives half of the range it has to the one that differs in bit k, and reduces the other half
+// with what that one gives. Then the other way round, with results. If p is no power of two, 2^m + x, each even one of
+// the first 2x parties first gives its operand to the next, and gets the result from it in the end. Short pieces are
+// exchanged whole in each step, which takes half as many.
 //
 // Pieces are numbered, from 1 and alike by all; `depth` of them may be under way. Piece n has bank n mod 2 depth of
 // everybody's segment. A party that ends piece n has heard from all that they have begun piece n, and so ended piece
 // n - depth; hence when it begins piece n + depth all have ended n - depth, whose bank that is.
 //
-// Order: parties whose numbers differ in the low bits are combined first, the lower one on the left: by number, and the same
-// bits everywhere and in every run, whole or halved.
+// Order: parties whose numbers differ in the low bits are combined first, the lower one on the left: by number, and the
+// same bits everywhere and in every run, whole or halved.
 //
 // Cost: 2 log2 p latencies, 2(p-1)/p S bytes sent and received by each party; whole, log2 p latencies, S log2 p bytes.
 #pragma once
@@ -53,7 +53,8 @@ class Halving {
 
   const Shape& shape() const noexcept { return shape_; }
 
-  // Piece `number` of `count` elements. `operand` may be `result`; both, and the reduction, stay until the steps are done.
+  // Piece `number` of `count` elements. `operand` may be `result`; both, and the reduction, stay until the steps are
+  // done.
   Steps piece(std::uint64_t number, const std::byte* operand, std::byte* result, std::size_t count,
               const Reduction& reduction);
 
@@ -61,9 +62,7 @@ class Halving {
   int member_of(int party) const noexcept {
     return party < 2 * shape_.extra ? (party % 2 == 0 ? -1 : party / 2) : party - shape_.extra;
   }
-  int party_of(int member) const noexcept {
-    return member < shape_.extra ? 2 * member + 1 : member + shape_.extra;
-  }
+  int party_of(int member) const noexcept { return member < shape_.extra ? 2 * member + 1 : member + shape_.extra; }
 
   Notified& wire_;
   const Shape shape_;
@@ -76,7 +75,9 @@ class Halving {
 class HalvingPipeline {
  public:
   HalvingPipeline(Halving& halving, std::uint64_t pieces_before)
-      : halving_(halving), under_way_(static_cast<std::size_t>(halving.shape().depth)), begun_(pieces_before),
+      : halving_(halving),
+        under_way_(static_cast<std::size_t>(halving.shape().depth)),
+        begun_(pieces_before),
         ended_(pieces_before) {}
 
   // Only while is_full() is false.

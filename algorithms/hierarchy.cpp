@@ -13,16 +13,19 @@ std::vector<std::int64_t> defaults_of(const Descriptor& algorithm) {
   return values;
 }
 
-const Descriptor& algorithm_of(const NodePhase::Choice& choice) { return *find_algorithm(choice.collective, choice.algorithm); }
+const Descriptor& algorithm_of(const NodePhase::Choice& choice) {
+  return *find_algorithm(choice.collective, choice.algorithm);
+}
 
 }  // namespace
 
 std::size_t NodePhase::region_bytes(const Choice& choice, int node_ranks) {
   const Descriptor& algorithm = algorithm_of(choice);
   constexpr std::size_t page_bytes = 4096;
-  return node_ranks == 1 ? 0
-                         : (algorithm.region_bytes(node_ranks, choice.capacity, defaults_of(algorithm)) + page_bytes - 1) /
-                               page_bytes * page_bytes;
+  return node_ranks == 1
+             ? 0
+             : (algorithm.region_bytes(node_ranks, choice.capacity, defaults_of(algorithm)) + page_bytes - 1) /
+                   page_bytes * page_bytes;
 }
 
 NodePhase::NodePhase(const Team& team, const Choice& choice, std::byte* region, const Prepared* whole) {
@@ -47,7 +50,8 @@ Place::Place(const Team& team)
     : nodes(*team.nodes), node(nodes.of_rank[static_cast<std::size_t>(team.rank)]), rank(rank_in_node(team.rank)) {}
 
 int Place::rank_in_node(int rank_of_team) const noexcept {
-  const std::vector<int>& all = nodes.ranks[static_cast<std::size_t>(nodes.of_rank[static_cast<std::size_t>(rank_of_team)])];
+  const std::vector<int>& all =
+      nodes.ranks[static_cast<std::size_t>(nodes.of_rank[static_cast<std::size_t>(rank_of_team)])];
   return static_cast<int>(std::lower_bound(all.begin(), all.end(), rank_of_team) - all.begin());
 }
 

@@ -1,5 +1,5 @@
-// What the algorithms in levels have in common: inside a node the algorithms of one node as phases, between nodes one rank of
-// each, its leader.
+// What the algorithms in levels have in common: inside a node the algorithms of one node as phases, between nodes one
+// rank of each, its leader.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ class NodePhase {
 
   // Operands::root is a rank of the node. Where the node has one rank nothing is done.
   void run(const Operands& operands, wait::Site& site) { static_cast<void>(try_to_run(operands, site)); }
-  // False, on all ranks of the node alike, if the root of a broadcast was too far ahead of them: then they have nothing yet. That
-  // is only where the team has messages on the node.
+  // False, on all ranks of the node alike, if the root of a broadcast was too far ahead of them: then they have nothing
+  // yet. That is only where the team has messages on the node.
   bool try_to_run(const Operands& operands, wait::Site& site) {
     if (prepared_ == nullptr) return true;
     is_running_ = true;
@@ -54,7 +54,8 @@ struct Place {
   int rank_in_node(int rank_of_team) const noexcept;
 };
 
-// `count` elements of an allreduce from `first` on, as a phase with the leader as root; only the first part tells of a deposit.
+// `count` elements of an allreduce from `first` on, as a phase with the leader as root; only the first part tells of a
+// deposit.
 Operands part_of(const Operands& operands, std::size_t first, std::size_t count) noexcept;
 
 // The lowest rank of each node.

@@ -1,16 +1,18 @@
 // Shared memory of a team in numbered rounds: what the algorithms deposit in and take from.
 //
 // A call is one round, or several if its message is larger than a slot. All ranks count rounds alike, from 1, by sizes
-// that MPI makes equal. The rounds take turns on `banks` banks; a bank has `slots` slots, one for each rank that deposits.
-// A slot is a cell of two cache lines, which holds the flag and messages up to 112 bytes (48 of them on the flag's own
-// line), and memory for larger ones. That lies in the team's region, or, if each rank has a slot, is borrowed from the
-// depositor's arena for the call (transport/deposit_arena.hpp); then the cell says where it is, beside the flag.
+// that MPI makes equal. The rounds take turns on `banks` banks; a bank has `slots` slots, one for each rank that
+// deposits. A slot is a cell of two cache lines, which holds the flag and messages up to 112 bytes (48 of them on the
+// flag's own line), and memory for larger ones. That lies in the team's region, or, if each rank has a slot, is
+// borrowed from the depositor's arena for the call (transport/deposit_arena.hpp); then the cell says where it is,
+// beside the flag.
 //
 // Flag: round * 65536 + progress, written by the slot's depositor alone, released after the bytes it announces and
 // acquired by readers. It only grows, and 48 bits of rounds do not wrap.
 // Taken: each rank says in a line of its own before which round it needs nothing any more. Whoever deposits waits until
 // the bank's last round is behind those who read it, so that fast ranks may run ahead, by up to `banks` rounds.
-// Apart: who must not wait for a bank, or for memory, does not deposit, says so, and is served another way (keeps_apart).
+// Apart: who must not wait for a bank, or for memory, does not deposit, says so, and is served another way
+// (keeps_apart).
 #pragma once
 
 #include <algorithm>
@@ -32,7 +34,7 @@ class Rounds {
  public:
   static constexpr std::size_t line_bytes = 64;
   static constexpr std::size_t page_bytes = 4096;
-  static constexpr std::size_t cell_bytes = 128;  // two lines: the adjacent-line prefetcher fetches them in pairs
+  static constexpr std::size_t cell_bytes = 128;    // two lines: the adjacent-line prefetcher fetches them in pairs
   static constexpr std::size_t inline_offset = 16;  // the strictest alignment of an operand: long double's
   static constexpr std::size_t inline_bytes = cell_bytes - inline_offset;
 
@@ -45,13 +47,14 @@ class Rounds {
 
   struct Shape {
     int ranks;
-    int banks;               // a power of two
-    int slots;               // per bank
-    std::size_t slot_bytes;  // beside the cell; a multiple of line_bytes
+    int banks;                    // a power of two
+    int slots;                    // per bank
+    std::size_t slot_bytes;       // beside the cell; a multiple of line_bytes
     std::size_t extra_bytes = 0;  // per bank, for the algorithm's own bookkeeping
-    bool borrows = false;         // the slots' memory is not in the region; a slot for each rank, or one for whoever deposits
-    Stay stay = Stay::moment;     // of what is deposited in borrowed memory
-    std::size_t own_bytes = 0;    // borrowing: of a slot that is there all the same, for short messages; a multiple of line_bytes
+    bool borrows = false;  // the slots' memory is not in the region; a slot for each rank, or one for whoever deposits
+    Stay stay = Stay::moment;  // of what is deposited in borrowed memory
+    std::size_t own_bytes =
+        0;  // borrowing: of a slot that is there all the same, for short messages; a multiple of line_bytes
 
     std::size_t extras() const { return round_up(extra_bytes, cell_bytes); }
     std::size_t head() const { return (2 + static_cast<std::size_t>(ranks)) * cell_bytes; }
@@ -62,9 +65,11 @@ class Rounds {
     std::size_t total() const { return memory() + static_cast<std::size_t>(banks * slots) * in_region(); }
   };
 
-  // How much a team borrows at most whose deposits may stay. Little, so that many find some; more for messages of many rounds, whose
-  // ranks would wait for each other at each bank.
-  static constexpr std::size_t borrowed_for(std::size_t capacity) { return std::size_t{capacity > 65536 ? 1024u : 256u} << 10; }
+  // How much a team borrows at most whose deposits may stay. Little, so that many find some; more for messages of many
+  // rounds, whose ranks would wait for each other at each bank.
+  static constexpr std::size_t borrowed_for(std::size_t capacity) {
+    return std::size_t{capacity > 65536 ? 1024u : 256u} << 10;
+  }
 
   static int banks_for(std::size_t wanted, std::size_t least, std::size_t most) {
     return static_cast<int>(std::bit_floor(std::clamp(wanted, least, most)));
@@ -74,7 +79,9 @@ class Rounds {
   static constexpr std::size_t own_slot(std::size_t own_bytes, int banks) {
     return own_bytes / static_cast<std::size_t>(banks) / line_bytes * line_bytes;
   }
-  static constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
+  static constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
+    return (bytes + unit - 1) / unit * unit;
+  }
 
   Rounds(const Team& team, const Shape& shape)
       : team_(team),
@@ -83,7 +90,8 @@ class Rounds {
         window_(shape.borrows ? team.deposits->window() : nullptr),
         unborrowed_bytes_(shape.borrows ? std::max(inline_bytes, shape.own_bytes) : ~std::size_t{0}),
         cells_(team.region + shape.head()),
-        loan_(shape.borrows ? team.deposits : nullptr, {team.region + 2 * cell_bytes, cell_bytes, team.size}, shape.banks, shape.stay) {
+        loan_(shape.borrows ? team.deposits : nullptr, {team.region + 2 * cell_bytes, cell_bytes, team.size},
+              shape.banks, shape.stay) {
     assert(std::has_single_bit(static_cast<unsigned>(shape.banks)));
     assert(!shape.borrows || shape.slots == team.size || (shape.slots == 1 && shape.own_bytes == 0));
     // Who finds no memory and must not wait has another way to go.
@@ -93,8 +101,8 @@ class Rounds {
   const Team& team() const noexcept { return team_; }
   const Shape& shape() const noexcept { return shape_; }
 
-  // Before a call that deposits up to `bytes` in a round; give_back() ends it. False: there is no memory just now, and this
-  // rank takes no part in the call.
+  // Before a call that deposits up to `bytes` in a round; give_back() ends it. False: there is no memory just now, and
+  // this rank takes no part in the call.
   bool borrow(std::size_t bytes, wait::Site& site) noexcept {
     return bytes <= unborrowed_bytes_ || loan_.borrow(bytes, *team_.policy, site);
   }
@@ -104,7 +112,9 @@ class Rounds {
   }
 
   // Where this rank deposits a message of `bytes` in its slot, or in another, once that is free.
-  std::byte* own_place(std::uint64_t round, std::size_t bytes) const noexcept { return own_place(round, team_.rank, bytes); }
+  std::byte* own_place(std::uint64_t round, std::size_t bytes) const noexcept {
+    return own_place(round, team_.rank, bytes);
+  }
   std::byte* own_place(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     if (bytes > unborrowed_bytes_) {
       // Ordered by the flag; the last who read it has taken that round.
@@ -119,7 +129,8 @@ class Rounds {
     if (bytes <= inline_bytes) return cell(round, slot) + inline_offset;
     if (bytes > unborrowed_bytes_) return window_ + where_of(round, slot);
     // All banks of a slot side by side: with a slot for each rank its pages are those that the rank has touched first.
-    return memory_ + (static_cast<std::size_t>(slot) * static_cast<std::size_t>(shape_.banks) + bank_of(round)) * shape_.in_region();
+    return memory_ + (static_cast<std::size_t>(slot) * static_cast<std::size_t>(shape_.banks) + bank_of(round)) *
+                         shape_.in_region();
   }
   std::byte* extra(std::uint64_t round) const noexcept {
     return team_.region + shape_.cells() + bank_of(round) * shape_.extras();
@@ -129,14 +140,15 @@ class Rounds {
     // Release: partner of the acquire in progress_of; the deposited bytes come first.
     flag(round, slot).store(round << 16 | progress, std::memory_order_release);
   }
-  // Takes the first lines of this rank's slot back from who has read them, ahead of a deposit of `bytes`. Only when nobody reads
-  // them any more, and in a call that has borrowed as much.
+  // Takes the first lines of this rank's slot back from who has read them, ahead of a deposit of `bytes`. Only when
+  // nobody reads them any more, and in a call that has borrowed as much.
   void prefetch(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     prefetch_for_write(cell(round, slot));
     if (bytes <= line_bytes - inline_offset) return;
     if (bytes <= inline_bytes) return prefetch_for_write(cell(round, slot) + line_bytes);
     const std::byte* const at = bytes > unborrowed_bytes_ ? window_ + loan_.where(round) : place(round, slot, bytes);
-    for (std::size_t line = 0; line < std::min(bytes, prefetched_bytes); line += line_bytes) prefetch_for_write(at + line);
+    for (std::size_t line = 0; line < std::min(bytes, prefetched_bytes); line += line_bytes)
+      prefetch_for_write(at + line);
   }
   // What the slot's depositor has done of `round`: 0 before it came.
   std::uint64_t progress_of(std::uint64_t round, int slot) const noexcept {
@@ -175,7 +187,8 @@ class Rounds {
   void wait_until_taken(std::uint64_t round, wait::Site& site, void* stalled) noexcept {
     const auto ready = [&] { return least_taken() >= round; };
     if (!ready())
-      team_.policy->until(site, freed(), static_cast<std::uint32_t>(round), ready, [] { return false; }, stalled);
+      team_.policy->until(
+          site, freed(), static_cast<std::uint32_t>(round), ready, [] { return false; }, stalled);
     all_have_taken(round);
   }
 
@@ -217,9 +230,9 @@ class Rounds {
     bank_awaited_ = false;
   }
 
-  // For a rank that may leave before others come, and a call of one round. True: the bank is still in use, or there is no memory to
-  // borrow for `bytes`, so that it does not deposit, and those who want its data get them another way. It keeps apart until
-  // everybody has come past all the rounds that it did so in, so that one interval tells of them all.
+  // For a rank that may leave before others come, and a call of one round. True: the bank is still in use, or there is
+  // no memory to borrow for `bytes`, so that it does not deposit, and those who want its data get them another way. It
+  // keeps apart until everybody has come past all the rounds that it did so in, so that one interval tells of them all.
   bool keeps_apart(std::uint64_t round, std::size_t bytes) noexcept { return keeps_apart(round, round + 1, bytes); }
   // The same of a call of several rounds, up to `end`, once the bank of the first is free; `bytes` go in a round.
   bool keeps_apart(std::uint64_t round, std::uint64_t end, std::size_t bytes) noexcept {
@@ -230,8 +243,8 @@ class Rounds {
     const auto has_memory = [&] { return bytes <= unborrowed_bytes_ || loan_.borrow_now(bytes); };
     const bool is_free_now = may_deposit();
     if (is_free_now && has_memory()) return false;
-    // In a tight loop the others are but a moment behind, which is less than another way would take. How far they are is seen now
-    // and then.
+    // In a tight loop the others are but a moment behind, which is less than another way would take. How far they are
+    // is seen now and then.
     const std::uint64_t times = apart_end_ - mine().apart_begin.load(std::memory_order_relaxed);
     if (!is_free_now && (known_taken_ >= apart_end_ || std::has_single_bit(times) || times % 64 == 0) &&
         team_.policy->is_soon(may_deposit, bytes) && has_memory())
@@ -249,14 +262,16 @@ class Rounds {
   // Has `rank` not deposited in `round` but kept apart?
   bool is_apart(std::uint64_t round, int rank) const noexcept {
     const Member& m = member(rank);
-    return m.apart_end.load(std::memory_order_acquire) > round && m.apart_begin.load(std::memory_order_relaxed) <= round;
+    return m.apart_end.load(std::memory_order_acquire) > round &&
+           m.apart_begin.load(std::memory_order_relaxed) <= round;
   }
   // How often any rank has: as long as it stays the same there is nothing new to see.
   std::uint64_t times_apart() const noexcept { return aparts().load(std::memory_order_acquire); }
 
   // Rung with the number of a round once all of it is there.
   wait::Doorbell& bell() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
-  // Asked after publish() by every depositor. If it is true for several who deposit last, one at least sees all the flags.
+  // Asked after publish() by every depositor. If it is true for several who deposit last, one at least sees all the
+  // flags.
   bool is_anybody_asleep() const noexcept {
     if (!team_.policy->is_anybody_asleep(bell())) return false;
     wait::Policy::publish_before_look(bell());
@@ -269,14 +284,16 @@ class Rounds {
     std::atomic<std::uint64_t> taken;
     std::atomic<std::uint64_t> entered;  // relaxed: told to people only
     std::atomic<std::uint64_t> refused;  // relaxed: ordered by `taken`
-    // Rounds that this rank has kept apart from. On a line that is hardly ever written, since those who wait for its deposit
-    // look here as well.
+    // Rounds that this rank has kept apart from. On a line that is hardly ever written, since those who wait for its
+    // deposit look here as well.
     alignas(line_bytes) std::atomic<std::uint64_t> apart_begin;  // relaxed: ordered by `apart_end`
     std::atomic<std::uint64_t> apart_end;
   };
   static_assert(sizeof(Member) == cell_bytes);
 
-  std::size_t bank_of(std::uint64_t round) const noexcept { return round & static_cast<std::uint64_t>(shape_.banks - 1); }
+  std::size_t bank_of(std::uint64_t round) const noexcept {
+    return round & static_cast<std::uint64_t>(shape_.banks - 1);
+  }
   std::size_t number_of(std::uint64_t round, int slot) const noexcept {
     return bank_of(round) * static_cast<std::size_t>(shape_.slots) + static_cast<std::size_t>(slot);
   }
@@ -309,7 +326,7 @@ class Rounds {
   Loan loan_;
   std::uint64_t known_taken_ = team_.first_round;
   std::uint64_t awaited_ = 0;
-  bool bank_awaited_ = false;  // `awaited_` is what all must have taken, not entered
+  bool bank_awaited_ = false;    // `awaited_` is what all must have taken, not entered
   std::uint64_t apart_end_ = 0;  // of the last interval that this rank kept apart in
 };
 

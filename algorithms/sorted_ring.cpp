@@ -64,8 +64,7 @@ std::byte* SortedRing::slot(std::uint64_t number) const noexcept {
 
 void SortedRing::take_places() {
   const auto ranks = static_cast<std::size_t>(team_.size);
-  const auto mine =
-      static_cast<std::size_t>(std::find(order_.begin(), order_.end(), team_.rank) - order_.begin());
+  const auto mine = static_cast<std::size_t>(std::find(order_.begin(), order_.end(), team_.rank) - order_.begin());
   position_ = static_cast<int>(mine);
   next_ = order_[(mine + 1) % ranks];
   previous_ = order_[(mine + ranks - 1) % ranks];
@@ -76,8 +75,7 @@ void SortedRing::plan(int pre_steps) {
   if (pre_steps == pre_steps_ && !out_.empty()) return;
   pre_steps_ = pre_steps;
   out_ = patterns::link_passes(team_.size, shape_.chunks, pre_steps, position_);
-  in_ =
-      patterns::link_passes(team_.size, shape_.chunks, pre_steps, (position_ + team_.size - 1) % team_.size);
+  in_ = patterns::link_passes(team_.size, shape_.chunks, pre_steps, (position_ + team_.size - 1) % team_.size);
 }
 
 // One call's progress, in segments.
@@ -94,13 +92,10 @@ struct SortedRing::Call {
   std::uint64_t total_out = 0;
 
   Call(SortedRing& r, const Operands& o)
-      : ring(r),
-        operands(o),
-        segments(std::max<std::size_t>(1, (largest_chunk() + per_segment - 1) / per_segment)) {
+      : ring(r), operands(o), segments(std::max<std::size_t>(1, (largest_chunk() + per_segment - 1) / per_segment)) {
     int steps = 0;
     if (ring.shape_.chunks > 1)
-      steps =
-          std::min(ring.shape_.most_pre_steps, patterns::pre_steps(ring.order_, ring.arrivals_, segments));
+      steps = std::min(ring.shape_.most_pre_steps, patterns::pre_steps(ring.order_, ring.arrivals_, segments));
     ring.plan(steps);
     total_in = ring.in_.size() * segments;
     total_out = ring.out_.size() * segments;
@@ -136,8 +131,7 @@ struct SortedRing::Call {
   }
 
   bool may_receive() const noexcept {
-    return received < total_in &&
-           ring.team_.wire->look(ring.arrived(ring.previous_)) > ring.first_ + received;
+    return received < total_in && ring.team_.wire->look(ring.arrived(ring.previous_)) > ring.first_ + received;
   }
   void receive() noexcept {
     const patterns::Pass& pass = ring.in_[received / segments];
@@ -150,8 +144,8 @@ struct SortedRing::Call {
     if (pass.is_result)
       std::memcpy(to, from, p.elements * element);
     else
-      operands.reduction->combine(*operands.reduction, from,
-                                  static_cast<const std::byte*>(operands.send) + p.offset, to, p.elements);
+      operands.reduction->combine(*operands.reduction, from, static_cast<const std::byte*>(operands.send) + p.offset,
+                                  to, p.elements);
     if (carries_words(pass, segment)) take_words(slot, pass.is_result);
     ++received;
     if (number + 1 - ring.answered_ == answered_at_once) {
@@ -171,9 +165,9 @@ struct SortedRing::Call {
     } else if (ring.position_ + 1 == ring.team_.size) {
       // At the last position all waits are there.
       put_wait();
-      patterns::learn_arrivals(arrivals, ring.measured_order_,
-                               {reinterpret_cast<const std::uint32_t*>(carried(false)) + 1,
-                                static_cast<std::size_t>(ring.team_.size)});
+      patterns::learn_arrivals(
+          arrivals, ring.measured_order_,
+          {reinterpret_cast<const std::uint32_t*>(carried(false)) + 1, static_cast<std::size_t>(ring.team_.size)});
       expectation[0] = arrivals.hop_ns;
       std::copy(arrivals.late_ns.begin(), arrivals.late_ns.end(), expectation + 1);
     } else {
@@ -200,8 +194,7 @@ struct SortedRing::Call {
     const std::uint64_t segment = sent % segments;
     const Piece p = piece(pass, segment);
     const bool begins_here = pass.brought_by < 0;
-    const std::byte* from =
-        static_cast<const std::byte*>(begins_here ? operands.send : operands.receive) + p.offset;
+    const std::byte* from = static_cast<const std::byte*>(begins_here ? operands.send : operands.receive) + p.offset;
     const std::uint64_t number = ring.first_ + sent;
     std::size_t offset = ring.place(number) + ring.words_bytes_;
     std::size_t bytes = p.elements * element;

@@ -84,18 +84,17 @@ class SortedRing final : public OverWire {
 
   // What is known of arrivals.
   patterns::Arrivals arrivals_;
-  std::vector<int>
-      measured_order_;           // in which the ranks stood when they waited for what is told in this call
-  std::uint32_t waited_ns_ = 0;  // in the last call; 0: there was none
+  std::vector<int> measured_order_;  // in which the ranks stood when they waited for what is told in this call
+  std::uint32_t waited_ns_ = 0;      // in the last call; 0: there was none
 
   // Two segments with words: chunk 0's first, as it goes on as a partial result and as the result.
   std::vector<std::byte> carried_;
 
-  const std::uint64_t begin_;  // number of the first call's first segment
-  std::uint64_t first_;        // of this call's
-  std::uint64_t answered_;     // the last number that the previous rank was told
-  std::uint64_t heard_;        // the largest number that the next rank is known to have told
-  std::uint64_t told_;         // the last number that the next rank tells this one, by what has been sent
+  const std::uint64_t begin_;             // number of the first call's first segment
+  std::uint64_t first_;                   // of this call's
+  std::uint64_t answered_;                // the last number that the previous rank was told
+  std::uint64_t heard_;                   // the largest number that the next rank is known to have told
+  std::uint64_t told_;                    // the last number that the next rank tells this one, by what has been sent
   std::vector<std::uint64_t> last_told_;  // by each rank, as long as this one lives
 };
 

@@ -1,6 +1,6 @@
-// An algorithm over the wire as a sequence of steps: a coroutine that stops where it waits for a notification. So the same
-// text serves a call that blocks and one that is started now, moved on now and then, and finished later (split phase, as
-// GASPI's collectives with a timeout).
+// An algorithm over the wire as a sequence of steps: a coroutine that stops where it waits for a notification. So the
+// same text serves a call that blocks and one that is started now, moved on now and then, and finished later (split
+// phase, as GASPI's collectives with a timeout).
 #pragma once
 
 #include <coroutine>
@@ -70,7 +70,8 @@ class Steps {
   std::coroutine_handle<promise_type> handle_;
 };
 
-// co_await until([&] { return ...; }): stops until that is true, which looks at notifications and may move other steps on.
+// co_await until([&] { return ...; }): stops until that is true, which looks at notifications and may move other steps
+// on.
 template <class Ready>
 class Until final : public Steps::Awaited {
  public:
@@ -124,8 +125,7 @@ class OverWire : public Prepared {
     while (!steps_.advance()) {
       bool late = false;
       team_.wire->wait(
-          *team_.policy, site,
-          [&] { return steps_.can_go_on() || (late = clock::ticks() >= deadline_ticks); }, this);
+          *team_.policy, site, [&] { return steps_.can_go_on() || (late = clock::ticks() >= deadline_ticks); }, this);
       if (late && !steps_.can_go_on()) return false;
     }
     return true;

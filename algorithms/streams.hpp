@@ -1,14 +1,15 @@
 // Parts of messages from one rank of a team to another over the wire, in order: whoever sends may be ahead of whoever
 // receives by a number of slots. Both know the parts' sizes.
 //
-// A stream's parts are counted from the first call on. Number n, from 1, goes to slot n mod `slots` of the stream in the
-// receiver's segment, and its notification is n. The receiver answers every half of the slots how many parts it has taken.
+// A stream's parts are counted from the first call on. Number n, from 1, goes to slot n mod `slots` of the stream in
+// the receiver's segment, and its notification is n. The receiver answers every half of the slots how many parts it has
+// taken.
 //
-// Whose message may go apart, since MPI would let its sender leave the call, never waits for slots: if they are in use the parts
-// go as messages, which MPI sends as it would have sent the program's own. The sender notifies after how many parts the messages
-// begin. The receiver, once it has taken those, takes messages, and answers at the first one. Then the slots are free, and the
-// sender goes back to them with an empty message. So what is written to a rank that does not look is bounded: two answers or one
-// notification, whatever the number of calls.
+// Whose message may go apart, since MPI would let its sender leave the call, never waits for slots: if they are in use
+// the parts go as messages, which MPI sends as it would have sent the program's own. The sender notifies after how many
+// parts the messages begin. The receiver, once it has taken those, takes messages, and answers at the first one. Then
+// the slots are free, and the sender goes back to them with an empty message. So what is written to a rank that does
+// not look is bounded: two answers or one notification, whatever the number of calls.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +30,12 @@ class Streams {
   // Above, MPI makes the sender wait for the receiver, too.
   static constexpr std::size_t most_apart = 65536;
 
-  // The bytes of a part, as wanted or so many fewer that parts from all writers take 1 MiB of a segment, but `least_part` at least.
+  // The bytes of a part, as wanted or so many fewer that parts from all writers take 1 MiB of a segment, but
+  // `least_part` at least.
   static std::size_t fair_part(int writers, std::size_t wanted) noexcept {
     constexpr std::size_t memory = 1 << 20;
-    return in_lines(std::max(std::min(wanted, memory / (slots_of_a_pair * static_cast<std::size_t>(writers))), least_part));
+    return in_lines(
+        std::max(std::min(wanted, memory / (slots_of_a_pair * static_cast<std::size_t>(writers))), least_part));
   }
 
   // Of a rank's lines: a stream that it writes, to `to`, and one that it reads, from `from`.
@@ -45,12 +48,13 @@ class Streams {
     int number_here;   // and here
   };
   static SegmentShape segment_of(int lines, int places, std::uint64_t slots, std::size_t part_bytes) noexcept {
-    return {std::max<std::size_t>(static_cast<std::size_t>(places) * slots * in_lines(part_bytes), 64), std::max(3 * lines, 1)};
+    return {std::max<std::size_t>(static_cast<std::size_t>(places) * slots * in_lines(part_bytes), 64),
+            std::max(3 * lines, 1)};
   }
 
-  // Any rank may send to any, at any time; a line's number is the peer's rank. Room for parts of `part_bytes` from each of
-  // `writers`: all ranks, 1 where only one ever writes to a rank, or, where only leaders do, as many as nodes. Then `nodes` says
-  // whose leader a writer is.
+  // Any rank may send to any, at any time; a line's number is the peer's rank. Room for parts of `part_bytes` from each
+  // of `writers`: all ranks, 1 where only one ever writes to a rank, or, where only leaders do, as many as nodes. Then
+  // `nodes` says whose leader a writer is.
   struct Shape {
     int ranks;
     std::size_t part_bytes;
@@ -93,7 +97,9 @@ class Streams {
   // The last answers of the others, which have no more to say after them.
   ~Streams() {
     wait::Site site;
-    if (!may_end()) team_.wire->wait(*team_.policy, site, [this] { return may_end(); }, nullptr);
+    if (!may_end())
+      team_.wire->wait(
+          *team_.policy, site, [this] { return may_end(); }, nullptr);
   }
   bool may_end() const noexcept {
     return std::all_of(out_.begin(), out_.end(), [this](const Out& to) {
@@ -138,7 +144,9 @@ class Streams {
   }
   void release_sources(wait::Site& site, void* stalled) noexcept {
     team_.wire->release_sources();
-    if (!are_sources_free()) team_.wire->wait(*team_.policy, site, [this] { return are_sources_free(); }, stalled);
+    if (!are_sources_free())
+      team_.wire->wait(
+          *team_.policy, site, [this] { return are_sources_free(); }, stalled);
   }
 
   bool may_receive(int line) {
@@ -156,7 +164,8 @@ class Streams {
       from.is_apart = true;
       from.is_answer_due = true;
     }
-    if (!team_.messages->has_received(from.line.from, from.message.data(), part_bytes_, from.message_bytes)) return false;
+    if (!team_.messages->has_received(from.line.from, from.message.data(), part_bytes_, from.message_bytes))
+      return false;
     if (from.message_bytes != 0) return true;
     from.is_apart = false;
     return is_in_slot();
@@ -164,7 +173,8 @@ class Streams {
   // After may_receive(): the oldest part, until it is taken.
   const std::byte* front(int line) const noexcept {
     const In& from = in_[static_cast<std::size_t>(line)];
-    return from.message_bytes != 0 ? from.message.data() : team_.wire->segment() + slot(from.line.place_here, from.received + 1);
+    return from.message_bytes != 0 ? from.message.data()
+                                   : team_.wire->segment() + slot(from.line.place_here, from.received + 1);
   }
   void take(int line) noexcept {
     In& from = in(line);
@@ -224,7 +234,8 @@ class Streams {
   bool may_return(const Out& to) const noexcept { return answer(to) > 2 * to.sent_before_apart; }
 
   std::size_t slot(int place, std::uint64_t number) const noexcept {
-    return (static_cast<std::size_t>(place) * static_cast<std::size_t>(slots_) + static_cast<std::size_t>(number % slots_)) *
+    return (static_cast<std::size_t>(place) * static_cast<std::size_t>(slots_) +
+            static_cast<std::size_t>(number % slots_)) *
            part_bytes_;
   }
   int part_id(int number) const noexcept { return number; }

@@ -41,9 +41,9 @@ struct Layout {
 struct Team {
   int rank;
   int size;
-  bool arrival_order;     // PAPAYA_ORDER=arrival: commutative reductions may follow the arrivals
-  std::byte* region;      // shared, zeroed at setup, at the same offset of the node's window on all ranks
-  wait::Policy* policy;   // of this process
+  bool arrival_order;                // PAPAYA_ORDER=arrival: commutative reductions may follow the arrivals
+  std::byte* region;                 // shared, zeroed at setup, at the same offset of the node's window on all ranks
+  wait::Policy* policy;              // of this process
   ReadMemory read_memory = nullptr;  // null: the kernel does not permit it between all ranks of the node
   // Where each rank runs; outlives the team. Empty: all in one place, or it is not known.
   std::span<const topology::Place> places = {};
@@ -51,9 +51,9 @@ struct Team {
   Notified* wire = nullptr;          // for algorithms with a segment; outlives what they prepare
   DepositArena* deposits = nullptr;  // this rank's, for algorithms that may borrow; null: the region has all memory
   std::size_t own_bytes = 0;         // of each rank in the region, for short deposits, in spite of `deposits`
-  const Nodes* nodes = nullptr;      // for those with a segment and a region, which is the node's then; outlives them too
-  // For ranks that may leave before others come (a bcast's root, a reduce's others) and find no room for their data. Null: they
-  // wait until there is. Outlives the team.
+  const Nodes* nodes = nullptr;  // for those with a segment and a region, which is the node's then; outlives them too
+  // For ranks that may leave before others come (a bcast's root, a reduce's others) and find no room for their data.
+  // Null: they wait until there is. Outlives the team.
   Messages* messages = nullptr;
   Messages* node_messages = nullptr;  // the same among the ranks of this rank's node, where `nodes` says who they are
 

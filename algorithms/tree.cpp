@@ -56,7 +56,11 @@ std::size_t Tree::extra_bytes(int ranks, std::size_t slot, std::size_t chunk_byt
 Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes) {
   const std::size_t slot = Rounds::round_up(std::min(capacity, slot_limit), Rounds::line_bytes);
   const int banks = Rounds::banks_for(capacity / slot, slot <= 4096 ? 32 : slot <= 65536 ? 4 : 2, 32);
-  return {.ranks = ranks, .banks = banks, .slots = ranks, .slot_bytes = slot, .extra_bytes = extra_bytes(ranks, slot, chunk_bytes)};
+  return {.ranks = ranks,
+          .banks = banks,
+          .slots = ranks,
+          .slot_bytes = slot,
+          .extra_bytes = extra_bytes(ranks, slot, chunk_bytes)};
 }
 
 // Fewer banks where their cells and leads would take much of the window.
@@ -83,8 +87,8 @@ Tree::Tree(const Team& team, const Rounds::Shape& shape, std::size_t chunk_bytes
   patterns::group_by_numa(team.places, by_numa_.order, by_numa_.ends);
   if (by_numa_.groups() >= trees_for(team.size)) by_numa_ = plain_;
   const auto at = std::find(by_numa_.order.begin(), by_numa_.order.end(), team.rank) - by_numa_.order.begin();
-  by_numa_.mine = static_cast<int>(std::upper_bound(by_numa_.ends.begin(), by_numa_.ends.end(), at) -
-                                   by_numa_.ends.begin());
+  by_numa_.mine =
+      static_cast<int>(std::upper_bound(by_numa_.ends.begin(), by_numa_.ends.end(), at) - by_numa_.ends.begin());
   const bool in_rank_order = by_numa_.order == plain_.order;
   const bool same_bits = in_rank_order && patterns::are_subtrees(by_numa_.ends);
   const bool always = numa_trees == NumaTrees::always;
@@ -108,8 +112,7 @@ Tree::Call Tree::begin(const Operands& operands, bool by_numa) noexcept {
   next_ += (operands.bytes + call.slot_bytes - 1) / call.slot_bytes;
   call.end = next_;
   vetoed_ = false;
-  const bool allowed =
-      operands.reduction->commutative ? numa_trees_if_commutative_ : numa_trees_in_rank_order_;
+  const bool allowed = operands.reduction->commutative ? numa_trees_if_commutative_ : numa_trees_in_rank_order_;
   trees_ = by_numa && allowed ? &by_numa_ : &plain_;
   rounds_.enter(call.first);
   return call;
@@ -130,8 +133,7 @@ std::byte* Tree::bytes_of(const Place& at, int rank) const noexcept {
 int Tree::rank_of(const Place& at, int member) const noexcept {
   if (!trees_->is_of_results(at.tree))
     return trees_->order[static_cast<std::size_t>(trees_->begin_of(at.tree) + member)];
-  return static_cast<int>(
-      control({at.part, at.call, at.chunk, member}).result.load(std::memory_order_relaxed));
+  return static_cast<int>(control({at.part, at.call, at.chunk, member}).result.load(std::memory_order_relaxed));
 }
 
 Tree::State Tree::state_of(const Place& at, int member) const noexcept {
@@ -168,7 +170,9 @@ void Tree::deposit(const Operands& operands, const Call& call, const Part& part)
 // Calls of several rounds wait: MPI makes ranks wait for such messages, too.
 bool Tree::leaves_by_message(const Operands& operands, const Call& call) noexcept {
   Messages* const messages = rounds_.team().messages;
-  if (messages == nullptr || operands.waits || call.end - call.first != 1 || !rounds_.keeps_apart(call.first, call.bytes)) return false;
+  if (messages == nullptr || operands.waits || call.end - call.first != 1 ||
+      !rounds_.keeps_apart(call.first, call.bytes))
+    return false;
   messages->send(operands.root, operands.send, operands.bytes);
   return true;
 }
@@ -340,8 +344,7 @@ void Tree::climb(const Operands& operands, const Place& at, int member) noexcept
     const int right = is_left ? sibling : first;
     std::byte* const in = bytes_of(at, rank_of(at, left));
     std::byte* out = in;
-    if (write_through_ && at.tree == trees_->last() && height + 1 == root_height &&
-        operands.receive != nullptr) {
+    if (write_through_ && at.tree == trees_->last() && height + 1 == root_height && operands.receive != nullptr) {
       // The root of a reduce makes the last combine itself: straight into its buffer.
       out = static_cast<std::byte*>(operands.receive) + at.part.offset + at.begin();
       copied_[static_cast<std::size_t>(at.chunk)] = 1;

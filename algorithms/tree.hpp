@@ -43,7 +43,8 @@ class Tree : public Prepared {
   static std::size_t most_chunks(std::size_t slot, std::size_t chunk_bytes);
   static Rounds::Shape shape_for(int ranks, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes);
   // Where what ranks deposit is borrowed: every rank has to wait for every other.
-  static Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t chunk_bytes = default_chunk_bytes);
+  static Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest,
+                                           std::size_t chunk_bytes = default_chunk_bytes);
   Tree(const Team& team, std::size_t capacity, std::size_t chunk_bytes = default_chunk_bytes,
        NumaTrees numa_trees = NumaTrees::same_bits)
       : Tree(team, shape_for(team.size, capacity, chunk_bytes), chunk_bytes, numa_trees) {}
@@ -75,7 +76,8 @@ class Tree : public Prepared {
 
   void deposit(const Operands& operands, const Call& call, const Part& part) noexcept;
 
-  // For a non-root of a reduce. True: it need not wait for a free bank, and its operand is on its way to the root as a message.
+  // For a non-root of a reduce. True: it need not wait for a free bank, and its operand is on its way to the root as a
+  // message.
   bool leaves_by_message(const Operands& operands, const Call& call) noexcept;
   // For the root, at each look: deposits operands that have come as messages.
   void take_messages(const Part& part) noexcept;
@@ -83,8 +85,8 @@ class Tree : public Prepared {
   // Combines what is ready of all chunks once. Non-roots of a reduce call it before they leave.
   void help(const Operands& operands, const Call& call, const Part& part) noexcept;
 
-  // One look at a round whose result this rank wants: helps, and copies finished chunks to `receive`. True when all have
-  // been copied. start() comes before the first look.
+  // One look at a round whose result this rank wants: helps, and copies finished chunks to `receive`. True when all
+  // have been copied. start() comes before the first look.
   void start(const Part& part) noexcept;
   bool look(const Operands& operands, const Call& call, const Part& part) noexcept;
 
@@ -138,15 +140,15 @@ class Tree : public Prepared {
   Arrangement by_numa_;
   bool numa_trees_in_rank_order_ = false;   // what does not commute is reduced by NUMA node
   bool numa_trees_if_commutative_ = false;  // what does
-  const Arrangement* trees_ = nullptr;  // of the present call
+  const Arrangement* trees_ = nullptr;      // of the present call
   std::uint64_t next_ = rounds_.team().first_round;
   // Of the round whose result is awaited, by chunk: ranks there at the last look, and whether the result was copied.
   std::vector<int> seen_;
   std::vector<char> copied_;
   int copied_count_ = 0;
-  std::uint64_t looked_at_ = 0;      // the round whose messages have been looked for,
-  std::uint64_t times_apart_ = 0;    // and how many intervals there were then
-  bool write_through_ = false;       // this rank alone wants the result
+  std::uint64_t looked_at_ = 0;    // the round whose messages have been looked for,
+  std::uint64_t times_apart_ = 0;  // and how many intervals there were then
+  bool write_through_ = false;     // this rank alone wants the result
 };
 
 }  // namespace papaya

@@ -53,8 +53,7 @@ class Ways {
     int best = 0;
     for (int n = first; n <= last; ++n) {
       if (times[static_cast<std::size_t>(n)] - least > least / 10) continue;
-      if (best == 0 ||
-          patterns::dissemination_rounds(parties, n) < patterns::dissemination_rounds(parties, best))
+      if (best == 0 || patterns::dissemination_rounds(parties, n) < patterns::dissemination_rounds(parties, best))
         best = n;
     }
     return best;
@@ -75,8 +74,7 @@ class Ways {
   // Collective over the parties, `peers` by number: `run(n)` is a call by n ways, `wait(id)` returns once the
   // notification is not zero. Party 0 times the runs and tells the others.
   template <class Run, class Wait>
-  void settle(Notified& wire, const std::vector<int>& peers, int me, Run&& run,
-              Wait&& wait) {
+  void settle(Notified& wire, const std::vector<int>& peers, int me, Run&& run, Wait&& wait) {
     // Of runs in a row the times of single ones say little: who is late in one is early in the next. So
     // blocks are timed, by turns, and the shortest block of each n counts.
     std::array<std::uint64_t, most + 1> shortest;
@@ -110,7 +108,8 @@ class Ways {
   }
   void say(std::span<const std::uint64_t> shortest) const {
     if (log::level() < log::Level::debug) return;
-    std::string text = fmt::format("dissemination among {} ranks sends to n = {} in a round; time with n of", parties_, chosen_);
+    std::string text =
+        fmt::format("dissemination among {} ranks sends to n = {} in a round; time with n of", parties_, chosen_);
     for (int ways = first_; ways <= last_; ++ways)
       text += fmt::format(" {}: {:.1f}", ways,
                           static_cast<double>(shortest[static_cast<std::size_t>(ways)]) /

@@ -22,7 +22,9 @@ bool counter_is_trusted() noexcept {
 #endif
 }
 
-void choose(bool trusted) noexcept { detail::use_counter = trusted; }
+void choose(bool trusted) noexcept {
+  detail::use_counter = trusted;
+}
 
 Pair read_pair() noexcept {
   Pair best{};

@@ -3,9 +3,8 @@
 // factor to nanoseconds is agreed on per node so that conversions are comparable as well.
 #pragma once
 
-#include <ctime>
-
 #include <cstdint>
+#include <ctime>
 
 namespace papaya::clock {
 

@@ -32,16 +32,22 @@ inline constexpr std::size_t collective_count = 17;
 
 // Names in MPI's spelling without the prefix: "Allreduce" for MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
 inline constexpr std::array<std::string_view, collective_count> collective_names = {
-    "Barrier",   "Bcast",     "Gather",    "Gatherv", "Scatter",   "Scatterv",       "Allgather",            "Allgatherv", "Alltoall",
-    "Alltoallv", "Alltoallw", "Reduce",    "Allreduce", "Reduce_scatter", "Reduce_scatter_block", "Scan",       "Exscan",
+    "Barrier",   "Bcast",     "Gather",     "Gatherv",        "Scatter",
+    "Scatterv",  "Allgather", "Allgatherv", "Alltoall",       "Alltoallv",
+    "Alltoallw", "Reduce",    "Allreduce",  "Reduce_scatter", "Reduce_scatter_block",
+    "Scan",      "Exscan",
 };
 
 // How a collective was called: MPI_X, MPI_IX, MPI_X_init.
 enum class Form : std::uint8_t { blocking, nonblocking, persistent };
 inline constexpr std::size_t form_count = 3;
 
-constexpr std::size_t index_of(Collective collective) { return static_cast<std::size_t>(collective); }
-constexpr std::string_view name_of(Collective collective) { return collective_names[index_of(collective)]; }
+constexpr std::size_t index_of(Collective collective) {
+  return static_cast<std::size_t>(collective);
+}
+constexpr std::string_view name_of(Collective collective) {
+  return collective_names[index_of(collective)];
+}
 
 // Message-size classes of the thesis (section 3.3): up to 1 KiB, up to 1 MiB, larger.
 enum class SizeClass : std::uint8_t { small, medium, large };

@@ -14,9 +14,17 @@ Level level() noexcept;
 // Writes "papaya: MESSAGE" as one line with a single write(2), so that lines of several ranks do not mix.
 void write(Level level, std::string_view message) noexcept;
 
-inline void error(std::string_view message) noexcept { write(Level::error, message); }
-inline void warn(std::string_view message) noexcept { write(Level::warn, message); }
-inline void info(std::string_view message) noexcept { write(Level::info, message); }
-inline void debug(std::string_view message) noexcept { write(Level::debug, message); }
+inline void error(std::string_view message) noexcept {
+  write(Level::error, message);
+}
+inline void warn(std::string_view message) noexcept {
+  write(Level::warn, message);
+}
+inline void info(std::string_view message) noexcept {
+  write(Level::info, message);
+}
+inline void debug(std::string_view message) noexcept {
+  write(Level::debug, message);
+}
 
 }  // namespace papaya::log

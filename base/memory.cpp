@@ -94,9 +94,13 @@ void ControlGroups::add(const std::string& mount, const std::string& mount_root,
   for (;;) {
     const std::string folder = mount + below + "/memory.";
     if (is_v2)
-      groups_.push_back({folder + "max", folder + "high", folder + "current", folder + "stat", {"inactive_file", "active_file"}});
+      groups_.push_back(
+          {folder + "max", folder + "high", folder + "current", folder + "stat", {"inactive_file", "active_file"}});
     else
-      groups_.push_back({folder + "limit_in_bytes", "", folder + "usage_in_bytes", folder + "stat",
+      groups_.push_back({folder + "limit_in_bytes",
+                         "",
+                         folder + "usage_in_bytes",
+                         folder + "stat",
                          {"total_inactive_file", "total_active_file"}});
     if (below.empty()) return;
     below.erase(below.rfind('/'));

@@ -1,5 +1,5 @@
-// How much memory may still be taken: of the machine, of /dev/shm, and within the limits of the control groups (cgroup v1
-// and v2) that the process is in. Memory that a limit denies does not fail: the kernel ends a process of the group.
+// How much memory may still be taken: of the machine, of /dev/shm, and within the limits of the control groups (cgroup
+// v1 and v2) that the process is in. Memory that a limit denies does not fail: the kernel ends a process of the group.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,8 @@ inline const char* flavour_of(const char* version) {
 inline bool is_fortran_binding(const char* path) {
   const char* const slash = std::strrchr(path, '/');
   const char* const base = slash == nullptr ? path : slash + 1;
-  for (const char* prefix : {"libmpi_mpifh", "libmpi_usempi", "libmpichfort", "libmpifort", "libmpichf90",
-                             "libmpi_f90", "libmpi_f77"})
+  for (const char* prefix :
+       {"libmpi_mpifh", "libmpi_usempi", "libmpichfort", "libmpifort", "libmpichf90", "libmpi_f90", "libmpi_f77"})
     if (std::strncmp(base, prefix, std::strlen(prefix)) == 0) return true;
   return false;
 }

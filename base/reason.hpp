@@ -69,6 +69,8 @@ static_assert([] {
   return true;
 }());
 
-constexpr std::string_view name_of(Reason reason) { return reason_names[static_cast<std::size_t>(reason)]; }
+constexpr std::string_view name_of(Reason reason) {
+  return reason_names[static_cast<std::size_t>(reason)];
+}
 
 }  // namespace papaya

@@ -1,5 +1,5 @@
-// Sizes that a program's own numbers make: where 64 bits do not hold one it stays at the largest, which nothing takes for a
-// size that fits.
+// Sizes that a program's own numbers make: where 64 bits do not hold one it stays at the largest, which nothing takes
+// for a size that fits.
 #pragma once
 
 #include <cstdint>

@@ -19,8 +19,7 @@ constexpr std::array<VariableRow, variable_count> rows = {{
     {"PAPAYA_ALLREDUCE", Kind::selection, selection_values, "auto", "algorithm of MPI_Allreduce"},
     {"PAPAYA_REDUCE", Kind::selection, selection_values, "auto", "algorithm of MPI_Reduce"},
     {"PAPAYA_BCAST", Kind::selection, selection_values, "auto", "algorithm of MPI_Bcast"},
-    {"PAPAYA_ALLTOALL", Kind::selection, selection_values, "auto",
-     "algorithm of MPI_Alltoall and MPI_Alltoallv"},
+    {"PAPAYA_ALLTOALL", Kind::selection, selection_values, "auto", "algorithm of MPI_Alltoall and MPI_Alltoallv"},
     {"PAPAYA_BARRIER", Kind::selection, selection_values, "auto", "algorithm of MPI_Barrier"},
     {"PAPAYA_ALLGATHER", Kind::selection, selection_values, "auto", "algorithm of MPI_Allgather"},
     {"PAPAYA_IALLREDUCE", Kind::selection, nonblocking_values, "native", "algorithm of MPI_Iallreduce"},
@@ -33,23 +32,23 @@ constexpr std::array<VariableRow, variable_count> rows = {{
      "selection rules, one 'COLLECTIVE SELECTION' a line; empty: the built-in table"},
     {"PAPAYA_ORDER", Kind::choice, "rank|arrival", "rank",
      "reduction order: by rank (same bits in every run) or by arrival"},
-    {"PAPAYA_WAIT", Kind::choice, "auto|spin|yield|block", "auto",
-     "how a rank waits inside papaya's algorithms"},
+    {"PAPAYA_WAIT", Kind::choice, "auto|spin|yield|block", "auto", "how a rank waits inside papaya's algorithms"},
     {"PAPAYA_SHM_LIMIT", Kind::bytes, "BYTES", "64M", "shared memory papaya may use on a node", 0,
      std::numeric_limits<std::int64_t>::max()},
     {"PAPAYA_TRANSPORT", Kind::choice, "auto|mpi|ucx", "auto",
      "transport between nodes: mpi, its messages; ucx, UCX's operations; auto is ucx where MPI uses UCX, else mpi"},
-    {"PAPAYA_NODE_SIZE", Kind::integer, "N", "0", "for tests: treat every N ranks of a node as one node", 0,
-     1 << 20},
-    {"PAPAYA_VERIFY", Kind::integer, "N", "0", "every Nth replaced call also runs natively and is compared",
-     0, std::numeric_limits<std::int32_t>::max()},
+    {"PAPAYA_NODE_SIZE", Kind::integer, "N", "0", "for tests: treat every N ranks of a node as one node", 0, 1 << 20},
+    {"PAPAYA_VERIFY", Kind::integer, "N", "0", "every Nth replaced call also runs natively and is compared", 0,
+     std::numeric_limits<std::int32_t>::max()},
     {"PAPAYA_STALL_SECONDS", Kind::integer, "N", "60",
-     "say which ranks are missing after so long in one collective; 0: only when SIGUSR1 asks", 0, std::numeric_limits<std::int32_t>::max()},
+     "say which ranks are missing after so long in one collective; 0: only when SIGUSR1 asks", 0,
+     std::numeric_limits<std::int32_t>::max()},
     {"PAPAYA_CALLSITES", Kind::integer, "0 to 16", "1",
      "stack frames kept of each call for the report; above 1 they cost 0.2 to 1 us a call", 0, 16},
     {"PAPAYA_TRACE_LIMIT", Kind::bytes, "BYTES", "256M",
-     "PAPAYA_PROFILE=trace: compressed bytes a rank may write beside its last million calls; what comes between is dropped", 0,
-     std::numeric_limits<std::int64_t>::max()},
+     "PAPAYA_PROFILE=trace: compressed bytes a rank may write beside its last million calls; what comes between is "
+     "dropped",
+     0, std::numeric_limits<std::int64_t>::max()},
     {"PAPAYA_RANKS", Kind::ranks, "all|LIST", "all",
      "ranks of MPI_COMM_WORLD that record, 0-3,8 say, or 0-1023:16, every 16th; rank 0 always does"},
     {"PAPAYA_LOG", Kind::choice, "error|warn|info|debug", "warn", "what is said on standard error"},
@@ -115,8 +114,12 @@ std::string problem_with(const VariableRow& row, std::string_view value) {
 
 }  // namespace
 
-std::span<const VariableRow, variable_count> variable_rows() noexcept { return rows; }
-const VariableRow& row_of(Variable variable) noexcept { return rows[static_cast<std::size_t>(variable)]; }
+std::span<const VariableRow, variable_count> variable_rows() noexcept {
+  return rows;
+}
+const VariableRow& row_of(Variable variable) noexcept {
+  return rows[static_cast<std::size_t>(variable)];
+}
 
 Settings::Settings() {
   for (std::size_t i = 0; i < variable_count; ++i) values_[i] = rows[i].fallback;
@@ -138,9 +141,10 @@ Settings Settings::from_environment(const char* const* environment, std::vector<
       std::vector<std::string_view> names;
       for (const VariableRow& r : rows) names.push_back(r.name);
       const std::string_view near = nearest_name(name, names);
-      warnings.push_back("unknown variable " + std::string(name) +
-                         (near.empty() ? " (papaya info --env lists them)" : "; did you mean " + std::string(near) + "?") +
-                         " It is ignored.");
+      warnings.push_back(
+          "unknown variable " + std::string(name) +
+          (near.empty() ? " (papaya info --env lists them)" : "; did you mean " + std::string(near) + "?") +
+          " It is ignored.");
       continue;
     }
     if (value.empty()) continue;  // set but empty means not set
@@ -163,8 +167,12 @@ std::int64_t Settings::number(Variable variable) const noexcept {
   return value;
 }
 
-bool Settings::is_default(Variable variable) const noexcept { return text(variable) == row_of(variable).fallback; }
-void Settings::reset(Variable variable) { set(variable, row_of(variable).fallback); }
+bool Settings::is_default(Variable variable) const noexcept {
+  return text(variable) == row_of(variable).fallback;
+}
+void Settings::reset(Variable variable) {
+  set(variable, row_of(variable).fallback);
+}
 
 std::string Settings::serialize() const {
   std::string text;

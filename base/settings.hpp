@@ -65,7 +65,7 @@ class Settings {
   std::string_view text(Variable variable) const noexcept { return values_[static_cast<std::size_t>(variable)]; }
   std::int64_t number(Variable variable) const noexcept;  // flag, integer and bytes rows
   bool is_default(Variable variable) const noexcept;
-  void reset(Variable variable);                          // back to the default
+  void reset(Variable variable);  // back to the default
   void set(Variable variable, std::string_view value) { values_[static_cast<std::size_t>(variable)] = value; }
 
   // One NAME=VALUE a line, every variable, as in papaya.cfg.

@@ -146,9 +146,8 @@ static void* coordinate(void* unused) {
 }
 
 int main(int argc, char** argv) {
-  static const struct option known[] = {{"seconds", required_argument, NULL, 's'},
-                                        {"rounds", required_argument, NULL, 'r'},
-                                        {NULL, 0, NULL, 0}};
+  static const struct option known[] = {
+      {"seconds", required_argument, NULL, 's'}, {"rounds", required_argument, NULL, 'r'}, {NULL, 0, NULL, 0}};
   int letter;
   while ((letter = getopt_long(argc, argv, "s:r:", known, NULL)) != -1) {
     if (letter == 's') phase_seconds = atof(optarg);

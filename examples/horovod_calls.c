@@ -1,14 +1,16 @@
-// The MPI calls of Horovod, without the deep learning: what PyTorch with Horovod asks of MPI when it trains ResNet-18, with
-// results that are checked. examples/training.py does the same around a network that learns.
+// The MPI calls of Horovod, without the deep learning: what PyTorch with Horovod asks of MPI when it trains ResNet-18,
+// with results that are checked. examples/training.py does the same around a network that learns.
 //
-//   mpirun -n 2 examples/horovod_calls [--steps N] [--shrink N] [--cycle-us US] [--layer-us US] [--half] [--slow-rank R] [--compute]
+//   mpirun -n 2 examples/horovod_calls [--steps N] [--shrink N] [--cycle-us US] [--layer-us US] [--half] [--slow-rank
+//   R] [--compute]
 //
-// A background thread makes all calls, MPI_Init_thread and MPI_Finalize too. It has two communicators like MPI_COMM_WORLD, one of
-// the ranks of its node and one across nodes. Once a cycle the ranks agree which gradients are ready on all of them, a bit each
-// (MPI_Allreduce of 2 LONG_LONG_INT in place, BAND); gradients that have no bit yet are agreed on by name (Gather, Gatherv,
-// Bcast). What is ready goes into a fusion buffer and is summed by one MPI_Allreduce in place. The other thread "computes":
-// it sleeps, and marks one gradient after the other as ready. With --compute it does compute, for so much of a core's time, and
-// the steps it makes in a second tell what the other thread leaves it.
+// A background thread makes all calls, MPI_Init_thread and MPI_Finalize too. It has two communicators like
+// MPI_COMM_WORLD, one of the ranks of its node and one across nodes. Once a cycle the ranks agree which gradients are
+// ready on all of them, a bit each (MPI_Allreduce of 2 LONG_LONG_INT in place, BAND); gradients that have no bit yet
+// are agreed on by name (Gather, Gatherv, Bcast). What is ready goes into a fusion buffer and is summed by one
+// MPI_Allreduce in place. The other thread "computes": it sleeps, and marks one gradient after the other as ready. With
+// --compute it does compute, for so much of a core's time, and the steps it makes in a second tell what the other
+// thread leaves it.
 #include <getopt.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -20,10 +22,10 @@
 
 // Elements of the gradients in the order in which they become ready, the last layer's first: 44.6 MiB in floats.
 static const int sizes[] = {
-    1000,    512000, 512, 512, 2359296, 512, 512, 2359296, 512, 512, 131072, 512, 512, 2359296, 512,   512,
-    1179648, 256,    256, 589824, 256, 256, 589824, 256, 256, 32768, 256, 256, 589824, 256, 256,  294912,
-    128,     128, 147456, 128, 128, 147456, 128, 128, 8192, 128, 128, 147456, 128, 128, 73728, 64,
-    64,      36864, 64, 64, 36864, 64, 64, 36864, 64, 64, 36864, 64, 64, 9408};
+    1000, 512000, 512, 512, 2359296, 512, 512, 2359296, 512, 512, 131072, 512, 512, 2359296, 512, 512, 1179648, 256,
+    256,  589824, 256, 256, 589824,  256, 256, 32768,   256, 256, 589824, 256, 256, 294912,  128, 128, 147456,  128,
+    128,  147456, 128, 128, 8192,    128, 128, 147456,  128, 128, 73728,  64,  64,  36864,   64,  64,  36864,   64,
+    64,   36864,  64,  64,  36864,   64,  64,  9408};
 enum {
   gradients = sizeof sizes / sizeof *sizes,
   leaving = 1,          // the bits of the status: this rank has nothing more to do,
@@ -53,8 +55,12 @@ static void* fusion_buffer;
 static unsigned char has_bit[gradients];
 static long negotiations, sums, wrong;
 
-static int elements_of(int gradient) { return sizes[gradient] / shrink > 0 ? sizes[gradient] / shrink : 1; }
-static int element_bytes(void) { return half ? 2 : (int)sizeof(float); }
+static int elements_of(int gradient) {
+  return sizes[gradient] / shrink > 0 ? sizes[gradient] / shrink : 1;
+}
+static int element_bytes(void) {
+  return half ? 2 : (int)sizeof(float);
+}
 
 static void sleep_us(long us) {
   const struct timespec duration = {us / 1000000, us % 1000000 * 1000};
@@ -68,7 +74,9 @@ static uint16_t to_half(int value) {
   while (value >> (exponent + 1)) ++exponent;
   return (uint16_t)((exponent + 15) << 10 | (((value << 10) >> exponent) & 0x3ff));
 }
-static int from_half(uint16_t bits) { return bits == 0 ? 0 : ((bits & 0x3ff) | 0x400) << ((bits >> 10) - 15) >> 10; }
+static int from_half(uint16_t bits) {
+  return bits == 0 ? 0 : ((bits & 0x3ff) | 0x400) << ((bits >> 10) - 15) >> 10;
+}
 
 // MPI has no 16-bit floats: a type of two bytes and an operation of one's own.
 static void add_half(void* source, void* target, int* count, MPI_Datatype* type) {
@@ -79,8 +87,12 @@ static void add_half(void* source, void* target, int* count, MPI_Datatype* type)
 }
 
 // What a rank contributes, and what the sum must be.
-static int value_of(int gradient, int step, int of_rank) { return (gradient + step) % 7 + of_rank; }
-static int sum_of(int gradient, int step) { return ranks * ((gradient + step) % 7) + ranks * (ranks - 1) / 2; }
+static int value_of(int gradient, int step, int of_rank) {
+  return (gradient + step) % 7 + of_rank;
+}
+static int sum_of(int gradient, int step) {
+  return ranks * ((gradient + step) % 7) + ranks * (ranks - 1) / 2;
+}
 
 void initialize(void) {
   int provided;
@@ -291,10 +303,11 @@ static void compute(void) {
 }
 
 int main(int argc, char** argv) {
-  static const struct option known[] = {{"steps", required_argument, NULL, 's'},     {"shrink", required_argument, NULL, 'n'},
-                                        {"cycle-us", required_argument, NULL, 'c'},  {"layer-us", required_argument, NULL, 'l'},
-                                        {"half", no_argument, NULL, 'h'},            {"slow-rank", required_argument, NULL, 'r'},
-                                        {"compute", no_argument, NULL, 'p'},         {NULL, 0, NULL, 0}};
+  static const struct option known[] = {
+      {"steps", required_argument, NULL, 's'},    {"shrink", required_argument, NULL, 'n'},
+      {"cycle-us", required_argument, NULL, 'c'}, {"layer-us", required_argument, NULL, 'l'},
+      {"half", no_argument, NULL, 'h'},           {"slow-rank", required_argument, NULL, 'r'},
+      {"compute", no_argument, NULL, 'p'},        {NULL, 0, NULL, 0}};
   int letter;
   while ((letter = getopt_long(argc, argv, "s:n:c:l:hr:p", known, NULL)) != -1) {
     if (letter == 's') steps = atoi(optarg);
@@ -306,7 +319,8 @@ int main(int argc, char** argv) {
     if (letter == 'r') slow_rank = atoi(optarg);
     if (letter == '?' || steps < 1 || shrink < 1 || cycle_us < 0 || layer_us < 0) {
       fprintf(stderr,
-              "usage: horovod_calls [--steps N] [--shrink N: gradients of so much less] [--cycle-us US] [--layer-us US: computing] "
+              "usage: horovod_calls [--steps N] [--shrink N: gradients of so much less] [--cycle-us US] [--layer-us "
+              "US: computing] "
               "[--compute: not just sleeping] [--half: 16-bit floats] [--slow-rank R]\n");
       return 2;
     }

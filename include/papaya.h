@@ -1,8 +1,10 @@
 /* papaya.h: what a program can tell papaya while it runs. Nothing has to be linked: where libpapaya.so is not preloaded
- * these functions do nothing. C99 and C++. From Python: ctypes.CDLL(None).papaya_phase_begin(b"solve"), under papaya only.
+ * these functions do nothing. C99 and C++. From Python: ctypes.CDLL(None).papaya_phase_begin(b"solve"), under papaya
+ * only.
  *
- * MPI_Pcontrol(0) switches recording off on the calling rank, MPI_Pcontrol(1) on again. Switch all ranks of a communicator at the
- * same place: a call is compared between ranks only if all of them record it. Algorithms stay in use. */
+ * MPI_Pcontrol(0) switches recording off on the calling rank, MPI_Pcontrol(1) on again. Switch all ranks of a
+ * communicator at the same place: a call is compared between ranks only if all of them record it. Algorithms stay in
+ * use. */
 #ifndef PAPAYA_H
 #define PAPAYA_H
 
@@ -13,9 +15,10 @@
 extern "C" {
 #endif
 
-/* The rank begins a phase of the program, "assembly" say, inside the one it is in, if any. Calls belong to the innermost phase that
- * the process is in, whichever thread makes them; the report sums them up by phase. Names are compared between ranks; of each
- * the first 63 bytes count, and of a run the first 23 different names. Phases may be 16 deep. */
+/* The rank begins a phase of the program, "assembly" say, inside the one it is in, if any. Calls belong to the
+ * innermost phase that the process is in, whichever thread makes them; the report sums them up by phase. Names are
+ * compared between ranks; of each the first 63 bytes count, and of a run the first 23 different names. Phases may be 16
+ * deep. */
 static inline void papaya_begin_phase(const char* name) {
   void (*begin)(const char*);
   *(void**)&begin = dlsym(NULL /* RTLD_DEFAULT */, "papaya_phase_begin");

@@ -1,7 +1,7 @@
-// The set-up of an algorithm whose ranks may leave a call before the others come to it (bcast, reduce): no rank waits for
-// another. The first that comes to it takes shared memory under a key that all ranks compute alike, the others find it there,
-// and they agree in that memory on the call from which the algorithm serves (algorithms/transport/switch_over.hpp). Until then
-// calls go to MPI.
+// The set-up of an algorithm whose ranks may leave a call before the others come to it (bcast, reduce): no rank waits
+// for another. The first that comes to it takes shared memory under a key that all ranks compute alike, the others find
+// it there, and they agree in that memory on the call from which the algorithm serves
+// (algorithms/transport/switch_over.hpp). Until then calls go to MPI.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct Setup;
 
 class AsyncSetup {
  public:
-  // One step at each call that `setup` would serve: `call` counts them. Reason::none: setup.prepared serves from this call on; else
-  // why this call goes to MPI, which is setup.failure if all later ones do so too.
+  // One step at each call that `setup` would serve: `call` counts them. Reason::none: setup.prepared serves from this
+  // call on; else why this call goes to MPI, which is setup.failure if all later ones do so too.
   Reason step(Communicator& state, Setup& setup, std::uint64_t call) noexcept;
   // Before the memory is given back.
   void end() noexcept { prepared_.reset(); }

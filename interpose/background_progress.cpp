@@ -30,12 +30,13 @@ int on_progress() {
   return 0;  // MPI counts its own events by this, and yields after none
 }
 
-// libopen-pal may have come in through a plugin opened RTLD_LOCAL: it is looked for among the dependencies of libmpi, which is
-// known by a function that libpapaya.so does not export.
+// libopen-pal may have come in through a plugin opened RTLD_LOCAL: it is looked for among the dependencies of libmpi,
+// which is known by a function that libpapaya.so does not export.
 template <class Function>
 Function in_open_mpi(const char* name) noexcept {
   Dl_info mpi;
-  if (dladdr(reinterpret_cast<const void*>(&PMPI_Get_library_version), &mpi) == 0 || mpi.dli_fname == nullptr) return nullptr;
+  if (dladdr(reinterpret_cast<const void*>(&PMPI_Get_library_version), &mpi) == 0 || mpi.dli_fname == nullptr)
+    return nullptr;
   void* const handle = dlopen(mpi.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
   if (handle == nullptr) return nullptr;
   void* const found = dlsym(handle, name);
@@ -48,9 +49,12 @@ Function in_open_mpi(const char* name) noexcept {
 // The level the program has got, by what it has asked for; below zero: what MPI says.
 int level_of_program = -1;
 
-// Rank 0's settings hold, which are not known before MPI is initialised; a rank that has none finds that out in start().
+// Rank 0's settings hold, which are not known before MPI is initialised; a rank that has none finds that out in
+// start().
 bool is_needed() noexcept {
-  if (const char* const disabled = std::getenv("PAPAYA_DISABLE"); disabled != nullptr && std::string_view(disabled) == "1") return false;
+  if (const char* const disabled = std::getenv("PAPAYA_DISABLE");
+      disabled != nullptr && std::string_view(disabled) == "1")
+    return false;
   for (const char* name : {"PAPAYA_IALLREDUCE", "PAPAYA_IBCAST", "PAPAYA_IBARRIER"}) {
     const char* const value = std::getenv(name);
     if (value != nullptr && *value != '\0' && std::string_view(value) != "native") return true;
@@ -130,7 +134,8 @@ class Mover {
         pause_ = std::min(pause_ * 2, longest_pause);
         continue;
       }
-      pause_ = inside_.load(std::memory_order_relaxed) != 0 ? std::min(pause_ * 2, longest_pause_inside) : pause_elsewhere;
+      pause_ =
+          inside_.load(std::memory_order_relaxed) != 0 ? std::min(pause_ * 2, longest_pause_inside) : pause_elsewhere;
       lock.unlock();
       move();
       lock.lock();
@@ -154,11 +159,15 @@ Mover& mover = *new Mover;
 
 #if defined(OPEN_MPI)
 
-int init(int* argc, char*** argv) { return PMPI_Init(argc, argv); }
+int init(int* argc, char*** argv) {
+  return PMPI_Init(argc, argv);
+}
 int init_thread(int* argc, char*** argv, int required, int* provided) {
   return PMPI_Init_thread(argc, argv, required, provided);
 }
-int query_thread(int* provided) { return PMPI_Query_thread(provided); }
+int query_thread(int* provided) {
+  return PMPI_Query_thread(provided);
+}
 
 bool start(bool (*are_outstanding)() noexcept, void (*move_on)() noexcept) noexcept {
   outstanding = are_outstanding;
@@ -207,9 +216,15 @@ bool start(bool (*are_outstanding)() noexcept, void (*move_on)() noexcept) noexc
   return level == MPI_THREAD_MULTIPLE && mover.start();
 }
 
-void stop() noexcept { mover.stop(); }
-void enter() noexcept { mover.enter(); }
-void leave() noexcept { mover.leave(); }
+void stop() noexcept {
+  mover.stop();
+}
+void enter() noexcept {
+  mover.enter();
+}
+void leave() noexcept {
+  mover.leave();
+}
 
 #endif
 

@@ -1,8 +1,9 @@
-// Steps. Each rank has put itself on its node's board before PMPI_Init, so the board is usually whole when PMPI_Init returns,
-// and nobody waits or sends. One rank decides for the node, by compare-and-swap. If the job has ranks elsewhere, one rank of
-// each node tells rank 0 and waits for its answer: one short message each way. Only rank 0 gets a message without being
-// known to have papaya. On its own node the board tells, so nothing is sent there; a rank elsewhere that gets no answer
-// ends the job, since a message that lies at a rank without papaya could be received by the program.
+// Steps. Each rank has put itself on its node's board before PMPI_Init, so the board is usually whole when PMPI_Init
+// returns, and nobody waits or sends. One rank decides for the node, by compare-and-swap. If the job has ranks
+// elsewhere, one rank of each node tells rank 0 and waits for its answer: one short message each way. Only rank 0 gets
+// a message without being known to have papaya. On its own node the board tells, so nothing is sent there; a rank
+// elsewhere that gets no answer ends the job, since a message that lies at a rank without papaya could be received by
+// the program.
 #include "interpose/census.hpp"
 
 #include <fmt/format.h>
@@ -31,9 +32,15 @@ using presence::Verdict;
 // Counted from the end of PMPI_Init, in which all ranks have usually met: each has announced itself long before.
 constexpr std::uint64_t node_ns = 2'000'000'000;
 // Rank 0 for all nodes, whose first messages make connections. Whoever waits for another's decision waits longer.
-constexpr std::uint64_t job_ns(int ranks) noexcept { return 4'000'000'000 + static_cast<std::uint64_t>(ranks) * 1'000'000; }
-constexpr std::uint64_t answer_ns(int ranks) noexcept { return 2 * job_ns(ranks); }
-constexpr std::uint64_t bystander_ns(int ranks) noexcept { return 3 * job_ns(ranks); }
+constexpr std::uint64_t job_ns(int ranks) noexcept {
+  return 4'000'000'000 + static_cast<std::uint64_t>(ranks) * 1'000'000;
+}
+constexpr std::uint64_t answer_ns(int ranks) noexcept {
+  return 2 * job_ns(ranks);
+}
+constexpr std::uint64_t bystander_ns(int ranks) noexcept {
+  return 3 * job_ns(ranks);
+}
 constexpr int below_largest_tag = 20557;  // few programs use tags up there
 
 enum class Why : std::uint32_t { nothing, missing, aside, other_build };
@@ -43,9 +50,9 @@ struct Finding {
   std::uint64_t build = 0;
   Verdict verdict = Verdict::together;
   Why why = Why::nothing;
-  std::int32_t ranks = 1;     // that it is about
-  std::int32_t example = -1;  // aside, other_build: a rank of which that is true
-  std::int32_t absent = 0;    // missing: so many
+  std::int32_t ranks = 1;             // that it is about
+  std::int32_t example = -1;          // aside, other_build: a rank of which that is true
+  std::int32_t absent = 0;            // missing: so many
   char version[16] = PAPAYA_VERSION;  // other_build: the other's
 
   void object(Why reason, int rank) noexcept {
@@ -119,8 +126,8 @@ std::vector<bool> present(Node& node, int ranks) {
 // What holds for this node's ranks. `decided`: by this rank.
 Finding settle_node(Node& node, void (*remove_name)(Node&), bool& decided) noexcept {
   Finding found = look(node);
-  for (Waiting waiting(node_ns); static_cast<std::uint32_t>(found.ranks) < node.ranks && found.verdict == Verdict::together;
-       found = look(node)) {
+  for (Waiting waiting(node_ns);
+       static_cast<std::uint32_t>(found.ranks) < node.ranks && found.verdict == Verdict::together; found = look(node)) {
     if (node.board->here.load(std::memory_order_acquire) != Verdict::open) break;
     if (waiting.goes_on()) continue;
     found.absent = static_cast<int>(node.ranks) - found.ranks;
@@ -142,7 +149,8 @@ std::string ranks_without(const std::vector<bool>& there) {
   int count = 0;
   for (std::size_t rank = 0; rank < there.size(); ++rank)
     if (!there[rank] && ++count <= 8) list += fmt::format("{}{}", list.empty() ? "" : ", ", rank);
-  return fmt::format("rank{} {}{}", count == 1 ? "" : "s", list, count > 8 ? fmt::format(" and {} others", count - 8) : "");
+  return fmt::format("rank{} {}{}", count == 1 ? "" : "s", list,
+                     count > 8 ? fmt::format(" and {} others", count - 8) : "");
 }
 
 // `absent`: which ranks are missing, if that is known.
@@ -150,17 +158,19 @@ void say(const Finding& found, int speaker, const std::string& absent) {
   constexpr const char* otherwise = "every call goes straight to MPI, nothing is recorded.";
   switch (found.why) {
     case Why::missing:
-      log::warn(fmt::format("{} run{} without papaya or behind another tool, or come{} to MPI_Init much later; so {} Preload papaya into "
-                            "all ranks or none.",
-                            absent.empty() ? fmt::format("{} rank{}", found.absent, found.absent == 1 ? "" : "s") : absent,
-                            found.absent == 1 ? "s" : "", found.absent == 1 ? "s" : "", otherwise));
+      log::warn(fmt::format(
+          "{} run{} without papaya or behind another tool, or come{} to MPI_Init much later; so {} Preload papaya into "
+          "all ranks or none.",
+          absent.empty() ? fmt::format("{} rank{}", found.absent, found.absent == 1 ? "" : "s") : absent,
+          found.absent == 1 ? "s" : "", found.absent == 1 ? "s" : "", otherwise));
       break;
     case Why::aside:
       log::warn(fmt::format("rank {} cannot use papaya, so on all ranks {}", found.example, otherwise));
       break;
     case Why::other_build:
-      log::warn(fmt::format("rank {} has another build of papaya ({}) than rank {} ({}), so {} Install one build for all ranks.",
-                            found.example, found.version, speaker, PAPAYA_VERSION, otherwise));
+      log::warn(fmt::format(
+          "rank {} has another build of papaya ({}) than rank {} ({}), so {} Install one build for all ranks.",
+          found.example, found.version, speaker, PAPAYA_VERSION, otherwise));
       break;
     case Why::nothing:
       break;
@@ -223,7 +233,8 @@ Verdict ask_rank_0(const Finding& mine, int ranks) {
   for (Waiting waiting(answer_ns(ranks)); PMPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), done == 0;)
     if (!waiting.goes_on())
       end_job(
-          "rank 0 runs without papaya on another node, or does not answer, and papaya has asked it by a message that the program could "
+          "rank 0 runs without papaya on another node, or does not answer, and papaya has asked it by a message that "
+          "the program could "
           "receive; so the job ends. Preload papaya into all ranks or none.");
   return answer.verdict;
 }
@@ -249,8 +260,10 @@ bool take_census(Node& node, void (*remove_name)(Node&), int rank, int ranks) {
     verdict = ask_rank_0(found, ranks);
   } else {
     verdict = Verdict::open;
-    for (Waiting waiting(bystander_ns(ranks)); (verdict = node.board->whole.load(std::memory_order_acquire)) == Verdict::open;)
-      if (!waiting.goes_on()) end_job("no decision has come whether all ranks have papaya, so the job ends. Please report this.");
+    for (Waiting waiting(bystander_ns(ranks));
+         (verdict = node.board->whole.load(std::memory_order_acquire)) == Verdict::open;)
+      if (!waiting.goes_on())
+        end_job("no decision has come whether all ranks have papaya, so the job ends. Please report this.");
   }
   if (has_board) node.board->whole.store(verdict, std::memory_order_release);
   return verdict == Verdict::together;

@@ -73,16 +73,17 @@ bool may_end(Communicator& state) noexcept {
                      [](Setup& setup) { return setup.prepared == nullptr || setup.prepared->may_end(); });
 }
 
-// A rank may have left calls, and free the communicator, before others come to them: what they have still to tell it would be told
-// to whoever gets the memory next. MPI frees a communicator without waiting, so its algorithms are kept until then, at most to
-// MPI_Finalize.
+// A rank may have left calls, and free the communicator, before others come to them: what they have still to tell it
+// would be told to whoever gets the memory next. MPI frees a communicator without waiting, so its algorithms are kept
+// until then, at most to MPI_Finalize.
 void end_sooner_or_later(std::unique_ptr<Communicator> state) noexcept {
   std::vector<std::unique_ptr<Communicator>> ended;
   {
     const std::lock_guard lock(mutex);
     std::vector<std::unique_ptr<Communicator>>& leaving = table.leaving;
     leaving.push_back(std::move(state));
-    const auto kept = std::stable_partition(leaving.begin(), leaving.end(), [](const auto& one) { return !may_end(*one); });
+    const auto kept =
+        std::stable_partition(leaving.begin(), leaving.end(), [](const auto& one) { return !may_end(*one); });
     std::move(kept, leaving.end(), std::back_inserter(ended));
     leaving.erase(kept, leaving.end());
   }
@@ -188,9 +189,9 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   int length = 0;
   PMPI_Comm_get_name(comm, name, &length);
   if (runtime().recorder.is_open())
-    state->row = runtime().recorder.add_communicator(
-        state->id, state->parent_id, state->size, state->rank, state->facts.nodes,
-        std::string_view(name, static_cast<std::size_t>(length)));
+    state->row =
+        runtime().recorder.add_communicator(state->id, state->parent_id, state->size, state->rank, state->facts.nodes,
+                                            std::string_view(name, static_cast<std::size_t>(length)));
   find_group(*state, members);
   all.push_back(state.get());
   if (PMPI_Comm_set_attr(comm, keyval, state.get()) != MPI_SUCCESS) {
@@ -212,10 +213,11 @@ bool is_plausible(MPI_Comm comm) noexcept {
 #endif
 }
 
-// MPI_Comm_dup calls attribute callbacks. So does not MPI_Comm_create, but in Open MPI both agree on the context id by nonblocking
-// collectives on the parent, and the 24th and 25th of those on a communicator have the tags by which MPI_Dist_graph_create
-// receives from any rank: a call of papaya's would move that collision to where the program has none by itself.
-// MPI_Comm_create_group sends messages with the caller's tag. When it returns this rank has received all of them.
+// MPI_Comm_dup calls attribute callbacks. So does not MPI_Comm_create, but in Open MPI both agree on the context id by
+// nonblocking collectives on the parent, and the 24th and 25th of those on a communicator have the tags by which
+// MPI_Dist_graph_create receives from any rank: a call of papaya's would move that collision to where the program has
+// none by itself. MPI_Comm_create_group sends messages with the caller's tag. When it returns this rank has received
+// all of them.
 bool copy(MPI_Comm comm, MPI_Comm* copy) noexcept {
   constexpr int copy_tag = 12211;  // not that of the census, and few programs use it
   MPI_Group group = MPI_GROUP_NULL;
@@ -228,8 +230,7 @@ bool copy(MPI_Comm comm, MPI_Comm* copy) noexcept {
 bool start(std::vector<int> nodes) {
   table.node_of = std::move(nodes);
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
-  if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS)
-    return false;
+  if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
   const std::lock_guard lock(mutex);
   return make(MPI_COMM_WORLD, nullptr, 0) != nullptr;
 }

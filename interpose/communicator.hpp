@@ -48,9 +48,10 @@ struct Setup {
   std::unique_ptr<TeamMessages> node_messages;
   std::unique_ptr<Prepared> prepared;
   AsyncSetup under_way;
-  // Across nodes, of a collective that ranks may leave early: it is made at the next call that nobody leaves before all have come.
+  // Across nodes, of a collective that ranks may leave early: it is made at the next call that nobody leaves before all
+  // have come.
   bool is_due = false;
-  bool is_named = false;  // by the user, who is told why it does not serve
+  bool is_named = false;        // by the user, who is told why it does not serve
   std::size_t first_bytes = 0;  // of the call that asked for it
   // A device's buffer goes through the host, and lack of memory ends the job: the others cannot be told.
   bool through_host = false;
@@ -75,14 +76,14 @@ struct Communicator {
   int size = 0;
   int peers = 0;  // ranks a v-form's arrays are about: the remote group's for an inter-communicator
   bool inter = false;
-  bool outside = false;  // has members that MPI_COMM_WORLD does not
+  bool outside = false;   // has members that MPI_COMM_WORLD does not
   bool is_known = false;  // `id` is the same on all ranks: it was made from known ones by calls that papaya follows
   tuning::Facts facts{};
   std::vector<topology::Place> places;  // by rank; empty if all are the same
   std::vector<int> members;             // ranks in MPI_COMM_WORLD; only where they are on several nodes,
   Nodes nodes;                          // as is which of them are on which
-  std::uint64_t calls = 0;     // collective calls so far: the next call's number
-  std::uint64_t replaced = 0;  // calls given to an algorithm while PAPAYA_VERIFY is set
+  std::uint64_t calls = 0;              // collective calls so far: the next call's number
+  std::uint64_t replaced = 0;           // calls given to an algorithm while PAPAYA_VERIFY is set
   std::array<std::uint64_t, collective_count> served{};  // calls that an algorithm has served, by collective
   trace::Communicator* row = nullptr;
   NodeArrivals::Group on_node;  // whose arrivals are compared while the job runs
@@ -122,8 +123,8 @@ std::uint64_t replaced_calls(Collective collective) noexcept;
 // Called after `child` was made from `parent`. `salt` as in identity::of_child.
 void adopt(MPI_Comm parent, MPI_Comm child, trace::Origin origin, std::uint64_t salt) noexcept;
 
-// Papaya's own copy of a communicator on which the program has no message under way. Collective. The parent's nonblocking
-// collectives are not used, nor its attributes' callbacks.
+// Papaya's own copy of a communicator on which the program has no message under way. Collective. The parent's
+// nonblocking collectives are not used, nor its attributes' callbacks.
 bool copy(MPI_Comm comm, MPI_Comm* copy) noexcept;
 
 // MPI_Comm_free and MPI_Comm_disconnect by `native`.

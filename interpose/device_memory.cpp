@@ -96,7 +96,9 @@ bool holds(const void* buffer) noexcept {
 
 // In a thread without a context, as a background thread may be, in that of the memory, or in its device's.
 int copy(void* to, const void* from, std::size_t bytes, const void* on_device) noexcept {
-  const auto work = [&] { return copy_any(reinterpret_cast<std::uint64_t>(to), reinterpret_cast<std::uint64_t>(from), bytes); };
+  const auto work = [&] {
+    return copy_any(reinterpret_cast<std::uint64_t>(to), reinterpret_cast<std::uint64_t>(from), bytes);
+  };
   int error = work();
   if (error == 0) return 0;
   Context context = nullptr;
@@ -117,8 +119,8 @@ namespace rocm {
 constexpr int not_initialized = 0x100b;  // HSA_STATUS_ERROR_NOT_INITIALIZED
 constexpr int default_kind = 4;          // hipMemcpyDefault: by the pointers
 
-// hipPointerAttribute_t. The numbers of its types are not the same in all versions; a device's memory alone has no address for
-// the host.
+// hipPointerAttribute_t. The numbers of its types are not the same in all versions; a device's memory alone has no
+// address for the host.
 struct Attributes {
   int type;
   int device;
@@ -133,7 +135,8 @@ int (*peek_error)();
 int (*take_error)();
 
 bool start(void* library) noexcept {
-  // HIP starts at the first call, whosever it is; what it stands on tells whether it has. Before that there is no pointer of its.
+  // HIP starts at the first call, whosever it is; what it stands on tells whether it has. Before that there is no
+  // pointer of its.
   int (*get_info)(int attribute, void* value) = nullptr;
   std::uint64_t version = 0;
   if (find(library, "hsa_system_get_info", get_info) && get_info(0, &version) == not_initialized) return false;
@@ -152,7 +155,9 @@ bool holds(const void* buffer) noexcept {
   return attributes.on_device != nullptr && attributes.on_host == nullptr;
 }
 
-int copy(void* to, const void* from, std::size_t bytes, const void*) noexcept { return copy_any(to, from, bytes, default_kind); }
+int copy(void* to, const void* from, std::size_t bytes, const void*) noexcept {
+  return copy_any(to, from, bytes, default_kind);
+}
 
 }  // namespace rocm
 
@@ -194,7 +199,8 @@ int (*get_drivers)(std::uint32_t* count, Handle* drivers);
 int (*create_context)(Handle driver, const ContextDescription* description, Handle* context);
 int (*get_allocation)(Handle context, const void* pointer, Allocation* allocation, Handle* device);
 int (*create_list)(Handle context, Handle device, const QueueDescription* description, Handle* list);
-int (*append_copy)(Handle list, void* to, const void* from, std::size_t bytes, Handle signal, std::uint32_t waits, Handle* events);
+int (*append_copy)(Handle list, void* to, const void* from, std::size_t bytes, Handle signal, std::uint32_t waits,
+                   Handle* events);
 int (*destroy_list)(Handle list);
 
 std::array<Handle, 8> contexts;  // one of each driver, kept: it answers for memory of the program's contexts, too
@@ -204,7 +210,8 @@ bool start(void* library) noexcept {
   if (!find(library, "zeDriverGet", get_drivers) || !find(library, "zeContextCreate", create_context) ||
       !find(library, "zeMemGetAllocProperties", get_allocation) ||
       !find(library, "zeCommandListCreateImmediate", create_list) ||
-      !find(library, "zeCommandListAppendMemoryCopy", append_copy) || !find(library, "zeCommandListDestroy", destroy_list))
+      !find(library, "zeCommandListAppendMemoryCopy", append_copy) ||
+      !find(library, "zeCommandListDestroy", destroy_list))
     return false;
   // Fails until the program has started it.
   std::array<Handle, contexts.size()> drivers{};
@@ -249,7 +256,7 @@ int copy(void* to, const void* from, std::size_t bytes, const void* on_device) n
 }  // namespace level_zero
 
 struct Runtime {
-  const char* library;  // how the name of its file begins
+  const char* library;                    // how the name of its file begins
   bool (*start)(void* library) noexcept;  // finds its functions; false as long as the program has not started it
   bool (*holds)(const void* buffer) noexcept;
   int (*copy)(void* to, const void* from, std::size_t bytes, const void* on_device) noexcept;

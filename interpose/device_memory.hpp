@@ -1,5 +1,6 @@
-// Buffers on an accelerator, by what the runtimes that the process has loaded say of a pointer: CUDA, ROCm, Level Zero. Such
-// memory cannot be read by a plain copy, so calls with it go to MPI, which may know how, or it is copied by its runtime.
+// Buffers on an accelerator, by what the runtimes that the process has loaded say of a pointer: CUDA, ROCm, Level Zero.
+// Such memory cannot be read by a plain copy, so calls with it go to MPI, which may know how, or it is copied by its
+// runtime.
 #pragma once
 
 #include <atomic>
@@ -17,7 +18,8 @@ extern std::atomic<std::uint64_t> next_look_ticks;
 void look_for_runtimes(std::uint64_t now_ticks) noexcept;
 bool ask_runtimes(const void* buffer) noexcept;
 
-// True if a runtime says that the buffer is on a device, where the processor cannot read it. `now_ticks` is the call's arrival.
+// True if a runtime says that the buffer is on a device, where the processor cannot read it. `now_ticks` is the call's
+// arrival.
 inline bool holds(const void* buffer, std::uint64_t now_ticks) noexcept {
   // Relaxed: each thread may look for itself, and finds the same.
   if (now_ticks >= next_look_ticks.load(std::memory_order_relaxed)) look_for_runtimes(now_ticks);

@@ -79,8 +79,8 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   outcome.event = process.recorder.begin(arrival, call_site);
   outcome.begun = true;
   if (arrival.form == Form::blocking)
-    process.node_arrivals.publish(*facts.on_node, arrival.call, arrival.ticks, call_site, arrival.collective, arrival.bytes,
-                                  arrival.root);
+    process.node_arrivals.publish(*facts.on_node, arrival.call, arrival.ticks, call_site, arrival.collective,
+                                  arrival.bytes, arrival.root);
 }
 
 // MPI_Pack and MPI_Reduce_local count in int.
@@ -89,20 +89,22 @@ inline constexpr std::uint64_t largest_message = std::uint64_t{1} << 30;
 // The messages that an algorithm is set up for when one of `bytes` comes.
 std::size_t capacity_of(const Communicator& state, const Descriptor& algorithm, std::size_t bytes) noexcept;
 
-// For a call unlike the last one of its collective: decides, sets up what is needed, and runs it. See replace() in repeat.hpp.
-bool decide_and_replace(Communicator& state, const Arguments& arguments, const CallFacts& facts, Outcome& outcome) noexcept;
+// For a call unlike the last one of its collective: decides, sets up what is needed, and runs it. See replace() in
+// repeat.hpp.
+bool decide_and_replace(Communicator& state, const Arguments& arguments, const CallFacts& facts,
+                        Outcome& outcome) noexcept;
 
 // The same for MPI_Alltoallv, whose sizes no rank knows of the others.
 bool replace_alltoallv(Communicator& state, const Arguments& arguments, const CallFacts& facts,
                        Outcome& outcome) noexcept;
 
-// The event of this thread's native call that has not returned yet. If another call begins meanwhile, that one has failed: it
-// is made by its error handler, or the handler has left it for good.
+// The event of this thread's native call that has not returned yet. If another call begins meanwhile, that one has
+// failed: it is made by its error handler, or the handler has left it for good.
 inline constexpr std::uint64_t no_event = ~std::uint64_t{0};
 inline thread_local constinit std::uint64_t native_event = no_event;
 
-// Papaya's own part of a call. Not the native one: what MPI calls back from there (error handlers, attribute callbacks) is
-// the program's, and its collectives are calls like any other.
+// Papaya's own part of a call. Not the native one: what MPI calls back from there (error handlers, attribute callbacks)
+// is the program's, and its collectives are calls like any other.
 template <class Replace>
 inline bool replace_inside(Replace&& replace, Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {
   const Entry entry;
@@ -148,13 +150,7 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   if (open_event != no_event) process.recorder.take_back(open_event);
   open_event = no_event;
   const Message message = describe(*state);
-  const Recorder::Arrival arrival{arrival_ticks,
-                                  state->id,
-                                  call,
-                                  message.bytes,
-                                  message.root,
-                                  collective,
-                                  form};
+  const Recorder::Arrival arrival{arrival_ticks, state->id, call, message.bytes, message.root, collective, form};
   const CallFacts facts{call, arrival_ticks, site, &arrival, &state->on_node};
   int code = MPI_SUCCESS;
   if (!replace_inside(replace, *state, facts, outcome)) {
@@ -164,7 +160,8 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
     open_event = no_event;
     if (code != MPI_SUCCESS) {
       process.recorder.take_back(outcome.event);
-      if (form == Form::blocking && communicators::find(comm) == state) process.node_arrivals.take_back(state->on_node, call);
+      if (form == Form::blocking && communicators::find(comm) == state)
+        process.node_arrivals.take_back(state->on_node, call);
     }
   }
   const bool is_counted = code == MPI_SUCCESS && count();

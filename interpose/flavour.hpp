@@ -7,8 +7,8 @@ namespace papaya {
 
 // What libpapaya.so offers a flavour.
 struct Preload {
-  const char* folder;      // where the libraries lie
-  void (*pass_through)();  // from now on every call goes straight to MPI (disabled, or a forked child)
+  const char* folder;           // where the libraries lie
+  void (*pass_through)();       // from now on every call goes straight to MPI (disabled, or a forked child)
   void (*intercept_waiting)();  // from now on functions that only wait (PAPAYA_WAITING) go to their wrappers
   bool (*is_fortran)(const void* address);
   presence::Node* node;
@@ -18,9 +18,8 @@ struct Preload {
 };
 
 // What a flavour exports besides its wrappers papaya_MPI_X, both under these names.
-using FlavourVersion = const char*;  // papaya_flavour_version: must equal libpapaya.so's
-using FlavourStart =
-    void (*)(const Preload* preload);  // papaya_flavour_start: called once, before any wrapper
+using FlavourVersion = const char*;                     // papaya_flavour_version: must equal libpapaya.so's
+using FlavourStart = void (*)(const Preload* preload);  // papaya_flavour_start: called once, before any wrapper
 // papaya_flavour_select: what libpapaya.so exports as papaya_select. Collective over the job in that every
 // rank calls it alike while no collective runs: `collective` ("allreduce") is from now on run by `selection`,
 // as its variable would say. 0, or 1 if that cannot be.

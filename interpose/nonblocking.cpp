@@ -18,12 +18,12 @@
 #include "algorithms/transport/shared_notified.hpp"
 #include "algorithms/transport/ucx_notified.hpp"
 #include "base/log.hpp"
+#include "base/mpi_name.hpp"
 #include "base/saturating.hpp"
 #include "interpose/prepare.hpp"
 #include "interpose/repeat.hpp"
-#include "interpose/stall.hpp"
 #include "interpose/staging.hpp"
-#include "base/mpi_name.hpp"
+#include "interpose/stall.hpp"
 
 namespace papaya::nonblocking {
 
@@ -127,7 +127,9 @@ std::shared_ptr<Queue> only_active_queue() noexcept {
   return active.queues.size() == 1 ? active.queues[0] : nullptr;
 }
 
-bool are_outstanding() noexcept { return outstanding.load(std::memory_order_relaxed) != 0; }
+bool are_outstanding() noexcept {
+  return outstanding.load(std::memory_order_relaxed) != 0;
+}
 // Out of MPI's progress, which the messages may be using, or in a thread of papaya's.
 void move_on() noexcept {
   if (!MpiMessages::is_inside()) progress();
@@ -266,9 +268,9 @@ bool Queue::say_stall() noexcept {
   const double seconds = static_cast<double>(clock::monotonic_ns() - first_since_ns_) * 1e-9;
   if (seconds < static_cast<double>(runtime().settings.number(Variable::stall_seconds))) return false;
   first.stall_said = true;
-  const std::string call = fmt::format("{}, call {} on {}, cannot go on for {:.0f} s",
-                                       mpi_name(first.arguments.collective, Form::nonblocking), first.call,
-                                       text_of(first.comm), seconds);
+  const std::string call =
+      fmt::format("{}, call {} on {}, cannot go on for {:.0f} s",
+                  mpi_name(first.arguments.collective, Form::nonblocking), first.call, text_of(first.comm), seconds);
   const Setup& setup = first.setup;
   if (setup.prepared == nullptr) {
     log::warn(fmt::format("{}: rank {} waits for ranks that have not come to it", call, team_.rank));
@@ -277,8 +279,8 @@ bool Queue::say_stall() noexcept {
   int count = 0;
   const std::string missing = missing_ranks(*setup.prepared, team_.size, count);
   log::warn(count == 0 ? fmt::format("{} on rank {}", call, team_.rank)
-                       : fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself", call,
-                                     team_.rank, missing));
+                       : fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself",
+                                     call, team_.rank, missing));
   return true;
 }
 
@@ -389,7 +391,8 @@ Steps Queue::set_up_across_nodes(Setup& setup) {
   });
   // Also the barrier after which all shares are zero.
   if (std::any_of(offsets_.begin(), offsets_.end(), [](std::int64_t one) { return one < 0; })) {
-    const bool all_reached = std::none_of(offsets_.begin(), offsets_.end(), [](std::int64_t one) { return one == unreached; });
+    const bool all_reached =
+        std::none_of(offsets_.begin(), offsets_.end(), [](std::int64_t one) { return one == unreached; });
     setup.failure = all_reached || process.too_little_between_nodes ? Reason::no_shared_memory : Reason::no_transport;
     co_return;
   }
@@ -421,9 +424,7 @@ void Operation::stage(bool is_root, std::size_t bytes, const CallFacts& facts) n
     PMPI_Type_commit(&type);
     kept = type;
   }
-  const auto is_device = [&](const void* buffer) {
-    return device_memory::holds(buffer, facts.arrival_ticks);
-  };
+  const auto is_device = [&](const void* buffer) { return device_memory::holds(buffer, facts.arrival_ticks); };
   const auto staged = [&](const void* buffer, Use use) {
     Staging one(buffer, operands.count, kept, element, use, is_device(buffer));
     if (one.lacks() != 0) end_for_lack_of_memory(one.lacks());
@@ -506,8 +507,10 @@ void start(bool concurrent) noexcept {
     background_progress::stop();
     if (process.rank == 0)
       log::warn(
-          "PAPAYA_IALLREDUCE and its like: some rank's MPI gives papaya no way to move operations on inside its own calls "
-          "(an MPI without MPI_THREAD_MULTIPLE, or a rank without these variables); nonblocking collectives stay native.");
+          "PAPAYA_IALLREDUCE and its like: some rank's MPI gives papaya no way to move operations on inside its own "
+          "calls "
+          "(an MPI without MPI_THREAD_MULTIPLE, or a rank without these variables); nonblocking collectives stay "
+          "native.");
     return;
   }
   asked_for = true;
@@ -523,8 +526,7 @@ void stop() noexcept {
   const std::uint64_t begin = clock::monotonic_ns();
   wait_until([&] { return nothing_left() || clock::monotonic_ns() - begin > most_to_wait_at_the_end_ns; });
   if (!nothing_left())
-    log::warn(
-        "MPI_Finalize was called with nonblocking collectives under way that other ranks have not called.");
+    log::warn("MPI_Finalize was called with nonblocking collectives under way that other ranks have not called.");
   background_progress::stop();
 }
 
@@ -557,8 +559,8 @@ void remove_queue(Communicator& state) noexcept {
   // After stop() what is left has been given up, and the list of active queues keeps it for good.
   if (runtime().active.load(std::memory_order_relaxed)) {
     wait_until([&] { return state.queue->is_empty(); });
-    // Another thread may still hold it, to look whether there is anything to do. Freed by that one, which moves others on, it
-    // might keep these waiting: an algorithm ends when what is on its way to this rank has come.
+    // Another thread may still hold it, to look whether there is anything to do. Freed by that one, which moves others
+    // on, it might keep these waiting: an algorithm ends when what is on its way to this rank has come.
     while (state.queue.use_count() > 1) sched_yield();
   }
   state.queue.reset();
@@ -606,8 +608,7 @@ bool begin(Communicator& state, const Arguments& a, const CallFacts& facts, Outc
   if (reduction.element_bytes > choice.rule->algorithm->max_element_bytes) return native(Reason::too_large);
   // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would
   // natively.
-  if (request == nullptr ||
-      (a.collective == Collective::bcast && !is_named(a.type) && !is_committed(a.type)) ||
+  if (request == nullptr || (a.collective == Collective::bcast && !is_named(a.type) && !is_committed(a.type)) ||
       is_erroneous(state, a, dense))
     return native(Reason::arguments);
 
@@ -627,8 +628,7 @@ bool begin(Communicator& state, const Arguments& a, const CallFacts& facts, Outc
 void progress() noexcept {
   if (inside) return;
   const Inside here;
-  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place)
-    queue->advance();
+  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place) queue->advance();
 }
 
 void wait_inside(bool (*is_done)(void* context), void* context) noexcept {
@@ -654,7 +654,8 @@ void wait_inside(bool (*is_done)(void* context), void* context) noexcept {
 
 bool say_stall() noexcept {
   bool all = true;
-  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place) all = queue->say_stall() && all;
+  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place)
+    all = queue->say_stall() && all;
   return all;
 }
 

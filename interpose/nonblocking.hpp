@@ -30,8 +30,8 @@ inline bool needs_attention() noexcept {
   return __builtin_expect(attention.load(std::memory_order_relaxed) != 0, false);
 }
 
-// Collective; after the settings are known, before any communicator's state is made. `concurrent`: the program has asked for
-// MPI_THREAD_MULTIPLE.
+// Collective; after the settings are known, before any communicator's state is made. `concurrent`: the program has
+// asked for MPI_THREAD_MULTIPLE.
 void start(bool concurrent) noexcept;
 // Ends what is outstanding, in MPI_Finalize.
 void stop() noexcept;
@@ -77,8 +77,8 @@ void wait_until(Done&& is_done) {
 
 // What a wait in here waits for, to the stall reporter.
 extern void* const waiting;
-// After a long time in MPI_Wait or the like: which call of each communicator cannot go on, for PAPAYA_STALL_SECONDS, and for whom.
-// Each call once. True if all that are under way have been said.
+// After a long time in MPI_Wait or the like: which call of each communicator cannot go on, for PAPAYA_STALL_SECONDS,
+// and for whom. Each call once. True if all that are under way have been said.
 bool say_stall() noexcept;
 
 // Around a call that may block inside MPI, in the thread that makes it: papaya's operations are moved on meanwhile

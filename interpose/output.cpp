@@ -43,9 +43,10 @@ bool must_stay(const std::string& folder) {
       if (place == path) return true;
       if (place == place.parent_path()) break;
     }
-  struct stat self{};
-  struct stat parent{};
-  return stat(path.c_str(), &self) == 0 && stat(path.parent_path().c_str(), &parent) == 0 && self.st_dev != parent.st_dev;
+  struct stat self {};
+  struct stat parent {};
+  return stat(path.c_str(), &self) == 0 && stat(path.parent_path().c_str(), &parent) == 0 &&
+         self.st_dev != parent.st_dev;
 }
 
 // Like rename(2), but never over something that exists.
@@ -138,8 +139,7 @@ std::string default_folder(std::string_view program, int ranks) {
   return fmt::format("papaya.{}.{}.{}-{}", program, ranks, date, getpid());
 }
 
-std::string make_folder(std::string wanted, std::string_view otherwise, int& descriptor,
-                        std::string& sentence) {
+std::string make_folder(std::string wanted, std::string_view otherwise, int& descriptor, std::string& sentence) {
   while (wanted.size() > 1 && wanted.back() == '/') wanted.pop_back();
   const int failure = make_empty(wanted, descriptor);
   if (failure == 0) {
@@ -150,11 +150,9 @@ std::string make_folder(std::string wanted, std::string_view otherwise, int& des
   const char* temporary = std::getenv("TMPDIR");
   const std::string other =
       fmt::format("{}/{}", temporary != nullptr && *temporary != '\0' ? temporary : "/tmp", otherwise);
-  const char* const why =
-      failure == EBUSY ? "it exists, and is in use by more than this job" : std::strerror(failure);
+  const char* const why = failure == EBUSY ? "it exists, and is in use by more than this job" : std::strerror(failure);
   if (make_empty(other, descriptor) == 0) {
-    sentence =
-        fmt::format("cannot make the output folder {} ({}); the records go to {}.", wanted, why, other);
+    sentence = fmt::format("cannot make the output folder {} ({}); the records go to {}.", wanted, why, other);
     return other;
   }
   sentence = fmt::format(
@@ -185,13 +183,16 @@ void write_start_files(const std::string& folder, const Settings& settings, std:
       PAPAYA_VERSION, program, ranks, mpi, run);
 }
 
-std::string find_folder(const std::string& wanted, int node, std::string_view run, int& descriptor, std::string& sentence) {
+std::string find_folder(const std::string& wanted, int node, std::string_view run, int& descriptor,
+                        std::string& sentence) {
   const std::filesystem::path path(wanted);
   std::error_code error;
   if (path.has_parent_path()) {
     std::filesystem::create_directories(path.parent_path(), error);
-    // NFS may remember for half a minute what the name meant before rank 0 renamed it; opening the parent asks the server.
-    if (const int parent = open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); parent >= 0) close(parent);
+    // NFS may remember for half a minute what the name meant before rank 0 renamed it; opening the parent asks the
+    // server.
+    if (const int parent = open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); parent >= 0)
+      close(parent);
   }
   const bool made = mkdir(wanted.c_str(), 0755) == 0;
   if (!made && errno != EEXIST) return wanted;  // ranks will not be able to write, and that is said
@@ -201,15 +202,20 @@ std::string find_folder(const std::string& wanted, int node, std::string_view ru
   descriptor = -1;
   std::string other = fmt::format("{}.node{}", wanted, node);
   const int failure = make_empty(other, descriptor);
-  sentence = failure == 0
-                 ? fmt::format("{} exists on node {} and is not this job's; the records of the node's ranks go to {} there.",
-                               wanted, node, other)
-                 : fmt::format("{} exists on node {} and is not this job's, and {} cannot be made ({}).", wanted, node, other,
-                               std::strerror(failure));
+  sentence =
+      failure == 0
+          ? fmt::format("{} exists on node {} and is not this job's; the records of the node's ranks go to {} there.",
+                        wanted, node, other)
+          : fmt::format("{} exists on node {} and is not this job's, and {} cannot be made ({}).", wanted, node, other,
+                        std::strerror(failure));
   return other;
 }
 
-std::string rank_file(const std::string& folder, int rank) { return fmt::format("{}/rank-{:05}.pap", folder, rank); }
-std::string spill_file(const std::string& folder, int rank) { return rank_file(folder, rank) + "z"; }
+std::string rank_file(const std::string& folder, int rank) {
+  return fmt::format("{}/rank-{:05}.pap", folder, rank);
+}
+std::string spill_file(const std::string& folder, int rank) {
+  return rank_file(folder, rank) + "z";
+}
 
 }  // namespace papaya::output

@@ -84,23 +84,23 @@ namespace {
 enum class State { unknown, flavour, native, several };
 
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-State state = State::unknown;  // written under the mutex
-bool resolved = false;         // atomic: set once `state` is final
-void* wrappers[symbol_count];  // of the flavour, nullptr where it has none
-char folder[4096] = "";        // of the libraries; written when this one is loaded
-papaya::FlavourSelect flavour_select = nullptr;  // written under the mutex
+State state = State::unknown;                        // written under the mutex
+bool resolved = false;                               // atomic: set once `state` is final
+void* wrappers[symbol_count];                        // of the flavour, nullptr where it has none
+char folder[4096] = "";                              // of the libraries; written when this one is loaded
+papaya::FlavourSelect flavour_select = nullptr;      // written under the mutex
 papaya::FlavourReplaced flavour_replaced = nullptr;  // written under the mutex
-papaya::FlavourPhase flavour_phase = nullptr;  // atomic
-bool child_of_run = false;  // started by a process under `papaya run`, which preloads into one process only
+papaya::FlavourPhase flavour_phase = nullptr;        // atomic
+bool child_of_run = false;    // started by a process under `papaya run`, which preloads into one process only
 papaya::presence::Node node;  // written under the mutex
 
 void say(const char* first, const char* second = "", const char* third = "") {
   char line[8192];
   const int length = snprintf(line, sizeof line, "papaya: %s%s%s\n", first, second, third);
   if (length > 0) {
-    [[maybe_unused]] const ssize_t written = write(
-        STDERR_FILENO, line,
-        static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
+    [[maybe_unused]] const ssize_t written =
+        write(STDERR_FILENO, line,
+              static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
   }
 }
 
@@ -111,8 +111,8 @@ char why_aside[6144] = "";    // what this rank has to say about it, until it ha
 void* native_init = nullptr;  // written under the mutex, before anybody gets init_aside()
 void* native_init_thread = nullptr;
 
-// Puts this rank down as one that stands aside and says why: at once on rank 0, on others when it is known that rank 0 has
-// not said the same.
+// Puts this rank down as one that stands aside and says why: at once on rank 0, on others when it is known that rank 0
+// has not said the same.
 void stand_aside(const char* first, const char* second = "", const char* third = "", const char* fourth = "",
                  const char* fifth = "") {
   papaya::presence::announce(node, papaya::presence::Part::stands_aside);
@@ -167,7 +167,8 @@ int init_thread_aside(int* argc, char*** argv, int required, int* provided) {
 
 // What a call of function `number` leads to instead of `native` while this process has something to say.
 void* by_way_of(std::size_t number, void* native) {
-  if (why_aside[0] == '\0' || native == nullptr || (number != init_number && number != init_thread_number)) return native;
+  if (why_aside[0] == '\0' || native == nullptr || (number != init_number && number != init_thread_number))
+    return native;
   (number == init_number ? native_init : native_init_thread) = native;
   return number == init_number ? reinterpret_cast<void*>(init_aside) : reinterpret_cast<void*>(init_thread_aside);
 }
@@ -272,8 +273,7 @@ void* native_for(const char* name, const void* caller) {
   Module definer;
   Module self;
   if (found != nullptr && find_module(found, definer) &&
-      find_module(reinterpret_cast<const void*>(&native_for), self) &&
-      definer.range.begin == self.range.begin)
+      find_module(reinterpret_cast<const void*>(&native_for), self) && definer.range.begin == self.range.begin)
     return nullptr;
   return found;
 }
@@ -303,8 +303,14 @@ void intercept_waiting() {
   set_slot(papaya_pmpi_waiting_entry, papaya_sort_pmpi);
 }
 
-papaya::Preload services = {folder, pass_through, intercept_waiting, called_from_fortran, &node,
-                            papaya::presence::announce, papaya::presence::remove_name, papaya::presence::close};
+papaya::Preload services = {folder,
+                            pass_through,
+                            intercept_waiting,
+                            called_from_fortran,
+                            &node,
+                            papaya::presence::announce,
+                            papaya::presence::remove_name,
+                            papaya::presence::close};
 
 // The first eight bytes of the id that the linker computed from the object's content; 0 without one.
 struct BuildId {
@@ -361,8 +367,7 @@ bool load_flavour(const char* version, const char* mpi_path) {
                 "; every call goes straight to it, nothing is recorded.");
     return false;
   }
-  const auto their_version =
-      static_cast<const papaya::FlavourVersion*>(dlsym(handle, "papaya_flavour_version"));
+  const auto their_version = static_cast<const papaya::FlavourVersion*>(dlsym(handle, "papaya_flavour_version"));
   if (their_version == nullptr || strcmp(*their_version, PAPAYA_VERSION) != 0) {
     stand_aside(path, " is of another version than libpapaya.so (" PAPAYA_VERSION
                       "); every call goes straight to MPI. Install both from one build.");
@@ -386,7 +391,8 @@ bool load_flavour(const char* version, const char* mpi_path) {
   flavour_replaced = reinterpret_cast<papaya::FlavourReplaced>(dlsym(handle, "papaya_flavour_replaced"));
   start(&services);
   // Release: partner of the acquire in change_phase().
-  __atomic_store_n(&flavour_phase, reinterpret_cast<papaya::FlavourPhase>(dlsym(handle, "papaya_flavour_phase")), __ATOMIC_RELEASE);
+  __atomic_store_n(&flavour_phase, reinterpret_cast<papaya::FlavourPhase>(dlsym(handle, "papaya_flavour_phase")),
+                   __ATOMIC_RELEASE);
   return true;
 }
 
@@ -394,8 +400,9 @@ void resolve(const void* caller) {
   static Search search{};
   look_for_mpi(search);
   if (search.count > 1) {
-    stand_aside("two MPI libraries are loaded in this process; every call goes to the one it would reach without papaya, "
-                "nothing is recorded.");
+    stand_aside(
+        "two MPI libraries are loaded in this process; every call goes to the one it would reach without papaya, "
+        "nothing is recorded.");
     state = State::several;
     return;
   }
@@ -423,8 +430,9 @@ void resolve(const void* caller) {
   if (const char* const flavour = papaya::flavour_of(version); flavour != nullptr && strcmp(flavour, "mpich") == 0)
     node.launcher = papaya::presence::Launcher::pmi;
   if (child_of_run) {
-    stand_aside("this MPI program was started by a process under `papaya run`, which preloads into one process only. Nothing "
-                "is recorded. Put `papaya run` right before the program, or start the program with exec.");
+    stand_aside(
+        "this MPI program was started by a process under `papaya run`, which preloads into one process only. Nothing "
+        "is recorded. Put `papaya run` right before the program, or start the program with exec.");
     return;
   }
   if (load_flavour(version, mpi.path)) state = State::flavour;
@@ -464,7 +472,8 @@ void note_hiding_tool(std::size_t number, const void* caller) {
   pthread_mutex_lock(&mutex);
   if (node.mine == nullptr || node.mine->part.load(std::memory_order_relaxed) != papaya::presence::Part::takes_part)
     stand_aside(tool.dli_fname == nullptr ? "another library" : tool.dli_fname,
-                " takes MPI_Init for itself and calls PMPI_Init, so papaya does not see it; nothing is recorded. Use one such tool "
+                " takes MPI_Init for itself and calls PMPI_Init, so papaya does not see it; nothing is recorded. Use "
+                "one such tool "
                 "at a time.");
   pthread_mutex_unlock(&mutex);
 }
@@ -544,7 +553,8 @@ void* papaya_resolve_mpi(std::size_t number, const void* caller) {
   if (state == State::several)
     return by_way_of(number, found_or_abort(native_for(names[number], caller), names[number]));
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
-  return found_or_abort(wrapper != nullptr ? wrapper : by_way_of(number, papaya_native_functions[number]), names[number]);
+  return found_or_abort(wrapper != nullptr ? wrapper : by_way_of(number, papaya_native_functions[number]),
+                        names[number]);
 }
 
 void* papaya_resolve_pmpi(std::size_t number, const void* caller) {
@@ -577,7 +587,8 @@ unsigned long papaya_replaced(const char* collective) {
 
 namespace {
 void change_phase(const char* name) {
-  if (const papaya::FlavourPhase phase = __atomic_load_n(&flavour_phase, __ATOMIC_ACQUIRE); phase != nullptr) phase(name);
+  if (const papaya::FlavourPhase phase = __atomic_load_n(&flavour_phase, __ATOMIC_ACQUIRE); phase != nullptr)
+    phase(name);
 }
 }  // namespace
 
@@ -585,4 +596,6 @@ void papaya_phase_begin(const char* name) {
   if (name != nullptr) change_phase(name);
 }
 
-void papaya_phase_end(void) { change_phase(nullptr); }
+void papaya_phase_end(void) {
+  change_phase(nullptr);
+}

@@ -22,18 +22,19 @@ std::size_t bytes_to_leave(const Communicator& state, const Setup& setup) noexce
 // May its algorithm, of a collective that ranks may leave early, borrow memory (Setup::is_lean)?
 bool may_be_lean(const Communicator& state, const Setup& setup) noexcept;
 
-// `setup.offset` and `setup.region_bytes` say where that is. Makes this rank's share of it present; null if there is too little
-// memory. It may be run once all ranks have done this.
+// `setup.offset` and `setup.region_bytes` say where that is. Makes this rank's share of it present; null if there is
+// too little memory. It may be run once all ranks have done this.
 std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup) noexcept;
 
 // The communicator is freed: the user, who has named an algorithm that no call could set up, learns of it.
 void say_what_was_not_set_up(const Communicator& state) noexcept;
 
-// For ranks that are ahead of others (Team::messages). On this node: among `members`, which are ranks of `comm`, by what is at
-// `offset` of the window.
-std::unique_ptr<TeamMessages> messages_on_node(MPI_Comm comm, int size, const std::vector<int>& members, std::int64_t offset);
-// Between nodes: among `members` of MPI_COMM_WORLD; their tags are set once all have a share of the wire. Null, on all ranks alike,
-// where MPI has fewer tags than a rank has pages that others write to.
+// For ranks that are ahead of others (Team::messages). On this node: among `members`, which are ranks of `comm`, by
+// what is at `offset` of the window.
+std::unique_ptr<TeamMessages> messages_on_node(MPI_Comm comm, int size, const std::vector<int>& members,
+                                               std::int64_t offset);
+// Between nodes: among `members` of MPI_COMM_WORLD; their tags are set once all have a share of the wire. Null, on all
+// ranks alike, where MPI has fewer tags than a rank has pages that others write to.
 std::unique_ptr<TeamMessages> messages_between_nodes(const std::vector<int>& members);
 std::vector<int> tags_of(const ArenaNotified& wire, int size);
 

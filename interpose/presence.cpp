@@ -59,8 +59,8 @@ constexpr std::uint64_t seed = 0xcbf29ce484222325u;
 std::uint64_t pmix_key() noexcept {
   const char* const job = first_of({"PMIX_NAMESPACE"});
   if (job == nullptr) return 0;
-  const char* const server = first_of({"PMIX_SERVER_URI41", "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI21",
-                                       "PMIX_SERVER_URI2"});
+  const char* const server =
+      first_of({"PMIX_SERVER_URI41", "PMIX_SERVER_URI4", "PMIX_SERVER_URI3", "PMIX_SERVER_URI21", "PMIX_SERVER_URI2"});
   return hash(hash(seed, job), server == nullptr ? "" : server);
 }
 
@@ -131,8 +131,9 @@ int prefix(char* text, std::size_t bytes) noexcept {
   return std::snprintf(text, bytes, "papaya-%lu-", static_cast<unsigned long>(geteuid()));
 }
 
-// A rank that dies in or before MPI_Init takes its job with it, and nobody removes the board's name. Whoever has a board open
-// holds a shared lock, which the kernel takes from the dead; so a name that is not quite new and that nobody holds is such a one.
+// A rank that dies in or before MPI_Init takes its job with it, and nobody removes the board's name. Whoever has a
+// board open holds a shared lock, which the kernel takes from the dead; so a name that is not quite new and that nobody
+// holds is such a one.
 void remove_left_behind() noexcept {
   constexpr time_t new_seconds = 10;  // it may have been made and not locked yet
   char mine[32];
@@ -143,7 +144,7 @@ void remove_left_behind() noexcept {
     if (std::strncmp(entry->d_name, mine, length) != 0) continue;
     const int file = openat(dirfd(entries), entry->d_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (file < 0) continue;
-    struct stat status{};
+    struct stat status {};
     if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
         std::time(nullptr) - status.st_mtime > new_seconds && flock(file, LOCK_EX | LOCK_NB) == 0)
       unlinkat(dirfd(entries), entry->d_name, 0);
@@ -166,10 +167,11 @@ void open(Node& node) noexcept {
   const int file = ::open(node.path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return;
   // New memory is zero, which is an empty board. What is not to be had now would be SIGBUS later.
-  struct stat status{};
-  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() && flock(file, LOCK_SH | LOCK_NB) == 0 &&
-      posix_fallocate(file, 0, static_cast<off_t>(node.bytes)) == 0)
-    if (void* const memory = mmap(nullptr, node.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0); memory != MAP_FAILED)
+  struct stat status {};
+  if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+      flock(file, LOCK_SH | LOCK_NB) == 0 && posix_fallocate(file, 0, static_cast<off_t>(node.bytes)) == 0)
+    if (void* const memory = mmap(nullptr, node.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        memory != MAP_FAILED)
       node.board = static_cast<Board*>(memory);
   if (node.board == nullptr)
     ::close(file);
@@ -184,7 +186,7 @@ void announce(Node& node, Part part) noexcept {
   open(node);
   if (node.board == nullptr) return;
   const std::uint32_t number = node.board->arrived.fetch_add(1, std::memory_order_relaxed);
-  if (number == 0) remove_left_behind();  // one rank of a job is enough
+  if (number == 0) remove_left_behind();         // one rank of a job is enough
   if (number >= node.ranks) return close(node);  // the launcher started more than it said
   node.mine = node.board->entries() + number;
   node.mine->rank = node.rank;

@@ -1,6 +1,7 @@
-// Which ranks of this job on this node have papaya: a page of shared memory named after the job, on which each rank says so
-// before MPI_Init. Any rank can look without the others' help, and whoever is missing there has no papaya, or another tool in
-// front of it. It knows no MPI: a rank for which libpapaya.so finds no flavour is on it as well. census.hpp decides.
+// Which ranks of this job on this node have papaya: a page of shared memory named after the job, on which each rank
+// says so before MPI_Init. Any rank can look without the others' help, and whoever is missing there has no papaya, or
+// another tool in front of it. It knows no MPI: a rank for which libpapaya.so finds no flavour is on it as well.
+// census.hpp decides.
 #pragma once
 
 #include <atomic>
@@ -29,14 +30,15 @@ struct Board {
 };
 static_assert(sizeof(Entry) == 32 && sizeof(Board) == 16 && std::atomic<Part>::is_always_lock_free);
 
-// By what the launcher told the process its place. Variables of the other kind may be those of an outer job, inside which this
-// one was started.
+// By what the launcher told the process its place. Variables of the other kind may be those of an outer job, inside
+// which this one was started.
 enum class Launcher { pmix, pmi };
 
 // What a process knows of its node's board.
 struct Node {
   Launcher launcher = Launcher::pmix;
-  Board* board = nullptr;  // null: a node of one rank, no shared memory, or a launcher that does not tell what is needed
+  Board* board =
+      nullptr;  // null: a node of one rank, no shared memory, or a launcher that does not tell what is needed
   std::uint32_t ranks = 0;  // of the job on this node
   int rank = -1;            // this one's in MPI_COMM_WORLD
   std::uint64_t build = 0;  // of the flavour, by the linker's build id

@@ -22,7 +22,7 @@ struct TypeRow {
   ElementType element;
   std::uint32_t bytes;      // as it lies in memory
   std::uint32_t signature;  // MPI_Type_size: pairs without their padding
-  bool fortran_integer;  // MPI defines the logical operations on C's integers and Fortran's LOGICAL only
+  bool fortran_integer;     // MPI defines the logical operations on C's integers and Fortran's LOGICAL only
 };
 
 template <class T>
@@ -230,8 +230,7 @@ void must_succeed(int code) noexcept {
 }
 
 // MPI_Reduce_local computes inout = in op inout; `in` holds the lower ranks.
-void combine_contiguous(const Reduction& reduction, const void* left, const void* right, void* out,
-                        std::size_t count) {
+void combine_contiguous(const Reduction& reduction, const void* left, const void* right, void* out, std::size_t count) {
   const ReductionContext& context = context_of(reduction);
   const std::size_t bytes = count * reduction.element_bytes;
   if (out == left) {
@@ -253,8 +252,7 @@ void combine_contiguous(const Reduction& reduction, const void* left, const void
 constexpr std::size_t laid_out_bytes = std::size_t{1} << 20;
 constexpr std::size_t most_kept = std::size_t{256} << 20;
 
-void combine_laid_out(const Reduction& reduction, const void* left, const void* right, void* out,
-                      std::size_t count) {
+void combine_laid_out(const Reduction& reduction, const void* left, const void* right, void* out, std::size_t count) {
   const ReductionContext& context = context_of(reduction);
   const auto one = static_cast<std::size_t>(context.true_extent);
   const auto step = static_cast<std::size_t>(context.extent < 0 ? -context.extent : context.extent);
@@ -268,8 +266,8 @@ void combine_laid_out(const Reduction& reduction, const void* left, const void* 
   for (std::size_t first = 0; first < count; first += at_once) {
     const std::size_t some = std::min(at_once, count - first);
     // Where element 0 begins, so that the lowest byte of all elements is the storage's first.
-    const MPI_Aint origin = -context.true_lower_bound +
-                            (context.extent < 0 ? -context.extent * static_cast<MPI_Aint>(some - 1) : 0);
+    const MPI_Aint origin =
+        -context.true_lower_bound + (context.extent < 0 ? -context.extent * static_cast<MPI_Aint>(some - 1) : 0);
     std::byte* const a = storage.data() + origin;
     std::byte* const b = storage.data() + half + origin;
     const std::size_t offset = first * reduction.element_bytes;
@@ -306,16 +304,16 @@ void in_pieces(const void* buffer, std::size_t count, MPI_Datatype type, std::si
 
 }  // namespace
 
-void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
-          void* packed) noexcept {
+void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, void* packed) noexcept {
   in_pieces(buffer, count, type, element_bytes, [&](const Bottomless& part, std::size_t offset, int bytes) {
     int position = 0;
-    must_succeed(PMPI_Pack(part.buffer(), part.count(), part.type(), static_cast<std::byte*>(packed) + offset,
-                           bytes, &position, runtime().world_comm));
+    must_succeed(PMPI_Pack(part.buffer(), part.count(), part.type(), static_cast<std::byte*>(packed) + offset, bytes,
+                           &position, runtime().world_comm));
   });
 }
 
-void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes) noexcept {
+void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype type,
+            std::size_t element_bytes) noexcept {
   in_pieces(buffer, count, type, element_bytes, [&](const Bottomless& part, std::size_t offset, int bytes) {
     int position = 0;
     must_succeed(PMPI_Unpack(static_cast<const std::byte*>(packed) + offset, bytes, &position, part.buffer(),
@@ -341,16 +339,16 @@ bool is_plausible_operation(MPI_Op op) noexcept {
 
 // Nobody has made it, so nobody frees it. Those of MPI_Type_create_f90_real and its like have no name.
 static bool is_predefined(int combiner) noexcept {
-  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL ||
-         combiner == MPI_COMBINER_F90_COMPLEX || combiner == MPI_COMBINER_F90_INTEGER;
+  return combiner == MPI_COMBINER_NAMED || combiner == MPI_COMBINER_F90_REAL || combiner == MPI_COMBINER_F90_COMPLEX ||
+         combiner == MPI_COMBINER_F90_INTEGER;
 }
 
 bool is_dense(MPI_Datatype type) noexcept {
   MPI_Count size = 0;
   MPI_Aint lower = 0;
   MPI_Aint extent = 0;
-  if (PMPI_Type_size_x(type, &size) != MPI_SUCCESS ||
-      PMPI_Type_get_extent(type, &lower, &extent) != MPI_SUCCESS || lower != 0 || size != extent)
+  if (PMPI_Type_size_x(type, &size) != MPI_SUCCESS || PMPI_Type_get_extent(type, &lower, &extent) != MPI_SUCCESS ||
+      lower != 0 || size != extent)
     return false;
   int integers = 0;
   int addresses = 0;
@@ -358,8 +356,7 @@ bool is_dense(MPI_Datatype type) noexcept {
   int combiner = 0;
   if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
   if (is_predefined(combiner)) return true;
-  if ((combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) || integers > 1 || types != 1)
-    return false;
+  if ((combiner != MPI_COMBINER_CONTIGUOUS && combiner != MPI_COMBINER_DUP) || integers > 1 || types != 1) return false;
   int count = 0;
   MPI_Datatype inner = MPI_DATATYPE_NULL;
   if (PMPI_Type_get_contents(type, integers, 0, 1, &count, nullptr, &inner) != MPI_SUCCESS) return false;
@@ -371,8 +368,7 @@ bool is_dense(MPI_Datatype type) noexcept {
 void release_part(MPI_Datatype& type) noexcept {
   int ignored = 0;
   int combiner = 0;
-  if (PMPI_Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS &&
-      !is_predefined(combiner))
+  if (PMPI_Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS && !is_predefined(combiner))
     PMPI_Type_free(&type);
 }
 
@@ -417,8 +413,7 @@ bool is_named(MPI_Datatype type) noexcept {
   if (find_row(type) != nullptr) return true;
   int ignored = 0;
   int combiner = 0;
-  return is_plausible(type) &&
-         PMPI_Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS &&
+  return is_plausible(type) && PMPI_Type_get_envelope(type, &ignored, &ignored, &ignored, &combiner) == MPI_SUCCESS &&
          combiner == MPI_COMBINER_NAMED;
 }
 

@@ -66,8 +66,7 @@ void copy_pairs(const PairParts& pair, const void* from, void* to, std::size_t c
 
 // `count` elements at `buffer` to and from contiguous bytes; `element_bytes` is the type's size. At most 1
 // GiB an element.
-void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
-          void* packed) noexcept;
+void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, void* packed) noexcept;
 void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes) noexcept;
 
 // Signature bytes of one element, -1 if there is no telling. Predefined pairs count without their padding.

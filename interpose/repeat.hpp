@@ -1,6 +1,6 @@
-// A call like the last one of its collective on its communicator, which a program in a loop makes again and again: what was
-// decided then holds. Inlined into the wrappers, where the collective is a constant and the arguments stay in registers; and
-// the part of it that every replaced call goes through.
+// A call like the last one of its collective on its communicator, which a program in a loop makes again and again: what
+// was decided then holds. Inlined into the wrappers, where the collective is a constant and the arguments stay in
+// registers; and the part of it that every replaced call goes through.
 #pragma once
 
 #include <cstdlib>
@@ -53,8 +53,9 @@ inline bool refuses_aliases() noexcept {
   }
   if (a.receive == MPI_IN_PLACE || (dense && (a.receive == nullptr || a.send == nullptr))) return true;
 #if defined(MPICH)
-  // Aliased buffers, which Open MPI takes. No more than what MPICH itself refuses: a rank that went to MPI alone would wait for
-  // the others for ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is said.
+  // Aliased buffers, which Open MPI takes. No more than what MPICH itself refuses: a rank that went to MPI alone would
+  // wait for the others for ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is
+  // said.
   if (a.send == MPI_IN_PLACE || a.send == nullptr || !refuses_aliases()) return false;
   if (!reduces(a.collective) && (a.send_type != a.type || a.send_count != a.count)) return false;
   if (a.collective != Collective::allgather) return a.send == a.receive;
@@ -64,8 +65,8 @@ inline bool refuses_aliases() noexcept {
   return false;
 }
 
-[[gnu::always_inline]] inline bool run(Communicator& state, Setup& setup, Collective collective, Operands& operands, const CallFacts& facts,
-         Outcome& outcome) noexcept {
+[[gnu::always_inline]] inline bool run(Communicator& state, Setup& setup, Collective collective, Operands& operands,
+                                       const CallFacts& facts, Outcome& outcome) noexcept {
   // The event is begun once the others can go on: recording costs them nothing.
   struct Begin {
     const CallFacts& facts;
@@ -91,15 +92,17 @@ inline bool refuses_aliases() noexcept {
 }
 
 // Whether a buffer is on a device only its own rank knows.
-[[gnu::always_inline]] inline bool is_on_device(const Communicator& state, const Arguments& a, const CallFacts& facts) noexcept {
+[[gnu::always_inline]] inline bool is_on_device(const Communicator& state, const Arguments& a,
+                                                const CallFacts& facts) noexcept {
   if (a.collective == Collective::barrier) return false;
   return (receives(state, a) && device_memory::holds(a.receive, facts.arrival_ticks)) ||
          (a.send != nullptr && a.send != MPI_IN_PLACE && device_memory::holds(a.send, facts.arrival_ticks));
 }
 
 // Buffers that an algorithm can take as they are: dense, on the host or vetoed.
-[[gnu::always_inline]] inline bool run_in_place(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
-                  bool on_device, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
+[[gnu::always_inline]] inline bool run_in_place(Communicator& state, Setup& setup, const Reduction& reduction,
+                                                std::size_t bytes, bool on_device, const Arguments& a,
+                                                const CallFacts& facts, Outcome& outcome) noexcept {
   Operands operands{.send = a.send,
                     .receive = a.receive,
                     .count = static_cast<std::size_t>(a.count),
@@ -127,8 +130,8 @@ inline bool refuses_aliases() noexcept {
   return run(state, setup, a.collective, operands, facts, outcome);
 }
 
-// Runs the call through one of papaya's algorithms. True if it did; false with the reason if it is to go native, which every
-// rank decides alike.
+// Runs the call through one of papaya's algorithms. True if it did; false with the reason if it is to go native, which
+// every rank decides alike.
 [[gnu::always_inline]] inline bool replace(Communicator& state, const Arguments& a, const CallFacts& facts,
                                            Outcome& outcome) noexcept {
   const LastChoice& last = state.last[index_of(a.collective)];

@@ -38,8 +38,8 @@ constexpr std::size_t small_capacity = 4096;
 constexpr std::size_t medium_capacity = 65536;
 constexpr std::size_t largest_capacity = std::size_t{16} << 20;
 
-// Does the algorithm borrow the memory of its deposits on this communicator? Its region then holds what is small, and one set-up
-// serves all sizes.
+// Does the algorithm borrow the memory of its deposits on this communicator? Its region then holds what is small, and
+// one set-up serves all sizes.
 bool borrows(const Communicator& state, const Descriptor& algorithm) noexcept {
   return algorithm.control_bytes != nullptr && state.facts.nodes == 1 && runtime().deposits.exists();
 }
@@ -51,8 +51,8 @@ std::size_t capacity_for(const Communicator& state, const Descriptor& algorithm,
   if (bytes <= small_capacity) return small_capacity;
   if (bytes <= medium_capacity || algorithm.max_bytes <= medium_capacity)
     return std::min(medium_capacity, algorithm.max_bytes);
-  // A quarter of the window, or of what of it is not lent, for one algorithm: a program has several communicators and collectives.
-  // Nodes may differ in what they lend; ranks of several must not differ in this.
+  // A quarter of the window, or of what of it is not lent, for one algorithm: a program has several communicators and
+  // collectives. Nodes may differ in what they lend; ranks of several must not differ in this.
   const auto limit = static_cast<std::size_t>(runtime().settings.number(Variable::shm_limit));
   const bool lends = state.facts.nodes == 1 && runtime().deposits.exists();
   const std::size_t window = lends ? std::min(limit, runtime().window.region_bytes()) : limit;
@@ -65,7 +65,8 @@ const std::vector<int>& ranks_of_this_node(const Communicator& state) noexcept {
 
 // The wire of an algorithm that has one, and messages beside it. Collective; null, with the reason, on all ranks alike.
 std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept {
-  const SegmentShape shape = setup.rule->algorithm->segment({state.size, &state.nodes}, setup.capacity, setup.rule->values);
+  const SegmentShape shape =
+      setup.rule->algorithm->segment({state.size, &state.nodes}, setup.capacity, setup.rule->values);
   Runtime& process = runtime();
   std::unique_ptr<ArenaNotified> wire;
   bool is_reached = process.mpi_messages.exists();
@@ -85,8 +86,9 @@ std::unique_ptr<Notified> make_wire(Communicator& state, Setup& setup) noexcept 
   return wire;
 }
 
-// Short deposits at a place that does not change are read 10 to 30 ns sooner than those of which the flag's line says where they
-// are: what a rank has for them in the region of its communicator, as long as half of all that is for regions is free.
+// Short deposits at a place that does not change are read 10 to 30 ns sooner than those of which the flag's line says
+// where they are: what a rank has for them in the region of its communicator, as long as half of all that is for
+// regions is free.
 std::size_t own_bytes_for(int ranks) noexcept {
   return std::clamp<std::size_t>(32768 / static_cast<std::size_t>(ranks) / 1024 * 1024, 1024, 16384);
 }
@@ -136,8 +138,7 @@ bool allocate_regions(Communicator& state, Setup& setup) noexcept {
   PMPI_Allreduce(&has_list, &all_have, 1, MPI_INT, MPI_MIN, state.handle);
   setup.failure = Reason::no_shared_memory;
   if (!all_have) return false;
-  const std::size_t bytes =
-      setup.rule->algorithm->region_bytes(users, setup.capacity, setup.rule->values);
+  const std::size_t bytes = setup.rule->algorithm->region_bytes(users, setup.capacity, setup.rule->values);
   const bool speaks = state.rank == mine.front();
   const std::int64_t offset = speaks && bytes != 0 ? window.allocate(bytes, users) : 0;
   PMPI_Allgather(&offset, 1, MPI_INT64_T, offsets.data(), 1, MPI_INT64_T, state.handle);
@@ -199,10 +200,10 @@ void set_up(Communicator& state, Setup& setup) noexcept {
       const std::vector<int>& mine = ranks_of_this_node(state);
       const auto place = std::find(mine.begin(), mine.end(), state.rank) - mine.begin();
       team.region = window.region(setup.offset);
-      ready = window.prepare_share(setup.offset, setup.region_bytes, static_cast<int>(place),
-                                   static_cast<int>(mine.size()))
-                  ? 1
-                  : 0;
+      ready =
+          window.prepare_share(setup.offset, setup.region_bytes, static_cast<int>(place), static_cast<int>(mine.size()))
+              ? 1
+              : 0;
     }
     team.wire = setup.wire.get();
     team.messages = setup.messages.get();
@@ -257,9 +258,10 @@ void say_why_not(const Communicator& state, const Descriptor* algorithm, std::si
   Variable variable{};
   if (!tuning::variable_of(algorithm->collective, variable)) return;
   try {
-    log::warn(fmt::format("{} names {}, but a call of {} bytes on {} ranks goes to MPI: {}.{}", row_of(variable).name,
-                          algorithm->name, bytes, state.size, name_of(reason),
-                          reason == Reason::several_nodes ? " papaya info --algorithms lists those that work there." : ""));
+    log::warn(
+        fmt::format("{} names {}, but a call of {} bytes on {} ranks goes to MPI: {}.{}", row_of(variable).name,
+                    algorithm->name, bytes, state.size, name_of(reason),
+                    reason == Reason::several_nodes ? " papaya info --algorithms lists those that work there." : ""));
   } catch (const std::bad_alloc&) {
   }
 }
@@ -304,8 +306,8 @@ Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::
 
 // No rank leaves such a call, of some data, before all have come to it.
 bool is_meeting(Collective collective) noexcept {
-  return collective == Collective::allreduce || collective == Collective::allgather || collective == Collective::alltoall ||
-         collective == Collective::barrier;
+  return collective == Collective::allreduce || collective == Collective::allgather ||
+         collective == Collective::alltoall || collective == Collective::barrier;
 }
 
 // In such a call. Which set-ups are due depends on the calls before it, which are the same on all ranks.
@@ -326,7 +328,9 @@ std::size_t blocks_of(const Communicator& state, Collective collective) {
              : 1;
 }
 
-bool is_usable(MPI_Datatype type) noexcept { return is_named(type) || is_committed(type); }
+bool is_usable(MPI_Datatype type) noexcept {
+  return is_named(type) || is_committed(type);
+}
 
 // Allgather and alltoall: what this rank sends must be what it receives from itself.
 bool sends_what_it_receives(const Arguments& a, std::uint64_t bytes) noexcept {
@@ -337,8 +341,8 @@ bool sends_what_it_receives(const Arguments& a, std::uint64_t bytes) noexcept {
          saturating::product(static_cast<std::uint64_t>(a.send_count), static_cast<std::uint64_t>(element)) == bytes;
 }
 
-bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes,
-                bool on_device, const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
+bool run_staged(Communicator& state, Setup& setup, const Reduction& reduction, std::size_t bytes, bool on_device,
+                const Arguments& a, const CallFacts& facts, Outcome& outcome) noexcept {
   using Use = Staging::Use;
   const bool is_root = state.rank == a.root;
   const bool in_place = a.send == MPI_IN_PLACE;
@@ -405,7 +409,8 @@ bool is_erroneous_alltoallv(const Communicator& state, const Arguments& a, std::
     sends = sends || to > 0;
     receives = receives || from > 0;
   }
-  const auto kept = saturating::product(static_cast<std::size_t>(in_place ? 0 : a.send_lists.count(state.rank)), send_element);
+  const auto kept =
+      saturating::product(static_cast<std::size_t>(in_place ? 0 : a.send_lists.count(state.rank)), send_element);
   const auto room = saturating::product(static_cast<std::size_t>(a.lists.count(state.rank)), element);
 #if defined(MPICH)
   if (receives && a.receive == MPI_IN_PLACE) return true;
@@ -453,7 +458,8 @@ void say_what_was_not_set_up(const Communicator& state) noexcept {
 }
 
 // What lies at different places of the window at once has different tags: its pages are fewer than MPI has tags.
-std::unique_ptr<TeamMessages> messages_on_node(MPI_Comm comm, int size, const std::vector<int>& members, std::int64_t offset) {
+std::unique_ptr<TeamMessages> messages_on_node(MPI_Comm comm, int size, const std::vector<int>& members,
+                                               std::int64_t offset) {
   const std::vector<int> of_rank = ranks_on_node(comm, size, runtime().node_comm);
   std::vector<int> ranks;
   for (const int rank : members) ranks.push_back(of_rank[static_cast<std::size_t>(rank)]);
@@ -463,7 +469,8 @@ std::unique_ptr<TeamMessages> messages_on_node(MPI_Comm comm, int size, const st
 
 std::unique_ptr<TeamMessages> messages_between_nodes(const std::vector<int>& members) {
   Runtime& process = runtime();
-  const std::size_t bytes = (process.ucx_window.exists() ? process.ucx_window.arena() : process.mpi_messages.arena()).bytes();
+  const std::size_t bytes =
+      (process.ucx_window.exists() ? process.ucx_window.arena() : process.mpi_messages.arena()).bytes();
   int* most = nullptr;
   int found = 0;
   PMPI_Comm_get_attr(process.far_comm, MPI_TAG_UB, &most, &found);
@@ -572,7 +579,8 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
 
 SharedBytes shared_on_one_node(const Communicator& state, const Setup& setup) noexcept {
   const Descriptor& algorithm = *setup.rule->algorithm;
-  if (borrows(state, algorithm)) return {.wire = 0, .region = algorithm.control_bytes(state.size, setup.capacity, setup.own_bytes)};
+  if (borrows(state, algorithm))
+    return {.wire = 0, .region = algorithm.control_bytes(state.size, setup.capacity, setup.own_bytes)};
   if (setup.is_lean && may_be_lean(state, setup))
     return {.wire = 0, .region = algorithm.lean_bytes(state.size, setup.capacity, runtime().deposits.largest_bytes())};
   return shared_bytes(algorithm, team_of(state).layout(), setup.capacity, setup.rule->values);
@@ -582,8 +590,9 @@ bool may_be_lean(const Communicator& state, const Setup& setup) noexcept {
   return setup.rule->algorithm->lean_bytes != nullptr && state.facts.nodes == 1 && runtime().deposits.exists();
 }
 
-// Those with memory of their own leave an eighth of the window to the flags of those that borrow it: they need little, on every
-// communicator. Those that may borrow as well also leave what the arenas have addresses for beyond their promise.
+// Those with memory of their own leave an eighth of the window to the flags of those that borrow it: they need little,
+// on every communicator. Those that may borrow as well also leave what the arenas have addresses for beyond their
+// promise.
 std::size_t bytes_to_leave(const Communicator& state, const Setup& setup) noexcept {
   if (!runtime().deposits.exists() || borrows(state, *setup.rule->algorithm) || setup.is_lean) return 0;
   return runtime().window.region_bytes() / (may_be_lean(state, setup) ? 2 : 6);
@@ -602,8 +611,8 @@ std::unique_ptr<Prepared> prepare_on_one_node(Communicator& state, Setup& setup)
   team.region = region + shared_on_one_node(state, setup).wire;
   try {
     if (algorithm.segment != nullptr)
-      setup.wire = std::make_unique<SharedNotified>(region, team.rank, *team.policy,
-                                                    algorithm.segment(team.layout(), setup.capacity, setup.rule->values));
+      setup.wire = std::make_unique<SharedNotified>(
+          region, team.rank, *team.policy, algorithm.segment(team.layout(), setup.capacity, setup.rule->values));
     team.wire = setup.wire.get();
     if (is_rooted(algorithm.collective))
       setup.messages = messages_on_node(state.handle, state.size, ranks_of_this_node(state), setup.offset);
@@ -632,8 +641,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   if (a.collective != Collective::barrier) {
     if (a.count == 0) return native(Reason::no_data);
     if (reduces(a.collective)) {
-      if (!describe(a.type, a.op, reduction, context))
-        return native(Reason::unsuitable_operation);
+      if (!describe(a.type, a.op, reduction, context)) return native(Reason::unsuitable_operation);
       bytes = saturating::product(static_cast<std::uint64_t>(a.count), reduction.element_bytes);
       dense = reduction.by_table ? padded_pair(a.type, reduction.element_bytes).bytes == 0 : is_dense(a.type);
     } else {
@@ -663,7 +671,8 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     if (!sends_what_it_receives(a, bytes) || !is_usable(a.send_type)) return native(Reason::arguments);
     flat = dense && (a.send_type == a.type || is_dense(a.send_type));
   }
-  if (a.collective != Collective::barrier && !reduction.by_table && !is_usable(a.type)) return native(Reason::arguments);
+  if (a.collective != Collective::barrier && !reduction.by_table && !is_usable(a.type))
+    return native(Reason::arguments);
   if (is_erroneous(state, a, flat)) return native(Reason::arguments);
   if (meets) make_due_setups(state, facts, outcome);
   if (choice.rule == nullptr) return native_by_choice();
@@ -684,7 +693,8 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     verification.compare();
     return true;
   }
-  if (flat && (!reduces(a.collective) || reduction.by_table) && (a.collective == Collective::barrier || is_named(a.type)))
+  if (flat && (!reduces(a.collective) || reduction.by_table) &&
+      (a.collective == Collective::barrier || is_named(a.type)))
     state.last[index_of(a.collective)] = {a.type, a.op, a.count, bytes, setup, reduction};
   return run_it();
 }
@@ -695,12 +705,10 @@ int papaya_flavour_select(const char* collective, const char* selection) {
   using namespace papaya;
   Runtime& process = runtime();
   Collective which{};
-  if (collective == nullptr || selection == nullptr || !process.active.load(std::memory_order_acquire))
-    return 1;
+  if (collective == nullptr || selection == nullptr || !process.active.load(std::memory_order_acquire)) return 1;
   std::string problem = "no such collective";
   if (!tuning::collective_of(collective, which) || !process.selection.select(which, selection, problem)) {
-    if (process.rank == 0)
-      log::warn("papaya_select(" + std::string(collective) + ", " + selection + "): " + problem);
+    if (process.rank == 0) log::warn("papaya_select(" + std::string(collective) + ", " + selection + "): " + problem);
     return 1;
   }
   communicators::forget_choices();

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,8 +15,6 @@
 #include <optional>
 #include <sstream>
 #include <vector>
-
-#include <fmt/format.h>
 
 #include "algorithms/algorithm.hpp"
 #include "base/clock.hpp"
@@ -52,10 +51,10 @@ clock::Pair at_load_monotonic{};
 clock::Pair node_origin{};  // the node leader's, agreed on by the node
 std::int64_t node_origin_unix_ns = 0;
 
-// The output folder, open on rank 0 to the end, and which it was when opened: a program may close descriptors that are not its own, and
-// the number may then mean a file of the program's.
+// The output folder, open on rank 0 to the end, and which it was when opened: a program may close descriptors that are
+// not its own, and the number may then mean a file of the program's.
 int folder_descriptor = -1;
-struct stat folder_identity{};
+struct stat folder_identity {};
 
 void open_folder(const std::string& folder) {
   folder_descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -70,12 +69,13 @@ std::optional<std::string> name_of_descriptor() {
 }
 
 bool has_folder_still() {
-  struct stat now{};
+  struct stat now {};
   return folder_descriptor >= 0 && fstat(folder_descriptor, &now) == 0 && now.st_ino == folder_identity.st_ino &&
          now.st_dev == folder_identity.st_dev;
 }
 
-constexpr std::uint64_t trace_capacity = 1u << 20;  // PAPAYA_PROFILE=trace: 64 MiB of events a rank, older ones are spilled
+constexpr std::uint64_t trace_capacity =
+    1u << 20;  // PAPAYA_PROFILE=trace: 64 MiB of events a rank, older ones are spilled
 
 void after_fork_in_child() {
   Runtime& process = runtime();
@@ -89,7 +89,8 @@ void poke_progress() {
   int found = 0;
   PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime().world_comm, &found, MPI_STATUS_IGNORE);
   if (nonblocking::needs_attention()) nonblocking::progress();
-  // What carries data between nodes moves on here, too: a rank that is about to leave may wait for this one to take its.
+  // What carries data between nodes moves on here, too: a rank that is about to leave may wait for this one to take
+  // its.
   if (runtime().ucx_window.exists()) runtime().ucx_window.progress();
   if (runtime().mpi_messages.exists()) runtime().mpi_messages.progress();
 }
@@ -143,8 +144,8 @@ void agree_on_settings(Runtime& process) {
   tuning_text = broadcast(tuning_text, MPI_COMM_WORLD);
   process.selection = tuning::Selection(process.settings, tuning_text, warnings);
   const std::string_view level = process.settings.text(Variable::log);
-  log::set_level(level == "error"  ? log::Level::error
-                 : level == "info" ? log::Level::info
+  log::set_level(level == "error"   ? log::Level::error
+                 : level == "info"  ? log::Level::info
                  : level == "debug" ? log::Level::debug
                                     : log::Level::warn);
   if (process.rank == 0)
@@ -175,13 +176,16 @@ std::vector<int> find_nodes(Runtime& process) {
   leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
   std::vector<int> node_of(leader_of.size());
   for (std::size_t rank = 0; rank < node_of.size(); ++rank)
-    node_of[rank] = static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), leader_of[rank]) - leaders.begin());
+    node_of[rank] =
+        static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), leader_of[rank]) - leaders.begin());
   process.nodes = static_cast<int>(leaders.size());
   process.node = node_of[static_cast<std::size_t>(process.rank)];
   // The others too, into a communicator that is never used: if papaya held one on some ranks only, the lowest free
-  // context id would differ between ranks, and Open MPI's agreement on those of the program's communicators would take more rounds.
+  // context id would differ between ranks, and Open MPI's agreement on those of the program's communicators would take
+  // more rounds.
   const bool leads = lowest == process.rank;
-  PMPI_Comm_split(process.world_comm, leads ? 0 : 1, process.rank, leads ? &process.leader_comm : &process.follower_comm);
+  PMPI_Comm_split(process.world_comm, leads ? 0 : 1, process.rank,
+                  leads ? &process.leader_comm : &process.follower_comm);
   return node_of;
 }
 
@@ -210,7 +214,8 @@ double agree_on_clock(Runtime& process) {
 int look_at_node(Runtime& process) {
   topology::Share mine = topology::allowed();
   topology::CoreSet all{};
-  PMPI_Allreduce(mine.cores.words, all.words, topology::CoreSet::capacity / 64, MPI_UINT64_T, MPI_BOR, process.node_comm);
+  PMPI_Allreduce(mine.cores.words, all.words, topology::CoreSet::capacity / 64, MPI_UINT64_T, MPI_BOR,
+                 process.node_comm);
   struct Entry {
     int rank;
     topology::Place place;
@@ -244,7 +249,8 @@ bool probe_single_copy(MPI_Comm node) {
   PMPI_Allgather(&mine, sizeof mine, MPI_BYTE, all.data(), sizeof mine, MPI_BYTE, node);
   const Word& right = all[static_cast<std::size_t>((rank + 1) % ranks)];
   std::uint64_t read = 0;
-  int works = read_memory(static_cast<pid_t>(right.process), reinterpret_cast<const void*>(right.address), &read, sizeof read) &&
+  int works = read_memory(static_cast<pid_t>(right.process), reinterpret_cast<const void*>(right.address), &read,
+                          sizeof read) &&
               read == right.value;
   int all_work = 0;
   // Its result comes after everybody's read: `value` has been there till then.
@@ -264,7 +270,8 @@ void open_arena(Runtime& process, bool concurrent) {
        .offset = window.arena_offset(rank),
        .bytes = window.arena_bytes(),
        .concurrent = any_concurrent != 0,
-       .populate = [](std::byte* begin, std::size_t bytes, bool promised) noexcept { return runtime().window.populate(begin, bytes, promised); },
+       .populate = [](std::byte* begin, std::size_t bytes,
+                      bool promised) noexcept { return runtime().window.populate(begin, bytes, promised); },
        .release = [](std::int64_t offset, std::size_t bytes) noexcept { runtime().window.release(offset, bytes); }});
   PMPI_Allreduce(MPI_IN_PLACE, &has_arena, 1, MPI_INT, MPI_MIN, process.node_comm);
   if (has_arena == 0) process.deposits.close();
@@ -290,21 +297,24 @@ void open_transport(Runtime& process) {
   int most_ranks = 1;
   PMPI_Comm_size(process.node_comm, &most_ranks);
   PMPI_Allreduce(MPI_IN_PLACE, &most_ranks, 1, MPI_INT, MPI_MAX, process.world_comm);
-  std::size_t bytes = static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) / static_cast<std::size_t>(most_ranks);
+  std::size_t bytes =
+      static_cast<std::size_t>(process.settings.number(Variable::shm_limit)) / static_cast<std::size_t>(most_ranks);
   // The least of all nodes: a rank's share is the same everywhere.
   std::uint64_t room = memory::available() / 4 / static_cast<std::uint64_t>(most_ranks);
   PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_UINT64_T, MPI_MIN, process.world_comm);
   if (bytes > room) {
     bytes = static_cast<std::size_t>(room);
     if (process.rank == 0)
-      log::warn(fmt::format("PAPAYA_SHM_LIMIT={}: ranks of other nodes get {} MiB, a quarter of the memory that is free.",
-                            process.settings.text(Variable::shm_limit), bytes * static_cast<std::size_t>(most_ranks) >> 20));
+      log::warn(
+          fmt::format("PAPAYA_SHM_LIMIT={}: ranks of other nodes get {} MiB, a quarter of the memory that is free.",
+                      process.settings.text(Variable::shm_limit), bytes * static_cast<std::size_t>(most_ranks) >> 20));
   }
   // Less serves nothing.
   process.too_little_between_nodes = bytes < least_between_nodes;
   if (process.too_little_between_nodes) return;
   PMPI_Comm_dup(process.world_comm, &process.far_comm);
-  // An MPI that stands on UCX would send the same messages by more calls. One that does not may know a network that UCX does not.
+  // An MPI that stands on UCX would send the same messages by more calls. One that does not may know a network that UCX
+  // does not.
   int takes_ucx = transport == "ucx" || (transport == "auto" && is_loaded("libucp.so.0")) ? 1 : 0;
   PMPI_Allreduce(MPI_IN_PLACE, &takes_ucx, 1, MPI_INT, MPI_MIN, process.world_comm);
   std::string why;
@@ -317,8 +327,8 @@ void open_transport(Runtime& process) {
   process.mpi_messages.create(process.world_comm, bytes);
 }
 
-// Where less shared memory is to be had than the limit, algorithms share that: the least of all nodes, since messages are
-// cut alike on all ranks.
+// Where less shared memory is to be had than the limit, algorithms share that: the least of all nodes, since messages
+// are cut alike on all ranks.
 void lower_limit(Runtime& process) {
   const auto set = static_cast<std::uint64_t>(process.settings.number(Variable::shm_limit));
   std::uint64_t least = process.window.exists() ? process.window.limit() : set;
@@ -343,8 +353,8 @@ void configure_waiting(Runtime& process, int cores, double ns_per_tick) {
   process.policy.set_stall(static_cast<double>(process.settings.number(Variable::stall_seconds)), report_stall);
 }
 
-// The leader of a node other than rank 0's, which may see rank 0's folder, or have a file system of its own. There a folder of
-// this name may be anybody's: an earlier job's, or another user's.
+// The leader of a node other than rank 0's, which may see rank 0's folder, or have a file system of its own. There a
+// folder of this name may be anybody's: an earlier job's, or another user's.
 void find_folder(Runtime& process, const std::string& run) {
   std::string sentence;
   process.folder = output::find_folder(process.folder, process.node, run, folder_descriptor, sentence);
@@ -352,8 +362,8 @@ void find_folder(Runtime& process, const std::string& run) {
   if (folder_descriptor >= 0 && fstat(folder_descriptor, &folder_identity) != 0) folder_identity = {};
 }
 
-// Opens the folder on the other ranks of the leader's node and makes sure that it is the same: another job that was started
-// with the same output folder may have renamed this one in the meantime.
+// Opens the folder on the other ranks of the leader's node and makes sure that it is the same: another job that was
+// started with the same output folder may have renamed this one in the meantime.
 void enter_folder(Runtime& process) {
   const bool leads = process.leader_comm != MPI_COMM_NULL;
   for (int attempt = 0; attempt < 10; ++attempt) {
@@ -389,7 +399,8 @@ std::vector<bool> recording_ranks(const Runtime& process) {
   RankList list;
   list.parse(process.settings.text(Variable::ranks));
   std::vector<bool> ranks(static_cast<std::size_t>(process.ranks));
-  for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank == 0 || list.contains(static_cast<int>(rank));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    ranks[rank] = rank == 0 || list.contains(static_cast<int>(rank));
   return ranks;
 }
 
@@ -406,15 +417,14 @@ void open_records(Runtime& process, const std::vector<int>& node_of, const std::
     std::string wanted(process.settings.text(Variable::output));
     if (wanted.empty()) wanted = output::default_folder(output::base_name(program), process.ranks);
     std::string sentence;
-    process.folder =
-        output::make_folder(wanted, output::default_folder(output::base_name(program), process.ranks),
-                            folder_descriptor, sentence);
+    process.folder = output::make_folder(wanted, output::default_folder(output::base_name(program), process.ranks),
+                                         folder_descriptor, sentence);
     if (!sentence.empty()) log::warn(sentence);
     // The report goes into this very folder at the end, also if another job has renamed it by then.
     if (folder_descriptor >= 0 && fstat(folder_descriptor, &folder_identity) != 0) folder_identity = {};
     if (!process.folder.empty())
-      output::write_start_files(folder_path(process), process.settings, output::base_name(program),
-                                process.ranks, mpi, run);
+      output::write_start_files(folder_path(process), process.settings, output::base_name(program), process.ranks, mpi,
+                                run);
   }
   process.folder = broadcast(process.folder, process.world_comm);
   if (process.folder.empty()) return;
@@ -426,8 +436,9 @@ void open_records(Runtime& process, const std::vector<int>& node_of, const std::
   std::string error;
   const std::string spill_path = output::spill_file(folder_path(process), process.rank);
   const bool is_wanted = recording[static_cast<std::size_t>(process.rank)];
-  const bool opened = is_wanted && process.recorder.open(output::rank_file(folder_path(process), process.rank),
-                                            profile == "trace" ? trace_capacity : trace::event_capacity, error);
+  const bool opened =
+      is_wanted && process.recorder.open(output::rank_file(folder_path(process), process.rank),
+                                         profile == "trace" ? trace_capacity : trace::event_capacity, error);
   int failures = opened || !is_wanted ? 0 : 1;
   int all_failures = 0;
   PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, process.world_comm);
@@ -470,7 +481,8 @@ void open_records(Runtime& process, const std::vector<int>& node_of, const std::
     Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
   process.recorder.set_concurrent(thread_level == MPI_THREAD_MULTIPLE);
   process.node_arrivals.open(process.recorder.node_board(), process.recorder.node_calls(), header.node_calls_given_up,
-                             static_cast<std::uint64_t>(report::tie_ns / ns_per_tick), thread_level == MPI_THREAD_MULTIPLE);
+                             static_cast<std::uint64_t>(report::tie_ns / ns_per_tick),
+                             thread_level == MPI_THREAD_MULTIPLE);
   if (profile != "trace") return;
   const auto limit = static_cast<std::uint64_t>(process.settings.number(Variable::trace_limit));
   if (limit == 0) return;
@@ -482,7 +494,8 @@ void open_records(Runtime& process, const std::vector<int>& node_of, const std::
 
 // After the record is closed.
 void say_incomplete_traces(Runtime& process) {
-  if (process.settings.text(Variable::profile) != "trace" || process.settings.number(Variable::trace_limit) == 0) return;
+  if (process.settings.text(Variable::profile) != "trace" || process.settings.number(Variable::trace_limit) == 0)
+    return;
   const Spiller* const spiller = process.recorder.spiller();
   // A rank without a record has none, and that has been said.
   const auto ended = [&](trace::spill::State state) { return spiller != nullptr && spiller->file().state() == state; };
@@ -494,8 +507,8 @@ void say_incomplete_traces(Runtime& process) {
   if (process.rank != 0) return;
   const auto say = [&](int ranks, const std::string& why) {
     if (ranks != 0)
-      log::warn(fmt::format("the traces of {} of {} ranks {}; of these the last {} calls are kept.", ranks, process.ranks, why,
-                            trace_capacity));
+      log::warn(fmt::format("the traces of {} of {} ranks {}; of these the last {} calls are kept.", ranks,
+                            process.ranks, why, trace_capacity));
   };
   say(all[0], fmt::format("reached PAPAYA_TRACE_LIMIT={}", process.settings.text(Variable::trace_limit)));
   say(all[1], "could not be written to their end");
@@ -508,8 +521,8 @@ void watch_ranks(Runtime& process, const std::vector<int>& node_of, const std::v
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < node_of.size(); ++rank)
     if (node_of[rank] == process.node && recording[rank]) ranks.push_back(static_cast<int>(rank));
-  process.watch.start(folder_path(process), ranks, static_cast<double>(process.settings.number(Variable::stall_seconds)),
-                      process.node == 0);
+  process.watch.start(folder_path(process), ranks,
+                      static_cast<double>(process.settings.number(Variable::stall_seconds)), process.node == 0);
 }
 
 // Measured by the leaders of the nodes, whether they record or not, for all ranks of theirs.
@@ -547,11 +560,15 @@ void say_oddities(Runtime& process) {
   PMPI_Reduce(mine, sums, 3, MPI_UINT64_T, MPI_SUM, 0, process.world_comm);
   if (process.rank != 0) return;
   if (sums[2] != 0)
-    log::error(fmt::format("{} calls of MPI_Pack, MPI_Unpack or MPI_Reduce_local inside papaya failed, so results may "
-                           "be wrong. Please report this; PAPAYA_DISABLE=1 avoids it.", sums[2]));
+    log::error(
+        fmt::format("{} calls of MPI_Pack, MPI_Unpack or MPI_Reduce_local inside papaya failed, so results may "
+                    "be wrong. Please report this; PAPAYA_DISABLE=1 avoids it.",
+                    sums[2]));
   if (sums[1] != 0)
-    log::error(fmt::format("{} of {} verified results differ from MPI's. Please report this; PAPAYA_DISABLE=1 avoids "
-                           "it.", sums[1], sums[0]));
+    log::error(
+        fmt::format("{} of {} verified results differ from MPI's. Please report this; PAPAYA_DISABLE=1 avoids "
+                    "it.",
+                    sums[1], sums[0]));
   else if (process.verify_every != 0)
     log::warn(sums[0] == 0 ? std::string("PAPAYA_VERIFY is set, but no replaced call was due to be verified.")
                            : fmt::format("{} verified results agree with MPI's.", sums[0]));
@@ -602,8 +619,8 @@ void start() noexcept {
   if (process.selection.replaces_anything() && process.nodes < process.ranks) {
     int node_ranks = 1;
     PMPI_Comm_size(process.node_comm, &node_ranks);
-    if (node_ranks > 1 &&
-        process.window.create(process.node_comm, static_cast<std::size_t>(process.settings.number(Variable::shm_limit)))) {
+    if (node_ranks > 1 && process.window.create(process.node_comm, static_cast<std::size_t>(
+                                                                       process.settings.number(Variable::shm_limit)))) {
       process.single_copy = probe_single_copy(process.node_comm);
       open_arena(process, thread_level == MPI_THREAD_MULTIPLE);
     }
@@ -616,13 +633,15 @@ void start() noexcept {
   const std::vector<bool> recording = recording_ranks(process);
   if (process.rank == 0 && process.ranks > 1 && std::count(recording.begin(), recording.end(), true) == 1 &&
       process.settings.text(Variable::ranks) != "0" && process.settings.text(Variable::profile) != "off")
-    log::warn(fmt::format("PAPAYA_RANKS={}: of ranks 0 to {} only rank 0 records, and its arrivals are compared with nobody's.",
-                          process.settings.text(Variable::ranks), process.ranks - 1));
+    log::warn(fmt::format(
+        "PAPAYA_RANKS={}: of ranks 0 to {} only rank 0 records, and its arrivals are compared with nobody's.",
+        process.settings.text(Variable::ranks), process.ranks - 1));
   open_records(process, node_of, recording, cores, ns_per_tick, thread_level);
   leave_folder(process);
   if (const auto frames = static_cast<int>(process.settings.number(Variable::callsites));
       !process.call_sites.open(process.recorder, frames, process.preload->is_fortran) && process.rank == 0)
-    log::warn(fmt::format("PAPAYA_CALLSITES={}: libunwind.so.8 cannot be loaded; one frame is kept of each call.", frames));
+    log::warn(
+        fmt::format("PAPAYA_CALLSITES={}: libunwind.so.8 cannot be loaded; one frame is kept of each call.", frames));
   if (!process.folder.empty()) measure_clock_offset(process, ns_per_tick, 0);
   if (!communicators::start(node_of)) return;
   nonblocking::start(thread_level == MPI_THREAD_MULTIPLE);
@@ -630,12 +649,13 @@ void start() noexcept {
   watch_ranks(process, node_of, recording);
   if (process.recorder.is_open()) process.recorder.header().init_ticks = clock::ticks();
   if (process.rank == 0)
-    log::info(fmt::format("version {}, {} ranks, all with papaya (asked in {:.1f} us), on {} node{}, {} cores here{}{}{}",
-                          PAPAYA_VERSION, process.ranks, asked_us, process.nodes, process.nodes == 1 ? "" : "s", cores,
-                          process.ucx_window.exists()   ? ", UCX between nodes"
-                          : process.mpi_messages.exists() ? ", MPI's messages between nodes"
-                                                        : "",
-                          process.folder.empty() ? "" : "; records go to ", process.folder));
+    log::info(
+        fmt::format("version {}, {} ranks, all with papaya (asked in {:.1f} us), on {} node{}, {} cores here{}{}{}",
+                    PAPAYA_VERSION, process.ranks, asked_us, process.nodes, process.nodes == 1 ? "" : "s", cores,
+                    process.ucx_window.exists()     ? ", UCX between nodes"
+                    : process.mpi_messages.exists() ? ", MPI's messages between nodes"
+                                                    : "",
+                    process.folder.empty() ? "" : "; records go to ", process.folder));
   process.active.store(true, std::memory_order_release);
 }
 
@@ -680,14 +700,16 @@ void stop() noexcept {
       if (is_written)
         log::warn(fmt::format("report in {}/report.txt", process.folder));
       else
-        log::warn(fmt::format("the report could not be written ({}); papaya report {} makes it.", error, process.folder));
+        log::warn(
+            fmt::format("the report could not be written ({}); papaya report {} makes it.", error, process.folder));
     }
   }
   process.ucx_window.free();
   process.mpi_messages.free();
   process.deposits.close();
   process.window.free();
-  for (MPI_Comm* comm : {&process.leader_comm, &process.follower_comm, &process.node_comm, &process.far_comm, &process.world_comm})
+  for (MPI_Comm* comm :
+       {&process.leader_comm, &process.follower_comm, &process.node_comm, &process.far_comm, &process.world_comm})
     if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);
 }
 

@@ -1,5 +1,5 @@
-// Memory for the length of a call, as it comes. A large one is only promised: its pages exist once they are touched, so what
-// a datatype spans costs nothing, only what it uses.
+// Memory for the length of a call, as it comes. A large one is only promised: its pages exist once they are touched, so
+// what a datatype spans costs nothing, only what it uses.
 #pragma once
 
 #include <cstddef>
@@ -29,8 +29,8 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
-// There is no memory for what only this rank needs, and the others cannot be told any more: ends the job with a sentence, as
-// MPI would with the error MPI_ERR_NO_MEM.
+// There is no memory for what only this rank needs, and the others cannot be told any more: ends the job with a
+// sentence, as MPI would with the error MPI_ERR_NO_MEM.
 [[noreturn]] void end_for_lack_of_memory(std::size_t bytes) noexcept;
 
 }  // namespace papaya

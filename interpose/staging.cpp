@@ -26,8 +26,7 @@ void copy_or_end(void* to, const void* from, std::size_t bytes, const void* on_d
           MPI_ERR_BUFFER);
 }
 
-void take(const std::byte* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes,
-          std::byte* to) {
+void take(const std::byte* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, std::byte* to) {
   if (const PairParts pair = padded_pair(type, element_bytes); pair.bytes != 0)
     copy_pairs(pair, buffer, to, count);
   else
@@ -58,11 +57,7 @@ Span span_of(MPI_Datatype type, std::size_t count) noexcept {
 
 Staging::Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t element_bytes, Use use,
                  bool on_device) noexcept
-    : buffer_(const_cast<void*>(buffer)),
-      count_(count),
-      type_(type),
-      element_bytes_(element_bytes),
-      use_(use) {
+    : buffer_(const_cast<void*>(buffer)), count_(count), type_(type), element_bytes_(element_bytes), use_(use) {
   if (on_device) {
     span_ = span_of(type, count);
     image_ = Scratch(span_.bytes);
@@ -88,8 +83,7 @@ Staging::Staging(const void* buffer, std::size_t count, MPI_Datatype type, std::
 
 void Staging::write_back(std::size_t count) noexcept {
   if (!includes(use_, Use::write)) return;
-  std::byte* const host =
-      image_.data() != nullptr ? image_.data() - span_.lowest : static_cast<std::byte*>(buffer_);
+  std::byte* const host = image_.data() != nullptr ? image_.data() - span_.lowest : static_cast<std::byte*>(buffer_);
   if (packed_.data() != nullptr) put_back(packed_.data(), host, count, type_, element_bytes_);
   if (image_.data() != nullptr)
     copy_or_end(static_cast<std::byte*>(buffer_) + span_.lowest, image_.data(), span_.bytes, buffer_);

@@ -44,13 +44,15 @@ bool report_stall(void* prepared, double seconds) {
     if (!waiting->is_missing(rank)) return true;
   int count = 0;
   const std::string missing = missing_ranks(*waiting, state.size, count);
-  const std::string call =
-      fmt::format("MPI_{}, call {} on {}, has waited {:.0f} s", name_of(owner.collective), state.calls, text_of(state.handle), seconds);
+  const std::string call = fmt::format("MPI_{}, call {} on {}, has waited {:.0f} s", name_of(owner.collective),
+                                       state.calls, text_of(state.handle), seconds);
   if (owner.one_node)
-    log::warn(fmt::format("{}; {} of {} ranks have arrived, missing: {}", call, state.size - count, state.size, missing));
+    log::warn(
+        fmt::format("{}; {} of {} ranks have arrived, missing: {}", call, state.size - count, state.size, missing));
   else
     // Whoever that is may be there and wait for another in its turn.
-    log::warn(fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself", call, state.rank, missing));
+    log::warn(fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself", call,
+                          state.rank, missing));
   return true;
 }
 

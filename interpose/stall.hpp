@@ -9,8 +9,8 @@
 
 namespace papaya {
 
-// A wait::Stalled; `prepared` is the algorithm's Prepared that waits, or nonblocking::waiting for what MPI_Wait and the like wait for.
-// Of blocking calls only where they are not recorded: else watch.cpp sees them, and those inside MPI.
+// A wait::Stalled; `prepared` is the algorithm's Prepared that waits, or nonblocking::waiting for what MPI_Wait and the
+// like wait for. Of blocking calls only where they are not recorded: else watch.cpp sees them, and those inside MPI.
 bool report_stall(void* prepared, double seconds);
 
 // "forces (4 ranks)"

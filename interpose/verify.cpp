@@ -96,12 +96,16 @@ double largest_of(const std::byte* bytes, std::size_t size) {
 double largest_of(ElementType type, const std::vector<std::byte>& bytes) {
   switch (type) {
     case ElementType::f32:
-    case ElementType::c32: return largest_of<float>(bytes.data(), bytes.size());
+    case ElementType::c32:
+      return largest_of<float>(bytes.data(), bytes.size());
     case ElementType::f64:
-    case ElementType::c64: return largest_of<double>(bytes.data(), bytes.size());
+    case ElementType::c64:
+      return largest_of<double>(bytes.data(), bytes.size());
     case ElementType::f80:
-    case ElementType::c80: return largest_of<long double>(bytes.data(), bytes.size());
-    default: return 0;
+    case ElementType::c80:
+      return largest_of<long double>(bytes.data(), bytes.size());
+    default:
+      return 0;
   }
 }
 
@@ -144,26 +148,40 @@ bool same_pairs(const std::byte* left, const std::byte* right, std::size_t bytes
   return true;
 }
 
-bool alike(ElementType element, double magnitude, const std::vector<std::byte>& left, const std::vector<std::byte>& right) {
+bool alike(ElementType element, double magnitude, const std::vector<std::byte>& left,
+           const std::vector<std::byte>& right) {
   const std::byte* const a = left.data();
   const std::byte* const b = right.data();
   const std::size_t bytes = left.size();
   switch (element) {
-    case ElementType::f32: return near<float>(a, b, bytes, 1e-4f, 1, magnitude);
-    case ElementType::c32: return near<float>(a, b, bytes, 1e-4f, 2, magnitude);
-    case ElementType::f64: return near<double>(a, b, bytes, 1e-10, 1, magnitude);
-    case ElementType::c64: return near<double>(a, b, bytes, 1e-10, 2, magnitude);
-    case ElementType::f80: return near<long double>(a, b, bytes, 1e-10L, 1, magnitude);
-    case ElementType::c80: return near<long double>(a, b, bytes, 1e-10L, 2, magnitude);
-    case ElementType::f64_int: return same_pairs<double, int>(a, b, bytes);
-    case ElementType::long_int: return same_pairs<long, int>(a, b, bytes);
-    case ElementType::short_int: return same_pairs<short, int>(a, b, bytes);
-    case ElementType::f80_int: return same_pairs<long double, int>(a, b, bytes);
-    default: return std::memcmp(a, b, bytes) == 0;
+    case ElementType::f32:
+      return near<float>(a, b, bytes, 1e-4f, 1, magnitude);
+    case ElementType::c32:
+      return near<float>(a, b, bytes, 1e-4f, 2, magnitude);
+    case ElementType::f64:
+      return near<double>(a, b, bytes, 1e-10, 1, magnitude);
+    case ElementType::c64:
+      return near<double>(a, b, bytes, 1e-10, 2, magnitude);
+    case ElementType::f80:
+      return near<long double>(a, b, bytes, 1e-10L, 1, magnitude);
+    case ElementType::c80:
+      return near<long double>(a, b, bytes, 1e-10L, 2, magnitude);
+    case ElementType::f64_int:
+      return same_pairs<double, int>(a, b, bytes);
+    case ElementType::long_int:
+      return same_pairs<long, int>(a, b, bytes);
+    case ElementType::short_int:
+      return same_pairs<short, int>(a, b, bytes);
+    case ElementType::f80_int:
+      return same_pairs<long double, int>(a, b, bytes);
+    default:
+      return std::memcmp(a, b, bytes) == 0;
   }
 }
 
-bool reduces(const Arguments& a) { return a.collective == Collective::allreduce || a.collective == Collective::reduce; }
+bool reduces(const Arguments& a) {
+  return a.collective == Collective::allreduce || a.collective == Collective::reduce;
+}
 
 }  // namespace
 
@@ -179,8 +197,8 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   const bool is_root = state.rank == a.root;
   const auto count = static_cast<std::size_t>(a.count);
   const auto n = static_cast<int>(a.count);
-  // In place, the operands are still where the result will be: native MPI gets them as send buffer. (MPICH 4.0.2 crashes in
-  // MPI_Reduce in place of more than 64 KiB with a root that is not 0.)
+  // In place, the operands are still where the result will be: native MPI gets them as send buffer. (MPICH 4.0.2
+  // crashes in MPI_Reduce in place of more than 64 KiB with a root that is not 0.)
   const void* const send = reduces(a) && a.send == MPI_IN_PLACE ? a.receive : a.send;
   if (ElementType element{}; reduces(a) && a.op != MPI_PROD && basic_type_of(a.type, element)) {
     const double mine = largest_of(element, contiguous(a, reduction, send, count, on_device)) * state.size;
@@ -196,7 +214,8 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   }
   const bool blocks = a.collective == Collective::allgather || a.collective == Collective::alltoall;
   elements_ = blocks ? count * static_cast<std::size_t>(state.size) : count;
-  // A buffer like the receive buffer, for the native result. Holes are neither read nor compared: they need not be memory.
+  // A buffer like the receive buffer, for the native result. Holes are neither read nor compared: they need not be
+  // memory.
   const Span span = span_of(a.type, elements_);
   const Scratch image(span.bytes);
   if (image.data() == nullptr) end_for_lack_of_memory(span.bytes);
@@ -207,15 +226,20 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
     unpack(contiguous(a, reduction, a.receive, elements_, on_device).data(), copy, elements_, a.type, element);
   int code = MPI_SUCCESS;
   switch (a.collective) {
-    case Collective::bcast: code = PMPI_Bcast(copy, n, a.type, a.root, state.handle); break;
-    case Collective::reduce: code = PMPI_Reduce(send, copy, n, a.type, a.op, a.root, state.handle); break;
+    case Collective::bcast:
+      code = PMPI_Bcast(copy, n, a.type, a.root, state.handle);
+      break;
+    case Collective::reduce:
+      code = PMPI_Reduce(send, copy, n, a.type, a.op, a.root, state.handle);
+      break;
     case Collective::allgather:
       code = PMPI_Allgather(a.send, static_cast<int>(a.send_count), a.send_type, copy, n, a.type, state.handle);
       break;
     case Collective::alltoall:
       code = PMPI_Alltoall(a.send, static_cast<int>(a.send_count), a.send_type, copy, n, a.type, state.handle);
       break;
-    default: code = PMPI_Allreduce(send, copy, n, a.type, a.op, state.handle);
+    default:
+      code = PMPI_Allreduce(send, copy, n, a.type, a.op, state.handle);
   }
   done_ = code == MPI_SUCCESS;
   if (done_) expected_ = contiguous(a, reduction, copy, elements_, false);

@@ -13,12 +13,13 @@ namespace papaya {
 class Verification {
  public:
   // Collective: runs the native call on a copy of the operands, before they are overwritten.
-  Verification(const Arguments& arguments, const Communicator& state, const Reduction& reduction, bool on_device) noexcept;
+  Verification(const Arguments& arguments, const Communicator& state, const Reduction& reduction,
+               bool on_device) noexcept;
 
   // Counts the comparison, and a mismatch if there is one. Floating-point results of reductions may differ in rounding,
-  // since MPI may reduce in another order: by 1e-4 for float and 1e-10 for double, of the result or, for sums, of what the
-  // operands may add up to. What a user's operation makes of a mix of types is compared only where it must be equal to the
-  // bit.
+  // since MPI may reduce in another order: by 1e-4 for float and 1e-10 for double, of the result or, for sums, of what
+  // the operands may add up to. What a user's operation makes of a mix of types is compared only where it must be equal
+  // to the bit.
   void compare() noexcept;
 
  private:
@@ -28,8 +29,8 @@ class Verification {
   const Reduction& reduction_;
   const bool on_device_;
   const int ranks_;
-  double magnitude_ = 0;       // of what the operands may add up to
-  std::size_t elements_ = 0;   // of `type` in the receive buffer
+  double magnitude_ = 0;             // of what the operands may add up to
+  std::size_t elements_ = 0;         // of `type` in the receive buffer
   std::vector<std::byte> expected_;  // contiguous
   bool done_ = false;
 };

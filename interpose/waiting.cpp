@@ -58,8 +58,8 @@ int run_both(Receive&& receive, Send&& send, MPI_Status* status) {
   return of_receive != MPI_SUCCESS ? of_receive : of_send;
 }
 
-// The same from MPI_PROC_NULL. MPICH 4.0.2 leaves the status of MPI_Irecv from there empty; MPI_Recv, which does not wait for
-// anybody there, fills it.
+// The same from MPI_PROC_NULL. MPICH 4.0.2 leaves the status of MPI_Irecv from there empty; MPI_Recv, which does not
+// wait for anybody there, fills it.
 template <class Receive, class Send>
 int run_send(Send&& send, Receive&& receive_nothing) {
   const int code = run(send);
@@ -113,13 +113,11 @@ PAPAYA_WRAPPER papaya_MPI_Testall(int count, MPI_Request requests[], int* flag, 
   if (needs_attention()) papaya::nonblocking::progress();
   return PMPI_Testall(count, requests, flag, statuses);
 }
-PAPAYA_WRAPPER papaya_MPI_Testany(int count, MPI_Request requests[], int* index, int* flag,
-                                  MPI_Status* status) {
+PAPAYA_WRAPPER papaya_MPI_Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
   if (needs_attention()) papaya::nonblocking::progress();
   return PMPI_Testany(count, requests, index, flag, status);
 }
-PAPAYA_WRAPPER papaya_MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[],
-                                   MPI_Status statuses[]) {
+PAPAYA_WRAPPER papaya_MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]) {
   if (needs_attention()) papaya::nonblocking::progress();
   return PMPI_Testsome(count, requests, done, indices, statuses);
 }
@@ -144,18 +142,15 @@ PAPAYA_WRAPPER papaya_MPI_Wait(MPI_Request* request, MPI_Status* status) {
 }
 PAPAYA_WRAPPER papaya_MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
   if (!needs_attention()) return PMPI_Waitall(count, requests, statuses);
-  return papaya::nonblocking::wait_by(
-      [&](int& flag) { return PMPI_Testall(count, requests, &flag, statuses); },
-      [&] { return PMPI_Waitall(count, requests, statuses); });
+  return papaya::nonblocking::wait_by([&](int& flag) { return PMPI_Testall(count, requests, &flag, statuses); },
+                                      [&] { return PMPI_Waitall(count, requests, statuses); });
 }
 PAPAYA_WRAPPER papaya_MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
   if (!needs_attention()) return PMPI_Waitany(count, requests, index, status);
-  return papaya::nonblocking::wait_by(
-      [&](int& flag) { return PMPI_Testany(count, requests, index, &flag, status); },
-      [&] { return PMPI_Waitany(count, requests, index, status); });
+  return papaya::nonblocking::wait_by([&](int& flag) { return PMPI_Testany(count, requests, index, &flag, status); },
+                                      [&] { return PMPI_Waitany(count, requests, index, status); });
 }
-PAPAYA_WRAPPER papaya_MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[],
-                                   MPI_Status statuses[]) {
+PAPAYA_WRAPPER papaya_MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]) {
   if (!needs_attention()) return PMPI_Waitsome(count, requests, done, indices, statuses);
   return papaya::nonblocking::wait_by(
       [&](int& flag) {
@@ -167,12 +162,10 @@ PAPAYA_WRAPPER papaya_MPI_Waitsome(int count, MPI_Request requests[], int* done,
 }
 PAPAYA_WRAPPER papaya_MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
   if (!needs_attention()) return PMPI_Probe(source, tag, comm, status);
-  return papaya::nonblocking::wait_by(
-      [&](int& flag) { return PMPI_Iprobe(source, tag, comm, &flag, status); },
-      [&] { return PMPI_Probe(source, tag, comm, status); });
+  return papaya::nonblocking::wait_by([&](int& flag) { return PMPI_Iprobe(source, tag, comm, &flag, status); },
+                                      [&] { return PMPI_Probe(source, tag, comm, status); });
 }
-PAPAYA_WRAPPER papaya_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message,
-                                 MPI_Status* status) {
+PAPAYA_WRAPPER papaya_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
   if (!needs_attention()) return PMPI_Mprobe(source, tag, comm, message, status);
   return papaya::nonblocking::wait_by(
       [&](int& flag) { return PMPI_Improbe(source, tag, comm, &flag, message, status); },
@@ -180,78 +173,69 @@ PAPAYA_WRAPPER papaya_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message
 }
 
 // With counts of type C; `form` is nothing or _c.
-#define PAPAYA_SENDS(Name, IName, C, form)                                                           \
-  PAPAYA_WRAPPER papaya_MPI_##Name##form(const void* buffer, C count, MPI_Datatype type, int target, \
-                                         int tag, MPI_Comm comm) {                                   \
-    if (!needs_attention()) return PMPI_##Name##form(buffer, count, type, target, tag, comm);        \
-    return papaya::nonblocking::run([&](MPI_Request* request) {                                      \
-      return PMPI_##IName##form(buffer, count, type, target, tag, comm, request);                    \
-    });                                                                                              \
+#define PAPAYA_SENDS(Name, IName, C, form)                                                                          \
+  PAPAYA_WRAPPER papaya_MPI_##Name##form(const void* buffer, C count, MPI_Datatype type, int target, int tag,       \
+                                         MPI_Comm comm) {                                                           \
+    if (!needs_attention()) return PMPI_##Name##form(buffer, count, type, target, tag, comm);                       \
+    return papaya::nonblocking::run(                                                                                \
+        [&](MPI_Request* request) { return PMPI_##IName##form(buffer, count, type, target, tag, comm, request); }); \
   }
-#define PAPAYA_POINT_TO_POINT(C, form)                                                                      \
-  PAPAYA_SENDS(Send, Isend, C, form)                                                                        \
-  PAPAYA_SENDS(Ssend, Issend, C, form)                                                                      \
-  PAPAYA_SENDS(Rsend, Irsend, C, form)                                                                      \
-  PAPAYA_WRAPPER papaya_MPI_Recv##form(void* buffer, C count, MPI_Datatype type, int source, int tag,       \
-                                       MPI_Comm comm, MPI_Status* status) {                                 \
-    if (!needs_attention() || source == MPI_PROC_NULL)                                                      \
-      return PMPI_Recv##form(buffer, count, type, source, tag, comm, status);                               \
-    return papaya::nonblocking::run(                                                                        \
-        [&](MPI_Request* request) {                                                                         \
-          return PMPI_Irecv##form(buffer, count, type, source, tag, comm, request);                         \
-        },                                                                                                  \
-        status);                                                                                            \
-  }                                                                                                         \
-  PAPAYA_WRAPPER papaya_MPI_Mrecv##form(void* buffer, C count, MPI_Datatype type, MPI_Message* message,     \
-                                        MPI_Status* status) {                                               \
-    if (!needs_attention()) return PMPI_Mrecv##form(buffer, count, type, message, status);                  \
-    return papaya::nonblocking::run(                                                                        \
-        [&](MPI_Request* request) { return PMPI_Imrecv##form(buffer, count, type, message, request); },     \
-        status);                                                                                            \
-  }                                                                                                         \
-  PAPAYA_WRAPPER papaya_MPI_Sendrecv##form(                                                                 \
-      const void* sent, C send_count, MPI_Datatype send_type, int target, int send_tag, void* received,     \
-      C count, MPI_Datatype type, int source, int tag, MPI_Comm comm, MPI_Status* status) {                 \
-    if (!needs_attention())                                                                                 \
-      return PMPI_Sendrecv##form(sent, send_count, send_type, target, send_tag, received, count, type,      \
-                                 source, tag, comm, status);                                                \
-    if (source == MPI_PROC_NULL)                                                                            \
-      return papaya::nonblocking::run_send(                                                                 \
-          [&](MPI_Request* request) {                                                                       \
-            return PMPI_Isend##form(sent, send_count, send_type, target, send_tag, comm, request);          \
-          },                                                                                                \
-          [&] { return PMPI_Recv##form(received, count, type, source, tag, comm, status); });               \
-    return papaya::nonblocking::run_both(                                                                   \
-        [&](MPI_Request* request) {                                                                         \
-          return PMPI_Irecv##form(received, count, type, source, tag, comm, request);                       \
-        },                                                                                                  \
-        [&](MPI_Request* request) {                                                                         \
-          return PMPI_Isend##form(sent, send_count, send_type, target, send_tag, comm, request);            \
-        },                                                                                                  \
-        status);                                                                                            \
-  }                                                                                                         \
-  PAPAYA_WRAPPER papaya_MPI_Sendrecv_replace##form(void* buffer, C count, MPI_Datatype type, int target,    \
-                                                   int send_tag, int source, int tag, MPI_Comm comm,        \
-                                                   MPI_Status* status) {                                    \
-    if (!needs_attention())                                                                                 \
-      return PMPI_Sendrecv_replace##form(buffer, count, type, target, send_tag, source, tag, comm, status); \
-    if (source == MPI_PROC_NULL)                                                                            \
-      return papaya::nonblocking::run_send(                                                                 \
-          [&](MPI_Request* request) {                                                                       \
-            return PMPI_Isend##form(buffer, count, type, target, send_tag, comm, request);                  \
-          },                                                                                                \
-          [&] { return PMPI_Recv##form(buffer, count, type, source, tag, comm, status); });                 \
-    const papaya::nonblocking::Packed packed(buffer, count, type, comm);                                    \
-    if (packed.code != MPI_SUCCESS) return packed.code;                                                     \
-    return papaya::nonblocking::run_both(                                                                   \
-        [&](MPI_Request* request) {                                                                         \
-          return PMPI_Irecv##form(buffer, count, type, source, tag, comm, request);                         \
-        },                                                                                                  \
-        [&](MPI_Request* request) {                                                                         \
-          return PMPI_Isend##form(packed.bytes.data(), static_cast<C>(packed.size), MPI_PACKED, target,     \
-                                  send_tag, comm, request);                                                 \
-        },                                                                                                  \
-        status);                                                                                            \
+#define PAPAYA_POINT_TO_POINT(C, form)                                                                                 \
+  PAPAYA_SENDS(Send, Isend, C, form)                                                                                   \
+  PAPAYA_SENDS(Ssend, Issend, C, form)                                                                                 \
+  PAPAYA_SENDS(Rsend, Irsend, C, form)                                                                                 \
+  PAPAYA_WRAPPER papaya_MPI_Recv##form(void* buffer, C count, MPI_Datatype type, int source, int tag, MPI_Comm comm,   \
+                                       MPI_Status* status) {                                                           \
+    if (!needs_attention() || source == MPI_PROC_NULL)                                                                 \
+      return PMPI_Recv##form(buffer, count, type, source, tag, comm, status);                                          \
+    return papaya::nonblocking::run(                                                                                   \
+        [&](MPI_Request* request) { return PMPI_Irecv##form(buffer, count, type, source, tag, comm, request); },       \
+        status);                                                                                                       \
+  }                                                                                                                    \
+  PAPAYA_WRAPPER papaya_MPI_Mrecv##form(void* buffer, C count, MPI_Datatype type, MPI_Message* message,                \
+                                        MPI_Status* status) {                                                          \
+    if (!needs_attention()) return PMPI_Mrecv##form(buffer, count, type, message, status);                             \
+    return papaya::nonblocking::run(                                                                                   \
+        [&](MPI_Request* request) { return PMPI_Imrecv##form(buffer, count, type, message, request); }, status);       \
+  }                                                                                                                    \
+  PAPAYA_WRAPPER papaya_MPI_Sendrecv##form(const void* sent, C send_count, MPI_Datatype send_type, int target,         \
+                                           int send_tag, void* received, C count, MPI_Datatype type, int source,       \
+                                           int tag, MPI_Comm comm, MPI_Status* status) {                               \
+    if (!needs_attention())                                                                                            \
+      return PMPI_Sendrecv##form(sent, send_count, send_type, target, send_tag, received, count, type, source, tag,    \
+                                 comm, status);                                                                        \
+    if (source == MPI_PROC_NULL)                                                                                       \
+      return papaya::nonblocking::run_send(                                                                            \
+          [&](MPI_Request* request) {                                                                                  \
+            return PMPI_Isend##form(sent, send_count, send_type, target, send_tag, comm, request);                     \
+          },                                                                                                           \
+          [&] { return PMPI_Recv##form(received, count, type, source, tag, comm, status); });                          \
+    return papaya::nonblocking::run_both(                                                                              \
+        [&](MPI_Request* request) { return PMPI_Irecv##form(received, count, type, source, tag, comm, request); },     \
+        [&](MPI_Request* request) {                                                                                    \
+          return PMPI_Isend##form(sent, send_count, send_type, target, send_tag, comm, request);                       \
+        },                                                                                                             \
+        status);                                                                                                       \
+  }                                                                                                                    \
+  PAPAYA_WRAPPER papaya_MPI_Sendrecv_replace##form(void* buffer, C count, MPI_Datatype type, int target, int send_tag, \
+                                                   int source, int tag, MPI_Comm comm, MPI_Status* status) {           \
+    if (!needs_attention())                                                                                            \
+      return PMPI_Sendrecv_replace##form(buffer, count, type, target, send_tag, source, tag, comm, status);            \
+    if (source == MPI_PROC_NULL)                                                                                       \
+      return papaya::nonblocking::run_send(                                                                            \
+          [&](MPI_Request* request) {                                                                                  \
+            return PMPI_Isend##form(buffer, count, type, target, send_tag, comm, request);                             \
+          },                                                                                                           \
+          [&] { return PMPI_Recv##form(buffer, count, type, source, tag, comm, status); });                            \
+    const papaya::nonblocking::Packed packed(buffer, count, type, comm);                                               \
+    if (packed.code != MPI_SUCCESS) return packed.code;                                                                \
+    return papaya::nonblocking::run_both(                                                                              \
+        [&](MPI_Request* request) { return PMPI_Irecv##form(buffer, count, type, source, tag, comm, request); },       \
+        [&](MPI_Request* request) {                                                                                    \
+          return PMPI_Isend##form(packed.bytes.data(), static_cast<C>(packed.size), MPI_PACKED, target, send_tag,      \
+                                  comm, request);                                                                      \
+        },                                                                                                             \
+        status);                                                                                                       \
   }
 PAPAYA_POINT_TO_POINT(int, )
 #if MPI_VERSION >= 4

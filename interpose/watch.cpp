@@ -32,8 +32,8 @@ constexpr std::size_t stack_bytes = 1 << 20;
 
 // Null from MPI_Finalize on: the record, which holds the counter, is about to be unmapped.
 std::atomic<std::uint64_t*> asked_counter{nullptr};
-std::atomic<int> counting{0};  // handlers, on whatever thread, that may have read the pointer
-struct sigaction before_claim{};  // written before the handler is there
+std::atomic<int> counting{0};      // handlers, on whatever thread, that may have read the pointer
+struct sigaction before_claim {};  // written before the handler is there
 bool was_claimed_before_mpi = false;
 
 void on_signal(int number, siginfo_t* information, void* context) {
@@ -55,7 +55,8 @@ bool is_of_mpi(const struct sigaction& action) noexcept {
                                                                   : reinterpret_cast<const void*>(action.sa_handler);
   Dl_info of_handler{};
   Dl_info of_mpi{};
-  return dladdr(handler, &of_handler) != 0 && dladdr(reinterpret_cast<const void*>(&PMPI_Get_library_version), &of_mpi) != 0 &&
+  return dladdr(handler, &of_handler) != 0 &&
+         dladdr(reinterpret_cast<const void*>(&PMPI_Get_library_version), &of_mpi) != 0 &&
          of_handler.dli_fbase == of_mpi.dli_fbase;
 }
 
@@ -76,17 +77,17 @@ void write_all(int file, std::string_view text) noexcept {
 }  // namespace
 
 void Watch::note_signal() noexcept {
-  struct sigaction now{};
+  struct sigaction now {};
   was_claimed_before_mpi =
       sigaction(SIGUSR1, nullptr, &now) == 0 && ((now.sa_flags & SA_SIGINFO) != 0 || now.sa_handler != SIG_DFL);
 }
 
 void Watch::claim_signal(std::uint64_t& asked) noexcept {
-  struct sigaction now{};
+  struct sigaction now {};
   if (was_claimed_before_mpi || sigaction(SIGUSR1, nullptr, &now) != 0 || !is_unclaimed(now)) return;
   asked_counter.store(&asked, std::memory_order_relaxed);
   before_claim = now;
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_sigaction = on_signal;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   sigaction(SIGUSR1, &action, nullptr);
@@ -98,7 +99,7 @@ void Watch::stop_counting() noexcept {
 }
 
 void Watch::give_signal_back() noexcept {
-  struct sigaction now{};
+  struct sigaction now {};
   if (sigaction(SIGUSR1, nullptr, &now) == 0 && (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == on_signal)
     sigaction(SIGUSR1, &before_claim, nullptr);
   asked_counter.store(nullptr, std::memory_order_relaxed);
@@ -106,7 +107,8 @@ void Watch::give_signal_back() noexcept {
 
 // ---- the thread
 
-void Watch::start(const std::string& folder, const std::vector<int>& ranks, double stall_s, bool is_first_node) noexcept try {
+void Watch::start(const std::string& folder, const std::vector<int>& ranks, double stall_s, bool is_first_node) noexcept
+    try {
   // A descriptor of its own: the folder may get another name.
   descriptor_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0 || fstat(descriptor_, &identity_) != 0) return;
@@ -152,7 +154,7 @@ void Watch::stop() noexcept {
 
 // A program may close descriptors that are not its own; the number may then mean another file.
 bool Watch::folder_is_there() const noexcept {
-  struct stat now{};
+  struct stat now {};
   return fstat(descriptor_, &now) == 0 && now.st_ino == identity_.st_ino && now.st_dev == identity_.st_dev;
 }
 
@@ -225,7 +227,7 @@ void Watch::report(bool asked) {
   if (asked) {
     // One for all nodes that were asked together.
     file = folder_ + "/asked.txt";
-    struct stat status{};
+    struct stat status {};
     if (!is_first_node_ && lstat(file.c_str(), &status) == 0 &&
         now / 1'000'000'000 - status.st_mtime <= 2 * first_node_speaks_within / 1s)
       return;
@@ -236,7 +238,8 @@ void Watch::report(bool asked) {
     const report::PendingCall* first = nullptr;
     for (const report::PendingCall& call : analysis.pending)
       if (first == nullptr || call.since_unix_ns < first->since_unix_ns) first = &call;
-    file = fmt::format("{}/stall-{}-{:06x}-{}.txt", folder_, first->name, first->communicator_id & 0xffffff, first->call);
+    file =
+        fmt::format("{}/stall-{}-{:06x}-{}.txt", folder_, first->name, first->communicator_id & 0xffffff, first->call);
     if (!may_speak(file)) return;
     heading = fmt::format("no progress for {:.0f} s in {}.", stall_s_, report::stall_headline(*first));
   }
@@ -250,9 +253,11 @@ void Watch::report(bool asked) {
     close(out);
   }
   if (log::level() < log::Level::warn) return;
-  write_all(STDERR_FILENO,
-            fmt::format("papaya: {}\n{}  {}`papaya report {}` names the functions as long as this lasts. The job goes on.\n", heading, text,
-                        out >= 0 ? fmt::format("This is also in {}{}; ", folder, file.substr(folder_.size())) : "", folder));
+  write_all(
+      STDERR_FILENO,
+      fmt::format("papaya: {}\n{}  {}`papaya report {}` names the functions as long as this lasts. The job goes on.\n",
+                  heading, text,
+                  out >= 0 ? fmt::format("This is also in {}{}; ", folder, file.substr(folder_.size())) : "", folder));
 }
 
 }  // namespace papaya

@@ -1,7 +1,7 @@
 // Who does not come. A thread of each node's first rank looks now and then at what the ranks of its node are inside, in
-// their records. If a rank has been in one call for PAPAYA_STALL_SECONDS, or a process got SIGUSR1 that the program has not
-// claimed, it reads what the folder has of all ranks and says who waits, who is missing and what those did last: once on
-// standard error, and in a file of the output folder. It never ends the job.
+// their records. If a rank has been in one call for PAPAYA_STALL_SECONDS, or a process got SIGUSR1 that the program has
+// not claimed, it reads what the folder has of all ranks and says who waits, who is missing and what those did last:
+// once on standard error, and in a file of the output folder. It never ends the job.
 #pragma once
 
 #include <pthread.h>
@@ -24,8 +24,8 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // `folder`: open as `/proc/self/fd/N` or by its name; `ranks` of this node, whose files may appear a little later. `stall_s`
-  // 0: only when asked. `is_first_node`: others let it speak first.
+  // `folder`: open as `/proc/self/fd/N` or by its name; `ranks` of this node, whose files may appear a little later.
+  // `stall_s` 0: only when asked. `is_first_node`: others let it speak first.
   void start(const std::string& folder, const std::vector<int>& ranks, double stall_s, bool is_first_node) noexcept;
   void stop() noexcept;
 
@@ -33,8 +33,9 @@ class Watch {
   // Before MPI_Init, where MPI may put a handler of its own before the program's.
   static void note_signal() noexcept;
   static void claim_signal(std::uint64_t& asked) noexcept;
-  static void stop_counting() noexcept;     // `asked` is no longer touched; the signal does nothing until it is given back
-  static void give_signal_back() noexcept;  // once MPI_Finalize has ended: whoever asks cannot know that a rank is inside it
+  static void stop_counting() noexcept;  // `asked` is no longer touched; the signal does nothing until it is given back
+  static void
+  give_signal_back() noexcept;  // once MPI_Finalize has ended: whoever asks cannot know that a rank is inside it
 
  private:
   struct Rank {
@@ -53,7 +54,7 @@ class Watch {
 
   std::string folder_;
   int descriptor_ = -1;
-  struct stat identity_{};
+  struct stat identity_ {};
   std::vector<Rank> ranks_;
   double stall_s_ = 0;
   bool is_first_node_ = true;

@@ -53,8 +53,8 @@ Message message_bcast(const Communicator& state, C count, MPI_Datatype type, int
 }
 
 template <class C>
-Message message_gather(const Communicator& state, const void* send, C sendcount, MPI_Datatype sendtype,
-                       C recvcount, MPI_Datatype recvtype, int root) noexcept {
+Message message_gather(const Communicator& state, const void* send, C sendcount, MPI_Datatype sendtype, C recvcount,
+                       MPI_Datatype recvtype, int root) noexcept {
   if (state.inter) return {0, root};
   const bool in_place = state.rank == root && send == MPI_IN_PLACE;
   return {in_place ? bytes_of(recvcount, recvtype) : bytes_of(sendcount, sendtype), root};
@@ -85,8 +85,8 @@ Message message_scatterv(const Communicator& state, const C* sendcounts, MPI_Dat
 }
 
 template <class C>
-Message message_allgather(const Communicator& state, const void* send, C sendcount, MPI_Datatype sendtype,
-                          C recvcount, MPI_Datatype recvtype) noexcept {
+Message message_allgather(const Communicator& state, const void* send, C sendcount, MPI_Datatype sendtype, C recvcount,
+                          MPI_Datatype recvtype) noexcept {
   if (state.inter) return {};
   return {send == MPI_IN_PLACE ? bytes_of(recvcount, recvtype) : bytes_of(sendcount, sendtype)};
 }
@@ -100,17 +100,15 @@ Message message_allgatherv(const Communicator& state, const void* send, C sendco
 }
 
 template <class C>
-Message message_alltoallv(const Communicator& state, const void* send, const C* sendcounts,
-                          MPI_Datatype sendtype, const C* recvcounts, MPI_Datatype recvtype) noexcept {
+Message message_alltoallv(const Communicator& state, const void* send, const C* sendcounts, MPI_Datatype sendtype,
+                          const C* recvcounts, MPI_Datatype recvtype) noexcept {
   if (state.inter) return {};
-  return {send == MPI_IN_PLACE ? sum_of(recvcounts, state.peers, recvtype)
-                               : sum_of(sendcounts, state.peers, sendtype)};
+  return {send == MPI_IN_PLACE ? sum_of(recvcounts, state.peers, recvtype) : sum_of(sendcounts, state.peers, sendtype)};
 }
 
 template <class C>
 Message message_alltoallw(const Communicator& state, const void* send, const C* sendcounts,
-                          const MPI_Datatype* sendtypes, const C* recvcounts,
-                          const MPI_Datatype* recvtypes) noexcept {
+                          const MPI_Datatype* sendtypes, const C* recvcounts, const MPI_Datatype* recvtypes) noexcept {
   if (state.inter) return {};
   return {send == MPI_IN_PLACE ? sum_of(recvcounts, state.peers, recvtypes)
                                : sum_of(sendcounts, state.peers, sendtypes)};
@@ -147,9 +145,10 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
     return papaya::replace(state, {.collective = papaya::Collective::Kind, __VA_ARGS__}, facts, outcome); \
   })
 // What may start the nonblocking call: of the collectives that have the row below, papaya; of the others MPI alone.
-#define PAPAYA_BEGIN(Kind, ...)                                                                                        \
-  ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept {               \
-    return papaya::nonblocking::begin(state, {.collective = papaya::Collective::Kind, __VA_ARGS__}, facts, outcome, request); \
+#define PAPAYA_BEGIN(Kind, ...)                                                                                     \
+  ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept {            \
+    return papaya::nonblocking::begin(state, {.collective = papaya::Collective::Kind, __VA_ARGS__}, facts, outcome, \
+                                      request);                                                                     \
   })
 #define PAPAYA_START(kind) PAPAYA_START_##kind
 #define PAPAYA_START_barrier PAPAYA_BEGIN(barrier, )
@@ -189,81 +188,75 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
 
 // One collective: its parameters (C: the type of counts, D: of displacements), its arguments, and its
 // Message. The last column is what may replace the blocking call.
-#define PAPAYA_ROWS(ROW)                                                                                     \
-  ROW(Bcast, Ibcast, bcast, BCAST, papaya::message_bcast(state, count, datatype, root),                      \
-      PAPAYA_REPLACE(bcast, .receive = buffer, .count = count, .type = datatype, .root = root))              \
-  ROW(Gather, Igather, gather, GATHER,                                                                       \
-      papaya::message_gather(state, sendbuf, sendcount, sendtype, recvcount, recvtype, root), papaya::never) \
-  ROW(Gatherv, Igatherv, gatherv, GATHERV,                                                                   \
-      papaya::message_gatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype, root),              \
-      papaya::never)                                                                                         \
-  ROW(Scatter, Iscatter, scatter, SCATTER,                                                                   \
-      papaya::message_scatter(state, sendcount, sendtype, recvcount, recvtype, root), papaya::never)         \
-  ROW(Scatterv, Iscatterv, scatterv, SCATTERV,                                                               \
-      papaya::message_scatterv(state, sendcounts, sendtype, recvcount, recvtype, root), papaya::never)       \
-  ROW(Allgather, Iallgather, allgather, ALLGATHER,                                                           \
-      papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype),                   \
-      PAPAYA_REPLACE_BLOCKS(allgather))                                                                      \
-  ROW(Allgatherv, Iallgatherv, allgatherv, ALLGATHERV,                                                       \
-      papaya::message_allgatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype), papaya::never)  \
-  ROW(Alltoall, Ialltoall, alltoall, ALLTOALL,                                                               \
-      papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype),                   \
-      PAPAYA_REPLACE_BLOCKS(alltoall))                                                                       \
-  ROW(Alltoallv, Ialltoallv, alltoallv, ALLTOALLV,                                                           \
-      papaya::message_alltoallv(state, sendbuf, sendcounts, sendtype, recvcounts, recvtype),                 \
-      PAPAYA_REPLACE_ALLTOALLV)                                                                              \
-  ROW(Alltoallw, Ialltoallw, alltoallw, ALLTOALLW,                                                           \
-      papaya::message_alltoallw(state, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes),               \
-      papaya::never)                                                                                         \
-  ROW(Reduce, Ireduce, reduce, REDUCE, papaya::message_reduce(state, count, datatype, root),                 \
-      PAPAYA_REPLACE(reduce, .send = sendbuf, .receive = recvbuf, .count = count, .type = datatype,          \
-                     .op = op, .root = root))                                                                \
-  ROW(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype),              \
-      PAPAYA_REPLACE(allreduce, .send = sendbuf, .receive = recvbuf, .count = count, .type = datatype,       \
-                     .op = op))                                                                              \
-  ROW(Reduce_scatter, Ireduce_scatter, reduce_scatter, REDUCE_SCATTER,                                       \
-      papaya::message_reduce_scatter(state, recvcounts, datatype), papaya::never)                            \
-  ROW(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, REDUCE_SCATTER_BLOCK,               \
-      papaya::message_all(state, recvcount, datatype), papaya::never)                                        \
-  ROW(Scan, Iscan, scan, SCAN, papaya::message_all(state, count, datatype), papaya::never)                   \
+#define PAPAYA_ROWS(ROW)                                                                                               \
+  ROW(Bcast, Ibcast, bcast, BCAST, papaya::message_bcast(state, count, datatype, root),                                \
+      PAPAYA_REPLACE(bcast, .receive = buffer, .count = count, .type = datatype, .root = root))                        \
+  ROW(Gather, Igather, gather, GATHER,                                                                                 \
+      papaya::message_gather(state, sendbuf, sendcount, sendtype, recvcount, recvtype, root), papaya::never)           \
+  ROW(Gatherv, Igatherv, gatherv, GATHERV,                                                                             \
+      papaya::message_gatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype, root), papaya::never)         \
+  ROW(Scatter, Iscatter, scatter, SCATTER,                                                                             \
+      papaya::message_scatter(state, sendcount, sendtype, recvcount, recvtype, root), papaya::never)                   \
+  ROW(Scatterv, Iscatterv, scatterv, SCATTERV,                                                                         \
+      papaya::message_scatterv(state, sendcounts, sendtype, recvcount, recvtype, root), papaya::never)                 \
+  ROW(Allgather, Iallgather, allgather, ALLGATHER,                                                                     \
+      papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype),                             \
+      PAPAYA_REPLACE_BLOCKS(allgather))                                                                                \
+  ROW(Allgatherv, Iallgatherv, allgatherv, ALLGATHERV,                                                                 \
+      papaya::message_allgatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype), papaya::never)            \
+  ROW(Alltoall, Ialltoall, alltoall, ALLTOALL,                                                                         \
+      papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype),                             \
+      PAPAYA_REPLACE_BLOCKS(alltoall))                                                                                 \
+  ROW(Alltoallv, Ialltoallv, alltoallv, ALLTOALLV,                                                                     \
+      papaya::message_alltoallv(state, sendbuf, sendcounts, sendtype, recvcounts, recvtype), PAPAYA_REPLACE_ALLTOALLV) \
+  ROW(Alltoallw, Ialltoallw, alltoallw, ALLTOALLW,                                                                     \
+      papaya::message_alltoallw(state, sendbuf, sendcounts, sendtypes, recvcounts, recvtypes), papaya::never)          \
+  ROW(Reduce, Ireduce, reduce, REDUCE, papaya::message_reduce(state, count, datatype, root),                           \
+      PAPAYA_REPLACE(reduce, .send = sendbuf, .receive = recvbuf, .count = count, .type = datatype, .op = op,          \
+                     .root = root))                                                                                    \
+  ROW(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype),                        \
+      PAPAYA_REPLACE(allreduce, .send = sendbuf, .receive = recvbuf, .count = count, .type = datatype, .op = op))      \
+  ROW(Reduce_scatter, Ireduce_scatter, reduce_scatter, REDUCE_SCATTER,                                                 \
+      papaya::message_reduce_scatter(state, recvcounts, datatype), papaya::never)                                      \
+  ROW(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, REDUCE_SCATTER_BLOCK,                         \
+      papaya::message_all(state, recvcount, datatype), papaya::never)                                                  \
+  ROW(Scan, Iscan, scan, SCAN, papaya::message_all(state, count, datatype), papaya::never)                             \
   ROW(Exscan, Iexscan, exscan, SCAN, papaya::message_all(state, count, datatype), papaya::never)
 
 #define BCAST_PARAMETERS(C, D) void *buffer, C count, MPI_Datatype datatype, int root, MPI_Comm comm
 #define BCAST_ARGUMENTS buffer, count, datatype, root, comm
-#define GATHER_PARAMETERS(C, D)                                                        \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, \
-      MPI_Datatype recvtype, int root, MPI_Comm comm
+#define GATHER_PARAMETERS(C, D)                                                                               \
+  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, MPI_Datatype recvtype, \
+      int root, MPI_Comm comm
 #define GATHER_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-#define GATHERV_PARAMETERS(C, D)                                                                \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], \
-      const D displs[], MPI_Datatype recvtype, int root, MPI_Comm comm
+#define GATHERV_PARAMETERS(C, D)                                                                                  \
+  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], const D displs[], \
+      MPI_Datatype recvtype, int root, MPI_Comm comm
 #define GATHERV_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
 #define SCATTER_PARAMETERS GATHER_PARAMETERS
 #define SCATTER_ARGUMENTS GATHER_ARGUMENTS
-#define SCATTERV_PARAMETERS(C, D)                                                                    \
-  const void *sendbuf, const C sendcounts[], const D displs[], MPI_Datatype sendtype, void *recvbuf, \
-      C recvcount, MPI_Datatype recvtype, int root, MPI_Comm comm
+#define SCATTERV_PARAMETERS(C, D)                                                                                 \
+  const void *sendbuf, const C sendcounts[], const D displs[], MPI_Datatype sendtype, void *recvbuf, C recvcount, \
+      MPI_Datatype recvtype, int root, MPI_Comm comm
 #define SCATTERV_ARGUMENTS sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
-#define ALLGATHER_PARAMETERS(C, D)                                                     \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, \
-      MPI_Datatype recvtype, MPI_Comm comm
+#define ALLGATHER_PARAMETERS(C, D)                                                                            \
+  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, MPI_Datatype recvtype, \
+      MPI_Comm comm
 #define ALLGATHER_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-#define ALLGATHERV_PARAMETERS(C, D)                                                             \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], \
-      const D displs[], MPI_Datatype recvtype, MPI_Comm comm
+#define ALLGATHERV_PARAMETERS(C, D)                                                                               \
+  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], const D displs[], \
+      MPI_Datatype recvtype, MPI_Comm comm
 #define ALLGATHERV_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
 #define ALLTOALL_PARAMETERS ALLGATHER_PARAMETERS
 #define ALLTOALL_ARGUMENTS ALLGATHER_ARGUMENTS
 #define ALLTOALLV_PARAMETERS(C, D)                                                                    \
   const void *sendbuf, const C sendcounts[], const D sdispls[], MPI_Datatype sendtype, void *recvbuf, \
       const C recvcounts[], const D rdispls[], MPI_Datatype recvtype, MPI_Comm comm
-#define ALLTOALLV_ARGUMENTS \
-  sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-#define ALLTOALLW_PARAMETERS(C, D)                                                              \
-  const void *sendbuf, const C sendcounts[], const D sdispls[], const MPI_Datatype sendtypes[], \
-      void *recvbuf, const C recvcounts[], const D rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
-#define ALLTOALLW_ARGUMENTS \
-  sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
+#define ALLTOALLV_ARGUMENTS sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
+#define ALLTOALLW_PARAMETERS(C, D)                                                                             \
+  const void *sendbuf, const C sendcounts[], const D sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, \
+      const C recvcounts[], const D rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
+#define ALLTOALLW_ARGUMENTS sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
 #define REDUCE_PARAMETERS(C, D) \
   const void *sendbuf, void *recvbuf, C count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm
 #define REDUCE_ARGUMENTS sendbuf, recvbuf, count, datatype, op, root, comm
@@ -292,12 +285,12 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
     return CALL;                                     \
   }()
 
-#define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                              \
-  PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                                               \
-    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PMPI_##Name(SHAPE##_ARGUMENTS)));         \
+#define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                      \
+  PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                                       \
+    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PMPI_##Name(SHAPE##_ARGUMENTS))); \
   }
-#define PAPAYA_NONBLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                           \
-  PAPAYA_WRAPPER papaya_MPI_##iname(SHAPE##_PARAMETERS(int, int), MPI_Request* request) {                        \
+#define PAPAYA_NONBLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                            \
+  PAPAYA_WRAPPER papaya_MPI_##iname(SHAPE##_PARAMETERS(int, int), MPI_Request* request) {                         \
     return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind), PMPI_##iname(SHAPE##_ARGUMENTS, request)); \
   }
 PAPAYA_ROWS(PAPAYA_BLOCKING)
@@ -317,16 +310,14 @@ PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {                            \
     return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PMPI_##Name##_c(SHAPE##_ARGUMENTS))); \
   }
-#define PAPAYA_NONBLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                             \
-  PAPAYA_WRAPPER papaya_MPI_##iname##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Request* request) { \
-    return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind),                                   \
-                       PMPI_##iname##_c(SHAPE##_ARGUMENTS, request));                                    \
+#define PAPAYA_NONBLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                          \
+  PAPAYA_WRAPPER papaya_MPI_##iname##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Request* request) {              \
+    return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind), PMPI_##iname##_c(SHAPE##_ARGUMENTS, request)); \
   }
-#define PAPAYA_PERSISTENT(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                  \
-  PAPAYA_WRAPPER papaya_MPI_##Name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info, \
-                                          MPI_Request* request) {                      \
-    return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                       \
-                       PMPI_##Name##_init(SHAPE##_ARGUMENTS, info, request));          \
+#define PAPAYA_PERSISTENT(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                          \
+  PAPAYA_WRAPPER papaya_MPI_##Name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info, MPI_Request* request) { \
+    return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                                               \
+                       PMPI_##Name##_init(SHAPE##_ARGUMENTS, info, request));                                  \
   }
 #define PAPAYA_PERSISTENT_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                         \
   PAPAYA_WRAPPER papaya_MPI_##Name##_init_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info, \
@@ -361,7 +352,9 @@ PAPAYA_WRAPPER papaya_MPI_Init_thread(int* argc, char*** argv, int required, int
   return code;
 }
 
-PAPAYA_WRAPPER papaya_MPI_Query_thread(int* provided) { return papaya::background_progress::query_thread(provided); }
+PAPAYA_WRAPPER papaya_MPI_Query_thread(int* provided) {
+  return papaya::background_progress::query_thread(provided);
+}
 
 PAPAYA_WRAPPER papaya_MPI_Finalize() {
   papaya::stop();
@@ -397,7 +390,9 @@ int create(MPI_Comm parent, MPI_Comm* child, trace::Origin origin, std::uint64_t
 }  // namespace
 }  // namespace papaya
 
-PAPAYA_WRAPPER papaya_MPI_Comm_free(MPI_Comm* comm) { return papaya::communicators::free(comm, PMPI_Comm_free); }
+PAPAYA_WRAPPER papaya_MPI_Comm_free(MPI_Comm* comm) {
+  return papaya::communicators::free(comm, PMPI_Comm_free);
+}
 PAPAYA_WRAPPER papaya_MPI_Comm_disconnect(MPI_Comm* comm) {
   return papaya::communicators::free(comm, PMPI_Comm_disconnect);
 }
@@ -411,48 +406,52 @@ PAPAYA_WRAPPER papaya_MPI_Comm_dup(MPI_Comm comm, MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::dup, 0, [&] { return PMPI_Comm_dup(comm, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child) {
-  return papaya::create(comm, child, papaya::trace::Origin::dup, 0, [&] { return PMPI_Comm_dup_with_info(comm, info, child); });
+  return papaya::create(comm, child, papaya::trace::Origin::dup, 0,
+                        [&] { return PMPI_Comm_dup_with_info(comm, info, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child) {
-  return papaya::create(comm, child, papaya::trace::Origin::split, 0, [&] { return PMPI_Comm_split(comm, color, key, child); });
+  return papaya::create(comm, child, papaya::trace::Origin::split, 0,
+                        [&] { return PMPI_Comm_split(comm, color, key, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* child) {
   const auto origin = type == MPI_COMM_TYPE_SHARED ? papaya::trace::Origin::node_split : papaya::trace::Origin::split;
   return papaya::create(comm, child, origin, 0, [&] { return PMPI_Comm_split_type(comm, type, key, info, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* child) {
-  return papaya::create(comm, child, papaya::trace::Origin::group, 0, [&] { return PMPI_Comm_create(comm, group, child); });
+  return papaya::create(comm, child, papaya::trace::Origin::group, 0,
+                        [&] { return PMPI_Comm_create(comm, group, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::group, papaya::group_salt + static_cast<std::uint32_t>(tag),
                         [&] { return PMPI_Comm_create_group(comm, group, tag, child); });
 }
-PAPAYA_WRAPPER papaya_MPI_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[],
-                                      int reorder, MPI_Comm* child) {
+PAPAYA_WRAPPER papaya_MPI_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder,
+                                      MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::grid, 0,
                         [&] { return PMPI_Cart_create(comm, ndims, dims, periods, reorder, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* child) {
-  return papaya::create(comm, child, papaya::trace::Origin::grid, 0, [&] { return PMPI_Cart_sub(comm, remain_dims, child); });
+  return papaya::create(comm, child, papaya::trace::Origin::grid, 0,
+                        [&] { return PMPI_Cart_sub(comm, remain_dims, child); });
 }
-PAPAYA_WRAPPER papaya_MPI_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[],
-                                       int reorder, MPI_Comm* child) {
+PAPAYA_WRAPPER papaya_MPI_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[], int reorder,
+                                       MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::graph, 0,
                         [&] { return PMPI_Graph_create(comm, nnodes, index, edges, reorder, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[], const int degrees[],
-                                            const int destinations[], const int weights[], MPI_Info info,
-                                            int reorder, MPI_Comm* child) {
+                                            const int destinations[], const int weights[], MPI_Info info, int reorder,
+                                            MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::graph, 0, [&] {
     return PMPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, child);
   });
 }
 PAPAYA_WRAPPER papaya_MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int sources[],
-                                                     const int sourceweights[], int outdegree,
-                                                     const int destinations[], const int destweights[],
-                                                     MPI_Info info, int reorder, MPI_Comm* child) {
+                                                     const int sourceweights[], int outdegree, const int destinations[],
+                                                     const int destweights[], MPI_Info info, int reorder,
+                                                     MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::graph, 0, [&] {
-    return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations,
-                                           destweights, info, reorder, child);
+    return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations, destweights,
+                                           info, reorder, child);
   });
 }

@@ -39,22 +39,20 @@ std::string program_for(const std::string& mpi) {
 int run(const bench::Options& options, const std::vector<std::string>& words) {
   std::string mpi = options.mpi.empty() ? bench::launcher_of(environment) : options.mpi;
   if (mpi.empty())
-    return fail(exit_usage,
-                "put the launcher in front: mpirun -n 4 papaya bench " + options.collective_word + ".");
+    return fail(exit_usage, "put the launcher in front: mpirun -n 4 papaya bench " + options.collective_word + ".");
   if (mpi == "pmix") {
     const bool openmpi = !program_for("openmpi").empty();
     if (openmpi && !program_for("mpich").empty())
-      return fail(exit_usage,
-                  "this launcher does not tell which MPI it is for: add --mpi openmpi or --mpi mpich.");
+      return fail(exit_usage, "this launcher does not tell which MPI it is for: add --mpi openmpi or --mpi mpich.");
     mpi = openmpi ? "openmpi" : "mpich";
   }
   const std::string program = program_for(mpi);
   if (program.empty())
-    return fail(exit_failed, "there is no papaya-bench-" + mpi +
-                                 " beside this command; papaya was built without that MPI.");
+    return fail(exit_failed,
+                "there is no papaya-bench-" + mpi + " beside this command; papaya was built without that MPI.");
   const std::string library = find_library();
   if (library.empty()) return exit_failed;
-  setenv("PAPAYA_PROFILE", "off", 0);    // recording is not what is measured
+  setenv("PAPAYA_PROFILE", "off", 0);     // recording is not what is measured
   setenv("PAPAYA_TRANSPORT", "auto", 0);  // algorithms are chosen one after the other, across nodes too
   std::vector<std::string> command = {program};
   command.insert(command.end(), words.begin(), words.end());

@@ -1,6 +1,5 @@
 // papaya compare: runs before a change against runs after it.
 #include "profiler/analysis/compare.hpp"
-#include "profiler/read/units.hpp"
 
 #include <fmt/format.h>
 
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "profiler/read/units.hpp"
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"
 #include "tools/symbols.hpp"
@@ -48,8 +48,7 @@ std::string row_text(const report::ComparedRow& row) {
   const std::string calls =
       row.calls_before == row.calls_after
           ? report::count_text(row.calls_before) + (row.calls_before == 1 ? " call" : " calls")
-          : fmt::format("{} and {} calls", report::count_text(row.calls_before),
-                        report::count_text(row.calls_after));
+          : fmt::format("{} and {} calls", report::count_text(row.calls_before), report::count_text(row.calls_after));
   return fmt::format("{}, {}, {}\n", row.key.name, row.key.where, calls) + line("time inside", row.inside) +
          line("waiting", row.waiting) + line("excess", row.excess);
 }
@@ -58,8 +57,8 @@ std::string differences_text(const std::string& title, const std::vector<report:
   if (differences.empty()) return {};
   std::string page = "\n" + title + "\n";
   for (const report::Difference& one : differences)
-    page += fmt::format("  {}\n    before: {}\n    after:  {}\n", one.name,
-                        one.before.empty() ? "-" : one.before, one.after.empty() ? "-" : one.after);
+    page += fmt::format("  {}\n    before: {}\n    after:  {}\n", one.name, one.before.empty() ? "-" : one.before,
+                        one.after.empty() ? "-" : one.after);
   return page;
 }
 
@@ -67,8 +66,7 @@ std::string to_text(const report::Comparison& comparison) {
   std::string page = comparison.verdict + "\n";
   if (!comparison.notes.empty()) page += "\nNote\n";
   for (const std::string& note : comparison.notes) page += "  - " + note + "\n";
-  page += fmt::format("\n  {:<22} {:>10} {:>10}   {:<22} {}\n", "", "before", "after",
-                      "ratio (95 % interval)", "");
+  page += fmt::format("\n  {:<22} {:>10} {:>10}   {:<22} {}\n", "", "before", "after", "ratio (95 % interval)", "");
   page += line("run", comparison.run_time) + line("in collectives", comparison.collectives);
   for (const bool sites : {false, true}) {
     std::size_t listed = 0;
@@ -76,8 +74,9 @@ std::string to_text(const report::Comparison& comparison) {
     for (const report::ComparedRow& row : comparison.rows) {
       if (row.key.is_site != sites || (sites && ++all > most_sites_listed)) continue;
       if (listed++ == 0)
-        page += fmt::format("\n{} (means of a call, over its ranks{})\n", sites ? "Call sites" : "Collectives by size",
-                            comparison.runs_before > 1 && comparison.runs_after > 1 ? "; geometric ones over the runs" : "");
+        page += fmt::format(
+            "\n{} (means of a call, over its ranks{})\n", sites ? "Call sites" : "Collectives by size",
+            comparison.runs_before > 1 && comparison.runs_after > 1 ? "; geometric ones over the runs" : "");
       page += row_text(row);
     }
     if (all > listed) page += fmt::format("  and {} more, with --json\n", all - listed);
@@ -181,8 +180,7 @@ int compare_runs(Options options) {
     options.before.pop_back();
   }
   if (options.after.empty()) {
-    std::cerr
-        << "papaya compare: name two runs, or some, --with and others: papaya compare A1 A2 --with B1 B2.\n";
+    std::cerr << "papaya compare: name two runs, or some, --with and others: papaya compare A1 A2 --with B1 B2.\n";
     return exit_usage;
   }
   std::vector<report::RunSamples> before, after;
@@ -202,9 +200,8 @@ int compare_runs(Options options) {
     return exit_failed;
   }
   const std::string page = options.json ? to_json(comparison) : to_text(comparison);
-  return write_output("papaya compare", options.output, [&](std::ostream& out) { out << page; })
-             ? exit_code
-             : exit_failed;
+  return write_output("papaya compare", options.output, [&](std::ostream& out) { out << page; }) ? exit_code
+                                                                                                 : exit_failed;
 }
 
 }  // namespace

@@ -46,8 +46,7 @@ std::string summary_of(const Checks& checks) {
   if (problems > 0)
     return fmt::format("{}, {}: papaya will not work here as it is.", text(problems, "problem"),
                        text(warnings, "warning"));
-  if (warnings > 0)
-    return fmt::format("{}: papaya works here, with these limits.", text(warnings, "warning"));
+  if (warnings > 0) return fmt::format("{}: papaya works here, with these limits.", text(warnings, "warning"));
   return "All is well.";
 }
 
@@ -88,8 +87,7 @@ int examine(const Options& options) {
   doctor::check_machine(job, settings, checks);
   doctor::check_output(job, settings, checks);
   std::error_code error;
-  const doctor::Overhead overhead =
-      doctor::measure_overhead(std::filesystem::temp_directory_path(error).string());
+  const doctor::Overhead overhead = doctor::measure_overhead(std::filesystem::temp_directory_path(error).string());
   doctor::check_overhead(overhead, checks);
   std::cout << (options.json ? to_json(checks, job, overhead) : to_text(checks));
   std::cout.flush();
@@ -102,8 +100,7 @@ void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
       "doctor", "Say what would keep papaya from working here: [mpirun -n N] papaya doctor [PROGRAM]");
   auto options = std::make_shared<Options>();
-  command->add_option("program", options->program,
-                      "Program to look at: its MPI, its Fortran, how it is linked");
+  command->add_option("program", options->program, "Program to look at: its MPI, its Fortran, how it is linked");
   command->add_flag("--json", options->json, "Print JSON instead of text");
   command->footer("Exit codes: 0 fine, perhaps with warnings; 1 a problem was found; 2 usage.");
   command->callback([options, &exit_code] { exit_code = examine(*options); });

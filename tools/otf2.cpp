@@ -35,23 +35,40 @@ struct Operation {
 
 Operation operation_of(Collective collective) {
   switch (collective) {
-    case Collective::barrier: return {OTF2_COLLECTIVE_OP_BARRIER, OTF2_REGION_ROLE_BARRIER};
-    case Collective::bcast: return {OTF2_COLLECTIVE_OP_BCAST, OTF2_REGION_ROLE_COLL_ONE2ALL};
-    case Collective::gather: return {OTF2_COLLECTIVE_OP_GATHER, OTF2_REGION_ROLE_COLL_ALL2ONE};
-    case Collective::gatherv: return {OTF2_COLLECTIVE_OP_GATHERV, OTF2_REGION_ROLE_COLL_ALL2ONE};
-    case Collective::scatter: return {OTF2_COLLECTIVE_OP_SCATTER, OTF2_REGION_ROLE_COLL_ONE2ALL};
-    case Collective::scatterv: return {OTF2_COLLECTIVE_OP_SCATTERV, OTF2_REGION_ROLE_COLL_ONE2ALL};
-    case Collective::allgather: return {OTF2_COLLECTIVE_OP_ALLGATHER, OTF2_REGION_ROLE_COLL_ALL2ALL};
-    case Collective::allgatherv: return {OTF2_COLLECTIVE_OP_ALLGATHERV, OTF2_REGION_ROLE_COLL_ALL2ALL};
-    case Collective::alltoall: return {OTF2_COLLECTIVE_OP_ALLTOALL, OTF2_REGION_ROLE_COLL_ALL2ALL};
-    case Collective::alltoallv: return {OTF2_COLLECTIVE_OP_ALLTOALLV, OTF2_REGION_ROLE_COLL_ALL2ALL};
-    case Collective::alltoallw: return {OTF2_COLLECTIVE_OP_ALLTOALLW, OTF2_REGION_ROLE_COLL_ALL2ALL};
-    case Collective::reduce: return {OTF2_COLLECTIVE_OP_REDUCE, OTF2_REGION_ROLE_COLL_ALL2ONE};
-    case Collective::allreduce: return {OTF2_COLLECTIVE_OP_ALLREDUCE, OTF2_REGION_ROLE_COLL_ALL2ALL};
-    case Collective::reduce_scatter: return {OTF2_COLLECTIVE_OP_REDUCE_SCATTER, OTF2_REGION_ROLE_COLL_ALL2ALL};
-    case Collective::reduce_scatter_block: return {OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK, OTF2_REGION_ROLE_COLL_ALL2ALL};
-    case Collective::scan: return {OTF2_COLLECTIVE_OP_SCAN, OTF2_REGION_ROLE_COLL_OTHER};
-    case Collective::exscan: return {OTF2_COLLECTIVE_OP_EXSCAN, OTF2_REGION_ROLE_COLL_OTHER};
+    case Collective::barrier:
+      return {OTF2_COLLECTIVE_OP_BARRIER, OTF2_REGION_ROLE_BARRIER};
+    case Collective::bcast:
+      return {OTF2_COLLECTIVE_OP_BCAST, OTF2_REGION_ROLE_COLL_ONE2ALL};
+    case Collective::gather:
+      return {OTF2_COLLECTIVE_OP_GATHER, OTF2_REGION_ROLE_COLL_ALL2ONE};
+    case Collective::gatherv:
+      return {OTF2_COLLECTIVE_OP_GATHERV, OTF2_REGION_ROLE_COLL_ALL2ONE};
+    case Collective::scatter:
+      return {OTF2_COLLECTIVE_OP_SCATTER, OTF2_REGION_ROLE_COLL_ONE2ALL};
+    case Collective::scatterv:
+      return {OTF2_COLLECTIVE_OP_SCATTERV, OTF2_REGION_ROLE_COLL_ONE2ALL};
+    case Collective::allgather:
+      return {OTF2_COLLECTIVE_OP_ALLGATHER, OTF2_REGION_ROLE_COLL_ALL2ALL};
+    case Collective::allgatherv:
+      return {OTF2_COLLECTIVE_OP_ALLGATHERV, OTF2_REGION_ROLE_COLL_ALL2ALL};
+    case Collective::alltoall:
+      return {OTF2_COLLECTIVE_OP_ALLTOALL, OTF2_REGION_ROLE_COLL_ALL2ALL};
+    case Collective::alltoallv:
+      return {OTF2_COLLECTIVE_OP_ALLTOALLV, OTF2_REGION_ROLE_COLL_ALL2ALL};
+    case Collective::alltoallw:
+      return {OTF2_COLLECTIVE_OP_ALLTOALLW, OTF2_REGION_ROLE_COLL_ALL2ALL};
+    case Collective::reduce:
+      return {OTF2_COLLECTIVE_OP_REDUCE, OTF2_REGION_ROLE_COLL_ALL2ONE};
+    case Collective::allreduce:
+      return {OTF2_COLLECTIVE_OP_ALLREDUCE, OTF2_REGION_ROLE_COLL_ALL2ALL};
+    case Collective::reduce_scatter:
+      return {OTF2_COLLECTIVE_OP_REDUCE_SCATTER, OTF2_REGION_ROLE_COLL_ALL2ALL};
+    case Collective::reduce_scatter_block:
+      return {OTF2_COLLECTIVE_OP_REDUCE_SCATTER_BLOCK, OTF2_REGION_ROLE_COLL_ALL2ALL};
+    case Collective::scan:
+      return {OTF2_COLLECTIVE_OP_SCAN, OTF2_REGION_ROLE_COLL_OTHER};
+    case Collective::exscan:
+      return {OTF2_COLLECTIVE_OP_EXSCAN, OTF2_REGION_ROLE_COLL_OTHER};
   }
   return {OTF2_COLLECTIVE_OP_BARRIER, OTF2_REGION_ROLE_COLL_OTHER};
 }
@@ -62,25 +79,40 @@ std::pair<std::uint64_t, std::uint64_t> bytes_of(const trace::Event& event, bool
   std::uint64_t all = 0;
   if (__builtin_mul_overflow(one, ranks, &all)) all = ~std::uint64_t{0};
   switch (static_cast<Collective>(event.collective)) {
-    case Collective::barrier: return {0, 0};
-    case Collective::bcast: return is_root ? std::pair{one, std::uint64_t{0}} : std::pair{std::uint64_t{0}, one};
-    case Collective::reduce: return {one, is_root ? one : 0};
-    case Collective::gather: return {one, is_root ? all : 0};
-    case Collective::scatter: return {is_root ? all : 0, one};
-    case Collective::scatterv: return {0, one};
-    case Collective::allgather: return {one, all};
-    case Collective::alltoall: return {all, all};
-    case Collective::reduce_scatter_block: return {all, one};
+    case Collective::barrier:
+      return {0, 0};
+    case Collective::bcast:
+      return is_root ? std::pair{one, std::uint64_t{0}} : std::pair{std::uint64_t{0}, one};
+    case Collective::reduce:
+      return {one, is_root ? one : 0};
+    case Collective::gather:
+      return {one, is_root ? all : 0};
+    case Collective::scatter:
+      return {is_root ? all : 0, one};
+    case Collective::scatterv:
+      return {0, one};
+    case Collective::allgather:
+      return {one, all};
+    case Collective::alltoall:
+      return {all, all};
+    case Collective::reduce_scatter_block:
+      return {all, one};
     case Collective::allreduce:
     case Collective::scan:
-    case Collective::exscan: return {one, one};
-    default: return {one, 0};
+    case Collective::exscan:
+      return {one, one};
+    default:
+      return {one, 0};
   }
 }
 
-OTF2_FlushType flush(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) { return OTF2_FLUSH; }
+OTF2_FlushType flush(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {
+  return OTF2_FLUSH;
+}
 
-OTF2_ErrorCode say_nothing(void*, const char*, uint64_t, const char*, OTF2_ErrorCode code, const char*, va_list) { return code; }
+OTF2_ErrorCode say_nothing(void*, const char*, uint64_t, const char*, OTF2_ErrorCode code, const char*, va_list) {
+  return code;
+}
 
 struct Communicator {
   OTF2_CommRef self = 0;
@@ -121,8 +153,8 @@ class Archive {
   }
 
   bool write(const std::string& folder) {
-    archive_.reset(OTF2_Archive_Open(folder.c_str(), "traces", OTF2_FILEMODE_WRITE, event_chunk_bytes, definition_chunk_bytes,
-                                     OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE));
+    archive_.reset(OTF2_Archive_Open(folder.c_str(), "traces", OTF2_FILEMODE_WRITE, event_chunk_bytes,
+                                     definition_chunk_bytes, OTF2_SUBSTRATE_POSIX, OTF2_COMPRESSION_NONE));
     if (archive_ == nullptr) return false;
     static constexpr OTF2_FlushCallbacks callbacks = {.otf2_pre_flush = flush, .otf2_post_flush = nullptr};
     check(OTF2_Archive_SetFlushCallbacks(archive_.get(), &callbacks, nullptr));
@@ -149,7 +181,9 @@ class Archive {
   std::uint64_t time(double ns) const {
     return static_cast<std::uint64_t>(std::llround(std::clamp(ns, input_.begin_ns, input_.end_ns) - input_.begin_ns));
   }
-  static OTF2_RegionRef region_of(const trace::Event& event) { return event.collective * static_cast<OTF2_RegionRef>(form_count) + event.form; }
+  static OTF2_RegionRef region_of(const trace::Event& event) {
+    return event.collective * static_cast<OTF2_RegionRef>(form_count) + event.form;
+  }
 
   void write_events(std::size_t f) {
     const std::vector<Call> calls = input_.calls_of(f);
@@ -158,7 +192,8 @@ class Archive {
     for (const Call& call : calls) threads[call.event->thread].push_back(&call);
     std::vector<Location>& locations = locations_.emplace_back();
     for (auto& [thread, own] : threads) {
-      std::stable_sort(own.begin(), own.end(), [](const Call* a, const Call* b) { return a->arrival_ns < b->arrival_ns; });
+      std::stable_sort(own.begin(), own.end(),
+                       [](const Call* a, const Call* b) { return a->arrival_ns < b->arrival_ns; });
       Location& location = locations.emplace_back(Location{next_location_++, thread, 0});
       OTF2_EvtWriter* const writer = OTF2_Archive_GetEvtWriter(archive_.get(), location.self);
       if (writer == nullptr) {
@@ -203,7 +238,8 @@ class Archive {
 
   // Those in which ranks met. Nonblocking calls only begin here, and their end is not recorded.
   static bool is_collective(const Call& call) {
-    return static_cast<Form>(call.event->form) == Form::blocking && call.event->call != trace::no_call && !std::isnan(call.exit_ns);
+    return static_cast<Form>(call.event->form) == Form::blocking && call.event->call != trace::no_call &&
+           !std::isnan(call.exit_ns);
   }
 
   void write_enter(OTF2_EvtWriter* writer, const Call& call, std::uint64_t now) {
@@ -227,12 +263,15 @@ class Archive {
       const bool is_known = place != communicators_.end();
       const std::uint32_t root = is_known ? root_of(event, place->second) : OTF2_COLLECTIVE_ROOT_NONE;
       const bool is_root = is_known && event.root >= 0 && is_rank(place->second, event.root, f);
-      const auto [sent, received] = bytes_of(event, is_root, is_known ? static_cast<std::uint64_t>(place->second.size) : 1);
-      check(OTF2_EvtWriter_MpiCollectiveEnd(writer, nullptr, now, operation_of(static_cast<Collective>(event.collective)).op,
+      const auto [sent, received] =
+          bytes_of(event, is_root, is_known ? static_cast<std::uint64_t>(place->second.size) : 1);
+      check(OTF2_EvtWriter_MpiCollectiveEnd(writer, nullptr, now,
+                                            operation_of(static_cast<Collective>(event.collective)).op,
                                             is_known ? place->second.self : OTF2_UNDEFINED_COMM, root, sent, received));
     }
     OTF2_AttributeList* const list = list_.get();
-    check(OTF2_AttributeList_AddStringRef(list, algorithm, string(report::clean_text(header.algorithm_names[event.algorithm]))));
+    check(OTF2_AttributeList_AddStringRef(list, algorithm,
+                                          string(report::clean_text(header.algorithm_names[event.algorithm]))));
     if (const std::string why = report::clean_text(header.reason_names[event.reason]); !why.empty())
       check(OTF2_AttributeList_AddStringRef(list, reason, string(why)));
     check(OTF2_EvtWriter_Leave(writer, list, now, region_of(event)));
@@ -267,8 +306,9 @@ class Archive {
       good_ = false;
       return;
     }
-    check(OTF2_GlobalDefWriter_WriteClockProperties(writer, 1'000'000'000, 0, time(input_.end_ns) + 1,
-                                                    static_cast<std::uint64_t>(std::max<std::int64_t>(0, input_.unix_ns))));
+    check(OTF2_GlobalDefWriter_WriteClockProperties(
+        writer, 1'000'000'000, 0, time(input_.end_ns) + 1,
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, input_.unix_ns))));
     write_regions(writer);
     write_attributes(writer);
     write_locations(writer);
@@ -289,8 +329,9 @@ class Archive {
         const auto collective = static_cast<Collective>(c);
         const OTF2_StringRef name = define(writer, mpi_name(collective, static_cast<Form>(f)));
         const OTF2_StringRef none = define(writer, "");
-        check(OTF2_GlobalDefWriter_WriteRegion(writer, static_cast<OTF2_RegionRef>(c * form_count + f), name, name, none,
-                                               operation_of(collective).role, OTF2_PARADIGM_MPI, OTF2_REGION_FLAG_NONE, none, 0, 0));
+        check(OTF2_GlobalDefWriter_WriteRegion(writer, static_cast<OTF2_RegionRef>(c * form_count + f), name, name,
+                                               none, operation_of(collective).role, OTF2_PARADIGM_MPI,
+                                               OTF2_REGION_FLAG_NONE, none, 0, 0));
       }
   }
 
@@ -304,14 +345,17 @@ class Archive {
     attribute(call_number, "call", "number of the call on its communicator", OTF2_TYPE_UINT64);
     attribute(algorithm, "algorithm", "that ran the call", OTF2_TYPE_STRING);
     attribute(reason, "why native", "why no algorithm of papaya's ran it", OTF2_TYPE_STRING);
-    check(OTF2_GlobalDefWriter_WriteParameter(writer, site_parameter, define(writer, "call site"), OTF2_PARAMETER_TYPE_STRING));
-    for (const auto& [text, self] : std::map<std::string, OTF2_StringRef>(strings_.begin(), strings_.end())) define(writer, text);
+    check(OTF2_GlobalDefWriter_WriteParameter(writer, site_parameter, define(writer, "call site"),
+                                              OTF2_PARAMETER_TYPE_STRING));
+    for (const auto& [text, self] : std::map<std::string, OTF2_StringRef>(strings_.begin(), strings_.end()))
+      define(writer, text);
   }
 
   void write_locations(OTF2_GlobalDefWriter* writer) {
     constexpr OTF2_SystemTreeNodeRef machine = 0;
     const OTF2_StringRef machine_name = define(writer, "machine");
-    check(OTF2_GlobalDefWriter_WriteSystemTreeNode(writer, machine, machine_name, machine_name, OTF2_UNDEFINED_SYSTEM_TREE_NODE));
+    check(OTF2_GlobalDefWriter_WriteSystemTreeNode(writer, machine, machine_name, machine_name,
+                                                   OTF2_UNDEFINED_SYSTEM_TREE_NODE));
     std::map<std::int32_t, OTF2_SystemTreeNodeRef> nodes;
     for (std::size_t f = 0; f < input_.run.files.size(); ++f) {
       const trace::Header& header = input_.run.files[f].header;
@@ -322,12 +366,13 @@ class Archive {
       }
       const auto group = static_cast<OTF2_LocationGroupRef>(f);
       const std::string rank = fmt::format("rank {}", header.rank);
-      check(OTF2_GlobalDefWriter_WriteLocationGroup(writer, group, define(writer, rank), OTF2_LOCATION_GROUP_TYPE_PROCESS,
-                                                    node->second, OTF2_UNDEFINED_LOCATION_GROUP));
+      check(OTF2_GlobalDefWriter_WriteLocationGroup(writer, group, define(writer, rank),
+                                                    OTF2_LOCATION_GROUP_TYPE_PROCESS, node->second,
+                                                    OTF2_UNDEFINED_LOCATION_GROUP));
       for (const Location& location : locations_[f]) {
         const std::string name = location.thread == 0 ? rank : fmt::format("{}, thread {}", rank, location.thread);
-        check(OTF2_GlobalDefWriter_WriteLocation(writer, location.self, define(writer, name), OTF2_LOCATION_TYPE_CPU_THREAD,
-                                                 location.events, group));
+        check(OTF2_GlobalDefWriter_WriteLocation(writer, location.self, define(writer, name),
+                                                 OTF2_LOCATION_TYPE_CPU_THREAD, location.events, group));
       }
     }
   }
@@ -356,7 +401,8 @@ class Archive {
       const auto parent = communicators_.find(communicator.parent_id);
       const bool has_parent = parent != communicators_.end() && parent->second.self < communicator.self;
       check(OTF2_GlobalDefWriter_WriteComm(writer, communicator.self, define(writer, names.at(id)), group,
-                                           has_parent ? parent->second.self : OTF2_UNDEFINED_COMM, OTF2_COMM_FLAG_NONE));
+                                           has_parent ? parent->second.self : OTF2_UNDEFINED_COMM,
+                                           OTF2_COMM_FLAG_NONE));
     }
   }
 
@@ -370,16 +416,20 @@ class Archive {
   std::unique_ptr<OTF2_AttributeList, DeleteList> list_{OTF2_AttributeList_New()};
   std::unordered_map<std::string, OTF2_StringRef> strings_;
   std::set<OTF2_StringRef> defined_;
-  std::map<std::uint64_t, Communicator> communicators_;                      // by id
+  std::map<std::uint64_t, Communicator> communicators_;                    // by id
   std::vector<std::map<std::uint64_t, Communicator>::iterator> in_order_;  // of their numbers
-  std::vector<std::vector<Location>> locations_;  // by file
+  std::vector<std::vector<Location>> locations_;                           // by file
   OTF2_LocationRef next_location_ = 0;
 };
 
 }  // namespace
 
-bool is_there() noexcept { return true; }
-bool write(const Input& input, const std::string& folder) { return Archive(input).write(folder); }
+bool is_there() noexcept {
+  return true;
+}
+bool write(const Input& input, const std::string& folder) {
+  return Archive(input).write(folder);
+}
 
 }  // namespace papaya::otf2
 
@@ -387,8 +437,12 @@ bool write(const Input& input, const std::string& folder) { return Archive(input
 
 namespace papaya::otf2 {
 
-bool is_there() noexcept { return false; }
-bool write(const Input&, const std::string&) { return false; }
+bool is_there() noexcept {
+  return false;
+}
+bool write(const Input&, const std::string&) {
+  return false;
+}
 
 }  // namespace papaya::otf2
 

@@ -23,9 +23,9 @@ struct Call {
 
 struct Input {
   const report::Run& run;
-  double begin_ns;  // not after any arrival
-  double end_ns;    // not before any arrival or exit
-  std::int64_t unix_ns;  // the wall clock at begin_ns
+  double begin_ns;                                         // not after any arrival
+  double end_ns;                                           // not before any arrival or exit
+  std::int64_t unix_ns;                                    // the wall clock at begin_ns
   std::function<std::vector<Call>(std::size_t)> calls_of;  // a file of the run, in the order they began
 };
 

@@ -9,9 +9,8 @@
 
 int main(int argc, char** argv) {
   try {
-    CLI::App app{
-        "papaya shows who arrives late at which MPI collective and what that costs, and makes it cost less.",
-        "papaya"};
+    CLI::App app{"papaya shows who arrives late at which MPI collective and what that costs, and makes it cost less.",
+                 "papaya"};
     app.set_version_flag("--version", "papaya " PAPAYA_VERSION);
     app.require_subcommand(0, 1);
     int exit_code = papaya::exit_fine;
@@ -23,7 +22,8 @@ int main(int argc, char** argv) {
     papaya::add_doctor(app, exit_code);
     papaya::add_info(app, exit_code);
     const bool bench = argc > 1 && std::string_view(argv[1]) == "bench";
-    papaya::add_bench(app, bench ? std::vector<std::string>(argv + 2, argv + argc) : std::vector<std::string>(), exit_code);
+    papaya::add_bench(app, bench ? std::vector<std::string>(argv + 2, argv + argc) : std::vector<std::string>(),
+                      exit_code);
     // `papaya run -- PROGRAM`: CLI11 has no notion of a separator before the rest of a command.
     std::vector<char*> words(argv, argv + argc);
     if (argc > 3 && std::string_view(words[1]) == "run" && std::string_view(words[2]) == "--")

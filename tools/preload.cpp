@@ -16,19 +16,16 @@ std::string find_beside(const std::filesystem::path& name, const std::filesystem
   const std::filesystem::path command = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) return "";
   const std::filesystem::path folder = command.parent_path();
-  for (const std::filesystem::path& candidate :
-       {folder / name, folder.parent_path() / installed_folder / name})
-    if (std::filesystem::exists(candidate, error))
-      return std::filesystem::canonical(candidate, error).string();
+  for (const std::filesystem::path& candidate : {folder / name, folder.parent_path() / installed_folder / name})
+    if (std::filesystem::exists(candidate, error)) return std::filesystem::canonical(candidate, error).string();
   return "";
 }
 
 std::string find_library() {
   const std::string library = find_beside("libpapaya.so", PAPAYA_LIBDIR);
   if (library.empty())
-    std::fprintf(
-        stderr,
-        "papaya: libpapaya.so is neither beside this command nor in the library folder; install both.\n");
+    std::fprintf(stderr,
+                 "papaya: libpapaya.so is neither beside this command nor in the library folder; install both.\n");
   return library;
 }
 

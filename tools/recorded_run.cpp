@@ -118,7 +118,8 @@ int exit_code_of(const std::string& command, const report::Run& run) {
   return exit_code;
 }
 
-bool write_output(const std::string& command, const std::string& path, const std::function<void(std::ostream&)>& write) {
+bool write_output(const std::string& command, const std::string& path,
+                  const std::function<void(std::ostream&)>& write) {
   if (path.empty()) {
     write(std::cout);
     std::cout.flush();

@@ -16,8 +16,8 @@ bool load_recorded_run(const std::string& command, std::string& folder, report::
 // The exit code that says how much of the run could be read; says on standard error what could not.
 int exit_code_of(const std::string& command, const report::Run& run);
 
-// Has `write` fill the file, at once (it exists whole or not at all), or standard output if `path` is empty. False after a
-// sentence of `command`.
+// Has `write` fill the file, at once (it exists whole or not at all), or standard output if `path` is empty. False
+// after a sentence of `command`.
 bool write_output(const std::string& command, const std::string& path, const std::function<void(std::ostream&)>& write);
 
 }  // namespace papaya

@@ -35,15 +35,17 @@ const trace::Event& event_of(const report::Run& run, const report::RankInCall& r
 void write_pattern(std::ostream& out, const report::Run& run, const std::vector<const report::MatchedCall*>& calls,
                    const std::string& communicator) {
   std::string name(name_of(static_cast<Collective>(event_of(run, calls.front()->ranks.front()).collective)));
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   out << fmt::format("# Arrivals of {} ranks at {} calls on {}, a line for each call, in us after its first.\n",
                      calls.front()->ranks.size(), report::count_text(calls.size()), communicator);
-  out << fmt::format("# {}\n# mpirun -n {} papaya bench {} --pattern replay:FILE\n", run.folder, calls.front()->ranks.size(),
-                     name);
+  out << fmt::format("# {}\n# mpirun -n {} papaya bench {} --pattern replay:FILE\n", run.folder,
+                     calls.front()->ranks.size(), name);
   for (const report::MatchedCall* const call : calls) {
     std::string line;
     for (const report::RankInCall& rank : call->ranks)
-      line += fmt::format("{}{:.3f}", line.empty() ? "" : " ", (rank.arrival_ns - call->ranks[call->order.first].arrival_ns) / 1e3);
+      line += fmt::format("{}{:.3f}", line.empty() ? "" : " ",
+                          (rank.arrival_ns - call->ranks[call->order.first].arrival_ns) / 1e3);
     out << line << "\n";
   }
 }
@@ -63,14 +65,17 @@ int replay_run(Options options) {
   // Of the communicators that are wanted, the one with most such calls.
   std::map<std::uint64_t, std::vector<const report::MatchedCall*>> by_communicator;
   for (const report::MatchedCall& call : all)
-    if (call.is_complete && (options.collective.empty() || event_of(run, call.ranks.front()).collective == static_cast<std::uint8_t>(wanted)))
+    if (call.is_complete && (options.collective.empty() ||
+                             event_of(run, call.ranks.front()).collective == static_cast<std::uint8_t>(wanted)))
       by_communicator[call.communicator].push_back(&call);
   const std::vector<const report::MatchedCall*>* most = nullptr;
   std::string communicator;
   std::map<std::uint64_t, std::string> names = report::communicator_names(run);
   for (const auto& [id, calls] : by_communicator) {
     std::string& name = names[id];
-    if (!options.communicator.empty() && options.communicator != name && options.communicator != fmt::format("{:#x}", id)) continue;
+    if (!options.communicator.empty() && options.communicator != name &&
+        options.communicator != fmt::format("{:#x}", id))
+      continue;
     if (most != nullptr && most->size() >= calls.size()) continue;
     most = &calls;
     communicator = std::move(name);
@@ -79,8 +84,8 @@ int replay_run(Options options) {
     std::cerr << "papaya replay: no such call is in the record of all its ranks in " << run.folder << ".\n";
     return exit_failed;
   }
-  const bool good =
-      write_output("papaya replay", options.output, [&](std::ostream& out) { write_pattern(out, run, *most, communicator); });
+  const bool good = write_output("papaya replay", options.output,
+                                 [&](std::ostream& out) { write_pattern(out, run, *most, communicator); });
   return good ? exit_code : exit_failed;
 }
 
@@ -96,8 +101,10 @@ void add_replay(CLI::App& app, int& exit_code) {
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->footer(
       "The benchmark must run with as many ranks as the communicator had:\n"
-      "  papaya replay -c allreduce -o arrivals.txt && mpirun -n 4 papaya bench allreduce --pattern replay:arrivals.txt\n"
-      "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial; 4 recorded by another version of papaya.");
+      "  papaya replay -c allreduce -o arrivals.txt && mpirun -n 4 papaya bench allreduce --pattern "
+      "replay:arrivals.txt\n"
+      "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial; 4 recorded by another "
+      "version of papaya.");
   command->callback([options, &exit_code] { exit_code = replay_run(*options); });
 }
 

@@ -29,8 +29,9 @@ int exit_code_of(const report::Report& analysis) {
 
 int report_run(Options options) {
   if (options.html && !has_report_page()) {
-    std::cerr << "papaya report: this papaya was built without the chart library of --html: install libjs-chart.js (Debian, "
-                 "Ubuntu) and build it again.\n";
+    std::cerr
+        << "papaya report: this papaya was built without the chart library of --html: install libjs-chart.js (Debian, "
+           "Ubuntu) and build it again.\n";
     return exit_usage;
   }
   report::Run run;
@@ -58,17 +59,16 @@ int report_run(Options options) {
     std::cerr << "papaya report: not enough memory.\n";
     return exit_failed;
   }
-  return write_output("papaya report", options.output, [&](std::ostream& out) { out << page; }) ? exit_code : exit_failed;
+  return write_output("papaya report", options.output, [&](std::ostream& out) { out << page; }) ? exit_code
+                                                                                                : exit_failed;
 }
 
 }  // namespace
 
 void add_report(CLI::App& app, int& exit_code) {
-  CLI::App* const command =
-      app.add_subcommand("report", "Show who arrived late at which collective in a recorded run");
+  CLI::App* const command = app.add_subcommand("report", "Show who arrived late at which collective in a recorded run");
   auto options = std::make_shared<Options>();
-  command->add_option("folder", options->folder,
-                      "Folder of the run (default: the newest papaya.*.*.* folder here)");
+  command->add_option("folder", options->folder, "Folder of the run (default: the newest papaya.*.*.* folder here)");
   CLI::Option* const json = command->add_flag("--json", options->json, "Print JSON instead of text");
   command->add_flag("--html", options->html, "Print a page with pictures, for a browser")->excludes(json);
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");

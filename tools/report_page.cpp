@@ -16,10 +16,17 @@ std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      default: out += c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      default:
+        out += c;
     }
   }
   return out;
@@ -41,7 +48,9 @@ std::string inside_script(std::string_view json) {
 
 }  // namespace
 
-bool has_report_page() { return *report_page_template != '\0'; }
+bool has_report_page() {
+  return *report_page_template != '\0';
+}
 
 std::string to_report_page(const report::Report& analysis, const report::Pictures& pictures) {
   const std::string report = report::to_json(analysis);

@@ -1,5 +1,5 @@
-// The page of `papaya report --html`: the files in tools/report and the chart library, joined when papaya is built, and the
-// run's data.
+// The page of `papaya report --html`: the files in tools/report and the chart library, joined when papaya is built, and
+// the run's data.
 #pragma once
 
 #include <string>

@@ -8,7 +8,8 @@
 namespace papaya {
 
 void add_run(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("run", "run an MPI program with papaya: mpirun -n N papaya run PROGRAM [ARGUMENTS...]");
+  CLI::App* const command =
+      app.add_subcommand("run", "run an MPI program with papaya: mpirun -n N papaya run PROGRAM [ARGUMENTS...]");
   command->footer("Settings come from the environment: papaya info --env lists them.");
   command->prefix_command();
   command->callback([command, &exit_code] {

@@ -25,7 +25,8 @@ std::string hexadecimal(const unsigned char* bytes, int count) {
 
 std::string demangled(const char* symbol) {
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
+                                                         std::free);
   return status == 0 ? name.get() : symbol;
 }
 
@@ -83,7 +84,8 @@ std::vector<std::string> symbolise(const CallSites& sites) {
       if (is_new) {
         place->second = std::make_unique<File>(frame.module, frame.build_id);
         if (place->second->is_other())
-          notes.push_back(fmt::format("{} has changed since the run: call sites in it are shown as addresses.", frame.module));
+          notes.push_back(
+              fmt::format("{} has changed since the run: call sites in it are shown as addresses.", frame.module));
       }
       place->second->name(frame);
     }
@@ -92,7 +94,9 @@ std::vector<std::string> symbolise(const CallSites& sites) {
 
 #else
 
-std::vector<std::string> symbolise(const CallSites&) { return {}; }
+std::vector<std::string> symbolise(const CallSites&) {
+  return {};
+}
 
 #endif
 

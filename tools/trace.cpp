@@ -1,5 +1,7 @@
-// papaya trace: every recorded call, for other programs: a timeline (Chrome's trace events for Perfetto, OTF2 for Vampir) or a table.
+// papaya trace: every recorded call, for other programs: a timeline (Chrome's trace events for Perfetto, OTF2 for
+// Vampir) or a table.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +15,6 @@
 #include <system_error>
 #include <unordered_map>
 #include <vector>
-
-#include <unistd.h>
 
 #include "base/mpi_name.hpp"
 #include "profiler/analysis/analysis.hpp"
@@ -49,7 +49,8 @@ struct Place {
 
 class Trace {
  public:
-  explicit Trace(const report::Run& run) : run_(run), clocks_(run), places_(run.files.size()), communicators_(report::communicator_names(run)) {
+  explicit Trace(const report::Run& run)
+      : run_(run), clocks_(run), places_(run.files.size()), communicators_(report::communicator_names(run)) {
     for (std::size_t f = 0; f < run.files.size(); ++f) places_[f].resize(run.files[f].events.size());
     for (const report::MatchedCall& call : report::matched_calls(run, clocks_)) {
       const report::RankInCall& last = call.ranks[call.order.last];
@@ -84,15 +85,18 @@ class Trace {
   }
 
   void write_csv(std::ostream& out) const {
-    out << "rank,node,thread,communicator,call,collective,bytes,root,arrival_us,exit_us,late_us,last,algorithm,reason,site\n";
+    out << "rank,node,thread,communicator,call,collective,bytes,root,arrival_us,exit_us,late_us,last,algorithm,reason,"
+           "site\n";
     for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, const std::string& site,
                  double arrival_ns, double exit_ns) {
-      out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{}\n", file.header.rank, file.header.node, event.thread,
-                         quoted(communicator_of(event)), event.call == trace::no_call ? "" : fmt::format("{}", event.call),
-                         call_name(event), event.bytes, event.root >= 0 ? fmt::format("{}", event.root) : "", arrival_ns / 1e3,
+      out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{}\n", file.header.rank, file.header.node,
+                         event.thread, quoted(communicator_of(event)),
+                         event.call == trace::no_call ? "" : fmt::format("{}", event.call), call_name(event),
+                         event.bytes, event.root >= 0 ? fmt::format("{}", event.root) : "", arrival_ns / 1e3,
                          std::isnan(exit_ns) ? "" : fmt::format("{:.3f}", exit_ns / 1e3),
-                         place.is_matched ? fmt::format("{:.3f}", place.late_ns / 1e3) : "", place.is_matched ? (place.is_last ? "1" : "0") : "",
-                         quoted(algorithm_of(file, event)), quoted(reason_of(file, event)), quoted(site));
+                         place.is_matched ? fmt::format("{:.3f}", place.late_ns / 1e3) : "",
+                         place.is_matched ? (place.is_last ? "1" : "0") : "", quoted(algorithm_of(file, event)),
+                         quoted(reason_of(file, event)), quoted(site));
     });
   }
 
@@ -106,14 +110,20 @@ class Trace {
     };
     for (const report::RankFile& file : run_.files) {
       const int rank = file.header.rank;
-      add({{"ph", "M"}, {"name", "process_name"}, {"pid", rank}, {"tid", 0},
+      add({{"ph", "M"},
+           {"name", "process_name"},
+           {"pid", rank},
+           {"tid", 0},
            {"args", {{"name", fmt::format("rank {} on {}", rank, report::clean_text(file.header.host))}}}});
       add({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", rank}, {"tid", 0}, {"args", {{"sort_index", rank}}}});
     }
     const report::Horovod horovod = report::find_horovod(run_);
     for (std::size_t f = 0; f < run_.files.size(); ++f)
       for (const std::uint32_t thread : horovod.threads[f])
-        add({{"ph", "M"}, {"name", "thread_name"}, {"pid", run_.files[f].header.rank}, {"tid", thread},
+        add({{"ph", "M"},
+             {"name", "thread_name"},
+             {"pid", run_.files[f].header.rank},
+             {"tid", thread},
              {"args", {{"name", "Horovod background thread"}}}});
     for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, const std::string& site,
                  double arrival_ns, double exit_ns) {
@@ -126,14 +136,30 @@ class Trace {
       if (const std::string reason = reason_of(file, event); !reason.empty()) arguments["why native"] = reason;
       if (!site.empty()) arguments["from"] = site;
       if (std::isnan(exit_ns)) arguments["never left"] = true;
-      add({{"ph", "X"}, {"name", call_name(event)}, {"cat", place.is_last ? "last" : "collective"}, {"pid", rank}, {"tid", event.thread},
-           {"ts", arrival_ns / 1e3}, {"dur", (end_ns - arrival_ns) / 1e3}, {"args", std::move(arguments)}});
+      add({{"ph", "X"},
+           {"name", call_name(event)},
+           {"cat", place.is_last ? "last" : "collective"},
+           {"pid", rank},
+           {"tid", event.thread},
+           {"ts", arrival_ns / 1e3},
+           {"dur", (end_ns - arrival_ns) / 1e3},
+           {"args", std::move(arguments)}});
       if (place.waiting_ns > report::tie_ns)
-        add({{"ph", "X"}, {"name", fmt::format("waits for rank {}", place.awaited)}, {"cat", "waiting"}, {"pid", rank},
-             {"tid", event.thread}, {"ts", arrival_ns / 1e3}, {"dur", std::min(place.waiting_ns, end_ns - arrival_ns) / 1e3}});
+        add({{"ph", "X"},
+             {"name", fmt::format("waits for rank {}", place.awaited)},
+             {"cat", "waiting"},
+             {"pid", rank},
+             {"tid", event.thread},
+             {"ts", arrival_ns / 1e3},
+             {"dur", std::min(place.waiting_ns, end_ns - arrival_ns) / 1e3}});
       if (place.is_last)
-        add({{"ph", "i"}, {"s", "p"}, {"name", "last, by " + report::time_text(place.late_ns)}, {"cat", "last"}, {"pid", rank},
-             {"tid", event.thread}, {"ts", arrival_ns / 1e3}});
+        add({{"ph", "i"},
+             {"s", "p"},
+             {"name", "last, by " + report::time_text(place.late_ns)},
+             {"cat", "last"},
+             {"pid", rank},
+             {"tid", event.thread},
+             {"ts", arrival_ns / 1e3}});
     });
     out << "\n]\n";
   }
@@ -141,13 +167,14 @@ class Trace {
   bool write_otf2(const std::string& folder) const {
     double begin_ns = NAN;
     for (std::size_t f = 0; f < run_.files.size(); ++f)
-      for (const trace::Event& event : run_.files[f].events) begin_ns = std::fmin(begin_ns, clocks_.of_file(f).ns(event.arrival_ticks));
+      for (const trace::Event& event : run_.files[f].events)
+        begin_ns = std::fmin(begin_ns, clocks_.of_file(f).ns(event.arrival_ticks));
     if (std::isnan(begin_ns)) begin_ns = 0;
     const double end_ns = std::fmax(begin_ns, end_of_record_ns());
     const auto calls_of = [&](std::size_t f) {
       std::vector<otf2::Call> calls;
-      for_each_of(f, [&](const report::RankFile&, const trace::Event& event, const Place& place, const std::string& site,
-                         double arrival_ns, double exit_ns) {
+      for_each_of(f, [&](const report::RankFile&, const trace::Event& event, const Place& place,
+                         const std::string& site, double arrival_ns, double exit_ns) {
         calls.push_back({&event, arrival_ns, exit_ns, place.is_matched ? place.late_ns : NAN, place.is_last, &site});
       });
       return calls;
@@ -210,8 +237,8 @@ class Trace {
 
   const report::Run& run_;
   const report::Clocks clocks_;
-  std::vector<std::vector<Place>> places_;  // by file and event
-  std::vector<std::vector<std::string>> site_names_;  // by file and number, from 1
+  std::vector<std::vector<Place>> places_;                    // by file and event
+  std::vector<std::vector<std::string>> site_names_;          // by file and number, from 1
   const std::map<std::uint64_t, std::string> communicators_;  // names by id
   mutable double end_ns_ = NAN;
 };
@@ -238,7 +265,8 @@ std::string problem_with(const Options& options) {
   if (!options.otf2) return "";
   if (!otf2::is_there()) return "--otf2 needs a papaya that was built with OTF2 (libopen-trace-format2-dev)";
   if (options.output.empty()) return "--otf2 writes a folder: name it with -o FOLDER";
-  if (std::error_code error; std::filesystem::exists(options.output, error)) return options.output + " exists already: name another folder";
+  if (std::error_code error; std::filesystem::exists(options.output, error))
+    return options.output + " exists already: name another folder";
   return "";
 }
 
@@ -267,17 +295,20 @@ void add_trace(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand("trace", "Turn the record of a run into a timeline or a table");
   auto options = std::make_shared<Options>();
   command->add_option("folder", options->folder, "Folder of the run (default: the newest papaya.*.*.* folder here)");
-  command->add_flag("--chrome", options->chrome,
-                    "A timeline in Chrome's trace event format, for https://ui.perfetto.dev: ranks as tracks, waiting and late "
-                    "arrivals marked");
+  command->add_flag(
+      "--chrome", options->chrome,
+      "A timeline in Chrome's trace event format, for https://ui.perfetto.dev: ranks as tracks, waiting and late "
+      "arrivals marked");
   command->add_flag("--csv", options->csv, "A table, a line for each call of each rank");
   command->add_flag("--otf2", options->otf2,
-                    "An OTF2 archive, for Vampir and otf2-print: ranks and their threads as locations, collectives with communicator, root "
+                    "An OTF2 archive, for Vampir and otf2-print: ranks and their threads as locations, collectives "
+                    "with communicator, root "
                     "and bytes; -o names its folder");
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->footer(
       "The record holds each rank's last 32,768 calls, with PAPAYA_PROFILE=trace all (up to PAPAYA_TRACE_LIMIT).\n"
-      "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial; 4 recorded by another version of papaya.");
+      "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial; 4 recorded by another "
+      "version of papaya.");
   command->callback([options, &exit_code] { exit_code = trace_run(*options); });
 }
 

@@ -18,8 +18,8 @@ struct TableRow {
 
 constexpr std::uint64_t any_size = std::numeric_limits<std::uint64_t>::max();
 
-// Where an algorithm of ours is the better choice on one node, measured with `papaya bench` (docs/measurements.md). Where ranks
-// outnumber cores and all are busy, large blocks of an alltoall are copied as fast by an MPI that yields.
+// Where an algorithm of ours is the better choice on one node, measured with `papaya bench` (docs/measurements.md).
+// Where ranks outnumber cores and all are busy, large blocks of an alltoall are copied as fast by an MPI that yields.
 constexpr TableRow table[] = {
     {Collective::allreduce, "arrival_leader", 128, 1, 65536},
     {Collective::allreduce, "arrival_tree", 64, 65537, any_size},
@@ -57,8 +57,7 @@ std::string lower(std::string_view text) {
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))
-    text.remove_suffix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r')) text.remove_suffix(1);
   return text;
 }
 
@@ -127,24 +126,22 @@ bool parse_algorithm(Collective collective, Form form, std::string_view name, Ru
 bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
   const std::size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
-  const auto parameters =
-      rule.algorithm == nullptr ? std::span<const Parameter>{} : rule.algorithm->parameters;
-  const auto parameter =
-      std::find_if(parameters.begin(), parameters.end(), [&](auto& p) { return p.name == name; });
+  const auto parameters = rule.algorithm == nullptr ? std::span<const Parameter>{} : rule.algorithm->parameters;
+  const auto parameter = std::find_if(parameters.begin(), parameters.end(), [&](auto& p) { return p.name == name; });
   if (parameter == parameters.end()) {
     std::vector<std::string_view> names;
     for (const Parameter& p : parameters) names.push_back(p.name);
     const std::string_view near = nearest_name(name, names);
-    problem = name.empty() ? "a parameter, NAME=VALUE, should follow the colon"
-                           : "no parameter '" + std::string(name) + "'";
+    problem =
+        name.empty() ? "a parameter, NAME=VALUE, should follow the colon" : "no parameter '" + std::string(name) + "'";
     if (!near.empty()) problem += " (did you mean " + std::string(near) + "?)";
     return false;
   }
   std::int64_t value = 0;
   if (equals == word.npos || !parse_bytes(word.substr(equals + 1), value) || value < parameter->lowest ||
       value > parameter->highest) {
-    problem = "parameter " + std::string(name) + " must be from " + std::to_string(parameter->lowest) +
-              " to " + std::to_string(parameter->highest);
+    problem = "parameter " + std::string(name) + " must be from " + std::to_string(parameter->lowest) + " to " +
+              std::to_string(parameter->highest);
     if (equals != word.npos) problem += ", not '" + std::string(word.substr(equals + 1)) + "'";
     if (word.find(':') != word.npos) problem += "; commas separate parameters";
     return false;
@@ -168,8 +165,9 @@ bool are_all_used(const std::vector<Rule>& rules, std::string& problem) {
         }
     if (!all_taken) continue;
     const Descriptor* const algorithm = rules[i].algorithm;
-    problem = std::string(algorithm == nullptr ? "native" : algorithm->name) +
-              " would never run: what stands before it takes all its sizes (ranges such as 0-4K:ONE,4K-:OTHER share them)";
+    problem =
+        std::string(algorithm == nullptr ? "native" : algorithm->name) +
+        " would never run: what stands before it takes all its sizes (ranges such as 0-4K:ONE,4K-:OTHER share them)";
     return false;
   }
   return true;
@@ -284,8 +282,7 @@ Selection::Selection(Settings& settings, std::string_view tuning_text, std::vect
     Collective collective{};
     if (space == line.npos || !collective_of(line.substr(0, space), collective)) {
       warnings.push_back(
-          where +
-          ": expected 'COLLECTIVE SELECTION', such as 'allreduce 0-4K:arrival_leader,4K-:native'; ignored.");
+          where + ": expected 'COLLECTIVE SELECTION', such as 'allreduce 0-4K:arrival_leader,4K-:native'; ignored.");
       continue;
     }
     take(collective, trim(line.substr(space)), where);
@@ -327,20 +324,19 @@ const std::vector<Rule>& Selection::rules_of(Collective collective, Form form) c
 }
 
 Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts& facts, Form form) const noexcept {
-  const Chosen* const chosen =
-      (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)].get();
+  const Chosen* const chosen = (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)].get();
   const bool automatic = chosen == nullptr || chosen->automatic;
   const std::vector<Rule>& rules = rules_of(collective, form);
-  const Reason otherwise = !automatic      ? Reason::outside_ranges
-                           : rules.empty() ? Reason::no_algorithm
-                                           : Reason::table;
+  const Reason otherwise = !automatic ? Reason::outside_ranges : rules.empty() ? Reason::no_algorithm : Reason::table;
   for (const Rule& rule : rules) {
     if (bytes < rule.lowest_bytes || bytes > rule.highest_bytes || facts.ranks > rule.most_ranks) continue;
     if (facts.oversubscribed && facts.native_yields && bytes > rule.highest_oversubscribed) continue;
     if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
-    if (facts.nodes > 1 && rule.algorithm->one_node) return {nullptr, Reason::several_nodes, !automatic, automatic ? nullptr : rule.algorithm};
+    if (facts.nodes > 1 && rule.algorithm->one_node)
+      return {nullptr, Reason::several_nodes, !automatic, automatic ? nullptr : rule.algorithm};
     if (bytes > rule.algorithm->max_bytes) return {nullptr, Reason::too_large, false};
-    if (rule.algorithm->needs_arrival_order && !facts.may_reorder) return {nullptr, Reason::order, !automatic, automatic ? nullptr : rule.algorithm};
+    if (rule.algorithm->needs_arrival_order && !facts.may_reorder)
+      return {nullptr, Reason::order, !automatic, automatic ? nullptr : rule.algorithm};
     if (rule.algorithm->predefined_only && !facts.predefined) return {nullptr, Reason::user_operation, false};
     return {&rule, Reason::none, !automatic};
   }

@@ -23,12 +23,12 @@ namespace papaya::tuning {
 
 // What the choice may depend on.
 struct Facts {
-  int ranks;                 // of the communicator
-  int nodes;                 // they are on
+  int ranks;                    // of the communicator
+  int nodes;                    // they are on
   bool oversubscribed = false;  // the node has more ranks of the job than cores
   bool native_yields = true;    // MPI's own ranks then give their core away while they wait
-  bool may_reorder = false;  // PAPAYA_ORDER=arrival, and the operation is commutative
-  bool predefined = true;    // the operation, if there is one
+  bool may_reorder = false;     // PAPAYA_ORDER=arrival, and the operation is commutative
+  bool predefined = true;       // the operation, if there is one
 };
 
 struct Rule {
@@ -36,14 +36,15 @@ struct Rule {
   std::uint64_t highest_bytes = std::numeric_limits<std::uint64_t>::max();  // included
   const Descriptor* algorithm = nullptr;                                    // nullptr: native
   int most_ranks = std::numeric_limits<int>::max();
-  std::uint64_t highest_oversubscribed = std::numeric_limits<std::uint64_t>::max();  // where ranks outnumber cores and MPI yields
-  std::vector<std::int64_t> values;  // one per parameter of the algorithm
+  std::uint64_t highest_oversubscribed =
+      std::numeric_limits<std::uint64_t>::max();  // where ranks outnumber cores and MPI yields
+  std::vector<std::int64_t> values;               // one per parameter of the algorithm
 };
 
 struct Choice {
   const Rule* rule = nullptr;  // set if an algorithm was chosen
   Reason reason = Reason::none;
-  bool forced = false;  // named by the user: set up at the first call
+  bool forced = false;                // named by the user: set up at the first call
   const Descriptor* named = nullptr;  // what the user named, if that cannot run
 };
 

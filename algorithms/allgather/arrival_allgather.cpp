@@ -14,7 +14,10 @@ constexpr std::size_t part_limit = 256 << 10;  // in, and out by p - 1 readers, 
 
 Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   const std::size_t slot = Rounds::round_up(std::min(capacity, part_limit), Rounds::line_bytes);
-  return {.ranks = ranks, .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 16), .slots = ranks, .slot_bytes = slot};
+  return {.ranks = ranks,
+          .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 16),
+          .slots = ranks,
+          .slot_bytes = slot};
 }
 
 Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t own_bytes) {
@@ -43,7 +46,9 @@ class ArrivalAllgather final : public Exchange {
   }
   Direct direct(const Operands& operands, int sender) const noexcept override { return {0, block(operands, sender)}; }
 
-  std::size_t deposit_bytes(const Operands& operands) const noexcept override { return std::min(operands.bytes, part_bytes()); }
+  std::size_t deposit_bytes(const Operands& operands) const noexcept override {
+    return std::min(operands.bytes, part_bytes());
+  }
   std::size_t part_bytes() const noexcept override { return rounds_.shape().slot_bytes; }
 
   void deposit(const Operands& operands, const Part& part) noexcept override {
@@ -81,11 +86,14 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: deposits in shared memory",
     .one_node = true,
     .parameters = parameters,
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
-    .control_bytes = [](int ranks, std::size_t largest, std::size_t own_bytes) { return borrowing_shape_for(ranks, largest, own_bytes).total(); },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      const Rounds::Shape shape =
-          team.deposits != nullptr ? borrowing_shape_for(team.size, capacity, team.own_bytes) : shape_for(team.size, capacity);
+    .region_bytes = [](int ranks, std::size_t capacity,
+                       std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
+    .control_bytes = [](int ranks, std::size_t largest,
+                        std::size_t own_bytes) { return borrowing_shape_for(ranks, largest, own_bytes).total(); },
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      const Rounds::Shape shape = team.deposits != nullptr ? borrowing_shape_for(team.size, capacity, team.own_bytes)
+                                                           : shape_for(team.size, capacity);
       return std::make_unique<ArrivalAllgather>(team, shape, values[0]);
     },
 };

@@ -1,8 +1,8 @@
-// MPI_Allgather in levels: the ranks of a node gather their blocks in shared memory, the nodes' blocks go round a ring of one
-// rank of each node, and each that has come is broadcast in the node.
+// MPI_Allgather in levels: the ranks of a node gather their blocks in shared memory, the nodes' blocks go round a ring
+// of one rank of each node, and each that has come is broadcast in the node.
 //
-// Blocks go in parts of at most `part_bytes`; a part of all ranks of a node is one message of the ring, which a leader passes
-// on as soon as it has come.
+// Blocks go in parts of at most `part_bytes`; a part of all ranks of a node is one message of the ring, which a leader
+// passes on as soon as it has come.
 //
 // Cost, N nodes of q ranks: N-1 latencies of the network, (N-1) q S bytes sent and received by each node.
 
@@ -22,7 +22,9 @@ constexpr std::int64_t most_part_bytes = 1 << 18;
 std::size_t part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
   return in_lines(std::min(capacity, static_cast<std::size_t>(values[0])));
 }
-NodePhase::Choice gathering_for(std::size_t part) { return {Collective::allgather, "arrival_allgather", part}; }
+NodePhase::Choice gathering_for(std::size_t part) {
+  return {Collective::allgather, "arrival_allgather", part};
+}
 // Of a message of the ring, which holds at most a part of each rank.
 NodePhase::Choice broadcast_for(int ranks, std::size_t part) {
   return {Collective::bcast, "arrival_bcast", static_cast<std::size_t>(ranks) * part};
@@ -40,9 +42,10 @@ class HierarchicalAllgather final : public Prepared {
         place_(team),
         gathering_(team, gathering_for(part_bytes), team.region, this),
         // By what the region has been sized for: the ranks of this node.
-        broadcast_(team, broadcast_for(static_cast<int>(place_.ranks().size()), part_bytes),
-                   team.region + NodePhase::region_bytes(gathering_for(part_bytes), static_cast<int>(place_.ranks().size())),
-                   this),
+        broadcast_(
+            team, broadcast_for(static_cast<int>(place_.ranks().size()), part_bytes),
+            team.region + NodePhase::region_bytes(gathering_for(part_bytes), static_cast<int>(place_.ranks().size())),
+            this),
         streams_(team, shape_of(team.layout(), part_bytes)),
         part_bytes_(part_bytes),
         message_(static_cast<std::size_t>(team.layout().largest_node()) * part_bytes) {
@@ -106,8 +109,8 @@ class HierarchicalAllgather final : public Prepared {
   void keep(const Operands& operands, int node, std::size_t offset, std::size_t bytes) noexcept {
     const std::byte* from = message_.data();
     for (const int rank : place_.nodes.ranks[static_cast<std::size_t>(node)]) {
-      std::memcpy(static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(rank) * operands.bytes + offset, from,
-                  bytes);
+      std::memcpy(static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(rank) * operands.bytes + offset,
+                  from, bytes);
       from += bytes;
     }
   }
@@ -154,8 +157,8 @@ constexpr Descriptor descriptor = {
           return NodePhase::region_bytes(gathering_for(part), ranks) +
                  NodePhase::region_bytes(broadcast_for(ranks, part), ranks);
         },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> {
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<HierarchicalAllgather>(team, part_of(capacity, values));
     },
 };

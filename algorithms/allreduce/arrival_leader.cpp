@@ -23,8 +23,8 @@
 // ranks arrive. Under PAPAYA_ORDER=arrival a leader reduces commutative operations in the order of arrival,
 // as in the thesis.
 //
-// Operands that do not travel with the flag lie in slots of the team's region or, where Team::deposits is there and they are
-// longer than those, in memory that each rank borrows for the call; then its cell says where.
+// Operands that do not travel with the flag lie in slots of the team's region or, where Team::deposits is there and
+// they are longer than those, in memory that each rank borrows for the call; then its cell says where.
 //
 // Two banks of slots alternate. A rank enters call n+2 only after call n+1 has completed, for which every
 // rank must have entered n+1, and so have left call n: the bank is free again. Of the cells there are four
@@ -61,9 +61,8 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
 // A rank's flag and, if it fits, its operand. Writer: that rank. `arrived` is released after the operand's
 // bytes, here or in the slot; readers acquire it.
 struct alignas(cell_bytes) Cell {
-  std::atomic<std::uint64_t>
-      arrived;  // twice the number of the call, from 1, plus one if this rank vetoes it
-  std::uint64_t where;  // of a borrowed slot in the node's window; ordered by `arrived`
+  std::atomic<std::uint64_t> arrived;  // twice the number of the call, from 1, plus one if this rank vetoes it
+  std::uint64_t where;                 // of a borrowed slot in the node's window; ordered by `arrived`
   alignas(inline_offset) std::byte data[inline_bytes];
 };
 static_assert(sizeof(Cell) == cell_bytes);
@@ -89,15 +88,14 @@ struct Layout {
   std::size_t slot_bytes;  // in the region
   bool borrows;            // what is longer
 
-  std::size_t cells(int row) const {
-    return cell_bytes * 4 + static_cast<std::size_t>(row * ranks) * cell_bytes;
-  }
+  std::size_t cells(int row) const { return cell_bytes * 4 + static_cast<std::size_t>(row * ranks) * cell_bytes; }
   std::size_t levels(int bank) const {
     return cells(cell_rows) + static_cast<std::size_t>(bank) * round_up(static_cast<std::size_t>(ranks), line_bytes);
   }
   std::size_t takers() const { return round_up(levels(2), cell_bytes); }
   std::size_t slots(int bank) const {
-    const std::size_t first = borrows ? takers() + static_cast<std::size_t>(ranks) * sizeof(Taker) : round_up(levels(2), 4096);
+    const std::size_t first =
+        borrows ? takers() + static_cast<std::size_t>(ranks) * sizeof(Taker) : round_up(levels(2), 4096);
     return first + static_cast<std::size_t>(bank * ranks) * slot_bytes;
   }
   std::size_t total() const { return slots(2); }
@@ -107,7 +105,9 @@ std::size_t region_bytes(int ranks, std::size_t capacity, std::span<const std::i
   return Layout{ranks, round_up(capacity, line_bytes), false}.total();
 }
 
-Layout borrowing_layout(int ranks, std::size_t own_bytes) { return {ranks, own_bytes / 2 / line_bytes * line_bytes, true}; }
+Layout borrowing_layout(int ranks, std::size_t own_bytes) {
+  return {ranks, own_bytes / 2 / line_bytes * line_bytes, true};
+}
 
 class ArrivalLeader final : public Prepared {
  public:
@@ -133,21 +133,19 @@ class ArrivalLeader final : public Prepared {
       left_out.veto = true;
       done = reduce(left_out, in_line, site);
     }
-    reinterpret_cast<Taker*>(team_.region + layout_.takers())[team_.rank].taken.store(calls_ + 1, std::memory_order_release);
+    reinterpret_cast<Taker*>(team_.region + layout_.takers())[team_.rank].taken.store(calls_ + 1,
+                                                                                      std::memory_order_release);
     loan_.give_back(calls_ + 1);
     return done;
   }
 
-  bool is_missing(int rank) const override {
-    return !has_arrived(calls_, rank);
-  }
+  bool is_missing(int rank) const override { return !has_arrived(calls_, rank); }
 
  private:
   bool reduce(const Operands& operands, bool in_line, wait::Site& site) {
     const std::uint64_t call = ++calls_;
     deposit(operands, call, in_line);
-    if (operands.reduction->by_table &&
-        operands.bytes * static_cast<std::size_t>(team_.size) <= self_serve_bytes_)
+    if (operands.reduction->by_table && operands.bytes * static_cast<std::size_t>(team_.size) <= self_serve_bytes_)
       return serve_oneself(operands, call, in_line, site);
     return follow_or_lead(operands, call, in_line, site);
   }
@@ -204,16 +202,13 @@ class ArrivalLeader final : public Prepared {
   bool serve_oneself(const Operands& operands, std::uint64_t call, bool in_line, wait::Site& site) {
     const Reduction& reduction = *operands.reduction;
     auto* const receive = static_cast<std::byte*>(operands.receive);
-    const std::byte*
-        stack[max_levels];  // finished subtrees, the largest first, as the digits of a binary counter
+    const std::byte* stack[max_levels];  // finished subtrees, the largest first, as the digits of a binary counter
     int depth = 0;
     bool vetoed = false;
     for (int next = 0; next < team_.size; ++next) {
       // Acquire: as in has_arrived; the address is worked out once, not with every look.
       const std::atomic<std::uint64_t>& arrived = cell(call, next).arrived;
-      const auto is_there = [&arrived, number = 2 * call] {
-        return arrived.load(std::memory_order_acquire) >= number;
-      };
+      const auto is_there = [&arrived, number = 2 * call] { return arrived.load(std::memory_order_acquire) >= number; };
       if (!is_there())
         team_.policy->until(
             site, bell(), static_cast<std::uint32_t>(call), is_there, [] { return false; },
@@ -222,13 +217,11 @@ class ArrivalLeader final : public Prepared {
       if (vetoed) continue;
       // This rank's own operand is nearer in its own buffer (in place as well: that is written by the last
       // combine).
-      stack[depth++] =
-          next == team_.rank ? static_cast<const std::byte*>(operands.send) : operand(call, next, in_line);
+      stack[depth++] = next == team_.rank ? static_cast<const std::byte*>(operands.send) : operand(call, next, in_line);
       // One subtree is complete for every trailing one of `next`; after the last rank all that is left is
       // combined.
       const bool last = next == team_.size - 1;
-      for (int merges = last ? depth - 1 : std::countr_one(static_cast<unsigned>(next)); merges > 0;
-           --merges) {
+      for (int merges = last ? depth - 1 : std::countr_one(static_cast<unsigned>(next)); merges > 0; --merges) {
         --depth;
         std::byte* const out = last && depth == 1 ? receive : scratch(depth - 1);
         reduction.combine(reduction, stack[depth - 1], stack[depth], out, operands.count);
@@ -251,8 +244,7 @@ class ArrivalLeader final : public Prepared {
           if (role.finished.load(std::memory_order_acquire) >= call) return true;
           return leading && reduce_ready(operands, call, in_line);
         },
-        [&] { return give_up_lead(operands, role, call, in_line, leading); },
-        static_cast<Prepared*>(this));
+        [&] { return give_up_lead(operands, role, call, in_line, leading); }, static_cast<Prepared*>(this));
     if (leading) role.holder.store(2 * call, std::memory_order_release);
     team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
     const std::uint32_t result = role.result.load(std::memory_order_relaxed);
@@ -304,8 +296,7 @@ class ArrivalLeader final : public Prepared {
     counted_call_ = call;
     counted_ = combined;
     if (combined < team_.size) return false;
-    if (role.result.load(std::memory_order_relaxed) == no_result)
-      role.result.store(0, std::memory_order_relaxed);
+    if (role.result.load(std::memory_order_relaxed) == no_result) role.result.store(0, std::memory_order_relaxed);
     role.finished.store(call, std::memory_order_release);
     return true;
   }
@@ -317,8 +308,7 @@ class ArrivalLeader final : public Prepared {
       return;
     }
     std::byte* const total = operand(call, static_cast<int>(sum), in_line);
-    operands.reduction->combine(*operands.reduction, total, operand(call, rank, in_line), total,
-                                operands.count);
+    operands.reduction->combine(*operands.reduction, total, operand(call, rank, in_line), total, operands.count);
   }
 
   // Combines the subtree that ends at `rank` with its sibling as long as the sibling is complete; the result
@@ -336,8 +326,7 @@ class ArrivalLeader final : public Prepared {
       const int left = is_left ? first : sibling;
       const int right = is_left ? sibling : first;
       std::byte* const out = operand(call, left, in_line);
-      operands.reduction->combine(*operands.reduction, out, operand(call, right, in_line), out,
-                                  operands.count);
+      operands.reduction->combine(*operands.reduction, out, operand(call, right, in_line), out, operands.count);
       level[left] = static_cast<std::uint8_t>(height + 2);
       first = left;
     }
@@ -369,8 +358,7 @@ class ArrivalLeader final : public Prepared {
   }
 
   std::byte* scratch(int level) {
-    if (scratch_ == nullptr)
-      scratch_.reset(new (std::align_val_t{line_bytes}) std::byte[scratch_stride_ * max_levels]);
+    if (scratch_ == nullptr) scratch_.reset(new (std::align_val_t{line_bytes}) std::byte[scratch_stride_ * max_levels]);
     return scratch_.get() + static_cast<std::size_t>(level) * scratch_stride_;
   }
 
@@ -404,8 +392,7 @@ constexpr Parameter parameters[] = {
      "where ranks * message bytes is at most this, every rank reduces all deposits itself"},
 };
 
-std::unique_ptr<Prepared> prepare(const Team& team, std::size_t capacity,
-                                  std::span<const std::int64_t> values) {
+std::unique_ptr<Prepared> prepare(const Team& team, std::size_t capacity, std::span<const std::int64_t> values) {
   static_assert(2 * largest_message_bytes <= DepositArena::least_largest_bytes);
   return std::make_unique<ArrivalLeader>(team, std::min(capacity, largest_message_bytes), values[0]);
 }
@@ -413,14 +400,14 @@ std::unique_ptr<Prepared> prepare(const Team& team, std::size_t capacity,
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "arrival_leader",
-    .summary =
-        "the first to arrive reduces what is ready; after the last arrival log2(p) combines, 2 transfers",
+    .summary = "the first to arrive reduces what is ready; after the last arrival log2(p) combines, 2 transfers",
     .source = "Mohammadalizadehbakhtevari 2021, Algorithm 4.1",
     .one_node = true,
     .max_bytes = largest_message_bytes,
     .parameters = parameters,
     .region_bytes = region_bytes,
-    .control_bytes = [](int ranks, std::size_t, std::size_t own_bytes) { return borrowing_layout(ranks, own_bytes).total(); },
+    .control_bytes = [](int ranks, std::size_t,
+                        std::size_t own_bytes) { return borrowing_layout(ranks, own_bytes).total(); },
     .prepare = prepare,
 };
 const Registration registration(descriptor);

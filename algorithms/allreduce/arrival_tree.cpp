@@ -1,9 +1,9 @@
 // MPI_Allreduce over the fixed tree of algorithms/tree.hpp, all sizes. It answers the limit of the thesis's leader, p-1
-// combines after the last arrival in the worst case, and one core to make them: here they are log2(p), cut into chunks that
-// all waiting ranks take.
+// combines after the last arrival in the worst case, and one core to make them: here they are log2(p), cut into chunks
+// that all waiting ranks take.
 //
-// Cost after the last arrival: a copy of S bytes in, log2(p) combines of S bytes over all idle cores, a copy of S bytes out,
-// pipelined by chunks.
+// Cost after the last arrival: a copy of S bytes in, log2(p) combines of S bytes over all idle cores, a copy of S bytes
+// out, pipelined by chunks.
 
 #include "algorithms/tree.hpp"
 
@@ -52,8 +52,9 @@ class ArrivalTree final : public Tree {
         return false;
       };
       if (!ready())
-        rounds_.team().policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
-                                     static_cast<Prepared*>(this));
+        rounds_.team().policy->until(
+            site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+            static_cast<Prepared*>(this));
       if (round == call.first) rounds_.all_have_taken(call.first);  // all have come, so all have left the call before
       if (vetoed_) break;
       rounds_.take(round + 1);
@@ -73,13 +74,16 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
-    .control_bytes = [](int ranks, std::size_t largest, std::size_t) { return Tree::borrowing_shape_for(ranks, largest).total(); },
+    .region_bytes = [](int ranks, std::size_t capacity,
+                       std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
+    .control_bytes = [](int ranks, std::size_t largest,
+                        std::size_t) { return Tree::borrowing_shape_for(ranks, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      const Rounds::Shape shape =
-          team.deposits != nullptr ? Tree::borrowing_shape_for(team.size, capacity) : Tree::shape_for(team.size, capacity);
-      return std::make_unique<ArrivalTree>(team, shape, Tree::default_chunk_bytes, static_cast<Tree::NumaTrees>(values[0]));
+      const Rounds::Shape shape = team.deposits != nullptr ? Tree::borrowing_shape_for(team.size, capacity)
+                                                           : Tree::shape_for(team.size, capacity);
+      return std::make_unique<ArrivalTree>(team, shape, Tree::default_chunk_bytes,
+                                           static_cast<Tree::NumaTrees>(values[0]));
     },
 };
 const Registration registration(descriptor);

@@ -1,12 +1,14 @@
-// MPI_Allreduce by n-way dissemination (End et al. 2015; dissemination.hpp): for small messages across nodes, the fewest rounds
-// there are, and nobody waits for a result to come back. n is measured in the first call, unless the user says it.
+// MPI_Allreduce by n-way dissemination (End et al. 2015; dissemination.hpp): for small messages across nodes, the
+// fewest rounds there are, and nobody waits for a result to come back. n is measured in the first call, unless the user
+// says it.
 //
-// Where nodes have several ranks, only one of each takes part (`levels` 2): its node's ranks are reduced to it in shared memory
-// first, in rank order, and get the result from it. So a node sends n messages a round and not n for each rank. Where a node's
-// ranks do not follow each other all goes in one level, for operations that do not commute; so do nonblocking calls, which have
-// the wire alone.
+// Where nodes have several ranks, only one of each takes part (`levels` 2): its node's ranks are reduced to it in
+// shared memory first, in rank order, and get the result from it. So a node sends n messages a round and not n for each
+// rank. Where a node's ranks do not follow each other all goes in one level, for operations that do not commute; so do
+// nonblocking calls, which have the wire alone.
 //
-// Cost, N parties: ceil(log_{n+1} N) latencies, n messages each; in two levels a reduction and a broadcast in each node.
+// Cost, N parties: ceil(log_{n+1} N) latencies, n messages each; in two levels a reduction and a broadcast in each
+// node.
 
 #include "algorithms/dissemination.hpp"
 
@@ -33,7 +35,8 @@ std::vector<int> all_ranks(const Team& team) {
 class InOneLevel final : public OverWire {
  public:
   InOneLevel(const Team& team, std::size_t capacity, int ways)
-      : OverWire(team), parties_(*team.wire, all_ranks(team), team.rank, capacity, ways, team.first_round - 1),
+      : OverWire(team),
+        parties_(*team.wire, all_ranks(team), team.rank, capacity, ways, team.first_round - 1),
         ways_(parties_.ways().chosen()) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
@@ -59,8 +62,12 @@ bool are_in_rank_order(const Nodes& nodes) {
   });
 }
 
-NodePhase::Choice reduction_for(std::size_t bytes) { return {Collective::reduce, "arrival_leader", bytes}; }
-NodePhase::Choice broadcast_for(std::size_t bytes) { return {Collective::bcast, "arrival_bcast", bytes}; }
+NodePhase::Choice reduction_for(std::size_t bytes) {
+  return {Collective::reduce, "arrival_leader", bytes};
+}
+NodePhase::Choice broadcast_for(std::size_t bytes) {
+  return {Collective::bcast, "arrival_bcast", bytes};
+}
 
 class InTwoLevels final : public Prepared {
  public:
@@ -68,9 +75,10 @@ class InTwoLevels final : public Prepared {
       : team_(team),
         place_(team),
         reduction_(team, reduction_for(capacity), team.region, this),
-        broadcast_(team, broadcast_for(capacity),
-                   team.region + NodePhase::region_bytes(reduction_for(capacity), static_cast<int>(place_.ranks().size())),
-                   this),
+        broadcast_(
+            team, broadcast_for(capacity),
+            team.region + NodePhase::region_bytes(reduction_for(capacity), static_cast<int>(place_.ranks().size())),
+            this),
         parties_(*team.wire, lowest_ranks(place_.nodes), place_.node, capacity, ways, team.first_round - 1) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
@@ -82,8 +90,7 @@ class InTwoLevels final : public Prepared {
   }
 
   bool is_missing(int rank) const override {
-    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node)
-      return rank == steps_.awaited_rank();
+    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node) return rank == steps_.awaited_rank();
     const int local = place_.rank_in_node(rank);
     return reduction_.is_missing(local) || broadcast_.is_missing(local);
   }
@@ -121,7 +128,8 @@ class InTwoLevels final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", Ways::measured, 0, Ways::most, "ranks that each rank sends to in a round; 0: the fastest, measured in the first call"},
+    {"ways", Ways::measured, 0, Ways::most,
+     "ranks that each rank sends to in a round; 0: the fastest, measured in the first call"},
     {"levels", 2, 1, 2, "2: inside nodes by shared memory, and one rank of each to the others'; 1: every rank"},
 };
 
@@ -130,12 +138,16 @@ bool has_two_levels(const Layout& layout, std::span<const std::int64_t> values) 
          are_in_rank_order(*layout.nodes);
 }
 
-int ways_of(std::span<const std::int64_t> values) { return static_cast<int>(values[ways]); }
+int ways_of(std::span<const std::int64_t> values) {
+  return static_cast<int>(values[ways]);
+}
 
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "dissemination",
-    .summary = "one rank of a node sends to n others in each of ceil(log_{n+1} nodes) rounds, and has the result after the last",
+    .summary =
+        "one rank of a node sends to n others in each of ceil(log_{n+1} nodes) rounds, and has the result after the "
+        "last",
     .source = "End et al. 2015",
     .one_node = false,
     .split_phase = true,

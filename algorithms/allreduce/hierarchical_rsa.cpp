@@ -1,15 +1,15 @@
-// MPI_Allreduce in levels (Mohammadalizadehbakhtevari 2021, chapter 6): a reduction to one rank of each node, its leader;
-// reduce-scatter and allgather among the leaders (halving.hpp); a broadcast inside the node. Under skew a rank waits for
-// those of its node first, and the nodes that are complete go on.
+// MPI_Allreduce in levels (Mohammadalizadehbakhtevari 2021, chapter 6): a reduction to one rank of each node, its
+// leader; reduce-scatter and allgather among the leaders (halving.hpp); a broadcast inside the node. Under skew a rank
+// waits for those of its node first, and the nodes that are complete go on.
 //
 // The message goes in pieces of `piece_bytes`, and the three phases overlap: while up to `pieces_under_way` pieces are
 // between the nodes, the node reduces the next one and takes the result of an earlier one. All ranks of a node take the
-// phases in the same order, reduction of piece i before broadcast of piece i - pieces_under_way + 1, so none waits for one
-// that waits for it.
+// phases in the same order, reduction of piece i before broadcast of piece i - pieces_under_way + 1, so none waits for
+// one that waits for it.
 //
-// Order: ranks of a node are combined first, in rank order, then the nodes, as halving.hpp has it: the same bits on all ranks
-// and in every run. The operation must be commutative, as the predefined ones are, since a node's ranks need not follow each
-// other.
+// Order: ranks of a node are combined first, in rank order, then the nodes, as halving.hpp has it: the same bits on all
+// ranks and in every run. The operation must be commutative, as the predefined ones are, since a node's ranks need not
+// follow each other.
 //
 // Cost, N nodes: 2(N-1)/N S bytes sent and received by each node, 2 log2 N latencies of the network; in each node a
 // reduction and a broadcast of S bytes.
@@ -41,7 +41,9 @@ Halving::Shape shape_for(int nodes, std::size_t capacity, std::span<const std::i
 NodePhase::Choice reduction_for(std::size_t piece) {
   return {Collective::reduce, piece <= leader_bytes ? "arrival_leader" : "arrival_tree", piece};
 }
-NodePhase::Choice broadcast_for(std::size_t piece) { return {Collective::bcast, "arrival_bcast", piece}; }
+NodePhase::Choice broadcast_for(std::size_t piece) {
+  return {Collective::bcast, "arrival_bcast", piece};
+}
 
 class HierarchicalRsa final : public Prepared {
  public:
@@ -50,7 +52,8 @@ class HierarchicalRsa final : public Prepared {
         place_(team),
         reduction_(team, reduction_for(piece), team.region, this),
         broadcast_(team, broadcast_for(piece),
-                   team.region + NodePhase::region_bytes(reduction_for(piece), static_cast<int>(place_.ranks().size())), this),
+                   team.region + NodePhase::region_bytes(reduction_for(piece), static_cast<int>(place_.ranks().size())),
+                   this),
         halving_(*team.wire, shape, lowest_ranks(place_.nodes), place_.node, whole),
         pieces_(halving_, team.first_round - 1),
         piece_bytes_(piece) {}
@@ -61,15 +64,15 @@ class HierarchicalRsa final : public Prepared {
     const auto behind = static_cast<std::size_t>(halving_.shape().depth) - 1;
     for (std::size_t i = 0; i < pieces + behind; ++i) {
       if (i < pieces) reduce(operands, i * most, std::min(most, operands.count - i * most), site);
-      if (i >= behind) broadcast(operands, (i - behind) * most, std::min(most, operands.count - (i - behind) * most), site);
+      if (i >= behind)
+        broadcast(operands, (i - behind) * most, std::min(most, operands.count - (i - behind) * most), site);
     }
     team_.wire->release_sources();
     return true;
   }
 
   bool is_missing(int rank) const override {
-    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node)
-      return rank == pieces_.awaited_rank();
+    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node) return rank == pieces_.awaited_rank();
     const int local = place_.rank_in_node(rank);
     return reduction_.is_missing(local) || broadcast_.is_missing(local);
   }
@@ -116,7 +119,8 @@ class HierarchicalRsa final : public Prepared {
 
 constexpr Parameter parameters[] = {
     {"piece_bytes", 256 << 10, 4096, most_piece_bytes, "bytes of the message that are reduced at a time"},
-    {"whole_bytes", 2048, 0, 65536, "up to this size a message is exchanged whole between nodes, in half as many steps"},
+    {"whole_bytes", 2048, 0, 65536,
+     "up to this size a message is exchanged whole between nodes, in half as many steps"},
     {"pieces_under_way", 2, 1, 8, "pieces that are between the nodes at a time"},
 };
 
@@ -136,12 +140,14 @@ constexpr Descriptor descriptor = {
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
           const std::size_t piece = piece_of(capacity, values);
-          return NodePhase::region_bytes(reduction_for(piece), ranks) + NodePhase::region_bytes(broadcast_for(piece), ranks);
+          return NodePhase::region_bytes(reduction_for(piece), ranks) +
+                 NodePhase::region_bytes(broadcast_for(piece), ranks);
         },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> {
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<HierarchicalRsa>(team, shape_for(team.nodes->count(), capacity, values),
-                                               piece_of(capacity, values), static_cast<std::size_t>(values[whole_bytes]));
+                                               piece_of(capacity, values),
+                                               static_cast<std::size_t>(values[whole_bytes]));
     },
 };
 const Registration registration(descriptor);

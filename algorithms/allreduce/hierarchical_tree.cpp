@@ -1,22 +1,24 @@
-// MPI_Allreduce in levels over a tree of nodes: a reduction inside each node to its leader, the lowest rank; each leader adds
-// what comes from the nodes below it and passes the sum up; the result comes down the same way, and in each node by a
-// broadcast (Mohammadalizadehbakhtevari 2021, 7.2.4: the cluster-wide extension of the arrival-aware algorithms).
+// MPI_Allreduce in levels over a tree of nodes: a reduction inside each node to its leader, the lowest rank; each
+// leader adds what comes from the nodes below it and passes the sum up; the result comes down the same way, and in each
+// node by a broadcast (Mohammadalizadehbakhtevari 2021, 7.2.4: the cluster-wide extension of the arrival-aware
+// algorithms).
 //
-// Arrival: a node's sum is complete when its last rank has come, and sets out at once. Under PAPAYA_ORDER=arrival the nodes
-// below are taken as their notifications come, so after the last node's one message up, one addition and the way down are left;
-// otherwise in their order. With up to `fanout` + 1 nodes the tree is a star: one hop up, one down, 2(N-1) messages in all,
-// fewer than any exchange among all nodes.
+// Arrival: a node's sum is complete when its last rank has come, and sets out at once. Under PAPAYA_ORDER=arrival the
+// nodes below are taken as their notifications come, so after the last node's one message up, one addition and the way
+// down are left; otherwise in their order. With up to `fanout` + 1 nodes the tree is a star: one hop up, one down,
+// 2(N-1) messages in all, fewer than any exchange among all nodes.
 //
-// The leader need not be the node's first arrival: what the others have combined while they waited is there when the lowest
-// rank comes, and nothing can leave the node before its last rank has come, whoever speaks for it.
+// The leader need not be the node's first arrival: what the others have combined while they waited is there when the
+// lowest rank comes, and nothing can leave the node before its last rank has come, whoever speaks for it.
 //
 // The message goes in parts of `part_bytes`, two under way: while one is between the nodes, the node reduces the next.
 //
-// Order: ranks of a node first, in rank order, then its own sum with those of the nodes below, in their order; the same bits on
-// all ranks, and without PAPAYA_ORDER=arrival in every run. The operation must be commutative, as the predefined ones are.
+// Order: ranks of a node first, in rank order, then its own sum with those of the nodes below, in their order; the same
+// bits on all ranks, and without PAPAYA_ORDER=arrival in every run. The operation must be commutative, as the
+// predefined ones are.
 //
-// Cost, N nodes: 2 ceil(log_fanout N) latencies of the network, S bytes up and `fanout` S bytes down for each node; in each
-// node a reduction and a broadcast of S bytes.
+// Cost, N nodes: 2 ceil(log_fanout N) latencies of the network, S bytes up and `fanout` S bytes down for each node; in
+// each node a reduction and a broadcast of S bytes.
 
 #include <algorithm>
 #include <cstring>
@@ -40,7 +42,9 @@ std::size_t part_bytes_of(const Layout& layout, std::size_t capacity, std::span<
 NodePhase::Choice reduction_for(std::size_t part) {
   return {Collective::reduce, part <= leader_bytes ? "arrival_leader" : "arrival_tree", part};
 }
-NodePhase::Choice broadcast_for(std::size_t part) { return {Collective::bcast, "arrival_bcast", part}; }
+NodePhase::Choice broadcast_for(std::size_t part) {
+  return {Collective::bcast, "arrival_bcast", part};
+}
 
 class HierarchicalTree final : public Prepared {
  public:
@@ -48,9 +52,10 @@ class HierarchicalTree final : public Prepared {
       : team_(team),
         place_(team),
         reduction_(team, reduction_for(region_part), team.region, this),
-        broadcast_(team, broadcast_for(region_part),
-                   team.region + NodePhase::region_bytes(reduction_for(region_part), static_cast<int>(place_.ranks().size())),
-                   this),
+        broadcast_(
+            team, broadcast_for(region_part),
+            team.region + NodePhase::region_bytes(reduction_for(region_part), static_cast<int>(place_.ranks().size())),
+            this),
         streams_(team, Streams::Shape::among_leaders(team.layout(), part)),
         part_bytes_(part) {
     const std::vector<int> leaders = lowest_ranks(place_.nodes);
@@ -67,7 +72,8 @@ class HierarchicalTree final : public Prepared {
     const std::size_t behind = parts > 1 ? 1 : 0;
     for (std::size_t i = 0; i < parts + behind; ++i) {
       if (i < parts) gather(operands, i * most, std::min(most, operands.count - i * most), site);
-      if (i >= behind) spread(operands, (i - behind) * most, std::min(most, operands.count - (i - behind) * most), site);
+      if (i >= behind)
+        spread(operands, (i - behind) * most, std::min(most, operands.count - (i - behind) * most), site);
     }
     team_.wire->release_sources();
     return true;
@@ -95,10 +101,12 @@ class HierarchicalTree final : public Prepared {
     while (!awaited_.empty()) {
       const auto has_come = [&](int node) { return streams_.may_receive(node); };
       const auto ready = [&] {
-        return team_.arrival_order ? std::any_of(awaited_.begin(), awaited_.end(), has_come) : has_come(awaited_.front());
+        return team_.arrival_order ? std::any_of(awaited_.begin(), awaited_.end(), has_come)
+                                   : has_come(awaited_.front());
       };
       if (!ready()) team_.wire->wait(*team_.policy, site, ready, static_cast<Prepared*>(this));
-      const auto next = team_.arrival_order ? std::find_if(awaited_.begin(), awaited_.end(), has_come) : awaited_.begin();
+      const auto next =
+          team_.arrival_order ? std::find_if(awaited_.begin(), awaited_.end(), has_come) : awaited_.begin();
       operands.reduction->combine(*operands.reduction, own, streams_.front(*next), sum, count);
       streams_.take(*next);
       own = sum;
@@ -116,7 +124,8 @@ class HierarchicalTree final : public Prepared {
     part.send = nullptr;
     if (leads()) {
       if (above_ >= 0) {
-        wait_for(above_, [&] { return streams_.may_receive(above_); }, site);
+        wait_for(
+            above_, [&] { return streams_.may_receive(above_); }, site);
         team_.wire->release_sources();  // the sum has gone up from there
         std::memcpy(part.receive, streams_.front(above_), part.bytes);
         streams_.take(above_);
@@ -129,7 +138,8 @@ class HierarchicalTree final : public Prepared {
   }
 
   void send(int to, const void* from, std::size_t bytes, wait::Site& site) {
-    wait_for(to, [&] { return streams_.may_send(to); }, site);
+    wait_for(
+        to, [&] { return streams_.may_send(to); }, site);
     streams_.send(to, from, bytes);
   }
 
@@ -165,7 +175,8 @@ std::size_t region_part_of(std::size_t capacity, std::span<const std::int64_t> v
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "hierarchical_tree",
-    .summary = "a reduction in each node, up and down a tree of nodes, a broadcast in each node; nodes by arrival if allowed",
+    .summary =
+        "a reduction in each node, up and down a tree of nodes, a broadcast in each node; nodes by arrival if allowed",
     .source = "Mohammadalizadehbakhtevari 2021, section 7.2.4",
     .one_node = false,
     .predefined_only = true,
@@ -178,12 +189,13 @@ constexpr Descriptor descriptor = {
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
           const std::size_t part = region_part_of(capacity, values);
-          return NodePhase::region_bytes(reduction_for(part), ranks) + NodePhase::region_bytes(broadcast_for(part), ranks);
+          return NodePhase::region_bytes(reduction_for(part), ranks) +
+                 NodePhase::region_bytes(broadcast_for(part), ranks);
         },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalTree>(team, part_bytes_of(team.layout(), capacity, values), region_part_of(capacity, values),
-                                                static_cast<int>(values[fanout]));
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalTree>(team, part_bytes_of(team.layout(), capacity, values),
+                                                region_part_of(capacity, values), static_cast<int>(values[fanout]));
     },
 };
 const Registration registration(descriptor);

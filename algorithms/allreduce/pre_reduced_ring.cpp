@@ -50,8 +50,7 @@ constexpr Descriptor descriptor = {
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return SortedRing::segment(layout.ranks, shape_of(layout.ranks, values));
     },
-    .prepare = [](const Team& team, std::size_t,
-                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<SortedRing>(team, shape_of(team.size, values));
     },
 };

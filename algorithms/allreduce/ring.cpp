@@ -123,8 +123,8 @@ class Ring final : public OverWire {
       const std::byte* const from = ring.team_.wire->segment() + ring.slot(number);
       auto* const to = static_cast<std::byte*>(operands.receive) + p.offset;
       if (step < steps / 2)
-        operands.reduction->combine(*operands.reduction, from,
-                                    static_cast<const std::byte*>(operands.send) + p.offset, to, p.elements);
+        operands.reduction->combine(*operands.reduction, from, static_cast<const std::byte*>(operands.send) + p.offset,
+                                    to, p.elements);
       else
         std::memcpy(to, from, p.elements * element);
       ++received;
@@ -142,11 +142,9 @@ class Ring final : public OverWire {
     void send() noexcept {
       const std::uint64_t step = sent / segments;
       const Piece p = piece(sent, step);
-      const void* const from =
-          static_cast<const std::byte*>(step == 0 ? operands.send : operands.receive) + p.offset;
+      const void* const from = static_cast<const std::byte*>(step == 0 ? operands.send : operands.receive) + p.offset;
       const std::uint64_t number = ring.first_ + sent;
-      ring.team_.wire->write_notify(ring.next_, ring.slot(number), from, p.elements * element, arrived,
-                                    number + 1);
+      ring.team_.wire->write_notify(ring.next_, ring.slot(number), from, p.elements * element, arrived, number + 1);
       if (sent == 0) tell_deposited(operands);
       ++sent;
     }
@@ -165,7 +163,8 @@ class Ring final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"segment_bytes", 262144, 1024, most_segment_bytes, "bytes that travel at a time, or fewer where memory is short; a multiple of 64"},
+    {"segment_bytes", 262144, 1024, most_segment_bytes,
+     "bytes that travel at a time, or fewer where memory is short; a multiple of 64"},
 };
 
 std::size_t segment_bytes_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
@@ -176,8 +175,7 @@ std::size_t segment_bytes_of(std::size_t capacity, std::span<const std::int64_t>
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "ring",
-    .summary =
-        "reduce-scatter and allgather over a ring in segments, by notifications; 2(p-1)/p S bytes a rank",
+    .summary = "reduce-scatter and allgather over a ring in segments, by notifications; 2(p-1)/p S bytes a rank",
     .source = "Iakymchuk et al. 2021, section IV-A",
     .one_node = false,
     .predefined_only = true,

@@ -84,8 +84,8 @@ constexpr Descriptor descriptor = {
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return shape_for(layout.ranks, capacity, values).segment();
     },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> {
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<Rsa>(team, shape_for(team.size, capacity, values),
                                    static_cast<std::size_t>(values[whole_bytes]));
     },

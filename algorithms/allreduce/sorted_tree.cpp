@@ -41,8 +41,9 @@ constexpr Descriptor descriptor = {
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return SortedRing::segment(layout.ranks, shape_of(values));
     },
-    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> { return std::make_unique<SortedRing>(team, shape_of(values)); },
+    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<SortedRing>(team, shape_of(values));
+    },
 };
 const Registration registration(descriptor);
 

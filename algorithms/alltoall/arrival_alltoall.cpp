@@ -18,16 +18,19 @@ namespace {
 
 constexpr std::size_t slot_limit = 512 << 10;
 constexpr std::size_t region_limit = 16 << 20;
-constexpr std::size_t announced_bytes = 16 << 10;  // blocks at least this large are announced one by one
+constexpr std::size_t announced_bytes = 16 << 10;     // blocks at least this large are announced one by one
 constexpr std::size_t most_varying_bytes = 64 << 10;  // of a block of an alltoallv in one round
-constexpr std::size_t head_bytes = 16;             // of a block of an alltoallv: its size, and the alignment of data
+constexpr std::size_t head_bytes = 16;                // of a block of an alltoallv: its size, and the alignment of data
 
 // A slot holds one part for each receiver.
 Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   const auto p = static_cast<std::size_t>(ranks);
   const std::size_t wanted = std::min({capacity * p, slot_limit, region_limit / (2 * p)});
   const std::size_t slot = std::max<std::size_t>(wanted / p / Rounds::line_bytes, 1) * Rounds::line_bytes * p;
-  return {.ranks = ranks, .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 8), .slots = ranks, .slot_bytes = slot};
+  return {.ranks = ranks,
+          .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 8),
+          .slots = ranks,
+          .slot_bytes = slot};
 }
 
 Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t own_bytes) {
@@ -100,15 +103,16 @@ class ArrivalAlltoall final : public Exchange {
   void take(const Operands& operands, const Part& part, int sender) noexcept override {
     const Team& team = rounds_.team();
     const std::byte* const place = rounds_.place(part.round, sender, part.bytes * static_cast<std::size_t>(team.size));
-    std::memcpy(static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(sender) * operands.bytes + part.offset,
-                place + static_cast<std::size_t>(team.rank) * part.bytes, part.bytes);
+    std::memcpy(
+        static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(sender) * operands.bytes + part.offset,
+        place + static_cast<std::size_t>(team.rank) * part.bytes, part.bytes);
   }
 
   void keep(const Operands& operands) noexcept override {
     if (operands.send == operands.receive) return;
     const std::size_t offset = static_cast<std::size_t>(rounds_.team().rank) * operands.bytes;
-    std::memcpy(static_cast<std::byte*>(operands.receive) + offset, static_cast<const std::byte*>(operands.send) + offset,
-                operands.bytes);
+    std::memcpy(static_cast<std::byte*>(operands.receive) + offset,
+                static_cast<const std::byte*>(operands.send) + offset, operands.bytes);
   }
 
   // In place what is taken overwrites what MPI would have to send, should somebody veto.
@@ -384,11 +388,14 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .serves_alltoallv = true,
     .parameters = parameters,
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
-    .control_bytes = [](int ranks, std::size_t largest, std::size_t own_bytes) { return borrowing_shape_for(ranks, largest, own_bytes).total(); },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      const Rounds::Shape shape =
-          team.deposits != nullptr ? borrowing_shape_for(team.size, capacity, team.own_bytes) : shape_for(team.size, capacity);
+    .region_bytes = [](int ranks, std::size_t capacity,
+                       std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
+    .control_bytes = [](int ranks, std::size_t largest,
+                        std::size_t own_bytes) { return borrowing_shape_for(ranks, largest, own_bytes).total(); },
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      const Rounds::Shape shape = team.deposits != nullptr ? borrowing_shape_for(team.size, capacity, team.own_bytes)
+                                                           : shape_for(team.size, capacity);
       return std::make_unique<ArrivalAlltoall>(team, shape, values[0]);
     },
 };

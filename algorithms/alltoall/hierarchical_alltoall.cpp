@@ -1,12 +1,12 @@
-// MPI_Alltoall in levels, for small blocks: the ranks of a node put their blocks together in shared memory, one rank of each
-// node sends one message to each other node, and each message that has come is broadcast in the node, where every rank takes
-// its own blocks. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as many.
+// MPI_Alltoall in levels, for small blocks: the ranks of a node put their blocks together in shared memory, one rank of
+// each node sends one message to each other node, and each message that has come is broadcast in the node, where every
+// rank takes its own blocks. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as many.
 //
 // Blocks go in pieces, so that a message, the pieces from all ranks of one node to all of another, is at most
 // `message_bytes`. Messages are sent to the next node first, and taken from the one before first.
 //
-// Cost: one latency of the network, (N-1) q^2 S bytes sent and received by each node; in a node q p S bytes copied in and
-// out by each rank.
+// Cost: one latency of the network, (N-1) q^2 S bytes sent and received by each node; in a node q p S bytes copied in
+// and out by each rank.
 
 #include <algorithm>
 #include <cstring>
@@ -172,11 +172,13 @@ constexpr Descriptor descriptor = {
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return Streams::Shape::among_leaders(layout, most_message(layout.largest_node(), message_of(values))).segment();
     },
-    .region_bytes = [](int ranks, std::size_t, std::span<const std::int64_t>) {
-      return NodePhase::region_bytes(gathering, ranks) + NodePhase::region_bytes(broadcast, ranks);
+    .region_bytes =
+        [](int ranks, std::size_t, std::span<const std::int64_t>) {
+          return NodePhase::region_bytes(gathering, ranks) + NodePhase::region_bytes(broadcast, ranks);
+        },
+    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalAlltoall>(team, message_of(values));
     },
-    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalAlltoall>(team, message_of(values)); },
 };
 const Registration registration(descriptor);
 

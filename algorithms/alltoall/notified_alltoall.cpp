@@ -1,15 +1,15 @@
-// MPI_Alltoall and MPI_Alltoallv by one-sided writes with a notification each (Iakymchuk et al. 2021, section IV-B): every
-// rank writes its block for each other rank straight into that one's segment. Blocks are taken as they come, whoever's they
-// are.
+// MPI_Alltoall and MPI_Alltoallv by one-sided writes with a notification each (Iakymchuk et al. 2021, section IV-B):
+// every rank writes its block for each other rank straight into that one's segment. Blocks are taken as they come,
+// whoever's they are.
 //
-// Rank r begins with r+1 and goes round, so that in every step each rank is written to by one. A block goes in parts of at
-// most `part_bytes`, at least one, and the last one says that it is: only the two ranks concerned know a block's size. The
-// parts from one rank to another are counted from the first call on; number n goes to slot n mod 2 of the pair, whose
-// notification says the number, the bytes and whether the block ends there.
+// Rank r begins with r+1 and goes round, so that in every step each rank is written to by one. A block goes in parts of
+// at most `part_bytes`, at least one, and the last one says that it is: only the two ranks concerned know a block's
+// size. The parts from one rank to another are counted from the first call on; number n goes to slot n mod 2 of the
+// pair, whose notification says the number, the bytes and whether the block ends there.
 //
-// A slot may be written again when its last part has been taken. That is known without a word of those sent before the last
-// call in which the peer was heard: it comes to a call only after it has ended the one before. So blocks of one part, the
-// usual ones, need no answer. Parts of longer blocks are answered with how many have been taken.
+// A slot may be written again when its last part has been taken. That is known without a word of those sent before the
+// last call in which the peer was heard: it comes to a call only after it has ended the one before. So blocks of one
+// part, the usual ones, need no answer. Parts of longer blocks are answered with how many have been taken.
 //
 // Cost: (p-1) S bytes sent and received by each rank, one latency; a copy out of the segment.
 
@@ -46,7 +46,8 @@ struct Mark {
     return parts << (bytes_bits + 1) | static_cast<std::uint64_t>(bytes) << 1 | (is_last ? 1 : 0);
   }
   static Mark unpacked(std::uint64_t value) noexcept {
-    return {value >> (bytes_bits + 1), static_cast<std::size_t>(value >> 1 & ((1 << bytes_bits) - 1)), (value & 1) != 0};
+    return {value >> (bytes_bits + 1), static_cast<std::size_t>(value >> 1 & ((1 << bytes_bits) - 1)),
+            (value & 1) != 0};
   }
 };
 
@@ -73,8 +74,8 @@ class NotifiedAlltoall final : public OverWire {
   struct Pair {
     std::uint64_t sent;
     std::uint64_t received;
-    std::uint64_t taken;     // by the peer, of those sent; as far as is known
-    std::uint64_t answered;  // the last part sent that the peer answers
+    std::uint64_t taken;        // by the peer, of those sent; as far as is known
+    std::uint64_t answered;     // the last part sent that the peer answers
     std::uint64_t sent_before;  // the present call
     std::uint64_t received_before;
     Block out;
@@ -102,8 +103,7 @@ class NotifiedAlltoall final : public OverWire {
     }
     co_await released(*team_.wire);
     if (operands.receive_blocks != nullptr)
-      for (int rank = 0; rank < team_.size; ++rank)
-        operands.receive_blocks[rank].bytes = pair_of(rank).bytes_received;
+      for (int rank = 0; rank < team_.size; ++rank) operands.receive_blocks[rank].bytes = pair_of(rank).bytes_received;
   }
 
   void begin(const Operands& operands) noexcept {

@@ -1,6 +1,6 @@
 // MPI_Barrier by flags. Every rank raises its flag, on a cache line of its own, and reads everybody's: after the last
-// arrival one cache-line transfer for each rank, and further reads of lines that nobody writes any more. With more ranks
-// than cores the last to arrive finds all flags raised and wakes everybody at once.
+// arrival one cache-line transfer for each rank, and further reads of lines that nobody writes any more. With more
+// ranks than cores the last to arrive finds all flags raised and wakes everybody at once.
 //
 // Cost after the last arrival: L + (p-2)s, where s is a read of a shared line.
 
@@ -10,7 +10,9 @@ namespace papaya {
 
 namespace {
 
-Rounds::Shape shape_for(int ranks) { return {.ranks = ranks, .banks = 4, .slots = ranks, .slot_bytes = 0}; }
+Rounds::Shape shape_for(int ranks) {
+  return {.ranks = ranks, .banks = 4, .slots = ranks, .slot_bytes = 0};
+}
 
 class ArrivalBarrier final : public Exchange {
  public:

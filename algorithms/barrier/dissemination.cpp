@@ -37,7 +37,8 @@ class Dissemination final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", Ways::measured, 0, Ways::most, "ranks that each rank notifies in a round; 0: the fastest, measured in the first call"},
+    {"ways", Ways::measured, 0, Ways::most,
+     "ranks that each rank notifies in a round; 0: the fastest, measured in the first call"},
 };
 
 constexpr Descriptor descriptor = {
@@ -52,8 +53,7 @@ constexpr Descriptor descriptor = {
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedBarrier::segment(layout.ranks, static_cast<int>(values[0]));
     },
-    .prepare = [](const Team& team, std::size_t,
-                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<Dissemination>(team, static_cast<int>(values[0]));
     },
 };

@@ -1,5 +1,5 @@
-// MPI_Barrier in levels: a barrier of each node, n-way dissemination (barrier/dissemination.cpp) among the lowest ranks of the
-// nodes, and a second barrier of each node, which lets its ranks go.
+// MPI_Barrier in levels: a barrier of each node, n-way dissemination (barrier/dissemination.cpp) among the lowest ranks
+// of the nodes, and a second barrier of each node, which lets its ranks go.
 //
 // Cost, N nodes: ceil(log_{n+1} N) latencies of the network, two barriers of a node.
 
@@ -56,7 +56,8 @@ class HierarchicalBarrier final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", Ways::measured, 0, Ways::most, "nodes that each node notifies in a round; 0: the fastest, measured in the first call"},
+    {"ways", Ways::measured, 0, Ways::most,
+     "nodes that each node notifies in a round; 0: the fastest, measured in the first call"},
 };
 
 constexpr Descriptor descriptor = {
@@ -72,8 +73,9 @@ constexpr Descriptor descriptor = {
     },
     .region_bytes = [](int ranks, std::size_t,
                        std::span<const std::int64_t>) { return NodePhase::region_bytes(barrier_of_node, ranks); },
-    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> { return std::make_unique<HierarchicalBarrier>(team, static_cast<int>(values[0])); },
+    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalBarrier>(team, static_cast<int>(values[0]));
+    },
 };
 const Registration registration(descriptor);
 

@@ -1,8 +1,9 @@
 // MPI_Bcast through a ring of shared slots: the root deposits and leaves, whoever is there takes part by part as it is
-// deposited, and who comes late finds the data. The root may be ahead of the slowest rank by the whole ring; what goes beyond is left to MPI.
+// deposited, and who comes late finds the data. The root may be ahead of the slowest rank by the whole ring; what goes
+// beyond is left to MPI.
 //
-// A message of up to 112 bytes travels with its flag; larger ones go in parts. Root: a copy of S bytes. Others, after the later of their arrival and the root's: one
-// transfer and a copy of S bytes, which overlaps with the root's.
+// A message of up to 112 bytes travels with its flag; larger ones go in parts. Root: a copy of S bytes. Others, after
+// the later of their arrival and the root's: one transfer and a copy of S bytes, which overlaps with the root's.
 
 #include "algorithms/bcast/parts.hpp"
 
@@ -24,8 +25,9 @@ class ArrivalBcast final : public bcast::InParts {
 
  private:
   static Rounds::Shape shape_of(const Team& team, std::size_t capacity) {
-    return team.deposits == nullptr ? shape_for(team.size, capacity)
-                                    : bcast::borrowing_shape_for(team.size, 1, capacity, team.deposits->largest_bytes());
+    return team.deposits == nullptr
+               ? shape_for(team.size, capacity)
+               : bcast::borrowing_shape_for(team.size, 1, capacity, team.deposits->largest_bytes());
   }
 
   bool deposits(bool is_root) const override { return is_root; }
@@ -39,7 +41,8 @@ class ArrivalBcast final : public bcast::InParts {
   bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) override {
     for (std::size_t done = 0; done < bytes;) {
       std::size_t there = 0;
-      wait_until([&] { return (there = bytes_in(round, 0, bytes)) > done || is_left_to_mpi(round, root); }, round, site);
+      wait_until([&] { return (there = bytes_in(round, 0, bytes)) > done || is_left_to_mpi(round, root); }, round,
+                 site);
       if (there <= done) return false;
       std::memcpy(to + done, rounds_.place(round, 0, bytes) + done, there - done);
       done = there;
@@ -55,8 +58,10 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: deposits in shared memory",
     .one_node = true,
     .parameters = {},
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
-    .lean_bytes = [](int ranks, std::size_t capacity, std::size_t largest) { return bcast::borrowing_shape_for(ranks, 1, capacity, largest).total(); },
+    .region_bytes = [](int ranks, std::size_t capacity,
+                       std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
+    .lean_bytes = [](int ranks, std::size_t capacity,
+                     std::size_t largest) { return bcast::borrowing_shape_for(ranks, 1, capacity, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
       return std::make_unique<ArrivalBcast>(team, capacity);
     },

@@ -1,13 +1,13 @@
-// MPI_Bcast in levels: a binomial tree over the nodes, by one rank of each, then a broadcast inside the node. The root is its
-// own node's leader, the lowest rank is any other node's.
+// MPI_Bcast in levels: a binomial tree over the nodes, by one rank of each, then a broadcast inside the node. The root
+// is its own node's leader, the lowest rank is any other node's.
 //
-// The message goes in parts of `part_bytes`, which a leader passes on as they come: to the nodes below it, in whatever order
-// those have room, and to its own. A late node holds up its leader's node and those below it once it is four parts behind;
-// the root leaves as soon as all parts are on their way. With a small message nobody is held up: what finds no room, between nodes
-// or in one, goes as messages of MPI's.
+// The message goes in parts of `part_bytes`, which a leader passes on as they come: to the nodes below it, in whatever
+// order those have room, and to its own. A late node holds up its leader's node and those below it once it is four
+// parts behind; the root leaves as soon as all parts are on their way. With a small message nobody is held up: what
+// finds no room, between nodes or in one, goes as messages of MPI's.
 //
-// Cost, N nodes: log2 N latencies of the network for the last one, S log2 N bytes sent by the root's node; in each node a
-// broadcast of S bytes.
+// Cost, N nodes: log2 N latencies of the network for the last one, S log2 N bytes sent by the root's node; in each node
+// a broadcast of S bytes.
 
 #include <algorithm>
 #include <cstring>
@@ -30,7 +30,9 @@ std::size_t region_part_of(std::size_t capacity, std::span<const std::int64_t> v
 std::size_t part_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
   return Streams::fair_part(ranks, region_part_of(capacity, values));
 }
-NodePhase::Choice broadcast_for(std::size_t part) { return {Collective::bcast, "arrival_bcast", part}; }
+NodePhase::Choice broadcast_for(std::size_t part) {
+  return {Collective::bcast, "arrival_bcast", part};
+}
 
 class HierarchicalBcast final : public Prepared {
  public:
@@ -82,7 +84,9 @@ class HierarchicalBcast final : public Prepared {
     std::size_t there = is_root ? parts : 0;
     std::size_t taken = 0;
     const auto may_receive = [&] { return there < parts && streams_.may_receive(source); };
-    const auto may_send = [&](const Below& below) { return below.sent < there && streams_.may_send(below.rank, may_go_apart); };
+    const auto may_send = [&](const Below& below) {
+      return below.sent < there && streams_.may_send(below.rank, may_go_apart);
+    };
     const auto is_open = [&](const Below& below) { return below.sent < parts; };
     while (there < parts || taken < parts || std::any_of(below_.begin(), below_.end(), is_open)) {
       bool moved = false;
@@ -112,7 +116,8 @@ class HierarchicalBcast final : public Prepared {
     }
     streams_.release_sources(site, static_cast<Prepared*>(this));
     if (team_.node_messages != nullptr && !team_.node_messages->are_sent())
-      team_.wire->wait(*team_.policy, site, [&] { return team_.node_messages->are_sent(); }, static_cast<Prepared*>(this));
+      team_.wire->wait(
+          *team_.policy, site, [&] { return team_.node_messages->are_sent(); }, static_cast<Prepared*>(this));
     if (is_root && operands.deposited != nullptr) operands.deposited(operands.context);
     return true;
   }
@@ -144,7 +149,8 @@ class HierarchicalBcast final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, Streams::least_part, most_part_bytes, "bytes that travel at a time, or fewer with many ranks"},
+    {"part_bytes", 65536, Streams::least_part, most_part_bytes,
+     "bytes that travel at a time, or fewer with many ranks"},
 };
 
 constexpr Descriptor descriptor = {
@@ -156,14 +162,18 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .parameters = parameters,
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape{.ranks = layout.ranks, .part_bytes = part_of(layout.ranks, capacity, values), .writers = layout.ranks}.segment();
+      return Streams::Shape{
+          .ranks = layout.ranks, .part_bytes = part_of(layout.ranks, capacity, values), .writers = layout.ranks}
+          .segment();
     },
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-      return NodePhase::region_bytes(broadcast_for(region_part_of(capacity, values)), ranks);
-    },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalBcast>(team, part_of(team.size, capacity, values), region_part_of(capacity, values));
+    .region_bytes =
+        [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
+          return NodePhase::region_bytes(broadcast_for(region_part_of(capacity, values)), ranks);
+        },
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalBcast>(team, part_of(team.size, capacity, values),
+                                                 region_part_of(capacity, values));
     },
 };
 const Registration registration(descriptor);

@@ -2,9 +2,9 @@
 // as they have come. For any root: ranks count from it on, and rank r gets the message from r less its lowest
 // bit.
 //
-// Whoever writes to a rank, whatever the root, is a power of two before it, so that a rank has one stream (streams.hpp) for
-// each of ceil(log2 p) writers. The root leaves as soon as its last pieces are in slots, whether or not anybody has arrived; with
-// a small message it does so, or has it sent by MPI, even if the slots are in use.
+// Whoever writes to a rank, whatever the root, is a power of two before it, so that a rank has one stream (streams.hpp)
+// for each of ceil(log2 p) writers. The root leaves as soon as its last pieces are in slots, whether or not anybody has
+// arrived; with a small message it does so, or has it sent by MPI, even if the slots are in use.
 //
 // Cost: ceil(log2 p) latencies, and the root sends the message ceil(log2 p) times; pieces of several steps
 // travel at once.
@@ -60,8 +60,7 @@ class NotifiedBcast final : public OverWire {
     // Children are 2^i away, for all i below this rank's own lowest bit.
     int children = parent < 0 ? static_cast<int>(lines_.size()) : parent;
     while (children > 0 && place + (1u << (children - 1)) >= ranks) --children;
-    auto* const message =
-        static_cast<std::byte*>(parent < 0 ? const_cast<void*>(operands.send) : operands.receive);
+    auto* const message = static_cast<std::byte*>(parent < 0 ? const_cast<void*>(operands.send) : operands.receive);
     const std::uint64_t pieces = std::max<std::size_t>(1, (operands.bytes + piece_bytes_ - 1) / piece_bytes_);
     std::uint64_t here = parent < 0 ? pieces : 0;  // of this message
     std::vector<std::uint64_t> sent(static_cast<std::size_t>(children), 0);
@@ -95,8 +94,7 @@ class NotifiedBcast final : public OverWire {
         }
       if (!told) tell_deposited(operands);
       told = true;
-      const auto late =
-          std::find_if(sent.begin(), sent.end(), [&](std::uint64_t one) { return one < pieces; });
+      const auto late = std::find_if(sent.begin(), sent.end(), [&](std::uint64_t one) { return one < pieces; });
       if (here == pieces && late == sent.end()) break;
       if (moved) continue;
       const auto can_move = [&] {
@@ -105,8 +103,8 @@ class NotifiedBcast final : public OverWire {
           if (may_send(child)) return true;
         return false;
       };
-      co_await until(can_move,
-                     here < pieces ? lines_[static_cast<std::size_t>(parent)].from : lines_[static_cast<std::size_t>(late - sent.begin())].to);
+      co_await until(can_move, here < pieces ? lines_[static_cast<std::size_t>(parent)].from
+                                             : lines_[static_cast<std::size_t>(late - sent.begin())].to);
     }
     co_await until([&] { return streams_.are_sources_free(); });
   }
@@ -123,8 +121,7 @@ constexpr Parameter parameters[] = {
 constexpr Descriptor descriptor = {
     .collective = Collective::bcast,
     .name = "notified_bcast",
-    .summary =
-        "down a binomial tree in pieces, by notifications; ceil(log2 p) latencies, the root leaves early",
+    .summary = "down a binomial tree in pieces, by notifications; ceil(log2 p) latencies, the root leaves early",
     .source = "binomial tree; notifications as in Iakymchuk et al. 2021",
     .one_node = false,
     .split_phase = true,

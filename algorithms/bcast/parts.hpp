@@ -1,9 +1,9 @@
 // What the broadcasts through shared slots have in common: a message goes in rounds of a slot, and inside a slot every
 // `chunk_bytes` are announced, so that whoever copies on works at the same time.
 //
-// A root never waits for receivers with a message of one round: if the slots are in use it keeps apart, which those who come to the
-// call see, and all leave the call to MPI. (Larger messages make a root wait in MPI's own algorithms, too.) So it does, with
-// messages of any size, where it has to borrow memory and finds none.
+// A root never waits for receivers with a message of one round: if the slots are in use it keeps apart, which those who
+// come to the call see, and all leave the call to MPI. (Larger messages make a root wait in MPI's own algorithms, too.)
+// So it does, with messages of any size, where it has to borrow memory and finds none.
 #pragma once
 
 #include "algorithms/algorithm.hpp"
@@ -44,7 +44,8 @@ class InParts : public Prepared {
     start(operands.root);
     const bool is_root = rounds_.team().rank == operands.root;
     const bool is_one_round = next_ - first == 1;
-    may_keep_apart_ = (is_one_round || rounds_.shape().borrows) && !operands.waits && rounds_.team().messages != nullptr;
+    may_keep_apart_ =
+        (is_one_round || rounds_.shape().borrows) && !operands.waits && rounds_.team().messages != nullptr;
     is_apart_ = false;
     if (may_keep_apart_ && deposits(is_root)) {
       if (!is_one_round) wait_until_free(first, site);
@@ -79,7 +80,8 @@ class InParts : public Prepared {
   virtual bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) = 0;
 
   // Bytes [begin, end) of this round's `bytes`, which lie at `from`, into a slot.
-  void put(const std::byte* from, std::size_t begin, std::size_t end, std::size_t bytes, std::uint64_t round, int slot) {
+  void put(const std::byte* from, std::size_t begin, std::size_t end, std::size_t bytes, std::uint64_t round,
+           int slot) {
     std::byte* const place = rounds_.own_place(round, slot, bytes);
     for (std::size_t done = begin; done < end;) {
       const std::size_t part = std::min(chunk_bytes, end - done);
@@ -97,8 +99,9 @@ class InParts : public Prepared {
   template <typename Ready>
   void wait_until(const Ready& ready, std::uint64_t round, wait::Site& site) {
     if (!ready())
-      rounds_.team().policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
-                                   static_cast<Prepared*>(this));
+      rounds_.team().policy->until(
+          site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
+          static_cast<Prepared*>(this));
   }
   void wait_until_free(std::uint64_t round, wait::Site& site) {
     rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));

@@ -30,8 +30,9 @@ class TreeBcast final : public bcast::InParts {
 
  private:
   static Rounds::Shape shape_of(const Team& team, std::size_t capacity) {
-    return team.deposits == nullptr ? shape_for(team.size, capacity)
-                                    : bcast::borrowing_shape_for(team.size, team.size, capacity, team.deposits->largest_bytes());
+    return team.deposits == nullptr
+               ? shape_for(team.size, capacity)
+               : bcast::borrowing_shape_for(team.size, team.size, capacity, team.deposits->largest_bytes());
   }
 
   bool deposits(bool) const override { return has_children_; }
@@ -74,8 +75,8 @@ class TreeBcast final : public bcast::InParts {
     for (std::size_t done = 0; done < bytes;) {
       std::size_t there = 0;
       int source = -1;
-      wait_until(
-          [&] { return (source = find_source(round, done, bytes, there)) >= 0 || is_left_to_mpi(round, root); }, round, site);
+      wait_until([&] { return (source = find_source(round, done, bytes, there)) >= 0 || is_left_to_mpi(round, root); },
+                 round, site);
       if (source < 0) return false;
       const std::byte* from = rounds_.place(round, source, bytes);
       if (passes_on) {
@@ -108,10 +109,14 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4, for balanced arrivals",
     .one_node = true,
     .parameters = parameters,
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
+    .region_bytes = [](int ranks, std::size_t capacity,
+                       std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
     .lean_bytes =
-        [](int ranks, std::size_t capacity, std::size_t largest) { return bcast::borrowing_shape_for(ranks, ranks, capacity, largest).total(); },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+        [](int ranks, std::size_t capacity, std::size_t largest) {
+          return bcast::borrowing_shape_for(ranks, ranks, capacity, largest).total();
+        },
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<TreeBcast>(team, capacity, static_cast<int>(values[0]));
     },
 };

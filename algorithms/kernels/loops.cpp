@@ -156,8 +156,7 @@ void combine(const Reduction&, const void* left, const void* right, void* out, s
 }
 
 template <class Part>
-void add_complex(const Reduction& reduction, const void* left, const void* right, void* out,
-                 std::size_t count) {
+void add_complex(const Reduction& reduction, const void* left, const void* right, void* out, std::size_t count) {
   combine<Operation::sum, Part>(reduction, left, right, out, 2 * count);
 }
 

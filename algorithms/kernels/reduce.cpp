@@ -87,8 +87,8 @@ struct Targets {
     all[count++] = {"generic", generic::find};
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2")) all[count++] = {"avx2", avx2::find};
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
       all[count++] = {"avx512", avx512::find};
 #endif
   }

@@ -3,10 +3,13 @@
 
 namespace papaya::patterns {
 
-// Numbered from the root: party r's parent is r without its lowest bit, its children are r with one of the bits below that.
+// Numbered from the root: party r's parent is r without its lowest bit, its children are r with one of the bits below
+// that.
 
 // Of party `r` > 0.
-constexpr int binomial_parent(int r) noexcept { return r & (r - 1); }
+constexpr int binomial_parent(int r) noexcept {
+  return r & (r - 1);
+}
 
 // Calls `visit(child)` for each child, the one with the largest subtree first.
 template <class Visit>
@@ -17,9 +20,9 @@ constexpr void for_each_binomial_child(int r, int parties, Visit visit) {
     if ((r == 0 || bit < (r & -r)) && r + bit < parties) visit(r + bit);
 }
 
-// For reductions, the same combinations whichever party is the root: at level k the blocks of 2^k parties, in their order,
-// become pairs. A block's sum is with the party whose low k bits are the root's, or, where the last blocks are not full, with
-// that of the part there is.
+// For reductions, the same combinations whichever party is the root: at level k the blocks of 2^k parties, in their
+// order, become pairs. A block's sum is with the party whose low k bits are the root's, or, where the last blocks are
+// not full, with that of the part there is.
 
 // Who has the sum of block `block` of level `level`, which is not empty.
 constexpr int block_holder(int level, int block, int parties, int root) noexcept {
@@ -35,8 +38,8 @@ struct BlockPartner {
   bool is_right;  // of the pair
 };
 
-// Calls `receive(partner)` for each block that party `me` takes into its own, the smallest first; returns the party that it
-// then gives its sum to, -1 for the root.
+// Calls `receive(partner)` for each block that party `me` takes into its own, the smallest first; returns the party
+// that it then gives its sum to, -1 for the root.
 template <class Receive>
 constexpr int for_each_block(int me, int parties, int root, Receive receive) {
   for (int level = 0; 1 << level < parties; ++level) {

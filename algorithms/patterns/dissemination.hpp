@@ -59,9 +59,8 @@ struct DisseminationTuple {
 
 // What the last round does.
 struct LastRound {
-  int whole = 0;  // senders 1..whole send all they have
-  std::int64_t sent =
-      0;  // sender whole + 1 sends its first so many ranks' data, at `boundary`; 0: there is none
+  int whole = 0;          // senders 1..whole send all they have
+  std::int64_t sent = 0;  // sender whole + 1 sends its first so many ranks' data, at `boundary`; 0: there is none
   DataBoundary boundary{};
   std::int64_t left_out = 0;  // of the receiver's own first ranks, at `left_boundary`; 0: nothing
   DataBoundary left_boundary{};
@@ -77,8 +76,7 @@ constexpr std::optional<DisseminationTuple> dissemination_tuple(int ranks, int w
   std::int64_t best_left_out = 0;
   const auto visit = [&](int sender, DataBoundary send, DataBoundary receive) {
     // Boundaries counted as in the paper, from the rank itself: one less than the ranks before them.
-    const std::int64_t span =
-        sender * all + (ranks_before(send, ways) - 1) - (ranks_before(receive, ways) - 1);
+    const std::int64_t span = sender * all + (ranks_before(send, ways) - 1) - (ranks_before(receive, ways) - 1);
     if (span != ranks) return;
     const std::int64_t left_out = ranks_before(receive, ways);
     if (best && best_left_out <= left_out) return;
@@ -91,8 +89,7 @@ constexpr std::optional<DisseminationTuple> dissemination_tuple(int ranks, int w
       for (int j = 1; j <= ways; ++j) f(DataBoundary{l, j});
   };
   for (int s = 1; s <= ways; ++s)
-    each_boundary(
-        [&](DataBoundary send) { each_boundary([&](DataBoundary receive) { visit(s, send, receive); }); });
+    each_boundary([&](DataBoundary send) { each_boundary([&](DataBoundary receive) { visit(s, send, receive); }); });
   return best;
 }
 

@@ -36,9 +36,7 @@ constexpr int chunk_begins_at(int chunk, int pre_steps) noexcept {
 // always do the earliest pass that is left, and the order cannot lead to a deadlock. Of passes at one time
 // those of the chunk that has the longest way before it go first.
 inline std::vector<Pass> link_passes(int ranks, int chunks, int pre_steps, int position) {
-  const auto step_at = [&](int chunk, int at) {
-    return (at - chunk_begins_at(chunk, pre_steps) + ranks) % ranks;
-  };
+  const auto step_at = [&](int chunk, int at) { return (at - chunk_begins_at(chunk, pre_steps) + ranks) % ranks; };
   const auto sorted = [&](int at) {
     struct Timed {
       int time;
@@ -93,28 +91,23 @@ struct Arrivals {
 // and the shortest in many calls is right. A slowly growing one follows a network that has become slower.
 //
 // Arrivals vary: of what is new a quarter counts.
-inline void learn_arrivals(Arrivals& arrivals, std::span<const int> order,
-                           std::span<const std::uint32_t> waited_ns) {
+inline void learn_arrivals(Arrivals& arrivals, std::span<const int> order, std::span<const std::uint32_t> waited_ns) {
   const auto ranks = static_cast<std::int64_t>(order.size());
   if (ranks < 2 || std::find(waited_ns.begin(), waited_ns.end(), 0u) != waited_ns.end()) return;
   const auto wait_at = [&](std::int64_t position) {
-    return static_cast<std::int64_t>(
-        waited_ns[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])]);
+    return static_cast<std::int64_t>(waited_ns[static_cast<std::size_t>(order[static_cast<std::size_t>(position)])]);
   };
   const bool is_first = arrivals.hop_ns == 0;
   std::int64_t hop = wait_at(0);
   for (std::int64_t i = 1; i < ranks - 1; ++i) hop = std::min(hop, wait_at(i));
   hop = std::max<std::int64_t>(hop / ranks, 1);
   if (!is_first) hop = std::min<std::int64_t>(hop, std::int64_t{arrivals.hop_ns} + arrivals.hop_ns / 16 + 1);
-  const auto before_end = [&](std::int64_t position) {
-    return wait_at(position) - (position + 1) % ranks * hop;
-  };
+  const auto before_end = [&](std::int64_t position) { return wait_at(position) - (position + 1) % ranks * hop; };
   std::int64_t first = before_end(0);
   for (std::int64_t i = 1; i < ranks; ++i) first = std::max(first, before_end(i));
   for (std::int64_t i = 0; i < ranks; ++i) {
     std::uint32_t& late = arrivals.late_ns[static_cast<std::size_t>(order[static_cast<std::size_t>(i)])];
-    const std::int64_t now =
-        std::min<std::int64_t>(first - before_end(i), std::numeric_limits<std::uint32_t>::max());
+    const std::int64_t now = std::min<std::int64_t>(first - before_end(i), std::numeric_limits<std::uint32_t>::max());
     late = static_cast<std::uint32_t>(is_first ? now : late + (now - late) / 4);
   }
   arrivals.hop_ns = static_cast<std::uint32_t>(hop);

@@ -20,8 +20,12 @@ constexpr int tree_height(int ranks) noexcept {
 }
 
 // The first rank of the node's sibling at `level`; it may be beyond the last rank.
-constexpr int tree_sibling(int first, int level) noexcept { return first ^ (1 << level); }
-constexpr bool tree_is_left(int first, int level) noexcept { return (first & (1 << level)) == 0; }
+constexpr int tree_sibling(int first, int level) noexcept {
+  return first ^ (1 << level);
+}
+constexpr bool tree_is_left(int first, int level) noexcept {
+  return (first & (1 << level)) == 0;
+}
 
 // A node of the tree. Where its right half has no ranks it is the same as its left half: the lower level is
 // its name.
@@ -53,15 +57,12 @@ constexpr void cover_by_tree(int first, int last, int ranks, Visit&& visit) {
 // Ranks by NUMA node: all ranks, group by group, each in rank order; groups by their first rank. `order` has
 // one entry per rank, `ends` gets where each group ends in it. `places` as below: without them all are one
 // group.
-inline void group_by_numa(std::span<const topology::Place> places, std::span<int> order,
-                          std::vector<int>& ends) {
+inline void group_by_numa(std::span<const topology::Place> places, std::span<int> order, std::vector<int>& ends) {
   ends.clear();
   int placed = 0;
   const auto ranks = static_cast<int>(order.size());
   for (int first = 0; first < ranks; ++first) {
-    const auto numa_of = [&](int rank) {
-      return places.empty() ? 0 : places[static_cast<std::size_t>(rank)].numa;
-    };
+    const auto numa_of = [&](int rank) { return places.empty() ? 0 : places[static_cast<std::size_t>(rank)].numa; };
     const int numa = numa_of(first);
     bool is_new = true;
     for (int before = 0; before < first; ++before) is_new = is_new && numa_of(before) != numa;

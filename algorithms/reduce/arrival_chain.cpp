@@ -16,7 +16,8 @@ constexpr Descriptor descriptor = {
     .needs_arrival_order = true,
     .max_element_bytes = Chain::max_element_bytes,
     .parameters = {},
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Chain::shape_for(ranks, capacity).total(); },
+    .region_bytes = [](int ranks, std::size_t capacity,
+                       std::span<const std::int64_t>) { return Chain::shape_for(ranks, capacity).total(); },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
       return std::make_unique<Chain>(team, capacity);
     },

@@ -1,9 +1,10 @@
 // MPI_Reduce by whoever has arrived. Mohammadalizadehbakhtevari 2021, Algorithm 4.1 without its last step.
 //
-// Every rank deposits its operand. The first to arrive leads: it reduces what is ready. Two things differ from the thesis:
-// a leader that is not the root does not wait for the others but gives the lead back and leaves, and whoever comes next
-// takes it up; and where p*S is small, a second transfer costs more than the reduction, so that non-roots only deposit, in
-// the flag's own cache line up to 48 bytes and in that and the next up to 112, and the root reduces as they come.
+// Every rank deposits its operand. The first to arrive leads: it reduces what is ready. Two things differ from the
+// thesis: a leader that is not the root does not wait for the others but gives the lead back and leaves, and whoever
+// comes next takes it up; and where p*S is small, a second transfer costs more than the reduction, so that non-roots
+// only deposit, in the flag's own cache line up to 48 bytes and in that and the next up to 112, and the root reduces as
+// they come.
 //
 // Cost for a non-root: a copy of S bytes, and what it combines as a leader. For the root after the last arrival: one
 // transfer and at most log2(p) combines. Order as in algorithms/tree.hpp.
@@ -65,8 +66,9 @@ class ArrivalLeader final : public Tree {
       return look(operands, call, part);
     };
     if (!ready())
-      rounds_.team().policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(part.round), ready, [] { return false; },
-                                   static_cast<Prepared*>(this));
+      rounds_.team().policy->until(
+          site, rounds_.bell(), static_cast<std::uint32_t>(part.round), ready, [] { return false; },
+          static_cast<Prepared*>(this));
   }
 
   // The last to deposit wakes the root, should it sleep.
@@ -87,11 +89,13 @@ class ArrivalLeader final : public Tree {
     for (int next = 0; next < team.size; ++next) {
       if (next != team.rank) {
         const auto is_there = [&] {
-          return rounds_.is_complete(part.round, next) || (team.messages != nullptr && rounds_.is_apart(part.round, next));
+          return rounds_.is_complete(part.round, next) ||
+                 (team.messages != nullptr && rounds_.is_apart(part.round, next));
         };
         if (!is_there())
-          team.policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(part.round), is_there, [] { return false; },
-                             static_cast<Prepared*>(this));
+          team.policy->until(
+              site, rounds_.bell(), static_cast<std::uint32_t>(part.round), is_there, [] { return false; },
+              static_cast<Prepared*>(this));
         if (!rounds_.is_complete(part.round, next)) {
           rounds_.wait_until_free(part.round, site, static_cast<Prepared*>(this));
           team.messages->receive(next, rounds_.place(part.round, next, part.bytes), part.bytes);
@@ -139,10 +143,16 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_bytes,
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity, largest_bytes).total(); },
-    .lean_bytes = [](int ranks, std::size_t capacity, std::size_t largest) { return Pairwise::shape_for(ranks, capacity, largest).total(); },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      if (team.deposits != nullptr) return std::make_unique<Pairwise>(team, capacity, static_cast<std::size_t>(values[0]));
+    .region_bytes =
+        [](int ranks, std::size_t capacity, std::span<const std::int64_t>) {
+          return Tree::shape_for(ranks, capacity, largest_bytes).total();
+        },
+    .lean_bytes = [](int ranks, std::size_t capacity,
+                     std::size_t largest) { return Pairwise::shape_for(ranks, capacity, largest).total(); },
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      if (team.deposits != nullptr)
+        return std::make_unique<Pairwise>(team, capacity, static_cast<std::size_t>(values[0]));
       return std::make_unique<ArrivalLeader>(team, capacity, values[0]);
     },
 };

@@ -1,8 +1,8 @@
-// MPI_Reduce over the fixed tree of algorithms/tree.hpp, all sizes. Who is not the root deposits its operand, combines what
-// has become ready by that, and leaves; after the last arrival only that rank's path to the tree's root is left.
+// MPI_Reduce over the fixed tree of algorithms/tree.hpp, all sizes. Who is not the root deposits its operand, combines
+// what has become ready by that, and leaves; after the last arrival only that rank's path to the tree's root is left.
 //
-// Where p*S is small, deposits are all that non-roots do, and the root combines: a combine costs less than the transfer of
-// a lead. Cost for a non-root: a copy of S bytes and at most log2(p) combines. For the root after the last arrival:
+// Where p*S is small, deposits are all that non-roots do, and the root combines: a combine costs less than the transfer
+// of a lead. Cost for a non-root: a copy of S bytes and at most log2(p) combines. For the root after the last arrival:
 // log2(p) combines of S bytes.
 
 #include "algorithms/reduce/pairwise.hpp"
@@ -60,8 +60,9 @@ class ArrivalTree final : public Tree {
       return false;
     };
     if (!ready())
-      rounds_.team().policy->until(site, rounds_.bell(), static_cast<std::uint32_t>(part.round), ready, [] { return false; },
-                                   static_cast<Prepared*>(this));
+      rounds_.team().policy->until(
+          site, rounds_.bell(), static_cast<std::uint32_t>(part.round), ready, [] { return false; },
+          static_cast<Prepared*>(this));
   }
 
   // The last to deposit wakes the root, should it sleep.
@@ -78,14 +79,15 @@ constexpr Parameter parameters[] = {Tree::numa_trees_parameter};
 constexpr Descriptor descriptor = {
     .collective = Collective::reduce,
     .name = "arrival_tree",
-    .summary =
-        "non-roots deposit, combine what is ready and leave; the last arrival's path to the root is left",
+    .summary = "non-roots deposit, combine what is ready and leave; the last arrival's path to the root is left",
     .source = "Mohammadalizadehbakhtevari 2021, sections 4.1 and 4.3, over a fixed tree",
     .one_node = true,
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
-    .lean_bytes = [](int ranks, std::size_t capacity, std::size_t largest) { return Pairwise::shape_for(ranks, capacity, largest).total(); },
+    .region_bytes = [](int ranks, std::size_t capacity,
+                       std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
+    .lean_bytes = [](int ranks, std::size_t capacity,
+                     std::size_t largest) { return Pairwise::shape_for(ranks, capacity, largest).total(); },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       if (team.deposits != nullptr) return std::make_unique<Pairwise>(team, capacity, root_combines_bytes);

@@ -1,16 +1,16 @@
-// MPI_Reduce in levels: a reduction inside each node to its leader, then over a binomial tree of the nodes. The root is its
-// own node's leader, the lowest rank is any other node's.
+// MPI_Reduce in levels: a reduction inside each node to its leader, then over a binomial tree of the nodes. The root is
+// its own node's leader, the lowest rank is any other node's.
 //
-// The message goes in parts of `part_bytes`. A leader combines the parts of the nodes below it with its own node's and passes
-// them on; it leaves as soon as the nodes above have room for what is left, as do the other ranks of a node. With a small message
-// they do not wait for room: what finds none goes as messages of MPI's.
+// The message goes in parts of `part_bytes`. A leader combines the parts of the nodes below it with its own node's and
+// passes them on; it leaves as soon as the nodes above have room for what is left, as do the other ranks of a node.
+// With a small message they do not wait for room: what finds none goes as messages of MPI's.
 //
-// Order: ranks of a node are combined first, in rank order; then neighbouring nodes, neighbouring pairs of nodes, and so on:
-// the same bits in every run and for every root. Under PAPAYA_ORDER=arrival the nodes below are taken as they come. The
-// operation must be commutative, as the predefined ones are, since a node's ranks need not follow each other.
+// Order: ranks of a node are combined first, in rank order; then neighbouring nodes, neighbouring pairs of nodes, and
+// so on: the same bits in every run and for every root. Under PAPAYA_ORDER=arrival the nodes below are taken as they
+// come. The operation must be commutative, as the predefined ones are, since a node's ranks need not follow each other.
 //
-// Cost, N nodes: log2 N latencies of the network, S bytes sent by each node, S log2 N bytes received by the root's; in each
-// node a reduction of S bytes.
+// Cost, N nodes: log2 N latencies of the network, S bytes sent by each node, S log2 N bytes received by the root's; in
+// each node a reduction of S bytes.
 
 #include <algorithm>
 #include <cstring>
@@ -112,10 +112,12 @@ class HierarchicalReduce final : public Prepared {
     while (!awaited_.empty()) {
       const auto has_come = [&](const Below& one) { return streams_.may_receive(one.rank); };
       const auto ready = [&] {
-        return team_.arrival_order ? std::any_of(awaited_.begin(), awaited_.end(), has_come) : has_come(awaited_.front());
+        return team_.arrival_order ? std::any_of(awaited_.begin(), awaited_.end(), has_come)
+                                   : has_come(awaited_.front());
       };
       wait_until(ready, awaited_.front().rank, site);
-      const auto next = team_.arrival_order ? std::find_if(awaited_.begin(), awaited_.end(), has_come) : awaited_.begin();
+      const auto next =
+          team_.arrival_order ? std::find_if(awaited_.begin(), awaited_.end(), has_come) : awaited_.begin();
       const void* const theirs = streams_.front(next->rank);
       reduction.combine(reduction, next->is_right ? own : theirs, next->is_right ? theirs : own, sum, count);
       streams_.take(next->rank);
@@ -150,7 +152,8 @@ class HierarchicalReduce final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, Streams::least_part, most_part_bytes, "bytes that travel at a time, or fewer with many ranks"},
+    {"part_bytes", 65536, Streams::least_part, most_part_bytes,
+     "bytes that travel at a time, or fewer with many ranks"},
 };
 
 constexpr Descriptor descriptor = {
@@ -164,14 +167,18 @@ constexpr Descriptor descriptor = {
     .max_element_bytes = 1024,
     .parameters = parameters,
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape{.ranks = layout.ranks, .part_bytes = part_of(layout.ranks, capacity, values), .writers = layout.ranks}.segment();
+      return Streams::Shape{
+          .ranks = layout.ranks, .part_bytes = part_of(layout.ranks, capacity, values), .writers = layout.ranks}
+          .segment();
     },
-    .region_bytes = [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-      return NodePhase::region_bytes(reduction_for(region_part_of(capacity, values)), ranks);
-    },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
-        -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalReduce>(team, part_of(team.size, capacity, values), region_part_of(capacity, values));
+    .region_bytes =
+        [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
+          return NodePhase::region_bytes(reduction_for(region_part_of(capacity, values)), ranks);
+        },
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalReduce>(team, part_of(team.size, capacity, values),
+                                                  region_part_of(capacity, values));
     },
 };
 const Registration registration(descriptor);

@@ -38,7 +38,9 @@ Pairwise::Pairwise(const Team& team, std::size_t capacity, std::size_t root_comb
       messages_(static_cast<std::size_t>(team.size)),
       message_rounds_(static_cast<std::size_t>(team.size)) {}
 
-std::size_t Pairwise::Part::count() const { return bytes / operands.reduction->element_bytes; }
+std::size_t Pairwise::Part::count() const {
+  return bytes / operands.reduction->element_bytes;
+}
 
 bool Pairwise::run(const Operands& operands, wait::Site& site) {
   const Team& team = rounds_.team();
@@ -48,7 +50,8 @@ bool Pairwise::run(const Operands& operands, wait::Site& site) {
   next_ += (operands.bytes + slot - 1) / slot;
   rounds_.enter(first);
   const bool is_root = team.rank == operands.root;
-  const bool in_pairs = !operands.reduction->by_table || operands.bytes * static_cast<std::size_t>(team.size) > root_combines_bytes_;
+  const bool in_pairs =
+      !operands.reduction->by_table || operands.bytes * static_cast<std::size_t>(team.size) > root_combines_bytes_;
   bool is_apart = false;
   if (!is_root) {
     // MPI makes ranks wait for each other who send messages of several rounds.
@@ -82,11 +85,13 @@ bool Pairwise::run(const Operands& operands, wait::Site& site) {
 
 void Pairwise::deposit(const Part& part) noexcept {
   const int rank = rounds_.team().rank;
-  copy_bytes(rounds_.own_place(part.round, part.bytes), static_cast<const std::byte*>(part.operands.send) + part.offset, part.bytes);
+  copy_bytes(rounds_.own_place(part.round, part.bytes), static_cast<const std::byte*>(part.operands.send) + part.offset,
+             part.bytes);
   rounds_.publish(part.round, rank, Rounds::complete);
 }
 
-// Of two siblings, named by the first rank of the second: twice the round once one of them is complete, plus one when they are combined.
+// Of two siblings, named by the first rank of the second: twice the round once one of them is complete, plus one when
+// they are combined.
 std::atomic<std::uint64_t>& Pairwise::pair(std::uint64_t round, int right) const noexcept {
   return reinterpret_cast<std::atomic<std::uint64_t>*>(rounds_.extra(round))[right];
 }
@@ -116,12 +121,13 @@ void Pairwise::combine_pairs(const Part& part) noexcept {
 void Pairwise::wake_root(const Part& part) noexcept {
   if (!rounds_.is_anybody_asleep()) return;
   for (int rank = 0; rank < rounds_.team().size; ++rank)
-    if (rank != part.operands.root && !rounds_.is_complete(part.round, rank) && !rounds_.is_apart(part.round, rank)) return;
+    if (rank != part.operands.root && !rounds_.is_complete(part.round, rank) && !rounds_.is_apart(part.round, rank))
+      return;
   rounds_.ring(part.round);
 }
 
-// The root's. What all ranks below a node of the tree give: where they have combined it, or in the root's own memory, in `out` if
-// that is not null.
+// The root's. What all ranks below a node of the tree give: where they have combined it, or in the root's own memory,
+// in `out` if that is not null.
 const std::byte* Pairwise::result_of(const Part& part, int first, int level, int depth, std::byte* out) {
   const int ranks = rounds_.team().size;
   const patterns::TreeNode node = patterns::tree_node(first, level, ranks);
@@ -130,7 +136,9 @@ const std::byte* Pairwise::result_of(const Part& part, int first, int level, int
   const int end = patterns::tree_end(node, ranks);
   const int root = part.operands.root;
   if (part.in_pairs && (root < first || root >= end)) {
-    const auto is_combined = [&] { return pair(part.round, right).load(std::memory_order_acquire) == 2 * part.round + 1; };
+    const auto is_combined = [&] {
+      return pair(part.round, right).load(std::memory_order_acquire) == 2 * part.round + 1;
+    };
     wait_until(part, [&] { return is_combined() || has_message(part, first, end); });
     if (is_combined()) return rounds_.place(part.round, first, part.bytes);
   }
@@ -154,7 +162,8 @@ bool Pairwise::has_message(const Part& part, int first, int end) const noexcept 
   return std::find(begin + first, begin + end, part.round) != begin + end;
 }
 
-// Whoever sends them may be waiting for it. So all that are on their way are taken at each look, whatever the root waits for.
+// Whoever sends them may be waiting for it. So all that are on their way are taken at each look, whatever the root
+// waits for.
 void Pairwise::take_messages(const Part& part) {
   const std::uint64_t times = rounds_.times_apart();
   if (times == 0 || (looked_at_ == part.round && times_apart_ == times)) return;
@@ -177,13 +186,15 @@ void Pairwise::wait_until(const Part& part, const Ready& ready) {
     return ready();
   };
   if (!look())
-    rounds_.team().policy->until(part.site, rounds_.bell(), static_cast<std::uint32_t>(part.round), look, [] { return false; },
-                                 static_cast<Prepared*>(this));
+    rounds_.team().policy->until(
+        part.site, rounds_.bell(), static_cast<std::uint32_t>(part.round), look, [] { return false; },
+        static_cast<Prepared*>(this));
 }
 
 std::byte* Pairwise::scratch(int depth) {
   if (scratch_ == nullptr)
-    scratch_.reset(new (std::align_val_t{Rounds::line_bytes}) std::byte[scratch_stride_ * static_cast<std::size_t>(height_ + 1)]);
+    scratch_.reset(new (std::align_val_t{Rounds::line_bytes})
+                       std::byte[scratch_stride_ * static_cast<std::size_t>(height_ + 1)]);
   return scratch_.get() + static_cast<std::size_t>(depth) * scratch_stride_;
 }
 

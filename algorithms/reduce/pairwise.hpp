@@ -1,13 +1,16 @@
-// MPI_Reduce where what ranks deposit lies in memory that each of them borrows (transport/deposit_arena.hpp). A rank that finds none
-// must not wait for it, and sends its operand to the root; which may find no memory for that where others could read it. So
-// whatever the root has, its own operand and those messages, is the root's alone, and it needs no shared memory.
+// MPI_Reduce where what ranks deposit lies in memory that each of them borrows (transport/deposit_arena.hpp). A rank
+// that finds none must not wait for it, and sends its operand to the root; which may find no memory for that where
+// others could read it. So whatever the root has, its own operand and those messages, is the root's alone, and it needs
+// no shared memory.
 //
-// The fixed tree in rank order of patterns/tree.hpp: of two siblings whose ranks have all deposited, whoever completes the second
-// combines them, in the slot of the first's first rank, goes on to the level above, and leaves. What holds the root's operand, or
-// one sent to it, the root combines, in its own memory. Nobody but the root waits for an operand.
+// The fixed tree in rank order of patterns/tree.hpp: of two siblings whose ranks have all deposited, whoever completes
+// the second combines them, in the slot of the first's first rank, goes on to the level above, and leaves. What holds
+// the root's operand, or one sent to it, the root combines, in its own memory. Nobody but the root waits for an
+// operand.
 //
-// Where p*S is small, deposits are all that the others do. Cost for a non-root: a copy of S bytes and at most log2(p) combines. For the
-// root after the last arrival: log2(p) combines of S bytes, and one more for each operand that was sent.
+// Where p*S is small, deposits are all that the others do. Cost for a non-root: a copy of S bytes and at most log2(p)
+// combines. For the root after the last arrival: log2(p) combines of S bytes, and one more for each operand that was
+// sent.
 #pragma once
 
 #include <cstdint>

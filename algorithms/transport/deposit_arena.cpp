@@ -14,7 +14,8 @@ constexpr std::size_t least_place_bytes = 4096;
 
 std::size_t DepositArena::bytes_for(std::size_t window_bytes, int ranks) noexcept {
   if (window_bytes < least_window_bytes) return 0;
-  const std::size_t share = std::min(window_bytes / 2 / static_cast<std::size_t>(ranks), most_bytes) / granule_bytes * granule_bytes;
+  const std::size_t share =
+      std::min(window_bytes / 2 / static_cast<std::size_t>(ranks), most_bytes) / granule_bytes * granule_bytes;
   return share < 2 * least_largest_bytes ? 0 : share;
 }
 
@@ -78,7 +79,9 @@ bool Loan::borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site
     return answer != DepositArena::Answer::soon;
   };
   // Those who still read are in a call that this rank has left: they need nothing of it.
-  if (!settled()) policy.until(site, arena_->never_rung_, 1, settled, [] { return false; }, nullptr);
+  if (!settled())
+    policy.until(
+        site, arena_->never_rung_, 1, settled, [] { return false; }, nullptr);
   return answer == DepositArena::Answer::lent;
 }
 
@@ -86,7 +89,8 @@ DepositArena::Answer DepositArena::lend(Loan& loan, std::size_t place_bytes, std
   const std::lock_guard lock(mutex_);
   ++lends_;
   reap();
-  if (loan.state_.load(std::memory_order_relaxed) == Loan::State::idle) loan.state_.store(Loan::State::in_use, std::memory_order_relaxed);
+  if (loan.state_.load(std::memory_order_relaxed) == Loan::State::idle)
+    loan.state_.store(Loan::State::in_use, std::memory_order_relaxed);
   if (loan.block_ != nullptr && place_bytes <= loan.place_bytes_) {
     loan.settle(place_.offset + loan.block_->first * granule_bytes, bytes);
     return Answer::lent;
@@ -139,15 +143,18 @@ DepositArena::Answer DepositArena::find(std::size_t count, Stay stay, std::size_
 
 bool DepositArena::is_free(std::size_t first, std::size_t count) const noexcept {
   const auto begin = blocks_.begin() + static_cast<std::ptrdiff_t>(first);
-  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(count), [](const Block* block) { return block == nullptr; });
+  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(count),
+                     [](const Block* block) { return block == nullptr; });
 }
 
-// Takes these granules from the teams that have them, if all of those can do without. What may stay unread is not awaited: it is in
-// use until it has been read.
+// Takes these granules from the teams that have them, if all of those can do without. What may stay unread is not
+// awaited: it is in use until it has been read.
 DepositArena::State DepositArena::make_free(std::size_t first, std::size_t count) noexcept {
   State state = State::returned;
   std::size_t claimed = first;  // up to there
-  const auto step = [&](std::size_t at) { return blocks_[at] == nullptr ? at + 1 : blocks_[at]->first + blocks_[at]->count; };
+  const auto step = [&](std::size_t at) {
+    return blocks_[at] == nullptr ? at + 1 : blocks_[at]->first + blocks_[at]->count;
+  };
   for (; claimed < first + count && state != State::in_use; claimed = step(claimed)) {
     const Block* const block = blocks_[claimed];
     if (block == nullptr) continue;
@@ -166,7 +173,8 @@ DepositArena::State DepositArena::make_free(std::size_t first, std::size_t count
     if (block == nullptr || block->owner == nullptr) continue;
     Loan& loan = *block->owner;
     if (state != State::returned) {
-      loan.state_.store(Loan::State::idle, std::memory_order_release);  // partner: the compare-exchange of the next claim
+      loan.state_.store(Loan::State::idle,
+                        std::memory_order_release);  // partner: the compare-exchange of the next claim
       continue;
     }
     loan.block_ = nullptr;
@@ -186,7 +194,9 @@ bool DepositArena::is_present(std::size_t first, std::size_t count) const noexce
 // What is there is not asked for again, and after a refusal not soon: to ask takes longer than a call.
 bool DepositArena::make_present(std::size_t first, std::size_t count) noexcept {
   const std::size_t promised = promised_of(place_.bytes) / granule_bytes;
-  const auto is_same = [&](std::size_t a, std::size_t b) { return present_[a] == present_[b] && (a < promised) == (b < promised); };
+  const auto is_same = [&](std::size_t a, std::size_t b) {
+    return present_[a] == present_[b] && (a < promised) == (b < promised);
+  };
   for (std::size_t begin = first; begin < first + count;) {
     std::size_t end = begin + 1;
     while (end < first + count && is_same(begin, end)) ++end;
@@ -194,11 +204,13 @@ bool DepositArena::make_present(std::size_t first, std::size_t count) noexcept {
       const bool is_promised = begin < promised;
       std::uint64_t& next_try = next_try_[is_promised ? 1 : 0];
       if (lends_ < next_try) return false;
-      if (!place_.populate(place_.window + place_.offset + begin * granule_bytes, (end - begin) * granule_bytes, is_promised)) {
+      if (!place_.populate(place_.window + place_.offset + begin * granule_bytes, (end - begin) * granule_bytes,
+                           is_promised)) {
         next_try = lends_ + 64;
         return false;
       }
-      std::fill(present_.begin() + static_cast<std::ptrdiff_t>(begin), present_.begin() + static_cast<std::ptrdiff_t>(end), true);
+      std::fill(present_.begin() + static_cast<std::ptrdiff_t>(begin),
+                present_.begin() + static_cast<std::ptrdiff_t>(end), true);
     }
     begin = end;
   }

@@ -1,20 +1,21 @@
-// Where a rank deposits what does not travel with its flags: a fixed part of the node's window, the rank's own, lent to its
-// calls. Memory thus follows the ranks of a node, of which each is in one blocking collective per thread, and not their
-// communicators, of which there may be any number.
+// Where a rank deposits what does not travel with its flags: a fixed part of the node's window, the rank's own, lent to
+// its calls. Memory thus follows the ranks of a node, of which each is in one blocking collective per thread, and not
+// their communicators, of which there may be any number.
 //
-// A team keeps its block from call to call, so that a program in a loop deposits in the same warm pages. When another team needs the
-// memory, a block is taken from a team that is in no call, once all its members have said that they need nothing of it any
-// more. Where every rank waits for every other, they will say so soon and without this rank: it could leave the call only after
-// all had come to it, and each borrows before the others can see it come. So it may wait for them.
+// A team keeps its block from call to call, so that a program in a loop deposits in the same warm pages. When another
+// team needs the memory, a block is taken from a team that is in no call, once all its members have said that they need
+// nothing of it any more. Where every rank waits for every other, they will say so soon and without this rank: it could
+// leave the call only after all had come to it, and each borrows before the others can see it come. So it may wait for
+// them.
 //
-// What ranks deposit that leave before others come (Stay::long_perhaps) may stay unread for ever long. Nobody waits for such a
-// block, and who deposits there waits for no other. They lie at the end of the arena alone, beyond what is promised, so that the
-// rest is always there for those who may wait, or soon.
+// What ranks deposit that leave before others come (Stay::long_perhaps) may stay unread for ever long. Nobody waits for
+// such a block, and who deposits there waits for no other. They lie at the end of the arena alone, beyond what is
+// promised, so that the rest is always there for those who may wait, or soon.
 //
-// Blocks are powers of two and aligned to their size; the largest is a half of the arena (a quarter with MPI_THREAD_MULTIPLE)
-// or less. So as many calls as there are such blocks find memory at once, however the smaller blocks lie. The system's memory for
-// the first half is promised (node_window.hpp), which is enough for one call, or two; that for the second is there unless regions have
-// taken it.
+// Blocks are powers of two and aligned to their size; the largest is a half of the arena (a quarter with
+// MPI_THREAD_MULTIPLE) or less. So as many calls as there are such blocks find memory at once, however the smaller
+// blocks lie. The system's memory for the first half is promised (node_window.hpp), which is enough for one call, or
+// two; that for the second is there unless regions have taken it.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +37,8 @@ struct Takers {
 
   bool have_taken(std::uint64_t round) const noexcept {
     for (int member = 0; member < count; ++member) {
-      const auto& taken = *reinterpret_cast<const std::atomic<std::uint64_t>*>(first + static_cast<std::size_t>(member) * line_bytes);
+      const auto& taken =
+          *reinterpret_cast<const std::atomic<std::uint64_t>*>(first + static_cast<std::size_t>(member) * line_bytes);
       // Acquire: partner of the release with which a member says so; its reads come first.
       if (taken.load(std::memory_order_acquire) < round) return false;
     }
@@ -52,19 +54,24 @@ enum class Stay : std::uint8_t { moment, long_perhaps };
 class DepositArena {
  public:
   static constexpr std::size_t granule_bytes = 8192;
-  static constexpr std::size_t least_largest_bytes = 128 << 10;  // two places of the largest message that goes in one piece
+  static constexpr std::size_t least_largest_bytes = 128
+                                                     << 10;  // two places of the largest message that goes in one piece
   static constexpr std::size_t most_largest_bytes = 2 << 20;
   static constexpr std::size_t most_bytes = 16 << 20;
-  static constexpr std::size_t least_window_bytes = 8 << 20;  // half of less is too little for algorithms with memory of their own
+  static constexpr std::size_t least_window_bytes =
+      8 << 20;  // half of less is too little for algorithms with memory of their own
 
   // An arena's size in a window of so many bytes for so many ranks. 0: the window is too small to be shared out.
   static std::size_t bytes_for(std::size_t window_bytes, int ranks) noexcept;
   // Of that, how much is promised.
-  static constexpr std::size_t promised_of(std::size_t bytes) noexcept { return bytes / 2 / granule_bytes * granule_bytes; }
+  static constexpr std::size_t promised_of(std::size_t bytes) noexcept {
+    return bytes / 2 / granule_bytes * granule_bytes;
+  }
   // The largest block. `concurrent`: several threads may be in calls at once.
   static std::size_t largest_for(std::size_t bytes, bool concurrent) noexcept;
 
-  // Where deposits begin that may stay: there are as many of the largest blocks before it as calls at once should find, or all but one.
+  // Where deposits begin that may stay: there are as many of the largest blocks before it as calls at once should find,
+  // or all but one.
   static constexpr std::size_t stays_from(std::size_t bytes, std::size_t largest, bool concurrent) noexcept {
     return std::max(promised_of(bytes), std::min((concurrent ? 4 : 2) * largest, bytes - largest));
   }
@@ -91,8 +98,8 @@ class DepositArena {
   std::byte* window() const noexcept { return place_.window; }
   std::size_t largest_bytes() const noexcept { return largest_bytes_; }
 
-  // A team is gone whose members' lines are in [begin, begin + bytes). If one of them may still read what this rank deposited
-  // for it the region is kept, and released later; true then.
+  // A team is gone whose members' lines are in [begin, begin + bytes). If one of them may still read what this rank
+  // deposited for it the region is kept, and released later; true then.
   bool keep(const std::byte* begin, std::int64_t offset, std::size_t bytes) noexcept;
 
  private:
@@ -101,8 +108,8 @@ class DepositArena {
   struct Block {
     std::size_t first;  // granule
     std::size_t count;
-    Loan* owner;        // null: retired, until its takers have taken
-    Takers takers{};    // of a retired block
+    Loan* owner;      // null: retired, until its takers have taken
+    Takers takers{};  // of a retired block
     std::uint64_t needed = 0;
     Stay stay = Stay::moment;
     Block* next = nullptr;  // retired
@@ -128,20 +135,21 @@ class DepositArena {
 
   Place place_{};
   std::size_t largest_bytes_ = 0;
-  std::mutex mutex_;  // guards what follows
-  std::vector<Block*> blocks_;  // by granule
-  std::vector<bool> present_;   // granules whose pages there are
-  std::uint64_t lends_ = 0;     // how often a loan has been asked for
+  std::mutex mutex_;                // guards what follows
+  std::vector<Block*> blocks_;      // by granule
+  std::vector<bool> present_;       // granules whose pages there are
+  std::uint64_t lends_ = 0;         // how often a loan has been asked for
   std::uint64_t next_try_[2] = {};  // when to ask for pages again: for those beyond what is promised, and for those
   std::uint64_t next_search_ = 0;   // when to look again for a block of this size for deposits that may stay
   std::size_t searched_count_ = 0;
   std::vector<Kept> kept_;
   Block* retired_ = nullptr;
-  std::size_t cursor_ = 0;      // granule behind the latest loan: from there on are the oldest
+  std::size_t cursor_ = 0;  // granule behind the latest loan: from there on are the oldest
   wait::Doorbell never_rung_{};
 };
 
-// A team's memory in the arena of this rank: `places` of them, which its rounds take in turn. Used by the team's own thread.
+// A team's memory in the arena of this rank: `places` of them, which its rounds take in turn. Used by the team's own
+// thread.
 class Loan {
  public:
   Loan(DepositArena* arena, const Takers& takers, int places, Stay stay = Stay::moment) noexcept
@@ -152,13 +160,15 @@ class Loan {
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;
 
-  // Places of at least `bytes`, until give_back(). False: calls of other threads have what there is, or the system has no
-  // memory.
+  // Places of at least `bytes`, until give_back(). False: calls of other threads have what there is, or the system has
+  // no memory.
   bool borrow(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept {
     return (reclaim() && bytes <= usable_bytes_) || borrow_anew(bytes, policy, site);
   }
   // The same without waiting.
-  bool borrow_now(std::size_t bytes) noexcept { return (reclaim() && bytes <= usable_bytes_) || ask(bytes) == DepositArena::Answer::lent; }
+  bool borrow_now(std::size_t bytes) noexcept {
+    return (reclaim() && bytes <= usable_bytes_) || ask(bytes) == DepositArena::Answer::lent;
+  }
   // Nobody needs them once all members have taken `round`.
   void give_back(std::uint64_t round) noexcept {
     if (state_.load(std::memory_order_relaxed) != State::in_use) return;
@@ -172,8 +182,8 @@ class Loan {
 
  private:
   friend class DepositArena;
-  // Who moves it: idle -> in_use and back: the team's thread. idle -> claimed -> none or idle: whoever has the arena's mutex.
-  // none -> in_use: the team's thread with the mutex.
+  // Who moves it: idle -> in_use and back: the team's thread. idle -> claimed -> none or idle: whoever has the arena's
+  // mutex. none -> in_use: the team's thread with the mutex.
   enum class State : std::uint8_t { none, idle, claimed, in_use };
 
   bool reclaim() noexcept {
@@ -183,12 +193,14 @@ class Loan {
       return true;
     }
     State expected = State::idle;
-    return state_.compare_exchange_strong(expected, State::in_use, std::memory_order_acquire, std::memory_order_relaxed);
+    return state_.compare_exchange_strong(expected, State::in_use, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
   }
   bool claim() noexcept {
     State expected = State::idle;
     // Acquire: partner of the release in give_back, for `needed_`.
-    return state_.compare_exchange_strong(expected, State::claimed, std::memory_order_acquire, std::memory_order_relaxed);
+    return state_.compare_exchange_strong(expected, State::claimed, std::memory_order_acquire,
+                                          std::memory_order_relaxed);
   }
   bool borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept;
   DepositArena::Answer ask(std::size_t bytes) noexcept;

@@ -1,5 +1,5 @@
-// Messages among the ranks of a team, for who is too far ahead of the others to leave its data where they take them from. They
-// go from rank to rank in order.
+// Messages among the ranks of a team, for who is too far ahead of the others to leave its data where they take them
+// from. They go from rank to rank in order.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ class Messages {
   // The same for who must not wait. `data` stays as it is until are_sent() says so of all that has been begun.
   virtual void begin_send(int to, const void* data, std::size_t bytes) noexcept = 0;
   virtual bool are_sent() noexcept = 0;
-  // Whether the next message of `from` has come, whose bytes, at most `room`, are then at `data`. Who has once asked asks again
-  // with the same place until it has.
+  // Whether the next message of `from` has come, whose bytes, at most `room`, are then at `data`. Who has once asked
+  // asks again with the same place until it has.
   virtual bool has_received(int from, void* data, std::size_t room, std::size_t& bytes) noexcept = 0;
 };
 

@@ -36,7 +36,8 @@ bool MpiMessages::create(MPI_Comm world, std::size_t bytes) noexcept {
   memory_bytes_ = arena_.bytes();
   void* base = MAP_FAILED;
   // Pages are taken as communicators use them.
-  if (good) base = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (good)
+    base = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   good = base != MAP_FAILED;
   if (agree(good, world) && agree(start_receiving(), world)) {
     arena_.set_base(static_cast<std::byte*>(base));
@@ -105,8 +106,8 @@ void MpiMessages::check(int code) const noexcept {
 }
 
 void MpiMessages::receive_next(std::size_t slot) {
-  check(PMPI_Irecv(&slots_[slot], static_cast<int>(sizeof(Header) + most_inline_bytes), MPI_BYTE, MPI_ANY_SOURCE, message_tag,
-                   comm_, &receives_[slot]));
+  check(PMPI_Irecv(&slots_[slot], static_cast<int>(sizeof(Header) + most_inline_bytes), MPI_BYTE, MPI_ANY_SOURCE,
+                   message_tag, comm_, &receives_[slot]));
 }
 
 void MpiMessages::write(int target, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
@@ -134,7 +135,8 @@ void MpiMessages::write(int target, std::size_t offset, const void* source, std:
   }
 }
 
-void MpiMessages::send_copy(int target, const Header& header, const void* source, std::size_t bytes, UnderWay& under_way) {
+void MpiMessages::send_copy(int target, const Header& header, const void* source, std::size_t bytes,
+                            UnderWay& under_way) {
   std::unique_ptr<Message> message;
   if (unused_.empty()) {
     message.reset(new Message);
@@ -148,9 +150,11 @@ void MpiMessages::send_copy(int target, const Header& header, const void* source
   send(target, std::move(message), first, sizeof(Header) + bytes, under_way);
 }
 
-void MpiMessages::send(int target, std::unique_ptr<Message> message, const void* source, std::size_t bytes, UnderWay& under_way) {
+void MpiMessages::send(int target, std::unique_ptr<Message> message, const void* source, std::size_t bytes,
+                       UnderWay& under_way) {
   MPI_Request request = MPI_REQUEST_NULL;
-  check(PMPI_Isend(source, static_cast<int>(bytes), MPI_BYTE, target, message == nullptr ? data_tag : message_tag, comm_, &request));
+  check(PMPI_Isend(source, static_cast<int>(bytes), MPI_BYTE, target, message == nullptr ? data_tag : message_tag,
+                   comm_, &request));
   // A message that needs nothing of its receiver is usually gone by now.
   int gone = 0;
   check(PMPI_Test(&request, &gone, MPI_STATUS_IGNORE));
@@ -196,7 +200,8 @@ void MpiMessages::take(int source, const Message& message) {
   MPI_Request request = MPI_REQUEST_NULL;
   std::uint32_t& before = arriving_from_[static_cast<std::size_t>(source)];
   if (header.bytes > most_inline_bytes) {
-    check(PMPI_Irecv(arena_.base() + header.offset, static_cast<int>(header.bytes), MPI_BYTE, source, data_tag, comm_, &request));
+    check(PMPI_Irecv(arena_.base() + header.offset, static_cast<int>(header.bytes), MPI_BYTE, source, data_tag, comm_,
+                     &request));
   } else {
     if (header.bytes != 0) std::memcpy(arena_.base() + header.offset, message.data, header.bytes);
     if (before == 0) return raise(header);
@@ -209,7 +214,8 @@ void MpiMessages::take(int source, const Message& message) {
 void MpiMessages::test_arriving() {
   int done = 0;
   indices_.resize(arriving_.size());
-  check(PMPI_Testsome(static_cast<int>(arriving_.size()), arriving_requests_.data(), &done, indices_.data(), MPI_STATUSES_IGNORE));
+  check(PMPI_Testsome(static_cast<int>(arriving_.size()), arriving_requests_.data(), &done, indices_.data(),
+                      MPI_STATUSES_IGNORE));
   if (done == 0) return;
   ++pass_;
   std::size_t kept = 0;
@@ -231,7 +237,8 @@ void MpiMessages::test_arriving() {
 void MpiMessages::test_sends() {
   int done = 0;
   indices_.resize(sends_.size());
-  check(PMPI_Testsome(static_cast<int>(sends_.size()), send_requests_.data(), &done, indices_.data(), MPI_STATUSES_IGNORE));
+  check(PMPI_Testsome(static_cast<int>(sends_.size()), send_requests_.data(), &done, indices_.data(),
+                      MPI_STATUSES_IGNORE));
   if (done == 0) return;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < sends_.size(); ++i) {

@@ -1,9 +1,9 @@
 // What notified communication between nodes sends by MPI: messages on a communicator of papaya's own. A write is a
 // nonblocking send of a header, which says where the data go and which notification to raise, with the data behind it
 // in the same message (or in a few such messages), or where these are large in one that goes from the source into its
-// place without a copy. MPI keeps the messages of one sender in order, and a notification is raised after all data of its sender
-// before it. No function waits for another rank, so that a nonblocking collective may call any of them; and no
-// one-sided operations are needed, of which MPI promises neither an order nor progress without the target.
+// place without a copy. MPI keeps the messages of one sender in order, and a notification is raised after all data of
+// its sender before it. No function waits for another rank, so that a nonblocking collective may call any of them; and
+// no one-sided operations are needed, of which MPI promises neither an order nor progress without the target.
 #pragma once
 
 #include <mpi.h>
@@ -36,8 +36,8 @@ class MpiMessages {
   Arena& arena() noexcept { return arena_; }  // of this rank's memory
   int rank() const noexcept { return rank_; }
 
-  // Writes `bytes` to `offset` of the target's memory and then `value` to `flag_offset`, a multiple of 8. `source` stays
-  // as it is, and `under_way` where it is, until that says so. Not to be called where is_inside().
+  // Writes `bytes` to `offset` of the target's memory and then `value` to `flag_offset`, a multiple of 8. `source`
+  // stays as it is, and `under_way` where it is, until that says so. Not to be called where is_inside().
   void write(int target, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
              std::uint64_t value, UnderWay& under_way) noexcept;
   // Moves what is under way, and MPI with it. Nothing while another thread is at it.
@@ -55,8 +55,8 @@ class MpiMessages {
     std::uint64_t flag_offset;
     std::uint64_t value;
   };
-  // With MPI's own header such a message fits into what the usual transports send without asking the receiver. So a rank
-  // that leaves early waits for its receivers only with large data, for which it natively would, too.
+  // With MPI's own header such a message fits into what the usual transports send without asking the receiver. So a
+  // rank that leaves early waits for its receivers only with large data, for which it natively would, too.
   static constexpr std::size_t most_inline_bytes = 4000;
   static constexpr std::size_t most_copied_bytes = 4 * most_inline_bytes;
   static constexpr std::uint64_t no_flag = ~std::uint64_t{0};

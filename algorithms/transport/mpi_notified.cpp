@@ -5,7 +5,8 @@
 
 namespace papaya {
 
-MpiNotified::MpiNotified(MpiMessages& messages, std::vector<int> members, wait::Policy& policy, const SegmentShape& shape)
+MpiNotified::MpiNotified(MpiMessages& messages, std::vector<int> members, wait::Policy& policy,
+                         const SegmentShape& shape)
     : ArenaNotified(messages.arena(), members.size(), shape),
       messages_(messages),
       policy_(policy),

@@ -19,8 +19,8 @@ class MpiNotified final : public ArenaNotified {
   // if there is not enough memory. `policy` outlives it.
   static std::unique_ptr<MpiNotified> create(MpiMessages& messages, MPI_Comm comm, std::vector<int> members,
                                              wait::Policy& policy, const SegmentShape& shape) noexcept;
-  // The same in parts, for who must not wait. This rank's share, null if there is no memory; then connect() with everybody's
-  // offset(), gathered after all have offered.
+  // The same in parts, for who must not wait. This rank's share, null if there is no memory; then connect() with
+  // everybody's offset(), gathered after all have offered.
   static std::unique_ptr<MpiNotified> offer(MpiMessages& messages, std::vector<int> members, wait::Policy& policy,
                                             const SegmentShape& shape);
   ~MpiNotified() override;

@@ -40,8 +40,9 @@ std::uintptr_t system_page_bytes() noexcept {
   return bytes;
 }
 
-// Asks the kernel for the pages of memory that holds nothing yet. Where it is too old to know the question (before 5.14),
-// read(2) into each page does: it reports EFAULT where a touch would raise SIGBUS, and leaves a zero there.
+// Asks the kernel for the pages of memory that holds nothing yet. Where it is too old to know the question
+// (before 5.14), read(2) into each page does: it reports EFAULT where a touch would raise SIGBUS, and leaves a zero
+// there.
 bool make_present(std::byte* begin, std::size_t bytes) noexcept {
   // Whole pages of the system's, which may be larger than ours: those around keep what they hold.
   const std::uintptr_t system_page = system_page_bytes();
@@ -73,8 +74,12 @@ struct NodeWindow::Announcement {
   std::int64_t offset;
 };
 
-std::size_t NodeWindow::pages_for(std::size_t bytes) noexcept { return (bytes + prefix_bytes + page_bytes - 1) / page_bytes; }
-NodeWindow::Header* NodeWindow::header() const noexcept { return reinterpret_cast<Header*>(base_); }
+std::size_t NodeWindow::pages_for(std::size_t bytes) noexcept {
+  return (bytes + prefix_bytes + page_bytes - 1) / page_bytes;
+}
+NodeWindow::Header* NodeWindow::header() const noexcept {
+  return reinterpret_cast<Header*>(base_);
+}
 wait::Load* NodeWindow::board() const noexcept {
   return exists() ? reinterpret_cast<wait::Load*>(base_ + 64) : nullptr;
 }
@@ -88,22 +93,25 @@ NodeWindow::Announcement* NodeWindow::bucket(std::uint64_t key) const noexcept {
 std::atomic<std::uint64_t>& NodeWindow::agreement(std::int64_t offset) const noexcept {
   return reinterpret_cast<Prefix*>(base_ + offset)->agreement;
 }
-std::byte* NodeWindow::region(std::int64_t offset) const noexcept { return base_ + offset + prefix_bytes; }
+std::byte* NodeWindow::region(std::int64_t offset) const noexcept {
+  return base_ + offset + prefix_bytes;
+}
 
 bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
   int rank = 0;
   PMPI_Comm_rank(node, &rank);
   PMPI_Comm_size(node, &ranks_);
   limit = std::min<std::size_t>(limit, memory::available_shared() / 4);
-  // Beyond the limit for files, making the segment larger ends the process by a signal. MPI's own header comes on top, and the
-  // arenas' addresses.
+  // Beyond the limit for files, making the segment larger ends the process by a signal. MPI's own header comes on top,
+  // and the arenas' addresses.
   rlimit files{};
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
     limit = std::min<std::size_t>(limit, files.rlim_cur > (2 << 20) ? (files.rlim_cur - (2 << 20)) / 5 * 4 : 0);
   PMPI_Bcast(&limit, sizeof limit, MPI_BYTE, 0, node);
   limit_ = limit;
   map_words_ = limit / page_bytes / 64 + 1;
-  const std::size_t tables = 64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load) + 2 * map_words_ * sizeof(std::uint64_t);
+  const std::size_t tables =
+      64 + static_cast<std::size_t>(ranks_) * sizeof(wait::Load) + 2 * map_words_ * sizeof(std::uint64_t);
   announcements_ = (tables + 63) / 64 * 64;
   constexpr std::size_t bucket_bytes = bucket_size * sizeof(Announcement);
   buckets_ = std::bit_floor(std::max<std::size_t>(limit / 256 / bucket_bytes, 16));
@@ -167,7 +175,9 @@ bool NodeWindow::lock() const noexcept {
   return true;
 }
 
-void NodeWindow::unlock() const noexcept { header()->lock.store(0, std::memory_order_release); }
+void NodeWindow::unlock() const noexcept {
+  header()->lock.store(0, std::memory_order_release);
+}
 
 void NodeWindow::mark(Map map, std::size_t first, std::size_t pages, bool value) noexcept {
   for (std::size_t page = first; page < first + pages; ++page) {
@@ -183,7 +193,9 @@ std::size_t NodeWindow::count(Map map) const noexcept {
 }
 
 // All that follows with the lock.
-std::size_t NodeWindow::held_by_all() const noexcept { return header()->held_pages + header()->arena_pages; }
+std::size_t NodeWindow::held_by_all() const noexcept {
+  return header()->held_pages + header()->arena_pages;
+}
 
 // A quarter of what is free, counting what is held already.
 std::size_t NodeWindow::most_held_pages() const noexcept {
@@ -251,14 +263,17 @@ NodeWindow::Attached NodeWindow::attach(std::uint64_t key, std::span<const Wish>
   Announcement* const end = begin + bucket_size;
   std::int64_t offset = -1;
   std::size_t wish = 0;
-  if (auto* const known = std::find_if(begin, end, [&](const Announcement& one) { return one.key == key; }); known != end) {
+  if (auto* const known = std::find_if(begin, end, [&](const Announcement& one) { return one.key == key; });
+      known != end) {
     offset = known->offset;
     // Relaxed, as all below: ordered by the lock.
     Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
     prefix.users.fetch_add(1, std::memory_order_relaxed);
     wish = prefix.wish;
-  } else if (auto* const room = std::find_if(begin, end, [](const Announcement& one) { return one.key == 0; }); room != end) {
-    for (; wish < wishes.size() && offset < 0; ++wish) offset = take_pages(pages_for(wishes[wish].bytes), wishes[wish].leave);
+  } else if (auto* const room = std::find_if(begin, end, [](const Announcement& one) { return one.key == 0; });
+             room != end) {
+    for (; wish < wishes.size() && offset < 0; ++wish)
+      offset = take_pages(pages_for(wishes[wish].bytes), wishes[wish].leave);
     if (offset >= 0) {
       --wish;
       Prefix& prefix = *reinterpret_cast<Prefix*>(base_ + offset);
@@ -316,15 +331,17 @@ void NodeWindow::release(std::int64_t offset, std::size_t bytes) noexcept {
         if (one->key == key) one->key = 0;
     const std::size_t first = static_cast<std::size_t>(offset) / page_bytes;
     const std::size_t pages = pages_for(bytes);
-    // Others have taken memory meanwhile: the program itself, say. To look costs 40 us, so the small ones stay for the next
-    // communicator.
+    // Others have taken memory meanwhile: the program itself, say. To look costs 40 us, so the small ones stay for the
+    // next communicator.
     if (pages >= 64 && held_by_all() > most_held_pages()) give_back_to_system(first, pages);
     mark(Map::used, first, pages, false);
   }
   if (is_last || is_announced) unlock();
 }
 
-std::size_t NodeWindow::region_bytes() const noexcept { return (pages_ - first_page_) * page_bytes; }
+std::size_t NodeWindow::region_bytes() const noexcept {
+  return (pages_ - first_page_) * page_bytes;
+}
 std::size_t NodeWindow::arena_offset(int rank) const noexcept {
   return pages_ * page_bytes + static_cast<std::size_t>(rank) * arena_bytes_;
 }
@@ -333,7 +350,8 @@ bool NodeWindow::populate(std::byte* begin, std::size_t bytes, bool promised) no
   if (!lock()) return false;
   const std::size_t most = most_held_pages();
   // What is not promised leaves as much to flags as regions do that hold more than those, see replace.cpp.
-  const bool allowed = promised ? most >= held_by_all() + pages : (leaves(pages, region_bytes() / 6) && room_for_pages() >= pages);
+  const bool allowed =
+      promised ? most >= held_by_all() + pages : (leaves(pages, region_bytes() / 6) && room_for_pages() >= pages);
   const auto count = [&](std::uint64_t step) {
     header()->arena_pages += step;
     if (!promised) header()->spare_pages += step;

@@ -1,10 +1,10 @@
-// The one shared window of a node and job (MPI_Win_allocate_shared): regions, sub-allocated by pages to communicators, and
-// behind them the arenas in which the node's ranks deposit, of equal size (deposit_arena.hpp). Addresses are not memory: three
-// quarters of the limit are addresses of regions, one half those of arenas, and pages are taken as they are needed. A quarter
-// of the limit is promised to the arenas; what else they take regions have not taken, and the other way round. Shared
-// memory that the system promised but cannot deliver (a full /dev/shm) ends in SIGBUS on first touch, so every page
-// is asked for through the kernel, which can say no, before it is used. The program may want shared memory, too: papaya
-// holds at most a quarter of what would be free without it.
+// The one shared window of a node and job (MPI_Win_allocate_shared): regions, sub-allocated by pages to communicators,
+// and behind them the arenas in which the node's ranks deposit, of equal size (deposit_arena.hpp). Addresses are not
+// memory: three quarters of the limit are addresses of regions, one half those of arenas, and pages are taken as they
+// are needed. A quarter of the limit is promised to the arenas; what else they take regions have not taken, and the
+// other way round. Shared memory that the system promised but cannot deliver (a full /dev/shm) ends in SIGBUS on first
+// touch, so every page is asked for through the kernel, which can say no, before it is used. The program may want
+// shared memory, too: papaya holds at most a quarter of what would be free without it.
 #pragma once
 
 #include <mpi.h>
@@ -27,12 +27,12 @@ class NodeWindow {
   bool exists() const noexcept { return base_ != nullptr; }
   std::size_t limit() const noexcept { return limit_; }  // what was left of that given to create()
 
-  // Space for `users` ranks, if `leave` bytes are left then: an offset, or -1. Called by one rank; the others are told the
-  // offset.
+  // Space for `users` ranks, if `leave` bytes are left then: an offset, or -1. Called by one rank; the others are told
+  // the offset.
   std::int64_t allocate(std::size_t bytes, int users, std::size_t leave = 0) noexcept;
-  // Space that whoever comes first to `key` allocates for all who come: for the first of their wishes, which they all have in common,
-  // that there is room for. An offset, and the number of the wish; or -1. Each calls it once. `key` has 64 bits of hash, alike on
-  // all ranks and never zero.
+  // Space that whoever comes first to `key` allocates for all who come: for the first of their wishes, which they all
+  // have in common, that there is room for. An offset, and the number of the wish; or -1. Each calls it once. `key` has
+  // 64 bits of hash, alike on all ranks and never zero.
   struct Wish {
     std::size_t bytes;
     std::size_t leave = 0;
@@ -87,10 +87,10 @@ class NodeWindow {
   MPI_Win window_ = MPI_WIN_NULL;
   std::byte* base_ = nullptr;
   std::size_t limit_ = 0;
-  std::size_t pages_ = 0;       // before the arenas; what regions and arenas may hold, beside what those are promised
+  std::size_t pages_ = 0;  // before the arenas; what regions and arenas may hold, beside what those are promised
   std::size_t arena_bytes_ = 0;
   std::size_t map_words_ = 0;
-  std::size_t first_page_ = 0;  // pages before it hold the header, the board and the bitmaps
+  std::size_t first_page_ = 0;     // pages before it hold the header, the board and the bitmaps
   std::size_t announcements_ = 0;  // where they begin
   std::size_t buckets_ = 0;        // of them, a power of two
   int ranks_ = 0;

@@ -47,9 +47,7 @@ class Notified {
   // release_sources().
   virtual void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                             std::uint64_t value) noexcept = 0;
-  void notify(int peer, int id, std::uint64_t value) noexcept {
-    write_notify(peer, 0, nullptr, 0, id, value);
-  }
+  void notify(int peer, int id, std::uint64_t value) noexcept { write_notify(peer, 0, nullptr, 0, id, value); }
 
   // Whether what has been written from may be changed; to be asked again after progress().
   virtual bool are_sources_free() noexcept { return true; }
@@ -105,7 +103,8 @@ class Notified {
   wait::Doorbell* bell_ = nullptr;
 
  private:
-  static constexpr std::uint64_t longest_sleep_ns = 500'000;  // MPI, and puts that no event tells of, are looked at then
+  static constexpr std::uint64_t longest_sleep_ns =
+      500'000;  // MPI, and puts that no event tells of, are looked at then
 };
 
 }  // namespace papaya

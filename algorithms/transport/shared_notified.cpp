@@ -61,9 +61,7 @@ void SharedNotified::write_notify(int peer, std::size_t offset, const void* sour
 }
 
 std::uint64_t SharedNotified::look(int id) noexcept {
-  return share(rank_)
-      .flags[id]
-      .value.load(std::memory_order_acquire);  // acquire: partner in write_notify
+  return share(rank_).flags[id].value.load(std::memory_order_acquire);  // acquire: partner in write_notify
 }
 
 std::uint64_t SharedNotified::reset(int id) noexcept {

@@ -1,7 +1,7 @@
 // From which call on the ranks of a team use what they have set up, agreed on in one word of shared memory and without
-// anybody waiting. Calls are numbered alike on all ranks, from 1. Each rank joins once it is ready, and from then on enters
-// each call here. Who joins last closes the agreement: it holds from the call after the last one that any rank has
-// entered, so that a rank which is ahead has left no call behind that the others would make another way. If any
+// anybody waiting. Calls are numbered alike on all ranks, from 1. Each rank joins once it is ready, and from then on
+// enters each call here. Who joins last closes the agreement: it holds from the call after the last one that any rank
+// has entered, so that a rank which is ahead has left no call behind that the others would make another way. If any
 // rank could not get ready, what is agreed on is that it is never used.
 #pragma once
 

@@ -7,8 +7,8 @@ namespace papaya {
 
 namespace {
 
-// What fails here cannot be told the program, whose data it is: the job ends, as it does where MPI's own collective fails
-// without an error handler.
+// What fails here cannot be told the program, whose data it is: the job ends, as it does where MPI's own collective
+// fails without an error handler.
 void check(int code) noexcept {
   if (code != MPI_SUCCESS) PMPI_Abort(MPI_COMM_WORLD, 1);
 }

@@ -12,8 +12,8 @@ namespace papaya {
 
 class TeamMessages final : public Messages {
  public:
-  // By rank of the team: which that is in `comm`, and the tag of what is sent to it, which tells the team from others there.
-  // Tags that are not known yet are set before the first message.
+  // By rank of the team: which that is in `comm`, and the tag of what is sent to it, which tells the team from others
+  // there. Tags that are not known yet are set before the first message.
   TeamMessages(MPI_Comm comm, std::vector<int> ranks, std::vector<int> tags = {});
   void set_tags(std::vector<int> tags) noexcept { tags_ = std::move(tags); }
 

@@ -18,9 +18,9 @@ UcxNotified::UcxNotified(UcxWindow& window, const std::vector<int>& members, con
   owed_.reserve(members.size());
 }
 
-std::unique_ptr<UcxNotified> UcxNotified::create(UcxWindow& window, MPI_Comm comm,
-                                                 const std::vector<int>& members, const wait::Policy& policy,
-                                                 const SegmentShape& shape, bool& is_reached) noexcept {
+std::unique_ptr<UcxNotified> UcxNotified::create(UcxWindow& window, MPI_Comm comm, const std::vector<int>& members,
+                                                 const wait::Policy& policy, const SegmentShape& shape,
+                                                 bool& is_reached) noexcept {
   is_reached = window.connect(members, comm);
   if (!is_reached) return nullptr;
   std::unique_ptr<UcxNotified> self;
@@ -56,8 +56,8 @@ void UcxNotified::write_notify(int peer, std::size_t offset, const void* source,
     return;
   }
   ucx::Debt debt = ucx::Debt::none;
-  if (!window_.worker().write(target, segment_at(peer, offset), source, bytes, notification_at(peer, id),
-                              value, sources_, debt))
+  if (!window_.worker().write(target, segment_at(peer, offset), source, bytes, notification_at(peer, id), value,
+                              sources_, debt))
     window_.end_after_failure();
   if (debt == ucx::Debt::none || is_owed_[static_cast<std::size_t>(peer)]) return;
   is_owed_[static_cast<std::size_t>(peer)] = true;

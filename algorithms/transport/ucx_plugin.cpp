@@ -142,8 +142,7 @@ bool has_tcp_only(ucp_ep_h endpoint) noexcept {
   int by_tcp = 0;
   for (char* lane = strstr(text, "lane["); lane != nullptr; lane = strstr(lane + 1, "lane[")) {
     ++lanes;
-    if (const char* const way = strstr(lane, ":tcp/"); way != nullptr && way < lane + strcspn(lane, "\n"))
-      ++by_tcp;
+    if (const char* const way = strstr(lane, ":tcp/"); way != nullptr && way < lane + strcspn(lane, "\n")) ++by_tcp;
   }
   free(text);
   return lanes != 0 && lanes == by_tcp;
@@ -192,15 +191,14 @@ class UcpWorker final : public Worker {
   // One of both kinds; false, with the failure noted, if UCX does not take it.
   bool put(Peer& to, std::size_t offset, const void* source, std::size_t bytes, Sources& sources) noexcept;
   bool put(Peer& to, std::size_t offset, std::uint64_t number) noexcept;
-  bool put(Request* record, std::size_t offset, const void* source, std::size_t bytes,
-           std::uint32_t& queued) noexcept;
+  bool put(Request* record, std::size_t offset, const void* source, std::size_t bytes, std::uint32_t& queued) noexcept;
   bool send(Peer& to, std::size_t offset, const std::byte* source, std::size_t bytes, std::size_t flag_offset,
             std::uint64_t value, Sources& sources) noexcept;
   Request* take_record() noexcept;
 
   static void on_failure(void* peer, ucp_ep_h, ucs_status_t status);
-  static ucs_status_t on_message(void* self, const void* header, size_t header_bytes, void* data,
-                                 size_t bytes, const ucp_am_recv_param_t* parameters);
+  static ucs_status_t on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
+                                 const ucp_am_recv_param_t* parameters);
   static void on_put(void* request, ucs_status_t status, void* record);
   static void on_flush(void* request, ucs_status_t status, void* record);
   static void on_close(void* request, ucs_status_t status, void* closes);
@@ -231,8 +229,7 @@ class UcpWorker final : public Worker {
 const char* UcpWorker::open(const Options& options) {
   const Turn turn(mutex_);
   ucp_config_t* config = nullptr;
-  if (const ucs_status_t s = ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
-    return ucs_status_string(s);
+  if (const ucs_status_t s = ucp_config_read(nullptr, nullptr, &config); s != UCS_OK) return ucs_status_string(s);
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
   parameters.features = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
@@ -246,13 +243,11 @@ const char* UcpWorker::open(const Options& options) {
   ucp_worker_params_t worker{};
   worker.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   worker.thread_mode = UCS_THREAD_MODE_SERIALIZED;
-  if (const ucs_status_t s = ucp_worker_create(context_, &worker, &worker_); s != UCS_OK)
-    return ucs_status_string(s);
+  if (const ucs_status_t s = ucp_worker_create(context_, &worker, &worker_); s != UCS_OK) return ucs_status_string(s);
   if (ucp_worker_get_efd(worker_, &events_) != UCS_OK) events_ = -1;
 
   ucp_am_handler_param_t handler{};
-  handler.field_mask =
-      UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+  handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
   handler.id = message_id;
   handler.cb = on_message;
   handler.arg = this;
@@ -264,12 +259,10 @@ const char* UcpWorker::open(const Options& options) {
   map.field_mask = UCP_MEM_MAP_PARAM_FIELD_LENGTH | UCP_MEM_MAP_PARAM_FIELD_FLAGS;
   map.length = options.bytes;
   map.flags = UCP_MEM_MAP_ALLOCATE;
-  if (const ucs_status_t s = ucp_mem_map(context_, &map, &registration_); s != UCS_OK)
-    return ucs_status_string(s);
+  if (const ucs_status_t s = ucp_mem_map(context_, &map, &registration_); s != UCS_OK) return ucs_status_string(s);
   ucp_mem_attr_t attributes{};
   attributes.field_mask = UCP_MEM_ATTR_FIELD_ADDRESS;
-  if (const ucs_status_t s = ucp_mem_query(registration_, &attributes); s != UCS_OK)
-    return ucs_status_string(s);
+  if (const ucs_status_t s = ucp_mem_query(registration_, &attributes); s != UCS_OK) return ucs_status_string(s);
   memory_ = static_cast<std::byte*>(attributes.address);
   memory_bytes_ = options.bytes;
   own_rank_ = options.rank;
@@ -317,8 +310,7 @@ bool UcpWorker::connect(int rank, const std::byte* card, std::size_t bytes) noex
     to.endpoint = nullptr;
     return false;
   }
-  if (ucp_ep_rkey_unpack(to.endpoint, card + sizeof head + head.address_bytes, &to.key) != UCS_OK)
-    return false;
+  if (ucp_ep_rkey_unpack(to.endpoint, card + sizeof head + head.address_bytes, &to.key) != UCS_OK) return false;
   to.memory = head.memory;
   // A flush ends once the endpoint is wired up.
   to.written = 1;
@@ -424,8 +416,7 @@ bool UcpWorker::put(Request* record, std::size_t offset, const void* source, std
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   parameters.cb.send = on_put;
   parameters.user_data = record;
-  const ucs_status_ptr_t status =
-      ucp_put_nbx(to.endpoint, source, bytes, to.memory + offset, to.key, &parameters);
+  const ucs_status_ptr_t status = ucp_put_nbx(to.endpoint, source, bytes, to.memory + offset, to.key, &parameters);
   if (UCS_PTR_IS_PTR(status))
     ++queued;
   else
@@ -435,8 +426,7 @@ bool UcpWorker::put(Request* record, std::size_t offset, const void* source, std
   return !failed_;
 }
 
-bool UcpWorker::put(Peer& to, std::size_t offset, const void* source, std::size_t bytes,
-                    Sources& sources) noexcept {
+bool UcpWorker::put(Peer& to, std::size_t offset, const void* source, std::size_t bytes, Sources& sources) noexcept {
   Request* const record = take_record();
   if (record == nullptr) return fail(to.rank, UCS_ERR_NO_MEMORY), false;
   *record = {&to, &sources, 0, {}};
@@ -459,19 +449,18 @@ void UcpWorker::on_put(void* request, ucs_status_t status, void* data) {
   ucp_request_free(request);
 }
 
-bool UcpWorker::send(Peer& to, std::size_t offset, const std::byte* source, std::size_t bytes,
-                     std::size_t flag_offset, std::uint64_t value, Sources& sources) noexcept {
+bool UcpWorker::send(Peer& to, std::size_t offset, const std::byte* source, std::size_t bytes, std::size_t flag_offset,
+                     std::uint64_t value, Sources& sources) noexcept {
   Request* const record = take_record();
   if (record == nullptr) return fail(to.rank, UCS_ERR_NO_MEMORY), false;
   *record = {&to, bytes == 0 ? nullptr : &sources, 0, {++to.sent, to.received, offset, flag_offset, value, own_rank_}};
   ucp_request_param_t parameters{};
-  parameters.op_attr_mask =
-      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
   parameters.cb.send = on_put;
   parameters.user_data = record;
   parameters.flags = UCP_AM_SEND_FLAG_EAGER;
-  const ucs_status_ptr_t status = ucp_am_send_nbx(to.endpoint, message_id, &record->header,
-                                                  sizeof record->header, source, bytes, &parameters);
+  const ucs_status_ptr_t status =
+      ucp_am_send_nbx(to.endpoint, message_id, &record->header, sizeof record->header, source, bytes, &parameters);
   if (UCS_PTR_IS_PTR(status))
     ++(bytes == 0 ? to.queued : sources.needed);
   else
@@ -507,8 +496,8 @@ ucs_status_t UcpWorker::on_message(void* self, const void* header, size_t size, 
   return UCS_OK;
 }
 
-bool UcpWorker::write(int rank, std::size_t offset, const void* source, std::size_t bytes,
-                      std::size_t flag_offset, std::uint64_t value, Sources& sources, Debt& debt) noexcept {
+bool UcpWorker::write(int rank, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
+                      std::uint64_t value, Sources& sources, Debt& debt) noexcept {
   const Turn turn(mutex_);
   if (failed_) return false;
   Peer& to = peers_[static_cast<std::size_t>(rank)];
@@ -616,8 +605,8 @@ bool UcpWorker::sleep(std::uint64_t nanoseconds) noexcept {
 
 extern "C" {
 __attribute__((visibility("default"))) extern const char* const papaya_ucx_version;
-__attribute__((visibility("default"))) papaya::ucx::Worker* papaya_ucx_open(
-    const papaya::ucx::Options* options, const char** why);
+__attribute__((visibility("default"))) papaya::ucx::Worker* papaya_ucx_open(const papaya::ucx::Options* options,
+                                                                            const char** why);
 }
 const char* const papaya_ucx_version = PAPAYA_VERSION;
 

@@ -43,8 +43,8 @@ class Worker {
   // Writes `bytes` to `offset` of the peer's memory and then `value` to `flag_offset`, a multiple of 8, which
   // is never seen before the data. `source` is needed until `sources` says so. False after a failure, for
   // good.
-  virtual bool write(int peer, std::size_t offset, const void* source, std::size_t bytes,
-                     std::size_t flag_offset, std::uint64_t value, Sources& sources, Debt& debt) noexcept = 0;
+  virtual bool write(int peer, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
+                     std::uint64_t value, Sources& sources, Debt& debt) noexcept = 0;
   virtual bool is_needed(const Sources& sources) noexcept = 0;
   virtual Debt debt(int peer) noexcept = 0;
 

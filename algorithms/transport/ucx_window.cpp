@@ -76,8 +76,7 @@ UcxWindow::Failure UcxWindow::open(std::size_t bytes, const char* folder, std::s
   const auto version = static_cast<const ucx::Version*>(dlsym(plugin, "papaya_ucx_version"));
   const auto open = reinterpret_cast<ucx::Open>(dlsym(plugin, "papaya_ucx_open"));
   if (version == nullptr || open == nullptr || std::strcmp(*version, PAPAYA_VERSION) != 0) {
-    why = fmt::format("{} is of another version than papaya ({}); install both from one build", path,
-                      PAPAYA_VERSION);
+    why = fmt::format("{} is of another version than papaya ({}); install both from one build", path, PAPAYA_VERSION);
     return Failure::other_version;
   }
   if (!arena_.reserve(bytes)) {
@@ -115,8 +114,8 @@ bool UcxWindow::exchange_cards() noexcept {
     good = false;
   }
   if (!agree(good, world_)) return false;
-  return PMPI_Allgatherv(worker_->card(), mine, MPI_BYTE, cards_.data(), bytes.data(), card_at_.data(),
-                         MPI_BYTE, world_) == MPI_SUCCESS;
+  return PMPI_Allgatherv(worker_->card(), mine, MPI_BYTE, cards_.data(), bytes.data(), card_at_.data(), MPI_BYTE,
+                         world_) == MPI_SUCCESS;
 }
 
 bool UcxWindow::create(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why) noexcept {
@@ -197,10 +196,10 @@ bool UcxWindow::connect(const std::vector<int>& members, MPI_Comm comm) noexcept
 void UcxWindow::end_after_failure() noexcept {
   // If the rank has died, its launcher knows better than this one what to say, and is about to.
   sleep(1);
-  log::error(fmt::format(
-      "rank {} cannot reach rank {} over UCX any more ({}) in the middle of a collective; the job "
-      "cannot go on. If both still run, try PAPAYA_TRANSPORT=mpi.",
-      rank_, worker_->failed_peer(), worker_->failure()));
+  log::error(
+      fmt::format("rank {} cannot reach rank {} over UCX any more ({}) in the middle of a collective; the job "
+                  "cannot go on. If both still run, try PAPAYA_TRANSPORT=mpi.",
+                  rank_, worker_->failed_peer(), worker_->failure()));
   PMPI_Abort(world_, MPI_ERR_OTHER);
   std::abort();
 }

@@ -19,30 +19,35 @@ namespace {
 // 5 us, so spinning that long loses at most a factor of two against knowing the future.
 constexpr double spin_short_ns = 3e3;
 constexpr double spin_crowded_ns = 1e3;
-constexpr double spin_long_ns = 20e3;     // one rank per core: yielding comes later
+constexpr double spin_long_ns = 20e3;  // one rank per core: yielding comes later
 constexpr double poke_every_ns = 2e3;
 constexpr double poke_crowded_every_ns = 10e3;
 // A yield that comes back later than this has let somebody compute: ranks that merely arrive take 5 to 100 us, a thread
-// that computes keeps the core for its slice of 3 ms. What was seen counts for long, since finding out costs such a slice.
+// that computes keeps the core for its slice of 3 ms. What was seen counts for long, since finding out costs such a
+// slice.
 constexpr double long_yield_ns = 250e3;
 constexpr double long_yield_among_others_ns = 700e3;  // the core has more ranks to pass than this job's
-// One that finds nobody else on the core takes 0.3 to 1 us. Other jobs' ranks are seen so, or other containers' on this machine.
+// One that finds nobody else on the core takes 0.3 to 1 us. Other jobs' ranks are seen so, or other containers' on this
+// machine.
 constexpr double alone_yield_ns = 2e3;
 constexpr std::uint32_t yields_remembered = 16;
 constexpr double wanted_for_ns = 200e6;
 constexpr double long_yields_apart_ns = 20e6;
 constexpr double awake_at_most_ns = 20e6;  // then power counts more than the wake-up of an idle core
-// Other threads of this process want the core, and yields give it to them. Where they come back at once nevertheless, whoever
-// wants a core is kept from another one: a rank that yields counts as load, one that sleeps lets the kernel move threads.
+// Other threads of this process want the core, and yields give it to them. Where they come back at once nevertheless,
+// whoever wants a core is kept from another one: a rank that yields counts as load, one that sleeps lets the kernel
+// move threads.
 constexpr double yielded_in_vain_ns = 100e3;
-// Pokes that follow at once, of 0.1 us each with what is around them. Operations of others that need this rank come 0.5 to 20 us apart.
+// Pokes that follow at once, of 0.1 us each with what is around them. Operations of others that need this rank come 0.5
+// to 20 us apart.
 constexpr int most_pokes_at_once = 400;
 constexpr int pokes_when_awoken = 30;  // who waited for this rank to wake up goes on with its next operation
 constexpr std::uint64_t first_timeout_after_work_ns = 50'000;
 constexpr std::uint64_t first_timeout_ns = 200'000;
 constexpr std::uint64_t longest_timeout_ns = 2'000'000;
 constexpr std::uint64_t sample_every_ns = 5'000'000;
-constexpr std::uint32_t ahead_at_most = 128;  // events by which a doorbell may be ahead of an awaited one: twice the banks
+constexpr std::uint32_t ahead_at_most =
+    128;  // events by which a doorbell may be ahead of an awaited one: twice the banks
 
 std::uint64_t cpu_ns(clockid_t clock) noexcept {
   timespec t;
@@ -50,8 +55,8 @@ std::uint64_t cpu_ns(clockid_t clock) noexcept {
   return static_cast<std::uint64_t>(t.tv_sec) * 1000000000u + static_cast<std::uint64_t>(t.tv_nsec);
 }
 
-// The first thread of a process hands out the work of the others, if it does not do all of it; another one that calls MPI was made
-// for that, and the others need not wait for it to compute.
+// The first thread of a process hands out the work of the others, if it does not do all of it; another one that calls
+// MPI was made for that, and the others need not wait for it to compute.
 bool is_first_thread() noexcept {
   static thread_local const bool is_first = syscall(SYS_gettid) == getpid();  // gettid() is of glibc 2.30
   return is_first;
@@ -88,7 +93,9 @@ void Policy::wake(Doorbell& bell, std::uint32_t event) const noexcept {
     }
 }
 
-void Policy::give_way() noexcept { sched_yield(); }
+void Policy::give_way() noexcept {
+  sched_yield();
+}
 
 // Measures how much of a core the other threads of this process took since the last sample on this thread, publishes
 // it for the node and counts whether all that wants to run fits.
@@ -103,7 +110,8 @@ void Policy::sample_load(std::uint64_t now) noexcept {
   const std::uint64_t thread = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
   const std::uint64_t others = process > thread ? process - thread : 0;
   const bool first = last_wall == 0;
-  const double share = first ? 0 : static_cast<double>(others - std::min(others, last_others)) / static_cast<double>(wall - last_wall);
+  const double share =
+      first ? 0 : static_cast<double>(others - std::min(others, last_others)) / static_cast<double>(wall - last_wall);
   last_wall = wall;
   last_others = others;
   if (first) return;
@@ -194,10 +202,10 @@ void Policy::note_yield(std::uint64_t begin, std::uint64_t end) noexcept {
 bool Policy::Wait::may_stay_awake(std::uint64_t now) const noexcept {
   if (now - awake_from_ >= policy_.to_ticks(awake_at_most_ns)) return false;
   if (now >= policy_.wanted_until_ticks_.load(std::memory_order_relaxed)) return true;
-  // What computes are this process's own threads, and this one serves them: yielding gives them their whole slices, where each
-  // wake-up of a sleeper would interrupt them.
-  return policy_.machine_.yield_gives_a_slice && policy_.machine_.ranks <= policy_.machine_.cores && !is_first_thread() &&
-         now < policy_.own_wanted_until_ticks_.load(std::memory_order_relaxed) &&
+  // What computes are this process's own threads, and this one serves them: yielding gives them their whole slices,
+  // where each wake-up of a sleeper would interrupt them.
+  return policy_.machine_.yield_gives_a_slice && policy_.machine_.ranks <= policy_.machine_.cores &&
+         !is_first_thread() && now < policy_.own_wanted_until_ticks_.load(std::memory_order_relaxed) &&
          yielded_in_vain_ < policy_.to_ticks(yielded_in_vain_ns);
 }
 
@@ -227,7 +235,9 @@ void Policy::Wait::poke(bool cold) noexcept {
   next_poke_ = pokes_left_ > 0 ? after : after + policy_.to_ticks(shared ? poke_crowded_every_ns : poke_every_ns);
 }
 
-void Policy::Wait::look_again() noexcept { spin_until_ = clock::ticks() + policy_.to_ticks(spin_crowded_ns); }
+void Policy::Wait::look_again() noexcept {
+  spin_until_ = clock::ticks() + policy_.to_ticks(spin_crowded_ns);
+}
 
 std::uint32_t Policy::Wait::announce() noexcept {
   policy_.sample_load(clock::ticks());
@@ -273,8 +283,9 @@ void Policy::Wait::finish() noexcept {
 
 void Policy::Wait::check_stall(std::uint64_t now) noexcept {
   if (stall_reported_ || policy_.stall_ticks_ == 0 || now < begin_ || now - begin_ < policy_.stall_ticks_) return;
-  stall_reported_ = policy_.stalled_ == nullptr ||
-                    policy_.stalled_(stall_context_, static_cast<double>(now - begin_) * policy_.machine_.ns_per_tick * 1e-9);
+  stall_reported_ =
+      policy_.stalled_ == nullptr ||
+      policy_.stalled_(stall_context_, static_cast<double>(now - begin_) * policy_.machine_.ns_per_tick * 1e-9);
 }
 
 }  // namespace papaya::wait

@@ -1,14 +1,14 @@
 // How a rank waits: the one place for all algorithms (design section 5). A wait spins a little, then pokes MPI's
-// progress (another rank may sit in MPI_Send to this one), then keeps its core by yielding or gives it away by sleeping.
-// Two questions decide. Does anybody else want the core? More ranks than cores, the process's own busy threads, and a
-// yield that took long say so. How long will this wait be, by what its call site saw before?
+// progress (another rank may sit in MPI_Send to this one), then keeps its core by yielding or gives it away by
+// sleeping. Two questions decide. Does anybody else want the core? More ranks than cores, the process's own busy
+// threads, and a yield that took long say so. How long will this wait be, by what its call site saw before?
 //
-// As long as pokes find work, a waiting rank stays awake and pokes again at once, as MPI itself would: others do operations
-// that need it.
+// As long as pokes find work, a waiting rank stays awake and pokes again at once, as MPI itself would: others do
+// operations that need it.
 //
-// While nobody computes, waiting ranks pass the cores between them by yielding: a core that falls idle takes 50 to 100 us to
-// come back on a virtual machine, a sleeper 5 to 10. As soon as somebody does compute, waiting ranks sleep until the event,
-// and whoever completes it wakes them all at once.
+// While nobody computes, waiting ranks pass the cores between them by yielding: a core that falls idle takes 50 to 100
+// us to come back on a virtual machine, a sleeper 5 to 10. As soon as somebody does compute, waiting ranks sleep until
+// the event, and whoever completes it wakes them all at once.
 #pragma once
 
 #include <algorithm>
@@ -56,9 +56,9 @@ struct alignas(64) Load {
   std::atomic<std::uint32_t> busy_percent;
 };
 
-// Tells the pokes that found work from those that did not, by how long they take: MPI has no function that says so. What a poke
-// takes that finds nothing is the longest of eight (an MPI may look at some things in every eighth only), the least of such
-// groups lately.
+// Tells the pokes that found work from those that did not, by how long they take: MPI has no function that says so.
+// What a poke takes that finds nothing is the longest of eight (an MPI may look at some things in every eighth only),
+// the least of such groups lately.
 class PokeCost {
  public:
   // Of a poke with warm caches. Any thread may call it; one that comes between two others' spoils a group, no more.
@@ -72,8 +72,9 @@ class PokeCost {
     const float before = usual_.load(std::memory_order_relaxed);
     usual_.store(std::min({longest, before * rise + 1, highest_usual_ns}), std::memory_order_relaxed);
   }
-  // How many pokes should follow at once: none after one that found nothing. Chance makes up to one in a hundred look as if it had
-  // found a little, so each such one is worth fewer than that. Before a first group has been learned nothing is told.
+  // How many pokes should follow at once: none after one that found nothing. Chance makes up to one in a hundred look
+  // as if it had found a little, so each such one is worth fewer than that. Before a first group has been learned
+  // nothing is told.
   int pokes_to_follow(double ns) const noexcept {
     const double usual = usual_.load(std::memory_order_relaxed);
     if (pokes_.load(std::memory_order_relaxed) < group || ns < 1.5 * usual + 20 || ns > lost_core_ns) return 0;
@@ -85,15 +86,16 @@ class PokeCost {
  private:
   static constexpr std::uint32_t group = 8;
   static constexpr float rise = 1 + 1 / 64.f;  // a group: finds work everywhere for a while, or MPI has more to look at
-  static constexpr float highest_usual_ns = 400;  // whatever finds work in every poke, moving large data say, stays above
+  static constexpr float highest_usual_ns =
+      400;  // whatever finds work in every poke, moving large data say, stays above
   static constexpr double lost_core_ns = 200e3;  // the thread was not running all the time
   std::atomic<float> usual_{highest_usual_ns};
   std::atomic<float> longest_{0};
   std::atomic<std::uint32_t> pokes_{0};
 };
 
-// True where a thread that yields lets the others of its core run for a time slice each, however little it has run itself. So
-// Linux does since 6.6 (EEVDF); before (CFS) one that has run little comes back at once, again and again.
+// True where a thread that yields lets the others of its core run for a time slice each, however little it has run
+// itself. So Linux does since 6.6 (EEVDF); before (CFS) one that has run little comes back at once, again and again.
 bool does_yield_give_a_slice() noexcept;
 
 // The stall reporter, called after a long wait; false: there is nothing to say yet.
@@ -102,10 +104,10 @@ using Stalled = bool (*)(void* context, double seconds);
 class Policy {
  public:
   struct Machine {
-    int cores = 1;       // on this node, for the ranks of this job
-    int ranks = 1;       // of this job on this node
+    int cores = 1;          // on this node, for the ranks of this job
+    int ranks = 1;          // of this job on this node
     Load* board = nullptr;  // one line per rank of the node, in shared memory; may be null
-    int rank = 0;        // this process's line
+    int rank = 0;           // this process's line
     double ns_per_tick = 1.0;
     bool yield_gives_a_slice = does_yield_give_a_slice();
   };
@@ -127,9 +129,9 @@ class Policy {
   template <class Ready, class BeforeSleep>
   void until(Site& site, Doorbell& bell, std::uint32_t event, Ready&& ready, BeforeSleep&& before_sleep,
              void* stall_context) noexcept {
-    // When all ranks are there, the wait is one or two cache-line transfers. Between looks a pause: each look that comes too
-    // early takes the line from under the rank that is about to write it.
-    // Where more ranks than cores want to run, whoever is awaited may need this very core.
+    // When all ranks are there, the wait is one or two cache-line transfers. Between looks a pause: each look that
+    // comes too early takes the line from under the rank that is about to write it. Where more ranks than cores want to
+    // run, whoever is awaited may need this very core.
     for (int looks = crowded() ? 1 : eager_looks; looks > 0; --looks) {
       if (ready()) return site.learn_nothing();
       cpu_pause();
@@ -140,8 +142,8 @@ class Policy {
     wait.finish();
   }
 
-  // For who must not wait: true if `ready()` becomes true within a moment: some turns on a shared core; on a core of its own some
-  // microseconds and about twice what copying `bytes` takes, which is what the others may be busy with.
+  // For who must not wait: true if `ready()` becomes true within a moment: some turns on a shared core; on a core of
+  // its own some microseconds and about twice what copying `bytes` takes, which is what the others may be busy with.
   template <class Ready>
   bool is_soon(Ready&& ready, std::size_t bytes = 0) const noexcept {
     const bool is_shared = crowded() || shares_core();
@@ -157,8 +159,8 @@ class Policy {
     if (is_anybody_asleep(bell)) wake(bell, event);
   }
 
-  // Partner of itself: of two ranks that both write, pass here and read, one at least sees what the other wrote. A fence, not
-  // a read-modify-write: the bell's line stays with all who read it.
+  // Partner of itself: of two ranks that both write, pass here and read, one at least sees what the other wrote. A
+  // fence, not a read-modify-write: the bell's line stays with all who read it.
   static void publish_before_look([[maybe_unused]] Doorbell& bell) noexcept {
 #if defined(__SANITIZE_THREAD__)
     bell.sleepers.fetch_add(0, std::memory_order_seq_cst);  // the sanitizer knows no fences
@@ -167,15 +169,17 @@ class Policy {
 #endif
   }
 
-  // After publishing. The sleeper adds itself, then looks once more, then sleeps. Where sleeping is likely a fence orders this
-  // rank's publishing before its reading; elsewhere a sleeper that just missed it finds out by its timeout.
+  // After publishing. The sleeper adds itself, then looks once more, then sleeps. Where sleeping is likely a fence
+  // orders this rank's publishing before its reading; elsewhere a sleeper that just missed it finds out by its timeout.
   bool is_anybody_asleep(Doorbell& bell) const noexcept {
     if (crowded()) publish_before_look(bell);
     return bell.sleepers.load(std::memory_order_relaxed) != 0;
   }
 
   // Counted for the tests and the debug log.
-  std::uint64_t sleeps() const noexcept { return sleeps_.load(std::memory_order_relaxed); }
+  std::uint64_t sleeps() const noexcept {
+    return sleeps_.load(std::memory_order_relaxed);
+  }
 
  private:
   // The part of a wait that is longer than a few cache-line transfers.
@@ -220,8 +224,12 @@ class Policy {
   static void give_way() noexcept;
   void sample_load(std::uint64_t now) noexcept;
   void note_yield(std::uint64_t begin, std::uint64_t end) noexcept;
-  bool may_share_core() const noexcept { return machine_.ranks > machine_.cores || shares_core(); }
-  std::uint64_t to_ticks(double ns) const noexcept { return static_cast<std::uint64_t>(ns / machine_.ns_per_tick); }
+  bool may_share_core() const noexcept {
+    return machine_.ranks > machine_.cores || shares_core();
+  }
+  std::uint64_t to_ticks(double ns) const noexcept {
+    return static_cast<std::uint64_t>(ns / machine_.ns_per_tick);
+  }
 
   Mode mode_ = Mode::automatic;
   Machine machine_;
@@ -229,7 +237,7 @@ class Policy {
   Stalled stalled_ = nullptr;
   std::uint64_t stall_ticks_ = 0;  // 0: never
   std::atomic<bool> crowded_{false};
-  std::atomic<std::uint64_t> wanted_until_ticks_{0};  // others computed on this process's core a moment ago
+  std::atomic<std::uint64_t> wanted_until_ticks_{0};      // others computed on this process's core a moment ago
   std::atomic<std::uint64_t> own_wanted_until_ticks_{0};  // and they were this process's own threads
   std::atomic<std::uint64_t> last_long_yield_ticks_{0};
   std::atomic<std::uint32_t> shared_yields_{0};  // of 256, lately: those in which another ran on this core

@@ -12,8 +12,8 @@ namespace papaya::report {
 inline constexpr double nominal_latency_ns = 1000;
 inline constexpr double nominal_bytes_per_ns = 5;
 
-// Log-log interpolated, the end segments prolonged. Not every rank measures: within nodes and between them the first that
-// did counts.
+// Log-log interpolated, the end segments prolonged. Not every rank measures: within nodes and between them the first
+// that did counts.
 class Alpha {
  public:
   explicit Alpha(const std::vector<RankFile>& files);

@@ -148,7 +148,8 @@ void Analyser::measure_times() {
   for (std::size_t i = 0; i < run_.files.size(); ++i) {
     const NodeClock& clock = clocks_.of_file(i);
     if (clocks_.of_nodes().size() > 1)
-      out_.clock_error_ns = std::max({out_.clock_error_ns, clock.error_at(times_.init_ns[i]), clock.error_at(times_.end_ns[i])});
+      out_.clock_error_ns =
+          std::max({out_.clock_error_ns, clock.error_at(times_.init_ns[i]), clock.error_at(times_.end_ns[i])});
     RankFigures& figures = ranks_.emplace_back();
     figures.rank = world_rank(i);
     figures.node = run_.files[i].header.node;
@@ -174,7 +175,8 @@ void Analyser::compare_call(const GroupCall& call, CommunicatorFigures& communic
   if (call.match == Match::unmatched) ++facts.unmatched_calls;
   if (call.is_inside) {
     if (out_.pending.size() < most_pending)
-      out_.pending.push_back(pending_call(run_, clocks_, matching_, call, *std::max_element(times_.end_ns.begin(), times_.end_ns.end())));
+      out_.pending.push_back(
+          pending_call(run_, clocks_, matching_, call, *std::max_element(times_.end_ns.begin(), times_.end_ns.end())));
     else
       ++facts.pending_left_out;
   }
@@ -239,7 +241,8 @@ void Analyser::add_last(const GroupCall& call, std::size_t collective, Sites::Si
                          std::max(uneven_factor * alpha, resolution_ns(in.files[earliest], in.files[last], last_ns))});
 }
 
-void Analyser::add_waits(CollectiveSums& sums, CommunicatorFigures& communicator, PhaseFigures& phase, Sites::Site* site) {
+void Analyser::add_waits(CollectiveSums& sums, CommunicatorFigures& communicator, PhaseFigures& phase,
+                         Sites::Site* site) {
   const Arrivals& in = arrivals_;
   for (std::size_t i = 0; i < in.size(); ++i) {
     const double wait = in.waits_ns[i];
@@ -304,7 +307,8 @@ void Analyser::finish_figures() {
     figures.excess = spread_of(sums.excess_ns);
     figures.waiting_ns = sums.waiting_ns;
   }
-  std::stable_sort(out_.collectives.begin(), out_.collectives.end(), [](const auto& a, const auto& b) { return a.ns > b.ns; });
+  std::stable_sort(out_.collectives.begin(), out_.collectives.end(),
+                   [](const auto& a, const auto& b) { return a.ns > b.ns; });
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     if (ranks_[i].compared > 0) ranks_[i].late_ns = late_sum_ns_[i] / static_cast<double>(ranks_[i].compared);
   out_.late_ranks = std::move(ranks_);

@@ -114,9 +114,9 @@ struct CallSiteFigures {
   std::vector<NamedFrame> frames;  // innermost first
   Collective collective{};
   Form form{};
-  std::string name;            // MPI_Allreduce
-  std::uint64_t calls = 0;     // in the record, summed over ranks
-  std::uint64_t bytes = 0;     // in them
+  std::string name;         // MPI_Allreduce
+  std::uint64_t calls = 0;  // in the record, summed over ranks
+  std::uint64_t bytes = 0;  // in them
   std::uint64_t largest_bytes = 0;
   double ns = 0;  // inside them
   // Of the calls compared; one belongs to the place its lowest rank made it from.
@@ -184,39 +184,39 @@ struct PendingCall {
 
 // What the record lacks, as far as that is known.
 struct RecordFacts {
-  std::vector<std::string> problems;       // a sentence about each file that cannot be read as it is
-  std::string failure;                     // why the analysis ended early; empty: it did not
-  std::vector<RankRange> missing;          // ranks without a usable record
+  std::vector<std::string> problems;  // a sentence about each file that cannot be read as it is
+  std::string failure;                // why the analysis ended early; empty: it did not
+  std::vector<RankRange> missing;     // ranks without a usable record
   std::uint64_t missing_ranks = 0;
-  std::uint64_t unwanted_ranks = 0;        // that PAPAYA_RANKS leaves out
+  std::uint64_t unwanted_ranks = 0;  // that PAPAYA_RANKS leaves out
   struct Abort {
     std::int32_t rank = 0;
     std::int64_t code = 0;
   };
-  std::vector<Abort> aborts;               // calls of MPI_Abort
-  std::vector<RankRange> running;          // ranks that did not come to MPI_Finalize
+  std::vector<Abort> aborts;       // calls of MPI_Abort
+  std::vector<RankRange> running;  // ranks that did not come to MPI_Finalize
   bool is_all_running = false;
 
-  bool clocks_compared_twice = true;       // those of all nodes
+  bool clocks_compared_twice = true;  // those of all nodes
 
-  bool is_trace = false;                   // some rank wrote a trace
-  std::uint64_t missing_events = 0;        // older than the ring holds, and in no trace
-  std::uint64_t unread_events = 0;         // in a trace that was not read
-  std::vector<RankRange> trace_limited;    // ranks whose trace reached its limit, the largest of which is
-  std::uint64_t trace_limit = 0;           // so many bytes
-  std::vector<RankRange> trace_failed;     // ranks whose trace could not be written, the last of them
-  std::uint32_t trace_error = 0;           // for this errno
-  std::uint64_t torn_events = 0;           // torn or damaged
-  std::uint64_t untabled_events = 0;       // on communicators that the record has no room for
+  bool is_trace = false;                 // some rank wrote a trace
+  std::uint64_t missing_events = 0;      // older than the ring holds, and in no trace
+  std::uint64_t unread_events = 0;       // in a trace that was not read
+  std::vector<RankRange> trace_limited;  // ranks whose trace reached its limit, the largest of which is
+  std::uint64_t trace_limit = 0;         // so many bytes
+  std::vector<RankRange> trace_failed;   // ranks whose trace could not be written, the last of them
+  std::uint32_t trace_error = 0;         // for this errno
+  std::uint64_t torn_events = 0;         // torn or damaged
+  std::uint64_t untabled_events = 0;     // on communicators that the record has no room for
   std::uint64_t lost_communicators = 0;
   std::uint64_t lost_call_sites = 0;
   std::uint64_t inconsistent_communicators = 0;  // whose ranks cannot be told apart, and that were used
 
-  std::uint64_t partial_calls = 0;         // compared without the ranks that have no usable record
-  std::uint64_t unmatched_calls = 0;       // not compared: the record of one of the ranks lacks them
-  std::uint64_t conflicting_calls = 0;     // in which ranks disagree about the collective
+  std::uint64_t partial_calls = 0;      // compared without the ranks that have no usable record
+  std::uint64_t unmatched_calls = 0;    // not compared: the record of one of the ranks lacks them
+  std::uint64_t conflicting_calls = 0;  // in which ranks disagree about the collective
   std::string first_conflict;
-  std::uint64_t pending_left_out = 0;      // unfinished calls that are not listed
+  std::uint64_t pending_left_out = 0;  // unfinished calls that are not listed
 };
 
 struct Analysis {
@@ -253,14 +253,14 @@ struct Analysis {
   std::vector<CommunicatorFigures> communicators;  // most waiting first
   std::vector<AlgorithmFigures> algorithms;
   std::vector<CallSiteFigures> call_sites;  // most waiting first
-  std::vector<PhaseFigures> phases;  // most waiting first; empty if the program names none
-  std::uint64_t unrecorded_calls = 0;  // summed over ranks: the program had switched recording off
+  std::vector<PhaseFigures> phases;         // most waiting first; empty if the program names none
+  std::uint64_t unrecorded_calls = 0;       // summed over ranks: the program had switched recording off
   std::vector<PendingCall> pending;
   std::string horovod_library;  // empty: the program does not use Horovod
   std::string horovod_threads;  // "thread 1", of each rank
 
   WholeRun whole_run;
-  double whole_run_share = 0;  // of the ranks' time, that they wait within their nodes
+  double whole_run_share = 0;   // of the ranks' time, that they wait within their nodes
   bool is_overwritten = false;  // calls at the beginning of the run are known from `whole_run` alone
 
   std::uint64_t events_begun = 0;
@@ -269,7 +269,7 @@ struct Analysis {
   double waiting_ns = 0;     // of all ranks in the calls compared
   double recorded_ns = 0;    // rank time that those calls were taken from
   double waiting_share = 0;  // waiting_ns / recorded_ns
-  Savings savings;            // of all call sites together
+  Savings savings;           // of all call sites together
 };
 
 // Two arrivals on one node closer than this are a tie: a clock read and a cache miss or two.
@@ -281,8 +281,8 @@ struct WorstAverage {
   double average_ns = 0;
 };
 
-// A call whose arrivals are known on all ranks, as the figures were made from it. Index i is the i-th of its ranks, in the order
-// of the communicator.
+// A call whose arrivals are known on all ranks, as the figures were made from it. Index i is the i-th of its ranks, in
+// the order of the communicator.
 struct ComparedCall {
   const trace::Event* event = nullptr;  // of the first rank
   std::uint64_t bytes = 0;              // the most that a rank passed

@@ -53,7 +53,8 @@ void Arrivals::compare_within_nodes() {
     std::size_t end = begin + 1;
     while (end < size() && nodes[by_node_[end]] == nodes[by_node_[begin]]) ++end;
     if (end - begin >= 2) {
-      const WorstAverage own = imbalance_of(end - begin, [&](std::size_t i) { return arrivals_ns[by_node_[begin + i]]; });
+      const WorstAverage own =
+          imbalance_of(end - begin, [&](std::size_t i) { return arrivals_ns[by_node_[begin + i]]; });
       node.worst_ns += own.worst_ns;
       node.average_ns += own.average_ns;
       ++nodes_compared;

@@ -12,7 +12,8 @@
 
 namespace papaya::report {
 
-// Kept from call to call, as its vectors are. Index i is the i-th of the call's ranks, in the order of the communicator.
+// Kept from call to call, as its vectors are. Index i is the i-th of the call's ranks, in the order of the
+// communicator.
 struct Arrivals {
   std::vector<std::uint32_t> files;
   std::vector<std::int32_t> nodes;

@@ -21,7 +21,7 @@ struct Entry {
   std::uint64_t parent = 0;
   Origin origin = Origin::unknown;
   std::int32_t size = 0;
-  std::string name;  // that the program gave it
+  std::string name;                 // that the program gave it
   std::vector<std::int32_t> ranks;  // of the job
 };
 using Entries = std::map<std::uint64_t, Entry>;

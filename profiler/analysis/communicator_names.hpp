@@ -1,5 +1,5 @@
-// Names for communicators. One that the program has named keeps its name; another is named by where it comes from, "dup of
-// MPI_COMM_WORLD", and after what Horovod uses it for if it is Horovod's.
+// Names for communicators. One that the program has named keeps its name; another is named by where it comes from, "dup
+// of MPI_COMM_WORLD", and after what Horovod uses it for if it is Horovod's.
 #pragma once
 
 #include <cstdint>

@@ -24,13 +24,10 @@ constexpr std::size_t tail = 25;   // replicates beyond each end of a 95 % inter
 constexpr std::uint64_t seed = 1;  // the same answer every time
 // What is shorter is not told apart: a clock read.
 constexpr double shortest_ns = 10;
-constexpr std::array<std::string_view, size_class_count> size_names = {"up to 1 KiB", "up to 1 MiB",
-                                                                       "larger"};
+constexpr std::array<std::string_view, size_class_count> size_names = {"up to 1 KiB", "up to 1 MiB", "larger"};
 
 double mean_of(std::span<const double> values) {
-  return values.empty()
-             ? 0
-             : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 // ---- blocks of consecutive calls
@@ -54,8 +51,7 @@ std::size_t block_length(std::span<const double> values, double mean) {
 }
 
 // Means of `replicates` resamples, each run of so many calls as there are, drawn in blocks that wrap around its end.
-std::vector<double> resampled_means(const std::vector<std::span<const double>>& runs,
-                                    std::mt19937_64& random) {
+std::vector<double> resampled_means(const std::vector<std::span<const double>>& runs, std::mt19937_64& random) {
   std::vector<double> means(replicates, 0);
   std::size_t all = 0;
   for (const std::span<const double> run : runs) {
@@ -91,13 +87,11 @@ void set_interval(Change& change, std::vector<double> ratios) {
 
 // The 97.5th percentile of Student's t.
 double student(double freedom) {
-  constexpr std::array<double, 10> exact = {12.706, 4.303, 3.182, 2.776, 2.571,
-                                            2.447,  2.365, 2.306, 2.262, 2.228};
+  constexpr std::array<double, 10> exact = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
   const auto whole = static_cast<std::size_t>(std::max(1.0, freedom));
   if (whole <= exact.size()) return exact[whole - 1];
   constexpr double z = 1.959964;
-  return z + (z * z * z + z) / (4 * freedom) +
-         (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * freedom * freedom);
+  return z + (z * z * z + z) / (4 * freedom) + (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * freedom * freedom);
 }
 
 // Welch's interval of the ratio of two groups of runs, one value each.
@@ -140,8 +134,8 @@ void judge(Change& change, double whole_ns) {
 using Runs = std::vector<std::span<const double>>;
 
 // `means_before` and `means_after` get the resampled means, where they were needed.
-Change change_of(const Runs& before, const Runs& after, std::mt19937_64& random,
-                 std::vector<double>& means_before, std::vector<double>& means_after) {
+Change change_of(const Runs& before, const Runs& after, std::mt19937_64& random, std::vector<double>& means_before,
+                 std::vector<double>& means_after) {
   const auto all_mean = [](const Runs& runs) {
     double sum = 0;
     std::size_t count = 0;
@@ -181,9 +175,7 @@ void add_differences(std::vector<Difference>& out, const std::map<std::string, s
   for (const auto* side : {&before, &after})
     for (const auto& [name, value] : *side) names.insert(name);
   for (const std::string& name : names) {
-    const auto value_of = [&](const auto& side) {
-      return side.contains(name) ? side.at(name) : std::string();
-    };
+    const auto value_of = [&](const auto& side) { return side.contains(name) ? side.at(name) : std::string(); };
     if (value_of(before) != value_of(after)) out.push_back({name, value_of(before), value_of(after)});
   }
 }
@@ -195,8 +187,7 @@ std::map<std::string, std::string> algorithm_texts(const RunSamples& run) {
     std::uint64_t all = 0;
     for (const auto& [name, count] : calls) all += count;
     std::vector<std::pair<std::string, std::uint64_t>> most(calls.begin(), calls.end());
-    std::stable_sort(most.begin(), most.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::stable_sort(most.begin(), most.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
     std::string text;
     for (const auto& [name, count] : most)
       text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
@@ -211,18 +202,16 @@ void add_notes(Comparison& out, std::span<const RunSamples> before, std::span<co
   for (const auto& [side, runs] : {std::pair("before", before), std::pair("after", after)})
     for (const RunSamples& run : runs) {
       if (run.partial)
-        out.notes.push_back(
-            fmt::format("The record in {} is incomplete; what is there is compared.", run.folder));
+        out.notes.push_back(fmt::format("The record in {} is incomplete; what is there is compared.", run.folder));
       if (run.settings != runs.front().settings || run.facts != runs.front().facts)
-        out.notes.push_back(fmt::format("{} differs from {}, both {}, in settings or place.", run.folder,
-                                        runs.front().folder, side));
+        out.notes.push_back(
+            fmt::format("{} differs from {}, both {}, in settings or place.", run.folder, runs.front().folder, side));
     }
   for (const Difference& fact : out.facts)
     if (fact.name == "program" || fact.name == "ranks")
-      out.notes.push_back(
-          fmt::format("The runs are of {}: {} before, {} after. Compared is what has the same name.",
-                      fact.name == "ranks" ? "different numbers of ranks" : "different programs", fact.before,
-                      fact.after));
+      out.notes.push_back(fmt::format("The runs are of {}: {} before, {} after. Compared is what has the same name.",
+                                      fact.name == "ranks" ? "different numbers of ranks" : "different programs",
+                                      fact.before, fact.after));
   if (out.runs_before < 2 || out.runs_after < 2)
     out.notes.push_back(
         "With one run on a side the intervals are of the calls in it; what makes whole runs differ (other "
@@ -272,14 +261,12 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
                {"ranks", fmt::format("{}", analysis.ranks)},
                {"nodes", fmt::format("{}", analysis.nodes)}};
   if (!analysis.node_figures.empty()) out.facts["first host"] = analysis.node_figures.front().host;
-  if (!run.files.empty())
-    out.facts["cores of the first node"] = fmt::format("{}", run.files.front().header.cores);
+  if (!run.files.empty()) out.facts["cores of the first node"] = fmt::format("{}", run.files.front().header.cores);
   for (const Setting& setting : run.settings)
     if (setting.name != "PAPAYA_OUTPUT") out.settings[setting.name] = setting.value;
   for (const AlgorithmFigures& row : analysis.algorithms)
     out.algorithms[row.collective]
-                  [row.reason.empty() ? row.algorithm : fmt::format("{} ({})", row.algorithm, row.reason)] +=
-        row.calls;
+                  [row.reason.empty() ? row.algorithm : fmt::format("{} ({})", row.algorithm, row.reason)] += row.calls;
 
   const Clocks clocks(run);
   // Names of call sites, each once.
@@ -372,8 +359,7 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
     const auto runs_of = [&](std::span<const RunSamples> side, std::vector<double> Samples::*member) {
       Runs runs;
       for (const RunSamples& run : side)
-        if (const auto found = run.rows.find(key); found != run.rows.end())
-          runs.push_back(found->second.*member);
+        if (const auto found = run.rows.find(key); found != run.rows.end()) runs.push_back(found->second.*member);
       return runs;
     };
     std::vector<double> means_before, means_after;
@@ -399,10 +385,8 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
       add(before, run_totals_before);
       add(after, run_totals_after);
       for (std::size_t i = 0; i < replicates && !means_before.empty(); ++i) {
-        total_before[i] +=
-            means_before[i] * static_cast<double>(row.calls_before) / static_cast<double>(before.size());
-        total_after[i] +=
-            means_after[i] * static_cast<double>(row.calls_after) / static_cast<double>(after.size());
+        total_before[i] += means_before[i] * static_cast<double>(row.calls_before) / static_cast<double>(before.size());
+        total_after[i] += means_after[i] * static_cast<double>(row.calls_after) / static_cast<double>(after.size());
       }
     }
     out.rows.push_back(std::move(row));

@@ -1,10 +1,10 @@
-// Runs before a change against runs after it: how long calls take, wait and take beyond the earliest legal exit, with 95 %
-// intervals of the ratio after / before.
+// Runs before a change against runs after it: how long calls take, wait and take beyond the earliest legal exit, with
+// 95 % intervals of the ratio after / before.
 //
-// A sample is one call: the mean over its ranks. Calls one after the other are alike, so that they tell less than so many
-// independent ones: intervals come from a bootstrap that draws blocks of consecutive calls, as long as the samples'
-// autocorrelation asks for (Carlstein 1986). It knows nothing of what makes whole runs differ. Where both sides have several
-// runs, the interval is Welch's of the logarithms of the runs' means instead, which does.
+// A sample is one call: the mean over its ranks. Calls one after the other are alike, so that they tell less than so
+// many independent ones: intervals come from a bootstrap that draws blocks of consecutive calls, as long as the
+// samples' autocorrelation asks for (Carlstein 1986). It knows nothing of what makes whole runs differ. Where both
+// sides have several runs, the interval is Welch's of the logarithms of the runs' means instead, which does.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,7 @@ struct RunSamples {
   std::string folder;
   std::map<std::string, std::string> facts;     // program, MPI, ranks and what else may explain a difference
   std::map<std::string, std::string> settings;  // without where the output goes
-  std::map<std::string, std::map<std::string, std::uint64_t>>
-      algorithms;  // of a collective: "native (why)" and calls
+  std::map<std::string, std::map<std::string, std::uint64_t>> algorithms;  // of a collective: "native (why)" and calls
   bool partial = false;
   double run_ns = 0;
   std::map<RowKey, Samples> rows;
@@ -51,12 +50,7 @@ struct RunSamples {
 using NameFrames = std::function<void(const std::vector<std::vector<NamedFrame>*>&)>;
 RunSamples samples_of(const Run& run, const NameFrames& name_frames);
 
-enum class Outcome : std::uint8_t {
-  won,
-  neutral,
-  lost,
-  unknown
-};  // unknown: too few samples for an interval
+enum class Outcome : std::uint8_t { won, neutral, lost, unknown };  // unknown: too few samples for an interval
 std::string_view name_of(Outcome outcome);
 
 // Below this share of the time a change is none, whatever its interval.

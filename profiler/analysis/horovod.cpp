@@ -15,9 +15,12 @@ struct Name {
   std::string_view part;  // of the name of the function that calls MPI
 };
 constexpr Name names[] = {
-    {HorovodUse::negotiation, "::CrossRankBitwise"}, {HorovodUse::names, "ReadyTensors"},
-    {HorovodUse::names, "FinalTensors"},             {HorovodUse::gradients, "Allreduce::Execute"},
-    {HorovodUse::gradients, "Adasum"},               {HorovodUse::broadcast, "Broadcast::Execute"},
+    {HorovodUse::negotiation, "::CrossRankBitwise"},
+    {HorovodUse::names, "ReadyTensors"},
+    {HorovodUse::names, "FinalTensors"},
+    {HorovodUse::gradients, "Allreduce::Execute"},
+    {HorovodUse::gradients, "Adasum"},
+    {HorovodUse::broadcast, "Broadcast::Execute"},
 };
 
 struct Words {
@@ -37,7 +40,8 @@ constexpr std::array<Words, 6> words{{
 
 bool is_horovod_library(std::string_view path) {
   const std::string_view name = path.substr(path.find_last_of('/') + 1);
-  return name.starts_with("libhorovod") || (name.starts_with("mpi_lib") && path.find("/horovod/") != std::string_view::npos);
+  return name.starts_with("libhorovod") ||
+         (name.starts_with("mpi_lib") && path.find("/horovod/") != std::string_view::npos);
 }
 
 Horovod find_horovod(const Run& run) {
@@ -84,8 +88,9 @@ HorovodUse horovod_use(const CallSiteFigures& site) {
   if (known != std::end(names)) return known->use;
   switch (site.collective) {
     case Collective::allreduce:
-      return site.largest_bytes <= most_negotiation_bytes && site.largest_bytes % word_bytes == 0 ? HorovodUse::negotiation
-                                                                                                  : HorovodUse::gradients;
+      return site.largest_bytes <= most_negotiation_bytes && site.largest_bytes % word_bytes == 0
+                 ? HorovodUse::negotiation
+                 : HorovodUse::gradients;
     case Collective::gather:
     case Collective::gatherv:
       return HorovodUse::names;
@@ -96,7 +101,11 @@ HorovodUse horovod_use(const CallSiteFigures& site) {
   }
 }
 
-std::string_view name_of(HorovodUse use) { return words[static_cast<std::size_t>(use)].name; }
-std::string_view text_of(HorovodUse use) { return words[static_cast<std::size_t>(use)].text; }
+std::string_view name_of(HorovodUse use) {
+  return words[static_cast<std::size_t>(use)].name;
+}
+std::string_view text_of(HorovodUse use) {
+  return words[static_cast<std::size_t>(use)].text;
+}
 
 }  // namespace papaya::report

@@ -1,5 +1,6 @@
-// Horovod in a record: known by the library through which it calls MPI, horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so
-// and the like. Its calls come from its background thread, on communicators of its own.
+// Horovod in a record: known by the library through which it calls MPI,
+// horovod/torch/mpi_lib_v2.cpython-311-x86_64-linux-gnu.so and the like. Its calls come from its background thread, on
+// communicators of its own.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 namespace papaya::report {
 
 struct Horovod {
-  std::string library;                        // empty: the program does not use Horovod
-  std::set<std::uint64_t> communicators;      // on which it made calls
+  std::string library;                           // empty: the program does not use Horovod
+  std::set<std::uint64_t> communicators;         // on which it made calls
   std::vector<std::set<std::uint32_t>> threads;  // that made them, by file of the run
 };
 
@@ -27,7 +28,8 @@ bool is_horovod_library(std::string_view path);
 // "Horovod global", "Horovod local", "Horovod cross": after Horovod's own words.
 std::string_view horovod_communicator(trace::Origin origin);
 
-// What Horovod makes a call for. Known from the function that calls; without its name from the collective and the sizes.
+// What Horovod makes a call for. Known from the function that calls; without its name from the collective and the
+// sizes.
 enum class HorovodUse : std::uint8_t { none, negotiation, names, gradients, broadcast, other };
 inline constexpr HorovodUse horovod_uses[] = {HorovodUse::gradients, HorovodUse::negotiation, HorovodUse::names,
                                               HorovodUse::broadcast, HorovodUse::other};

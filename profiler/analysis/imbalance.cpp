@@ -15,7 +15,8 @@ void ImbalanceSum::add(const WorstAverage& imbalance, double alpha_ns) {
 Imbalance ImbalanceSum::average() const {
   if (sum.calls == 0) return {};
   const auto calls = static_cast<double>(sum.calls);
-  return {sum.calls, sum.worst_ns / calls, sum.average_ns / calls, sum.worst_factor / calls, sum.average_factor / calls};
+  return {sum.calls, sum.worst_ns / calls, sum.average_ns / calls, sum.worst_factor / calls,
+          sum.average_factor / calls};
 }
 
 Spread spread_of(std::vector<double>& samples_ns) {

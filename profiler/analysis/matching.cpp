@@ -110,7 +110,8 @@ std::string Matching::conflict_in(const GroupCall& call) const {
   const auto call_of = [&](const Sighting& sighting) {
     const trace::Event& event = event_of(group, sighting);
     // On inter-communicators roots may be MPI_ROOT and MPI_PROC_NULL, both negative.
-    return std::tuple(event.collective, event.form, has_root(static_cast<Collective>(event.collective)) ? std::max(event.root, -1) : -1);
+    return std::tuple(event.collective, event.form,
+                      has_root(static_cast<Collective>(event.collective)) ? std::max(event.root, -1) : -1);
   };
   const Sighting* other = nullptr;
   for (std::size_t i = 1; i < call.sightings.size() && other == nullptr; ++i)
@@ -134,7 +135,8 @@ Match Matching::match_of(const GroupCall& call) const {
   if (seen == static_cast<std::size_t>(group.size)) return Match::complete;
   // Ranks without a usable record cannot be there, and are not waited for.
   const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) - group.members.size();
-  if (seen == group.members.size() && seen >= 2 && unknown <= run_.missing_ranks + run_.unwanted_ranks) return Match::partial;
+  if (seen == group.members.size() && seen >= 2 && unknown <= run_.missing_ranks + run_.unwanted_ranks)
+    return Match::partial;
   const std::uint64_t number = call.sightings.front().call;
   Match match = Match::pending;
   std::size_t next = 0;
@@ -168,7 +170,8 @@ std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks) {
         matched.ranks.push_back({static_cast<std::uint32_t>(member.file), sighting.event, member.rank,
                                  clocks.of_file(member.file).ns(matching.event_of(group, sighting).arrival_ticks)});
       }
-      std::sort(matched.ranks.begin(), matched.ranks.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
+      std::sort(matched.ranks.begin(), matched.ranks.end(),
+                [](const auto& a, const auto& b) { return a.file < b.file; });
       matched.order = order_of(matched.ranks.size(), [&](std::size_t i) { return matched.ranks[i].arrival_ns; });
     });
   return calls;
@@ -183,9 +186,9 @@ Roles roles_of(const Run& run, const MatchedCall& call) {
   const trace::Event& event = run.files[call.ranks[0].file].events[call.ranks[0].event];
   Roles roles{static_cast<Collective>(event.collective), call.ranks.size(), {}};
   if (has_root(roles.collective))
-    roles.root = static_cast<std::size_t>(
-        std::find_if(call.ranks.begin(), call.ranks.end(), [&](const RankInCall& one) { return one.rank == event.root; }) -
-        call.ranks.begin());
+    roles.root = static_cast<std::size_t>(std::find_if(call.ranks.begin(), call.ranks.end(),
+                                                       [&](const RankInCall& one) { return one.rank == event.root; }) -
+                                          call.ranks.begin());
   if (need_of(roles.collective) == Need::lower_ranks) {
     roles.by_rank.resize(call.ranks.size());
     std::iota(roles.by_rank.begin(), roles.by_rank.end(), std::size_t{0});

@@ -1,5 +1,5 @@
-// The calls of a run as the ranks of a communicator made them together. One rule, for the figures of the report, for traces and for
-// replays.
+// The calls of a run as the ranks of a communicator made them together. One rule, for the figures of the report, for
+// traces and for replays.
 #pragma once
 
 #include <cstddef>
@@ -37,9 +37,9 @@ struct Group {
   std::uint64_t id = 0;
   std::string name;
   std::int32_t size = 0;
-  bool is_consistent = true;         // its ranks agree on its size, and no two of them claim one place
-  std::vector<Member> members;       // by rank in the communicator
-  std::vector<Sighting> sightings;   // by call, then by rank in the communicator
+  bool is_consistent = true;        // its ranks agree on its size, and no two of them claim one place
+  std::vector<Member> members;      // by rank in the communicator
+  std::vector<Sighting> sightings;  // by call, then by rank in the communicator
 };
 
 enum class Match : std::uint8_t {
@@ -58,7 +58,8 @@ struct GroupCall {
   std::span<const Sighting> sightings;
   Match match{};
   bool is_inside = false;  // some rank has not left it
-  std::string conflict;    // "at call 3 on MPI_COMM_WORLD, rank 0 called MPI_Bcast with root 0 and rank 1 called MPI_Barrier"
+  std::string
+      conflict;  // "at call 3 on MPI_COMM_WORLD, rank 0 called MPI_Bcast with root 0 and rank 1 called MPI_Barrier"
 };
 
 class Matching {
@@ -74,8 +75,8 @@ class Matching {
   // Events on communicators that are not in the tables.
   std::uint64_t untabled_events() const { return untabled_events_; }
 
-  // Calls `body(const GroupCall&)` for each blocking call on `group`, in the order they were made. None if the ranks of the
-  // communicator cannot be told apart.
+  // Calls `body(const GroupCall&)` for each blocking call on `group`, in the order they were made. None if the ranks of
+  // the communicator cannot be told apart.
   template <class Body>
   void for_each_call(const Group& group, Body&& body) const {
     if (!group.is_consistent) return;

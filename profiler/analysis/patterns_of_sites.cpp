@@ -87,8 +87,12 @@ class Foretelling {
 
 }  // namespace
 
-const char* text_of(PatternClass pattern) { return words_of(pattern).text; }
-const char* name_of(PatternClass pattern) { return words_of(pattern).name; }
+const char* text_of(PatternClass pattern) {
+  return words_of(pattern).text;
+}
+const char* name_of(PatternClass pattern) {
+  return words_of(pattern).name;
+}
 
 SitePattern pattern_of(const std::vector<CallOfSite>& calls) {
   SitePattern result;

@@ -1,13 +1,15 @@
-// What kind of arrival pattern the calls of one call site have, and how well the rank that arrives last can be foretold.
+// What kind of arrival pattern the calls of one call site have, and how well the rank that arrives last can be
+// foretold.
 //
-// A site is balanced if its worst-case imbalance factor is on average no more than uneven_factor (or the imbalance no more than the
-// clocks can be wrong). Else three simple predictors name the last rank of each uneven call, one whose own factor is more than that
-// and whose imbalance is more than a quarter of the site's mean, from the uneven calls before it on the same communicator:
+// A site is balanced if its worst-case imbalance factor is on average no more than uneven_factor (or the imbalance no
+// more than the clocks can be wrong). Else three simple predictors name the last rank of each uneven call, one whose
+// own factor is more than that and whose imbalance is more than a quarter of the site's mean, from the uneven calls
+// before it on the same communicator:
 //   most often    the rank that was last most often so far
 //   as before     the rank that was last the time before
 //   one step on   that rank plus the step it has most often moved by so far
-// A predictor that is right at the share h of the calls foretells (h - 1/p) / (1 - 1/p) of what is not luck, p being the ranks
-// of the communicator; the best one's value, or 0, is the predictability.
+// A predictor that is right at the share h of the calls foretells (h - 1/p) / (1 - 1/p) of what is not luck, p being
+// the ranks of the communicator; the best one's value, or 0, is the predictability.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +20,7 @@
 namespace papaya::report {
 
 enum class PatternClass : std::uint8_t {
-  unknown,     // not balanced, but too few calls are uneven
+  unknown,  // not balanced, but too few calls are uneven
   balanced,
   persistent,  // `most often` foretells it: one rank
   rotating,    // `one step on` does: all take turns

@@ -31,23 +31,27 @@ LastSign last_sign_of(const Run& run, const Clocks& clocks, const Matching& matc
   sign.communicator = group != nullptr ? group->name : fmt::format("communicator {:#x}", last->communicator);
   sign.call = last->call;
   sign.inside = last->exit_ticks == 0;
-  sign.unix_ns = clocks.base_unix_ns() +
-                 static_cast<std::int64_t>(clocks.of_file(file).ns(sign.inside ? last->arrival_ticks : last->exit_ticks));
+  sign.unix_ns =
+      clocks.base_unix_ns() +
+      static_cast<std::int64_t>(clocks.of_file(file).ns(sign.inside ? last->arrival_ticks : last->exit_ticks));
   sign.call_site = frames_of(run.files[file], *last);
   return sign;
 }
 
 // Of `ranks`, ascending, the first few.
-std::vector<LastSign> last_signs_of(const Run& run, const Clocks& clocks, const Matching& matching, std::span<const std::int32_t> ranks) {
+std::vector<LastSign> last_signs_of(const Run& run, const Clocks& clocks, const Matching& matching,
+                                    std::span<const std::int32_t> ranks) {
   std::vector<LastSign> signs;
   for (std::size_t i = 0; i < run.files.size() && signs.size() < most_last_signs; ++i)
-    if (std::binary_search(ranks.begin(), ranks.end(), run.files[i].header.rank)) signs.push_back(last_sign_of(run, clocks, matching, i));
+    if (std::binary_search(ranks.begin(), ranks.end(), run.files[i].header.rank))
+      signs.push_back(last_sign_of(run, clocks, matching, i));
   return signs;
 }
 
 }  // namespace
 
-PendingCall pending_call(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call, double last_sign_ns) {
+PendingCall pending_call(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call,
+                         double last_sign_ns) {
   const Group& group = *call.group;
   const std::span<const Sighting> sightings = call.sightings;
   const auto world_rank = [&](std::size_t file) { return run.files[file].header.rank; };

@@ -10,6 +10,7 @@
 namespace papaya::report {
 
 // `call` has ranks inside. `last_sign_ns`: until when there are signs of the job, on node 0's clock.
-PendingCall pending_call(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call, double last_sign_ns);
+PendingCall pending_call(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call,
+                         double last_sign_ns);
 
 }  // namespace papaya::report

@@ -16,7 +16,8 @@ std::vector<Interval> times_in_gaps(const Run& run, const Clocks& clocks) {
     const std::vector<trace::Event>& events = run.files[i].events;
     for (const Gap& gap : run.files[i].gaps)
       if (gap.before > 0 && gap.before < events.size())
-        all.push_back({clocks.of_file(i).ns(events[gap.before - 1].arrival_ticks), clocks.of_file(i).ns(events[gap.before].arrival_ticks)});
+        all.push_back({clocks.of_file(i).ns(events[gap.before - 1].arrival_ticks),
+                       clocks.of_file(i).ns(events[gap.before].arrival_ticks)});
   }
   std::sort(all.begin(), all.end());
   std::vector<Interval> merged;
@@ -51,7 +52,8 @@ RunTimes run_times(const Run& run, const Clocks& clocks) {
     const NodeClock& clock = clocks.of_file(i);
     std::uint64_t end_ticks = file.header.end_ticks;
     if (end_ticks == 0)
-      for (const trace::Event& event : file.events) end_ticks = std::max({end_ticks, event.arrival_ticks, event.exit_ticks});
+      for (const trace::Event& event : file.events)
+        end_ticks = std::max({end_ticks, event.arrival_ticks, event.exit_ticks});
     const double init = clock.ns(std::max(file.header.init_ticks, file.header.begin_ticks));
     times.init_ns.push_back(init);
     times.end_ns.push_back(std::max(init, clock.ns(std::max(end_ticks, file.header.begin_ticks))));
@@ -64,7 +66,8 @@ RunTimes run_times(const Run& run, const Clocks& clocks) {
   for (std::size_t i = 0; i < run.files.size(); ++i) {
     const double from = std::max(times.init_ns[i], all_from);
     double recorded = times.end_ns[i] - from;
-    for (const auto& [begin, end] : unknown) recorded -= std::max(0.0, std::min(end, times.end_ns[i]) - std::max(begin, from));
+    for (const auto& [begin, end] : unknown)
+      recorded -= std::max(0.0, std::min(end, times.end_ns[i]) - std::max(begin, from));
     times.recorded_ns += std::max(0.0, recorded);
   }
   return times;

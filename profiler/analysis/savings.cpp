@@ -33,15 +33,14 @@ constexpr std::uint64_t most_steps = 300'000'000;
 
 // Reasons for which a call stays with MPI that a setting can lift.
 bool is_open(std::string_view reason) {
-  for (const Reason one : {Reason::none, Reason::selected, Reason::table, Reason::few_calls,
-                           Reason::several_nodes, Reason::outside_ranges})
+  for (const Reason one : {Reason::none, Reason::selected, Reason::table, Reason::few_calls, Reason::several_nodes,
+                           Reason::outside_ranges})
     if (reason == name_of(one)) return true;
   return false;
 }
 
 // The algorithms that the model stands for, by collective, on one node and across nodes.
-std::array<std::string_view, most_candidates> names_of(Collective collective, bool across_nodes,
-                                                       std::uint64_t bytes) {
+std::array<std::string_view, most_candidates> names_of(Collective collective, bool across_nodes, std::uint64_t bytes) {
   const std::string_view reduction = bytes <= leader_bytes ? "arrival_leader" : "arrival_tree";
   switch (collective) {
     case Collective::allreduce:
@@ -92,8 +91,7 @@ class Replay {
         crowding_ = std::max(crowding_, static_cast<double>(file.header.node_ranks) / file.header.cores);
     for (const RankFile& file : run.files) {
       auto& open = open_reasons_.emplace_back();
-      for (std::size_t r = 0; r < open.size(); ++r)
-        open[r] = is_open(clean_text(file.header.reason_names[r]));
+      for (std::size_t r = 0; r < open.size(); ++r) open[r] = is_open(clean_text(file.header.reason_names[r]));
     }
   }
 
@@ -110,9 +108,7 @@ class Replay {
   double span_ns() const { return span_ns_; }
 
  private:
-  std::span<const double> arrivals(const Call& call) const {
-    return {arrivals_.data() + call.first, call.count};
-  }
+  std::span<const double> arrivals(const Call& call) const { return {arrivals_.data() + call.first, call.count}; }
   std::span<const double> exits(const Call& call) const { return {exits_.data() + call.first, call.count}; }
   double end_of(std::size_t file) const;
   void measure(Call& call);
@@ -126,7 +122,7 @@ class Replay {
   const Clocks& clocks_;
   Alpha alpha_;
   std::vector<std::array<bool, trace::reason_capacity>> open_reasons_;  // by file
-  double crowding_ = 0;  // ranks to a core where it has more than one
+  double crowding_ = 0;                                                 // ranks to a core where it has more than one
   std::vector<Call> calls_;
   std::vector<std::uint32_t> files_;
   std::vector<double> arrivals_;
@@ -171,8 +167,7 @@ void Replay::add(const MatchedCall& matched, std::size_t site) {
       need_of(call.roles.collective) == Need::root || need_of(call.roles.collective) == Need::root_needs_all;
   const bool across = call.nodes.size() > 1;
   call.open = call.open && !names_of(call.roles.collective, across, call.bytes)[0].empty() &&
-              (!rooted || call.roles.root < call.count) && alpha_.measured(false) &&
-              (!across || alpha_.measured(true));
+              (!rooted || call.roles.root < call.count) && alpha_.measured(false) && (!across || alpha_.measured(true));
   if (call.open) measure(call);
   calls_.push_back(std::move(call));
 }
@@ -197,22 +192,20 @@ double Replay::end_of(std::size_t file) const {
   const RankFile& own = run_.files[file];
   std::uint64_t ticks = own.header.end_ticks;
   if (ticks == 0)
-    for (const trace::Event& event : own.events)
-      ticks = std::max({ticks, event.arrival_ticks, event.exit_ticks});
+    for (const trace::Event& event : own.events) ticks = std::max({ticks, event.arrival_ticks, event.exit_ticks});
   return clocks_.of_file(file).ns(ticks);
 }
 
 // In the order of their last arrivals: whoever makes two of them makes the first one first.
 void Replay::finish() {
-  std::stable_sort(calls_.begin(), calls_.end(),
-                   [](const Call& a, const Call& b) { return a.last_ns < b.last_ns; });
+  std::stable_sort(calls_.begin(), calls_.end(), [](const Call& a, const Call& b) { return a.last_ns < b.last_ns; });
   double begin = std::numeric_limits<double>::max();
   double end = std::numeric_limits<double>::lowest();
   for (std::size_t f = 0; f < run_.files.size(); ++f) {
     const RankFile& file = run_.files[f];
     const bool wrapped = file.overwritten_events > 0 && !file.events.empty();
-    begin = std::min(
-        begin, clocks_.of_file(f).ns(wrapped ? file.events.front().arrival_ticks : file.header.init_ticks));
+    begin =
+        std::min(begin, clocks_.of_file(f).ns(wrapped ? file.events.front().arrival_ticks : file.header.init_ticks));
     ends_ns_.push_back(end_of(f));
     end = std::max(end, ends_ns_.back());
   }
@@ -233,11 +226,9 @@ double Replay::saved_by_run(WayOf&& way_of) {
   for (const Call& call : calls_) {
     new_arrivals_.resize(call.count);
     new_exits_.resize(call.count);
-    for (std::size_t i = 0; i < call.count; ++i)
-      new_arrivals_[i] = arrivals(call)[i] - saved_[files_[call.first + i]];
+    for (std::size_t i = 0; i < call.count; ++i) new_arrivals_[i] = arrivals(call)[i] - saved_[files_[call.first + i]];
     model(call, way_of(call), new_arrivals_, new_exits_);
-    for (std::size_t i = 0; i < call.count; ++i)
-      saved_[files_[call.first + i]] = exits(call)[i] - new_exits_[i];
+    for (std::size_t i = 0; i < call.count; ++i) saved_[files_[call.first + i]] = exits(call)[i] - new_exits_[i];
   }
   double end = std::numeric_limits<double>::lowest();
   double new_end = end;
@@ -249,8 +240,7 @@ double Replay::saved_by_run(WayOf&& way_of) {
 }
 
 // As recorded: as long after the earliest legal exit as it was.
-void Replay::model(const Call& call, Way way, std::span<const double> arrivals_ns,
-                   std::span<double> exits_ns) {
+void Replay::model(const Call& call, Way way, std::span<const double> arrivals_ns, std::span<double> exits_ns) {
   if (way == Way::as_recorded || way == Way::no_excess) {
     earliest_exits(call.roles, arrivals_ns, exits_ns);
     if (way == Way::no_excess) return;
@@ -268,8 +258,7 @@ void Replay::model(const Call& call, Way way, std::span<const double> arrivals_n
         break;
       case Collective::reduce:
         for (std::size_t i = 0; i < call.count; ++i) exits_ns[i] = arrivals_ns[i] + call.copy_ns;
-        exits_ns[call.roles.root] =
-            reduced(call, call.nodes[0], arrivals_ns) + call.node_latency_ns + call.copy_ns;
+        exits_ns[call.roles.root] = reduced(call, call.nodes[0], arrivals_ns) + call.node_latency_ns + call.copy_ns;
         break;
       case Collective::bcast: {
         const double there = arrivals_ns[call.roles.root] + call.copy_ns;
@@ -279,8 +268,7 @@ void Replay::model(const Call& call, Way way, std::span<const double> arrivals_n
         break;
       }
       case Collective::barrier:
-        take(call, *std::max_element(arrivals_ns.begin(), arrivals_ns.end()) + call.node_latency_ns, 0,
-             exits_ns);
+        take(call, *std::max_element(arrivals_ns.begin(), arrivals_ns.end()) + call.node_latency_ns, 0, exits_ns);
         break;
       default:
         model_blocks(call, arrivals_ns, exits_ns);
@@ -298,8 +286,7 @@ void Replay::take(const Call& call, double from, double copies, std::span<double
 }
 
 // When the operands of a node's ranks are one.
-double Replay::reduced(const Call& call, const std::vector<std::size_t>& node,
-                       std::span<const double> arrivals_ns) {
+double Replay::reduced(const Call& call, const std::vector<std::size_t>& node, std::span<const double> arrivals_ns) {
   sorted_.clear();
   for (const std::size_t i : node) sorted_.push_back(arrivals_ns[i]);
   std::sort(sorted_.begin(), sorted_.end());
@@ -308,8 +295,7 @@ double Replay::reduced(const Call& call, const std::vector<std::size_t>& node,
   const double workers = std::max(1.0, std::min(ranks, static_cast<double>(cores)));
   double ready = sorted_.back();
   for (std::size_t k = 0; k < sorted_.size(); ++k)
-    ready = std::max(ready,
-                     sorted_[k] + call.copy_ns + (ranks - static_cast<double>(k)) * call.copy_ns / workers);
+    ready = std::max(ready, sorted_[k] + call.copy_ns + (ranks - static_cast<double>(k)) * call.copy_ns / workers);
   return ready;
 }
 
@@ -329,8 +315,7 @@ void Replay::model_blocks(const Call& call, std::span<const double> arrivals_ns,
     exits_ns[i] = std::max(last, arrivals_ns[i] + given + others * call.copy_ns);
 }
 
-void Replay::model_across(const Call& call, Way way, std::span<const double> arrivals_ns,
-                          std::span<double> exits_ns) {
+void Replay::model_across(const Call& call, Way way, std::span<const double> arrivals_ns, std::span<double> exits_ns) {
   const auto nodes = static_cast<double>(call.nodes.size());
   const double rounds = std::ceil(std::log2(nodes));
   double ready = std::numeric_limits<double>::lowest();
@@ -338,10 +323,9 @@ void Replay::model_across(const Call& call, Way way, std::span<const double> arr
   const double tree = rounds * call.net_ns;
   switch (call.roles.collective) {
     case Collective::allreduce: {
-      const double rsa = 2 * rounds * call.net_latency_ns +
-                         2 * (nodes - 1) / nodes * std::max(0.0, call.net_ns - call.net_latency_ns);
-      return take(call, ready + (way == Way::first_candidate ? tree : rsa) + call.node_latency_ns, 1,
-                  exits_ns);
+      const double rsa =
+          2 * rounds * call.net_latency_ns + 2 * (nodes - 1) / nodes * std::max(0.0, call.net_ns - call.net_latency_ns);
+      return take(call, ready + (way == Way::first_candidate ? tree : rsa) + call.node_latency_ns, 1, exits_ns);
     }
     case Collective::reduce:
       for (std::size_t i = 0; i < call.count; ++i) exits_ns[i] = arrivals_ns[i] + call.copy_ns;
@@ -354,8 +338,7 @@ void Replay::model_across(const Call& call, Way way, std::span<const double> arr
       for (const auto& node : call.nodes) {
         const bool own = std::find(node.begin(), node.end(), call.roles.root) != node.end();
         for (const std::size_t i : node)
-          exits_ns[i] =
-              std::max(arrivals_ns[i], there + (own ? 0 : tree) + call.node_latency_ns) + call.copy_ns;
+          exits_ns[i] = std::max(arrivals_ns[i], there + (own ? 0 : tree) + call.node_latency_ns) + call.copy_ns;
       }
       exits_ns[call.roles.root] = there;
       return;
@@ -363,8 +346,7 @@ void Replay::model_across(const Call& call, Way way, std::span<const double> arr
     case Collective::barrier:
       return take(call, ready + tree + 2 * call.node_latency_ns, 0, exits_ns);
     default:  // allgather, alltoall
-      return take(call, ready + call.blocks_ns + call.node_latency_ns, static_cast<double>(call.count - 1),
-                  exits_ns);
+      return take(call, ready + call.blocks_ns + call.node_latency_ns, static_cast<double>(call.count - 1), exits_ns);
   }
 }
 
@@ -425,16 +407,16 @@ void finish(Sum& sum, Replay& replay, std::size_t site, bool with_run) {
   savings.span_ns = replay.span_ns();
   const auto is_own = [site](const Call& call) { return site == no_site || call.site == site; };
   if (with_run)
-    savings.no_excess.run_ns = replay.saved_by_run(
-        [&](const Call& call) { return is_own(call) ? Way::no_excess : Way::as_recorded; });
+    savings.no_excess.run_ns =
+        replay.saved_by_run([&](const Call& call) { return is_own(call) ? Way::no_excess : Way::as_recorded; });
   if (savings.open_calls == 0) return;
   for (std::size_t k = 0; k < most_candidates; ++k) {
     if (k > 0 && sum.names[k] == sum.names[0]) continue;
     Savings::Candidate one{fmt::format("{}", fmt::join(sum.names[k], ", ")), {}};
     one.saving.ranks_ns = sum.ranks_ns[k];
     if (with_run)
-      one.saving.run_ns = replay.saved_by_run(
-          [&](const Call& call) { return is_own(call) ? way_of(call, k) : Way::as_recorded; });
+      one.saving.run_ns =
+          replay.saved_by_run([&](const Call& call) { return is_own(call) ? way_of(call, k) : Way::as_recorded; });
     savings.candidates.push_back(std::move(one));
   }
   std::stable_sort(savings.candidates.begin(), savings.candidates.end(),

@@ -1,27 +1,32 @@
-// What better algorithms would bring a run, by replaying its calls from their recorded arrivals. A call's exits become those
-// of a model; what each rank did between two calls stays as long as it was. So a rank arrives earlier at a call by what it saved
-// in those before, and the run gets shorter by what its last rank saves.
+// What better algorithms would bring a run, by replaying its calls from their recorded arrivals. A call's exits become
+// those of a model; what each rank did between two calls stays as long as it was. So a rank arrives earlier at a call
+// by what it saved in those before, and the run gets shorter by what its last rank saves.
 //
-// The model knows what was measured at the end of the run (alpha): L, the time of the smallest message inside a node; C(S), the
-// time of one copy of S bytes, half of what a message of S bytes takes longer than the smallest, as it is copied in and out;
-// T(S), the time of a message of S bytes between nodes. Of a call with arrivals a_i, S bytes and p ranks on N nodes:
+// The model knows what was measured at the end of the run (alpha): L, the time of the smallest message inside a node;
+// C(S), the time of one copy of S bytes, half of what a message of S bytes takes longer than the smallest, as it is
+// copied in and out; T(S), the time of a message of S bytes between nodes. Of a call with arrivals a_i, S bytes and p
+// ranks on N nodes:
 //
-//   reduction in a node, of m ranks   R = max over the k-th arrival of a_k + C + (m - k + 1) C / w: operands are copied in as ranks
+//   reduction in a node, of m ranks   R = max over the k-th arrival of a_k + C + (m - k + 1) C / w: operands are copied
+//   in as ranks
 //                                     arrive and combined by w = min(m, cores) of them
 //   allreduce                         R + L + C
 //   reduce                            the root R + L + C, the others a_i + C
 //   bcast                             max(a_i, a_root + C + L) + C, the root a_root + C
-//   allgather, alltoall               the last of the p-1 blocks that can be copied out, at C each, once their ranks have
+//   allgather, alltoall               the last of the p-1 blocks that can be copied out, at C each, once their ranks
+//   have
 //                                     copied theirs in (alltoall: p-1 blocks) and L has passed
 //   barrier                           max a + L
 //   across nodes                      the reductions of all nodes, then between one rank of each: dissemination
-//                                     ceil(log2 N) T(S); hierarchical_rsa 2 ceil(log2 N) T(0) + 2 (N-1)/N (T(S) - T(0));
-//                                     hierarchical_reduce and hierarchical_bcast ceil(log2 N) T(S); hierarchical_allgather N-1
-//                                     times T(a node's blocks); notified_alltoall T(0) and the blocks that leave a node at T's rate
+//                                     ceil(log2 N) T(S); hierarchical_rsa 2 ceil(log2 N) T(0) + 2 (N-1)/N (T(S) -
+//                                     T(0)); hierarchical_reduce and hierarchical_bcast ceil(log2 N) T(S);
+//                                     hierarchical_allgather N-1 times T(a node's blocks); notified_alltoall T(0) and
+//                                     the blocks that leave a node at T's rate
 //   more ranks than cores             a rank that waited is given its core back 5 us times ranks per core later
 //
-// An estimate: L is a message's time and no cache line's, operations that cost more than copying are not known, and what a call
-// costs those that do not take part in it (a core that a waiting rank takes from one that computes) is not seen.
+// An estimate: L is a message's time and no cache line's, operations that cost more than copying are not known, and
+// what a call costs those that do not take part in it (a core that a waiting rank takes from one that computes) is not
+// seen.
 #pragma once
 
 #include <cstdint>
@@ -37,23 +42,22 @@ class Clocks;
 
 struct Saving {
   double ranks_ns = 0;  // sum over ranks of recorded exit less model's exit, arrivals as recorded
-  double run_ns = std::numeric_limits<
-      double>::quiet_NaN();  // how much earlier the last rank comes to its end; NaN: not worked out
+  double run_ns =
+      std::numeric_limits<double>::quiet_NaN();  // how much earlier the last rank comes to its end; NaN: not worked out
 };
 
 // Of the calls that are in the record of all their ranks.
 struct Savings {
   std::uint64_t calls = 0;
   std::uint64_t open_calls =
-      0;  // of those, left to MPI though papaya has an algorithm, and the times for its model were measured
+      0;             // of those, left to MPI though papaya has an algorithm, and the times for its model were measured
   Saving no_excess;  // every rank left at its earliest legal exit
   struct Candidate {
     std::string algorithm;  // "arrival_leader, arrival_tree" where sizes differ
     Saving saving;
   };
-  std::vector<Candidate>
-      candidates;      // instead of MPI's in the open calls, most saved first; empty if there are none
-  double span_ns = 0;  // the recorded part of the run, which run_ns is a share of
+  std::vector<Candidate> candidates;  // instead of MPI's in the open calls, most saved first; empty if there are none
+  double span_ns = 0;                 // the recorded part of the run, which run_ns is a share of
 
   // The best one, nullptr if none saves anything.
   const Candidate* best() const;

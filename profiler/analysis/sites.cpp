@@ -11,7 +11,8 @@ Sites::Site* Sites::of(std::size_t file, const trace::Event& event) {
 }
 
 std::size_t Sites::place_of(std::size_t file, const trace::Event& event) {
-  const auto [own, is_new_here] = own_[file].try_emplace({event.call_site, event.collective, event.form}, sites_.size());
+  const auto [own, is_new_here] =
+      own_[file].try_emplace({event.call_site, event.collective, event.form}, sites_.size());
   if (!is_new_here) return own->second;
   const std::vector<Frame>& frames = run_.files[file].call_sites[event.call_site - 1];
   const auto [place, is_new] = index_.try_emplace({frames, event.collective, event.form}, sites_.size());
@@ -33,11 +34,13 @@ std::vector<CallSiteFigures> Sites::take_figures() {
     if (figures.compared > 0) figures.worst_ns /= static_cast<double>(figures.compared);
     figures.pattern = pattern_of(site.calls);
     for (const auto& [rank, times] : site.last) figures.last.push_back({rank, times});
-    std::stable_sort(figures.last.begin(), figures.last.end(), [](const auto& a, const auto& b) { return a.times > b.times; });
+    std::stable_sort(figures.last.begin(), figures.last.end(),
+                     [](const auto& a, const auto& b) { return a.times > b.times; });
     all.push_back(std::move(figures));
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns); });
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns);
+  });
   return all;
 }
 
@@ -58,8 +61,9 @@ std::vector<PhaseFigures> Phases::take_figures() {
     if (phase.compared > 0) phase.worst_ns /= static_cast<double>(phase.compared);
     if (phases_.size() > 1 && phase.calls > 0) all.push_back(std::move(phase));
   }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const auto& a, const auto& b) { return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns); });
+  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns);
+  });
   return all;
 }
 

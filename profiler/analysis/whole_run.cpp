@@ -37,7 +37,8 @@ std::vector<WholeRun::Last> in_order(const std::map<std::int32_t, WholeRun::Last
 
 template <class Rows>
 void most_waiting_first(Rows& rows) {
-  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.tally.waiting_ns > b.tally.waiting_ns; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.tally.waiting_ns > b.tally.waiting_ns; });
 }
 
 }  // namespace
@@ -89,7 +90,8 @@ WholeRun whole_run(const Run& run, const std::function<std::string(std::uint64_t
   }
   for (const auto& [key, tally] : by_size)
     whole.sizes.push_back({static_cast<Collective>(key.first), static_cast<SizeClass>(key.second), averaged(tally)});
-  for (const auto& [id, tally] : by_communicator) whole.communicators.push_back({id, name_of_communicator(id), averaged(tally)});
+  for (const auto& [id, tally] : by_communicator)
+    whole.communicators.push_back({id, name_of_communicator(id), averaged(tally)});
   most_waiting_first(whole.sites);
   most_waiting_first(whole.sizes);
   most_waiting_first(whole.communicators);

@@ -1,5 +1,5 @@
-// What the ranks of each node found out about each other's arrivals while the job ran (node_arrivals.hpp): it covers the whole run,
-// however few of its calls the rings still hold one by one. Arrivals of other nodes are not in it.
+// What the ranks of each node found out about each other's arrivals while the job ran (node_arrivals.hpp): it covers
+// the whole run, however few of its calls the rings still hold one by one. Arrivals of other nodes are not in it.
 #pragma once
 
 #include <cstdint>
@@ -46,9 +46,9 @@ struct WholeRun {
   };
 
   NodeTally all;
-  std::uint64_t given_up = 0;       // calls that were not compared: a rank arrived too late for that, or did not record them
-  std::vector<Last> last;           // most waited for first
-  std::vector<Site> sites;          // where the last rank made them, if that is known; most waiting first, as are
+  std::uint64_t given_up = 0;  // calls that were not compared: a rank arrived too late for that, or did not record them
+  std::vector<Last> last;      // most waited for first
+  std::vector<Site> sites;     // where the last rank made them, if that is known; most waiting first, as are
   std::vector<Size> sizes;
   std::vector<Communicator> communicators;
 };

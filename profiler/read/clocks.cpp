@@ -48,8 +48,8 @@ void fit(NodeClock& clock, const std::optional<Comparison>& at_init, const std::
   clock.bound_ns = std::max(clock.bound_ns, at_end->bound_ns);
 }
 
-// `files` are those of one node, `others` the clocks of lower ones. All ranks of a node use one conversion: whatever its
-// error, their order among themselves is then right.
+// `files` are those of one node, `others` the clocks of lower ones. All ranks of a node use one conversion: whatever
+// its error, their order among themselves is then right.
 NodeClock node_clock(std::span<const RankFile* const> files, const std::map<std::int32_t, NodeClock>& others,
                      std::int64_t base_unix_ns) {
   const trace::Header& header = files.front()->header;
@@ -74,10 +74,10 @@ NodeClock node_clock(std::span<const RankFile* const> files, const std::map<std:
     const trace::ClockOffset& offset = *measured[i];
     const double at_ns = clock.node_ns(offset.at_ticks);
     const auto bound_ns = static_cast<double>(offset.bound_ns);
-    comparisons[i] = by_reference
-                         ? Comparison{static_cast<double>(offset.to_reference_ns),
-                                      static_cast<double>(offset.reference_error_ns), bound_ns, at_ns}
-                         : Comparison{static_cast<double>(offset.offset_ns), static_cast<double>(offset.error_ns), bound_ns, at_ns};
+    comparisons[i] = by_reference ? Comparison{static_cast<double>(offset.to_reference_ns),
+                                               static_cast<double>(offset.reference_error_ns), bound_ns, at_ns}
+                                  : Comparison{static_cast<double>(offset.offset_ns),
+                                               static_cast<double>(offset.error_ns), bound_ns, at_ns};
   }
   fit(clock, comparisons[0], comparisons[1]);
   if (by_reference) {

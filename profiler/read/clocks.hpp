@@ -22,8 +22,8 @@ struct NodeClock {
   double ns_per_tick = 1;
   double scale = 1;
   double shift_ns = 0;
-  double error_ns = 0;  // at the comparisons; if messages take equally long both ways
-  double bound_ns = 0;  // the same however unlike the ways are
+  double error_ns = 0;     // at the comparisons; if messages take equally long both ways
+  double bound_ns = 0;     // the same however unlike the ways are
   double compared_ns = 0;  // when, on node 0's clock, if only once
   bool measured = true;
   bool measured_twice = true;

@@ -32,8 +32,7 @@ constexpr std::uint64_t largest_settings_bytes = 1 << 20;
 class FileSource final : public Source {
  public:
   // O_NONBLOCK: a pipe of that name must not stop the report.
-  explicit FileSource(const std::string& path)
-      : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+  explicit FileSource(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat status {};
     if (file_ < 0 || fstat(file_, &status) != 0) {
       error_ = std::strerror(errno);
@@ -85,8 +84,7 @@ void read_or_reject(const Source& source, std::uint64_t offset, void* to, std::s
 }
 
 // Where a table ends. A product or sum that overflows cannot come from a writer.
-std::uint64_t end_of(std::uint64_t offset, std::uint64_t count, std::uint64_t item_bytes,
-                     std::string_view table) {
+std::uint64_t end_of(std::uint64_t offset, std::uint64_t count, std::uint64_t item_bytes, std::string_view table) {
   std::uint64_t bytes = 0;
   std::uint64_t end = 0;
   if (__builtin_mul_overflow(count, item_bytes, &bytes) || __builtin_add_overflow(offset, bytes, &end)) {
@@ -119,21 +117,18 @@ void check_beginning(const Source& source) {
     throw Rejected{Trouble::not_papaya, "is not a papaya record and is left out"};
   }
   if (there < sizeof(begin)) {
-    throw Rejected{Trouble::cut_short,
-                   fmt::format("is cut short after {} bytes and is left out", source.bytes())};
+    throw Rejected{Trouble::cut_short, fmt::format("is cut short after {} bytes and is left out", source.bytes())};
   }
   if (begin.endian_mark == __builtin_bswap32(trace::endian_mark)) {
-    throw Rejected{
-        Trouble::other_version,
-        "was written on a machine of the other byte order: make the report on a machine like that one"};
+    throw Rejected{Trouble::other_version,
+                   "was written on a machine of the other byte order: make the report on a machine like that one"};
   }
   if (begin.endian_mark != trace::endian_mark) reject_damaged("no byte order mark");
   if (begin.version != trace::format_version) {
-    throw Rejected{
-        Trouble::other_version,
-        fmt::format("has format version {}, but this papaya {} reads version {}: use the papaya command "
-                    "that belongs to the library that wrote it",
-                    begin.version, PAPAYA_VERSION, trace::format_version)};
+    throw Rejected{Trouble::other_version,
+                   fmt::format("has format version {}, but this papaya {} reads version {}: use the papaya command "
+                               "that belongs to the library that wrote it",
+                               begin.version, PAPAYA_VERSION, trace::format_version)};
   }
 }
 
@@ -141,19 +136,19 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
   if (header.header_bytes != sizeof(trace::Header)) reject_damaged("wrong header size");
   if (header.event_bytes != sizeof(trace::Event)) reject_damaged("wrong event size");
   if (!std::has_single_bit(header.event_capacity)) reject_damaged("event capacity not a power of two");
-  const std::uint64_t needed =
-      std::max({end_of(header.totals_offset, 1, sizeof(trace::Totals), "totals"),
-                end_of(header.communicators_offset, header.communicator_capacity, sizeof(trace::Communicator),
-                       "communicator table"),
-                end_of(header.modules_offset, header.module_count, sizeof(trace::Module), "table of modules"),
-                end_of(header.frames_offset, header.frame_count, sizeof(trace::Frame), "table of frames"),
-                end_of(header.call_sites_offset, header.call_site_count, sizeof(trace::CallSite), "table of call sites"),
-                end_of(header.node_calls_offset, header.node_calls_capacity, sizeof(trace::NodeCalls), "table of the node's calls"),
-                end_of(header.events_offset, header.event_capacity, sizeof(trace::Event), "event ring")});
+  const std::uint64_t needed = std::max(
+      {end_of(header.totals_offset, 1, sizeof(trace::Totals), "totals"),
+       end_of(header.communicators_offset, header.communicator_capacity, sizeof(trace::Communicator),
+              "communicator table"),
+       end_of(header.modules_offset, header.module_count, sizeof(trace::Module), "table of modules"),
+       end_of(header.frames_offset, header.frame_count, sizeof(trace::Frame), "table of frames"),
+       end_of(header.call_sites_offset, header.call_site_count, sizeof(trace::CallSite), "table of call sites"),
+       end_of(header.node_calls_offset, header.node_calls_capacity, sizeof(trace::NodeCalls),
+              "table of the node's calls"),
+       end_of(header.events_offset, header.event_capacity, sizeof(trace::Event), "event ring")});
   if (needed > file_bytes) {
-    throw Rejected{
-        Trouble::cut_short,
-        fmt::format("is cut short ({} of {} bytes; was the disk full?) and is left out", file_bytes, needed)};
+    throw Rejected{Trouble::cut_short, fmt::format("is cut short ({} of {} bytes; was the disk full?) and is left out",
+                                                   file_bytes, needed)};
   }
   if (header.ranks == 0)
     throw Rejected{Trouble::not_papaya, "holds no record: its process did not get through MPI_Init"};
@@ -172,7 +167,8 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
   for (const auto& name : header.reason_names) strings_end = strings_end && ends_in_bounds(name);
   for (const auto& name : header.phase_names) strings_end = strings_end && ends_in_bounds(name);
   if (!strings_end) reject_damaged("a text without end");
-  if (header.phase_count < 1 || header.phase_count > trace::phase_capacity) reject_damaged("an impossible number of phases");
+  if (header.phase_count < 1 || header.phase_count > trace::phase_capacity)
+    reject_damaged("an impossible number of phases");
 }
 
 void read_events(const Source& source, RankFile& file, Extent extent) {
@@ -184,13 +180,11 @@ void read_events(const Source& source, RankFile& file, Extent extent) {
   if (number > 0) file.gaps.push_back({0, number});
   while (number < header.event_count) {
     const std::uint64_t slot = number & (capacity - 1);
-    const std::size_t chunk =
-        std::min({header.event_count - number, capacity - slot, std::uint64_t{events_per_read}});
+    const std::size_t chunk = std::min({header.event_count - number, capacity - slot, std::uint64_t{events_per_read}});
     std::size_t kept = file.events.size();
     file.events.resize(kept + chunk);
     trace::Event* const read = file.events.data() + kept;
-    read_or_reject(source, header.events_offset + slot * sizeof(trace::Event), read,
-                   chunk * sizeof(trace::Event));
+    read_or_reject(source, header.events_offset + slot * sizeof(trace::Event), read, chunk * sizeof(trace::Event));
     for (std::size_t i = 0; i < chunk; ++i, ++number) {
       if (is_whole(read[i], number, header)) {
         file.events[kept++] = read[i];
@@ -236,7 +230,8 @@ void read_call_sites(const Source& source, RankFile& file) {
         const std::string_view path(module.path);
         read.python = clean_text(std::string_view(module.path, sizeof module.path).substr(path.size() + 1));
       }
-      for (std::uint32_t b = 0; b < module.build_id_bytes; ++b) read.build_id += fmt::format("{:02x}", module.build_id[b]);
+      for (std::uint32_t b = 0; b < module.build_id_bytes; ++b)
+        read.build_id += fmt::format("{:02x}", module.build_id[b]);
     }
   }
 }
@@ -265,8 +260,7 @@ RankFile read_record(const std::string& name, const Source& source, Extent exten
   file.name = name;
   check_beginning(source);
   if (source.bytes() < sizeof(trace::Header)) {
-    throw Rejected{Trouble::cut_short,
-                   fmt::format("is cut short after {} bytes and is left out", source.bytes())};
+    throw Rejected{Trouble::cut_short, fmt::format("is cut short after {} bytes and is left out", source.bytes())};
   }
   read_or_reject(source, 0, &file.header, sizeof(file.header));
   check_header(file.header, source.bytes());
@@ -321,8 +315,7 @@ void remove_foreign(Run& run, IsForeign is_foreign, Reason reason) {
 }
 
 void remove_files_of_other_runs(Run& run) {
-  const auto ranks =
-      most_common<std::int32_t>(run.files, [](const RankFile& file) { return file.header.ranks; });
+  const auto ranks = most_common<std::int32_t>(run.files, [](const RankFile& file) { return file.header.ranks; });
   remove_foreign(
       run, [&](const RankFile& file) { return file.header.ranks != ranks; },
       [&](const RankFile& file) {
@@ -368,8 +361,7 @@ void remove_files_of_other_runs(Run& run) {
 std::optional<std::int64_t> rank_in_name(std::string_view name) {
   constexpr std::string_view prefix = "rank-";
   constexpr std::string_view suffix = ".pap";
-  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size())
-    return {};
+  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size()) return {};
   const std::string_view digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
   std::int64_t rank = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
@@ -393,9 +385,8 @@ std::vector<Setting> read_settings(const std::string& path) {
     const std::string_view name = line.substr(0, equals);
     const std::string_view value = line.substr(equals + 1);
     const auto rows = variable_rows();
-    const bool is_default = std::any_of(rows.begin(), rows.end(), [&](const VariableRow& row) {
-      return row.name == name && row.fallback == value;
-    });
+    const bool is_default = std::any_of(
+        rows.begin(), rows.end(), [&](const VariableRow& row) { return row.name == name && row.fallback == value; });
     settings.push_back({clean_text(name), clean_text(value), is_default});
   }
   return settings;
@@ -415,8 +406,7 @@ Run load(const std::string& folder, const Progress& progress, Extent extent) {
   run.folder = folder;
   std::vector<std::pair<std::int64_t, std::string>> names;
   std::error_code error;
-  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
     std::string name = entry->path().filename().string();
     if (const auto rank = rank_in_name(name)) names.emplace_back(*rank, std::move(name));
   }
@@ -463,8 +453,8 @@ std::size_t sequence_bytes(std::string_view text) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
   }
   // Overlong forms, surrogates and what lies beyond U+10FFFF.
-  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) ||
-      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) >= 0x90)) {
+  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) >= 0xa0) || (lead == 0xf0 && byte(1) < 0x90) ||
+      (lead == 0xf4 && byte(1) >= 0x90)) {
     return 0;
   }
   return bytes;
@@ -525,14 +515,15 @@ void finish_run(Run& run) {
   remove_files_of_other_runs(run);
   std::int32_t previous = -1;
   remove_foreign(
-      run,
-      [&](const RankFile& file) { return std::exchange(previous, file.header.rank) == file.header.rank; },
+      run, [&](const RankFile& file) { return std::exchange(previous, file.header.rank) == file.header.rank; },
       [](const RankFile& file) {
         return fmt::format("is a second record of rank {} and is left out", file.header.rank);
       });
   RankList wanted;
-  const auto setting = std::find_if(run.settings.begin(), run.settings.end(), [](const Setting& s) { return s.name == "PAPAYA_RANKS"; });
-  const bool has_list = setting != run.settings.end() && setting->value != "all" && wanted.parse(setting->value) && run.ranks <= most_listed_ranks;
+  const auto setting =
+      std::find_if(run.settings.begin(), run.settings.end(), [](const Setting& s) { return s.name == "PAPAYA_RANKS"; });
+  const bool has_list = setting != run.settings.end() && setting->value != "all" && wanted.parse(setting->value) &&
+                        run.ranks <= most_listed_ranks;
   std::int32_t next = 0;
   const auto note_gap = [&](std::int32_t until) {
     if (!has_list && next < until) {

@@ -43,7 +43,8 @@ struct Frame {
   std::string module;  // its path; empty: not known, and the offset is an address of the process
   std::uint64_t offset = 0;
   std::string build_id;  // hexadecimal
-  std::string python;    // the function, if it is written in Python: then the module is its source, and the offset the line
+  std::string
+      python;  // the function, if it is written in Python: then the module is its source, and the offset the line
   bool operator==(const Frame&) const = default;
   auto operator<=>(const Frame&) const = default;
 };
@@ -62,12 +63,12 @@ struct RankFile {
   std::vector<trace::Communicator> communicators;
   std::vector<std::vector<Frame>> call_sites;  // number n of the events is the n-1st, innermost frame first
   std::vector<trace::NodeCalls> node_calls;    // calls that this rank compared for its node
-  std::vector<trace::Event> events;      // those still there and whole, in the order they began
-  std::vector<Gap> gaps;                 // in `events`, ascending
-  std::uint64_t overwritten_events = 0;  // in all gaps: older than the ring holds, and not spilled
-  std::uint64_t unread_events = 0;       // of these, spilled but not read
-  std::uint64_t skipped_events = 0;      // torn or damaged
-  bool is_spilled = false;               // there is a .papz, whose ending was:
+  std::vector<trace::Event> events;            // those still there and whole, in the order they began
+  std::vector<Gap> gaps;                       // in `events`, ascending
+  std::uint64_t overwritten_events = 0;        // in all gaps: older than the ring holds, and not spilled
+  std::uint64_t unread_events = 0;             // of these, spilled but not read
+  std::uint64_t skipped_events = 0;            // torn or damaged
+  bool is_spilled = false;                     // there is a .papz, whose ending was:
   trace::spill::State spill_state = trace::spill::State::open;
   std::uint32_t spill_error = 0;  // errno
   std::uint64_t spill_limit = 0;  // bytes
@@ -112,8 +113,8 @@ enum class Extent : std::uint8_t { latest, rings, all };
 
 Run load_run(const std::string& folder, const Progress& progress = {}, Extent extent = Extent::all) noexcept;
 
-// The steps of load_run, for records that are not files of a folder: add each, and after it what it spilled, then finish once.
-// False: the record is left out.
+// The steps of load_run, for records that are not files of a folder: add each, and after it what it spilled, then
+// finish once. False: the record is left out.
 bool add_record(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
 void add_spilled(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
 void finish_run(Run& run);

@@ -62,7 +62,8 @@ class Reader {
     if (std::memcmp(header.magic, magic, sizeof magic) != 0)
       return fail(Trouble::not_papaya, "is not a papaya trace and is left out");
     if (header.endian_mark == __builtin_bswap32(trace::endian_mark))
-      return fail(Trouble::other_version, "was written on a machine of the other byte order: use papaya on a machine like that one");
+      return fail(Trouble::other_version,
+                  "was written on a machine of the other byte order: use papaya on a machine like that one");
     if (header.endian_mark == trace::endian_mark && header.version != format_version)
       return fail(Trouble::other_version,
                   fmt::format("has format version {}, but this papaya {} reads version {}: use the papaya command that "
@@ -99,14 +100,16 @@ class Reader {
       }
       is_cut_ = is_cut_ || block.header.bytes > bytes - block.payload_offset;
       if (block.header.bytes > bytes - block.payload_offset) return;
-      if (block.header.kind == static_cast<std::uint32_t>(Kind::stretch)) next = block.header.first + block.header.count;
+      if (block.header.kind == static_cast<std::uint32_t>(Kind::stretch))
+        next = block.header.first + block.header.count;
       blocks_.push_back(block);
       offset = block.payload_offset + block.header.bytes;
     }
   }
 
   static std::size_t raw_bytes(const BlockHeader& block) {
-    return block.count * (block.kind == static_cast<std::uint32_t>(Kind::late) ? sizeof(LateEvent) : sizeof(trace::Event));
+    return block.count *
+           (block.kind == static_cast<std::uint32_t>(Kind::late) ? sizeof(LateEvent) : sizeof(trace::Event));
   }
 
   static bool is_possible(const BlockHeader& block, std::uint64_t next) {
@@ -151,7 +154,8 @@ class Reader {
     std::size_t kept = before;
     for (std::uint64_t i = 0; i < wanted; ++i) {
       trace::Event event = out_.events[before + i];
-      if (const auto late = late_.empty() ? late_.end() : late_.find(first + i); late != late_.end()) event = late->second;
+      if (const auto late = late_.empty() ? late_.end() : late_.find(first + i); late != late_.end())
+        event = late->second;
       if (is_whole(event, first + i, record_.header))
         out_.events[kept++] = event;
       else
@@ -164,8 +168,8 @@ class Reader {
     if (from < to) out_.gaps.push_back({out_.events.size(), to - from});
   }
 
-  // A file that ends in the middle of a block was being written as its process was killed; if the ring has the rest, nothing
-  // is missing.
+  // A file that ends in the middle of a block was being written as its process was killed; if the ring has the rest,
+  // nothing is missing.
   void say_damage(std::uint64_t next) {
     std::uint64_t missing = 0;
     for (const Gap& gap : out_.gaps) missing += gap.events;

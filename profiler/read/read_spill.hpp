@@ -10,8 +10,8 @@
 
 namespace papaya::report {
 
-// Events before `end`, in the order they began, and where some are missing. Whatever the bytes, this does not throw but for
-// lack of memory.
+// Events before `end`, in the order they began, and where some are missing. Whatever the bytes, this does not throw but
+// for lack of memory.
 struct SpilledEvents {
   std::vector<trace::Event> events;
   std::vector<Gap> gaps;      // places in `events`

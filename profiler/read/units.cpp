@@ -15,8 +15,7 @@ std::string time_text(double ns) {
   const double size = std::abs(ns);
   if (size >= 120e9) {
     const double minutes = std::floor(ns / 60e9);
-    if (size < 7200e9)
-      return fmt::format("{:.0f} min {:.0f} s", minutes, std::floor((ns - minutes * 60e9) / 1e9));
+    if (size < 7200e9) return fmt::format("{:.0f} min {:.0f} s", minutes, std::floor((ns - minutes * 60e9) / 1e9));
     return fmt::format("{:.1f} h", ns / 3600e9);
   }
   for (const Unit& unit : units) {

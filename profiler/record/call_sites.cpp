@@ -53,16 +53,17 @@ int look_at(dl_phdr_info* info, std::size_t, void* data) noexcept {
   Object& object = *static_cast<Object*>(data);
   const std::span headers(info->dlpi_phdr, info->dlpi_phnum);
   const auto address = reinterpret_cast<std::uintptr_t>(object.address);
-  const bool holds = std::any_of(headers.begin(), headers.end(), [&](const ElfW(Phdr)& header) {
+  const bool holds = std::any_of(headers.begin(), headers.end(), [&](const ElfW(Phdr) & header) {
     return header.p_type == PT_LOAD && address - (info->dlpi_addr + header.p_vaddr) < header.p_memsz;
   });
   if (!holds) return 0;
   object.found = true;
   object.bias = info->dlpi_addr;
   object.path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
-  for (const ElfW(Phdr)& header : headers)
+  for (const ElfW(Phdr) & header : headers)
     if (header.p_type == PT_NOTE && object.build_id.empty())
-      object.build_id = build_id_of(reinterpret_cast<const std::byte*>(info->dlpi_addr + header.p_vaddr), header.p_memsz);
+      object.build_id =
+          build_id_of(reinterpret_cast<const std::byte*>(info->dlpi_addr + header.p_vaddr), header.p_memsz);
   return 1;
 }
 
@@ -145,11 +146,13 @@ bool CallSites::find_python(const void* return_address, std::uint64_t& number) {
   return true;
 }
 
-std::uint64_t CallSites::number_of_frames(const std::vector<const void*>& frames, const PythonFrames::Position* python) {
+std::uint64_t CallSites::number_of_frames(const std::vector<const void*>& frames,
+                                          const PythonFrames::Position* python) {
   const auto [place, is_new] = numbers_.try_emplace(frames, 0);
   if (!is_new) return place->second;
   trace::Header& header = *header_;
-  if (header.call_site_count >= trace::call_site_capacity || header.frame_count + frames.size() > trace::frame_capacity) {
+  if (header.call_site_count >= trace::call_site_capacity ||
+      header.frame_count + frames.size() > trace::frame_capacity) {
     ++header.lost_call_sites;  // of this number of frames all that follow will have none
     return 0;
   }
@@ -182,7 +185,8 @@ std::uint32_t CallSites::module_of(const void* address, std::uint64_t& offset) {
   trace::Header& header = *header_;
   auto* const modules = reinterpret_cast<trace::Module*>(reinterpret_cast<std::byte*>(header_) + trace::modules_offset);
   for (std::uint32_t i = 0; i < header.module_count; ++i)
-    if (modules[i].bias == object.bias && modules[i].language == 0 && object.path.starts_with(modules[i].path)) return i + 1;
+    if (modules[i].bias == object.bias && modules[i].language == 0 && object.path.starts_with(modules[i].path))
+      return i + 1;
   if (header.module_count >= trace::module_capacity) return 0;
   trace::Module& module = modules[header.module_count];
   module.bias = object.bias;

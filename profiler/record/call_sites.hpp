@@ -1,11 +1,11 @@
-// Where in the program calls come from. A call site is a list of frames, innermost first, each the place in a module (the
-// program or a library) that a call returns to. Sites, frames and modules are tables of the rank's file; events name a site by
-// its number. Nothing is symbolised here: `papaya report` does that from the modules' files.
+// Where in the program calls come from. A call site is a list of frames, innermost first, each the place in a module
+// (the program or a library) that a call returns to. Sites, frames and modules are tables of the rank's file; events
+// name a site by its number. Nothing is symbolised here: `papaya report` does that from the modules' files.
 //
 // With one frame a site is found by the return address alone, through a cache of one atomic word an entry: a load and a
-// compare. With more, and for calls out of a library that only passes them on (Fortran's bindings), the stack is unwound at
-// each call by libunwind, if it can be loaded. Where a module written for Python calls, the place is that in the Python program: it
-// is read from the interpreter's frames at each call, and found by the instruction it is at.
+// compare. With more, and for calls out of a library that only passes them on (Fortran's bindings), the stack is
+// unwound at each call by libunwind, if it can be loaded. Where a module written for Python calls, the place is that in
+// the Python program: it is read from the interpreter's frames at each call, and found by the instruction it is at.
 #pragma once
 
 #include <array>
@@ -27,8 +27,8 @@ class CallSites {
   // Whether an address lies in a library that only passes the program's calls on.
   using IsBinding = bool (*)(const void* address);
 
-  // `frames` are kept of each call, up to trace::most_frames; 0: none. False if more than one is asked for and the stack
-  // cannot be unwound here: then one is kept.
+  // `frames` are kept of each call, up to trace::most_frames; 0: none. False if more than one is asked for and the
+  // stack cannot be unwound here: then one is kept.
   bool open(Recorder& recorder, int frames, IsBinding is_binding) noexcept;
   void close() noexcept { frames_ = 0; }
 
@@ -63,7 +63,8 @@ class CallSites {
   int (*backtrace_)(void**, int) = nullptr;
   trace::Header* header_ = nullptr;
   PythonFrames python_;
-  std::array<std::atomic<std::uint64_t>, 64> callers_{};  // return address, and above it whether it is in a module for Python
+  std::array<std::atomic<std::uint64_t>, 64>
+      callers_{};  // return address, and above it whether it is in a module for Python
   std::array<std::atomic<std::uint64_t>, 256> cache_{};  // address, and above it the site's number
 
   std::mutex mutex_;  // guards what follows, and the tables

@@ -14,10 +14,10 @@ inline constexpr char magic[8] = {'P', 'A', 'P', 'A', 'Y', 'A', '\r', '\n'};
 inline constexpr std::uint32_t format_version = 3;
 inline constexpr std::uint32_t endian_mark = 0x01020304;
 
-inline constexpr std::uint32_t algorithm_capacity = 32;   // algorithm 0 is always "native"
-inline constexpr std::uint32_t reason_capacity = 32;      // reason 0 is always "" (not native)
+inline constexpr std::uint32_t algorithm_capacity = 32;  // algorithm 0 is always "native"
+inline constexpr std::uint32_t reason_capacity = 32;     // reason 0 is always "" (not native)
 inline constexpr std::uint32_t phase_capacity = 24;      // phase 0 is always "", outside of all
-inline constexpr std::uint32_t name_bytes = 64;           // NUL-terminated
+inline constexpr std::uint32_t name_bytes = 64;          // NUL-terminated
 inline constexpr std::uint32_t alpha_capacity = 8;
 inline constexpr std::uint32_t path_bytes = 256;
 inline constexpr std::uint32_t most_frames = 16;  // of a call site
@@ -82,8 +82,9 @@ struct Frame {
 };
 static_assert(sizeof(Frame) == 16);
 
-// A blocking call that this rank has arrived at, for the others of its node to read while the job runs (node_arrivals.hpp).
-// `check` is arrival_key xor the other words: what is being written, or is of another call, is not taken for it.
+// A blocking call that this rank has arrived at, for the others of its node to read while the job runs
+// (node_arrivals.hpp). `check` is arrival_key xor the other words: what is being written, or is of another call, is not
+// taken for it.
 struct NodeArrival {
   std::uint64_t check;
   std::uint64_t ticks;
@@ -109,15 +110,15 @@ constexpr std::uint64_t arrival_key(std::uint64_t communicator, std::uint64_t ca
   key = (key ^ key >> 33) * 0xc4ceb9fe1a85ec53u;
   return key ^ key >> 33;
 }
-// Blocking calls that this rank compared the arrivals of for its node: those of one collective, size class and communicator where
-// `rank` was last, or was waited for, which made them from one of its call sites.
+// Blocking calls that this rank compared the arrivals of for its node: those of one collective, size class and
+// communicator where `rank` was last, or was waited for, which made them from one of its call sites.
 struct NodeCalls {
   std::uint64_t communicator;  // 0: of any, where the table has become too full to tell them apart
   std::int32_t rank;           // in MPI_COMM_WORLD
   std::uint32_t call_site;     // in that rank's record; 0 if not known
   std::uint8_t collective;
-  std::uint8_t size_class;   // of what the comparing rank passed
-  std::uint8_t used;         // 1; 0: there is nothing here
+  std::uint8_t size_class;  // of what the comparing rank passed
+  std::uint8_t used;        // 1; 0: there is nothing here
   std::uint8_t reserved[5];
   std::uint64_t calls;            // where it arrived last
   std::uint64_t times_last;       // of these, by more than a tie
@@ -159,13 +160,13 @@ struct Alpha {
 // clock of another node, its reference, and that one's against its own reference, and so on to node 0.
 struct ClockOffset {
   std::int64_t offset_ns;
-  std::uint64_t error_ns;  // if messages take equally long both ways: how far parts of the measurement disagree
-  std::uint64_t at_ticks;  // when, on this node's clock
-  std::uint64_t measured;  // 1 if it was
-  std::int64_t to_reference_ns;       // offset to the reference's own clock
-  std::uint64_t reference_error_ns;   // of that
-  std::uint64_t bound_ns;  // of offset_ns, however unlike the two ways are: half of the shortest round trips
-  std::int32_t reference;  // node, lower than this; -1: none
+  std::uint64_t error_ns;        // if messages take equally long both ways: how far parts of the measurement disagree
+  std::uint64_t at_ticks;        // when, on this node's clock
+  std::uint64_t measured;        // 1 if it was
+  std::int64_t to_reference_ns;  // offset to the reference's own clock
+  std::uint64_t reference_error_ns;  // of that
+  std::uint64_t bound_ns;            // of offset_ns, however unlike the two ways are: half of the shortest round trips
+  std::int32_t reference;            // node, lower than this; -1: none
   std::int32_t reserved;
 };
 static_assert(sizeof(ClockOffset) == 64);
@@ -192,7 +193,7 @@ struct Header {
   std::int32_t nodes;
   std::int32_t node_rank;
   std::int32_t node_ranks;
-  std::int32_t cores;  // this rank may run on
+  std::int32_t cores;         // this rank may run on
   std::int32_t thread_level;  // MPI_THREAD_*, as provided
   std::int64_t process;       // pid
   std::uint32_t ending;       // Ending
@@ -200,13 +201,13 @@ struct Header {
 
   // ns = (ticks - begin_ticks) * ns_per_tick on the node's common clock; begin_* agree for all ranks of one node.
   double ns_per_tick;
-  std::uint64_t begin_ticks;        // node clock when recording was set up on this node (common origin)
-  std::int64_t begin_unix_ns;       // wall clock at begin_ticks
-  std::uint64_t init_ticks;         // this rank left MPI_Init
-  std::uint64_t end_ticks;          // this rank entered MPI_Finalize or MPI_Abort; 0 while running
-  ClockOffset clock[2];             // at init, at finalize
-  Alpha alpha[alpha_capacity];      // ascending sizes; bytes 0 ends the list
-  std::uint64_t lost_events;        // overwritten in the ring (event_count - capacity), for other tools' comfort
+  std::uint64_t begin_ticks;         // node clock when recording was set up on this node (common origin)
+  std::int64_t begin_unix_ns;        // wall clock at begin_ticks
+  std::uint64_t init_ticks;          // this rank left MPI_Init
+  std::uint64_t end_ticks;           // this rank entered MPI_Finalize or MPI_Abort; 0 while running
+  ClockOffset clock[2];              // at init, at finalize
+  Alpha alpha[alpha_capacity];       // ascending sizes; bytes 0 ends the list
+  std::uint64_t lost_events;         // overwritten in the ring (event_count - capacity), for other tools' comfort
   std::uint64_t lost_communicators;  // did not fit the table
 
   char host[name_bytes];
@@ -223,8 +224,8 @@ struct Header {
   std::uint64_t frame_count;
   std::uint64_t call_sites_offset;
   std::uint64_t call_site_count;
-  std::uint64_t lost_call_sites;  // did not fit the table
-  std::uint64_t asked;            // times the process got SIGUSR1
+  std::uint64_t lost_call_sites;   // did not fit the table
+  std::uint64_t asked;             // times the process got SIGUSR1
   std::uint64_t unrecorded_calls;  // made while the program had switched recording off
   std::uint64_t node_board_offset;
   std::uint64_t node_calls_offset;
@@ -255,6 +256,8 @@ static_assert(node_calls_offset + node_calls_capacity * sizeof(NodeCalls) <= eve
 static_assert(node_board_offset % 4096 == 0 && events_offset % 4096 == 0);
 inline constexpr std::uint64_t event_capacity = 1u << 15;  // 2 MiB of events in summary mode
 
-constexpr std::uint64_t file_bytes(std::uint64_t capacity) { return events_offset + capacity * sizeof(Event); }
+constexpr std::uint64_t file_bytes(std::uint64_t capacity) {
+  return events_offset + capacity * sizeof(Event);
+}
 
 }  // namespace papaya::trace

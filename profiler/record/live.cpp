@@ -19,7 +19,8 @@ constexpr std::size_t events_per_read = 256;
 // The events of a record, for as long as a look at them takes.
 class LiveRecord::Ring {
  public:
-  Ring(const std::string& path, std::uint64_t capacity) : capacity_(capacity), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  Ring(const std::string& path, std::uint64_t capacity)
+      : capacity_(capacity), file_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
   ~Ring() {
     if (file_ >= 0) close(file_);
   }
@@ -76,8 +77,8 @@ bool LiveRecord::open(const std::string& path) {
 
 // A slot that is being written anew shows its old number still, but a new arrival; the next look has it.
 bool LiveRecord::is_inside(const trace::Event& event, std::uint64_t number) const noexcept {
-  return event.commit == static_cast<std::uint32_t>(number + 1) && event.exit_ticks == 0 && event.call != trace::no_call &&
-         static_cast<Form>(event.form) == Form::blocking;
+  return event.commit == static_cast<std::uint32_t>(number + 1) && event.exit_ticks == 0 &&
+         event.call != trace::no_call && static_cast<Form>(event.form) == Form::blocking;
 }
 
 std::uint64_t LiveRecord::look() {
@@ -110,6 +111,8 @@ void LiveRecord::pass_over() noexcept {
   for (Call& call : inside_) call.passed_over = true;
 }
 
-std::uint64_t LiveRecord::asked() const noexcept { return __atomic_load_n(&header_->asked, __ATOMIC_RELAXED); }
+std::uint64_t LiveRecord::asked() const noexcept {
+  return __atomic_load_n(&header_->asked, __ATOMIC_RELAXED);
+}
 
 }  // namespace papaya

@@ -21,8 +21,8 @@ class LiveRecord {
   // Maps the record; false while there is none that can be used.
   bool open(const std::string& path);
 
-  // Looks at what has been recorded since the last look. Returns when the rank entered the blocking call that it has been in
-  // longest and that was not passed over, in its clock's ticks; 0 if it is in none.
+  // Looks at what has been recorded since the last look. Returns when the rank entered the blocking call that it has
+  // been in longest and that was not passed over, in its clock's ticks; 0 if it is in none.
   std::uint64_t look();
   // Passes over the calls that it is in now.
   void pass_over() noexcept;

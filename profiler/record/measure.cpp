@@ -44,7 +44,8 @@ bool finish(MPI_Request& request, bool asleep) noexcept {
 template <class Value>
 bool receive(Value& value, int peer, MPI_Comm comm, bool asleep) noexcept {
   MPI_Request request = MPI_REQUEST_NULL;
-  return PMPI_Irecv(&value, sizeof value, MPI_BYTE, peer, tag, comm, &request) == MPI_SUCCESS && finish(request, asleep);
+  return PMPI_Irecv(&value, sizeof value, MPI_BYTE, peer, tag, comm, &request) == MPI_SUCCESS &&
+         finish(request, asleep);
 }
 
 template <class Value>
@@ -57,7 +58,9 @@ struct NodeTime {
   std::uint64_t begin_ticks;
 
   double now_ns() const noexcept { return static_cast<double>(clock::ticks() - begin_ticks) * ns_per_tick; }
-  std::uint64_t ticks_at(double ns) const noexcept { return begin_ticks + static_cast<std::uint64_t>(ns / ns_per_tick); }
+  std::uint64_t ticks_at(double ns) const noexcept {
+    return begin_ticks + static_cast<std::uint64_t>(ns / ns_per_tick);
+  }
 };
 
 constexpr std::int32_t last_question = 1;
@@ -98,7 +101,8 @@ class Quickest {
   double error_ns() const noexcept {
     const double offset = offset_ns();
     double squares = 0;
-    for (std::size_t i = 0; i < count_; ++i) squares += (answers_[i].offset_ns - offset) * (answers_[i].offset_ns - offset);
+    for (std::size_t i = 0; i < count_; ++i)
+      squares += (answers_[i].offset_ns - offset) * (answers_[i].offset_ns - offset);
     return (answers_[count_ - 1].round_trip_ns - answers_[0].round_trip_ns) / 2 +
            2 * std::sqrt(squares) / static_cast<double>(count_) + 2 * clock_read_ns;
   }
@@ -128,7 +132,8 @@ trace::ClockOffset ask_clock(int reference, MPI_Comm comm, const NodeTime& time)
   for (bool last = false; !last;) {
     double there = 0;
     const double sent = time.now_ns();
-    last = quickest.asked() >= least_questions && (sent - begin > clock_budget_ns || quickest.error_ns() < good_clock_ns);
+    last =
+        quickest.asked() >= least_questions && (sent - begin > clock_budget_ns || quickest.error_ns() < good_clock_ns);
     if (!send(std::int32_t{last ? last_question : 0}, reference, comm) || !receive(there, reference, comm, false))
       return result;
     const double received = time.now_ns();
@@ -184,19 +189,22 @@ void message_times(MPI_Comm comm, int peer, double budget_ms, std::uint64_t* ns)
   const int other = rank == 0 ? peer : 0;
   std::vector<char> buffer(alpha_sizes[alpha_size_count - 1]);
   const std::uint64_t begin = clock::monotonic_ns();
-  // Where the two share a core, one that waits inside MPI keeps it from the other for a slice of the scheduler's, milliseconds.
-  // Elsewhere MPI's own waiting is what is to be measured.
+  // Where the two share a core, one that waits inside MPI keeps it from the other for a slice of the scheduler's,
+  // milliseconds. Elsewhere MPI's own waiting is what is to be measured.
   bool gives_core_away = false;
   const auto exchange = [&](int bytes, bool first) {
     const auto send_now = [&] {
       if (!gives_core_away) return PMPI_Send(buffer.data(), bytes, MPI_BYTE, other, tag, comm) == MPI_SUCCESS;
       MPI_Request request = MPI_REQUEST_NULL;
-      return PMPI_Isend(buffer.data(), bytes, MPI_BYTE, other, tag, comm, &request) == MPI_SUCCESS && finish(request, false);
+      return PMPI_Isend(buffer.data(), bytes, MPI_BYTE, other, tag, comm, &request) == MPI_SUCCESS &&
+             finish(request, false);
     };
     const auto receive_now = [&] {
-      if (!gives_core_away) return PMPI_Recv(buffer.data(), bytes, MPI_BYTE, other, tag, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS;
+      if (!gives_core_away)
+        return PMPI_Recv(buffer.data(), bytes, MPI_BYTE, other, tag, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS;
       MPI_Request request = MPI_REQUEST_NULL;
-      return PMPI_Irecv(buffer.data(), bytes, MPI_BYTE, other, tag, comm, &request) == MPI_SUCCESS && finish(request, false);
+      return PMPI_Irecv(buffer.data(), bytes, MPI_BYTE, other, tag, comm, &request) == MPI_SUCCESS &&
+             finish(request, false);
     };
     const std::uint64_t sent = clock::monotonic_ns();
     if (!(first ? send_now() && receive_now() : receive_now() && send_now())) return ~std::uint64_t{0};
@@ -210,7 +218,8 @@ void message_times(MPI_Comm comm, int peer, double budget_ms, std::uint64_t* ns)
     for (int round = 0; round < message_rounds; ++round) {
       // Rank 0 decides whether there is time for another one and says so in the message.
       if (rank == 0)
-        buffer[0] = round == message_rounds - 1 || static_cast<double>(clock::monotonic_ns() - begin) > budget_ms * 1e6 ? 1 : 0;
+        buffer[0] =
+            round == message_rounds - 1 || static_cast<double>(clock::monotonic_ns() - begin) > budget_ms * 1e6 ? 1 : 0;
       shortest = std::min(shortest, exchange(bytes, rank == 0));
       if (buffer[0] != 0) break;
     }

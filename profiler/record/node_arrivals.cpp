@@ -14,7 +14,9 @@ struct Seen {
   std::uint64_t ticks, what, root;
 };
 
-std::uint64_t word(const std::uint64_t& place) noexcept { return __atomic_load_n(&place, __ATOMIC_RELAXED); }
+std::uint64_t word(const std::uint64_t& place) noexcept {
+  return __atomic_load_n(&place, __ATOMIC_RELAXED);
+}
 
 // Looks for the communicator's set on the board of a rank; false while there is none.
 bool find_set(NodeArrivals::Group::Member& member, std::uint64_t communicator) noexcept {
@@ -33,7 +35,9 @@ std::optional<Seen> read(const NodeArrivals::Group::Member& member, std::uint64_
   return seen;
 }
 
-std::uint64_t bits(std::uint64_t mask) noexcept { return static_cast<std::uint64_t>(std::popcount(mask)); }
+std::uint64_t bits(std::uint64_t mask) noexcept {
+  return static_cast<std::uint64_t>(std::popcount(mask));
+}
 
 constexpr std::uint64_t any_communicator = 0;
 constexpr std::size_t most_probes = 32;
@@ -109,7 +113,8 @@ void NodeArrivals::compare_open(Group& group) noexcept {
   for (Group::Member& member : group.members) {
     if (!find_set(member, group.communicator)) return;
     for (const Group::Block& one : group.open) {
-      const auto* const first = reinterpret_cast<const std::byte*>(&member.board->slots[member.set][one.first % trace::arrival_slots]);
+      const auto* const first =
+          reinterpret_cast<const std::byte*>(&member.board->slots[member.set][one.first % trace::arrival_slots]);
       for (std::size_t at = 0; at < block * sizeof(trace::NodeArrival); at += 64) __builtin_prefetch(first + at);
     }
   }
@@ -160,11 +165,14 @@ bool NodeArrivals::compare(Group& group, std::uint64_t call) noexcept {
 
   const auto size_class = static_cast<std::uint8_t>(own->what >> 40 & 0xff);
   // One writer; readers take each word as it is.
-  const auto add = [](std::uint64_t& sum, std::uint64_t value) { __atomic_store_n(&sum, sum + value, __ATOMIC_RELAXED); };
+  const auto add = [](std::uint64_t& sum, std::uint64_t value) {
+    __atomic_store_n(&sum, sum + value, __ATOMIC_RELAXED);
+  };
   for (std::size_t i = 0; i < size; ++i) {
     const Group::Member& member = members[i];
     if (i != last && member.caused == 0) continue;
-    trace::NodeCalls* const row = row_of(group.communicator, roles.collective, size_class, member.rank, member.call_site);
+    trace::NodeCalls* const row =
+        row_of(group.communicator, roles.collective, size_class, member.rank, member.call_site);
     if (row == nullptr) {
       if (i == last) give_up(1);
       continue;
@@ -185,7 +193,8 @@ trace::NodeCalls* NodeArrivals::row_of(std::uint64_t communicator, Collective co
   // The last part is for what does not get a row of its own.
   const bool is_crowded = rows_ >= table_.size() / 4 * 3;
   const std::uint64_t where = std::uint64_t{call_site} << 32 | static_cast<std::uint32_t>(rank);
-  const std::uint64_t hash = trace::arrival_key(communicator, where) ^ (index_of(collective) << 8 | size_class) * 0x9e3779b97f4a7c15u;
+  const std::uint64_t hash =
+      trace::arrival_key(communicator, where) ^ (index_of(collective) << 8 | size_class) * 0x9e3779b97f4a7c15u;
   for (std::size_t probe = 0; probe < most_probes; ++probe) {
     trace::NodeCalls& row = table_[((hash >> 40) + probe) & (table_.size() - 1)];
     if (row.used == 0) {

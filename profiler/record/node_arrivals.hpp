@@ -1,7 +1,7 @@
-// Who is late within a node, found out while the job runs: it stays known when the ring of events has wrapped. Each rank publishes
-// its arrivals where the other ranks of its node read them; for each block of calls one rank of the communicator, in turn, compares
-// them once it has left the block, and adds the result to the table of its record. No message, no barrier, no atomic
-// read-modify-write; a rank that has not arrived yet is looked for again later.
+// Who is late within a node, found out while the job runs: it stays known when the ring of events has wrapped. Each
+// rank publishes its arrivals where the other ranks of its node read them; for each block of calls one rank of the
+// communicator, in turn, compares them once it has left the block, and adds the result to the table of its record. No
+// message, no barrier, no atomic read-modify-write; a rank that has not arrived yet is looked for again later.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class NodeArrivals {
       std::int32_t rank;   // in MPI_COMM_WORLD
       std::int32_t place;  // in the communicator
       const trace::NodeBoard* board;
-      std::uint64_t set = 0;  // where it was found last on that board
+      std::uint64_t set = 0;                // where it was found last on that board
       std::uint64_t ticks = 0, caused = 0;  // of the call looked at
       std::uint32_t call_site = 0;
     };
@@ -49,8 +49,8 @@ class NodeArrivals {
   };
 
   // What is written: this rank's board, its table (of a power of two rows) and the number of calls given up.
-  void open(trace::NodeBoard& board, std::span<trace::NodeCalls> table, std::uint64_t& given_up, std::uint64_t tie_ticks,
-            bool concurrent) noexcept;
+  void open(trace::NodeBoard& board, std::span<trace::NodeCalls> table, std::uint64_t& given_up,
+            std::uint64_t tie_ticks, bool concurrent) noexcept;
   void close() noexcept { board_ = nullptr; }
 
   // This rank has arrived at a call.
@@ -58,19 +58,24 @@ class NodeArrivals {
                std::uint64_t bytes, int root) noexcept {
     if (group.members.size() < 2 || board_ == nullptr) return;
     group.published |= std::uint64_t{1} << call % block;
-    if (group.set < 0) [[unlikely]] claim_set(group);
-    if (group.set < 0) [[unlikely]] return;
+    if (group.set < 0) [[unlikely]]
+      claim_set(group);
+    if (group.set < 0) [[unlikely]]
+      return;
     const std::uint64_t what = (call_site & 0xffffffff) | std::uint64_t{index_of(collective)} << 32 |
                                std::uint64_t{static_cast<std::uint8_t>(size_class_of(bytes))} << 40;
     const auto root_word = static_cast<std::uint64_t>(root);
     trace::NodeArrival& slot = slot_of(group, call);
     // Relaxed: the check tells whether a reader has all four words of one call.
-    const auto put = [](std::uint64_t& word, std::uint64_t value) { std::atomic_ref(word).store(value, std::memory_order_relaxed); };
+    const auto put = [](std::uint64_t& word, std::uint64_t value) {
+      std::atomic_ref(word).store(value, std::memory_order_relaxed);
+    };
     put(slot.ticks, ticks);
     put(slot.what, what);
     put(slot.root, root_word);
     put(slot.check, trace::arrival_key(group.communicator, call) ^ ticks ^ what ^ root_word);
-    // Whoever looked at that line has it; without this the stores of a later call, and the algorithm's behind them, would wait.
+    // Whoever looked at that line has it; without this the stores of a later call, and the algorithm's behind them,
+    // would wait.
     prefetch_for_write(&slot_of(group, call + block));
   }
 
@@ -81,7 +86,8 @@ class NodeArrivals {
   void left(Group& group, std::uint64_t call) noexcept {
     if (call % block != block - 1 || group.members.size() < 2 || board_ == nullptr) return;
     const bool is_mine = (group.communicator + call / block) % group.members.size() == group.mine;
-    if (is_mine || !group.open.empty()) [[unlikely]] look(group, call, is_mine);
+    if (is_mine || !group.open.empty()) [[unlikely]]
+      look(group, call, is_mine);
     group.published = 0;
   }
 
@@ -96,8 +102,8 @@ class NodeArrivals {
   void look(Group& group, std::uint64_t call, bool is_mine) noexcept;
   void compare_open(Group& group) noexcept;
   bool compare(Group& group, std::uint64_t call) noexcept;
-  trace::NodeCalls* row_of(std::uint64_t communicator, Collective collective, std::uint8_t size_class, std::int32_t rank,
-                           std::uint32_t call_site) noexcept;
+  trace::NodeCalls* row_of(std::uint64_t communicator, Collective collective, std::uint8_t size_class,
+                           std::int32_t rank, std::uint32_t call_site) noexcept;
   void give_up(std::uint64_t calls) noexcept;
 
   trace::NodeBoard* board_ = nullptr;
@@ -106,7 +112,7 @@ class NodeArrivals {
   std::uint64_t* given_up_ = nullptr;
   std::uint64_t tie_ticks_ = 0;
   bool concurrent_ = true;
-  std::mutex mutex_;  // guards the table where threads are concurrent, and the sets
+  std::mutex mutex_;         // guards the table where threads are concurrent, and the sets
   std::uint64_t taken_ = 0;  // sets, bit by bit
 };
 

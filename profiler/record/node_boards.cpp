@@ -18,14 +18,14 @@ void NodeBoards::add(int rank, const std::string& path) {
   const std::uint64_t end = trace::node_board_offset + sizeof(trace::NodeBoard);
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t from = trace::node_board_offset & ~(page - 1);
-  struct stat status{};
+  struct stat status {};
   void* base = MAP_FAILED;
   if (fstat(file, &status) == 0 && static_cast<std::uint64_t>(status.st_size) >= end)
     base = mmap(nullptr, end - from, PROT_READ, MAP_SHARED, file, static_cast<off_t>(from));
   ::close(file);
   if (base == MAP_FAILED) return;
-  const auto* const board =
-      reinterpret_cast<const trace::NodeBoard*>(static_cast<const std::byte*>(base) + (trace::node_board_offset - from));
+  const auto* const board = reinterpret_cast<const trace::NodeBoard*>(static_cast<const std::byte*>(base) +
+                                                                      (trace::node_board_offset - from));
   mapped_[rank] = {base, static_cast<std::size_t>(end - from), board};
 }
 

@@ -22,11 +22,11 @@ struct PythonFrames::Layout {
   // In a frame:
   int code;
   int previous;
-  int position;        // a pointer to the instruction; or its number, an int
-  int number_bytes;    // by which that counts; 0: a pointer
-  int owner;           // a byte; c_stack: a frame that only stands for a call from C
+  int position;      // a pointer to the instruction; or its number, an int
+  int number_bytes;  // by which that counts; 0: a pointer
+  int owner;         // a byte; c_stack: a frame that only stands for a call from C
   // In a code object:
-  int instructions;    // they begin here; or, where `number_bytes` is not 0, in the bytes object pointed to from here
+  int instructions;  // they begin here; or, where `number_bytes` is not 0, in the bytes object pointed to from here
   int file;
   int function;
 };
@@ -39,10 +39,8 @@ constexpr int bytes_header = 32;  // before the bytes of a bytes object
 constexpr int most_compared = 16;
 
 constexpr PythonFrames::Layout layouts[] = {
-    {"3.9.", 24, none, 32, 24, 104, 1, none, 48, 104, 112},
-    {"3.10.", 24, none, 32, 24, 96, 2, none, 48, 104, 112},
-    {"3.11.", 56, 8, 32, 48, 56, 0, none, 184, 112, 128},
-    {"3.12.", 56, 0, 0, 8, 56, 0, 70, 192, 112, 128},
+    {"3.9.", 24, none, 32, 24, 104, 1, none, 48, 104, 112}, {"3.10.", 24, none, 32, 24, 96, 2, none, 48, 104, 112},
+    {"3.11.", 56, 8, 32, 48, 56, 0, none, 184, 112, 128},   {"3.12.", 56, 0, 0, 8, 56, 0, 70, 192, 112, 128},
     {"3.13.", 72, none, 0, 8, 56, 0, 70, 200, 112, 128},
 };
 
@@ -64,7 +62,9 @@ bool read_directly(const void* from, void* to, std::size_t bytes) noexcept {
   return true;
 }
 
-const void* at(const void* object, int offset) noexcept { return static_cast<const char*>(object) + offset; }
+const void* at(const void* object, int offset) noexcept {
+  return static_cast<const char*>(object) + offset;
+}
 
 void append_utf8(std::string& text, unsigned character) {
   if (character < 0x80) {
@@ -85,9 +85,8 @@ void PythonFrames::open() noexcept {
   void* (*lock_holder)() = nullptr;
   if (!look_up(version, "Py_GetVersion") || !look_up(is_initialized, "Py_IsInitialized") ||
       !(look_up(lock_holder, "PyThreadState_GetUnchecked") || look_up(lock_holder, "_PyThreadState_UncheckedGet")) ||
-      !look_up(this_thread_, "PyGILState_GetThisThreadState") ||
-      !look_up(line_of_, "PyCode_Addr2Line") || !look_up(length_of_, "PyUnicode_GetLength") ||
-      !look_up(character_of_, "PyUnicode_ReadChar") ||
+      !look_up(this_thread_, "PyGILState_GetThisThreadState") || !look_up(line_of_, "PyCode_Addr2Line") ||
+      !look_up(length_of_, "PyUnicode_GetLength") || !look_up(character_of_, "PyUnicode_ReadChar") ||
       !(look_up(is_finalizing_, "Py_IsFinalizing") || look_up(is_finalizing_, "_Py_IsFinalizing")))
     return;
   const std::string_view running = version();
@@ -113,9 +112,10 @@ bool PythonFrames::is_right() const {
   void* (*attribute_of)(void*, const char*) = nullptr;
   void (*forget_error)() = nullptr;
   void (*release)(void*) = nullptr;
-  if (!look_up(innermost, "PyEval_GetFrame") || !look_up(back_of, "PyFrame_GetBack") || !look_up(code_of, "PyFrame_GetCode") ||
-      !look_up(line_of_frame, "PyFrame_GetLineNumber") || !look_up(attribute_of, "PyObject_GetAttrString") ||
-      !look_up(forget_error, "PyErr_Clear") || !look_up(release, "Py_DecRef"))
+  if (!look_up(innermost, "PyEval_GetFrame") || !look_up(back_of, "PyFrame_GetBack") ||
+      !look_up(code_of, "PyFrame_GetCode") || !look_up(line_of_frame, "PyFrame_GetLineNumber") ||
+      !look_up(attribute_of, "PyObject_GetAttrString") || !look_up(forget_error, "PyErr_Clear") ||
+      !look_up(release, "Py_DecRef"))
     return false;
   Position found[most_compared];
   const int count = walk_with(found, most_compared, read_carefully);
@@ -152,7 +152,9 @@ int PythonFrames::walk_with(Position* positions, int most, Read&& read) const no
   const void* frame = nullptr;
   const void* const thread = this_thread_();
   if (thread == nullptr || !read(at(thread, layout.thread_frame), &frame, sizeof frame)) return 0;
-  if (layout.through_frame != none && (frame == nullptr || !read(at(frame, layout.through_frame), &frame, sizeof frame))) return 0;
+  if (layout.through_frame != none &&
+      (frame == nullptr || !read(at(frame, layout.through_frame), &frame, sizeof frame)))
+    return 0;
   int count = 0;
   while (frame != nullptr && count < most) {
     Position& position = positions[count];

@@ -1,8 +1,9 @@
-// Which line of a Python program the calling thread is at. mpi4py gives the interpreter's lock up around its calls of MPI, so
-// nothing may be asked of the interpreter there that counts references or takes memory. But nobody else changes a thread's own
-// stack of frames, and what its frames run stays where it is: both may be read without the lock, if one knows where they lie.
-// That is known for some versions of CPython, and tried when MPI is initialised, which mpi4py does with the lock held: only if
-// the frames read there are those that the interpreter's own functions name, frames are read at all.
+// Which line of a Python program the calling thread is at. mpi4py gives the interpreter's lock up around its calls of
+// MPI, so nothing may be asked of the interpreter there that counts references or takes memory. But nobody else changes
+// a thread's own stack of frames, and what its frames run stays where it is: both may be read without the lock, if one
+// knows where they lie. That is known for some versions of CPython, and tried when MPI is initialised, which mpi4py
+// does with the lock held: only if the frames read there are those that the interpreter's own functions name, frames
+// are read at all.
 #pragma once
 
 #include <string>
@@ -26,7 +27,8 @@ class PythonFrames {
   void open() noexcept;
   bool is_open() const noexcept { return layout_ != nullptr; }
 
-  // The innermost frames of the calling thread, innermost first, at most `most`. Returns how many; 0: it runs no Python.
+  // The innermost frames of the calling thread, innermost first, at most `most`. Returns how many; 0: it runs no
+  // Python.
   int walk(Position* positions, int most) const noexcept;
   // Of a frame that `walk` has found in the call that is still going on.
   Place place_of(const Position& position) const;

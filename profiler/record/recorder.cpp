@@ -21,7 +21,9 @@ namespace {
 constexpr std::size_t prefault_bytes = 8 << 20;  // more would take too long at the start, and too much memory
 }
 
-Recorder::~Recorder() { close(); }
+Recorder::~Recorder() {
+  close();
+}
 
 bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::string& error) noexcept {
   const std::size_t bytes = trace::file_bytes(event_capacity);
@@ -38,8 +40,7 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   }
   // Some file systems (NFS before 4.2) cannot reserve; there the size alone must do.
   int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
-  if (failure == EOPNOTSUPP || failure == EINVAL)
-    failure = ftruncate(file, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  if (failure == EOPNOTSUPP || failure == EINVAL) failure = ftruncate(file, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
   void* base = MAP_FAILED;
   if (failure == 0) {
     base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

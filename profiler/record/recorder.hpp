@@ -1,6 +1,6 @@
-// The recorder: writes this rank's file rank-NNNNN.pap (profiler/record/format.hpp) through a shared mapping. Its blocks are
-// reserved at the start, so that a full disk is found then and not by a signal later, and what was written survives
-// the process. Calls cost a few stores: no lock, no system call, no allocation.
+// The recorder: writes this rank's file rank-NNNNN.pap (profiler/record/format.hpp) through a shared mapping. Its
+// blocks are reserved at the start, so that a full disk is found then and not by a signal later, and what was written
+// survives the process. Calls cost a few stores: no lock, no system call, no allocation.
 #pragma once
 
 #include <array>
@@ -35,8 +35,8 @@ class Recorder {
   void close() noexcept;
   bool is_open() const noexcept { return header_ != nullptr; }
 
-  // Has the events that the ring loses written to `path` (see spill.hpp), up to so many bytes. Call it once the header is filled.
-  // Where that cannot be, the ring is all there is.
+  // Has the events that the ring loses written to `path` (see spill.hpp), up to so many bytes. Call it once the header
+  // is filled. Where that cannot be, the ring is all there is.
   void start_spilling(const std::string& path, std::string later_path, std::uint64_t limit_bytes) noexcept;
   const Spiller* spiller() const noexcept { return spiller_.get(); }
   void stop_spilling() noexcept;
@@ -56,8 +56,8 @@ class Recorder {
   trace::Communicator* add_communicator(std::uint64_t id, std::uint64_t parent_id, int size, int rank, int nodes,
                                         std::string_view name) noexcept;
 
-  // The program enters a phase, inside the one it is in, or leaves the one it entered last. What is deeper or more than fits belongs
-  // to the phase around it.
+  // The program enters a phase, inside the one it is in, or leaves the one it entered last. What is deeper or more than
+  // fits belongs to the phase around it.
   void begin_phase(std::string_view name) noexcept;
   void end_phase() noexcept;
 
@@ -110,7 +110,7 @@ class Recorder {
   std::uint64_t stretch_mask_ = ~std::uint64_t{0};
 
   static constexpr std::size_t deepest_phase = 16;
-  std::mutex phases_mutex_;  // guards what follows, and the names in the header
+  std::mutex phases_mutex_;                            // guards what follows, and the names in the header
   std::array<std::uint16_t, deepest_phase> phases_{};  // those around the present one
   std::size_t phases_deep_ = 0;
 };
@@ -130,7 +130,8 @@ inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_
   trace::Event& event = events_[number & event_mask_];
   // Relaxed: a spiller that comes too late for what was here sees that by the count, and drops what it read.
   const auto put = [](auto& field, auto value) {
-    std::atomic_ref(field).store(static_cast<std::remove_reference_t<decltype(field)>>(value), std::memory_order_relaxed);
+    std::atomic_ref(field).store(static_cast<std::remove_reference_t<decltype(field)>>(value),
+                                 std::memory_order_relaxed);
   };
   put(event.arrival_ticks, arrival.ticks);
   put(event.exit_ticks, 0);
@@ -150,7 +151,8 @@ inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_
   // The ring outgrows the second-level cache; without this the next event's stores would wait for its line, and an
   // algorithm's flag would wait behind them in the store buffer.
   prefetch_for_write(&events_[(number + 4) & event_mask_]);
-  if ((number & stretch_mask_) == 0 && spiller_ != nullptr) [[unlikely]] spiller_->stretch_begun(number);
+  if ((number & stretch_mask_) == 0 && spiller_ != nullptr) [[unlikely]]
+    spiller_->stretch_begun(number);
   return number;
 }
 
@@ -158,7 +160,8 @@ inline void Recorder::take_back(std::uint64_t number) noexcept {
   trace::Event& event = events_[number & event_mask_];
   if (std::atomic_ref(event.commit).load(std::memory_order_relaxed) == static_cast<std::uint32_t>(number + 1))
     std::atomic_ref(event.call).store(trace::no_call, std::memory_order_relaxed);
-  if (is_late(number)) [[unlikely]] spiller_->note_late(number, 0, 0, 0);
+  if (is_late(number)) [[unlikely]]
+    spiller_->note_late(number, 0, 0, 0);
 }
 
 inline void Recorder::finish(std::uint64_t number, const Arrival& arrival, std::uint64_t exit_ticks,
@@ -171,7 +174,8 @@ inline void Recorder::finish(std::uint64_t number, const Arrival& arrival, std::
     // Release: a spiller that finds the exit finds the others.
     std::atomic_ref(event.exit_ticks).store(exit_ticks, std::memory_order_release);
   }
-  if (is_late(number)) [[unlikely]] spiller_->note_late(number, exit_ticks, algorithm, reason);
+  if (is_late(number)) [[unlikely]]
+    spiller_->note_late(number, exit_ticks, algorithm, reason);
   const std::size_t collective = index_of(arrival.collective);
   trace::Total& total = totals_->by_size[collective][static_cast<std::size_t>(arrival.form)]
                                         [static_cast<std::size_t>(size_class_of(arrival.bytes))];

@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::size_t most_open = 4096;  // calls at once; of more the ends are not kept
 
-// An event that its thread may be completing. Only an exit that is there vouches for what comes with it. Acquire: partners are
-// begin() and finish(), and the count of events that is read afterwards must not be read before.
+// An event that its thread may be completing. Only an exit that is there vouches for what comes with it. Acquire:
+// partners are begin() and finish(), and the count of events that is read afterwards must not be read before.
 trace::Event read_event(trace::Event& event) noexcept {
   const auto read = [](auto& field) { return std::atomic_ref(field).load(std::memory_order_acquire); };
   trace::Event copy{};
@@ -56,7 +56,8 @@ bool SpillFile::open(const std::string& path, std::string later_path, const trac
     const std::size_t raw = most_in_block * sizeof(trace::Event);
     if (zstd::is_there()) context_ = zstd::make_context();
     columns_.resize(raw / sizeof(std::uint64_t));
-    block_.resize(sizeof(BlockHeader) + std::max(most_in_block * sizeof(LateEvent), context_ != nullptr ? zstd::bound(raw) : raw));
+    block_.resize(sizeof(BlockHeader) +
+                  std::max(most_in_block * sizeof(LateEvent), context_ != nullptr ? zstd::bound(raw) : raw));
     later_path_ = std::move(later_path);
   } catch (const std::bad_alloc&) {
     return false;
@@ -109,7 +110,8 @@ void SpillFile::append_block(BlockHeader block, const void* payload, std::size_t
   if (!takes_more()) return;
   std::byte* const stored = block_.data() + sizeof block;
   std::size_t stored_bytes = 0;
-  if (context_ != nullptr) stored_bytes = zstd::compress(context_, stored, block_.size() - sizeof block, payload, bytes);
+  if (context_ != nullptr)
+    stored_bytes = zstd::compress(context_, stored, block_.size() - sizeof block, payload, bytes);
   const bool is_smaller = stored_bytes != 0 && stored_bytes < bytes;
   if (!is_smaller) {
     std::memcpy(stored, payload, bytes);
@@ -241,7 +243,9 @@ void Spiller::stop() noexcept {
   file_.close();
 }
 
-void Spiller::wake() noexcept { sem_post(&work_); }
+void Spiller::wake() noexcept {
+  sem_post(&work_);
+}
 
 void Spiller::spill() noexcept {
   write_notes();
@@ -275,7 +279,8 @@ void Spiller::keep_open_events(std::uint64_t first) noexcept {
       open_.push_back({first + i, copy_[i]});
 }
 
-void Spiller::note_late(std::uint64_t number, std::uint64_t exit_ticks, std::uint8_t algorithm, std::uint8_t reason) noexcept {
+void Spiller::note_late(std::uint64_t number, std::uint64_t exit_ticks, std::uint8_t algorithm,
+                        std::uint8_t reason) noexcept {
   std::uint64_t place = notes_begun_.load(std::memory_order_relaxed);
   do {
     // Acquire: the helper has read what was in the place. Full: the event stays open.
@@ -295,7 +300,8 @@ void Spiller::write_notes() noexcept {
   for (std::uint64_t taken = notes_taken_.load(std::memory_order_relaxed); late_.size() < note_capacity; ++taken) {
     const Note& note = notes_[taken % note_capacity];
     if (note.ready.load(std::memory_order_acquire) != taken + 1) break;
-    const auto open = std::find_if(open_.begin(), open_.end(), [&](const LateEvent& one) { return one.number == note.number; });
+    const auto open =
+        std::find_if(open_.begin(), open_.end(), [&](const LateEvent& one) { return one.number == note.number; });
     if (open != open_.end()) {  // else its stretch has not been written yet, or never was
       open->event.exit_ticks = note.exit_ticks;
       open->event.algorithm = note.algorithm;

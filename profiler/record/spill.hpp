@@ -1,8 +1,9 @@
-// Spilling: with PAPAYA_PROFILE=trace the events of a rank's ring go to rank-NNNNN.papz (profiler/record/spill_format.hpp) before they
-// are overwritten. A helper thread does that, which runs where nothing else wants to (SCHED_IDLE). The ring is divided into
-// stretches; one is written once half a ring of younger events has come, so that its calls have ended, and what is not
-// written is still in the ring, which survives the process. The application never waits for the helper: if that falls a
-// ring behind, stretches are lost, and a reader sees from their numbers which.
+// Spilling: with PAPAYA_PROFILE=trace the events of a rank's ring go to rank-NNNNN.papz
+// (profiler/record/spill_format.hpp) before they are overwritten. A helper thread does that, which runs where nothing
+// else wants to (SCHED_IDLE). The ring is divided into stretches; one is written once half a ring of younger events has
+// come, so that its calls have ended, and what is not written is still in the ring, which survives the process. The
+// application never waits for the helper: if that falls a ring behind, stretches are lost, and a reader sees from their
+// numbers which.
 #pragma once
 
 #include <pthread.h>
@@ -31,7 +32,8 @@ class SpillFile {
   SpillFile& operator=(const SpillFile&) = delete;
 
   // Creates it. `later_path` is where to look for it if the program closes the descriptor.
-  bool open(const std::string& path, std::string later_path, const trace::Header& record, std::uint64_t limit_bytes) noexcept;
+  bool open(const std::string& path, std::string later_path, const trace::Header& record,
+            std::uint64_t limit_bytes) noexcept;
   void append(std::uint64_t first, std::span<const trace::Event> events) noexcept;
   void append_late(std::span<const trace::spill::LateEvent> events) noexcept;
   void close() noexcept;
@@ -79,7 +81,9 @@ class Spiller {
     if (number >= lag_) wake();
   }
   // Event `number` ends as so many have begun: its stretch may have been written.
-  bool is_late(std::uint64_t number, std::uint64_t event_count) const noexcept { return event_count - number > lag_ / 2; }
+  bool is_late(std::uint64_t number, std::uint64_t event_count) const noexcept {
+    return event_count - number > lag_ / 2;
+  }
   // The end of such an event; exit_ticks 0: it has none, and its call no number.
   void note_late(std::uint64_t number, std::uint64_t exit_ticks, std::uint8_t algorithm, std::uint8_t reason) noexcept;
 

@@ -1,6 +1,6 @@
-// The file rank-NNNNN.papz beside rank-NNNNN.pap, version 1: with PAPAYA_PROFILE=trace the events that the ring of the latter is
-// about to lose. A header, then blocks, appended as the job runs: a file that was cut anywhere is good up to there.
-// docs/trace_format.md describes it for other tools.
+// The file rank-NNNNN.papz beside rank-NNNNN.pap, version 1: with PAPAYA_PROFILE=trace the events that the ring of the
+// latter is about to lose. A header, then blocks, appended as the job runs: a file that was cut anywhere is good up to
+// there. docs/trace_format.md describes it for other tools.
 #pragma once
 
 #include <array>
@@ -20,10 +20,10 @@ inline constexpr std::uint32_t block_magic = 0x6b6c4250;  // "PBlk"
 inline constexpr std::uint32_t most_in_block = 1u << 13;  // events: 512 KiB
 
 enum class State : std::uint32_t {
-  open = 0,      // being written, or its process was killed
-  closed = 1,    // in MPI_Finalize
-  limited = 2,   // it would have become larger than `limit_bytes`: nothing more was written
-  failed = 3,    // it could not be written, see `error`: the same
+  open = 0,     // being written, or its process was killed
+  closed = 1,   // in MPI_Finalize
+  limited = 2,  // it would have become larger than `limit_bytes`: nothing more was written
+  failed = 3,   // it could not be written, see `error`: the same
 };
 
 struct FileHeader {
@@ -77,8 +77,8 @@ std::uint32_t checksum_of(const Header& header) noexcept {
   return crc32c(&header, offsetof(Header, checksum));
 }
 
-// Events as columns: an event is eight words, and word w of all events comes before word w + 1 of any, each less the same word
-// of the event before. Most columns are then constant.
+// Events as columns: an event is eight words, and word w of all events comes before word w + 1 of any, each less the
+// same word of the event before. Most columns are then constant.
 inline constexpr std::size_t words_in_event = sizeof(Event) / sizeof(std::uint64_t);
 using Words = std::array<std::uint64_t, words_in_event>;
 

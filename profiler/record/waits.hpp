@@ -1,4 +1,5 @@
-// For whom a rank waits in a collective: one place that says so, for the figures of a run and for those made while it runs.
+// For whom a rank waits in a collective: one place that says so, for the figures of a run and for those made while it
+// runs.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@
 
 namespace papaya::report {
 
-// Whose data a rank needs before it may leave: all ranks', the root's (who needs none), as root all ranks' (the others none), those
-// of the ranks below it.
+// Whose data a rank needs before it may leave: all ranks', the root's (who needs none), as root all ranks' (the others
+// none), those of the ranks below it.
 enum class Need { all, root, root_needs_all, lower_ranks };
 
 constexpr Need need_of(Collective collective) {
@@ -33,12 +34,13 @@ constexpr Need need_of(Collective collective) {
 // What may be compared of a call's times: who takes part, in which role.
 struct Roles {
   Collective collective{};
-  std::size_t root = 0;                // place among the call's ranks; their number if it is not there, or there is none
-  std::vector<std::size_t> by_rank{};  // places by rank in the communicator, where those below matter; empty: they are in that order
+  std::size_t root = 0;  // place among the call's ranks; their number if it is not there, or there is none
+  std::vector<std::size_t>
+      by_rank{};  // places by rank in the communicator, where those below matter; empty: they are in that order
 };
 
-// Calls `wait(i, j)` for each of `size` ranks: the i-th may leave once the j-th has arrived, which may be itself. `arrival(i)` is
-// when the i-th arrived; the j-th never arrived before the i-th.
+// Calls `wait(i, j)` for each of `size` ranks: the i-th may leave once the j-th has arrived, which may be itself.
+// `arrival(i)` is when the i-th arrived; the j-th never arrived before the i-th.
 template <class Arrival, class Wait>
 void for_each_wait(const Roles& roles, std::size_t size, Arrival&& arrival, Wait&& wait) {
   const auto later = [&](std::size_t i, std::size_t j) { return arrival(j) > arrival(i) ? j : i; };

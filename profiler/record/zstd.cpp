@@ -40,10 +40,18 @@ const Library& library() noexcept {
 
 }  // namespace
 
-bool is_there() noexcept { return library().is_whole; }
-Context* make_context() noexcept { return library().create(); }
-void free_context(Context* context) noexcept { library().free(context); }
-std::size_t bound(std::size_t bytes) noexcept { return library().bound(bytes); }
+bool is_there() noexcept {
+  return library().is_whole;
+}
+Context* make_context() noexcept {
+  return library().create();
+}
+void free_context(Context* context) noexcept {
+  library().free(context);
+}
+std::size_t bound(std::size_t bytes) noexcept {
+  return library().bound(bytes);
+}
 
 std::size_t compress(Context* context, void* to, std::size_t capacity, const void* from, std::size_t bytes) noexcept {
   const std::size_t written = library().compress(context, to, capacity, from, bytes, level);

@@ -8,7 +8,7 @@ namespace papaya::zstd {
 // False if it is not to be had; then the others must not be called.
 bool is_there() noexcept;
 
-struct Context;  // ZSTD_CCtx
+struct Context;                    // ZSTD_CCtx
 Context* make_context() noexcept;  // nullptr without memory
 void free_context(Context* context) noexcept;
 

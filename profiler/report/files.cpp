@@ -13,8 +13,8 @@ namespace papaya::report {
 namespace {
 
 // Written under another name and then renamed, so that no reader sees half a report.
-bool write_file(const std::string& folder, const std::string& folder_name, const char* file_name, std::string_view content,
-                std::string* one_line_error) {
+bool write_file(const std::string& folder, const std::string& folder_name, const char* file_name,
+                std::string_view content, std::string* one_line_error) {
   const std::string path = folder + file_name;
   const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
   const auto fail = [&](const char* what) {

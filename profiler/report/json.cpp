@@ -164,7 +164,8 @@ Json to_object(const WholeRun& whole, double share) {
     row["name"] = mpi_name(size.collective, Form::blocking);
     row["size"] = size_names[static_cast<std::size_t>(size.size_class)];
   });
-  list("communicators", whole.communicators, [](Json& row, const WholeRun::Communicator& one) { row["name"] = one.name; });
+  list("communicators", whole.communicators,
+       [](Json& row, const WholeRun::Communicator& one) { row["name"] = one.name; });
   return object;
 }
 
@@ -232,30 +233,29 @@ Json to_object(const PendingCall& pending) {
 }
 
 Json to_object(const Report& report) {
-  Json object = {
-      {"program", report.program},
-      {"command", report.command},
-      {"mpi", report.mpi},
-      {"papaya", report.papaya_version},
-      {"ranks", report.ranks},
-      {"ranks_read", report.ranks_read},
-      {"nodes", report.nodes},
-      {"begin_unix_seconds", seconds(static_cast<double>(report.begin_unix_ns))},
-      {"run_seconds", seconds(report.run_ns)},
-      {"finalized", report.finalized},
-      {"partial", report.partial},
-      {"verdict", report.verdict},
-      {"notes", report.notes},
-      {"clock_error_us", report.clock_measured ? microseconds(report.clock_error_ns) : Json(nullptr)},
-      {"clock_bound_us", report.clock_measured ? microseconds(report.clock_bound_ns) : Json(nullptr)},
-      {"alpha_nominal", report.alpha_nominal},
-      {"horovod", report.horovod_library},
-      {"waiting_seconds", seconds(report.waiting_ns)},
-      {"waiting_share", number(report.waiting_share)},
-      {"compared_calls", report.compared_calls},
-      {"unrecorded_calls", report.unrecorded_calls},
-      {"savings", to_object(report.savings)},
-      {"events", {{"begun", report.events_begun}, {"kept", report.events_kept}}}};
+  Json object = {{"program", report.program},
+                 {"command", report.command},
+                 {"mpi", report.mpi},
+                 {"papaya", report.papaya_version},
+                 {"ranks", report.ranks},
+                 {"ranks_read", report.ranks_read},
+                 {"nodes", report.nodes},
+                 {"begin_unix_seconds", seconds(static_cast<double>(report.begin_unix_ns))},
+                 {"run_seconds", seconds(report.run_ns)},
+                 {"finalized", report.finalized},
+                 {"partial", report.partial},
+                 {"verdict", report.verdict},
+                 {"notes", report.notes},
+                 {"clock_error_us", report.clock_measured ? microseconds(report.clock_error_ns) : Json(nullptr)},
+                 {"clock_bound_us", report.clock_measured ? microseconds(report.clock_bound_ns) : Json(nullptr)},
+                 {"alpha_nominal", report.alpha_nominal},
+                 {"horovod", report.horovod_library},
+                 {"waiting_seconds", seconds(report.waiting_ns)},
+                 {"waiting_share", number(report.waiting_share)},
+                 {"compared_calls", report.compared_calls},
+                 {"unrecorded_calls", report.unrecorded_calls},
+                 {"savings", to_object(report.savings)},
+                 {"events", {{"begun", report.events_begun}, {"kept", report.events_kept}}}};
   Json settings = Json::object();
   for (const Setting& setting : report.settings) settings[setting.name] = setting.value;
   object["settings"] = std::move(settings);
@@ -274,10 +274,8 @@ Json to_object(const Report& report) {
 
   Json algorithms = Json::array();
   for (const AlgorithmFigures& row : report.algorithms) {
-    algorithms.push_back({{"collective", row.collective},
-                          {"algorithm", row.algorithm},
-                          {"calls", row.calls},
-                          {"reason", row.reason}});
+    algorithms.push_back(
+        {{"collective", row.collective}, {"algorithm", row.algorithm}, {"calls", row.calls}, {"reason", row.reason}});
   }
   object["algorithms"] = std::move(algorithms);
 

@@ -40,41 +40,50 @@ class Notes {
 
 void Notes::describe_ranks() {
   if (facts_.unwanted_ranks > 0)
-    note(fmt::format("PAPAYA_RANKS leaves out {} of {} ranks: the figures are without them, and who came last is the last of those that "
-                     "recorded.",
-                     facts_.unwanted_ranks, analysis_.ranks));
+    note(
+        fmt::format("PAPAYA_RANKS leaves out {} of {} ranks: the figures are without them, and who came last is the "
+                    "last of those that "
+                    "recorded.",
+                    facts_.unwanted_ranks, analysis_.ranks));
   if (!facts_.missing.empty())
     note(fmt::format("No usable record of {}: the figures are without {}.", ranks_text(facts_.missing),
                      facts_.missing_ranks == 1 ? "it" : "them"));
-  for (const RecordFacts::Abort& abort : facts_.aborts) note(fmt::format("Rank {} called MPI_Abort with code {}.", abort.rank, abort.code));
+  for (const RecordFacts::Abort& abort : facts_.aborts)
+    note(fmt::format("Rank {} called MPI_Abort with code {}.", abort.rank, abort.code));
   if (facts_.running.empty()) return;
-  note(facts_.is_all_running ? std::string("The job ended without MPI_Finalize, or is still running.")
-                             : fmt::format("The job ended without MPI_Finalize on {}, or is still running.", ranks_text(facts_.running)));
+  note(facts_.is_all_running
+           ? std::string("The job ended without MPI_Finalize, or is still running.")
+           : fmt::format("The job ended without MPI_Finalize on {}, or is still running.", ranks_text(facts_.running)));
 }
 
 void Notes::describe_clocks() {
   if (!analysis_.clock_measured) {
     note(
-        "The clocks of the nodes were never compared: times between nodes rest on the nodes' wall clocks, which may be a millisecond or "
+        "The clocks of the nodes were never compared: times between nodes rest on the nodes' wall clocks, which may be "
+        "a millisecond or "
         "more apart.");
   } else if (!facts_.clocks_compared_twice) {
     note(
-        "The clocks of the nodes were compared only once, so their drift is not corrected: times between nodes grow less certain away "
+        "The clocks of the nodes were compared only once, so their drift is not corrected: times between nodes grow "
+        "less certain away "
         "from that moment, here by up to 100 us a second.");
   }
 }
 
 void Notes::describe_events() {
-  const std::string kept =
-      fmt::format("{} of {} calls (summed over ranks)", count_text(analysis_.events_kept), count_text(analysis_.events_begun));
+  const std::string kept = fmt::format("{} of {} calls (summed over ranks)", count_text(analysis_.events_kept),
+                                       count_text(analysis_.events_begun));
   if (!facts_.is_trace && facts_.missing_events > 0)
-    note(fmt::format("Arrivals are those of the last {}: older ones were overwritten. Calls, bytes and time are of the whole run. "
-                     "PAPAYA_PROFILE=trace keeps more.",
-                     kept));
+    note(fmt::format(
+        "Arrivals are those of the last {}: older ones were overwritten. Calls, bytes and time are of the whole run. "
+        "PAPAYA_PROFILE=trace keeps more.",
+        kept));
   if (facts_.unread_events > 0)
-    note(fmt::format("Arrivals are those of the last {}. Calls, bytes and time are of the whole run. `papaya report` reads older calls "
-                     "from the trace, too.",
-                     kept));
+    note(
+        fmt::format("Arrivals are those of the last {}. Calls, bytes and time are of the whole run. `papaya report` "
+                    "reads older calls "
+                    "from the trace, too.",
+                    kept));
   if (facts_.is_trace && facts_.missing_events > 0) describe_trace();
 }
 
@@ -82,14 +91,15 @@ void Notes::describe_events() {
 void Notes::describe_trace() {
   std::string why;
   if (!facts_.trace_limited.empty())
-    why += fmt::format(" It reached its limit of {} bytes on {}; PAPAYA_TRACE_LIMIT sets it.", count_text(facts_.trace_limit),
-                       ranks_text(facts_.trace_limited));
+    why += fmt::format(" It reached its limit of {} bytes on {}; PAPAYA_TRACE_LIMIT sets it.",
+                       count_text(facts_.trace_limit), ranks_text(facts_.trace_limited));
   if (!facts_.trace_failed.empty())
     why += fmt::format(" It could not be written to its end on {}: {}.", ranks_text(facts_.trace_failed),
                        std::generic_category().message(static_cast<int>(facts_.trace_error)));
   if (why.empty()) why = " They came faster than they could be written, or its file is damaged.";
-  note(fmt::format("Dropped from the trace: {} of {} calls (summed over ranks).{} Calls, bytes and time are of the whole run.",
-                   count_text(facts_.missing_events), count_text(analysis_.events_begun), why));
+  note(fmt::format(
+      "Dropped from the trace: {} of {} calls (summed over ranks).{} Calls, bytes and time are of the whole run.",
+      count_text(facts_.missing_events), count_text(analysis_.events_begun), why));
 }
 
 void Notes::describe_calls() {
@@ -101,27 +111,27 @@ void Notes::describe_calls() {
                      counted(facts_.torn_events, "record of a call", "records of calls")));
   }
   if (facts_.partial_calls > 0) {
-    note(fmt::format(
-        "Compared without the ranks that have no usable record, which may have arrived even later: {}.",
-        counted(facts_.partial_calls, "call", "calls")));
+    note(fmt::format("Compared without the ranks that have no usable record, which may have arrived even later: {}.",
+                     counted(facts_.partial_calls, "call", "calls")));
   }
   if (facts_.unmatched_calls > 0) {
     note(fmt::format("Not compared, as the record of one of the ranks lacks them: {}.",
                      counted(facts_.unmatched_calls, "call", "calls")));
   }
   if (facts_.conflicting_calls > 0) {
-    note(fmt::format(
-        "Ranks disagree about the collective in {}, first {}: an error in the program, or its threads "
-        "share a communicator.",
-        counted(facts_.conflicting_calls, "call", "calls"), facts_.first_conflict));
+    note(
+        fmt::format("Ranks disagree about the collective in {}, first {}: an error in the program, or its threads "
+                    "share a communicator.",
+                    counted(facts_.conflicting_calls, "call", "calls"), facts_.first_conflict));
   }
   if (facts_.untabled_events > 0 || facts_.lost_communicators > 0) {
     note(fmt::format("The program used more communicators than the record holds; not compared on those: {}.",
                      counted(facts_.untabled_events, "call", "calls")));
   }
   if (facts_.lost_call_sites > 0) {
-    note(fmt::format("The program calls from more places than the record holds; without a call site: {} (summed over ranks).",
-                     counted(facts_.lost_call_sites, "place", "places")));
+    note(fmt::format(
+        "The program calls from more places than the record holds; without a call site: {} (summed over ranks).",
+        counted(facts_.lost_call_sites, "place", "places")));
   }
   if (facts_.inconsistent_communicators > 0) {
     note(fmt::format("Not compared, as their ranks cannot be told apart: the calls on {}.",
@@ -131,16 +141,18 @@ void Notes::describe_calls() {
     note(fmt::format("Not listed: {}.",
                      counted(facts_.pending_left_out, "more unfinished call", "more unfinished calls")));
   if (analysis_.alpha_nominal && analysis_.compared_calls > 0) {
-    note(fmt::format(
-        "Alpha, the time to send one message, was not measured in this run: imbalance factors use a "
-        "nominal one of {} us + bytes / ({} GB/s).",
-        nominal_latency_ns / 1000, nominal_bytes_per_ns));
+    note(
+        fmt::format("Alpha, the time to send one message, was not measured in this run: imbalance factors use a "
+                    "nominal one of {} us + bytes / ({} GB/s).",
+                    nominal_latency_ns / 1000, nominal_bytes_per_ns));
   }
 }
 
 }  // namespace
 
-std::vector<std::string> notes_on(const Analysis& analysis) { return Notes(analysis).write(); }
+std::vector<std::string> notes_on(const Analysis& analysis) {
+  return Notes(analysis).write();
+}
 
 std::string ranks_text(std::span<const RankRange> ranges) {
   const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().last;

@@ -15,7 +15,8 @@ namespace papaya::report {
 
 // ---- lateness by rank and time
 
-HeatMap::HeatMap(double begin_ns, double end_ns, std::size_t rows, std::uint64_t calls) : begin_ns_(begin_ns), rows_(rows) {
+HeatMap::HeatMap(double begin_ns, double end_ns, std::size_t rows, std::uint64_t calls)
+    : begin_ns_(begin_ns), rows_(rows) {
   const std::size_t most = std::clamp<std::size_t>(most_cells / std::max<std::size_t>(rows, 1), 1, most_bins);
   bins_ = static_cast<std::size_t>(std::clamp<std::uint64_t>(calls, 1, most));
   bin_ns_ = std::max(1.0, (end_ns - begin_ns) / static_cast<double>(bins_));
@@ -161,13 +162,16 @@ void append(std::vector<std::uint8_t>& bytes, float value) {
   for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<std::uint8_t>(bits >> shift));
 }
 
-double finite(double value) { return std::isfinite(value) ? value : 0; }
+double finite(double value) {
+  return std::isfinite(value) ? value : 0;
+}
 
 // 0: no call; 1 to 255: floor_ns to top_ns, by the logarithm.
 std::uint8_t level_of(double ns, double floor_ns, double top_ns) {
   if (ns < 0) return 0;
   if (!(ns > floor_ns)) return 1;
-  return static_cast<std::uint8_t>(1 + std::lround(254 * std::min(1.0, std::log(ns / floor_ns) / std::log(top_ns / floor_ns))));
+  return static_cast<std::uint8_t>(
+      1 + std::lround(254 * std::min(1.0, std::log(ns / floor_ns) / std::log(top_ns / floor_ns))));
 }
 
 Json to_object(const HeatMap& map, const Run& run, double clock_error_ns) {
@@ -300,9 +304,10 @@ void add_calls(Json& object, const Pictures& pictures, const Analysis& analysis)
 
 std::string to_json(const Pictures& pictures, const Analysis& analysis) noexcept {
   try {
-    Json object = {{"heat_map", to_object(pictures.heat_map(), pictures.run(), analysis.clock_error_ns)},
-                   {"factors", to_array(pictures)},
-                   {"factor_bins", {{"smallest", FactorFigures::smallest}, {"per_decade", FactorFigures::bins_per_decade}}}};
+    Json object = {
+        {"heat_map", to_object(pictures.heat_map(), pictures.run(), analysis.clock_error_ns)},
+        {"factors", to_array(pictures)},
+        {"factor_bins", {{"smallest", FactorFigures::smallest}, {"per_decade", FactorFigures::bins_per_decade}}}};
     add_calls(object, pictures, analysis);
     return object.dump(-1, ' ', false, Json::error_handler_t::replace);
   } catch (...) {

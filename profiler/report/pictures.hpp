@@ -1,5 +1,6 @@
-// What the report's page draws, taken from the calls one after the other, in memory and size that are bounded however many calls
-// and ranks there are: lateness by rank and time, how the imbalance factors are distributed, and single calls.
+// What the report's page draws, taken from the calls one after the other, in memory and size that are bounded however
+// many calls and ranks there are: lateness by rank and time, how the imbalance factors are distributed, and single
+// calls.
 #pragma once
 
 #include <array>
@@ -14,8 +15,8 @@
 
 namespace papaya::report {
 
-// Evenly chosen from a sequence whose length is not known before: every stride-th, the stride doubling when there are twice
-// `capacity` of them.
+// Evenly chosen from a sequence whose length is not known before: every stride-th, the stride doubling when there are
+// twice `capacity` of them.
 template <typename Item>
 class EvenSample {
  public:
@@ -119,7 +120,7 @@ struct ShownCalls {
 class Pictures {
  public:
   static constexpr std::size_t most_worst = 4;
-  static constexpr std::size_t most_shown = 80;        // evenly chosen ones of a call site
+  static constexpr std::size_t most_shown = 80;         // evenly chosen ones of a call site
   static constexpr std::size_t most_entries = 200'000;  // ranks in all the calls shown on a page
   static constexpr std::size_t most_groups = 24;        // call sites with calls shown
 
@@ -131,7 +132,9 @@ class Pictures {
   const std::map<Site, ShownCalls>& calls() const { return calls_; }
   const std::map<std::pair<Collective, SizeClass>, FactorFigures>& factors() const { return factors_; }
   // Files of the ranks of a communicator with calls.
-  const std::vector<std::uint32_t>& files_of(std::uint64_t communicator) const { return communicators_.at(communicator).files; }
+  const std::vector<std::uint32_t>& files_of(std::uint64_t communicator) const {
+    return communicators_.at(communicator).files;
+  }
   const std::string& name_of(std::uint64_t communicator) const { return communicators_.at(communicator).name; }
   const Run& run() const { return run_; }
 

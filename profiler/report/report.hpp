@@ -25,13 +25,13 @@ std::string to_text(const Report& report) noexcept;
 // For programs; docs/trace_format.md lists the fields. Every number is finite, what was not measured is null.
 std::string to_json(const Report& report) noexcept;
 
-// Writes report.txt and report.json into the run's folder, which is called `name` in them, each at once (a reader sees the old or the new
-// file, never half a one). On failure false, with the reason as one line in `one_line_error` where that is
-// not null.
+// Writes report.txt and report.json into the run's folder, which is called `name` in them, each at once (a reader sees
+// the old or the new file, never half a one). On failure false, with the reason as one line in `one_line_error` where
+// that is not null.
 bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept;
 
-// For a job that is still running: the calls that some of its ranks have been inside for `at_least_s` seconds and more, by the
-// wall clock, the longest first: who is there, who is missing and what those did last. Empty if there are none.
+// For a job that is still running: the calls that some of its ranks have been inside for `at_least_s` seconds and more,
+// by the wall clock, the longest first: who is there, who is missing and what those did last. Empty if there are none.
 std::string stall_text(const Analysis& analysis, std::int64_t now_unix_ns, double at_least_s);
 // Of one of them in one sentence: where the job is held and by whom.
 std::string stall_headline(const PendingCall& call);

@@ -25,9 +25,9 @@ std::string place_of(const std::vector<NamedFrame>& call_site) {
 
 std::string text_of(const LastSign& sign, std::int64_t now_unix_ns) {
   if (sign.name.empty()) return fmt::format("  rank {} has called no collective yet.\n", sign.rank);
-  return fmt::format("  rank {} {} {}, call {} on {}{}, {:.0f} s ago.\n", sign.rank, sign.inside ? "entered" : "last left",
-                     sign.name, sign.call, sign.communicator, place_of(sign.call_site),
-                     seconds_since(sign.unix_ns, now_unix_ns));
+  return fmt::format("  rank {} {} {}, call {} on {}{}, {:.0f} s ago.\n", sign.rank,
+                     sign.inside ? "entered" : "last left", sign.name, sign.call, sign.communicator,
+                     place_of(sign.call_site), seconds_since(sign.unix_ns, now_unix_ns));
 }
 
 std::uint64_t count_of(const std::vector<RankRange>& ranges) {
@@ -40,9 +40,10 @@ std::string text_of(const PendingCall& call, std::int64_t now_unix_ns) {
   const std::uint64_t inside = count_of(call.inside);
   const std::uint64_t missing = count_of(call.not_arrived) + call.unknown_not_arrived;
   const bool agree = call.conflict.empty();  // else one name and one place for all would be wrong
-  std::string text = fmt::format("{}all {} on {}: {} of {} ranks wait, for {:.0f} s ({}{}).\n", agree ? call.name + ", c" : "C",
-                                 call.call, call.communicator, inside, call.ranks, seconds_since(call.since_unix_ns, now_unix_ns),
-                                 ranks_of(call.inside), agree ? place_of(call.call_site) : "");
+  std::string text =
+      fmt::format("{}all {} on {}: {} of {} ranks wait, for {:.0f} s ({}{}).\n", agree ? call.name + ", c" : "C",
+                  call.call, call.communicator, inside, call.ranks, seconds_since(call.since_unix_ns, now_unix_ns),
+                  ranks_of(call.inside), agree ? place_of(call.call_site) : "");
   if (!call.conflict.empty()) text += fmt::format("  The ranks disagree about the collective: {}.\n", call.conflict);
   if (!call.not_arrived.empty()) text += fmt::format("  Missing: {}.\n", ranks_of(call.not_arrived));
   if (call.unknown_not_arrived > 0)
@@ -52,8 +53,9 @@ std::string text_of(const PendingCall& call, std::int64_t now_unix_ns) {
     text += fmt::format("  and {} more.\n", count_of(call.not_arrived) - call.last_signs.size());
   if (call.unread_ranks) text += "  Of ranks whose records are not in this folder nothing is known.\n";
   if (missing == 0 && call.conflict.empty() && !call.unread_ranks)
-    text += inside == static_cast<std::uint64_t>(call.ranks) ? "  All its ranks are there.\n"
-                                                             : "  All its ranks have arrived, and the others have left.\n";
+    text += inside == static_cast<std::uint64_t>(call.ranks)
+                ? "  All its ranks are there.\n"
+                : "  All its ranks have arrived, and the others have left.\n";
   return text;
 }
 
@@ -75,7 +77,8 @@ std::string stall_text(const Analysis& analysis, std::int64_t now_unix_ns, doubl
   std::vector<const PendingCall*> calls;
   for (const PendingCall& call : analysis.pending)
     if (seconds_since(call.since_unix_ns, now_unix_ns) >= at_least_s) calls.push_back(&call);
-  std::sort(calls.begin(), calls.end(), [](const PendingCall* a, const PendingCall* b) { return a->since_unix_ns < b->since_unix_ns; });
+  std::sort(calls.begin(), calls.end(),
+            [](const PendingCall* a, const PendingCall* b) { return a->since_unix_ns < b->since_unix_ns; });
   std::string text;
   for (const PendingCall* call : calls) text += text_of(*call, now_unix_ns);
   return text;

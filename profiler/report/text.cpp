@@ -30,8 +30,8 @@ constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 Mi
 // Columns on a terminal: one for each code point. Names of programs may use more; they stand last on their
 // lines.
 std::size_t columns_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(
-      text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 std::string bytes_text(double bytes) {
@@ -51,8 +51,7 @@ std::string bytes_text(double bytes) {
 }
 
 std::string factor_text(double factor) {
-  if (factor >= 99.5 && factor < 1e15)
-    return count_text(static_cast<std::uint64_t>(std::round(factor))) + "x";
+  if (factor >= 99.5 && factor < 1e15) return count_text(static_cast<std::uint64_t>(std::round(factor))) + "x";
   if (factor >= 99.5) return fmt::format("{:.3g}x", factor);
   return fmt::format("{:.{}f}x", factor, factor < 9.995 ? 2 : 1);
 }
@@ -125,8 +124,7 @@ std::string without_trailing_spaces(std::string line) {
 // last one left-aligned again where it holds words.
 class Table {
  public:
-  Table(std::string title, std::size_t left_columns, std::vector<std::string> names,
-        bool last_is_words = false)
+  Table(std::string title, std::size_t left_columns, std::vector<std::string> names, bool last_is_words = false)
       : title_(std::move(title)), left_columns_(left_columns), last_is_words_(last_is_words) {
     add(std::move(names));
   }
@@ -182,8 +180,7 @@ std::string ranks_of(const std::vector<RankRange>& ranges) {
 
 // On several nodes who runs where, with few nodes only.
 std::string ranks_line(const Analysis& analysis) {
-  std::string text =
-      fmt::format("{} on {} {}", analysis.ranks, analysis.nodes, analysis.nodes == 1 ? "node" : "nodes");
+  std::string text = fmt::format("{} on {} {}", analysis.ranks, analysis.nodes, analysis.nodes == 1 ? "node" : "nodes");
   for (std::size_t i = 0; i < analysis.node_figures.size(); ++i) {
     const NodeFigures& node = analysis.node_figures[i];
     text += i == 0 ? ": " : "; ";
@@ -198,15 +195,15 @@ std::string ranks_line(const Analysis& analysis) {
 std::string clock_line(const Analysis& analysis) {
   if (analysis.nodes == 1) return "one node, one clock";
   if (!analysis.clock_measured) return "the clocks of the nodes were not compared";
-  return fmt::format("the clocks of the nodes are known to within {}, or {} if messages take longer one way than the other",
-                     time_text(analysis.clock_error_ns), time_text(std::max(analysis.clock_bound_ns, analysis.clock_error_ns)));
+  return fmt::format(
+      "the clocks of the nodes are known to within {}, or {} if messages take longer one way than the other",
+      time_text(analysis.clock_error_ns), time_text(std::max(analysis.clock_bound_ns, analysis.clock_error_ns)));
 }
 
 // Beside figures that compare nodes. Two nodes' clocks may both be off.
 std::string between_nodes_text(const Analysis& analysis) {
   if (analysis.nodes < 2) return {};
-  return fmt::format("; between nodes to within {}",
-                     time_text((analysis.nodes > 2 ? 2 : 1) * analysis.clock_error_ns));
+  return fmt::format("; between nodes to within {}", time_text((analysis.nodes > 2 ? 2 : 1) * analysis.clock_error_ns));
 }
 
 // Those that differ from the defaults.
@@ -228,8 +225,7 @@ std::string header(const Analysis& analysis) {
   if (analysis.command != analysis.program) field("Command", analysis.command);
   field("MPI", analysis.mpi);
   field("Ranks", ranks_line(analysis));
-  field("Run", fmt::format("{}, {} from MPI_Init to {}", when_text(analysis.begin_unix_ns),
-                           time_text(analysis.run_ns),
+  field("Run", fmt::format("{}, {} from MPI_Init to {}", when_text(analysis.begin_unix_ns), time_text(analysis.run_ns),
                            analysis.finalized ? "MPI_Finalize" : "the end of the record"));
   field("Clock", clock_line(analysis));
   field("Settings", settings_line(analysis.settings));
@@ -240,14 +236,13 @@ std::string pending_text(const Analysis& analysis) {
   if (analysis.pending.empty()) return {};
   std::string page = "\nInside a collective when the record ended\n";
   for (const PendingCall& pending : analysis.pending) {
-    const bool one =
-        pending.inside.size() == 1 && pending.inside.front().first == pending.inside.front().last;
+    const bool one = pending.inside.size() == 1 && pending.inside.front().first == pending.inside.front().last;
     std::string text =
         pending.conflict.empty()
             ? fmt::format("{} {} inside {}, call {} on {}, when the record ended", ranks_of(pending.inside),
                           one ? "was" : "were", pending.name, pending.call, pending.communicator)
-            : fmt::format("{} {} inside call {} on {} when the record ended", ranks_of(pending.inside), one ? "was" : "were",
-                          pending.call, pending.communicator);
+            : fmt::format("{} {} inside call {} on {} when the record ended", ranks_of(pending.inside),
+                          one ? "was" : "were", pending.call, pending.communicator);
     // How long after the last record the job went on is not known; next to nothing would mislead.
     if (!pending.call_site.empty() && pending.conflict.empty()) text += ", at " + frame_text(pending.call_site.front());
     if (pending.waited_ns >= shortest_wait_told_ns) {
@@ -260,18 +255,17 @@ std::string pending_text(const Analysis& analysis) {
     } else if (!pending.not_arrived.empty()) {
       others = fmt::format("Not arrived: {}.", ranks_of(pending.not_arrived));
     } else if (pending.unknown_not_arrived > 0) {
-      others = fmt::format("Not arrived: {} of its ranks, which never used this communicator.",
-                           pending.unknown_not_arrived);
+      others =
+          fmt::format("Not arrived: {} of its ranks, which never used this communicator.", pending.unknown_not_arrived);
     } else if (!pending.unread_ranks) {
       others = "All its ranks had arrived.";
     }
-    if (pending.unread_ranks)
-      others += " Of ranks without a usable record it is not known whether they had arrived.";
+    if (pending.unread_ranks) others += " Of ranks without a usable record it is not known whether they had arrived.";
     page += wrap(others, "    ", 4);
     for (const LastSign& sign : pending.last_signs) {
       if (sign.name.empty()) continue;
-      page += wrap(fmt::format("rank {} {} {}, call {} on {}{}", sign.rank, sign.inside ? "entered" : "last left", sign.name,
-                               sign.call, sign.communicator,
+      page += wrap(fmt::format("rank {} {} {}, call {} on {}{}", sign.rank, sign.inside ? "entered" : "last left",
+                               sign.name, sign.call, sign.communicator,
                                sign.call_site.empty() ? "" : ", at " + call_site_text(sign.call_site)),
                    "    ", 6);
     }
@@ -308,8 +302,7 @@ std::string sizes_text(const Analysis& analysis) {
   return table.empty() ? std::string() : table.text();
 }
 
-std::string imbalance_table(const Analysis& analysis, const std::string& title,
-                            Imbalance Imbalances::*which) {
+std::string imbalance_table(const Analysis& analysis, const std::string& title, Imbalance Imbalances::*which) {
   Table table(title, 2, {"call", "size", "calls", "worst-case", "factor", "average-case", "factor"});
   const auto row = [&](const std::string& name, const char* size, const Imbalance& imbalance) {
     table.add({name, size, count_text(imbalance.calls), time_text(imbalance.worst_ns),
@@ -331,11 +324,10 @@ std::string imbalance_table(const Analysis& analysis, const std::string& title,
 std::string imbalance_text(const Analysis& analysis) {
   std::string page = imbalance_table(
       analysis,
-      fmt::format(
-          "Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
-          "distance from the mean arrival; factor: divided by alpha, the time to send one such message{}{})",
-          analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : "",
-          between_nodes_text(analysis)),
+      fmt::format("Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
+                  "distance from the mean arrival; factor: divided by alpha, the time to send one such message{}{})",
+                  analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : "",
+                  between_nodes_text(analysis)),
       &Imbalances::cluster);
   if (analysis.nodes > 1) {
     page += imbalance_table(analysis, "Arrival imbalance within nodes (average over nodes, then over calls)",
@@ -347,15 +339,15 @@ std::string imbalance_text(const Analysis& analysis) {
 std::string late_ranks_text(const Analysis& analysis) {
   if (analysis.compared_calls == 0) return {};
   Table table(fmt::format("Late ranks (times last: by more than the clocks' error{})", between_nodes_text(analysis)), 2,
-              {"rank", "node", "times last", "of calls", "after the first", "it waited",
-               "others waited for it", "of all waiting"});
+              {"rank", "node", "times last", "of calls", "after the first", "it waited", "others waited for it",
+               "of all waiting"});
   std::size_t listed = 0;
   for (const RankFigures& rank : analysis.late_ranks) {
     if (rank.compared == 0 || listed == most_ranks_listed) continue;
     ++listed;
     table.add({fmt::format("{}", rank.rank), fmt::format("{}", rank.node), count_text(rank.times_last),
-               fmt::format("{:.1f}%", 100 * share_of(static_cast<double>(rank.times_last),
-                                                     static_cast<double>(rank.compared))),
+               fmt::format("{:.1f}%",
+                           100 * share_of(static_cast<double>(rank.times_last), static_cast<double>(rank.compared))),
                time_text(rank.late_ns), time_text(rank.waited_ns), time_text(rank.caused_ns),
                share_bar(share_of(rank.caused_ns, analysis.waiting_ns))});
   }
@@ -372,22 +364,26 @@ std::string whole_run_text(const Analysis& analysis) {
   const WholeRun& whole = analysis.whole_run;
   if (!analysis.is_overwritten || whole.all.calls == 0) return {};
   const auto calls = static_cast<double>(whole.all.calls);
-  Table ranks(fmt::format("Late ranks over the whole run, each within its node ({} calls, compared while the job ran: first to last "
-                          "arrival {} on average, {} at most)",
-                          count_text(whole.all.calls), time_text(whole.all.worst_ns), time_text(whole.all.most_ns)),
-              2, {"rank", "node", "times last", "of calls", "others waited for it", "of all waiting"});
+  Table ranks(
+      fmt::format(
+          "Late ranks over the whole run, each within its node ({} calls, compared while the job ran: first to last "
+          "arrival {} on average, {} at most)",
+          count_text(whole.all.calls), time_text(whole.all.worst_ns), time_text(whole.all.most_ns)),
+      2, {"rank", "node", "times last", "of calls", "others waited for it", "of all waiting"});
   for (std::size_t i = 0; i < std::min(most_ranks_listed, whole.last.size()); ++i) {
     const WholeRun::Last& last = whole.last[i];
     ranks.add({fmt::format("{}", last.rank), fmt::format("{}", last.node), count_text(last.times_last),
-               fmt::format("{:.1f}%", 100 * share_of(static_cast<double>(last.times_last), calls)), time_text(last.caused_ns),
-               share_bar(share_of(last.caused_ns, whole.all.waiting_ns))});
+               fmt::format("{:.1f}%", 100 * share_of(static_cast<double>(last.times_last), calls)),
+               time_text(last.caused_ns), share_bar(share_of(last.caused_ns, whole.all.waiting_ns))});
   }
   std::string page = ranks.text();
   if (whole.last.size() > most_ranks_listed)
     page += fmt::format("  and {} more ranks, in report.json\n", whole.last.size() - most_ranks_listed);
   if (whole.given_up > 0)
-    page += wrap(fmt::format("{} more calls were not compared: some rank came too long after others, or did not record them.",
-                             count_text(whole.given_up)), "  ", 2);
+    page += wrap(
+        fmt::format("{} more calls were not compared: some rank came too long after others, or did not record them.",
+                    count_text(whole.given_up)),
+        "  ", 2);
   Table sites("Call sites over the whole run, each within its node", 1,
               {"call", "calls", "worst-case", "at most", "waiting", "of all waiting", "most waited for"});
   for (std::size_t i = 0; i < std::min(most_call_sites_listed, whole.sites.size()); ++i) {
@@ -395,9 +391,10 @@ std::string whole_run_text(const Analysis& analysis) {
     sites.add({mpi_name(site.collective, Form::blocking), count_text(site.tally.calls), time_text(site.tally.worst_ns),
                time_text(site.tally.most_ns), time_text(site.tally.waiting_ns),
                share_bar(share_of(site.tally.waiting_ns, whole.all.waiting_ns)),
-               site.last.empty() ? "-" : fmt::format("rank {}, last {}", site.last.front().rank,
-                                                     share_text(share_of(static_cast<double>(site.last.front().times_last),
-                                                                         static_cast<double>(site.tally.calls))))},
+               site.last.empty() ? "-"
+                                 : fmt::format("rank {}, last {}", site.last.front().rank,
+                                               share_text(share_of(static_cast<double>(site.last.front().times_last),
+                                                                   static_cast<double>(site.tally.calls))))},
               {call_site_text(site.frames)});
   }
   if (!sites.empty()) page += sites.text();
@@ -407,12 +404,14 @@ std::string whole_run_text(const Analysis& analysis) {
 }
 
 std::string phases_text(const Analysis& analysis) {
-  Table table(fmt::format("Phases of the program (calls, time and waiting summed over ranks, as far as the record goes back{})",
-                          between_nodes_text(analysis)),
-              1, {"phase", "calls", "time", "worst-case", "waiting", "of all waiting", "excess"});
+  Table table(
+      fmt::format("Phases of the program (calls, time and waiting summed over ranks, as far as the record goes back{})",
+                  between_nodes_text(analysis)),
+      1, {"phase", "calls", "time", "worst-case", "waiting", "of all waiting", "excess"});
   for (const PhaseFigures& phase : analysis.phases)
     table.add({phase.name.empty() ? "(none)" : phase.name, count_text(phase.calls), time_text(phase.ns),
-               phase.compared > 0 ? time_text(phase.worst_ns) : "-", phase.compared > 0 ? time_text(phase.waiting_ns) : "-",
+               phase.compared > 0 ? time_text(phase.worst_ns) : "-",
+               phase.compared > 0 ? time_text(phase.waiting_ns) : "-",
                share_bar(share_of(phase.waiting_ns, analysis.waiting_ns)),
                phase.compared > 0 ? time_text(phase.excess_ns) : "-"});
   return table.empty() ? std::string() : table.text();
@@ -428,8 +427,8 @@ std::string inside_text(const Analysis& analysis) {
     if (figures.inside.samples == 0) continue;
     table.add({figures.name, time_text(figures.inside.mean_ns),
                time_text(figures.inside.mean_ns - figures.excess.mean_ns), time_text(figures.excess.mean_ns),
-               time_text(figures.excess.p50_ns), time_text(figures.excess.p99_ns),
-               time_text(figures.excess.max_ns), time_text(figures.waiting_ns)});
+               time_text(figures.excess.p50_ns), time_text(figures.excess.p99_ns), time_text(figures.excess.max_ns),
+               time_text(figures.waiting_ns)});
   }
   return table.empty() ? std::string() : table.text();
 }
@@ -440,32 +439,36 @@ std::string pattern_text(const CallSiteFigures& site) {
   std::string text = fmt::format("arrivals: {}", site.compared == 0 ? "not compared" : text_of(pattern.pattern));
   if (pattern.straggler >= 0) text += fmt::format(", rank {}", pattern.straggler);
   if (pattern.predictability)
-    text += fmt::format(" (predictability {:.2f}, of {} uneven calls)", *pattern.predictability, count_text(pattern.uneven));
+    text += fmt::format(" (predictability {:.2f}, of {} uneven calls)", *pattern.predictability,
+                        count_text(pattern.uneven));
   return text;
 }
 
 std::string call_sites_text(const Analysis& analysis) {
   Table table(fmt::format("Call sites (calls and waiting summed over ranks, as far as the record goes back{})",
-                          between_nodes_text(analysis)), 1,
-              {"call", "calls", "worst-case", "waiting", "of all waiting", "most often last"});
+                          between_nodes_text(analysis)),
+              1, {"call", "calls", "worst-case", "waiting", "of all waiting", "most often last"});
   std::size_t listed = 0;
   for (const CallSiteFigures& site : analysis.call_sites) {
     if (site.form != Form::blocking || listed == most_call_sites_listed) continue;
     ++listed;
     const HorovodUse use = horovod_use(site);
     const double calls = static_cast<double>(site.compared);
-    table.add({site.name, count_text(site.calls), site.compared > 0 ? time_text(site.worst_ns) : "-",
-               site.compared > 0 ? time_text(site.waiting_ns) : "-",
-               share_bar(share_of(site.waiting_ns, analysis.waiting_ns)),
-               site.last.empty() ? "-"
-                                 : fmt::format("rank {}, {}", site.last.front().rank,
-                                               share_text(share_of(static_cast<double>(site.last.front().times), calls)))},
-              {(use == HorovodUse::none ? "" : fmt::format("Horovod {}: ", name_of(use))) + call_site_text(site.frames), pattern_text(site)});
+    table.add(
+        {site.name, count_text(site.calls), site.compared > 0 ? time_text(site.worst_ns) : "-",
+         site.compared > 0 ? time_text(site.waiting_ns) : "-",
+         share_bar(share_of(site.waiting_ns, analysis.waiting_ns)),
+         site.last.empty() ? "-"
+                           : fmt::format("rank {}, {}", site.last.front().rank,
+                                         share_text(share_of(static_cast<double>(site.last.front().times), calls)))},
+        {(use == HorovodUse::none ? "" : fmt::format("Horovod {}: ", name_of(use))) + call_site_text(site.frames),
+         pattern_text(site)});
   }
   if (table.empty()) return {};
   std::string page = table.text();
-  const auto all = static_cast<std::size_t>(std::count_if(analysis.call_sites.begin(), analysis.call_sites.end(),
-                                                          [](const auto& site) { return site.form == Form::blocking; }));
+  const auto all =
+      static_cast<std::size_t>(std::count_if(analysis.call_sites.begin(), analysis.call_sites.end(),
+                                             [](const auto& site) { return site.form == Form::blocking; }));
   if (all > listed) page += fmt::format("  and {} more, in report.json\n", all - listed);
   return page;
 }
@@ -477,16 +480,20 @@ std::string saving_text(const Saving& saving, double span_ns) {
 }
 
 std::string savings_text(const Analysis& analysis) {
-  Table table(
-      fmt::format("What it would bring (about: the recorded arrivals replayed; ranks do between calls what they did. Excess: summed over "
-                  "ranks. {} shorter: without any excess, and by the papaya algorithm that a model of the measured message times finds "
-                  "best, in the calls that were left to MPI)", analysis.is_overwritten ? "The recorded part of the run" : "Run"),
-      1, {"call", "excess", "run shorter without", "by an algorithm", "which"}, true);
+  Table table(fmt::format("What it would bring (about: the recorded arrivals replayed; ranks do between calls what "
+                          "they did. Excess: summed over "
+                          "ranks. {} shorter: without any excess, and by the papaya algorithm that a model of the "
+                          "measured message times finds "
+                          "best, in the calls that were left to MPI)",
+                          analysis.is_overwritten ? "The recorded part of the run" : "Run"),
+              1, {"call", "excess", "run shorter without", "by an algorithm", "which"}, true);
   const auto add = [&](const std::string& name, const Savings& savings, std::vector<std::string> below) {
     const Savings::Candidate* const best = savings.best();
     table.add({name, time_text(savings.no_excess.ranks_ns), saving_text(savings.no_excess, savings.span_ns),
                best == nullptr ? "-" : saving_text(best->saving, savings.span_ns),
-               best != nullptr ? (best->algorithm.size() <= widest_algorithms ? best->algorithm : "several") : savings.open_calls > 0 ? "native" : "-"},
+               best != nullptr          ? (best->algorithm.size() <= widest_algorithms ? best->algorithm : "several")
+               : savings.open_calls > 0 ? "native"
+                                        : "-"},
               std::move(below));
   };
   if (analysis.savings.calls == 0) return {};
@@ -507,10 +514,12 @@ std::string savings_text(const Analysis& analysis) {
 // What Horovod makes its calls for.
 std::string horovod_text(const Analysis& analysis) {
   if (analysis.horovod_library.empty()) return {};
-  Table table(fmt::format("Horovod ({} of each rank calls MPI, from {}; calls, time and waiting summed over ranks, as far as the "
-                          "record goes back)",
-                          analysis.horovod_threads, analysis.horovod_library),
-              1, {"what for", "calls", "bytes", "per call", "time", "waiting", "of all waiting"});
+  Table table(
+      fmt::format(
+          "Horovod ({} of each rank calls MPI, from {}; calls, time and waiting summed over ranks, as far as the "
+          "record goes back)",
+          analysis.horovod_threads, analysis.horovod_library),
+      1, {"what for", "calls", "bytes", "per call", "time", "waiting", "of all waiting"});
   for (const HorovodUse use : horovod_uses) {
     CallSiteFigures sum;
     for (const CallSiteFigures& site : analysis.call_sites) {
@@ -533,8 +542,7 @@ std::string algorithms_text(const Analysis& analysis) {
   Table table("Algorithms (calls summed over ranks)", 2, {"call", "algorithm", "calls", "why native"}, true);
   std::string previous;
   for (const AlgorithmFigures& row : analysis.algorithms) {
-    table.add(
-        {row.collective == previous ? "" : row.collective, row.algorithm, count_text(row.calls), row.reason});
+    table.add({row.collective == previous ? "" : row.collective, row.algorithm, count_text(row.calls), row.reason});
     previous = row.collective;
   }
   return table.empty() ? std::string() : table.text();
@@ -553,8 +561,7 @@ std::string communicators_text(const Analysis& analysis) {
     std::string name = row.name;
     if (columns_of(name) > 56) name = fmt::format("{:.53}...", name);
     table.add({std::move(name), fmt::format("{}", row.size), count_text(row.calls),
-               row.compared > 0 ? time_text(row.worst_ns) : "-",
-               row.compared > 0 ? time_text(row.waiting_ns) : "-"});
+               row.compared > 0 ? time_text(row.worst_ns) : "-", row.compared > 0 ? time_text(row.waiting_ns) : "-"});
   }
   std::string page = table.text();
   if (used.size() > most_communicators_listed) {
@@ -584,11 +591,10 @@ std::string render(const Report& report) {
   page += algorithms_text(report);
   page += communicators_text(report);
   page +=
-      "\n" + wrap(fmt::format(
-                      "Files in {}: report.txt is this page, report.json has the same figures for programs, "
-                      "rank-*.pap is what the ranks recorded; `papaya report` makes the first two from them, "
-                      "with the names of functions.",
-                      report.folder),
+      "\n" + wrap(fmt::format("Files in {}: report.txt is this page, report.json has the same figures for programs, "
+                              "rank-*.pap is what the ranks recorded; `papaya report` makes the first two from them, "
+                              "with the names of functions.",
+                              report.folder),
                   "", 0);
   return page;
 }

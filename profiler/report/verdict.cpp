@@ -28,8 +28,8 @@ constexpr std::uint64_t few_calls = 10;
 std::string lasts_text(std::uint64_t times, std::uint64_t calls, std::string_view name) {
   if (calls == 1 && times == 1) return fmt::format("at the one {} call", name);
   if (calls < few_calls) return fmt::format("at {} of the {} {} calls", times, calls, name);
-  return fmt::format("at {} of the {} calls",
-                     share_text(static_cast<double>(times) / static_cast<double>(calls)), name);
+  return fmt::format("at {} of the {} calls", share_text(static_cast<double>(times) / static_cast<double>(calls)),
+                     name);
 }
 
 class Verdict {
@@ -50,8 +50,8 @@ class Verdict {
 std::string Verdict::whole_run_verdict() const {
   const WholeRun& whole = analysis_.whole_run;
   if (!analysis_.is_overwritten || whole.all.calls == 0) return {};
-  std::string text = fmt::format(" Over the whole run waiting for late ranks{} costs {}", analysis_.nodes > 1 ? " of the same node" : "",
-                                 share_text(analysis_.whole_run_share));
+  std::string text = fmt::format(" Over the whole run waiting for late ranks{} costs {}",
+                                 analysis_.nodes > 1 ? " of the same node" : "", share_text(analysis_.whole_run_share));
   if (analysis_.whole_run_share >= balanced_share && !whole.last.empty()) {
     const WholeRun::Last& top = whole.last.front();
     text += fmt::format(", {} of that for rank {}", share_text(top.caused_ns / whole.all.waiting_ns), top.rank);
@@ -87,17 +87,15 @@ std::string Verdict::pending_verdict() const {
   const PendingCall* worst = nullptr;
   for (const PendingCall& pending : analysis_.pending) {
     if (!pending.conflict.empty()) {
-      return fmt::format("Ranks disagree about the collective: {}, and the record ends there.",
-                         pending.conflict);
+      return fmt::format("Ranks disagree about the collective: {}, and the record ends there.", pending.conflict);
     }
     if (pending.not_arrived.empty() && pending.unknown_not_arrived == 0) continue;
     if (worst == nullptr || pending.waited_ns > worst->waited_ns) worst = &pending;
   }
   if (worst == nullptr) return {};
   const bool one = worst->inside.size() == 1 && worst->inside.front().first == worst->inside.front().last;
-  const std::string absent = worst->not_arrived.empty()
-                                 ? fmt::format("{} of its ranks", worst->unknown_not_arrived)
-                                 : ranks_text(worst->not_arrived);
+  const std::string absent = worst->not_arrived.empty() ? fmt::format("{} of its ranks", worst->unknown_not_arrived)
+                                                        : ranks_text(worst->not_arrived);
   std::string who = ranks_text(worst->inside);
   who[0] = 'R';
   return fmt::format("{} {} inside {}, call {} on {}, when the record ended, and {} had not arrived there.", who,
@@ -105,11 +103,11 @@ std::string Verdict::pending_verdict() const {
 }
 
 std::string Verdict::late_verdict() const {
-  const std::string prefix =
-      analysis_.record.missing.empty() ? "" : fmt::format("Of the {} of {} ranks read: ", analysis_.ranks_read, analysis_.ranks);
-  const std::string cost =
-      fmt::format("waiting for late ranks costs {} of the {}", share_text(analysis_.waiting_share),
-                  analysis_.is_overwritten ? "recorded part of the run" : "run");
+  const std::string prefix = analysis_.record.missing.empty()
+                                 ? ""
+                                 : fmt::format("Of the {} of {} ranks read: ", analysis_.ranks_read, analysis_.ranks);
+  const std::string cost = fmt::format("waiting for late ranks costs {} of the {}", share_text(analysis_.waiting_share),
+                                       analysis_.is_overwritten ? "recorded part of the run" : "run");
   const auto begin = [&](std::string sentence) {
     if (!prefix.empty()) sentence[0] = static_cast<char>(sentence[0] - 'A' + 'a');
     return prefix + sentence;
@@ -120,8 +118,8 @@ std::string Verdict::late_verdict() const {
     if (rank.compared > 0) by_cost.push_back(&rank);
   std::sort(by_cost.begin(), by_cost.end(), [](const auto* a, const auto* b) { return a->rank < b->rank; });
   const auto count = static_cast<double>(by_cost.size());
-  // Leaves them by what the others waited for them; the first of them stands out if it causes twice its part of all that waiting
-  // (of two ranks three quarters; never less than a quarter), and no other much more than half as much.
+  // Leaves them by what the others waited for them; the first of them stands out if it causes twice its part of all
+  // that waiting (of two ranks three quarters; never less than a quarter), and no other much more than half as much.
   const double enough = by_cost.size() == 2 ? 0.75 : std::clamp(2 / count, 0.25, 0.5);
   const auto one_stands_out = [&](const auto& caused_ns, double all_ns) {
     std::stable_sort(by_cost.begin(), by_cost.end(),
@@ -143,7 +141,8 @@ std::string Verdict::late_verdict() const {
   const auto caused_at_worst = [worst](const RankFigures& rank) { return rank.caused_ns_in[worst]; };
   const auto caused = [](const RankFigures& rank) { return rank.caused_ns; };
   // At the collective that most waiting is at, and if not there, then in all.
-  const bool one_there = waiting[worst] >= 0.5 * analysis_.waiting_ns && one_stands_out(caused_at_worst, waiting[worst]);
+  const bool one_there =
+      waiting[worst] >= 0.5 * analysis_.waiting_ns && one_stands_out(caused_at_worst, waiting[worst]);
   const RankFigures* const there = by_cost.front();
   const bool one_in_all = one_stands_out(caused, analysis_.waiting_ns);
   const bool one_rank = one_in_all || one_there;
@@ -159,16 +158,16 @@ std::string Verdict::late_verdict() const {
     const bool is_root = need_of(collective) == Need::root;
     const std::uint64_t times = is_root ? top.delays_in[c] : top.times_last_in[c];
     lasts = static_cast<double>(times) / static_cast<double>(top.compared_in[c]);
-    one_rank_text = fmt::format("{} {}{}, by {} on average", is_root ? "it keeps the others waiting" : "it arrives last",
-                                lasts_text(times, top.compared_in[c], name), is_root ? " as their root" : "", time_text(delay_ns));
+    one_rank_text =
+        fmt::format("{} {}{}, by {} on average", is_root ? "it keeps the others waiting" : "it arrives last",
+                    lasts_text(times, top.compared_in[c], name), is_root ? " as their root" : "", time_text(delay_ns));
     // Seldom, and by much.
     if (lasts < 0.5)
       one_rank_text += fmt::format(", which is {} of the waiting there", share_text(top.caused_ns_in[c] / waiting[c]));
   }
   if (analysis_.waiting_share < balanced_share) {
     if (one_rank && lasts >= noticeable_lasts && delay_ns >= noticeable_delay_ns) {
-      return begin(
-          fmt::format("Rank {} is late but it costs little: {}; {}.", top.rank, one_rank_text, cost));
+      return begin(fmt::format("Rank {} is late but it costs little: {}; {}.", top.rank, one_rank_text, cost));
     }
     return begin(fmt::format("Arrivals are balanced: {}.", cost));
   }
@@ -190,11 +189,11 @@ std::string Verdict::late_verdict() const {
                              share_text(caused_by_few / analysis_.waiting_ns), cost));
   }
   one_stands_out(caused_at_worst, waiting[worst]);
-  return begin(fmt::format(
-      "Arrivals are imbalanced and no rank is always the late one: at {} the last rank arrives {} after "
-      "the first on average; the most waiting there, {}, is for rank {}; {}.",
-      mpi_name(static_cast<Collective>(worst), Form::blocking), time_text(worst_ns[worst]),
-      share_text(caused_at_worst(*by_cost.front()) / waiting[worst]), by_cost.front()->rank, cost));
+  return begin(
+      fmt::format("Arrivals are imbalanced and no rank is always the late one: at {} the last rank arrives {} after "
+                  "the first on average; the most waiting there, {}, is for rank {}; {}.",
+                  mpi_name(static_cast<Collective>(worst), Form::blocking), time_text(worst_ns[worst]),
+                  share_text(caused_at_worst(*by_cost.front()) / waiting[worst]), by_cost.front()->rank, cost));
 }
 
 }  // namespace

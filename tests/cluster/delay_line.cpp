@@ -117,9 +117,9 @@ class Network {
 
  private:
   std::int64_t duration_ns(std::int64_t bytes) const {
-    return bits_per_second_ == 0 ? 0
-                                 : static_cast<std::int64_t>(static_cast<double>(bytes) * 8e9 /
-                                                             static_cast<double>(bits_per_second_));
+    return bits_per_second_ == 0
+               ? 0
+               : static_cast<std::int64_t>(static_cast<double>(bytes) * 8e9 / static_cast<double>(bits_per_second_));
   }
   void receive(Port& port);
   void take(Port& port, const nlmsghdr* message);
@@ -152,8 +152,8 @@ void configure(mnl_socket* socket, const nlmsghdr* message, const char* what) {
   std::array<char, 8192> answer;
   if (mnl_socket_sendto(socket, message, message->nlmsg_len) < 0) fail(what);
   const auto bytes = mnl_socket_recvfrom(socket, answer.data(), answer.size());
-  if (bytes < 0 || mnl_cb_run(answer.data(), static_cast<std::size_t>(bytes), 0,
-                              mnl_socket_get_portid(socket), nullptr, nullptr) < 0)
+  if (bytes < 0 || mnl_cb_run(answer.data(), static_cast<std::size_t>(bytes), 0, mnl_socket_get_portid(socket), nullptr,
+                              nullptr) < 0)
     fail(what);
 }
 
@@ -237,8 +237,7 @@ void Network::take(Port& port, const nlmsghdr* message) {
       }
       case NFQA_PAYLOAD: {
         iphdr packet{};
-        std::memcpy(&packet, payload,
-                    std::min<std::size_t>(sizeof packet, mnl_attr_get_payload_len(attribute)));
+        std::memcpy(&packet, payload, std::min<std::size_t>(sizeof packet, mnl_attr_get_payload_len(attribute)));
         sender = ntohl(packet.saddr) & 0xff;
         if (bytes == 0) bytes = mnl_attr_get_payload_len(attribute);
         break;
@@ -275,8 +274,7 @@ void Network::receive(Port& port) {
   }
   int count = messages_at_once;
   while (count == messages_at_once) {
-    count =
-        recvmmsg(mnl_socket_get_fd(port.socket), messages.data(), messages_at_once, MSG_DONTWAIT, nullptr);
+    count = recvmmsg(mnl_socket_get_fd(port.socket), messages.data(), messages_at_once, MSG_DONTWAIT, nullptr);
     for (int i = 0; i < count; ++i) {
       const auto* message = reinterpret_cast<const nlmsghdr*>(buffers[i].data());
       if (mnl_nlmsg_ok(message, static_cast<int>(messages[i].msg_len))) take(port, message);

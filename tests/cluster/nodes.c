@@ -20,8 +20,7 @@ int main(int argc, char** argv) {
   char expected[name_bytes], host[name_bytes] = "";
   snprintf(expected, sizeof expected, "node%d", rank / ranks_per_node + 1);
   gethostname(host, sizeof host - 1);
-  if (strcmp(host, expected) != 0)
-    failures += fprintf(stderr, "rank %d is on %s, not %s\n", rank, host, expected) > 0;
+  if (strcmp(host, expected) != 0) failures += fprintf(stderr, "rank %d is on %s, not %s\n", rank, host, expected) > 0;
 
   MPI_Comm node;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
@@ -45,8 +44,7 @@ int main(int argc, char** argv) {
   if (place < 2 && here > 1) {
     memset(buffer, place + 1, bytes);
     MPI_Sendrecv_replace(buffer, bytes, MPI_BYTE, 1 - place, 0, 1 - place, 0, node, MPI_STATUS_IGNORE);
-    if (buffer[0] != 2 - place || buffer[bytes - 1] != 2 - place)
-      failures += fprintf(stderr, "wrong data\n") > 0;
+    if (buffer[0] != 2 - place || buffer[bytes - 1] != 2 - place) failures += fprintf(stderr, "wrong data\n") > 0;
   }
   if (rank == 0) memset(buffer, 7, bytes);
   const double begin_large = MPI_Wtime();

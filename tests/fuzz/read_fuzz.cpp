@@ -122,8 +122,10 @@ Bytes seed(int nodes, bool finished) {
     for (row.rank = 0; row.rank < 2; ++row.rank) record.node_calls.push_back(row);
     for (std::uint64_t call = 0; call < 20; ++call) {
       const double begin = 10000.0 * static_cast<double>(call);
-      record.add_call(static_cast<Collective>(call % papaya::collective_count), call, begin + rank * 500,
-                      !finished && call == 19 ? -1 : begin + 5000, std::uint64_t{1} << call, 0).call_site = site;
+      record
+          .add_call(static_cast<Collective>(call % papaya::collective_count), call, begin + rank * 500,
+                    !finished && call == 19 ? -1 : begin + 5000, std::uint64_t{1} << call, 0)
+          .call_site = site;
     }
     if (finished) record.finalize(1e6);
     records.push_back(std::move(record));
@@ -132,9 +134,8 @@ Bytes seed(int nodes, bool finished) {
 }
 
 void mutate(Bytes& bytes, Random& random) {
-  constexpr std::uint64_t interesting[] = {
-      0,          1,          ~0ull,      1ull << 63, (1ull << 63) - 1,
-      1ull << 32, 0x7fffffff, 0x80000000, 0xffffffff, 0x7ff0000000000000};
+  constexpr std::uint64_t interesting[] = {0,          1,          ~0ull,      1ull << 63, (1ull << 63) - 1,
+                                           1ull << 32, 0x7fffffff, 0x80000000, 0xffffffff, 0x7ff0000000000000};
   for (std::uint64_t left = 1 + random() % 8; left > 0 && !bytes.empty(); --left) {
     // Half of the changes hit the headers: the tables behind them take the more room.
     const std::size_t part = bytes.size() / records_per_input;
@@ -156,8 +157,7 @@ void mutate(Bytes& bytes, Random& random) {
       }
       case 3: {  // a piece over another: duplicates events, communicators, whole tables
         const std::size_t from = random() % bytes.size();
-        const std::size_t length =
-            std::min({std::size_t{64} << random() % 4, bytes.size() - from, bytes.size() - at});
+        const std::size_t length = std::min({std::size_t{64} << random() % 4, bytes.size() - from, bytes.size() - at});
         std::memmove(bytes.data() + at, bytes.data() + from, length);
         break;
       }
@@ -174,8 +174,7 @@ int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--write-seeds") == 0) {
     for (std::size_t i = 0; i < seeds.size(); ++i) {
       std::ofstream(argv[2] + std::string("/seed-") + std::to_string(i), std::ios::binary)
-          .write(reinterpret_cast<const char*>(seeds[i].data()),
-                 static_cast<std::streamsize>(seeds[i].size()));
+          .write(reinterpret_cast<const char*>(seeds[i].data()), static_cast<std::streamsize>(seeds[i].size()));
     }
     return 0;
   }

@@ -2,9 +2,8 @@
 // types, counts around the number of ranks, in place, communicators of all kinds. Run under `papaya run` with
 // PAPAYA_ALLREDUCE naming the algorithm; floating-point values are small integers, so that every order of additions is
 // exact and results must be equal.
-#include <mpi.h>
-
 #include <dlfcn.h>
+#include <mpi.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -21,8 +20,8 @@
 
 namespace {
 
-// Runs MPI_Allreduce and PMPI_Allreduce on the same operands. Errors (an operation MPI does not define on the type) must
-// be the same as well.
+// Runs MPI_Allreduce and PMPI_Allreduce on the same operands. Errors (an operation MPI does not define on the type)
+// must be the same as well.
 void compare(const Type& type, const Operation& operation, int count, bool in_place, MPI_Comm comm, std::size_t shift,
              int salt) {
 #if defined(MPICH)
@@ -43,8 +42,7 @@ void compare(const Type& type, const Operation& operation, int count, bool in_pl
   unsigned char* const native = aligned(storage[2]);
   for (int i = 0; i < count; ++i)
     for (unsigned char* at : {send, ours, native})
-      if (at == send || in_place)
-        type.fill(at + static_cast<std::size_t>(i) * type.bytes, rank * 7 + i * 3 + salt);
+      if (at == send || in_place) type.fill(at + static_cast<std::size_t>(i) * type.bytes, rank * 7 + i * 3 + salt);
   const void* const from = in_place ? MPI_IN_PLACE : send;
   const std::vector<unsigned char> before(ours, ours + bytes);
   const int expected_code = PMPI_Allreduce(from, native, count, type.type, operation.op, comm);
@@ -80,7 +78,8 @@ void user_operations(MPI_Comm comm) {
   MPI_Op_create(compose, 0, &op);
   for (const int count : {1, 3, 100, 5000}) {
     std::vector<std::uint16_t> send(static_cast<std::size_t>(count) * 2), ours(send), native(send);
-    for (std::size_t i = 0; i < send.size(); ++i) send[i] = static_cast<std::uint16_t>(rank * 31 + static_cast<int>(i) * 17 + 1);
+    for (std::size_t i = 0; i < send.size(); ++i)
+      send[i] = static_cast<std::uint16_t>(rank * 31 + static_cast<int>(i) * 17 + 1);
     PMPI_Allreduce(send.data(), native.data(), count, pair_type, op, comm);
     MPI_Allreduce(send.data(), ours.data(), count, pair_type, op, comm);
     ++comparisons;
@@ -105,7 +104,8 @@ void user_operations(MPI_Comm comm) {
   for (const int count : {1, 7, 1000}) {
     const std::size_t words = static_cast<std::size_t>(count) * 12;
     std::vector<std::uint16_t> send(words), ours(words, 9), native(words, 9);
-    for (std::size_t i = 0; i < words; ++i) send[i] = static_cast<std::uint16_t>(rank * 13 + static_cast<int>(i) * 7 + 1);
+    for (std::size_t i = 0; i < words; ++i)
+      send[i] = static_cast<std::uint16_t>(rank * 13 + static_cast<int>(i) * 7 + 1);
     PMPI_Allreduce(send.data() + 4, native.data() + 4, count, resized, op, comm);
     MPI_Allreduce(send.data() + 4, ours.data() + 4, count, resized, op, comm);
     ++comparisons;
@@ -189,8 +189,8 @@ void user_operations(MPI_Comm comm) {
   const char* const variable = std::getenv("PAPAYA_ALLREDUCE");
   unsigned long before = 0;
   for (const int few : {1, 7, 3000}) {
-    // MPICH's own result is wrong from some hundred pairs on; some algorithms leave user-defined operations to it, and with
-    // auto the first calls are its own.
+    // MPICH's own result is wrong from some hundred pairs on; some algorithms leave user-defined operations to it, and
+    // with auto the first calls are its own.
     const bool is_native = variable == nullptr || std::strcmp(variable, "auto") == 0 || replaced == nullptr ||
                            replaced("allreduce") == before;
     const int count = few == 3000 && is_mpich && is_native ? 70 : few;
@@ -202,9 +202,11 @@ void user_operations(MPI_Comm comm) {
     bool right = true;
     for (int i = 0; i < count; ++i) {
       const Pair& sum = sums[static_cast<std::size_t>(i)];
-      right = right && sum.value == size * (size - 1) / 2 + 0.5 * i * size && sum.index == size * (size - 1) / 2 - i * size;
+      right =
+          right && sum.value == size * (size - 1) / 2 + 0.5 * i * size && sum.index == size * (size - 1) / 2 - i * size;
     }
-    if (!right) report("another result", "MPI_DOUBLE_INT on one rank, its like on the others, count " + std::to_string(count));
+    if (!right)
+      report("another result", "MPI_DOUBLE_INT on one rank, its like on the others, count " + std::to_string(count));
   }
   MPI_Op_free(&add_pairs);
   MPI_Type_free(&own_pair);
@@ -224,7 +226,8 @@ void laps(MPI_Comm comm) {
       for (volatile int i = 0; i < 20000;) i = i + 1;
     MPI_Allreduce(MPI_IN_PLACE, values.data(), count, MPI_INT, MPI_SUM, comm);
     const int expected = size * call + size * (size - 1) / 2;
-    if (values.front() != expected || values.back() != expected) return report("another result", "call " + std::to_string(call));
+    if (values.front() != expected || values.back() != expected)
+      return report("another result", "call " + std::to_string(call));
     ++comparisons;
   }
 }

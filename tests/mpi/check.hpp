@@ -22,7 +22,8 @@ inline void report(const char* what, const std::string& detail) {
   if (++mismatches <= 20) std::fprintf(stderr, "rank %d: %s: %s\n", world_rank, what, detail.c_str());
 }
 
-// Across nodes papaya sets up what ranks may leave early in a call that all wait in, for messages of the sizes before it.
+// Across nodes papaya sets up what ranks may leave early in a call that all wait in, for messages of the sizes before
+// it.
 inline void meet(MPI_Comm comm) {
   static const bool is_across = std::getenv("PAPAYA_NODE_SIZE") != nullptr;
   if (is_across) MPI_Barrier(comm);

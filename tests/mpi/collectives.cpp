@@ -4,9 +4,8 @@
 // native calls on more ranks than cores may take milliseconds each; errors are compared with PMPI_X.
 //
 // usage: collectives reduce|bcast|alltoall|alltoallv|allgather|barrier
-#include <mpi.h>
-
 #include <dlfcn.h>
+#include <mpi.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,19 +70,18 @@ struct Movement {
 };
 
 std::string describe(const Movement& movement, std::size_t units, int salt) {
-  return movement.name + (movement.in_place ? " in place" : "") + ", " + std::to_string(units) +
-         " units, shift " + std::to_string(movement.shift) + ", salt " + std::to_string(salt);
+  return movement.name + (movement.in_place ? " in place" : "") + ", " + std::to_string(units) + " units, shift " +
+         std::to_string(movement.shift) + ", salt " + std::to_string(salt);
 }
 
 // One buffer on each rank: the root's lies as `send` says, the others' as `receive`.
 void bcast(const Group& group, const Movement& movement, std::size_t units, int root, int salt) {
-  Buffer buffer(group.rank == root ? movement.send(group.rank) : movement.receive(group.rank), units,
-                movement.shift);
+  Buffer buffer(group.rank == root ? movement.send(group.rank) : movement.receive(group.rank), units, movement.shift);
   if (group.rank == root) buffer.fill(0, units, stream(salt, root));
   buffer.expect(0, units, stream(salt, root));
   const std::string detail = describe(movement, units, salt) + ", root " + std::to_string(root);
-  expect_success(MPI_Bcast(buffer.argument(), buffer.count(units), buffer.type(), root, group.comm),
-                 "MPI_Bcast", detail);
+  expect_success(MPI_Bcast(buffer.argument(), buffer.count(units), buffer.type(), root, group.comm), "MPI_Bcast",
+                 detail);
   buffer.check("MPI_Bcast", detail);
   meet(group.comm);
 }
@@ -95,15 +93,13 @@ void allgather(const Group& group, const Movement& movement, std::size_t units, 
     receive.fill(units * static_cast<std::size_t>(group.rank), units, stream(salt, group.rank));
   else
     send.fill(0, units, stream(salt, group.rank));
-  for (int r = 0; r < group.size; ++r)
-    receive.expect(units * static_cast<std::size_t>(r), units, stream(salt, r));
+  for (int r = 0; r < group.size; ++r) receive.expect(units * static_cast<std::size_t>(r), units, stream(salt, r));
   const std::string detail = describe(movement, units, salt);
   // In place, count and type of what is sent mean nothing.
-  expect_success(movement.in_place
-                     ? MPI_Allgather(MPI_IN_PLACE, -17, MPI_DATATYPE_NULL, receive.argument(),
-                                     receive.count(units), receive.type(), group.comm)
-                     : MPI_Allgather(send.argument(), send.count(units), send.type(), receive.argument(),
-                                     receive.count(units), receive.type(), group.comm),
+  expect_success(movement.in_place ? MPI_Allgather(MPI_IN_PLACE, -17, MPI_DATATYPE_NULL, receive.argument(),
+                                                   receive.count(units), receive.type(), group.comm)
+                                   : MPI_Allgather(send.argument(), send.count(units), send.type(), receive.argument(),
+                                                   receive.count(units), receive.type(), group.comm),
                  "MPI_Allgather", detail);
   receive.check("MPI_Allgather", detail);
   send.check("MPI_Allgather, send buffer", detail);
@@ -118,11 +114,10 @@ void alltoall(const Group& group, const Movement& movement, std::size_t units, i
     receive.expect(first, units, stream(salt, r, group.rank));
   }
   const std::string detail = describe(movement, units, salt);
-  expect_success(movement.in_place
-                     ? MPI_Alltoall(MPI_IN_PLACE, -17, MPI_DATATYPE_NULL, receive.argument(),
-                                    receive.count(units), receive.type(), group.comm)
-                     : MPI_Alltoall(send.argument(), send.count(units), send.type(), receive.argument(),
-                                    receive.count(units), receive.type(), group.comm),
+  expect_success(movement.in_place ? MPI_Alltoall(MPI_IN_PLACE, -17, MPI_DATATYPE_NULL, receive.argument(),
+                                                  receive.count(units), receive.type(), group.comm)
+                                   : MPI_Alltoall(send.argument(), send.count(units), send.type(), receive.argument(),
+                                                  receive.count(units), receive.type(), group.comm),
                  "MPI_Alltoall", detail);
   receive.check("MPI_Alltoall", detail);
   send.check("MPI_Alltoall, send buffer", detail);
@@ -151,13 +146,13 @@ void alltoallv(const Group& group, const Movement& movement, std::size_t units, 
     receive_places.push_back(receive.count(first));
   }
   const std::string detail = describe(movement, units, salt);
-  expect_success(movement.in_place
-                     ? MPI_Alltoallv(MPI_IN_PLACE, nullptr, nullptr, MPI_DATATYPE_NULL, receive.argument(),
-                                     receive_counts.data(), receive_places.data(), receive.type(), group.comm)
-                     : MPI_Alltoallv(send.argument(), send_counts.data(), send_places.data(), send.type(),
-                                     receive.argument(), receive_counts.data(), receive_places.data(),
-                                     receive.type(), group.comm),
-                 "MPI_Alltoallv", detail);
+  expect_success(
+      movement.in_place
+          ? MPI_Alltoallv(MPI_IN_PLACE, nullptr, nullptr, MPI_DATATYPE_NULL, receive.argument(), receive_counts.data(),
+                          receive_places.data(), receive.type(), group.comm)
+          : MPI_Alltoallv(send.argument(), send_counts.data(), send_places.data(), send.type(), receive.argument(),
+                          receive_counts.data(), receive_places.data(), receive.type(), group.comm),
+      "MPI_Alltoallv", detail);
   receive.check("MPI_Alltoallv", detail);
   send.check("MPI_Alltoallv, send buffer", detail);
 }
@@ -219,12 +214,11 @@ void alltoallv_at_random(const Group& group, int calls) {
       const MPI_Datatype type = receive.derived ? spread : MPI_INT;
       // MPICH's own call in place may hang: from a copy then.
       const Side& from = in_place ? receive : send;
-      expect_success(in_place && !native
-                         ? function(MPI_IN_PLACE, nullptr, nullptr, MPI_DATATYPE_NULL, result.data(),
-                                    receive.counts.data(), receive.places.data(), type, group.comm)
-                         : function(from.buffer.data(), from.counts.data(), from.places.data(),
-                                    from.derived ? spread : MPI_INT, result.data(), receive.counts.data(),
-                                    receive.places.data(), type, group.comm),
+      expect_success(in_place && !native ? function(MPI_IN_PLACE, nullptr, nullptr, MPI_DATATYPE_NULL, result.data(),
+                                                    receive.counts.data(), receive.places.data(), type, group.comm)
+                                         : function(from.buffer.data(), from.counts.data(), from.places.data(),
+                                                    from.derived ? spread : MPI_INT, result.data(),
+                                                    receive.counts.data(), receive.places.data(), type, group.comm),
                      "MPI_Alltoallv at random", "call " + std::to_string(call));
     }
     ++comparisons;
@@ -246,12 +240,11 @@ void move_plain(Move move, const Group& group, bool has_in_place, bool is_thorou
       const Layouts same = [&](int) -> const Layout& { return layout; };
       // MPICH's own MPI_Alltoall in place fails on many pairs, which have padding.
       const bool may_be_in_place =
-          has_in_place &&
-          !(is_mpich && layout.bytes() != static_cast<std::size_t>(layout.extent) && units > 509);
+          has_in_place && !(is_mpich && layout.bytes() != static_cast<std::size_t>(layout.extent) && units > 509);
       for (const bool in_place : {false, true})
         if (!in_place || (may_be_in_place && salt % 2 == 0))
-          move(group, {layout.name, same, same, salt % 3 == 1 ? std::size_t{1} : 0, in_place}, units,
-               salt % group.size, salt);
+          move(group, {layout.name, same, same, salt % 3 == 1 ? std::size_t{1} : 0, in_place}, units, salt % group.size,
+               salt);
     }
   }
   const Layouts ints = [&](int) -> const Layout& { return layouts[2]; };
@@ -289,8 +282,8 @@ void move_derived(Move move, const Group& group, bool has_in_place, bool is_thor
         return layouts[(static_cast<std::size_t>(rank) + turn) % layouts.size()];
       };
       const auto flat_but = [&](int rank) -> const Layout& { return rank == 0 ? layouts[turn] : layouts[0]; };
-      move(group, {"another layout on each rank", rotated, flat_but}, units,
-           static_cast<int>(turn) % group.size, ++salt);
+      move(group, {"another layout on each rank", rotated, flat_but}, units, static_cast<int>(turn) % group.size,
+           ++salt);
       move(group, {"flat on all but one", flat_but, flat_but, 0, has_in_place}, units,
            static_cast<int>(turn) % group.size, ++salt);
     }
@@ -334,15 +327,14 @@ class Operand {
 };
 
 // What is reduced must be what MPI_Reduce_local makes of all operands, the lower ranks on the left.
-void reduce(const Group& group, const Type& type, const Operation& operation, int count, int root,
-            bool in_place, std::size_t shift, int salt) {
+void reduce(const Group& group, const Type& type, const Operation& operation, int count, int root, bool in_place,
+            std::size_t shift, int salt) {
   if (!is_defined(type, operation)) return;
   const std::size_t bytes = static_cast<std::size_t>(count) * type.bytes;
   // MPICH 4.0's own MPI_Reduce in place crashes above 2 KiB if the root is not rank 0.
   if (is_mpich && root != 0 && bytes > 2048) in_place = false;
   const auto fill = [&](unsigned char* at, int rank) {
-    for (int i = 0; i < count; ++i)
-      type.fill(at + static_cast<std::size_t>(i) * type.bytes, rank * 7 + i * 3 + salt);
+    for (int i = 0; i < count; ++i) type.fill(at + static_cast<std::size_t>(i) * type.bytes, rank * 7 + i * 3 + salt);
   };
   const bool here = group.rank == root;
   Operand send(bytes, shift);
@@ -350,12 +342,12 @@ void reduce(const Group& group, const Type& type, const Operation& operation, in
   fill(in_place && here ? receive.at() : send.at(), group.rank);
   const std::vector<unsigned char> sent(send.at(), send.at() + bytes);
   void* const into = here || salt % 2 == 0 ? receive.at() : nullptr;
-  const std::string detail = std::string(type.name) + " " + operation.name + " count " +
-                             std::to_string(count) + " root " + std::to_string(root) +
-                             (in_place ? " in place" : "") + " shift " + std::to_string(shift);
-  expect_success(MPI_Reduce(in_place && here ? MPI_IN_PLACE : send.at(), into, count, type.type, operation.op,
-                            root, group.comm),
-                 "MPI_Reduce", detail);
+  const std::string detail = std::string(type.name) + " " + operation.name + " count " + std::to_string(count) +
+                             " root " + std::to_string(root) + (in_place ? " in place" : "") + " shift " +
+                             std::to_string(shift);
+  expect_success(
+      MPI_Reduce(in_place && here ? MPI_IN_PLACE : send.at(), into, count, type.type, operation.op, root, group.comm),
+      "MPI_Reduce", detail);
   meet(group.comm);
   ++comparisons;
   if (!send.is_intact() || std::memcmp(sent.data(), send.at(), bytes) != 0)
@@ -389,8 +381,7 @@ void reduce_types(const Group& group, bool is_thorough) {
     for (const Operation& operation : operations) {
       ++salt;
       if (is_thorough || salt % 31 == 0)
-        reduce(group, type, operation, salt % 3 == 0 ? 1 : 13 + salt % 7, salt % group.size, salt % 4 < 2, 0,
-               salt);
+        reduce(group, type, operation, salt % 3 == 0 ? 1 : 13 + salt % 7, salt % group.size, salt % 4 < 2, 0, salt);
     }
   const Type& doubles = types()[0];
   const Type& ints = types()[3];
@@ -403,8 +394,7 @@ void reduce_types(const Group& group, bool is_thorough) {
     reduce(group, bytes, operations[9], n, (salt + 2) % group.size, salt % 2 == 0, 1, salt);
   }
   for (int root = 0; root < group.size; ++root)
-    for (const bool in_place : {false, true})
-      reduce(group, doubles, operations[0], 6, root, in_place, 0, root);
+    for (const bool in_place : {false, true}) reduce(group, doubles, operations[0], 6, root, in_place, 0, root);
   if (!is_thorough) return;
   reduce(group, doubles, operations[0], static_cast<int>(mebibyte / 8), group.size - 1, false, 0, 1);
   reduce(group, ints, operations[0], static_cast<int>(3300 * 1024 / 4 + 1), 0, true, 0, 2);
@@ -427,8 +417,7 @@ void reduce_at_bottom(const Group& group, MPI_Datatype spread) {
   for (int i = 0; i < 12; ++i) expected[i] = values[i] = static_cast<std::uint16_t>(group.rank * 5 + i + 1);
   const bool here = group.rank == root;
   for (const int i : {0, 4})
-    if (here)
-      expected[i] = static_cast<std::uint16_t>(group.size * (i + 1) + 5 * group.size * (group.size - 1) / 2);
+    if (here) expected[i] = static_cast<std::uint16_t>(group.size * (i + 1) + 5 * group.size * (group.size - 1) / 2);
   MPI_Get_address(values + 4, &absolute_place);
   MPI_Datatype absolute;
   MPI_Type_create_hindexed(1, lengths, &absolute_place, spread, &absolute);
@@ -436,8 +425,7 @@ void reduce_at_bottom(const Group& group, MPI_Datatype spread) {
   MPI_Op_create(add_absolute, 1, &op);
   MPI_Reduce(here ? MPI_IN_PLACE : MPI_BOTTOM, MPI_BOTTOM, 1, absolute, op, root, group.comm);
   ++comparisons;
-  if (std::memcmp(values, expected, sizeof values) != 0)
-    report("another result", "MPI_BOTTOM with absolute addresses");
+  if (std::memcmp(values, expected, sizeof values) != 0) report("another result", "MPI_BOTTOM with absolute addresses");
   MPI_Op_free(&op);
   MPI_Type_free(&absolute);
 }
@@ -473,11 +461,9 @@ void reduce_by_user(const Group& group) {
     if (here && receive != expected)
       report("another result", "non-commutative user operation, count " + std::to_string(count));
     if (is_mpich && root != 0 && words * 2 > 2048) continue;  // see reduce()
-    MPI_Reduce(here ? MPI_IN_PLACE : send.data(), here ? send.data() : nullptr, count, two, op, root,
-               group.comm);
+    MPI_Reduce(here ? MPI_IN_PLACE : send.data(), here ? send.data() : nullptr, count, two, op, root, group.comm);
     ++comparisons;
-    if (here ? send != expected : send != sent)
-      report("another result", "non-commutative user operation in place");
+    if (here ? send != expected : send != sent) report("another result", "non-commutative user operation in place");
   }
   MPI_Type_free(&two);
   MPI_Op_free(&op);
@@ -538,8 +524,7 @@ void reduce_by_user(const Group& group) {
     std::vector<int> send(12, group.rank + 1);
     std::vector<int> receive(12, -1);
     const bool is_derived = group.rank == derived;
-    MPI_Reduce(send.data(), receive.data(), is_derived ? 4 : 12, is_derived ? three : MPI_INT, op, 0,
-               group.comm);
+    MPI_Reduce(send.data(), receive.data(), is_derived ? 4 : 12, is_derived ? three : MPI_INT, op, 0, group.comm);
     ++comparisons;
     const int sum = group.rank == 0 ? group.size * (group.size + 1) / 2 : -1;
     if (std::count(receive.begin(), receive.end(), sum) != 12)
@@ -573,8 +558,7 @@ void reduce_repeatedly(const Group& group) {
       usleep(late() % 3 == 0 ? late() % 300 : 0);
       MPI_Reduce(send.data(), result.data(), static_cast<int>(count), MPI_DOUBLE, MPI_SUM, root, group.comm);
       usleep(late() % 3 == 0 ? late() % 300 : 0);
-      MPI_Reduce(send_float.data(), result_float.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM, root,
-                 group.comm);
+      MPI_Reduce(send_float.data(), result_float.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM, root, group.comm);
       if (repeat < 0) meet(group.comm);
       if (group.rank != root || repeat < 0) continue;
       ++comparisons;
@@ -622,8 +606,7 @@ void errors(const std::string& collective, const Group& group) {
     // MPICH 4.0 may end in a failed assertion.
     if (is_mpich && collective == "reduce" && (c.op == MPI_BAND || c.count < 0)) continue;
     // Open MPI 4.1 crashes.
-    if (!is_mpich && collective == "allgather" && (c.type == MPI_DATATYPE_NULL || c.comm == MPI_COMM_NULL))
-      continue;
+    if (!is_mpich && collective == "allgather" && (c.type == MPI_DATATYPE_NULL || c.comm == MPI_COMM_NULL)) continue;
     std::vector<int>& counts = c.count < 0 ? negative : zeros;
     int codes[2] = {};
     for (const bool native : {true, false}) {
@@ -637,16 +620,15 @@ void errors(const std::string& collective, const Group& group) {
       else if (collective == "alltoall")
         code = (native ? PMPI_Alltoall : MPI_Alltoall)(a, c.count, c.type, b, c.count, c.type, c.comm);
       else if (collective == "alltoallv")
-        code = (native ? PMPI_Alltoallv : MPI_Alltoallv)(a, counts.data(), zeros.data(), c.type, b,
-                                                         counts.data(), zeros.data(), c.type, c.comm);
+        code = (native ? PMPI_Alltoallv : MPI_Alltoallv)(a, counts.data(), zeros.data(), c.type, b, counts.data(),
+                                                         zeros.data(), c.type, c.comm);
       else
         code = (native ? PMPI_Barrier : MPI_Barrier)(c.comm);
       if (code != MPI_SUCCESS) PMPI_Error_class(code, &code);
     }
     ++comparisons;
     if (codes[0] != codes[1])
-      report("another error",
-             what + ": " + std::to_string(codes[1]) + ", MPI says " + std::to_string(codes[0]));
+      report("another error", what + ": " + std::to_string(codes[1]) + ", MPI says " + std::to_string(codes[0]));
   }
 }
 
@@ -679,8 +661,8 @@ void between_groups(const std::string& collective, MPI_Comm half) {
     else if (collective == "alltoall")
       MPI_Alltoall(send.data(), 1, MPI_INT, receive.data(), 1, MPI_INT, inter);
     else
-      MPI_Alltoallv(send.data(), ones.data(), places.data(), MPI_INT, receive.data(), ones.data(),
-                    places.data(), MPI_INT, inter);
+      MPI_Alltoallv(send.data(), ones.data(), places.data(), MPI_INT, receive.data(), ones.data(), places.data(),
+                    MPI_INT, inter);
     for (int i = 0; i < others; ++i) right = right && receive[static_cast<std::size_t>(i)] == theirs(i) + 1;
   }
   ++comparisons;
@@ -697,8 +679,8 @@ void loops(const std::string& collective, const Group& group, int laps, int mixe
   }
   for (int call = 0; call < mixed; ++call) {
     be_late(group.rank, group.size, call);
-    small_call(call % 2 == 0 ? collective : small_collectives[static_cast<std::size_t>(call / 2) % 7],
-               group.comm, call, &entries);
+    small_call(call % 2 == 0 ? collective : small_collectives[static_cast<std::size_t>(call / 2) % 7], group.comm, call,
+               &entries);
   }
 }
 
@@ -731,8 +713,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   std::string variable = "PAPAYA_" + (collective == "alltoallv" ? "alltoall" : collective);
-  std::transform(variable.begin(), variable.end(), variable.begin(),
-                 [](unsigned char c) { return std::toupper(c); });
+  std::transform(variable.begin(), variable.end(), variable.begin(), [](unsigned char c) { return std::toupper(c); });
   const char* const forced = std::getenv(variable.c_str());
   is_forced = forced != nullptr && std::string(forced) != "native" && std::string(forced) != "auto";
   MPI_Init(&argc, &argv);

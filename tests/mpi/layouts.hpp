@@ -108,8 +108,7 @@ inline void free_layouts(std::vector<Layout>& layouts) {
 // A buffer of some units between guard bytes, and what it should look like.
 class Buffer {
  public:
-  Buffer(const Layout& layout, std::size_t units, std::size_t shift = 0)
-      : layout_(layout), type_(layout.type) {
+  Buffer(const Layout& layout, std::size_t units, std::size_t shift = 0) : layout_(layout), type_(layout.type) {
     const auto span = static_cast<std::ptrdiff_t>(units == 0 ? 0 : units - 1) * layout.extent;
     const auto below = static_cast<std::size_t>(-layout.lowest()) + guard;
     storage_.assign(below + static_cast<std::size_t>(span + layout.highest()) + guard + 32, 0xa5);
@@ -145,8 +144,7 @@ class Buffer {
     if (storage_ == expected_) return;
     std::size_t i = 0;
     while (storage_[i] == expected_[i]) ++i;
-    report(what, detail + ", " + layout_.name + ", byte " +
-                     std::to_string(static_cast<std::ptrdiff_t>(i - origin_)) +
+    report(what, detail + ", " + layout_.name + ", byte " + std::to_string(static_cast<std::ptrdiff_t>(i - origin_)) +
                      (expected_[i] == 0xa5 ? ", not to be written" : ""));
   }
 
@@ -159,8 +157,7 @@ class Buffer {
       unsigned char* const unit = image.data() + origin_ + static_cast<std::ptrdiff_t>(u) * layout_.extent;
       for (const Layout::Segment& s : layout_.segments)
         for (std::size_t i = 0; i < s.bytes; ++i)
-          unit[s.offset + static_cast<std::ptrdiff_t>(i)] =
-              static_cast<unsigned char>((++k * 2654435761u) >> 23);
+          unit[s.offset + static_cast<std::ptrdiff_t>(i)] = static_cast<unsigned char>((++k * 2654435761u) >> 23);
     }
   }
 

@@ -45,8 +45,7 @@ class Test {
     MPI_Comm_dup(MPI_COMM_WORLD, &world_);
     MPI_Comm_set_errhandler(world_, MPI_ERRORS_RETURN);
     policy_.configure(wait::Mode::yield,
-                      {.cores = 1, .ranks = ranks_, .board = nullptr, .rank = rank_, .ns_per_tick = 1.0},
-                      poke);
+                      {.cores = 1, .ranks = ranks_, .board = nullptr, .rank = rank_, .ns_per_tick = 1.0}, poke);
   }
 
   bool open(const char* folder) {
@@ -78,9 +77,7 @@ class Test {
         MPI_Comm_size(comm, &size);
         const auto wire = make(comm, NotifiedProperty::shape(size, most_bytes_));
         wait::Site site;
-        wrong += wire == nullptr
-                     ? 1
-                     : NotifiedProperty(*wire, rank, size, most_bytes_, messages).run(policy_, site);
+        wrong += wire == nullptr ? 1 : NotifiedProperty(*wire, rank, size, most_bytes_, messages).run(policy_, site);
       }
     MPI_Comm_free(&half);
     return wrong;

@@ -76,16 +76,13 @@ inline void small_call(std::string_view collective, MPI_Comm comm, int call, Ent
   PMPI_Comm_rank(comm, &rank);
   PMPI_Comm_size(comm, &size);
   const int root = call / 3 % size;  // the same for a few calls: a root that only sends may run ahead
-  const int count =
-      collective.starts_with("all") && collective != "allreduce" ? 1 + call * 7 % 90 : 1 + call * 7 % 700;
+  const int count = collective.starts_with("all") && collective != "allreduce" ? 1 + call * 7 % 90 : 1 + call * 7 % 700;
   const auto n = static_cast<std::size_t>(count);
   const auto p = static_cast<std::size_t>(size);
   const int ranks_sum = size * (size - 1) / 2;
-  const bool in_place =
-      call % 5 == 2 && (collective != "reduce" || count <= 500);  // MPICH's own crashes above 2 KiB
+  const bool in_place = call % 5 == 2 && (collective != "reduce" || count <= 500);  // MPICH's own crashes above 2 KiB
   bool right = true;
-  const auto all_are = [&](const std::vector<int>& values, std::size_t first, std::size_t number,
-                           int expected) {
+  const auto all_are = [&](const std::vector<int>& values, std::size_t first, std::size_t number, int expected) {
     for (std::size_t i = first; i < first + number; ++i)
       right = right && values[i] == expected + static_cast<int>(i - first);
   };
@@ -131,8 +128,7 @@ inline void small_call(std::string_view collective, MPI_Comm comm, int call, Ent
       MPI_Alltoall(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, receive.data(), count, MPI_INT, comm);
     else
       MPI_Alltoall(send.data(), count, MPI_INT, receive.data(), count, MPI_INT, comm);
-    for (std::size_t r = 0; r < p; ++r)
-      all_are(receive, n * r, n, static_cast<int>(r) * 10000 + rank * 1000 + call);
+    for (std::size_t r = 0; r < p; ++r) all_are(receive, n * r, n, static_cast<int>(r) * 10000 + rank * 1000 + call);
   } else if (collective == "alltoallv") {
     // Between ranks a and b: (a + b + call) % count elements, none at times; the blocks stand in reverse.
     std::vector<int> send(n * p);
@@ -144,8 +140,8 @@ inline void small_call(std::string_view collective, MPI_Comm comm, int call, Ent
       places[r] = (size - 1 - static_cast<int>(r)) * count;
       numbers(send, static_cast<std::size_t>(places[r]), n, rank * 10000 + static_cast<int>(r) * 1000 + call);
     }
-    MPI_Alltoallv(send.data(), counts.data(), places.data(), MPI_INT, receive.data(), counts.data(),
-                  places.data(), MPI_INT, comm);
+    MPI_Alltoallv(send.data(), counts.data(), places.data(), MPI_INT, receive.data(), counts.data(), places.data(),
+                  MPI_INT, comm);
     for (std::size_t r = 0; r < p; ++r) {
       const auto at = static_cast<std::size_t>(places[r]);
       const auto got = static_cast<std::size_t>(counts[r]);

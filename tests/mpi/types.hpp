@@ -25,13 +25,12 @@ struct Type {
 
 template <class T>
 Type plain(MPI_Datatype type, const char* name) {
-  return {
-      type, name, sizeof(T),
-      [](void* at, int seed) {
-        const T v = static_cast<T>(seed % 5 + 1);
-        std::memcpy(at, &v, sizeof v);
-      },
-      [](const void* a, const void* b) { return *static_cast<const T*>(a) == *static_cast<const T*>(b); }};
+  return {type, name, sizeof(T),
+          [](void* at, int seed) {
+            const T v = static_cast<T>(seed % 5 + 1);
+            std::memcpy(at, &v, sizeof v);
+          },
+          [](const void* a, const void* b) { return *static_cast<const T*>(a) == *static_cast<const T*>(b); }};
 }
 
 template <class V, class I = int>
@@ -113,8 +112,8 @@ inline bool is_defined(const Type& type, const Operation& operation) {
   const std::string name = type.name;
   const std::string op = operation.name;
   const bool is_pair = name.find(" int") != name.npos || name[0] == '2';
-  const bool is_floating = name == "float" || name == "double" || name == "long double" || name == "REAL" ||
-                           name == "DOUBLE PRECISION";
+  const bool is_floating =
+      name == "float" || name == "double" || name == "long double" || name == "REAL" || name == "DOUBLE PRECISION";
   const bool is_complex = name.find("complex") != name.npos;
   const bool is_logical = name == "bool" || name == "LOGICAL";
   const bool is_byte = name == "byte";

@@ -1,12 +1,13 @@
-// Ranks that MPI lets leave a collective before the others come to it, and that rely on it. MPI calls such programs unsafe,
-// and they run natively.
-//   ahead setup   after each bcast (reduce) the root (another rank) sends what the receiver wants before it comes to the
+// Ranks that MPI lets leave a collective before the others come to it, and that rely on it. MPI calls such programs
+// unsafe, and they run natively.
+//   ahead setup   after each bcast (reduce) the root (another rank) sends what the receiver wants before it comes to
+//   the
 //                 call; on many communicators, so that whatever is set up lazily is set up in such a call
 //   ahead far     a root makes thousands of bcasts, a rank thousands of reduces, before anybody else comes to the first
 //   ahead behind  the same with one rank behind and the others in step, by turns with larger messages and other roots
-//   ahead started the root starts hundreds of bcasts (MPI_Ibcast) and waits for each before anybody else comes to the first
-//   ahead crowded on many communicators in turn, for which there is not enough memory
-//   ahead freed   a rank frees a communicator before the others come to its calls there
+//   ahead started the root starts hundreds of bcasts (MPI_Ibcast) and waits for each before anybody else comes to the
+//   first ahead crowded on many communicators in turn, for which there is not enough memory ahead freed   a rank frees
+//   a communicator before the others come to its calls there
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,9 @@ enum { most = 512, calls = 3000 };
 static int rank, ranks;
 
 // Different at each call, element and root.
-static double value(int call, int i, int root) { return call * 3.0 + i * 7.0 + root; }
+static double value(int call, int i, int root) {
+  return call * 3.0 + i * 7.0 + root;
+}
 
 static void broadcast(int call, int count, int root, MPI_Comm comm) {
   static double data[most];

@@ -1,5 +1,5 @@
-// Collectives from places with names: outer() calls inner(), which calls MPI_Allreduce; elsewhere() calls MPI_Bcast, its rank 1
-// late. The runner knows which lines.
+// Collectives from places with names: outer() calls inner(), which calls MPI_Allreduce; elsewhere() calls MPI_Bcast,
+// its rank 1 late. The runner knows which lines.
 #include <mpi.h>
 #include <time.h>
 
@@ -10,7 +10,7 @@ static int rank;
 __attribute__((noinline)) static int inner(int round) {
   int sum = 0;
   COUNTED(MPI_Allreduce, &round, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);  // line of inner
-  return sum + 1;  // keeps this a call and not a jump
+  return sum + 1;                                                             // keeps this a call and not a jump
 }
 
 __attribute__((noinline)) static int outer(int round) {

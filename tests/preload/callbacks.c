@@ -205,8 +205,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (strcmp(mode, "jump") == 0) jump(strcmp(detail, "all") == 0);
   if (strcmp(mode, "handler") == 0) handler();
-  if (strcmp(mode, "attribute") == 0)
-    attribute(strcmp(detail, "free") == 0 ? MPI_Comm_free : MPI_Comm_disconnect);
+  if (strcmp(mode, "attribute") == 0) attribute(strcmp(detail, "free") == 0 ? MPI_Comm_free : MPI_Comm_disconnect);
   if (strcmp(mode, "by_rank") == 0) attribute_by_rank();
   if (strcmp(mode, "nested") == 0) nested();
   if (strcmp(mode, "crosswise") == 0) crosswise();

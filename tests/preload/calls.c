@@ -217,8 +217,7 @@ static void alltoallv(int n) {
   const void* from = in_place ? MPI_IN_PLACE : send;
   CALL(Alltoallv, Ialltoallv,
        (from, same_count, same_displacement, MPI_INT, receive, same_count, same_displacement, MPI_INT, world),
-       (from, same_count_c, same_displacement_c, MPI_INT, receive, same_count_c, same_displacement_c, MPI_INT,
-        world));
+       (from, same_count_c, same_displacement_c, MPI_INT, receive, same_count_c, same_displacement_c, MPI_INT, world));
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) CHECK(receive[same_displacement[r] + j] == pair_value(r, rank, j, n));
 }
@@ -229,10 +228,9 @@ static void alltoallw(int n) {
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) own[same_displacement[r] + j] = pair_value(rank, r, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(
-      Alltoallw, Ialltoallw,
-      (from, same_count, w_displacement, w_type, receive, same_count, w_displacement, w_type, world),
-      (from, same_count_c, w_displacement_c, w_type, receive, same_count_c, w_displacement_c, w_type, world));
+  CALL(Alltoallw, Ialltoallw,
+       (from, same_count, w_displacement, w_type, receive, same_count, w_displacement, w_type, world),
+       (from, same_count_c, w_displacement_c, w_type, receive, same_count_c, w_displacement_c, w_type, world));
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) CHECK(receive[same_displacement[r] + j] == pair_value(r, rank, j, n));
 }
@@ -290,8 +288,7 @@ static void scan(int n) {
   int* own = in_place ? receive : send;
   for (int j = 0; j < block; ++j) own[j] = value(rank, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Scan, Iscan, (from, receive, block, MPI_INT, MPI_SUM, world),
-       (from, receive, block, MPI_INT, MPI_SUM, world));
+  CALL(Scan, Iscan, (from, receive, block, MPI_INT, MPI_SUM, world), (from, receive, block, MPI_INT, MPI_SUM, world));
   for (int j = 0; j < block; ++j) CHECK(receive[j] == sum(rank + 1, j, n));
 }
 

@@ -40,8 +40,7 @@ static inline int finish(void) {
   char line[counted_names * 48];
   int length = snprintf(line, sizeof line, "counts");
   for (int i = 0; i < counted_names && counted[i].name[0] != '\0'; ++i)
-    length +=
-        snprintf(line + length, sizeof line - (size_t)length, " %s=%ld", counted[i].name, counted[i].calls);
+    length += snprintf(line + length, sizeof line - (size_t)length, " %s=%ld", counted[i].name, counted[i].calls);
   printf("%s%s\n", line, failures == 0 ? "" : " FAILED");
   fflush(stdout);
   return failures == 0 ? 0 : 1;

@@ -50,8 +50,7 @@ int main(int argc, char** argv) {
   some_calls(ranks);
 
   // A shell, and a program from the shell.
-  status =
-      system("echo \"shell says: ${LD_PRELOAD:-no preload}\"; env | grep -c '^PATH=' > /dev/null; exit 6");
+  status = system("echo \"shell says: ${LD_PRELOAD:-no preload}\"; env | grep -c '^PATH=' > /dev/null; exit 6");
   exit_code_is(status, 6);
   some_calls(ranks);
 

@@ -31,8 +31,7 @@ int main(int argc, char** argv) {
     MPI_Comm copy, part;
     MPI_Comm_dup(round % 8 == 0 ? MPI_COMM_SELF : MPI_COMM_WORLD, &copy);
     MPI_Comm_split(MPI_COMM_WORLD, round % 2 == 0 ? rank % 2 : 0, -rank, &part);
-    static const int calls[] = {0, 1,  3, 0,
-                                2, 40, 0, 1};  // 40: enough for a library that prepares itself late
+    static const int calls[] = {0, 1, 3, 0, 2, 40, 0, 1};  // 40: enough for a library that prepares itself late
     for (int i = 0; i < calls[round % 8]; ++i) allreduce(copy, i);
     for (int i = 0; i < calls[(round + 3) % 8]; ++i) allreduce(part, i);
     if (round % 8 == 0) allreduce(MPI_COMM_SELF, round);
@@ -42,8 +41,8 @@ int main(int argc, char** argv) {
   const struct resources after = resources_now();
   const long more_kib = after.kib - before.kib, more_mappings = after.mappings - before.mappings;
   const long more_files = after.files - before.files;
-  fprintf(stderr, "rank %d: %ld KiB, %ld mappings and %ld files more than after %d of %d rounds\n", rank,
-          more_kib, more_mappings, more_files, first_look, rounds);
+  fprintf(stderr, "rank %d: %ld KiB, %ld mappings and %ld files more than after %d of %d rounds\n", rank, more_kib,
+          more_mappings, more_files, first_look, rounds);
   CHECK(more_kib < allowed_kib);
   CHECK(more_mappings < 40);
   CHECK(more_files < 10);

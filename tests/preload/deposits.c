@@ -1,6 +1,6 @@
-// Many communicators, each with calls of all sizes: COMMS of them, half of all ranks and half of every second one, CALLS of
-// each collective and size on each, ROOTED of those with a root. THREADS of every rank do so at once, each with communicators
-// of its own. At last some communicators are freed and others made.
+// Many communicators, each with calls of all sizes: COMMS of them, half of all ranks and half of every second one,
+// CALLS of each collective and size on each, ROOTED of those with a root. THREADS of every rank do so at once, each
+// with communicators of its own. At last some communicators are freed and others made.
 //   deposits COMMS CALLS [THREADS [ROOTED]]
 #include <mpi.h>
 #include <pthread.h>
@@ -74,7 +74,8 @@ static void use(MPI_Comm comm, int number, double* in, double* out) {
       count("MPI_Allreduce");
       MPI_Allreduce(in, out, n, MPI_DOUBLE, MPI_SUM, comm);
       const double sum = ranks * (number + call) + ranks * (ranks - 1) / 2;
-      fail_unless(out[0] == sum && out[n / 2] == sum + (double)ranks * (n / 2) && out[last] == sum + (double)ranks * last);
+      fail_unless(out[0] == sum && out[n / 2] == sum + (double)ranks * (n / 2) &&
+                  out[last] == sum + (double)ranks * last);
       count("MPI_Allgather");
       MPI_Allgather(in, n, MPI_DOUBLE, out, n, MPI_DOUBLE, comm);
       for (int other = 0; other < ranks; ++other)

@@ -1,5 +1,7 @@
-// A buffer on a device on one rank only, from the middle of the run on: its runtime is loaded late, as by an import in Python.
-//   device LIBRARY                   calls that go to MPI on all ranks. The buffers are host memory in truth, so that MPI can
+// A buffer on a device on one rank only, from the middle of the run on: its runtime is loaded late, as by an import in
+// Python.
+//   device LIBRARY                   calls that go to MPI on all ranks. The buffers are host memory in truth, so that
+//   MPI can
 //                                    reduce them: what counts is that every rank takes the same way.
 //   device LIBRARY copied NUMBER     MPI_Bcast and MPI_Reduce, which have no native call left to go to: nothing but the
 //                                    runtime's own copies can read the buffers. NUMBER: the fake's mode
@@ -98,8 +100,9 @@ int main(int argc, char** argv) {
     CHECK(ftruncate(file, 2 * (off_t)bytes) == 0);
     char* const memory = mmap(NULL, 2 * bytes, PROT_NONE, MAP_SHARED, file, 0);
     char* const contents = mmap(NULL, 2 * bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    struct buffer buffers[2][2] = {{host_memory(bytes), host_memory(bytes)},
-                                   {{(int*)memory, (int*)contents}, {(int*)(memory + bytes), (int*)(contents + bytes)}}};
+    struct buffer buffers[2][2] = {
+        {host_memory(bytes), host_memory(bytes)},
+        {{(int*)memory, (int*)contents}, {(int*)(memory + bytes), (int*)(contents + bytes)}}};
     declare(memory, 2 * bytes, contents, atoi(argv[3]));
     usleep(50000);
     MPI_Datatype sparse;

@@ -1,9 +1,10 @@
 // Papaya's own communicators and calls leave those of the program what they are natively.
 //
-// Before each graph the program makes 21 nonblocking calls on its communicator. Open MPI 4.1 gives the 24th and the 25th such call
-// on a communicator the tags by which MPI_Dist_graph_create receives edges from any rank, and makes three itself to create a
-// communicator. That leaves room for the graph's own three, but for none of papaya's: the first of the graph's would be the
-// 25th, and what the ranks without edges send in it while rank 0 still receives would be taken for edges.
+// Before each graph the program makes 21 nonblocking calls on its communicator. Open MPI 4.1 gives the 24th and the
+// 25th such call on a communicator the tags by which MPI_Dist_graph_create receives edges from any rank, and makes
+// three itself to create a communicator. That leaves room for the graph's own three, but for none of papaya's: the
+// first of the graph's would be the 25th, and what the ranks without edges send in it while rank 0 still receives would
+// be taken for edges.
 #include <mpi.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -63,8 +64,8 @@ int main(int argc, char** argv) {
   MPI_Comm copy;
   MPI_Comm_dup(MPI_COMM_WORLD, &copy);
 #if defined(OPEN_MPI)
-  // The lowest free number. If one is taken on some ranks only, the ranks need more rounds to agree on a context id, in which
-  // pending MPI_Comm_idup now and then hang.
+  // The lowest free number. If one is taken on some ranks only, the ranks need more rounds to agree on a context id, in
+  // which pending MPI_Comm_idup now and then hang.
   int numbers[2] = {MPI_Comm_c2f(copy), -MPI_Comm_c2f(copy)};
   MPI_Allreduce(MPI_IN_PLACE, numbers, 2, MPI_INT, MPI_MAX, copy);
   CHECK(numbers[0] == -numbers[1]);

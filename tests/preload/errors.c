@@ -32,8 +32,8 @@ static void show(const char* handler, const char* name, int code) {
                      : error_class == MPI_ERR_ARG      ? "ARG"
                      : error_class == MPI_ERR_TRUNCATE ? "TRUNCATE"
                                                        : "other";
-  length += snprintf(said + length, sizeof said - length, "%d %s %s: %s (%d), handler calls %d\n", rank,
-                     handler, name, text, error_class, handled);
+  length += snprintf(said + length, sizeof said - length, "%d %s %s: %s (%d), handler calls %d\n", rank, handler, name,
+                     text, error_class, handled);
   if (length >= (int)sizeof said) MPI_Abort(MPI_COMM_WORLD, 3);
   handled = 0;
 }
@@ -75,8 +75,7 @@ static void run_all(const char* handler) {
   SHOW("bcast, no type", MPI_Bcast(in, 1, MPI_DATATYPE_NULL, 0, world));
   SHOW("alltoall, negative count", MPI_Alltoall(in, -1, MPI_INT, out, -1, MPI_INT, world));
   SHOW("alltoall, no type", MPI_Alltoall(in, 1, MPI_INT, out, 1, MPI_DATATYPE_NULL, world));
-  SHOW("alltoallv, no type",
-       MPI_Alltoallv(in, few, places, MPI_DATATYPE_NULL, out, few, places, MPI_INT, world));
+  SHOW("alltoallv, no type", MPI_Alltoallv(in, few, places, MPI_DATATYPE_NULL, out, few, places, MPI_INT, world));
   SHOW("alltoallv, no receive type",
        MPI_Alltoallv(in, few, places, MPI_INT, out, few, places, MPI_DATATYPE_NULL, world));
   SHOW("allgather, negative count", MPI_Allgather(in, -1, MPI_INT, out, 1, MPI_INT, world));

@@ -1,14 +1,14 @@
-// A libcuda.so.1, libamdhip64.so.6 or libze_loader.so.1 (FAKE_CUDA, FAKE_ROCM, FAKE_LEVEL_ZERO) without a device: what the
-// program registers counts as device memory, and nothing else does. What it holds lies elsewhere, so that the memory itself
-// can be inaccessible. Each checks that it is used as the real one must be.
+// A libcuda.so.1, libamdhip64.so.6 or libze_loader.so.1 (FAKE_CUDA, FAKE_ROCM, FAKE_LEVEL_ZERO) without a device: what
+// the program registers counts as device memory, and nothing else does. What it holds lies elsewhere, so that the
+// memory itself can be inaccessible. Each checks that it is used as the real one must be.
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 enum mode {
   works,
-  wants_context,  // in a thread without a context copies fail
-  has_no_context,  // the same, and the memory is of no context: its device's primary one does
+  wants_context,       // in a thread without a context copies fail
+  has_no_context,      // the same, and the memory is of no context: its device's primary one does
   answers_in_context,  // the same, and so do questions
   fails,
 };
@@ -25,7 +25,9 @@ void fake_register(void* begin, uint64_t bytes, void* contents, int how) {
   mode = (enum mode)how;
 }
 
-static int is_device(uint64_t pointer) { return pointer - device_begin < device_bytes; }
+static int is_device(uint64_t pointer) {
+  return pointer - device_begin < device_bytes;
+}
 
 static void* contents_of(uint64_t pointer) {
   return is_device(pointer) ? holds + (pointer - device_begin) : (void*)(uintptr_t)pointer;
@@ -104,7 +106,9 @@ int cuDevicePrimaryCtxRelease_v2(int device) {
   return 0;
 }
 
-int fake_misuses(void) { return misuses + retained + (current != NULL); }
+int fake_misuses(void) {
+  return misuses + retained + (current != NULL);
+}
 #endif
 
 #ifdef FAKE_ROCM
@@ -138,14 +142,18 @@ int hipMemcpy(void* to, const void* from, size_t bytes, int kind) {
   return 0;
 }
 
-int hipPeekAtLastError(void) { return last_error; }
+int hipPeekAtLastError(void) {
+  return last_error;
+}
 int hipGetLastError(void) {
   const int error = last_error;
   last_error = 0;
   return error;
 }
 
-int fake_misuses(void) { return misuses + last_error; }
+int fake_misuses(void) {
+  return misuses + last_error;
+}
 #endif
 
 #ifdef FAKE_LEVEL_ZERO
@@ -186,7 +194,8 @@ int zeMemGetAllocProperties(void* in, const void* pointer, struct allocation* al
 }
 
 int zeCommandListCreateImmediate(void* in, void* on, const struct description* description, void** created) {
-  if (in != &context || on != &device || description->what != queue_description || description->words[3] != 1) ++misuses;
+  if (in != &context || on != &device || description->what != queue_description || description->words[3] != 1)
+    ++misuses;
   ++lists;
   *created = &list;
   return 0;
@@ -206,5 +215,7 @@ int zeCommandListDestroy(void* of) {
   return 0;
 }
 
-int fake_misuses(void) { return misuses + lists; }
+int fake_misuses(void) {
+  return misuses + lists;
+}
 #endif

@@ -47,5 +47,4 @@ int PMPI_Get_library_version(char* version, int* length) {
   *length = (int)sizeof text - 1;
   return 0;
 }
-EXPORT int MPI_Get_library_version(char* version, int* length)
-    __attribute__((weak, alias("PMPI_Get_library_version")));
+EXPORT int MPI_Get_library_version(char* version, int* length) __attribute__((weak, alias("PMPI_Get_library_version")));

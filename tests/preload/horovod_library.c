@@ -1,4 +1,5 @@
-// examples/horovod_calls.c, compiled into a library whose functions have names of Horovod's (meson.build), as plugin_host runs it.
+// examples/horovod_calls.c, compiled into a library whose functions have names of Horovod's (meson.build), as
+// plugin_host runs it.
 int run_horovod_calls(int argc, char** argv);
 
 __attribute__((visibility("default"))) int run_plugin(void);

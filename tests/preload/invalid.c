@@ -29,8 +29,7 @@ static int wrong_call(const char* name, MPI_Comm comm) {
   const MPI_Datatype freed_type = type;
   const MPI_Op freed_op = op;
   if (strcmp(name, "replace") == 0) code = MPI_Allreduce(in, out, 1, MPI_INT, MPI_REPLACE, comm);
-  if (strcmp(name, "garbage_op") == 0)
-    code = MPI_Allreduce(in, out, 1, MPI_INT, (MPI_Op)(intptr_t)0x12345, comm);
+  if (strcmp(name, "garbage_op") == 0) code = MPI_Allreduce(in, out, 1, MPI_INT, (MPI_Op)(intptr_t)0x12345, comm);
   if (strcmp(name, "garbage_type") == 0) code = MPI_Bcast(in, 1, (MPI_Datatype)(intptr_t)0x4c012345, 0, comm);
   MPI_Type_free(&type);
   MPI_Op_free(&op);

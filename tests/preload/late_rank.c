@@ -8,7 +8,7 @@ __attribute__((noinline)) static int late_work(int rank, int round) {
   if (rank == 3 && round % 3 == 0) nanosleep(&(struct timespec){0, 15000000}, NULL);
   int sum = 0;
   COUNTED(MPI_Allreduce, &round, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);  // line of late_work
-  return sum + 1;  // keeps this a call and not a jump
+  return sum + 1;                                                             // keeps this a call and not a jump
 }
 
 int main(int argc, char** argv) {

@@ -1,8 +1,8 @@
 // What a program meets between its start and its end: run.py launches it with papaya on all ranks, on some or on none.
 //   launched [chdir FOLDER] [named] [planted FILE] [signal]
-// Every rank sends to rank 0, which receives with wildcards, or if `named` without; then all make some collectives. chdir: enters FOLDER before
-// MPI_Init. planted: somebody has put a link to FILE in the output folder, and SIGUSR1 asks what the ranks do. signal: it comes
-// while the rank is inside MPI_Finalize.
+// Every rank sends to rank 0, which receives with wildcards, or if `named` without; then all make some collectives.
+// chdir: enters FOLDER before MPI_Init. planted: somebody has put a link to FILE in the output folder, and SIGUSR1 asks
+// what the ranks do. signal: it comes while the rank is inside MPI_Finalize.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>

@@ -33,8 +33,7 @@ int main(int argc, char** argv) {
       nanosleep(&pause, NULL);
     }
     double values[4] = {(double)rank, (double)i, 1, 0.5};
-    CHECK(COUNTED(MPI_Allreduce, MPI_IN_PLACE, values, 4, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD) ==
-          MPI_SUCCESS);
+    CHECK(COUNTED(MPI_Allreduce, MPI_IN_PLACE, values, 4, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
     CHECK(values[0] == 0.5 * ranks * (ranks - 1) && values[1] == (double)i * ranks && values[2] == ranks);
   }
   const int code = finish();

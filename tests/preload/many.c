@@ -1,6 +1,6 @@
-// More calls than a rank's ring holds: CALLS of MPI_Barrier on MPI_COMM_SELF, PAUSE us after every 4096th. Then 3 MPI_Allreduce on
-// MPI_COMM_WORLD. With "long", and MPI_THREAD_MULTIPLE, rank 0's second thread is inside MPI_Bcast on a communicator of its own
-// all the while. With "kill" rank 0 ends by SIGKILL instead of the last MPI_Allreduce.
+// More calls than a rank's ring holds: CALLS of MPI_Barrier on MPI_COMM_SELF, PAUSE us after every 4096th. Then 3
+// MPI_Allreduce on MPI_COMM_WORLD. With "long", and MPI_THREAD_MULTIPLE, rank 0's second thread is inside MPI_Bcast on
+// a communicator of its own all the while. With "kill" rank 0 ends by SIGKILL instead of the last MPI_Allreduce.
 //   many CALLS PAUSE [long|kill]
 #include <mpi.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// MPI_Iallreduce, Ibcast and Ibarrier in the ways that programs use them. What a rank waits in while another needs it to move
-// an operation on: every blocking call in turn.
+// MPI_Iallreduce, Ibcast and Ibarrier in the ways that programs use them. What a rank waits in while another needs it
+// to move an operation on: every blocking call in turn.
 //   nonblocking results    test and wait of every kind, several at once, in place, derived types, freed communicators
 //   nonblocking waits      a rank inside each blocking call, whose partner comes only after the operation
 //   nonblocking leaves     who has waited for its operation never calls MPI again until the others have got theirs
@@ -25,7 +25,9 @@ static void pause_ms(long ms) {
   nanosleep(&duration, NULL);
 }
 
-static int operand(int of, int i, int call) { return of * 1000 + i * 7 + call; }
+static int operand(int of, int i, int call) {
+  return of * 1000 + i * 7 + call;
+}
 
 static long long sum_at(int members, int i, int call) {
   long long sum = 0;
@@ -257,10 +259,25 @@ static void communicators(void) {
   }
 }
 
-// Rank 0 is inside a blocking call whose partner, rank 1, comes to it only when the operation has ended on it, for which rank 0
-// is needed.
-// FENCE is a call that papaya does not see.
-enum way { RECEIVE, SYNCHRONOUS, PROBE, MPROBE, SENDRECV, REPLACE, WAIT, POLL, BCAST, GATHER, BARRIER, ALLREDUCE, SPLIT, FENCE, ways };
+// Rank 0 is inside a blocking call whose partner, rank 1, comes to it only when the operation has ended on it, for
+// which rank 0 is needed. FENCE is a call that papaya does not see.
+enum way {
+  RECEIVE,
+  SYNCHRONOUS,
+  PROBE,
+  MPROBE,
+  SENDRECV,
+  REPLACE,
+  WAIT,
+  POLL,
+  BCAST,
+  GATHER,
+  BARRIER,
+  ALLREDUCE,
+  SPLIT,
+  FENCE,
+  ways
+};
 static MPI_Win fenced;
 
 static void block_in(int way, int tag) {
@@ -372,7 +389,8 @@ static void waits(MPI_Comm comm) {
   MPI_Comm_free(&other);
 }
 
-// Rank 0's main thread is inside a blocking call when another starts the operation, and then does nothing for it until it has ended.
+// Rank 0's main thread is inside a blocking call when another starts the operation, and then does nothing for it until
+// it has ended.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int stage;
@@ -433,8 +451,8 @@ static void threads(void) {
   MPI_Comm_free(&of_thread);
 }
 
-// A blocking collective of MPI's while papaya may have operations outstanding. Open MPI's nonblocking form of this one is wrong
-// for large blocks, MPICH's blocking one hangs.
+// A blocking collective of MPI's while papaya may have operations outstanding. Open MPI's nonblocking form of this one
+// is wrong for large blocks, MPICH's blocking one hangs.
 static void in_place(MPI_Comm comm) {
 #if defined(OPEN_MPI)
   for (int scale = 1; scale < 20000; scale = scale * 5 + 1) {
@@ -472,7 +490,9 @@ static void open_numbers(MPI_Comm comm) {
   *number = 0;
   COUNTED(MPI_Barrier, comm);
 }
-static void tell(int n) { __atomic_store_n(number, n, __ATOMIC_RELEASE); }
+static void tell(int n) {
+  __atomic_store_n(number, n, __ATOMIC_RELEASE);
+}
 static void await(int of, int n) {
   MPI_Aint bytes;
   int unit, waited_ms = 0;

@@ -41,7 +41,8 @@ int main(int argc, char** argv) {
   char* own = NULL;
   char* first = NULL;
   MPI_Win window;
-  CHECK(MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)bytes : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window) == MPI_SUCCESS);
+  CHECK(MPI_Win_allocate_shared(rank == 0 ? (MPI_Aint)bytes : 0, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &own, &window) ==
+        MPI_SUCCESS);
   MPI_Aint size;
   int unit;
   MPI_Win_shared_query(window, 0, &size, &unit, &first);

@@ -1,7 +1,6 @@
-/* Preloaded beside papaya: on rank REFUSE_RANK, UCX refuses every endpoint of papaya's but the first, as between machines that
-   do not reach each other. REFUSE_WHEN=now: at once; later: by the error handler, while it is being
-   wired up. MPICH's own endpoints are left
-   alone. */
+/* Preloaded beside papaya: on rank REFUSE_RANK, UCX refuses every endpoint of papaya's but the first, as between
+   machines that do not reach each other. REFUSE_WHEN=now: at once; later: by the error handler, while it is being wired
+   up. MPICH's own endpoints are left alone. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -14,14 +13,14 @@ static struct {
 static int due_count, seen;
 
 static int is_here(void) {
-  const char *wanted = getenv("REFUSE_RANK");
-  const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+  const char* wanted = getenv("REFUSE_RANK");
+  const char* rank = getenv("OMPI_COMM_WORLD_RANK");
   if (rank == NULL) rank = getenv("PMI_RANK");
   return wanted != NULL && rank != NULL && strcmp(wanted, rank) == 0;
 }
 
-ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *parameters, ucp_ep_h *endpoint) {
-  ucs_status_t (*create)(ucp_worker_h, const ucp_ep_params_t *, ucp_ep_h *) = original("ucp_ep_create");
+ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t* parameters, ucp_ep_h* endpoint) {
+  ucs_status_t (*create)(ucp_worker_h, const ucp_ep_params_t*, ucp_ep_h*) = original("ucp_ep_create");
   const int refuse = is_papayas_endpoint(parameters) && is_here() && seen++ > 0;
   if (refuse && strcmp(getenv("REFUSE_WHEN"), "now") == 0) return UCS_ERR_UNREACHABLE;
   const ucs_status_t status = create(worker, parameters, endpoint);
@@ -33,8 +32,8 @@ ucs_status_t ucp_ep_create(ucp_worker_h worker, const ucp_ep_params_t *parameter
 }
 
 /* The first flush ends when the endpoint is wired up, or not. */
-ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h endpoint, const ucp_request_param_t *parameters) {
-  ucs_status_ptr_t (*flush)(ucp_ep_h, const ucp_request_param_t *) = original("ucp_ep_flush_nbx");
+ucs_status_ptr_t ucp_ep_flush_nbx(ucp_ep_h endpoint, const ucp_request_param_t* parameters) {
+  ucs_status_ptr_t (*flush)(ucp_ep_h, const ucp_request_param_t*) = original("ucp_ep_flush_nbx");
   for (int i = 0; i < due_count; ++i)
     if (due[i].endpoint == endpoint) {
       due[i].handler.cb(due[i].handler.arg, endpoint, UCS_ERR_ENDPOINT_TIMEOUT);

@@ -3,9 +3,9 @@
 // slow: rank 2 comes 4 s later. nonblocking: the same, to an MPI_Iallreduce: the second, or with COLD set the first.
 // chain: rank 0 waits for many MPI_Iallreduce at once, to which the others come one by one.
 // COLD: without calls that are made before by all.
-// differ: rank 1 calls a barrier on the communicator "forces", the others an allreduce. The program ends when that is said.
-// asked: like late, and rank 2 asks by SIGUSR1 what the ranks wait for.
-// claimed: the program takes SIGUSR1 for itself before or after MPI_Init.
+// differ: rank 1 calls a barrier on the communicator "forces", the others an allreduce. The program ends when that is
+// said. asked: like late, and rank 2 asks by SIGUSR1 what the ranks wait for. claimed: the program takes SIGUSR1 for
+// itself before or after MPI_Init.
 #define _GNU_SOURCE
 #include <glob.h>
 #include <mpi.h>
@@ -42,7 +42,10 @@ static void* end_with_file(void* unused) {
   return unused;
 }
 
-static void count_signal(int number) { (void)number; ++signals; }
+static void count_signal(int number) {
+  (void)number;
+  ++signals;
+}
 
 static __attribute__((noinline)) void energy(MPI_Comm comm) {
   int one = 1, sum = 0, size;

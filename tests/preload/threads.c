@@ -21,8 +21,7 @@ static int allreduce(int thread, int i, MPI_Comm comm) {
   double in[most_elements], out[most_elements];
   const int elements = i % 3 == 0 ? 1 : i % 3 == 1 ? 32 : most_elements;
   for (int j = 0; j < elements; ++j) in[j] = rank + 3 * j + 5 * i + 7 * thread;
-  int wrong =
-      MPI_Allreduce(in, out, elements, MPI_DOUBLE, i % 2 == 0 ? MPI_SUM : MPI_MAX, comm) != MPI_SUCCESS;
+  int wrong = MPI_Allreduce(in, out, elements, MPI_DOUBLE, i % 2 == 0 ? MPI_SUM : MPI_MAX, comm) != MPI_SUCCESS;
   for (int j = 0; j < elements; ++j) {
     const double same = 3 * j + 5 * i + 7 * thread;
     const double expected = i % 2 == 0 ? ranks * same + 0.5 * ranks * (ranks - 1) : same + ranks - 1;

@@ -30,8 +30,7 @@ int main(int argc, char** argv) {
     for (char** entry = environ; *entry != NULL; ++entry) variables += strncmp(*entry, "UCX_", 4) == 0;
     FILE* const maps = fopen("/proc/self/maps", "r");
     char line[4096];
-    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
-      loaded |= strstr(line, "libpapaya-ucx") != NULL;
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) loaded |= strstr(line, "libpapaya-ucx") != NULL;
     if (maps != NULL) fclose(maps);
     printf("variables %d\nucx %d\n", variables, loaded);
     fflush(stdout);

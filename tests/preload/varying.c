@@ -52,10 +52,10 @@ int main(int argc, char** argv) {
     for (int peer = 0; peer < ranks; ++peer)
       for (int i = 0; i < counts[0][peer] * unit; ++i)
         buffers[in_place][places[in_place][peer] * unit + i] = value(rank, peer, call, i);
-    const int code = in_place ? COUNTED(MPI_Alltoallv, MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL,
-                                        buffers[1], counts[1], places[1], type, MPI_COMM_WORLD)
-                              : COUNTED(MPI_Alltoallv, buffers[0], counts[0], places[0], type, buffers[1],
-                                        counts[1], places[1], type, MPI_COMM_WORLD);
+    const int code = in_place ? COUNTED(MPI_Alltoallv, MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, buffers[1],
+                                        counts[1], places[1], type, MPI_COMM_WORLD)
+                              : COUNTED(MPI_Alltoallv, buffers[0], counts[0], places[0], type, buffers[1], counts[1],
+                                        places[1], type, MPI_COMM_WORLD);
     CHECK(code == MPI_SUCCESS);
     int wrong = 0;
     for (int peer = 0, end = unit; peer < ranks; ++peer) {
@@ -66,8 +66,7 @@ int main(int argc, char** argv) {
     }
     CHECK(wrong == 0);
     for (int peer = 0; peer < ranks; ++peer) ((int*)buffers[0])[peer] = rank * 100 + peer + call;
-    CHECK(COUNTED(MPI_Alltoall, buffers[0], 1, MPI_INT, buffers[1], 1, MPI_INT, MPI_COMM_WORLD) ==
-          MPI_SUCCESS);
+    CHECK(COUNTED(MPI_Alltoall, buffers[0], 1, MPI_INT, buffers[1], 1, MPI_INT, MPI_COMM_WORLD) == MPI_SUCCESS);
     for (int peer = 0; peer < ranks; ++peer) CHECK(((int*)buffers[1])[peer] == peer * 100 + rank + call);
   }
   // Each collective's calls are counted as its own, also where one algorithm serves both.

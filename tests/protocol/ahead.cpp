@@ -1,7 +1,5 @@
-// Ranks that may leave a bcast or a reduce before others come to it never wait for them: however far they run ahead, and while the
-// algorithm is set up.
-#include "tests/catch.hpp"
-
+// Ranks that may leave a bcast or a reduce before others come to it never wait for them: however far they run ahead,
+// and while the algorithm is set up.
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -12,6 +10,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/transport/switch_over.hpp"
+#include "tests/catch.hpp"
 #include "tests/protocol/call.hpp"
 #include "tests/protocol/node.hpp"
 
@@ -65,93 +64,101 @@ class Outcomes {
 }  // namespace
 
 TEST_CASE("who may leave early makes hundreds of calls before anybody else comes", "[protocol]") {
-  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values, bool is_lean) {
-    constexpr int ranks = 3;
-    constexpr int calls = 300;
-    const bool is_bcast = descriptor.collective == Collective::bcast;
-    const auto run_with = [&](int ahead, std::size_t count) {
-      Mailbox mailbox(ranks);
-      Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false, &mailbox, is_lean);
-      // In levels it reduces for its node.
-      if (!is_bcast && descriptor.segment != nullptr) {
-        const Nodes& nodes = node.nodes();
-        const std::vector<int>& on_node = nodes.ranks[static_cast<std::size_t>(nodes.of_rank[static_cast<std::size_t>(ahead)])];
-        if (on_node.size() > 1 && on_node.front() == ahead) return;
-      }
-      const Reduction reduction = reduction_for(arrival_order, true);
-      Outcomes outcomes(ranks, calls);
-      std::atomic<bool> is_through{false};
-      std::atomic<int> wrong{0};
-      std::atomic<bool> was_late{false};
-      on_ranks(ranks, [&](int rank) {
-        wait::Site site;
-        // Should it wait for the others after all, they come in the end.
-        const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-        while (rank != ahead && !is_through) {
-          if (std::chrono::steady_clock::now() > deadline) {
-            was_late = true;
-            break;
+  for_each_algorithm(
+      [](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values, bool is_lean) {
+        constexpr int ranks = 3;
+        constexpr int calls = 300;
+        const bool is_bcast = descriptor.collective == Collective::bcast;
+        const auto run_with = [&](int ahead, std::size_t count) {
+          Mailbox mailbox(ranks);
+          Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false,
+                    &mailbox, is_lean);
+          // In levels it reduces for its node.
+          if (!is_bcast && descriptor.segment != nullptr) {
+            const Nodes& nodes = node.nodes();
+            const std::vector<int>& on_node =
+                nodes.ranks[static_cast<std::size_t>(nodes.of_rank[static_cast<std::size_t>(ahead)])];
+            if (on_node.size() > 1 && on_node.front() == ahead) return;
           }
-          std::this_thread::sleep_for(std::chrono::microseconds(100));
-        }
-        for (int i = 0; i < calls; ++i) {
-          Call call(descriptor.collective, reduction, rank, ranks, i * ranks, count, false);  // always rank 0's
-          const bool is_served = node.rank(rank).run(call.operands(), site);
-          outcomes.note(i, is_served);
-          if (is_served && !call.is_right()) ++wrong;
-        }
-        if (rank == ahead) is_through = true;
+          const Reduction reduction = reduction_for(arrival_order, true);
+          Outcomes outcomes(ranks, calls);
+          std::atomic<bool> is_through{false};
+          std::atomic<int> wrong{0};
+          std::atomic<bool> was_late{false};
+          on_ranks(ranks, [&](int rank) {
+            wait::Site site;
+            // Should it wait for the others after all, they come in the end.
+            const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+            while (rank != ahead && !is_through) {
+              if (std::chrono::steady_clock::now() > deadline) {
+                was_late = true;
+                break;
+              }
+              std::this_thread::sleep_for(std::chrono::microseconds(100));
+            }
+            for (int i = 0; i < calls; ++i) {
+              Call call(descriptor.collective, reduction, rank, ranks, i * ranks, count, false);  // always rank 0's
+              const bool is_served = node.rank(rank).run(call.operands(), site);
+              outcomes.note(i, is_served);
+              if (is_served && !call.is_right()) ++wrong;
+            }
+            if (rank == ahead) is_through = true;
+          });
+          CHECK(!was_late);
+          CHECK(wrong == 0);
+          CHECK(outcomes.mixed() == 0);
+          // Something had to go another way.
+          CHECK(outcomes.left_to_mpi() + mailbox.sent() + node.sent_on_nodes() > 0);
+          if (!is_bcast || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
+        };
+        const int node_shapes =
+            descriptor.segment != nullptr && descriptor.region_bytes != nullptr ? 5 : 1;  // of some_nodes
+        for (int turn = 0; turn < node_shapes; ++turn)
+          for (const int ahead : {is_bcast ? 0 : 1, is_bcast ? 0 : 2})
+            for (const std::size_t count : {std::size_t{2}, std::size_t{40}})
+              run_with(ahead, count);  // with the flag, and in a slot
       });
-      CHECK(!was_late);
-      CHECK(wrong == 0);
-      CHECK(outcomes.mixed() == 0);
-      // Something had to go another way.
-      CHECK(outcomes.left_to_mpi() + mailbox.sent() + node.sent_on_nodes() > 0);
-      if (!is_bcast || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
-    };
-    const int node_shapes = descriptor.segment != nullptr && descriptor.region_bytes != nullptr ? 5 : 1;  // of some_nodes
-    for (int turn = 0; turn < node_shapes; ++turn)
-      for (const int ahead : {is_bcast ? 0 : 1, is_bcast ? 0 : 2})
-        for (const std::size_t count : {std::size_t{2}, std::size_t{40}}) run_with(ahead, count);  // with the flag, and in a slot
-  });
 }
 
 TEST_CASE("ranks that run ahead by turns, with other roots and with messages of many rounds between", "[protocol]") {
-  for_each_algorithm([](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values, bool is_lean) {
-    const bool is_bcast = descriptor.collective == Collective::bcast;
-    for (const int ranks : {2, 3, 5}) {
-      constexpr int phases = 6;
-      constexpr int per_phase = 150 * thorough;
-      constexpr int calls = phases * per_phase;
-      Mailbox mailbox(ranks);
-      Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false, &mailbox, is_lean);
-      const Reduction reduction = reduction_for(arrival_order, true);
-      Outcomes outcomes(ranks, calls);
-      std::atomic<int> wrong{0};
-      on_ranks(ranks, [&](int rank) {
-        wait::Site site;
-        std::mt19937 random(static_cast<unsigned>(rank + 1));
-        for (int i = 0; i < calls; ++i) {
-          const int phase = i / per_phase;
-          // One rank is late at the beginning of each phase, and a bit now and then.
-          if (i % per_phase == 0 && rank == phase % ranks) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-          if (random() % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
-          // In each phase one root, at its end all in turn; some calls are too large for one round.
-          const bool takes_turns = i % per_phase >= per_phase - 10;
-          const int number = takes_turns ? i : i * ranks + (phase + 1) % ranks;
-          const std::size_t large = std::min(2 * capacity, descriptor.max_bytes) / sizeof(Matrix);
-          const std::size_t count = i % 50 == 49 ? large : 1 + static_cast<std::size_t>(i % 9);
-          Call call(descriptor.collective, reduction, rank, ranks, number, count, false);
-          const bool is_served = node.rank(rank).run(call.operands(), site);
-          outcomes.note(i, is_served);
-          if (is_served && !call.is_right()) ++wrong;
+  for_each_algorithm(
+      [](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values, bool is_lean) {
+        const bool is_bcast = descriptor.collective == Collective::bcast;
+        for (const int ranks : {2, 3, 5}) {
+          constexpr int phases = 6;
+          constexpr int per_phase = 150 * thorough;
+          constexpr int calls = phases * per_phase;
+          Mailbox mailbox(ranks);
+          Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false,
+                    &mailbox, is_lean);
+          const Reduction reduction = reduction_for(arrival_order, true);
+          Outcomes outcomes(ranks, calls);
+          std::atomic<int> wrong{0};
+          on_ranks(ranks, [&](int rank) {
+            wait::Site site;
+            std::mt19937 random(static_cast<unsigned>(rank + 1));
+            for (int i = 0; i < calls; ++i) {
+              const int phase = i / per_phase;
+              // One rank is late at the beginning of each phase, and a bit now and then.
+              if (i % per_phase == 0 && rank == phase % ranks)
+                std::this_thread::sleep_for(std::chrono::milliseconds(5));
+              if (random() % 64 == 0) std::this_thread::sleep_for(std::chrono::microseconds(50));
+              // In each phase one root, at its end all in turn; some calls are too large for one round.
+              const bool takes_turns = i % per_phase >= per_phase - 10;
+              const int number = takes_turns ? i : i * ranks + (phase + 1) % ranks;
+              const std::size_t large = std::min(2 * capacity, descriptor.max_bytes) / sizeof(Matrix);
+              const std::size_t count = i % 50 == 49 ? large : 1 + static_cast<std::size_t>(i % 9);
+              Call call(descriptor.collective, reduction, rank, ranks, number, count, false);
+              const bool is_served = node.rank(rank).run(call.operands(), site);
+              outcomes.note(i, is_served);
+              if (is_served && !call.is_right()) ++wrong;
+            }
+          });
+          CHECK(wrong == 0);
+          CHECK(outcomes.mixed() == 0);
+          if (!is_bcast || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
         }
       });
-      CHECK(wrong == 0);
-      CHECK(outcomes.mixed() == 0);
-      if (!is_bcast || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
-    }
-  });
 }
 
 TEST_CASE("what early leavers deposit keeps nobody from memory, and they wait for none", "[protocol]") {
@@ -170,7 +177,8 @@ TEST_CASE("what early leavers deposit keeps nobody from memory, and they wait fo
     std::vector<std::unique_ptr<Node>> nodes;
     for (int team = 0; team < teams; ++team) {
       mailboxes.push_back(std::make_unique<Mailbox>(ranks));
-      nodes.push_back(std::make_unique<Node>(*descriptor, wait::Mode::automatic, arenas, std::vector<int>{0, 1, 2}, 0, mailboxes.back().get()));
+      nodes.push_back(std::make_unique<Node>(*descriptor, wait::Mode::automatic, arenas, std::vector<int>{0, 1, 2}, 0,
+                                             mailboxes.back().get()));
     }
     Node both(symmetric, wait::Mode::automatic, arenas, {early, 2});
     const auto sent = [&] {
@@ -247,9 +255,10 @@ TEST_CASE("early leavers of many teams and threads share arenas with who waits f
         const int calls = 60 * thorough;
         const Reduction reduction = reduction_for(false, by_table);
         // Without pages beyond what is promised all that does not travel with its flag goes another way.
-        bool (*const promised_only)(std::byte*, std::size_t, bool) noexcept = [](std::byte*, std::size_t, bool promised) noexcept { return promised; };
-        Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes * static_cast<std::size_t>(threads > 1 ? 2 : 1), threads > 1, nullptr,
-                      is_there ? nullptr : promised_only);
+        bool (*const promised_only)(std::byte*, std::size_t, bool) noexcept =
+            [](std::byte*, std::size_t, bool promised) noexcept { return promised; };
+        Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes * static_cast<std::size_t>(threads > 1 ? 2 : 1),
+                      threads > 1, nullptr, is_there ? nullptr : promised_only);
         std::vector<int> members;
         for (int rank = 0; rank < ranks; ++rank) members.push_back(rank);
         std::vector<std::unique_ptr<Mailbox>> mailboxes;
@@ -259,8 +268,10 @@ TEST_CASE("early leavers of many teams and threads share arenas with who waits f
         for (int team = 0; team < all_teams; ++team) {
           const bool is_symmetric = team % 3 == 2;
           mailboxes.push_back(std::make_unique<Mailbox>(ranks));
-          const Descriptor& descriptor = is_symmetric ? symmetric : *algorithms[static_cast<std::size_t>(team - team / 3) % algorithms.size()];
-          nodes.push_back(std::make_unique<Node>(descriptor, wait::Mode::automatic, arenas, members, 0, mailboxes.back().get()));
+          const Descriptor& descriptor =
+              is_symmetric ? symmetric : *algorithms[static_cast<std::size_t>(team - team / 3) % algorithms.size()];
+          nodes.push_back(
+              std::make_unique<Node>(descriptor, wait::Mode::automatic, arenas, members, 0, mailboxes.back().get()));
           outcomes.push_back(std::make_unique<Outcomes>(ranks, calls));
         }
         std::atomic<int> wrong{0};
@@ -273,9 +284,12 @@ TEST_CASE("early leavers of many teams and threads share arenas with who waits f
           for (int i = 0; i < calls; ++i) {
             const int team = thread * teams + static_cast<int>(alike() % teams);
             const bool is_symmetric = team % 3 == 2;
-            const Descriptor& descriptor = is_symmetric ? symmetric : *algorithms[static_cast<std::size_t>(team - team / 3) % algorithms.size()];
-            const std::size_t sizes[] = {1, 7, 9, 300, 1024, 1025, capacity / sizeof(Matrix), 3 * capacity / sizeof(Matrix) + 5};
-            const std::size_t count = std::min(sizes[alike() % 8], std::min(descriptor.max_bytes, 4 * capacity) / sizeof(Matrix));
+            const Descriptor& descriptor =
+                is_symmetric ? symmetric : *algorithms[static_cast<std::size_t>(team - team / 3) % algorithms.size()];
+            const std::size_t sizes[] = {
+                1, 7, 9, 300, 1024, 1025, capacity / sizeof(Matrix), 3 * capacity / sizeof(Matrix) + 5};
+            const std::size_t count =
+                std::min(sizes[alike() % 8], std::min(descriptor.max_bytes, 4 * capacity) / sizeof(Matrix));
             if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 500));
             Call call(descriptor.collective, reduction, rank, ranks, i, count, i % 2 == 0);
             const bool is_served = nodes[static_cast<std::size_t>(team)]->rank(rank).run(call.operands(), site);
@@ -296,7 +310,8 @@ TEST_CASE("a team is gone before anybody reads what its early leavers left", "[p
     released = 0;
     constexpr int ranks = 2;
     const int early = descriptor->collective == Collective::bcast ? 0 : 1;
-    Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes, false, [](std::int64_t, std::size_t) noexcept { ++released; });
+    Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes, false,
+                  [](std::int64_t, std::size_t) noexcept { ++released; });
     Mailbox mailbox(ranks);
     Node gone(*descriptor, wait::Mode::automatic, arenas, {0, 1}, 0, &mailbox);
     Node next(*descriptor, wait::Mode::automatic, arenas, {0, 1}, 0, &mailbox);
@@ -362,8 +377,10 @@ TEST_CASE("ranks agree without waiting on the call from which they go another wa
     });
     CHECK(early == 0);
     for (int rank = 0; rank < ranks; ++rank) CHECK(way[static_cast<std::size_t>(rank)] == way[0]);
-    if (somebody_fails) CHECK(way[0] == std::vector<int>(calls + 1));
-    else if (they_meet) CHECK(way[0][calls] == 1);
+    if (somebody_fails)
+      CHECK(way[0] == std::vector<int>(calls + 1));
+    else if (they_meet)
+      CHECK(way[0][calls] == 1);
   }
 }
 

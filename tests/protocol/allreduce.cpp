@@ -1,7 +1,5 @@
 // The algorithms' protocols with threads as ranks: every reduction algorithm of the registry, all arrival orders of few
 // ranks with the schedule forced, random arrivals of more, ranks that lap each other. Built under ThreadSanitizer too.
-#include "tests/catch.hpp"
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -15,7 +13,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/kernels/reduce.hpp"
-
+#include "tests/catch.hpp"
 #include "tests/protocol/node.hpp"
 
 namespace papaya {
@@ -41,8 +39,8 @@ struct Matrix {
 };
 
 Matrix multiply(const Matrix& x, const Matrix& y) {
-  return {{x.a[0] * y.a[0] + x.a[1] * y.a[2], x.a[0] * y.a[1] + x.a[1] * y.a[3],
-           x.a[2] * y.a[0] + x.a[3] * y.a[2], x.a[2] * y.a[1] + x.a[3] * y.a[3]}};
+  return {{x.a[0] * y.a[0] + x.a[1] * y.a[2], x.a[0] * y.a[1] + x.a[1] * y.a[3], x.a[2] * y.a[0] + x.a[3] * y.a[2],
+           x.a[2] * y.a[1] + x.a[3] * y.a[3]}};
 }
 
 Reduction matrix_product(bool by_table) {
@@ -66,7 +64,12 @@ Matrix matrix_of(int rank, std::size_t element, int call) {
 }
 
 Operands operands_for(const void* send, void* receive, std::size_t count, const Reduction& reduction) {
-  return {.send = send, .receive = receive, .count = count, .bytes = count * reduction.element_bytes, .root = -1, .reduction = &reduction};
+  return {.send = send,
+          .receive = receive,
+          .count = count,
+          .bytes = count * reduction.element_bytes,
+          .root = -1,
+          .reduction = &reduction};
 }
 
 }  // namespace

@@ -29,21 +29,20 @@ inline Reduction reduction_for(bool sum, bool by_table) {
   reduction.element_bytes = sizeof(Matrix);
   reduction.commutative = sum;
   reduction.by_table = by_table;
-  reduction.combine = sum ? Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out,
-                                                  std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const Matrix result = add(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
-      static_cast<Matrix*>(out)[i] = result;
-    }
-  })
-                          : Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out,
-                                                  std::size_t count) {
-                              for (std::size_t i = 0; i < count; ++i) {
-                                const Matrix result =
-                                    multiply(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
-                                static_cast<Matrix*>(out)[i] = result;
-                              }
-                            });
+  reduction.combine =
+      sum ? Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out, std::size_t count) {
+        for (std::size_t i = 0; i < count; ++i) {
+          const Matrix result = add(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
+          static_cast<Matrix*>(out)[i] = result;
+        }
+      })
+          : Reduction::Combine([](const Reduction&, const void* left, const void* right, void* out, std::size_t count) {
+              for (std::size_t i = 0; i < count; ++i) {
+                const Matrix result =
+                    multiply(static_cast<const Matrix*>(left)[i], static_cast<const Matrix*>(right)[i]);
+                static_cast<Matrix*>(out)[i] = result;
+              }
+            });
   return reduction;
 }
 
@@ -56,7 +55,8 @@ inline Matrix matrix_of(int rank, std::size_t element, int call) {
 // One call of one rank, and whether its result is right.
 class Call {
  public:
-  Call(Collective collective, const Reduction& reduction, int rank, int ranks, int number, std::size_t count, bool in_place)
+  Call(Collective collective, const Reduction& reduction, int rank, int ranks, int number, std::size_t count,
+       bool in_place)
       : collective_(collective), reduction_(reduction), rank_(rank), ranks_(ranks), number_(number), count_(count) {
     const auto p = static_cast<std::size_t>(ranks);
     const bool is_root = rank == root();
@@ -75,7 +75,8 @@ class Call {
     if (collective == Collective::bcast && is_root) operands_.receive = nullptr;
     if (collective == Collective::bcast && !is_root) operands_.send = nullptr;
     if (collective == Collective::reduce && !is_root) operands_.receive = nullptr;
-    if (in_place && collective != Collective::bcast && collective != Collective::barrier && operands_.receive != nullptr) {
+    if (in_place && collective != Collective::bcast && collective != Collective::barrier &&
+        operands_.receive != nullptr) {
       Matrix* const own = collective == Collective::allgather ? receive_.data() + static_cast<std::size_t>(rank) * count
                                                               : receive_.data();
       std::copy(send_.begin(), send_.end(), own);
@@ -113,8 +114,10 @@ class Call {
 
   Matrix expected(std::size_t i) const {
     switch (collective_) {
-      case Collective::bcast: return matrix_of(root(), i, number_);
-      case Collective::allgather: return matrix_of(static_cast<int>(i / count_), i % count_, number_);
+      case Collective::bcast:
+        return matrix_of(root(), i, number_);
+      case Collective::allgather:
+        return matrix_of(static_cast<int>(i / count_), i % count_, number_);
       case Collective::alltoall:
         return matrix_of(static_cast<int>(i / count_), static_cast<std::size_t>(rank_) * count_ + i % count_, number_);
       default: {

@@ -1,7 +1,5 @@
-// The protocols of the other collectives with threads as ranks: every algorithm of the registry, all arrival orders of few
-// ranks with the schedule forced, random arrivals of more, calls that overtake each other, vetoes.
-#include "tests/catch.hpp"
-
+// The protocols of the other collectives with threads as ranks: every algorithm of the registry, all arrival orders of
+// few ranks with the schedule forced, random arrivals of more, calls that overtake each other, vetoes.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -17,6 +15,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/kernels/reduce.hpp"
+#include "tests/catch.hpp"
 #include "tests/protocol/call.hpp"
 #include "tests/protocol/node.hpp"
 
@@ -24,8 +23,8 @@ namespace papaya {
 
 namespace {
 
-constexpr Collective collectives[] = {Collective::barrier, Collective::bcast, Collective::allgather, Collective::alltoall,
-                                      Collective::reduce};
+constexpr Collective collectives[] = {Collective::barrier, Collective::bcast, Collective::allgather,
+                                      Collective::alltoall, Collective::reduce};
 
 template <class Body>
 void for_each_algorithm(std::span<const Collective> chosen, Body body) {
@@ -270,8 +269,7 @@ TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]
         for (const bool bound : {false, true})
           for (const Kind& kind : kinds)
             // With the flag, in a slot, in all of it, in several; in one place and on three NUMA nodes.
-            for (const std::size_t bytes :
-                 {std::size_t{8}, std::size_t{1200}, capacity, 3 * capacity + 1200}) {
+            for (const std::size_t bytes : {std::size_t{8}, std::size_t{1200}, capacity, 3 * capacity + 1200}) {
               if (descriptor->predefined_only && !kind.reduction.by_table) continue;
               if (bytes > descriptor->max_bytes || (bound && (bytes < 1200 || &kind != &kinds[1]))) continue;
               const std::size_t element = kind.reduction.element_bytes;
@@ -314,8 +312,7 @@ TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]
               });
               for (const auto& result : first)
                 different += std::memcmp(result.data(), first[0].data(), result.size()) != 0;
-              INFO(name_of(collective)
-                   << " " << descriptor->name << ", " << count << " elements of " << element);
+              INFO(name_of(collective) << " " << descriptor->name << ", " << count << " elements of " << element);
               CHECK(different == 0);
             }
     }
@@ -347,7 +344,8 @@ bool sometimes_read(pid_t pid, const void* address, void* to, std::size_t bytes)
 
 }  // namespace
 
-TEST_CASE("single copy: blocks are read from their owner; after a read that fails all go through the window", "[protocol]") {
+TEST_CASE("single copy: blocks are read from their owner; after a read that fails all go through the window",
+          "[protocol]") {
   for (const Collective collective : {Collective::allgather, Collective::alltoall})
     for (const Descriptor* descriptor : algorithms_for(collective, false)) {
       std::vector<std::int64_t> values = default_values(*descriptor);
@@ -391,18 +389,15 @@ TEST_CASE("elements that leave a part of every chunk empty", "[protocol]") {
     for (const bool arrival_order : {false, true})
       for (const Descriptor* descriptor : algorithms_for(collective, arrival_order))
         for (const std::size_t element : {std::size_t{3000}, std::size_t{3648}, std::size_t{4096}}) {
-          if (element > descriptor->max_element_bytes || descriptor->max_bytes < (std::size_t{1} << 20))
-            continue;
-          INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order << " element "
-                                   << element);
+          if (element > descriptor->max_element_bytes || descriptor->max_bytes < (std::size_t{1} << 20)) continue;
+          INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order << " element " << element);
           Reduction reduction;
           reduction.element_bytes = element;
           reduction.commutative = true;
           reduction.combine = [](const Reduction& self, const void* left, const void* right, void* out,
                                  std::size_t count) {
             for (std::size_t i = 0; i < count * self.element_bytes / sizeof(double); ++i)
-              static_cast<double*>(out)[i] =
-                  static_cast<const double*>(left)[i] + static_cast<const double*>(right)[i];
+              static_cast<double*>(out)[i] = static_cast<const double*>(left)[i] + static_cast<const double*>(right)[i];
           };
           // As many chunks as a slot may have, in all banks and more.
           const std::size_t most_bytes = std::size_t{1} << 20;
@@ -424,8 +419,7 @@ TEST_CASE("elements that leave a part of every chunk empty", "[protocol]") {
                                    .reduction = &reduction},
                                   site);
               const double expected = ranks * (ranks - 1) / 2 + ranks * call;
-              if (wants && std::any_of(result.begin(), result.end(), [&](double x) { return x != expected; }))
-                ++wrong;
+              if (wants && std::any_of(result.begin(), result.end(), [&](double x) { return x != expected; })) ++wrong;
             }
           });
           CHECK(wrong == 0);
@@ -437,11 +431,10 @@ TEST_CASE("where the ranks are bound does not show in a result", "[protocol]") {
   const Kind kind = sum_of<double>(kernels::ElementType::f64);
   const std::size_t count = 3 * capacity / sizeof(double) + 7;
   // Every default: trees by NUMA node only where they are part of the one tree.
-  const std::vector<topology::Place> machines[] = {
-      {},
-      {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}},
-      {{0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}},
-      {{0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}}};
+  const std::vector<topology::Place> machines[] = {{},
+                                                   {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}},
+                                                   {{0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}},
+                                                   {{0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}}};
   for (const Collective collective : {Collective::allreduce, Collective::reduce})
     for (const Descriptor* descriptor : algorithms_for(collective, false)) {
       if (count * sizeof(double) > descriptor->max_bytes) continue;
@@ -473,11 +466,10 @@ TEST_CASE("where the ranks are bound does not show in a result", "[protocol]") {
 TEST_CASE("reductions with a tree for each NUMA node", "[protocol]") {
   // Consecutive ranks, even and uneven; in turn, where what does not commute goes over one tree; one rank
   // that is not bound.
-  const std::vector<topology::Place> machines[] = {
-      {{0, 0}, {0, 0}, {1, 1}, {1, 1}},
-      {{0, 0}, {1, 1}, {0, 0}, {1, 1}},
-      {{0, 0}, {0, 0}, {0, 0}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
-      {{2, 0}, {0, 1}, {2, 0}, {0, 1}, {1, 2}, {2, 0}, {-1, -1}, {1, 2}}};
+  const std::vector<topology::Place> machines[] = {{{0, 0}, {0, 0}, {1, 1}, {1, 1}},
+                                                   {{0, 0}, {1, 1}, {0, 0}, {1, 1}},
+                                                   {{0, 0}, {0, 0}, {0, 0}, {1, 1}, {1, 1}, {1, 1}, {1, 1}},
+                                                   {{2, 0}, {0, 1}, {2, 0}, {0, 1}, {1, 2}, {2, 0}, {-1, -1}, {1, 2}}};
   for (const Collective collective : {Collective::allreduce, Collective::reduce})
     for (const bool arrival_order : {false, true})
       for (const Descriptor* descriptor : algorithms_for(collective, arrival_order))
@@ -505,8 +497,7 @@ TEST_CASE("reductions with a tree for each NUMA node", "[protocol]") {
                 const std::size_t count = counts[static_cast<std::size_t>(number) % counts.size()];
                 Call call(collective, reduction, rank, ranks, number, count, number % 3 == 0);
                 // Now and then one rank cannot take part: then nobody does.
-                const bool vetoed =
-                    collective == Collective::allreduce && descriptor->takes_vetoes && number % 7 == 3;
+                const bool vetoed = collective == Collective::allreduce && descriptor->takes_vetoes && number % 7 == 3;
                 call.operands().veto = vetoed && rank == number % ranks;
                 if (random() % 6 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
                 const bool done = node.rank(rank).run(call.operands(), site);
@@ -781,7 +772,8 @@ TEST_CASE("no rank leaves a barrier before all have come", "[protocol]") {
         for (int i = 1; i <= 300; ++i) {
           if (random() % 16 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
           entered.fetch_add(1);
-          const Operands operands{.send = nullptr, .receive = nullptr, .count = 0, .bytes = 0, .root = -1, .reduction = &none};
+          const Operands operands{
+              .send = nullptr, .receive = nullptr, .count = 0, .bytes = 0, .root = -1, .reduction = &none};
           node.rank(rank).run(operands, site);
           if (entered.load() < i * ranks) ++wrong;
         }

@@ -1,6 +1,4 @@
 // Memory that ranks lend to their calls: teams that share the ranks' arenas, with threads as ranks.
-#include "tests/catch.hpp"
-
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -11,6 +9,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/rounds.hpp"
+#include "tests/catch.hpp"
 #include "tests/protocol/call.hpp"
 #include "tests/protocol/node.hpp"
 
@@ -30,7 +29,8 @@ std::vector<const Descriptor*> borrowing() {
 // Elements of the largest message that goes in one round, and so in a block of the largest size.
 std::size_t count_for(const Descriptor& descriptor, int ranks) {
   const std::size_t blocks = descriptor.collective == Collective::alltoall ? static_cast<std::size_t>(ranks) : 1;
-  const std::size_t bytes = descriptor.name == "arrival_leader" ? descriptor.max_bytes : DepositArena::least_largest_bytes / 4;
+  const std::size_t bytes =
+      descriptor.name == "arrival_leader" ? descriptor.max_bytes : DepositArena::least_largest_bytes / 4;
   return bytes / blocks / Rounds::line_bytes * Rounds::line_bytes / sizeof(Matrix);
 }
 
@@ -60,8 +60,8 @@ TEST_CASE("deposits stay for who still reads them when another team wants their 
   for (const Descriptor* descriptor : borrowing()) {
     INFO(name_of(descriptor->collective) << " " << descriptor->name);
     const Reduction reduction = reduction_for(false, true);
-    // Ranks 0 and 1 have memory for two calls. Their deposits of two are not read yet by ranks 2 and 3 when they come to a
-    // third.
+    // Ranks 0 and 1 have memory for two calls. Their deposits of two are not read yet by ranks 2 and 3 when they come
+    // to a third.
     Arenas arenas(4, two_blocks, false);
     Node first(*descriptor, wait::Mode::block, arenas, {0, 1, 2});
     Node second(*descriptor, wait::Mode::block, arenas, {0, 1, 3});
@@ -71,7 +71,8 @@ TEST_CASE("deposits stay for who still reads them when another team wants their 
     std::atomic<int> ended{0};
     const auto run = [&](Node& node, int rank, int number, Halt* at) {
       wait::Site site;
-      Call call(descriptor->collective, reduction, rank, node.size(), number, count_for(*descriptor, node.size()), false);
+      Call call(descriptor->collective, reduction, rank, node.size(), number, count_for(*descriptor, node.size()),
+                false);
       if (at != nullptr) at->at(call);
       if (!node.rank(rank).run(call.operands(), site) || !call.is_right()) ++wrong;
     };
@@ -86,7 +87,8 @@ TEST_CASE("deposits stay for who still reads them when another team wants their 
       } else {
         while (!halt[0].is_there.load() || !halt[1].is_there.load()) std::this_thread::yield();
         // Both have either gone to sleep for want of memory, or written over what is still to be read.
-        while (ended.load() < 2 && (third.policy(0).sleeps() == 0 || third.policy(1).sleeps() == 0)) std::this_thread::yield();
+        while (ended.load() < 2 && (third.policy(0).sleeps() == 0 || third.policy(1).sleeps() == 0))
+          std::this_thread::yield();
         CHECK(ended.load() == 0);
         for (Halt& one : halt) one.may_go_on.store(true);
       }
@@ -178,8 +180,8 @@ TEST_CASE("threads of each rank on teams of their own share its arena", "[protoc
     Arenas arenas(ranks, 2 * two_blocks, true);
     std::vector<std::unique_ptr<Node>> nodes;
     for (int team = 0; team < teams; ++team)
-      nodes.push_back(std::make_unique<Node>(*algorithms[static_cast<std::size_t>(team) % algorithms.size()], wait::Mode::automatic,
-                                             arenas, all_of(ranks), team % 2 == 0 ? 4096 : 0));
+      nodes.push_back(std::make_unique<Node>(*algorithms[static_cast<std::size_t>(team) % algorithms.size()],
+                                             wait::Mode::automatic, arenas, all_of(ranks), team % 2 == 0 ? 4096 : 0));
     std::atomic<int> wrong{0};
     std::atomic<int> vetoed{0};
     on_ranks(ranks * threads, [&](int number) {
@@ -188,7 +190,8 @@ TEST_CASE("threads of each rank on teams of their own share its arena", "[protoc
       std::mt19937 random(static_cast<unsigned>(thread));  // alike on all ranks
       wait::Site site;
       for (int turn = 0; turn < 60 * thorough; ++turn) {
-        const auto chosen = random() % (teams / threads) * static_cast<std::size_t>(threads) + static_cast<std::size_t>(thread);
+        const auto chosen =
+            random() % (teams / threads) * static_cast<std::size_t>(threads) + static_cast<std::size_t>(thread);
         const Descriptor& descriptor = *algorithms[chosen % algorithms.size()];
         const std::size_t most = count_for(descriptor, ranks);
         const std::size_t count = turn % 3 == 0 ? most : random() % most + 1;
@@ -234,9 +237,10 @@ TEST_CASE("64 ranks and a window of 64 MiB: many teams, messages in many rounds"
           const int size = is_row ? 8 : ranks;
           const int me = is_row ? rank % 8 : rank;
           Node& node = is_row ? *rows[i][static_cast<std::size_t>(rank / 8)] : *whole[i];
-          const std::size_t bytes = descriptor.collective == Collective::allreduce ? std::min<std::size_t>(descriptor.max_bytes, 200'000)
-                                    : is_row                                       ? 20'000
-                                                                                   : 2'000;
+          const std::size_t bytes = descriptor.collective == Collective::allreduce
+                                        ? std::min<std::size_t>(descriptor.max_bytes, 200'000)
+                                    : is_row ? 20'000
+                                             : 2'000;
           Call call(descriptor.collective, reduction, me, size, turn, bytes / sizeof(Matrix), turn % 2 == 0);
           if (!node.rank(me).run(call.operands(), site) || !call.is_right()) ++wrong;
         }

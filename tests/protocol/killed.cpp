@@ -276,8 +276,8 @@ int main() {
     if (descriptor->segment != nullptr && descriptor->region_bytes != nullptr) continue;
     const Collective collective = descriptor->collective;
     const bool is_rooted = collective == Collective::bcast || collective == Collective::reduce;
-    const bool has_other_way = collective != Collective::bcast && collective != Collective::barrier &&
-                               !descriptor->needs_arrival_order;
+    const bool has_other_way =
+        collective != Collective::bcast && collective != Collective::barrier && !descriptor->needs_arrival_order;
     for (int victim = is_rooted ? 0 : 1; victim < 2; ++victim)
       for (const bool first : {false, true}) {
         fine = walk({descriptor, victim, first, false, 3}) && fine;

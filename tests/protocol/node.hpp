@@ -25,8 +25,8 @@ namespace papaya {
 
 constexpr std::size_t capacity = 65536;
 
-// Of three times that something is done again. A sanitizer makes everything ten times as long, and what it looks for it sees
-// at the first.
+// Of three times that something is done again. A sanitizer makes everything ten times as long, and what it looks for it
+// sees at the first.
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 constexpr int thorough = 1;
 #else
@@ -67,8 +67,8 @@ inline std::vector<std::int64_t> numa_trees_always(const Descriptor& descriptor)
   return values;
 }
 
-// For algorithms in levels, by turns: all ranks on one node, in pairs, on two nodes in turn, each on its own, and all but the
-// first on one.
+// For algorithms in levels, by turns: all ranks on one node, in pairs, on two nodes in turn, each on its own, and all
+// but the first on one.
 inline Nodes some_nodes(int ranks) {
   static int turn = 0;
   std::vector<int> keys;
@@ -144,7 +144,8 @@ class Arenas {
  public:
   Arenas(int ranks, std::size_t bytes, bool concurrent, void (*release)(std::int64_t, std::size_t) noexcept = nullptr,
          bool (*populate)(std::byte*, std::size_t, bool) noexcept = nullptr)
-      : window_(static_cast<std::byte*>(::operator new (static_cast<std::size_t>(ranks) * bytes + 4096, std::align_val_t{4096}))) {
+      : window_(static_cast<std::byte*>(
+            ::operator new (static_cast<std::size_t>(ranks) * bytes + 4096, std::align_val_t{4096}))) {
     for (int rank = 0; rank < ranks; ++rank) {
       arenas_.push_back(std::make_unique<DepositArena>());
       arenas_.back()->open({.window = window_,
@@ -157,7 +158,7 @@ class Arenas {
   }
   ~Arenas() {
     arenas_.clear();
-    ::operator delete(window_, std::align_val_t{4096});
+    ::operator delete (window_, std::align_val_t{4096});
   }
   Arenas(const Arenas&) = delete;
   Arenas& operator=(const Arenas&) = delete;
@@ -168,17 +169,18 @@ class Arenas {
   std::vector<std::unique_ptr<DepositArena>> arenas_;
 };
 
-// The shared memory of a node, and one Policy and one Prepared per rank, as each process would have. What may borrow memory
-// does, from arenas that no other Node has or from those of some ranks.
+// The shared memory of a node, and one Policy and one Prepared per rank, as each process would have. What may borrow
+// memory does, from arenas that no other Node has or from those of some ranks.
 class Node {
  public:
-  Node(const Descriptor& descriptor, wait::Mode mode, Arenas& arenas, const std::vector<int>& members, std::size_t own_bytes = 0,
-       Mailbox* mailbox = nullptr)
+  Node(const Descriptor& descriptor, wait::Mode mode, Arenas& arenas, const std::vector<int>& members,
+       std::size_t own_bytes = 0, Mailbox* mailbox = nullptr)
       : policies_(members.size()), nodes_(some_nodes(static_cast<int>(members.size()))) {
     const int ranks = static_cast<int>(members.size());
     const bool is_lean = descriptor.lean_bytes != nullptr;
     const std::size_t largest = arenas.rank(0).largest_bytes();
-    make_region(is_lean ? descriptor.lean_bytes(ranks, capacity, largest) : descriptor.control_bytes(ranks, largest, own_bytes));
+    make_region(is_lean ? descriptor.lean_bytes(ranks, capacity, largest)
+                        : descriptor.control_bytes(ranks, largest, own_bytes));
     for (int rank = 0; rank < ranks; ++rank) {
       Team team = team_of(rank, ranks, mode, false, nullptr, 1);
       team.deposits = &arenas.rank(members[static_cast<std::size_t>(rank)]);
@@ -218,7 +220,8 @@ class Node {
     }
     make_region(all);
     if (mailbox != nullptr && in_levels)
-      for (const std::vector<int>& on_node : nodes_.ranks) node_mailboxes_.push_back(std::make_unique<Mailbox>(static_cast<int>(on_node.size())));
+      for (const std::vector<int>& on_node : nodes_.ranks)
+        node_mailboxes_.push_back(std::make_unique<Mailbox>(static_cast<int>(on_node.size())));
     for (int rank = 0; rank < ranks; ++rank) {
       Team team = team_of(rank, ranks, mode, arrival_order, read, first_round);
       if (borrows || is_lean) {
@@ -248,7 +251,7 @@ class Node {
   }
   ~Node() {
     prepared_.clear();  // ends by looking into the region
-    ::operator delete(region_, std::align_val_t{4096});
+    ::operator delete (region_, std::align_val_t{4096});
   }
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;

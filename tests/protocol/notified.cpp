@@ -24,8 +24,7 @@ class Wires {
     std::memset(region_, 0, bytes_);
     for (int rank = 0; rank < ranks; ++rank) {
       wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
-      policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0},
-                       nullptr);
+      policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
       wires_.push_back(std::make_unique<SharedNotified>(region_, rank, policy, shape));
     }
   }
@@ -65,8 +64,7 @@ TEST_CASE("notified: whoever sleeps is woken by a notification, and by no other'
     for (std::uint64_t number = 1; number <= 500; ++number) {
       if (rank == 0) {
         wires[0].wait(
-            wires.policy(0), site, [&] { return wires[0].look(1) >= number && wires[0].look(2) >= number; },
-            nullptr);
+            wires.policy(0), site, [&] { return wires[0].look(1) >= number && wires[0].look(2) >= number; }, nullptr);
         if (wires[0].look_for(1, 2) != 1) ++wrong;
         for (const int peer : {1, 2}) wires[0].notify(peer, 0, number);
       } else {

@@ -52,12 +52,11 @@ class NotifiedProperty {
   };
 
   static std::byte content(int writer, int reader, std::uint64_t number, std::size_t at) {
-    return static_cast<std::byte>((static_cast<std::uint64_t>(writer * 131 + reader * 31) + number * 7 + at) &
-                                  0xff);
+    return static_cast<std::byte>((static_cast<std::uint64_t>(writer * 131 + reader * 31) + number * 7 + at) & 0xff);
   }
   std::size_t bytes_of(int writer, int reader, std::uint64_t number) const {
-    const auto mixed = (static_cast<std::uint64_t>(writer) * 7919 +
-                        static_cast<std::uint64_t>(reader) * 104729 + number * 1299709);
+    const auto mixed =
+        (static_cast<std::uint64_t>(writer) * 7919 + static_cast<std::uint64_t>(reader) * 104729 + number * 1299709);
     return number % 5 == 0 ? mixed % 17 : mixed % (most_bytes_ + 1);
   }
   bool is_reset(int writer) const { return (writer + rank_) % 2 == 0; }
@@ -69,8 +68,7 @@ class NotifiedProperty {
   bool may_step() {
     for (int peer = 0; peer < ranks_; ++peer) {
       const Peer& p = peers_[static_cast<std::size_t>(peer)];
-      if ((p.sent == p.answered && p.sent < messages_) || wire_.look(ranks_ + peer) > p.answered ||
-          has_message(peer))
+      if ((p.sent == p.answered && p.sent < messages_) || wire_.look(ranks_ + peer) > p.answered || has_message(peer))
         return true;
     }
     return false;
@@ -95,8 +93,8 @@ class NotifiedProperty {
         wire_.release_sources();
         p.source.resize(bytes_of(rank_, peer, ++p.sent));
         for (std::size_t at = 0; at < p.source.size(); ++at) p.source[at] = content(rank_, peer, p.sent, at);
-        wire_.write_notify(peer, static_cast<std::size_t>(rank_) * most_bytes_, p.source.data(),
-                           p.source.size(), rank_, p.sent);
+        wire_.write_notify(peer, static_cast<std::size_t>(rank_) * most_bytes_, p.source.data(), p.source.size(), rank_,
+                           p.sent);
         some = true;
       }
       if (has_message(peer)) {

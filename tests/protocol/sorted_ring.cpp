@@ -30,8 +30,7 @@ bool all_agree(Node& node) {
     const SortedRing& one = ring(node, rank);
     const SortedRing& first = ring(node, 0);
     if (!std::equal(one.order().begin(), one.order().end(), first.order().begin())) return false;
-    if (one.arrivals().late_ns != first.arrivals().late_ns ||
-        one.arrivals().hop_ns != first.arrivals().hop_ns)
+    if (one.arrivals().late_ns != first.arrivals().late_ns || one.arrivals().hop_ns != first.arrivals().hop_ns)
       return false;
     if (one.pre_steps() != first.pre_steps()) return false;
   }
@@ -96,13 +95,12 @@ TEST_CASE("neighbours that change from call to call, all sizes, ranks ahead of e
             for (int number = 0; number < 80 * thorough; ++number) {
               // One rank is late for some calls, then another.
               if (number / 8 % ranks == rank) std::this_thread::sleep_for(std::chrono::microseconds(700));
-              Call call(Collective::allreduce, reduction, rank, ranks, number,
-                        counts[number % std::size(counts)], number % 3 == 0);
+              Call call(Collective::allreduce, reduction, rank, ranks, number, counts[number % std::size(counts)],
+                        number % 3 == 0);
               node.rank(rank).run(call.operands(), site);
               if (!call.is_right()) ++wrong;
               const auto order = ring(node, rank).order();
-              if (rank == 0 && !std::equal(order.begin(), order.end(), before.begin(), before.end()))
-                ++changes;
+              if (rank == 0 && !std::equal(order.begin(), order.end(), before.begin(), before.end())) ++changes;
               before.assign(order.begin(), order.end());
             }
           });

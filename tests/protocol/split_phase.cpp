@@ -72,8 +72,7 @@ TEST_CASE("split phase: ranks start and move on in any order", "[protocol]") {
     for (const int ranks : {1, 2, 3, 5, 8})
       for (const std::size_t count : counts) {
         if (count * sizeof(Matrix) > descriptor->max_bytes) continue;
-        INFO(name_of(descriptor->collective)
-             << " " << descriptor->name << ", " << ranks << " ranks, " << count);
+        INFO(name_of(descriptor->collective) << " " << descriptor->name << ", " << ranks << " ranks, " << count);
         WireOnly node(*descriptor, ranks, wait::Mode::automatic);
         const Reduction reduction = reduction_for(true, true);
         const auto p = static_cast<std::size_t>(ranks);
@@ -88,8 +87,8 @@ TEST_CASE("split phase: ranks start and move on in any order", "[protocol]") {
           if (number[rank] == calls) continue;
           OverWire& mine = phase(node, static_cast<int>(rank));
           if (present[rank] == nullptr) {
-            present[rank] = std::make_unique<Call>(descriptor->collective, reduction, static_cast<int>(rank),
-                                                   ranks, number[rank], count, number[rank] % 2 == 1);
+            present[rank] = std::make_unique<Call>(descriptor->collective, reduction, static_cast<int>(rank), ranks,
+                                                   number[rank], count, number[rank] % 2 == 1);
             mine.start(present[rank]->operands());
           }
           // Some ranks fall behind for a while.
@@ -108,8 +107,7 @@ TEST_CASE("split phase: ranks start and move on in any order", "[protocol]") {
       }
 }
 
-TEST_CASE("split phase: a timeout passes while a rank is missing, and the call ends all the same",
-          "[protocol]") {
+TEST_CASE("split phase: a timeout passes while a rank is missing, and the call ends all the same", "[protocol]") {
   for (const Descriptor* descriptor : split_phase_algorithms())
     for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::block, wait::Mode::spin})
       for (const std::size_t count : counts) {
@@ -158,8 +156,7 @@ TEST_CASE("split phase: started, moved on between other work and finished, by th
         std::mt19937 random(static_cast<unsigned>(rank) + 5);
         wait::Site site;
         for (int number = 0; number < 60; ++number) {
-          Call call(descriptor->collective, reduction, rank, ranks, number, counts[number % 2],
-                    number % 2 == 1);
+          Call call(descriptor->collective, reduction, rank, ranks, number, counts[number % 2], number % 2 == 1);
           if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 200));
           if (number % 7 == 3) {
             node.rank(rank).run(call.operands(), site);  // blocking calls between

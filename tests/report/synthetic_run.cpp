@@ -1,7 +1,8 @@
 // The records of a job that never ran, for the page of `papaya report --html`:
 //   synthetic_run FOLDER RANKS NODES CALLS [KEPT]
 // KEPT, a power of two: the calls that the ring of each rank holds still.
-// Five call sites in turn, one of each kind of pattern, with messages of 8 B to 4 MiB, and names that would break out of a page.
+// Five call sites in turn, one of each kind of pattern, with messages of 8 B to 4 MiB, and names that would break out
+// of a page.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -70,9 +71,12 @@ int main(int argc, char** argv) {
       event.call_site = numbers[site];
       event.algorithm = site == 0 ? 1 : 0;
     }
-    record.totals.calls_by_algorithm[papaya::index_of(Collective::alltoall)][0] = static_cast<std::uint64_t>(calls / sites);
-    record.totals.native_calls_by_reason[papaya::index_of(Collective::alltoall)][1] = static_cast<std::uint64_t>(calls / sites);
-    record.totals.calls_by_algorithm[papaya::index_of(Collective::allreduce)][1] = static_cast<std::uint64_t>(2 * calls / sites);
+    record.totals.calls_by_algorithm[papaya::index_of(Collective::alltoall)][0] =
+        static_cast<std::uint64_t>(calls / sites);
+    record.totals.native_calls_by_reason[papaya::index_of(Collective::alltoall)][1] =
+        static_cast<std::uint64_t>(calls / sites);
+    record.totals.calls_by_algorithm[papaya::index_of(Collective::allreduce)][1] =
+        static_cast<std::uint64_t>(2 * calls / sites);
     // Who was waited for at the first site, and how long, grows with the rank.
     papaya::trace::NodeCalls row{};
     row.communicator = papaya::support::world_id;

@@ -158,7 +158,8 @@ TEST_CASE("a window of 64 MiB has room for the communicators of 64 ranks and for
           const std::size_t bytes = descriptor->lean_bytes(ranks, capacity, largest);
           CHECK(bytes > 0);
           CHECK(bytes <= static_cast<std::size_t>(ranks) * 512 + 16384);
-          if (descriptor->name == "arrival_bcast" || descriptor->name == "arrival_tree") lean += (bytes + 128 + 4095) / 4096 * 4096;
+          if (descriptor->name == "arrival_bcast" || descriptor->name == "arrival_tree")
+            lean += (bytes + 128 + 4095) / 4096 * 4096;
         }
       }
       CHECK(regions / lean >= (ranks <= 33 ? 450 : ranks == 64 ? 270 : 150));

@@ -44,8 +44,7 @@ TEST_CASE("the times of one call") {
   CHECK(rooted.inside == Approx((7 + 1 + 9) / 3.0));
   CHECK(aggregation_of(Collective::bcast) == Aggregation::mean);
   CHECK(aggregation_of(Collective::alltoall) == Aggregation::maximum);
-  CHECK(times_of(Collective::barrier, arrivals, std::vector<double>{12, 10, 8}, 0)
-            .first_exit_after_last_arrival == -1);
+  CHECK(times_of(Collective::barrier, arrivals, std::vector<double>{12, 10, 8}, 0).first_exit_after_last_arrival == -1);
 }
 
 namespace {
@@ -89,8 +88,7 @@ TEST_CASE("limits of large messages, and what a lone last arrival leaves") {
                                       Collective::allgather, Collective::alltoall, Collective::barrier})
     for (const int ranks : {2, 3, 8})
       for (const std::size_t bytes : {std::size_t{8}, std::size_t{100000}})
-        CHECK(limit_us(collective, bytes, ranks, false, machine) <=
-              limit_us(collective, bytes, ranks, true, machine));
+        CHECK(limit_us(collective, bytes, ranks, false, machine) <= limit_us(collective, bytes, ranks, true, machine));
 }
 
 }  // namespace papaya::bench

@@ -83,8 +83,7 @@ TEST_CASE("patterns, skew and mode") {
 }
 
 TEST_CASE("algorithms of the benchmark") {
-  CHECK(good({"allreduce", "--algorithms", "arrival_leader,auto"}).algorithms ==
-        Words{"arrival_leader", "auto"});
+  CHECK(good({"allreduce", "--algorithms", "arrival_leader,auto"}).algorithms == Words{"arrival_leader", "auto"});
   CHECK(good({"allreduce", "--algorithms", "arrival_leader:self_serve_bytes=0"}).algorithms ==
         Words{"arrival_leader:self_serve_bytes=0"});
   CHECK(says({"allreduce", "--algorithms", "arival_leader"}, "did you mean arrival_leader?"));

@@ -1,9 +1,10 @@
 // Binomial trees: everybody is reached once, and what is combined does not depend on the root.
+#include "algorithms/patterns/binomial.hpp"
+
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "algorithms/patterns/binomial.hpp"
 #include "tests/catch.hpp"
 
 namespace papaya {

@@ -78,7 +78,8 @@ TEST_CASE("compare: no difference is neutral, also where calls are like those be
       const report::Change& inside = comparison.rows[0].inside;
       told += inside.low > 1 || inside.high < 1;
     }
-    // 5 in 100 are due to a 95 % interval; without blocks the most correlated ones would be told apart in half of the trials.
+    // 5 in 100 are due to a 95 % interval; without blocks the most correlated ones would be told apart in half of the
+    // trials.
     INFO("correlation " << correlation << ": " << told);
     CHECK(told <= 15);
   }
@@ -118,10 +119,9 @@ TEST_CASE("compare: several runs on each side are Welch's") {
     }
     return all;
   };
-  // Logarithms 0 and +-0.1 against the same less 0.5: standard errors 0.1/sqrt(3) each, 4 degrees of freedom, t = 2.776.
-  const auto around = [&](double log) {
-    return runs({std::exp(log - 0.1), std::exp(log), std::exp(log + 0.1)});
-  };
+  // Logarithms 0 and +-0.1 against the same less 0.5: standard errors 0.1/sqrt(3) each, 4 degrees of freedom, t
+  // = 2.776.
+  const auto around = [&](double log) { return runs({std::exp(log - 0.1), std::exp(log), std::exp(log + 0.1)}); };
   const Comparison comparison = report::compare(around(0), around(-0.5));
   const double half = 2.776 * 0.1 * std::sqrt(2.0 / 3);
   CHECK(std::log(comparison.run_time.ratio) == Approx(-0.5));
@@ -143,9 +143,9 @@ TEST_CASE("compare: from the files of runs") {
       const std::uint64_t site = record.add_call_site({{"/bin/app", 0x100}});
       for (std::uint64_t call = 0; call < 20; ++call) {
         const double base = 1e6 * static_cast<double>(call);
-        trace::Event& event = record.add_call(
-            Collective::allreduce, call, base + 1000 * rank,
-            base + 1000 * (ranks - 1) + excess_ns * (1 + 0.01 * static_cast<double>(call % 3)));
+        trace::Event& event =
+            record.add_call(Collective::allreduce, call, base + 1000 * rank,
+                            base + 1000 * (ranks - 1) + excess_ns * (1 + 0.01 * static_cast<double>(call % 3)));
         event.call_site = site;
         event.algorithm = algorithm;
         ++record.totals.calls_by_algorithm[index_of(Collective::allreduce)][algorithm];

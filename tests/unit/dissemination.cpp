@@ -91,13 +91,11 @@ TEST_CASE("dissemination: there is a last round wherever two boundaries fit") {
           fits = fits || every_rank_once(ranks, ways, {.whole = whole, .sent = 1, .boundary = send});
           for (const DataBoundary left : boundaries)
             fits = fits ||
-                   every_rank_once(
-                       ranks, ways,
-                       {.whole = whole, .sent = 1, .boundary = send, .left_out = 1, .left_boundary = left});
+                   every_rank_once(ranks, ways,
+                                   {.whole = whole, .sent = 1, .boundary = send, .left_out = 1, .left_boundary = left});
         }
       }
-      if (fits != dissemination_last_round(ranks, ways).has_value())
-        FAIL(ranks << " ranks, " << ways << " ways");
+      if (fits != dissemination_last_round(ranks, ways).has_value()) FAIL(ranks << " ranks, " << ways << " ways");
     }
   SUCCEED();
 }
@@ -133,9 +131,7 @@ TEST_CASE("dissemination: the tuple solves the paper's equation (8)") {
       if (!tuple) continue;
       ++found;
       const std::int64_t all = dissemination_reach(ways, dissemination_rounds(ranks, ways) - 1);
-      if (tuple->sender * all + boundary_distance(tuple->send, ways) -
-              boundary_distance(tuple->receive, ways) !=
-          ranks)
+      if (tuple->sender * all + boundary_distance(tuple->send, ways) - boundary_distance(tuple->receive, ways) != ranks)
         FAIL(ranks << " ranks, " << ways << " ways");
     }
   CHECK(found > 0);
@@ -147,8 +143,8 @@ TEST_CASE("dissemination: whom a rank sends to receives from it") {
       for (int round = 1; round <= dissemination_rounds(ranks, ways); ++round)
         for (int rank = 0; rank < ranks; ++rank)
           for (int i = 1; i <= ways; ++i)
-            CHECK(dissemination_source(dissemination_target(rank, ranks, ways, round, i), ranks, ways, round,
-                                       i) == rank);
+            CHECK(dissemination_source(dissemination_target(rank, ranks, ways, round, i), ranks, ways, round, i) ==
+                  rank);
 }
 
 // Times of n = 1..7, the first unused.

@@ -1,7 +1,7 @@
 #include "profiler/analysis/horovod.hpp"
 
-#include "tests/catch.hpp"
 #include "profiler/analysis/communicator_names.hpp"
+#include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya::report {
@@ -46,7 +46,8 @@ TEST_CASE("what Horovod makes a call for") {
     return horovod_use(site(library, function, collective, bytes));
   };
   // By the function, whatever the size.
-  CHECK(use("horovod::common::MPIController::CrossRankBitwiseAnd(...)", Collective::allreduce, 8192) == HorovodUse::negotiation);
+  CHECK(use("horovod::common::MPIController::CrossRankBitwiseAnd(...)", Collective::allreduce, 8192) ==
+        HorovodUse::negotiation);
   CHECK(use("horovod::common::MPIAllreduce::Execute(...)", Collective::allreduce, 16) == HorovodUse::gradients);
   CHECK(use("horovod::common::MPIController::SendFinalTensors(...)", Collective::bcast, 4) == HorovodUse::names);
   CHECK(use("horovod::common::MPIController::RecvReadyTensors(...)", Collective::gather, 4) == HorovodUse::names);
@@ -69,8 +70,8 @@ TEST_CASE("communicators are named by their origin") {
     add(record, 13, 11, Origin::node_split, 2);
     add(record, 14, 13, Origin::dup, 2, "ocean");
     add(record, 15, 14, Origin::group, 2);
-    add(record, 16, 99, Origin::dup, 2);     // a parent without a record
-    add(record, 17, 18, Origin::dup, 2);     // a circle
+    add(record, 16, 99, Origin::dup, 2);  // a parent without a record
+    add(record, 17, 18, Origin::dup, 2);  // a circle
     add(record, 18, 17, Origin::dup, 2);
     add(record, 19, 19, Origin::split, 2);
     add(record, 20, support::world_id, static_cast<Origin>(77), 2);

@@ -270,22 +270,20 @@ void check(const kernels::Target& target, ElementType type, Plain expected_of) {
               T got;
               std::memcpy(&got, c + i * sizeof(T), sizeof(T));
               if constexpr (std::is_same_v<T, Narrow>)
-                right_bits =
-                    right_bits && (expected[i].bits == 0xffff
-                                       ? (got.bits & 0x7fff) > (type == ElementType::f16 ? 0x7c00 : 0x7f80)
-                                       : got.bits == expected[i].bits);
+                right_bits = right_bits && (expected[i].bits == 0xffff
+                                                ? (got.bits & 0x7fff) > (type == ElementType::f16 ? 0x7c00 : 0x7f80)
+                                                : got.bits == expected[i].bits);
               else
                 right_bits = right_bits && same(got, expected[i]);
             }
             for (std::size_t i = 0; i < guard / 2; ++i)
-              right_bits = right_bits && c[-1 - static_cast<std::ptrdiff_t>(i % 8)] == 0xa5 &&
-                           (i >= 8 || c[bytes + i] == 0xa5);
-            if (way != 1 && c != a && count > 0)
-              right_bits = right_bits && std::memcmp(a, left.data(), bytes) == 0;
+              right_bits =
+                  right_bits && c[-1 - static_cast<std::ptrdiff_t>(i % 8)] == 0xa5 && (i >= 8 || c[bytes + i] == 0xa5);
+            if (way != 1 && c != a && count > 0) right_bits = right_bits && std::memcmp(a, left.data(), bytes) == 0;
             if (!right_bits && ++wrong == 1)
-              first = std::string(target.name) + " type " + std::to_string(static_cast<int>(type)) +
-                      " operation " + std::to_string(static_cast<int>(operation)) + " count " +
-                      std::to_string(count) + " way " + std::to_string(way);
+              first = std::string(target.name) + " type " + std::to_string(static_cast<int>(type)) + " operation " +
+                      std::to_string(static_cast<int>(operation)) + " count " + std::to_string(count) + " way " +
+                      std::to_string(way);
           }
       }
     }
@@ -323,21 +321,16 @@ void check_all(const kernels::Target& target) {
   const auto is_logical = [](Operation o) {
     return o == Operation::land || o == Operation::lor || o == Operation::lxor;
   };
-  const auto is_bits = [](Operation o) {
-    return o == Operation::band || o == Operation::bor || o == Operation::bxor;
-  };
-  check<std::uint8_t>(target, ElementType::boolean,
-                      [&](Operation o, std::uint8_t a, std::uint8_t b, std::uint8_t& c) {
-                        return is_logical(o) && plain<std::uint8_t>(o, a, b, c);
-                      });
-  check<std::uint8_t>(target, ElementType::byte,
-                      [&](Operation o, std::uint8_t a, std::uint8_t b, std::uint8_t& c) {
-                        return is_bits(o) && plain<std::uint8_t>(o, a, b, c);
-                      });
-  check<std::int32_t>(target, ElementType::logical,
-                      [&](Operation o, std::int32_t a, std::int32_t b, std::int32_t& c) {
-                        return is_logical(o) && plain<std::int32_t>(o, a, b, c);
-                      });
+  const auto is_bits = [](Operation o) { return o == Operation::band || o == Operation::bor || o == Operation::bxor; };
+  check<std::uint8_t>(target, ElementType::boolean, [&](Operation o, std::uint8_t a, std::uint8_t b, std::uint8_t& c) {
+    return is_logical(o) && plain<std::uint8_t>(o, a, b, c);
+  });
+  check<std::uint8_t>(target, ElementType::byte, [&](Operation o, std::uint8_t a, std::uint8_t b, std::uint8_t& c) {
+    return is_bits(o) && plain<std::uint8_t>(o, a, b, c);
+  });
+  check<std::int32_t>(target, ElementType::logical, [&](Operation o, std::int32_t a, std::int32_t b, std::int32_t& c) {
+    return is_logical(o) && plain<std::int32_t>(o, a, b, c);
+  });
   check<Narrow>(target, ElementType::f16,
                 [](Operation o, Narrow a, Narrow b, Narrow& c) { return plain_narrow(o, a, b, c, true); });
   check<Narrow>(target, ElementType::bf16,
@@ -363,15 +356,13 @@ TEST_CASE("all pairs of special halves and every half with itself") {
   for (const kernels::Target& target : kernels::targets())
     for (const ElementType type : {ElementType::f16, ElementType::bf16}) {
       long wrong = 0;
-      std::vector<std::uint16_t> all(65536), ones(65536, type == ElementType::f16 ? 0x3c00 : 0x3f80),
-          out(65536);
+      std::vector<std::uint16_t> all(65536), ones(65536, type == ElementType::f16 ? 0x3c00 : 0x3f80), out(65536);
       for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
       // Times one: widened and narrowed, nothing may change but a signalling NaN's quiet bit.
       target.find(type, Operation::prod)({}, all.data(), ones.data(), out.data(), all.size());
       const unsigned infinity = type == ElementType::f16 ? 0x7c00 : 0x7f80;
       const unsigned quiet = type == ElementType::f16 ? 0x200 : 0x40;
-      for (std::size_t i = 0; i < all.size(); ++i)
-        wrong += out[i] != ((i & 0x7fff) > infinity ? (i | quiet) : i);
+      for (std::size_t i = 0; i < all.size(); ++i) wrong += out[i] != ((i & 0x7fff) > infinity ? (i | quiet) : i);
       target.find(type, Operation::sum)({}, all.data(), all.data(), out.data(), all.size());
       for (std::size_t i = 0; i < all.size(); ++i) {
         Narrow c;

@@ -2,7 +2,6 @@
 #include "profiler/analysis/matching.hpp"
 
 #include "tests/catch.hpp"
-
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {

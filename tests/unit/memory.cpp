@@ -32,8 +32,10 @@ class Machine {
     std::ofstream(root / name) << text;
   }
   // A line of mountinfo. `mount` is below the machine's folder.
-  std::string mounted(const std::string& what, const std::string& mount, const std::string& type, const std::string& options) const {
-    return "35 31 0:32 " + what + " " + (root / mount).string() + " rw,relatime shared:9 - " + type + " cgroup " + options + "\n";
+  std::string mounted(const std::string& what, const std::string& mount, const std::string& type,
+                      const std::string& options) const {
+    return "35 31 0:32 " + what + " " + (root / mount).string() + " rw,relatime shared:9 - " + type + " cgroup " +
+           options + "\n";
   }
   void v1(const std::string& group, std::uint64_t limit, std::uint64_t used, std::uint64_t files) const {
     write(group + "/memory.limit_in_bytes", std::to_string(limit) + "\n");
@@ -60,7 +62,8 @@ TEST_CASE("a control group's memory limit is the least of it and those around it
   CHECK(machine.left() == unlimited);  // neither file
   SECTION("version 2") {
     machine.write("proc/cgroup", "0::/job/rank\n");
-    machine.write("proc/mountinfo", "22 27 0:21 / /proc rw,relatime - proc proc rw\n" + machine.mounted("/", "cg", "cgroup2", "rw"));
+    machine.write("proc/mountinfo",
+                  "22 27 0:21 / /proc rw,relatime - proc proc rw\n" + machine.mounted("/", "cg", "cgroup2", "rw"));
     CHECK(machine.left() == unlimited);
     machine.v2("cg/job/rank", "max", "max", 10 * mib, 0);
     machine.v2("cg/job", "max", "max", 10 * mib, 0);
@@ -96,7 +99,8 @@ TEST_CASE("a control group's memory limit is the least of it and those around it
     machine.v1("memory", 64 * mib, 4 * mib, 0);
     for (const char* const path : {"/elsewhere", "/../outside"}) {
       machine.write("proc/cgroup", std::string("4:memory:") + path + "\n");
-      machine.write("proc/mountinfo", machine.mounted(path[1] == '.' ? "/" : "/docker/abc", "memory", "cgroup", "rw,memory"));
+      machine.write("proc/mountinfo",
+                    machine.mounted(path[1] == '.' ? "/" : "/docker/abc", "memory", "cgroup", "rw,memory"));
       CHECK(machine.left() == 60 * mib);
     }
   }

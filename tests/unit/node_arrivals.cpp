@@ -25,8 +25,8 @@ Groups groups_of(const ArrivalNode& node, std::uint64_t communicator = world) {
 
 void publish(ArrivalNode& node, Groups& groups, int rank, std::uint64_t call, std::uint64_t ticks,
              Collective collective = Collective::allreduce, int root = -1) {
-  node[rank].arrivals.publish(groups[static_cast<std::size_t>(rank)], call, ticks, static_cast<std::uint64_t>(rank) + 10, collective, 8,
-                              root);
+  node[rank].arrivals.publish(groups[static_cast<std::size_t>(rank)], call, ticks,
+                              static_cast<std::uint64_t>(rank) + 10, collective, 8, root);
 }
 
 void leave(ArrivalNode& node, Groups& groups, int rank, std::uint64_t call) {
@@ -68,7 +68,8 @@ std::uint64_t waiting_of(Collective collective, int root, const std::vector<std:
 
 TEST_CASE("node arrivals: every call is compared once, by whichever rank") {
   for (const int ranks : {2, 3, 4, 5, 7, 8})
-    for (const Collective collective : {Collective::allreduce, Collective::bcast, Collective::reduce, Collective::scan}) {
+    for (const Collective collective :
+         {Collective::allreduce, Collective::bcast, Collective::reduce, Collective::scan}) {
       INFO(ranks << " ranks, " << name_of(collective));
       ArrivalNode node(ranks, 256);
       Groups groups = groups_of(node);
@@ -104,9 +105,12 @@ TEST_CASE("node arrivals: every call is compared once, by whichever rank") {
       node.sum([&](const auto& row) { return found = std::max(found, row.most_ticks); });
       CHECK(found == most);
       // Everybody's own call site, and everybody does its part of the work.
-      CHECK(node.sum([](const auto& row) -> std::uint64_t { return row.call_site != static_cast<std::uint32_t>(row.rank) + 10; }) == 0);
+      CHECK(node.sum([](const auto& row) -> std::uint64_t {
+        return row.call_site != static_cast<std::uint32_t>(row.rank) + 10;
+      }) == 0);
       for (int rank = 0; rank < ranks; ++rank)
-        CHECK(std::any_of(node[rank].table.begin(), node[rank].table.end(), [](const auto& row) { return row.calls > 0; }));
+        CHECK(std::any_of(node[rank].table.begin(), node[rank].table.end(),
+                          [](const auto& row) { return row.calls > 0; }));
     }
 }
 
@@ -149,7 +153,8 @@ TEST_CASE("node arrivals: a root that runs ahead comes back to what it could not
     CHECK(calls_of(node) + node.given_up() == ahead + 512);
     CHECK(node.given_up() > 0);
     CHECK(calls_of(node) >= 512);
-    CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 500 * calls_of(node));  // nothing wrong among them
+    CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) ==
+          500 * calls_of(node));  // nothing wrong among them
   }
 }
 
@@ -205,7 +210,8 @@ TEST_CASE("node arrivals: communicators that come and go, and more at once than 
   CHECK(calls_of(node) == calls);
   CHECK(node.given_up() == 0);
   std::vector<Groups> all;
-  for (std::uint64_t communicator = 1001; communicator <= 1080; ++communicator) use(all.emplace_back(groups_of(node, communicator)), 0, 8);
+  for (std::uint64_t communicator = 1001; communicator <= 1080; ++communicator)
+    use(all.emplace_back(groups_of(node, communicator)), 0, 8);
   for (Groups& groups : all) end(node, groups, 8);
   CHECK(node.given_up() == (80 - trace::arrival_sets) * 8);
   CHECK(calls_of(node) + node.given_up() == calls);

@@ -16,7 +16,8 @@ TEST_CASE("what Slurm says of the ranks of a node is taken where all nodes have 
 }
 
 TEST_CASE("ranks of a job meet on their node's board, which leaves nothing behind") {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_FD", "PMIX_RANK", "PMIX_NAMESPACE"})
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_FD",
+                           "PMIX_RANK", "PMIX_NAMESPACE"})
     unsetenv(name);
   setenv("PMI_PORT", ("test " + std::to_string(getpid())).c_str(), 1);
   setenv("PMI_LOCAL_SIZE", "2", 1);

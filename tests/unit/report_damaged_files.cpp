@@ -1,9 +1,9 @@
 // Files that are cut, damaged, foreign or of another version: said so, left out, never a crash.
-#include "tests/catch.hpp"
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {
@@ -22,8 +22,7 @@ std::vector<Record> small_run() {
     record.header.alpha[1] = {8192, 900, 4000};
     for (std::uint64_t call = 0; call < 20; ++call) {
       const double begin = 10000.0 * static_cast<double>(call);
-      record.add_call(static_cast<Collective>(call % collective_count), call, begin + rank * 100,
-                      begin + 2000, 8, 0);
+      record.add_call(static_cast<Collective>(call % collective_count), call, begin + rank * 100, begin + 2000, 8, 0);
     }
     record.finalize(300000);
   }
@@ -127,7 +126,8 @@ TEST_CASE("call sites that point nowhere are damage, events of no site there is 
   CHECK(with_site([](Record& r) { r.call_sites[0].first_frame = ~0u; }) == Trouble::damaged);
   CHECK(with_site([](Record& r) { r.frames[0].module = 2; }) == Trouble::damaged);
   CHECK(with_site([](Record& r) { r.modules[0].build_id_bytes = 33; }) == Trouble::damaged);
-  CHECK(with_site([](Record& r) { std::memset(r.modules[0].path, 'p', sizeof r.modules[0].path); }) == Trouble::damaged);
+  CHECK(with_site([](Record& r) { std::memset(r.modules[0].path, 'p', sizeof r.modules[0].path); }) ==
+        Trouble::damaged);
   auto all = small_run();
   all[1].add_call_site({{"/bin/app", 0x10}, {"", 0x7f0000001234}});
   all[1].events[10].call_site = 1;

@@ -2,10 +2,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "tests/catch.hpp"
-
 #include "base/mpi_name.hpp"
 #include "profiler/read/units.hpp"
+#include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {
@@ -135,11 +134,9 @@ TEST_CASE("report: alpha is interpolated on logarithmic scales") {
   all[0].header.alpha[0] = {1024, 1000, 0};
   all[0].header.alpha[1] = {1024 * 1024, 1000000, 0};
   // 2^15 lies midway between 2^10 and 2^20: sqrt(1000 * 1000000).
-  for (int rank = 0; rank < 2; ++rank)
-    all[rank].add_call(Collective::allreduce, 0, rank * 31622.5, 50000, 32768);
+  for (int rank = 0; rank < 2; ++rank) all[rank].add_call(Collective::allreduce, 0, rank * 31622.5, 50000, 32768);
   const auto midway = support::analyse(all);
-  CHECK(support::figures_of(midway, "MPI_Allreduce").imbalance.cluster.worst_factor ==
-        Approx(1).epsilon(1e-4));
+  CHECK(support::figures_of(midway, "MPI_Allreduce").imbalance.cluster.worst_factor == Approx(1).epsilon(1e-4));
 
   // Below the smallest size the smallest message's time.
   all = support::records(2);
@@ -283,8 +280,7 @@ TEST_CASE(
   const Report analysis = support::analyse(all);
   CHECK_FALSE(analysis.clock_measured);
   // begin_unix_ns is a wall clock of 1.7e18 ns: a double resolves 256 ns of it.
-  CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns ==
-        Approx(6000).margin(300));
+  CHECK(support::figures_of(analysis, "MPI_Allreduce").imbalance.cluster.worst_ns == Approx(6000).margin(300));
   CHECK(support::has_note(analysis, "never compared"));
   CHECK(support::rank_of(analysis, 3).times_last == 1);  // its neighbour on its own node was second
 }
@@ -333,8 +329,7 @@ TEST_CASE("report: waiting and excess follow who needs whom") {
       inside += 10000 - arrivals[rank];
     }
     const Report analysis = support::analyse(all);
-    const auto& figures =
-        support::figures_of(analysis, mpi_name(expected.collective, Form::blocking));
+    const auto& figures = support::figures_of(analysis, mpi_name(expected.collective, Form::blocking));
     CHECK(figures.waiting_ns == Approx(waiting));
     CHECK(figures.excess.mean_ns == Approx((inside - waiting) / 3));
     for (int rank = 0; rank < 3; ++rank) {
@@ -373,8 +368,7 @@ TEST_CASE("report: size classes and forms") {
     record.add_call(Collective::allreduce, 1, 10000 + rank * 2000, 14000, 1025);
     record.add_call(Collective::allreduce, 2, 20000 + rank * 3000, 26000, 1024 * 1024 + 1);
     record.add_call(Collective::allreduce, 3, 30000, 31000, 8, -1, support::world_id, Form::nonblocking);
-    record.add_call(Collective::reduce_scatter_block, 4, 32000, 33000, 8, -1, support::world_id,
-                    Form::persistent);
+    record.add_call(Collective::reduce_scatter_block, 4, 32000, 33000, 8, -1, support::world_id, Form::persistent);
   }
   const Report analysis = support::analyse(all);
   const auto& allreduce = support::figures_of(analysis, "MPI_Allreduce");
@@ -400,8 +394,7 @@ TEST_CASE("report: totals stay exact when the ring has wrapped") {
     for (std::uint64_t call = 0; call < 40; ++call) {
       const double begin = 10000.0 * static_cast<double>(call);
       // Early calls are off by 5 us, those still in the ring of 16 by 1 us.
-      all[rank].add_call(Collective::barrier, call, begin + rank * (call < 20 ? 5000 : 1000), begin + 6000,
-                         0);
+      all[rank].add_call(Collective::barrier, call, begin + rank * (call < 20 ? 5000 : 1000), begin + 6000, 0);
     }
     all[rank].finalize(400000);
   }
@@ -490,8 +483,7 @@ TEST_CASE("report: communicators are compared each by itself") {
   for (int rank = 0; rank < 4; ++rank) {
     const std::uint64_t id = rank < 2 ? 10 : 11;
     all[rank].add_communicator(id, 2, rank % 2, rank < 2 ? "left" : "right");
-    all[rank].add_call(Collective::allreduce, 0, rank < 2 ? rank * 1000 : 50000 + rank * 500, 60000, 8, -1,
-                       id);
+    all[rank].add_call(Collective::allreduce, 0, rank < 2 ? rank * 1000 : 50000 + rank * 500, 60000, 8, -1, id);
   }
   const Report analysis = support::analyse(all);
   CHECK(analysis.compared_calls == 2);

@@ -1,6 +1,5 @@
 // The text and the JSON.
 #include <algorithm>
-#include "tests/catch.hpp"
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -8,6 +7,7 @@
 
 #include "base/mpi_name.hpp"
 #include "profiler/read/units.hpp"
+#include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {
@@ -24,8 +24,7 @@ std::vector<Record> rich_run() {
     Record& record = all.back();
     record.header.clock[0] = {0, 1500, Record::ticks(0), 1, 0, 1500, 60000, 0, 0};
     record.header.clock[1] = {0, 1500, Record::ticks(1e12), 1, 0, 1500, 60000, 0, 0};
-    const std::string command =
-        "./a.out " + std::string(300, 'x') + " and a lot more of the command line to break";
+    const std::string command = "./a.out " + std::string(300, 'x') + " and a lot more of the command line to break";
     std::snprintf(record.header.command, sizeof(record.header.command), "%s", command.c_str());
     record.add_communicator(support::world_id, 16, rank, "MPI_COMM_WORLD");
     record.add_communicator(0xfedcba9876543210, 4, rank % 4, "");
@@ -34,8 +33,7 @@ std::vector<Record> rich_run() {
     for (std::size_t c = 0; c < collective_count; ++c) {
       for (const std::uint64_t bytes : {8ull, 100000ull, 10000000ull}) {
         const double begin = 1e9 * static_cast<double>(call);
-        record.add_call(static_cast<Collective>(c), call++, begin + 123456.0 * (rank * 7 % 16), begin + 9e8,
-                        bytes, 0);
+        record.add_call(static_cast<Collective>(c), call++, begin + 123456.0 * (rank * 7 % 16), begin + 9e8, bytes, 0);
       }
       for (auto& form : record.totals.by_size[c]) {
         for (auto& size : form) {
@@ -54,8 +52,8 @@ std::vector<Record> rich_run() {
 }
 
 std::size_t columns(const std::string& line) {
-  return static_cast<std::size_t>(std::count_if(
-      line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+  return static_cast<std::size_t>(
+      std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
 TEST_CASE("report text fits 100 columns") {

@@ -25,7 +25,8 @@ std::vector<CallOfSite> calls_of(int count, int ranks, const std::function<int(i
 }
 
 TEST_CASE("patterns: balanced within ten messages, whoever is last") {
-  const auto pattern = report::pattern_of(calls_of(500, 8, [](int) { return 3; }, 9 * message_ns));
+  const auto pattern = report::pattern_of(calls_of(
+      500, 8, [](int) { return 3; }, 9 * message_ns));
   CHECK(pattern.pattern == PatternClass::balanced);
   CHECK_FALSE(pattern.predictability);
   CHECK(pattern.uneven == 0);
@@ -41,7 +42,8 @@ TEST_CASE("patterns: a persistent straggler, by its rank of the job") {
 
 TEST_CASE("patterns: a straggler at every twentieth call stands out of the noise of the others") {
   std::minstd_rand random(7);
-  auto calls = calls_of(2000, 4, [&](int i) { return i % 20 == 0 ? 3 : static_cast<int>(random() % 3); }, 15 * message_ns);
+  auto calls = calls_of(
+      2000, 4, [&](int i) { return i % 20 == 0 ? 3 : static_cast<int>(random() % 3); }, 15 * message_ns);
   for (std::size_t i = 0; i < calls.size(); i += 20) calls[i].worst_ns = 10 * late_ns;
   const auto pattern = report::pattern_of(calls);
   CHECK(pattern.pattern == PatternClass::persistent);
@@ -50,7 +52,8 @@ TEST_CASE("patterns: a straggler at every twentieth call stands out of the noise
 }
 
 TEST_CASE("patterns: large messages do not hide the straggler of small ones") {
-  auto calls = calls_of(90, 8, [](int i) { return i % 3 == 0 ? 3 : i % 8; }, 2 * message_ns);
+  auto calls = calls_of(
+      90, 8, [](int i) { return i % 3 == 0 ? 3 : i % 8; }, 2 * message_ns);
   for (std::size_t i = 0; i < calls.size(); ++i) {
     if (i % 3 == 0) calls[i].worst_ns = late_ns;
     if (i % 3 == 1) calls[i].least_ns = 50 * late_ns;
@@ -82,7 +85,8 @@ TEST_CASE("patterns: luck is not predictability") {
   for (const int ranks : {2, 3, 16, 1000}) {
     CAPTURE(ranks);
     std::mt19937 random(static_cast<unsigned>(ranks));
-    const auto pattern = report::pattern_of(calls_of(400, ranks, [&](int) { return static_cast<int>(random() % ranks); }));
+    const auto pattern =
+        report::pattern_of(calls_of(400, ranks, [&](int) { return static_cast<int>(random() % ranks); }));
     CHECK(pattern.pattern == PatternClass::random);
     CHECK(*pattern.predictability < 0.15);
   }
@@ -101,7 +105,8 @@ TEST_CASE("patterns: each communicator has a sequence of its own") {
   std::vector<CallOfSite> calls;
   for (std::uint64_t row = 0; row < 4; ++row)
     for (int i = 0; i < 20; ++i)
-      calls.push_back({row, 4, static_cast<std::int32_t>(row), static_cast<std::int32_t>(5 * row), late_ns, 10 * message_ns});
+      calls.push_back(
+          {row, 4, static_cast<std::int32_t>(row), static_cast<std::int32_t>(5 * row), late_ns, 10 * message_ns});
   const auto pattern = report::pattern_of(calls);
   CHECK(pattern.pattern == PatternClass::persistent);
   CHECK(*pattern.predictability == Approx(1));

@@ -41,7 +41,8 @@ std::vector<support::Record> ascending(int ranks, int calls) {
     const std::uint64_t site = record.add_call_site({{"/bin/app", 0x100}});
     for (int i = 0; i < calls; ++i) {
       const double late_ns = record.header.rank == 1 ? 1000.0 * std::max(i, 1) : 0;
-      record.add_call(Collective::allreduce, static_cast<std::uint64_t>(i), 1e6 * i + late_ns, 1e6 * i + 999e3).call_site = site;
+      record.add_call(Collective::allreduce, static_cast<std::uint64_t>(i), 1e6 * i + late_ns, 1e6 * i + 999e3)
+          .call_site = site;
     }
     record.finalize(1e6 * calls);
   }

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "algorithms/algorithm.hpp"
-#include "profiler/report/report.hpp"
 #include "profiler/analysis/savings.hpp"
+#include "profiler/report/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 
@@ -24,8 +24,7 @@ std::vector<Record> with_alpha(std::vector<Record> records) {
     record.header.cores = 4;
     record.header.node_ranks = 1;
   }
-  records[0].header.alpha[0] = {8, static_cast<std::uint64_t>(latency_ns),
-                                static_cast<std::uint64_t>(net_latency_ns)};
+  records[0].header.alpha[0] = {8, static_cast<std::uint64_t>(latency_ns), static_cast<std::uint64_t>(net_latency_ns)};
   records[0].header.alpha[1] = {large, static_cast<std::uint64_t>(latency_ns + 2 * copy_ns),
                                 static_cast<std::uint64_t>(net_ns)};
   return records;
@@ -115,8 +114,7 @@ TEST_CASE("savings: models on one node") {
   };
   // The last operand is copied in and combined by three, then all copy the result out.
   const double reduced = 50'000 + copy_ns + copy_ns / 3;
-  CHECK(saved(Collective::allreduce, "arrival_leader") ==
-        Approx(3 * (200'000 - reduced - latency_ns - copy_ns)));
+  CHECK(saved(Collective::allreduce, "arrival_leader") == Approx(3 * (200'000 - reduced - latency_ns - copy_ns)));
   CHECK(saved(Collective::reduce, "arrival_leader", 1) ==
         Approx(600'000 - (0 + copy_ns) - (50'000 + copy_ns) - (reduced + latency_ns + copy_ns)));
   CHECK(saved(Collective::bcast, "arrival_bcast", 0) ==
@@ -226,8 +224,8 @@ TEST_CASE("savings: the text stays within its columns") {
   auto all = one_node(2);
   std::uint64_t call = 0;
   for (const Collective collective :
-       {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather,
-        Collective::alltoall, Collective::barrier, Collective::reduce_scatter_block})
+       {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather, Collective::alltoall,
+        Collective::barrier, Collective::reduce_scatter_block})
     for (const std::uint64_t bytes : {std::uint64_t{8}, 2 * large}) {
       const double begin = 1e7 * static_cast<double>(call);
       const bool rooted = collective == Collective::reduce || collective == Collective::bcast;

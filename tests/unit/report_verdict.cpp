@@ -1,6 +1,5 @@
 // The sentence at the top, and what the report says about runs that did not end well.
 #include "tests/catch.hpp"
-
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {
@@ -38,8 +37,7 @@ TEST_CASE("verdict: balanced arrivals") {
     all[rank].add_call(Collective::allreduce, 0, rank * 6000, 10000);
     all[rank].finalize(1e6);
   }
-  CHECK(support::analyse(all).verdict ==
-        "Arrivals are balanced: waiting for late ranks costs 0.3 % of the run.");
+  CHECK(support::analyse(all).verdict == "Arrivals are balanced: waiting for late ranks costs 0.3 % of the run.");
 }
 
 TEST_CASE("verdict: a rank that is late but cheap is still named") {
@@ -48,10 +46,9 @@ TEST_CASE("verdict: a rank that is late but cheap is still named") {
     all[rank].add_call(Collective::allreduce, 0, rank * 2e6, 3e6);
     all[rank].finalize(1e9);
   }
-  CHECK(
-      support::analyse(all).verdict ==
-      "Rank 1 is late but it costs little: it arrives last at the one MPI_Allreduce call, by 2.00 ms on "
-      "average; waiting for late ranks costs 0.1 % of the run.");
+  CHECK(support::analyse(all).verdict ==
+        "Rank 1 is late but it costs little: it arrives last at the one MPI_Allreduce call, by 2.00 ms on "
+        "average; waiting for late ranks costs 0.1 % of the run.");
 }
 
 TEST_CASE("verdict: of many ranks one needs no majority of the waiting to stand out") {
@@ -66,8 +63,7 @@ TEST_CASE("verdict: of many ranks one needs no majority of the waiting to stand 
     }
     all[rank].finalize(1e9);
   }
-  CHECK(contains(support::analyse(all).verdict,
-                 "Rank 6 is late: it arrives last at 50 % of the MPI_Allreduce calls"));
+  CHECK(contains(support::analyse(all).verdict, "Rank 6 is late: it arrives last at 50 % of the MPI_Allreduce calls"));
 }
 
 TEST_CASE("verdict: a rank that is late at the collective with most waiting, and another at the rest") {
@@ -85,7 +81,8 @@ TEST_CASE("verdict: a rank that is late at the collective with most waiting, and
   }
   // 60 % of all waiting is for rank 1.
   CHECK(support::analyse(all).verdict ==
-        "Rank 1 is late: it arrives last at 100 % of the MPI_Allreduce calls, by 300 µs on average; waiting for late ranks costs "
+        "Rank 1 is late: it arrives last at 100 % of the MPI_Allreduce calls, by 300 µs on average; waiting for late "
+        "ranks costs "
         "19 % of the run.");
 }
 
@@ -116,9 +113,8 @@ TEST_CASE("verdict: a few ranks of many") {
     }
     all[rank].finalize(100000);
   }
-  CHECK(
-      support::analyse(all).verdict ==
-      "Ranks 3, 6 are late: 100 % of all waiting is for them; waiting for late ranks costs 35 % of the run.");
+  CHECK(support::analyse(all).verdict ==
+        "Ranks 3, 6 are late: 100 % of all waiting is for them; waiting for late ranks costs 35 % of the run.");
 }
 
 TEST_CASE("verdict: a late root") {

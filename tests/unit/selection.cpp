@@ -135,7 +135,8 @@ TEST_CASE("parameters") {
   CHECK(choice.rule->values[0] == 2048);
   CHECK(problem_of("arrival_leader:self_serve_byte=1").find("did you mean self_serve_bytes?") != std::string::npos);
   CHECK(problem_of("arrival_leader:self_serve_bytes=-1").find("must be from") != std::string::npos);
-  CHECK(problem_of("arrival_leader:self_serve_bytes=1:x=2").find("not '1:x=2'; commas separate parameters") != std::string::npos);
+  CHECK(problem_of("arrival_leader:self_serve_bytes=1:x=2").find("not '1:x=2'; commas separate parameters") !=
+        std::string::npos);
   CHECK(problem_of("native:x=1").find("no parameter 'x'") != std::string::npos);
 }
 
@@ -164,7 +165,8 @@ TEST_CASE("a tuning file, and the environment above it") {
   settings.set(Variable::allreduce, "native");
   const Selection overridden(settings, text, warnings);
   CHECK(overridden.choose(Collective::allreduce, 8, four_ranks).rule == nullptr);
-  for (const Variable variable : {Variable::reduce, Variable::bcast, Variable::alltoall, Variable::allgather, Variable::barrier})
+  for (const Variable variable :
+       {Variable::reduce, Variable::bcast, Variable::alltoall, Variable::allgather, Variable::barrier})
     settings.set(variable, "native");
   CHECK_FALSE(Selection(settings, text, warnings).replaces_anything());
 }

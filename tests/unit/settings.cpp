@@ -1,10 +1,10 @@
 #include "base/settings.hpp"
 
-#include "tests/catch.hpp"
-
 #include <algorithm>
 #include <string>
 #include <vector>
+
+#include "tests/catch.hpp"
 
 namespace papaya {
 
@@ -41,13 +41,15 @@ TEST_CASE("lists of ranks") {
   CHECK(contained("3") == std::vector<int>{3});
   CHECK(contained("0-2,7,10-99") == std::vector<int>{0, 1, 2, 7, 10, 11});
   CHECK(contained("1-9:4,0-1") == std::vector<int>{0, 1, 5, 9});
-  for (const char* bad : {"", "x", "3-", "-3", "4-2", "1,,2", "1,", "0-9:0", "1 2", "99999999999999999999", "all,1"}) CHECK_FALSE(RankList().parse(bad));
+  for (const char* bad : {"", "x", "3-", "-3", "4-2", "1,,2", "1,", "0-9:0", "1 2", "99999999999999999999", "all,1"})
+    CHECK_FALSE(RankList().parse(bad));
 }
 
 TEST_CASE("defaults are valid and survive being sent") {
   std::vector<std::string> warnings;
   std::vector<std::string> entries;
-  for (const VariableRow& row : variable_rows()) entries.push_back(std::string(row.name) + "=" + std::string(row.fallback));
+  for (const VariableRow& row : variable_rows())
+    entries.push_back(std::string(row.name) + "=" + std::string(row.fallback));
   std::vector<const char*> environment;
   for (const std::string& entry : entries) environment.push_back(entry.c_str());
   const Settings settings = read(environment, warnings);
@@ -62,8 +64,8 @@ TEST_CASE("defaults are valid and survive being sent") {
 
 TEST_CASE("bad values fall back with one sentence each") {
   std::vector<std::string> warnings;
-  const Settings settings =
-      read({"PAPAYA_WAIT=yeild", "PAPAYA_SHM_LIMIT=lots", "PAPAYA_NODE_SIZE=-3", "PAPAYA_DISABLE=yes", "OTHER=1"}, warnings);
+  const Settings settings = read(
+      {"PAPAYA_WAIT=yeild", "PAPAYA_SHM_LIMIT=lots", "PAPAYA_NODE_SIZE=-3", "PAPAYA_DISABLE=yes", "OTHER=1"}, warnings);
   CHECK(warnings.size() == 4);
   CHECK(mentions(warnings, "did you mean yield?"));
   CHECK(settings.text(Variable::wait) == "auto");

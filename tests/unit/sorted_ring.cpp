@@ -19,11 +19,9 @@ using namespace patterns;
 bool ends_well(int ranks, int chunks, int steps) {
   const auto p = static_cast<std::size_t>(ranks);
   std::vector<std::vector<Pass>> links;
-  for (int position = 0; position < ranks; ++position)
-    links.push_back(link_passes(ranks, chunks, steps, position));
+  for (int position = 0; position < ranks; ++position) links.push_back(link_passes(ranks, chunks, steps, position));
   // Of each position and chunk: which operands are in what it has, as bits.
-  std::vector<std::vector<std::uint32_t>> has(p,
-                                              std::vector<std::uint32_t>(static_cast<std::size_t>(chunks)));
+  std::vector<std::vector<std::uint32_t>> has(p, std::vector<std::uint32_t>(static_cast<std::size_t>(chunks)));
   for (std::size_t i = 0; i < p; ++i) std::fill(has[i].begin(), has[i].end(), std::uint32_t{1} << i);
   const std::uint32_t all = (std::uint32_t{1} << ranks) - 1;
   std::vector<std::size_t> done(p, 0);
@@ -83,8 +81,7 @@ TEST_CASE("sorted ring: every chunk is reduced by each rank once and comes to al
 TEST_CASE("sorted ring: pre-steps take work from the link behind the last rank") {
   for (int ranks = 2; ranks <= 20; ++ranks)
     for (int steps = 0; steps < ranks - 1; ++steps)
-      CHECK(link_passes(ranks, ranks, steps, ranks - 1).size() ==
-            static_cast<std::size_t>(2 * ranks - 2 - steps));
+      CHECK(link_passes(ranks, ranks, steps, ranks - 1).size() == static_cast<std::size_t>(2 * ranks - 2 - steps));
   // Without any it is the ring: in step t position i passes on chunk i - t.
   const std::vector<Pass> ring = link_passes(5, 5, 0, 3);
   for (int t = 0; t < 8; ++t) {
@@ -129,8 +126,7 @@ TEST_CASE("sorted ring: the order follows the arrivals, without a clock") {
   CHECK(order == std::vector<int>{7, 6, 5, 4, 3, 2, 1, 0});
 }
 
-TEST_CASE(
-    "sorted ring: nothing is learnt before all have waited once, and times may be as long as a word is") {
+TEST_CASE("sorted ring: nothing is learnt before all have waited once, and times may be as long as a word is") {
   Arrivals arrivals{.hop_ns = 0, .late_ns = {0, 0, 0}};
   std::vector<int> order = in_rank_order(3);
   learn_arrivals(arrivals, order, std::vector<std::uint32_t>{5000, 0, 5000});

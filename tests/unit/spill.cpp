@@ -1,5 +1,6 @@
 // What the ring loses: written in time, read back in its place, counted where it was not.
-#include "tests/catch.hpp"
+#include "profiler/record/spill.hpp"
+
 #include <unistd.h>
 
 #include <cstring>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "profiler/record/recorder.hpp"
-#include "profiler/record/spill.hpp"
+#include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {
@@ -45,7 +46,10 @@ struct Rank {
     const std::uint64_t call = next++;
     return recorder.begin({1000 + 10 * call, support::world_id, call, 8, -1, Collective::barrier, Form::blocking}, 0);
   }
-  void finish(std::uint64_t number) { recorder.finish(number, {1000 + 10 * number, support::world_id, number, 8, -1, Collective::barrier, Form::blocking}, 1005 + 10 * number, 0, 3); }
+  void finish(std::uint64_t number) {
+    recorder.finish(number, {1000 + 10 * number, support::world_id, number, 8, -1, Collective::barrier, Form::blocking},
+                    1005 + 10 * number, 0, 3);
+  }
   void record(std::uint64_t calls, std::uint64_t spill_every) {
     for (std::uint64_t i = 0; i < calls; ++i) {
       finish(begin());
@@ -77,7 +81,9 @@ std::vector<std::uint64_t> numbers(std::uint64_t from, std::uint64_t to) {
   return all;
 }
 
-TEST_CASE("CRC-32C of its check value") { CHECK(crc32c("123456789", 9) == 0xe3069283u); }
+TEST_CASE("CRC-32C of its check value") {
+  CHECK(crc32c("123456789", 9) == 0xe3069283u);
+}
 
 TEST_CASE("events as columns and back") {
   std::mt19937_64 random(1);
@@ -178,7 +184,8 @@ TEST_CASE("a file that is gone from its descriptor is found again, one that is g
     for (int descriptor = own - 1; descriptor > STDERR_FILENO; --descriptor) {
       char path[256] = "";
       const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
-      if (readlink(link.c_str(), path, sizeof path - 1) > 0 && std::string(path) == rank.path + "z") dup2(own, descriptor);
+      if (readlink(link.c_str(), path, sizeof path - 1) > 0 && std::string(path) == rank.path + "z")
+        dup2(own, descriptor);
     }
     if (!is_there) REQUIRE(unlink((rank.path + "z").c_str()) == 0);
     rank.record(100, 8);
@@ -211,7 +218,8 @@ TEST_CASE("calls that end late or are taken back late, from more threads than th
   Rank rank;
   std::vector<std::uint64_t> open;
   for (int i = 0; i < 200; ++i) open.push_back(rank.begin());
-  for (int i = 0; i < 20; ++i) rank.record(8, 8);  // the first stretches are lost: 200 events at once are more than the ring
+  for (int i = 0; i < 20; ++i)
+    rank.record(8, 8);  // the first stretches are lost: 200 events at once are more than the ring
   const std::uint64_t jumped = rank.begin();
   rank.record(100, 8);
   rank.spiller->note_late(jumped, 0, 0, 0);

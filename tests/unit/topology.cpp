@@ -30,7 +30,9 @@ std::vector<Place> places_on(const Synthetic& machine, unsigned ranks, unsigned 
 
 TEST_CASE("a process is in the NUMA node and the cache that all its processors share") {
   const char* const machine = "numa:2 l3:2 core:4 pu:2";
-  const auto place = [&](unsigned first, unsigned processors) { return topology::allowed_in(machine, first, processors).place; };
+  const auto place = [&](unsigned first, unsigned processors) {
+    return topology::allowed_in(machine, first, processors).place;
+  };
   CHECK(place(0, 1) == Place{0, 0});
   CHECK(place(7, 1) == Place{0, 0});
   CHECK(place(8, 8) == Place{0, 1});
@@ -44,7 +46,9 @@ TEST_CASE("a process is in the NUMA node and the cache that all its processors s
   CHECK(topology::count(topology::allowed_in("what is this", 0, 1).cores) == 0);
 }
 
-TEST_CASE("this process may use at least one core") { CHECK(topology::count(topology::allowed().cores) > 0); }
+TEST_CASE("this process may use at least one core") {
+  CHECK(topology::count(topology::allowed().cores) > 0);
+}
 
 TEST_CASE("a broadcast enters each NUMA node and each cache once") {
   for (const Synthetic machine : {Synthetic{"numa:1 l3:1 core:8 pu:1", 8}, Synthetic{"numa:2 l3:1 core:8 pu:1", 16},
@@ -78,10 +82,12 @@ TEST_CASE("a broadcast enters each NUMA node and each cache once") {
               ++children[at];
               int steps = 0;
               int up = static_cast<int>(rank);
-              while (up >= 0 && up != root && steps++ < static_cast<int>(ranks)) up = parents[static_cast<std::size_t>(up)];
+              while (up >= 0 && up != root && steps++ < static_cast<int>(ranks))
+                up = parents[static_cast<std::size_t>(up)];
               ends_at_root = ends_at_root && up == root;
             }
-            INFO(machine.description << " ranks " << ranks << " stride " << stride << " fanout " << fanout << " root " << root);
+            INFO(machine.description << " ranks " << ranks << " stride " << stride << " fanout " << fanout << " root "
+                                     << root);
             CHECK(ends_at_root);
             CHECK(between_nodes == static_cast<int>(nodes.size()) - 1);
             CHECK(between_caches == static_cast<int>(caches.size()) - 1);

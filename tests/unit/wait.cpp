@@ -139,14 +139,16 @@ TEST_CASE("a waiting rank stays awake while pokes find work, and then sleeps") {
   wait::Site site;
   pokes = 0;
   work_left = 3000;
-  policy.until(site, bell, 1, [] { return work_left.load(std::memory_order_relaxed) <= 0; }, [] { return false; }, nullptr);
+  policy.until(
+      site, bell, 1, [] { return work_left.load(std::memory_order_relaxed) <= 0; }, [] { return false; }, nullptr);
   // Nearly all in a row: it used to sleep after each.
   CHECK(pokes >= 3000);
   CHECK(policy.sleeps() < 300);
   const std::uint64_t sleeps = policy.sleeps();
   pokes = 0;
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
-  policy.until(site, bell, 2, [&] { return std::chrono::steady_clock::now() > end; }, [] { return false; }, nullptr);
+  policy.until(
+      site, bell, 2, [&] { return std::chrono::steady_clock::now() > end; }, [] { return false; }, nullptr);
   CHECK(policy.sleeps() - sleeps >= 10);
   CHECK(pokes < 20000);  // awake it would be a million
 }
@@ -172,7 +174,9 @@ TEST_CASE("a thread beside one that computes gives it its whole slices") {
     for (std::uint32_t i = 1; i <= 10 + waits; ++i) {
       if (i == 11) sleeps = policy.sleeps();
       const int before = events.load(std::memory_order_acquire);
-      policy.until(site, bell, i, [&] { return events.load(std::memory_order_acquire) > before; }, [] { return false; }, nullptr);
+      policy.until(
+          site, bell, i, [&] { return events.load(std::memory_order_acquire) > before; }, [] { return false; },
+          nullptr);
     }
     return policy.sleeps() - sleeps;
   };
@@ -189,8 +193,8 @@ TEST_CASE("a thread beside one that computes gives it its whole slices") {
   CHECK(first >= waits / 2);
 }
 
-// Other jobs, containers, the nodes of the box: by its own count the rank has a core to itself, and would spin for 20 us before it
-// let go of what the awaited one needs.
+// Other jobs, containers, the nodes of the box: by its own count the rank has a core to itself, and would spin for 20
+// us before it let go of what the awaited one needs.
 TEST_CASE("a rank that shares its core unawares finds out and does not spin") {
   const OnOneCore core;
   auto& turns = *static_cast<std::atomic<std::uint64_t>*>(
@@ -208,7 +212,8 @@ TEST_CASE("a rank that shares its core unawares finds out and does not spin") {
   }
   bool finds_out = false;
   int usual_looks = 0;
-  // Again where the machine's other work took the core meanwhile: then the rank sleeps, and learns nothing about yields.
+  // Again where the machine's other work took the core meanwhile: then the rank sleeps, and learns nothing about
+  // yields.
   for (int attempt = 0; attempt < 100 && !(finds_out && usual_looks < 100); ++attempt) {
     if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     wait::Policy policy;

@@ -130,8 +130,7 @@ void Calls::fill(std::uint64_t call) {
       auto* const values = reinterpret_cast<double*>(send_.get());
       auto* const results = reinterpret_cast<double*>(receive_.get());
       const double base = element(call, rank_);
-      for (std::size_t i = 0; i < bytes_ / sizeof(double); ++i)
-        values[i] = base + static_cast<double>(i % ripple);
+      for (std::size_t i = 0; i < bytes_ / sizeof(double); ++i) values[i] = base + static_cast<double>(i % ripple);
       // A result that is not written at all must not look right.
       results[0] = results[bytes_ / sizeof(double) - 1] = -1;
       break;

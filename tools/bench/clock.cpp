@@ -40,7 +40,9 @@ CommonClock::CommonClock(MPI_Comm world) : world_(world) {
   synchronise();
 }
 
-void CommonClock::sleep_exactly() noexcept { prctl(PR_SET_TIMERSLACK, 1UL); }
+void CommonClock::sleep_exactly() noexcept {
+  prctl(PR_SET_TIMERSLACK, 1UL);
+}
 
 CommonClock::~CommonClock() {
   if (leaders_ != MPI_COMM_NULL) PMPI_Comm_free(&leaders_);
@@ -64,8 +66,7 @@ void CommonClock::synchronise() {
 
 void CommonClock::wait_until(double us, bool spin) const noexcept {
   const double anchor_us =
-      static_cast<double>(static_cast<std::int64_t>(anchor_.ticks - origin_ticks_)) * us_per_tick_ +
-      offset_us_;
+      static_cast<double>(static_cast<std::int64_t>(anchor_.ticks - origin_ticks_)) * us_per_tick_ + offset_us_;
   const double sleep_ns = (us - anchor_us - (spin ? spin_us : 0)) * 1e3;
   if (sleep_ns > 0) {
     const std::uint64_t wake_ns = anchor_.monotonic_ns + static_cast<std::uint64_t>(sleep_ns);

@@ -167,14 +167,12 @@ int run_kernels(const Options& options) {
       __asm__ volatile("" ::"r"(buffers[2]) : "memory");
     });
 
-  fmt::print(
-      "out = left op right on one core, in GB/s of one operand; in brackets the share of a copy's rate.\n");
+  fmt::print("out = left op right on one core, in GB/s of one operand; in brackets the share of a copy's rate.\n");
   fmt::print("{:<10}{:<8}", "", "");
   for (const Place& place : sizes)
-    fmt::print("{:>20}",
-               fmt::format("{} ({} each)", place.name,
-                           place.bytes < (10u << 20) ? fmt::format("{}K", place.bytes >> 10)
-                                                     : fmt::format("{}M", (place.bytes + (1u << 19)) >> 20)));
+    fmt::print("{:>20}", fmt::format("{} ({} each)", place.name,
+                                     place.bytes < (10u << 20) ? fmt::format("{}K", place.bytes >> 10)
+                                                               : fmt::format("{}M", (place.bytes + (1u << 19)) >> 20)));
   fmt::print("\n{:<18}", "copy");
   for (const double rate : copies) fmt::print("{:>13.2f}{:7}", rate * 1e-9, "");
   fmt::print("\n");
@@ -189,9 +187,8 @@ int run_kernels(const Options& options) {
       fmt::print("{:<10}{:<8}", type.name, operation.name);
       for (std::size_t place = 0; place < 3; ++place) {
         const std::size_t count = sizes[place].bytes / reduction.element_bytes;
-        row.rates[place] = bytes_per_second(count * reduction.element_bytes, [&] {
-          combine(reduction, buffers[0], buffers[1], buffers[2], count);
-        });
+        row.rates[place] = bytes_per_second(count * reduction.element_bytes,
+                                            [&] { combine(reduction, buffers[0], buffers[1], buffers[2], count); });
         fmt::print("{:>13.2f} {:<6}", row.rates[place] * 1e-9,
                    fmt::format("({:.2f})", row.rates[place] / copies[place]));
       }
@@ -209,8 +206,8 @@ int run_kernels(const Options& options) {
                                  {"bytes", sizes[place].bytes},
                                  {"bytes_per_second", row.rates[place]},
                                  {"copy_bytes_per_second", copies[place]}});
-      csv += fmt::format("{},{},{},{:.6g},{:.4g}\n", row.type, row.operation, sizes[place].bytes,
-                         row.rates[place], row.rates[place] / copies[place]);
+      csv += fmt::format("{},{},{},{:.6g},{:.4g}\n", row.type, row.operation, sizes[place].bytes, row.rates[place],
+                         row.rates[place] / copies[place]);
     }
   return write(options.json, json.dump(2) + "\n") && write(options.csv, csv) ? 0 : 1;
 }

@@ -19,19 +19,14 @@ CopyRate Machine::rates(std::size_t bytes) const noexcept {
   return copy_rates.back();
 }
 
-double limit_us(Collective collective, std::size_t bytes, int ranks, bool together,
-                const Machine& machine) noexcept {
+double limit_us(Collective collective, std::size_t bytes, int ranks, bool together, const Machine& machine) noexcept {
   if (ranks < 2 || !machine.is_measured()) return 0;
   const double p = ranks;
   const double last_to_all = machine.line_us + (p - 2) * machine.further_line_us;
   const CopyRate rate = machine.rates(bytes);
   // Times of so many messages copied: by one core, and by the node.
-  const auto by_core = [&](double messages) {
-    return messages * static_cast<double>(bytes) / rate.one_core * 1e6;
-  };
-  const auto by_node = [&](double messages) {
-    return messages * static_cast<double>(bytes) / rate.all_cores * 1e6;
-  };
+  const auto by_core = [&](double messages) { return messages * static_cast<double>(bytes) / rate.one_core * 1e6; };
+  const auto by_node = [&](double messages) { return messages * static_cast<double>(bytes) / rate.all_cores * 1e6; };
   switch (collective) {
     case Collective::barrier:
       return last_to_all;

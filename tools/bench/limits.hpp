@@ -28,7 +28,6 @@ struct Machine {
 // The lower bound in microseconds on a row's excess (the mean over ranks for reduce and bcast), every rank
 // having a core. `bytes` is the message, of allgather and alltoall the block. `together`: all ranks arrive at
 // once; else the last may arrive alone, and what the others could do meanwhile does not count.
-double limit_us(Collective collective, std::size_t bytes, int ranks, bool together,
-                const Machine& machine) noexcept;
+double limit_us(Collective collective, std::size_t bytes, int ranks, bool together, const Machine& machine) noexcept;
 
 }  // namespace papaya::bench

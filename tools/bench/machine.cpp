@@ -86,11 +86,7 @@ std::vector<int> processors(MPI_Comm node) {
 class Turns {
  public:
   Turns(Line& line, Line& given_up, std::uint64_t own, const CommonClock& clock)
-      : line_(line),
-        given_up_(given_up),
-        own_(own),
-        clock_(clock),
-        deadline_us_(clock.now_us() + longest_line_us) {}
+      : line_(line), given_up_(given_up), own_(own), clock_(clock), deadline_us_(clock.now_us() + longest_line_us) {}
 
   bool wait() noexcept {
     for (unsigned looks = 1;; ++looks) {
@@ -151,8 +147,7 @@ double read_lines_us(Line* lines, Turns& turns, int count, bool reader, const Co
   return shortest;
 }
 
-void measure_lines(const CommonClock& clock, int node_rank, const std::vector<int>& places,
-                   Machine& machine) {
+void measure_lines(const CommonClock& clock, int node_rank, const std::vector<int>& places, Machine& machine) {
   MPI_Win window = MPI_WIN_NULL;
   void* own = nullptr;
   PMPI_Win_allocate_shared(node_rank == 0 ? static_cast<MPI_Aint>((most_lines + 3) * sizeof(Line)) : 0, 1,
@@ -187,13 +182,11 @@ double own_s() {
          static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) * 1e-6;
 }
 
-double copies_per_us(std::vector<char>& from, std::vector<char>& to, std::size_t bytes,
-                     const CommonClock& clock) {
+double copies_per_us(std::vector<char>& from, std::vector<char>& to, std::size_t bytes, const CommonClock& clock) {
   double copies = 0;
   const double begin = clock.now_us();
   double now = begin;
-  for (std::size_t batch = std::max<std::size_t>(1, 65536 / bytes); now < begin + copy_us;
-       now = clock.now_us()) {
+  for (std::size_t batch = std::max<std::size_t>(1, 65536 / bytes); now < begin + copy_us; now = clock.now_us()) {
     for (std::size_t i = 0; i < batch; ++i) {
       std::memcpy(to.data(), from.data(), bytes);
       __asm__ volatile("" ::"r"(to.data()) : "memory");
@@ -222,8 +215,7 @@ void measure_lines_again(const CommonClock& clock, MPI_Comm world, Machine& mach
   quiet::barrier(world);
 }
 
-Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_node,
-                        std::size_t largest_bytes) {
+Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_node, std::size_t largest_bytes) {
   Machine machine;
   int rank = 0, node_rank = 0, node_ranks = 1;
   PMPI_Comm_rank(world, &rank);

@@ -12,8 +12,7 @@ namespace papaya::bench {
 
 // Collective over the world of the clock. Measured on rank 0's node while the others sleep; rank 0 has the
 // result. Ranks that measure are tied to a core each meanwhile. L is 0 where two ranks cannot have two cores.
-Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_node,
-                        std::size_t largest_bytes);
+Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_node, std::size_t largest_bytes);
 
 // Measures L and s once more and keeps the smaller: a virtual machine's cores move, and a limit must hold
 // throughout.
@@ -24,8 +23,7 @@ void measure_lines_again(const CommonClock& clock, MPI_Comm world, Machine& mach
 class Others {
  public:
   explicit Others(const CommonClock& clock);
-  double share()
-      const;  // of the time of all cores that any rank here may use; 0 where the system does not tell
+  double share() const;  // of the time of all cores that any rank here may use; 0 where the system does not tell
 
  private:
   double busy_s() const;

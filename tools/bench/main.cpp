@@ -50,8 +50,7 @@ std::string agreed(std::string problem, MPI_Comm world) {
 std::string replay_text(const Options& options, std::string& problem) {
   std::ifstream file(options.replay_file, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file.is_open() || file.bad())
-    problem = "cannot read " + options.replay_file + ": " + std::strerror(errno) + ".";
+  if (!file.is_open() || file.bad()) problem = "cannot read " + options.replay_file + ": " + std::strerror(errno) + ".";
   return text;
 }
 
@@ -60,8 +59,7 @@ std::string output_problem(const Options& options) {
   for (const std::string& name : {options.json, options.csv, options.plot}) {
     if (name.empty()) continue;
     errno = 0;
-    if (!std::ofstream(name, std::ios::app))
-      return "cannot write " + name + ": " + std::strerror(errno) + ".";
+    if (!std::ofstream(name, std::ios::app)) return "cannot write " + name + ": " + std::strerror(errno) + ".";
   }
   return "";
 }
@@ -145,8 +143,7 @@ int measure_all(const Options& options, MPI_Comm world) {
     said.push_back(sentence);
   };
   if (!algorithms.is_there())
-    complain(
-        "the preloaded library has no papaya_select to switch algorithms with; measuring native MPI only.");
+    complain("the preloaded library has no papaya_select to switch algorithms with; measuring native MPI only.");
 
   const Others others(clock);
   std::size_t steps = 0, done = 0;
@@ -182,8 +179,7 @@ int measure_all(const Options& options, MPI_Comm world) {
   print(remarks_text(result));
   int exit_code = fine;
   if (job.rank == 0) {
-    const bool written = write_file(options.json, json_text(result)) &&
-                         write_file(options.csv, csv_text(result)) &&
+    const bool written = write_file(options.json, json_text(result)) && write_file(options.csv, csv_text(result)) &&
                          write_file(options.plot, options.plot.empty() ? "" : plot_svg(result));
     if (!written || std::any_of(result.rows.begin(), result.rows.end(), is_wrong)) exit_code = failed;
   }

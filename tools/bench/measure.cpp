@@ -97,8 +97,7 @@ class Size {
     double turn_us = 0;
     for (const Candidate& candidate : candidates)
       turn_us += options.mode == Mode::deadline ? candidate.period_us : 4 * candidate.call_us + skew_us_;
-    const double calls =
-        options.seconds * 1e6 / options.rounds * static_cast<double>(candidates.size()) / turn_us;
+    const double calls = options.seconds * 1e6 / options.rounds * static_cast<double>(candidates.size()) / turn_us;
     return static_cast<int>(std::clamp(calls, double{least_calls}, double{most_calls}));
   }
 
@@ -120,8 +119,8 @@ class Size {
     candidate.samples.round_p50.push_back(median(excess));
     // The first guess may have met a disturbance.
     if (job_.options.mode == Mode::tight)
-      candidate.call_us = std::max(
-          0.05, std::min(candidate.call_us, quiet::share(candidate.samples.round_p50.back(), job_.world)));
+      candidate.call_us =
+          std::max(0.05, std::min(candidate.call_us, quiet::share(candidate.samples.round_p50.back(), job_.world)));
   }
 
   void next_round(int calls) {
@@ -174,9 +173,7 @@ class Size {
     candidate.period_us = candidate.leave_us + 1.5 * quiet::maximum(preparing, job_.world) + 200;
   }
 
-  double start_us() const {
-    return quiet::share(job_.clock.now_us() + (job_.core_each ? 1000 : 3000), job_.world);
-  }
+  double start_us() const { return quiet::share(job_.clock.now_us() + (job_.core_each ? 1000 : 3000), job_.world); }
 
   void tight_round(Candidate& candidate, int per_round) {
     const Options& options = job_.options;
@@ -186,8 +183,8 @@ class Size {
       each = std::ceil(per_round / blocks);
     } else {
       each = std::floor(std::clamp(block_us / candidate.call_us, least_calls_of_block, 10000.0));
-      blocks = std::floor(std::clamp(options.seconds * 1e6 / options.rounds / (each * candidate.call_us), 3.0,
-                                     double{most_blocks}));
+      blocks = std::floor(
+          std::clamp(options.seconds * 1e6 / options.rounds / (each * candidate.call_us), 3.0, double{most_blocks}));
     }
     const auto calls = static_cast<std::uint64_t>(each);
     std::vector<double> arrivals, exits;
@@ -217,8 +214,7 @@ class Size {
     std::uint64_t missed = 0;
     // Listing 4.2 draws the length of the computation once; here once per round, that not one pattern
     // decides.
-    const double units = job_.options.mif *
-                         uniform(job_.options.seed, rounds_, static_cast<std::uint64_t>(job_.rank)) *
+    const double units = job_.options.mif * uniform(job_.options.seed, rounds_, static_cast<std::uint64_t>(job_.rank)) *
                          alpha_us_ * job_.units_per_us;
     const double start = mode == Mode::deadline ? start_us() : 0;
     for (int i = 0; i < count; ++i) {
@@ -226,8 +222,7 @@ class Size {
       calls_.fill(call);
       double deadline = 0;
       if (mode == Mode::deadline) {
-        deadline =
-            start + i * candidate.period_us + lateness_us(pattern_call_ + static_cast<std::uint64_t>(i));
+        deadline = start + i * candidate.period_us + lateness_us(pattern_call_ + static_cast<std::uint64_t>(i));
         job_.clock.wait_until(deadline, job_.core_each);
       } else {
         PMPI_Barrier(job_.world);
@@ -237,8 +232,7 @@ class Size {
       calls_.run(candidate.way);
       const double exit = job_.clock.now_us();
       // Who checked at once would take the core from those who have not left yet.
-      if (mode == Mode::deadline)
-        job_.clock.wait_until(start + i * candidate.period_us + candidate.leave_us, false);
+      if (mode == Mode::deadline) job_.clock.wait_until(start + i * candidate.period_us + candidate.leave_us, false);
       if (!calls_.check(call)) ++candidate.wrong_here;
       arrivals.push_back(arrival);
       exits.push_back(exit);
@@ -269,8 +263,7 @@ class Size {
     if (job_.rank != 0) return;
     Samples& samples = candidate.samples;
     double wrong = 0;
-    for (std::size_t rank = 0; rank < ranks; ++rank)
-      wrong = std::max(wrong, all[rank * mine.size() + 2 * count]);
+    for (std::size_t rank = 0; rank < ranks; ++rank) wrong = std::max(wrong, all[rank * mine.size() + 2 * count]);
     samples.wrong += static_cast<std::uint64_t>(wrong);
     samples.missed += missed / job_.options.rounds;
     std::vector<double> a(ranks), e(ranks);
@@ -305,8 +298,8 @@ std::vector<double> picked(const std::vector<CallTimes>& calls, double CallTimes
   return values;
 }
 
-Row row_of(const Job& job, const Size& size, Collective collective, std::size_t bytes,
-           const Candidate& candidate, const Candidate& native) {
+Row row_of(const Job& job, const Size& size, Collective collective, std::size_t bytes, const Candidate& candidate,
+           const Candidate& native) {
   const Samples& samples = candidate.samples;
   const auto summary = [&](double CallTimes::*figure) { return summarize(picked(samples.calls, figure)); };
   Row row;
@@ -413,8 +406,7 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Collective collective, std
   for (const std::string& selection : algorithms_for(job, collective, bytes, problem)) {
     Candidate candidate{selection, selection == "native" ? Way::native : Way::preloaded};
     if (!size.take(candidate)) {
-      problem("the library does not take " + selection + " for " + std::string(name_of(collective)) +
-              "; left out.");
+      problem("the library does not take " + selection + " for " + std::string(name_of(collective)) + "; left out.");
       continue;
     }
     size.warm_up(candidate);
@@ -427,8 +419,7 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Collective collective, std
     for (std::size_t turn = 0; turn < count; ++turn) {
       // Each begins once: nobody always follows the same one.
       Candidate& candidate = candidates[(turn + static_cast<std::size_t>(round)) % count];
-      step((round + static_cast<double>(turn) / static_cast<double>(count)) / job.options.rounds,
-           candidate.selection);
+      step((round + static_cast<double>(turn) / static_cast<double>(count)) / job.options.rounds, candidate.selection);
       size.take(candidate);
       size.round(candidate, per_round);
     }

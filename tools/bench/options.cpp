@@ -14,9 +14,8 @@ namespace papaya::bench {
 
 namespace {
 
-constexpr std::array<Collective, 6> collectives = {Collective::allreduce, Collective::reduce,
-                                                   Collective::bcast,     Collective::alltoall,
-                                                   Collective::allgather, Collective::barrier};
+constexpr std::array<Collective, 6> collectives = {Collective::allreduce, Collective::reduce,    Collective::bcast,
+                                                   Collective::alltoall,  Collective::allgather, Collective::barrier};
 
 constexpr std::array<std::string_view, 4> mode_names = {"tight", "deadline", "balanced", "imbalanced"};
 
@@ -92,8 +91,8 @@ bool finish_mode(Options& options, std::string& problem) {
     options.mode = static_cast<Mode>(place - mode_names.begin());
   }
   if (options.mode != Mode::deadline && options.pattern != Pattern::none) {
-    problem = "--mode " + std::string(name_of(options.mode)) +
-              " makes its own arrivals; --pattern is for --mode deadline.";
+    problem =
+        "--mode " + std::string(name_of(options.mode)) + " makes its own arrivals; --pattern is for --mode deadline.";
     return false;
   }
   const bool skewed = options.mode == Mode::imbalanced || options.pattern != Pattern::none;
@@ -113,8 +112,7 @@ bool finish_mode(Options& options, std::string& problem) {
     problem = "a replay has its own times; --skew scales the latest arrival to so many microseconds.";
     return false;
   }
-  if (skewed && options.pattern != Pattern::replay && options.skew_us < 0 && options.mif < 0)
-    options.mif = 20;
+  if (skewed && options.pattern != Pattern::replay && options.skew_us < 0 && options.mif < 0) options.mif = 20;
   return true;
 }
 
@@ -162,21 +160,20 @@ void join_parameters(std::vector<std::string>& words) {
 // The first option of those given that means nothing to kernels; empty: there is none.
 std::string_view of_collectives_only(const Options& options) {
   const Options untouched;
-  const std::pair<std::string_view, bool> given[] = {
-      {"-m", options.sizes_word != untouched.sizes_word},
-      {"-i", options.iterations != untouched.iterations},
-      {"-x", options.warmup != untouched.warmup},
-      {"--rounds", options.rounds != untouched.rounds},
-      {"--seconds", options.seconds != untouched.seconds},
-      {"--algorithms", !options.algorithms.empty()},
-      {"--root", options.root != untouched.root},
-      {"--pattern", options.pattern_word != untouched.pattern_word},
-      {"--skew", options.skew_us >= 0},
-      {"--mif", options.mif >= 0},
-      {"--seed", options.seed != untouched.seed},
-      {"--mode", !options.mode_word.empty()},
-      {"--plot", !options.plot.empty()},
-      {"--mpi", !options.mpi.empty()}};
+  const std::pair<std::string_view, bool> given[] = {{"-m", options.sizes_word != untouched.sizes_word},
+                                                     {"-i", options.iterations != untouched.iterations},
+                                                     {"-x", options.warmup != untouched.warmup},
+                                                     {"--rounds", options.rounds != untouched.rounds},
+                                                     {"--seconds", options.seconds != untouched.seconds},
+                                                     {"--algorithms", !options.algorithms.empty()},
+                                                     {"--root", options.root != untouched.root},
+                                                     {"--pattern", options.pattern_word != untouched.pattern_word},
+                                                     {"--skew", options.skew_us >= 0},
+                                                     {"--mif", options.mif >= 0},
+                                                     {"--seed", options.seed != untouched.seed},
+                                                     {"--mode", !options.mode_word.empty()},
+                                                     {"--plot", !options.plot.empty()},
+                                                     {"--mpi", !options.mpi.empty()}};
   for (const auto& [name, is_given] : given)
     if (is_given) return name;
   return {};
@@ -203,13 +200,11 @@ void add_options(CLI::App& app, Options& options) {
                  "MIN to MAX")
       ->type_name("MIN:MAX|BYTES")
       ->capture_default_str();
-  app.add_option("-i,--iterations", options.iterations,
-                 "timed calls per row; without it, as many as fit in --seconds")
+  app.add_option("-i,--iterations", options.iterations, "timed calls per row; without it, as many as fit in --seconds")
       ->check(CLI::Range(1, 100000000))
       ->type_name("N");
-  app.add_option(
-         "-x,--warmup", options.warmup,
-         "calls before the first timed one; without it 12, and up to 212 while they take less than 0.05 s")
+  app.add_option("-x,--warmup", options.warmup,
+                 "calls before the first timed one; without it 12, and up to 212 while they take less than 0.05 s")
       ->check(CLI::Range(0, 1000000))
       ->type_name("N");
   app.add_option("--rounds", options.rounds, "how often the algorithms take turns")
@@ -234,24 +229,19 @@ void add_options(CLI::App& app, Options& options) {
                  "exponential, replay:FILE")
       ->type_name("PATTERN")
       ->capture_default_str();
-  app.add_option("--skew", options.skew_us, "how late, in microseconds")
-      ->check(CLI::Range(0.0, 1e8))
-      ->type_name("US");
-  app.add_option(
-         "--mif", options.mif,
-         "how late, in times of a message of the row's size between two ranks; 20 if neither is given")
+  app.add_option("--skew", options.skew_us, "how late, in microseconds")->check(CLI::Range(0.0, 1e8))->type_name("US");
+  app.add_option("--mif", options.mif,
+                 "how late, in times of a message of the row's size between two ranks; 20 if neither is given")
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("FACTOR");
   app.add_option("--seed", options.seed, "of the random patterns")->type_name("N")->capture_default_str();
-  app.add_option(
-         "--mode", options.mode_word,
-         "tight: back to back (without a pattern the default); deadline: arrivals on a common clock (with a "
-         "pattern the default); balanced, imbalanced: after a barrier, as in the thesis")
+  app.add_option("--mode", options.mode_word,
+                 "tight: back to back (without a pattern the default); deadline: arrivals on a common clock (with a "
+                 "pattern the default); balanced, imbalanced: after a barrier, as in the thesis")
       ->type_name("MODE");
   app.add_option("--json", options.json, "write the results as JSON")->type_name("FILE");
   app.add_option("--csv", options.csv, "write the results as CSV")->type_name("FILE");
-  app.add_option("--plot", options.plot, "draw size against excess as SVG, of one collective")
-      ->type_name("FILE");
+  app.add_option("--plot", options.plot, "draw size against excess as SVG, of one collective")->type_name("FILE");
   app.add_option("--mpi", options.mpi, "which MPI, where the launcher does not tell: openmpi or mpich")
       ->check(CLI::IsMember({"openmpi", "mpich"}))
       ->type_name("NAME");
@@ -261,9 +251,8 @@ bool parse_sizes(std::string_view text, std::vector<std::size_t>& sizes, std::st
   sizes.clear();
   const std::size_t colon = text.find(':');
   std::int64_t lowest = 0, highest = 0;
-  const bool read =
-      parse_bytes(text.substr(0, colon), lowest) &&
-      (colon == text.npos ? (highest = lowest, true) : parse_bytes(text.substr(colon + 1), highest));
+  const bool read = parse_bytes(text.substr(0, colon), lowest) &&
+                    (colon == text.npos ? (highest = lowest, true) : parse_bytes(text.substr(colon + 1), highest));
   if (!read) {
     problem = "-m takes MIN:MAX or one size, such as 8:64K, not '" + std::string(text) + "'.";
     return false;
@@ -272,8 +261,7 @@ bool parse_sizes(std::string_view text, std::vector<std::size_t>& sizes, std::st
     problem = "-m takes sizes from 1 byte to 1 GiB, the smaller first, not '" + std::string(text) + "'.";
     return false;
   }
-  for (std::int64_t bytes = lowest; bytes <= highest; bytes *= 2)
-    sizes.push_back(static_cast<std::size_t>(bytes));
+  for (std::int64_t bytes = lowest; bytes <= highest; bytes *= 2) sizes.push_back(static_cast<std::size_t>(bytes));
   if (sizes.back() != static_cast<std::size_t>(highest)) sizes.push_back(static_cast<std::size_t>(highest));
   return true;
 }
@@ -283,7 +271,8 @@ bool finish(Options& options, std::string& problem) {
   if (!finish_collective(options, problem)) return false;
   if (options.kernels) {
     if (const std::string_view name = of_collectives_only(options); !name.empty())
-      problem = std::string(name) + " is for collectives; kernels, measured in each cache and in memory, take --json and --csv.";
+      problem = std::string(name) +
+                " is for collectives; kernels, measured in each cache and in memory, take --json and --csv.";
     return problem.empty();
   }
   if (!parse_sizes(options.sizes_word, options.sizes, problem) || !finish_pattern(options, problem) ||
@@ -293,13 +282,11 @@ bool finish(Options& options, std::string& problem) {
     if (collective != Collective::allreduce && collective != Collective::reduce) continue;
     for (const std::size_t bytes : options.sizes)
       if (bytes % sizeof(double) != 0) {
-        problem =
-            "reductions are measured with doubles: " + std::to_string(bytes) + " bytes are no multiple of 8.";
+        problem = "reductions are measured with doubles: " + std::to_string(bytes) + " bytes are no multiple of 8.";
         return false;
       }
   }
-  if (!options.plot.empty() &&
-      (options.collectives.size() != 1 || options.collectives[0] == Collective::barrier)) {
+  if (!options.plot.empty() && (options.collectives.size() != 1 || options.collectives[0] == Collective::barrier)) {
     problem = "--plot draws one collective over its message sizes.";
     return false;
   }

@@ -33,8 +33,7 @@ struct Options {
   std::string csv;
   std::string plot;
   int iterations = 0;  // timed calls per row; 0: as many as fit in `seconds`
-  int warmup =
-      -1;  // calls before the first timed one; below 0: 12, and more while they take less than 0.05 s
+  int warmup = -1;     // calls before the first timed one; below 0: 12, and more while they take less than 0.05 s
   int rounds = 5;
   double seconds = 0.3;  // per row
   int root = 0;

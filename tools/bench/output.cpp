@@ -49,8 +49,7 @@ std::vector<std::string> algorithms_of(const Result& result, Collective collecti
   return names;
 }
 
-const Row* find_row(const Result& result, Collective collective, std::size_t bytes,
-                    const std::string& algorithm) {
+const Row* find_row(const Result& result, Collective collective, std::size_t bytes, const std::string& algorithm) {
   for (const Row& row : result.rows)
     if (row.collective == collective && row.bytes == bytes && row.algorithm == algorithm) return &row;
   return nullptr;
@@ -59,8 +58,7 @@ const Row* find_row(const Result& result, Collective collective, std::size_t byt
 std::vector<std::size_t> sizes_of(const Result& result, Collective collective) {
   std::vector<std::size_t> sizes;
   for (const Row& row : result.rows)
-    if (row.collective == collective && (sizes.empty() || sizes.back() != row.bytes))
-      sizes.push_back(row.bytes);
+    if (row.collective == collective && (sizes.empty() || sizes.back() != row.bytes)) sizes.push_back(row.bytes);
   return sizes;
 }
 
@@ -110,8 +108,7 @@ bool is_watched() {
     if (name.find("mpirun") == 0 || name.find("mpiexec") == 0 || name.find("orterun") == 0 ||
         name.find("prterun") == 0) {
       char target[64] = "";
-      const ssize_t length =
-          readlink(fmt::format("/proc/{}/fd/2", process).c_str(), target, sizeof target - 1);
+      const ssize_t length = readlink(fmt::format("/proc/{}/fd/2", process).c_str(), target, sizeof target - 1);
       return length > 0 && std::string(target, static_cast<std::size_t>(length)).find("/dev/pts/") == 0;
     }
     process = std::strtol(text.c_str() + close + 4, nullptr, 10);
@@ -134,9 +131,9 @@ std::string short_number(double value) {
 }
 
 std::string header_text(const Result& result) {
-  std::string text = fmt::format("{}, {} rank{} on {} node{}, {} core{}", result.mpi, result.ranks,
-                                 result.ranks == 1 ? "" : "s", result.nodes, result.nodes == 1 ? "" : "s",
-                                 result.cores, result.cores == 1 ? "" : "s");
+  std::string text =
+      fmt::format("{}, {} rank{} on {} node{}, {} core{}", result.mpi, result.ranks, result.ranks == 1 ? "" : "s",
+                  result.nodes, result.nodes == 1 ? "" : "s", result.cores, result.cores == 1 ? "" : "s");
   if (result.mode == "tight")
     text += "\ncalls back to back\n";
   else if (result.mode == "balanced")
@@ -169,8 +166,7 @@ std::string header_text(const Result& result) {
 std::string table_text(const Result& result, Collective collective) {
   std::vector<std::string> names = algorithms_of(result, collective);
   if (!names.empty() && names.front() == "native") names.erase(names.begin());
-  std::string text =
-      fmt::format("\nMPI_{}: {}, in us\n", name_of(collective), what_is_shown(result, collective));
+  std::string text = fmt::format("\nMPI_{}: {}, in us\n", name_of(collective), what_is_shown(result, collective));
   std::size_t begin = 0;
   do {
     const std::size_t width = 26;
@@ -187,13 +183,11 @@ std::string table_text(const Result& result, Collective collective) {
       const Row* const native = find_row(result, collective, bytes, "native");
       if (native == nullptr) continue;
       const auto times_limit = [](const Row& row) {
-        return row.limit_us && *row.limit_us > 0 ? factor(row.excess_us.p50 / *row.limit_us)
-                                                 : std::string("-");
+        return row.limit_us && *row.limit_us > 0 ? factor(row.excess_us.p50 / *row.limit_us) : std::string("-");
       };
       line = fmt::format("{:>8}{:>8}{:>10}{:>8}", short_bytes(bytes),
                          native->limit_us ? short_number(*native->limit_us) : "-",
-                         is_wrong(*native) ? "WRONG" : short_number(native->excess_us.p50),
-                         times_limit(*native));
+                         is_wrong(*native) ? "WRONG" : short_number(native->excess_us.p50), times_limit(*native));
       for (std::size_t i = begin; i < end; ++i) {
         const Row* const row = find_row(result, collective, bytes, names[i]);
         if (row == nullptr) {
@@ -202,10 +196,9 @@ std::string table_text(const Result& result, Collective collective) {
         }
         // A ratio that rounds disagree on which side of 1 it lies says nothing.
         const bool unclear = row->ratio_lowest && *row->ratio_lowest < 1 && *row->ratio_highest > 1;
-        const std::string ratio =
-            row->ratio_to_native ? (unclear ? "~" : "") + factor(*row->ratio_to_native) : "-";
-        line += fmt::format("{:>10}{:>8}{:>8}", is_wrong(*row) ? "WRONG" : short_number(row->excess_us.p50),
-                            ratio, times_limit(*row));
+        const std::string ratio = row->ratio_to_native ? (unclear ? "~" : "") + factor(*row->ratio_to_native) : "-";
+        line += fmt::format("{:>10}{:>8}{:>8}", is_wrong(*row) ? "WRONG" : short_number(row->excess_us.p50), ratio,
+                            times_limit(*row));
       }
       text += line + "\n";
     }
@@ -219,18 +212,14 @@ std::string remarks_text(const Result& result) {
   bool unclear = false;
   double missed = 0;
   for (const Row& row : result.rows) {
-    const std::string name =
-        fmt::format("{} {} {}", lower_name(row.collective), short_bytes(row.bytes), row.algorithm);
-    if (row.wrong_results != 0)
-      text += fmt::format("WRONG: {}: {} results were wrong.\n", name, row.wrong_results);
+    const std::string name = fmt::format("{} {} {}", lower_name(row.collective), short_bytes(row.bytes), row.algorithm);
+    if (row.wrong_results != 0) text += fmt::format("WRONG: {}: {} results were wrong.\n", name, row.wrong_results);
     if (row.early_exits != 0)
-      text += fmt::format("WRONG: {}: in {} of {} calls a rank left before all had come.\n", name,
-                          row.early_exits, row.iterations);
+      text += fmt::format("WRONG: {}: in {} of {} calls a rank left before all had come.\n", name, row.early_exits,
+                          row.iterations);
     if (row.replaced && row.algorithm != "auto" && *row.replaced < 1)
-      text += fmt::format("{}: papaya ran only {:.0f} % of the calls, MPI the others.\n", name,
-                          *row.replaced * 100);
-    unclear |=
-        row.algorithm != "native" && row.ratio_lowest && *row.ratio_lowest < 1 && *row.ratio_highest > 1;
+      text += fmt::format("{}: papaya ran only {:.0f} % of the calls, MPI the others.\n", name, *row.replaced * 100);
+    unclear |= row.algorithm != "native" && row.ratio_lowest && *row.ratio_lowest < 1 && *row.ratio_highest > 1;
     missed = std::max(missed, row.missed_arrivals);
   }
   if (result.others_share > 0.05)
@@ -238,9 +227,9 @@ std::string remarks_text(const Result& result) {
         "Other processes took {:.0f} % of the cores' time meanwhile; an idle machine gives better numbers.\n",
         result.others_share * 100);
   if (missed > 0.1)
-    text += fmt::format(
-        "Up to {:.0f} % of a row's arrivals missed their deadline; the times are from the real arrivals.\n",
-        missed * 100);
+    text +=
+        fmt::format("Up to {:.0f} % of a row's arrivals missed their deadline; the times are from the real arrivals.\n",
+                    missed * 100);
   if (unclear) text += "~: faster than native in some rounds, slower in others.\n";
   return text.empty() ? text : "\n" + text;
 }
@@ -297,19 +286,15 @@ std::string csv_text(const Result& result) {
       "collective,algorithm,bytes,iterations,excess_mean_us,excess_p50_us,excess_p99_us,excess_max_us,inside_"
       "mean_us,"
       "inside_p50_us,inside_p99_us,inside_max_us,ratio_to_native,limit_us,skew_us,wrong_results\n";
-  const auto optional = [](const std::optional<double>& value) {
-    return value ? fmt::format("{:.6g}", *value) : "";
-  };
+  const auto optional = [](const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : ""; };
   for (const Row& row : result.rows) {
     // A selection with several parameters has commas.
-    const std::string name =
-        row.algorithm.find(',') == std::string::npos ? row.algorithm : "\"" + row.algorithm + "\"";
+    const std::string name = row.algorithm.find(',') == std::string::npos ? row.algorithm : "\"" + row.algorithm + "\"";
     text += fmt::format("{},{},{},{}", lower_name(row.collective), name, row.bytes, row.iterations);
     for (const Summary& summary : {row.excess_us, row.inside_us})
-      text +=
-          fmt::format(",{:.6g},{:.6g},{:.6g},{:.6g}", summary.mean, summary.p50, summary.p99, summary.max);
-    text += fmt::format(",{},{},{:.6g},{}\n", optional(row.ratio_to_native), optional(row.limit_us),
-                        row.skew_us, row.wrong_results + row.early_exits);
+      text += fmt::format(",{:.6g},{:.6g},{:.6g},{:.6g}", summary.mean, summary.p50, summary.p99, summary.max);
+    text += fmt::format(",{},{},{:.6g},{}\n", optional(row.ratio_to_native), optional(row.limit_us), row.skew_us,
+                        row.wrong_results + row.early_exits);
   }
   return text;
 }

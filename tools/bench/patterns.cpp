@@ -100,8 +100,7 @@ bool parse_replay(std::string_view text, int ranks, Replay& replay, std::string&
       double value = 0;
       const auto [rest, error] = std::from_chars(line.data(), line.data() + line.size(), value);
       const auto used = static_cast<std::size_t>(rest - line.data());
-      if (error != std::errc{} || !std::isfinite(value) ||
-          (used < line.size() && !is_separator(line[used]))) {
+      if (error != std::errc{} || !std::isfinite(value) || (used < line.size() && !is_separator(line[used]))) {
         problem = "line " + std::to_string(line_number) + " has a word that is no number of microseconds";
         return false;
       }

@@ -42,9 +42,7 @@ struct Replay {
   int ranks = 0;
   std::vector<double> offsets_us;  // calls * ranks
 
-  std::size_t calls() const noexcept {
-    return ranks == 0 ? 0 : offsets_us.size() / static_cast<std::size_t>(ranks);
-  }
+  std::size_t calls() const noexcept { return ranks == 0 ? 0 : offsets_us.size() / static_cast<std::size_t>(ranks); }
   double largest_us() const noexcept;
   double offset_us(int rank, std::uint64_t call) const noexcept;  // starts over after the last call
 };

@@ -66,15 +66,12 @@ class Axes {
     low_y_ = step_below(low_y_ - 0.02);
     high_y_ = -step_below(-high_y_ - 0.02, true);
   }
-  double x(double bytes) const {
-    return left + (std::log2(bytes) - low_x_) / (high_x_ - low_x_) * plot_width;
-  }
+  double x(double bytes) const { return left + (std::log2(bytes) - low_x_) / (high_x_ - low_x_) * plot_width; }
   double y(double us) const { return top + (high_y_ - std::log10(us)) / (high_y_ - low_y_) * plot_height; }
 
   std::vector<double> sizes() const {
     std::vector<double> all;
-    const int first = static_cast<int>(std::ceil(low_x_ - 1e-9)),
-              last = static_cast<int>(std::floor(high_x_ + 1e-9));
+    const int first = static_cast<int>(std::ceil(low_x_ - 1e-9)), last = static_cast<int>(std::floor(high_x_ + 1e-9));
     const int step = (last - first) / 9 + 1;
     for (int power = first; power <= last; power += step) all.push_back(std::exp2(power));
     return all;
@@ -106,8 +103,7 @@ class Axes {
   double low_x_ = 1e300, high_x_ = -1e300, low_y_ = 1e300, high_y_ = -1e300;
 };
 
-std::string polyline(const Axes& axes, const Series& series, const char* colour, const char* more,
-                     bool dots) {
+std::string polyline(const Axes& axes, const Series& series, const char* colour, const char* more, bool dots) {
   std::string path, marks;
   for (const Point& point : series.points) {
     path += fmt::format("{}{:.1f},{:.1f}", path.empty() ? "" : " ", axes.x(point.bytes), axes.y(point.us));
@@ -130,8 +126,8 @@ std::string plot_svg(const Result& result) {
   std::vector<Series> all;
   Series limit{"limit", {}};
   for (const Row& row : result.rows) {
-    auto place = std::find_if(all.begin(), all.end(),
-                              [&](const Series& series) { return series.name == row.algorithm; });
+    auto place =
+        std::find_if(all.begin(), all.end(), [&](const Series& series) { return series.name == row.algorithm; });
     if (place == all.end()) place = all.insert(all.end(), Series{row.algorithm, {}});
     // A logarithm has no place for what is not above 0.
     if (row.bytes > 0 && row.excess_us.p50 > 0)
@@ -161,45 +157,39 @@ std::string plot_svg(const Result& result) {
   if (result.mode != "tight" && result.mode != "balanced" && result.pattern != "none")
     how += result.mif ? fmt::format(" within {:g} message times", *result.mif)
                       : fmt::format(" within {} us", short_number(result.skew_us));
-  svg += fmt::format("<text x=\"{}\" y=\"26\" font-size=\"17\" font-weight=\"600\">MPI_{}</text>\n", left,
-                     collective);
+  svg += fmt::format("<text x=\"{}\" y=\"26\" font-size=\"17\" font-weight=\"600\">MPI_{}</text>\n", left, collective);
   svg += fmt::format("<text class=\"faint\" x=\"{}\" y=\"46\">{}, {} ranks on {} cores, {}</text>\n", left,
                      escaped(result.mpi), result.ranks, result.cores, escaped(how));
   for (const double bytes : axes.sizes())
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{0:.1f}\" y1=\"{1}\" x2=\"{0:.1f}\" y2=\"{2}\"/>\n"
         "<text class=\"faint\" x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
-        axes.x(bytes), top, height - bottom, height - bottom + 20,
-        short_bytes(static_cast<std::size_t>(bytes)));
+        axes.x(bytes), top, height - bottom, height - bottom + 20, short_bytes(static_cast<std::size_t>(bytes)));
   for (const double us : axes.times())
     svg += fmt::format(
         "<line class=\"grid\" x1=\"{1}\" y1=\"{0:.1f}\" x2=\"{2}\" y2=\"{0:.1f}\"/>\n"
         "<text class=\"faint\" x=\"{3}\" y=\"{4:.1f}\" text-anchor=\"end\">{5:g}</text>\n",
         axes.y(us), left, width - right, left - 8, axes.y(us) + 4.5, us);
-  svg += fmt::format("<rect class=\"axis\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", left, top,
-                     plot_width, plot_height);
+  svg += fmt::format("<rect class=\"axis\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>\n", left, top, plot_width,
+                     plot_height);
   const bool blocks = collective == "Alltoall" || collective == "Allgather";
-  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{} size in bytes</text>\n",
-                     left + plot_width / 2, height - 16, blocks ? "block" : "message");
-  svg +=
-      fmt::format("<text transform=\"translate(22 {}) rotate(-90)\" text-anchor=\"middle\">{} in us</text>\n",
-                  top + plot_height / 2, result.mode == "tight" ? "median time per call" : "median excess");
+  svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{} size in bytes</text>\n", left + plot_width / 2,
+                     height - 16, blocks ? "block" : "message");
+  svg += fmt::format("<text transform=\"translate(22 {}) rotate(-90)\" text-anchor=\"middle\">{} in us</text>\n",
+                     top + plot_height / 2, result.mode == "tight" ? "median time per call" : "median excess");
   double y = top + 12;
   const auto legend = [&](const std::string& name, const char* colour, const char* more, bool dot) {
-    svg += fmt::format(
-        "<line x1=\"{}\" y1=\"{:.0f}\" x2=\"{}\" y2=\"{:.0f}\" stroke=\"{}\" stroke-width=\"2\"{}/>\n",
-        width - right + 16, y, width - right + 44, y, colour, more);
+    svg += fmt::format("<line x1=\"{}\" y1=\"{:.0f}\" x2=\"{}\" y2=\"{:.0f}\" stroke=\"{}\" stroke-width=\"2\"{}/>\n",
+                       width - right + 16, y, width - right + 44, y, colour, more);
     if (dot)
-      svg += fmt::format("<circle cx=\"{}\" cy=\"{:.0f}\" r=\"3\" fill=\"{}\"/>\n", width - right + 30, y,
-                         colour);
+      svg += fmt::format("<circle cx=\"{}\" cy=\"{:.0f}\" r=\"3\" fill=\"{}\"/>\n", width - right + 30, y, colour);
     svg += fmt::format("<text x=\"{}\" y=\"{:.0f}\">{}</text>\n", width - right + 52, y + 4.5,
                        escaped(name.size() > 20 ? name.substr(0, 18) + ".." : name));
     y += 22;
   };
   if (!limit.points.empty()) svg += polyline(axes, limit, "#999999", " stroke-dasharray=\"6 5\"", false);
   // Native last, so that it lies on top where lines meet; in the legend it comes first.
-  for (std::size_t i = all.size(); i-- > 0;)
-    svg += polyline(axes, all[i], colours[i % colours.size()], "", true);
+  for (std::size_t i = all.size(); i-- > 0;) svg += polyline(axes, all[i], colours[i % colours.size()], "", true);
   for (std::size_t i = 0; i < all.size(); ++i) legend(all[i].name, colours[i % colours.size()], "", true);
   if (!limit.points.empty()) legend("limit", "#999999", " stroke-dasharray=\"6 5\"", false);
   return svg + "</svg>\n";

@@ -1,4 +1,5 @@
-// What papaya will meet on the machine: clocks, shared memory, cores, its own parts, settings and the place for its output.
+// What papaya will meet on the machine: clocks, shared memory, cores, its own parts, settings and the place for its
+// output.
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -64,13 +65,11 @@ void check_clock(Checks& checks) {
   if (clock::counter_is_trusted()) {
     checks.push_back(
         {"clock", Level::ok,
-         fmt::format(
-             "The processor's counter keeps the kernel's time: {:.0f} ns a read (CLOCK_MONOTONIC {:.0f} ns).",
-             counter, monotonic)});
+         fmt::format("The processor's counter keeps the kernel's time: {:.0f} ns a read (CLOCK_MONOTONIC {:.0f} ns).",
+                     counter, monotonic)});
     return;
   }
-  const std::string source =
-      first_line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+  const std::string source = first_line_of("/sys/devices/system/clocksource/clocksource0/current_clocksource");
   checks.push_back({"clock", monotonic > 100 ? Level::warning : Level::ok,
                     fmt::format("The kernel does not keep time by the processor's counter (its source is "
                                 "{}), so CLOCK_MONOTONIC is read: {:.0f} ns "
@@ -81,9 +80,8 @@ void check_clock(Checks& checks) {
 void check_shared_memory(const Settings& settings, Checks& checks) {
   struct statvfs space {};
   if (statvfs("/dev/shm", &space) != 0) {
-    checks.push_back(
-        {"shared memory", Level::warning,
-         "There is no /dev/shm: papaya records, and leaves every call to MPI. Mount a tmpfs there."});
+    checks.push_back({"shared memory", Level::warning,
+                      "There is no /dev/shm: papaya records, and leaves every call to MPI. Mount a tmpfs there."});
     return;
   }
   const double all = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);
@@ -93,16 +91,15 @@ void check_shared_memory(const Settings& settings, Checks& checks) {
                                         bytes_text(free), bytes_text(limit));
   const double usable = std::min(limit, free / 4);
   if (usable < static_cast<double>(least_shared_bytes))
-    checks.push_back(
-        {"shared memory", Level::warning,
-         place + ": too little for algorithms of large messages, which stay with MPI. Make room, or mount it "
-                 "with a larger size (docker run --shm-size=1g)."});
+    checks.push_back({"shared memory", Level::warning,
+                      place +
+                          ": too little for algorithms of large messages, which stay with MPI. Make room, or mount it "
+                          "with a larger size (docker run --shm-size=1g)."});
   else if (usable < limit)
-    checks.push_back(
-        {"shared memory", Level::warning,
-         fmt::format("{}: papaya takes at most a quarter of what is free, {}. A larger one (docker run "
-                     "--shm-size=1g), and a larger memory limit where there is one, give it more.",
-                     place, bytes_text(usable))});
+    checks.push_back({"shared memory", Level::warning,
+                      fmt::format("{}: papaya takes at most a quarter of what is free, {}. A larger one (docker run "
+                                  "--shm-size=1g), and a larger memory limit where there is one, give it more.",
+                                  place, bytes_text(usable))});
   else
     checks.push_back({"shared memory", Level::ok, place + "."});
 }
@@ -119,9 +116,7 @@ bool siblings_can_read() {
   const pid_t reader = fork();
   if (reader == 0) {
     std::uint64_t read = 0;
-    _exit(read_memory(asleep, const_cast<const std::uint64_t*>(&value), &read, sizeof read) && read == value
-              ? 0
-              : 1);
+    _exit(read_memory(asleep, const_cast<const std::uint64_t*>(&value), &read, sizeof read) && read == value ? 0 : 1);
   }
   int status = 1;
   if (reader > 0) waitpid(reader, &status, 0);
@@ -132,9 +127,9 @@ bool siblings_can_read() {
 
 void check_single_copy(Checks& checks) {
   if (siblings_can_read()) {
-    checks.push_back(
-        {"single copy", Level::ok,
-         "A process may read another's memory (process_vm_readv), so large blocks can be copied once (single_copy_bytes)."});
+    checks.push_back({"single copy", Level::ok,
+                      "A process may read another's memory (process_vm_readv), so large blocks can be copied once "
+                      "(single_copy_bytes)."});
     return;
   }
   const std::string scope = first_line_of("/proc/sys/kernel/yama/ptrace_scope");
@@ -179,9 +174,9 @@ void check_cores(const Job& job, Checks& checks) {
                                   "yield (Open MPI: OMPI_MCA_mpi_yield_when_idle=1), or start fewer ranks.",
                                   job.node_ranks, node)});
   else
-    checks.push_back({"cores", Level::ok,
-                      fmt::format("{} {} on this node, {} cores.", job.node_ranks,
-                                  job.node_ranks == 1 ? "rank" : "ranks", node)});
+    checks.push_back(
+        {"cores", Level::ok,
+         fmt::format("{} {} on this node, {} cores.", job.node_ranks, job.node_ranks == 1 ? "rank" : "ranks", node)});
   const char* const threads = std::getenv("OMP_NUM_THREADS");
   const int wanted = threads == nullptr ? 1 : std::atoi(threads);
   if (own >= node)
@@ -198,13 +193,12 @@ void check_cores(const Job& job, Checks& checks) {
 
 void check_parts(Checks& checks) {
   void* const unwind = dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
-  checks.push_back(
-      {"libunwind", unwind != nullptr ? Level::ok : Level::warning,
-       unwind != nullptr
-           ? "libunwind is here: PAPAYA_CALLSITES may be above 1, and Fortran's callers are named."
-           : "There is no libunwind.so.8: one frame of each call is kept, of Fortran's calls that of the "
-             "binding. Install "
-             "libunwind8."});
+  checks.push_back({"libunwind", unwind != nullptr ? Level::ok : Level::warning,
+                    unwind != nullptr
+                        ? "libunwind is here: PAPAYA_CALLSITES may be above 1, and Fortran's callers are named."
+                        : "There is no libunwind.so.8: one frame of each call is kept, of Fortran's calls that of the "
+                          "binding. Install "
+                          "libunwind8."});
   if (unwind != nullptr) dlclose(unwind);
   checks.push_back({"libdw", PAPAYA_HAS_LIBDW ? Level::ok : Level::warning,
                     PAPAYA_HAS_LIBDW ? "papaya report names functions, files and lines (libdw)."
@@ -235,8 +229,7 @@ Job job_of(const char* (*get)(const char* name)) {
   job.rank = bench::rank_of(get);
   const auto number = [&](std::initializer_list<const char*> names) {
     for (const char* name : names)
-      if (const char* const value = get(name); value != nullptr && std::atoi(value) > 0)
-        return std::atoi(value);
+      if (const char* const value = get(name); value != nullptr && std::atoi(value) > 0) return std::atoi(value);
     return 0;
   };
   job.ranks = std::max(1, number({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS"}));
@@ -257,23 +250,20 @@ void check_installation(const Job& job, Checks& checks) {
   const std::string library = find_beside("libpapaya.so", PAPAYA_LIBDIR);
   const std::vector<std::string> flavours = built_flavours();
   if (library.empty())
-    checks.push_back(
-        {"papaya", Level::problem,
-         "libpapaya.so is neither beside this command nor in the library folder. Install both."});
+    checks.push_back({"papaya", Level::problem,
+                      "libpapaya.so is neither beside this command nor in the library folder. Install both."});
   else if (library.find_first_of(" :") != library.npos)
     checks.push_back(
         {"papaya", Level::problem,
-         fmt::format(
-             "{}: the dynamic loader takes no library to preload whose path has a space or a colon. Install "
-             "papaya elsewhere.",
-             library)});
+         fmt::format("{}: the dynamic loader takes no library to preload whose path has a space or a colon. Install "
+                     "papaya elsewhere.",
+                     library)});
   else if (flavours.empty())
-    checks.push_back(
-        {"papaya", Level::problem,
-         fmt::format("Beside {} there is no library for any MPI. Install the whole of papaya.", library)});
+    checks.push_back({"papaya", Level::problem,
+                      fmt::format("Beside {} there is no library for any MPI. Install the whole of papaya.", library)});
   else
-    checks.push_back({"papaya", Level::ok,
-                      fmt::format("papaya {} for {}.", PAPAYA_VERSION, fmt::join(flavours, " and "))});
+    checks.push_back(
+        {"papaya", Level::ok, fmt::format("papaya {} for {}.", PAPAYA_VERSION, fmt::join(flavours, " and "))});
   if (!job.launcher.empty()) {
     const bool known =
         job.launcher == "pmix" || std::find(flavours.begin(), flavours.end(), job.launcher) != flavours.end();
@@ -281,8 +271,7 @@ void check_installation(const Job& job, Checks& checks) {
         {"launcher", known ? Level::ok : Level::problem,
          job.launcher == "pmix" ? fmt::format("A launcher for any MPI (PMIx) started {} ranks.", job.ranks)
          : known
-             ? fmt::format("{}'s launcher started {} {}.", job.launcher, job.ranks,
-                           job.ranks == 1 ? "rank" : "ranks")
+             ? fmt::format("{}'s launcher started {} {}.", job.launcher, job.ranks, job.ranks == 1 ? "rank" : "ranks")
              : fmt::format("This is {}'s launcher, and papaya was built without that MPI.", job.launcher)});
     return;
   }
@@ -290,13 +279,12 @@ void check_installation(const Job& job, Checks& checks) {
   const std::string mpirun = mpirun_in_path(says);
   if (mpirun.empty())
     checks.push_back({"launcher", Level::warning,
-                      says.empty()
-                          ? "There is no mpirun in PATH that answers to --version."
-                          : fmt::format("The mpirun in PATH is of no MPI that papaya knows: {}", says)});
+                      says.empty() ? "There is no mpirun in PATH that answers to --version."
+                                   : fmt::format("The mpirun in PATH is of no MPI that papaya knows: {}", says)});
   else if (std::find(flavours.begin(), flavours.end(), mpirun) == flavours.end())
-    checks.push_back({"launcher", Level::warning,
-                      fmt::format("The mpirun in PATH is {}'s ({}), and papaya was built without that MPI.",
-                                  mpirun, says)});
+    checks.push_back(
+        {"launcher", Level::warning,
+         fmt::format("The mpirun in PATH is {}'s ({}), and papaya was built without that MPI.", mpirun, says)});
   else
     checks.push_back({"launcher", Level::ok, fmt::format("The mpirun in PATH is {}'s: {}.", mpirun, says)});
 }
@@ -328,11 +316,10 @@ Settings check_settings(Checks& checks) {
   for (const VariableRow& row : variable_rows())
     if (const char* const value = std::getenv(row.name.data()); value != nullptr && *value != '\0')
       set += fmt::format("{}{}={}", set.empty() ? "" : " ", row.name, value);
-  checks.push_back({"settings", Level::ok,
-                    set.empty() ? "All PAPAYA_ variables have their defaults." : "In force: " + set});
+  checks.push_back(
+      {"settings", Level::ok, set.empty() ? "All PAPAYA_ variables have their defaults." : "In force: " + set});
   if (settings.number(Variable::disable) == 1)
-    checks.push_back(
-        {"settings", Level::warning, "PAPAYA_DISABLE=1: papaya does nothing in this environment."});
+    checks.push_back({"settings", Level::warning, "PAPAYA_DISABLE=1: papaya does nothing in this environment."});
   return settings;
 }
 
@@ -349,18 +336,16 @@ void check_output(const Job& job, const Settings& settings, Checks& checks) {
   if (!can_hold_folder(place)) {
     checks.push_back(
         {"output", Level::problem,
-         fmt::format(
-             "No folder can be made in {}: nothing would be recorded. Name another with PAPAYA_OUTPUT.",
-             place.string())});
+         fmt::format("No folder can be made in {}: nothing would be recorded. Name another with PAPAYA_OUTPUT.",
+                     place.string())});
     return;
   }
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && static_cast<double>(limit.rlim_cur) < needed) {
     checks.push_back(
         {"output", Level::problem,
-         fmt::format(
-             "Files may not be larger than {} here (ulimit -f), and a rank's record takes {}. Raise it.",
-             bytes_text(static_cast<double>(limit.rlim_cur)), bytes_text(needed))});
+         fmt::format("Files may not be larger than {} here (ulimit -f), and a rank's record takes {}. Raise it.",
+                     bytes_text(static_cast<double>(limit.rlim_cur)), bytes_text(needed))});
     return;
   }
   struct statvfs space {};
@@ -368,15 +353,14 @@ void check_output(const Job& job, const Settings& settings, Checks& checks) {
                           ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize)
                           : INFINITY;
   if (free < needed * job.ranks)
-    checks.push_back(
-        {"output", Level::warning,
-         fmt::format("{} has {} free, and the job's records take {} at least. Name another place with "
-                     "PAPAYA_OUTPUT.",
-                     place.string(), bytes_text(free), bytes_text(needed * job.ranks))});
+    checks.push_back({"output", Level::warning,
+                      fmt::format("{} has {} free, and the job's records take {} at least. Name another place with "
+                                  "PAPAYA_OUTPUT.",
+                                  place.string(), bytes_text(free), bytes_text(needed * job.ranks))});
   else
-    checks.push_back({"output", Level::ok,
-                      fmt::format("{} can be written; a rank's record takes {} at least.", place.string(),
-                                  bytes_text(needed))});
+    checks.push_back(
+        {"output", Level::ok,
+         fmt::format("{} can be written; a rank's record takes {} at least.", place.string(), bytes_text(needed))});
 }
 
 void check_overhead(const Overhead& overhead, Checks& checks) {
@@ -386,18 +370,16 @@ void check_overhead(const Overhead& overhead, Checks& checks) {
                       "folder (TMPDIR)."});
     return;
   }
-  const std::string four =
-      overhead.four_frames < 0 ? "" : fmt::format(", {:.0f} ns with four", overhead.four_frames);
+  const std::string four = overhead.four_frames < 0 ? "" : fmt::format(", {:.0f} ns with four", overhead.four_frames);
   checks.push_back(
       {"overhead", overhead.one_frame > dear_call_ns ? Level::warning : Level::ok,
-       fmt::format(
-           "Recording a call takes {:.0f} ns, {:.0f} ns with one frame of its call site{} (two clock reads "
-           "and the recorder; medians)."
-           "{}",
-           overhead.no_frames, overhead.one_frame, four,
-           overhead.one_frame > dear_call_ns
-               ? " That is much: the machine is busy or its clock slow. PAPAYA_CALLSITES=0 saves some."
-               : "")});
+       fmt::format("Recording a call takes {:.0f} ns, {:.0f} ns with one frame of its call site{} (two clock reads "
+                   "and the recorder; medians)."
+                   "{}",
+                   overhead.no_frames, overhead.one_frame, four,
+                   overhead.one_frame > dear_call_ns
+                       ? " That is much: the machine is busy or its clock slow. PAPAYA_CALLSITES=0 saves some."
+                       : "")});
 }
 
 }  // namespace papaya::doctor

@@ -34,10 +34,9 @@ namespace fs = std::filesystem;
 
 constexpr int longest_command_ms = 5000;
 constexpr const char* names_of_tools[][2] = {
-    {"libscorep", "Score-P"},  {"libmpiP", "mpiP"},       {"libdarshan", "Darshan"},
-    {"libipm", "IPM"},         {"libtau", "TAU"},         {"libTAU", "TAU"},
-    {"libVT", "VampirTrace"},  {"libmpitrace", "Extrae"}, {"libextrae", "Extrae"},
-    {"libcaliper", "Caliper"}, {"libmust", "MUST"},       {"libhpcrun", "HPCToolkit"}};
+    {"libscorep", "Score-P"}, {"libmpiP", "mpiP"},       {"libdarshan", "Darshan"}, {"libipm", "IPM"},
+    {"libtau", "TAU"},        {"libTAU", "TAU"},         {"libVT", "VampirTrace"},  {"libmpitrace", "Extrae"},
+    {"libextrae", "Extrae"},  {"libcaliper", "Caliper"}, {"libmust", "MUST"},       {"libhpcrun", "HPCToolkit"}};
 
 // Runs `act` in a process of its own and returns what it wrote.
 template <class Act>
@@ -93,8 +92,8 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
-// The libraries that the dynamic loader would load, by its own answer; those it does not find in `missing`, what else it has
-// against the program in `problem`.
+// The libraries that the dynamic loader would load, by its own answer; those it does not find in `missing`, what else
+// it has against the program in `problem`.
 std::vector<std::string> libraries_of(const std::string& program, const std::string& interpreter,
                                       std::vector<std::string>& missing, std::string& problem) {
   std::string output;
@@ -115,7 +114,8 @@ std::vector<std::string> libraries_of(const std::string& program, const std::str
   return paths;
 }
 
-// What a library says that it is, if it is an MPI: "Open MPI v4.1.4, ...". In a process of its own: two MPIs do not go together.
+// What a library says that it is, if it is an MPI: "Open MPI v4.1.4, ...". In a process of its own: two MPIs do not go
+// together.
 std::string version_of(const std::string& library) {
   std::string version;
   in_child(
@@ -146,8 +146,8 @@ bool is_fortran(std::string_view symbol) {
 }
 
 bool is_c(std::string_view symbol) {
-  return symbol.size() > 5 && symbol.starts_with("MPI_") && symbol[4] >= 'A' && symbol[4] <= 'Z' &&
-         symbol[5] >= 'a' && symbol[5] <= 'z';
+  return symbol.size() > 5 && symbol.starts_with("MPI_") && symbol[4] >= 'A' && symbol[4] <= 'Z' && symbol[5] >= 'a' &&
+         symbol[5] <= 'z';
 }
 
 struct Languages {
@@ -175,24 +175,22 @@ bool check_linking(const std::string& path, const ElfFile& file, Checks& checks)
     return true;
   }
   if (file.interpreter.empty()) {
-    checks.push_back(
-        {"program", Level::problem,
-         fmt::format("{} is statically linked, so that nothing can be preloaded into it. Link it "
-                     "dynamically (without -static).",
-                     path)});
+    checks.push_back({"program", Level::problem,
+                      fmt::format("{} is statically linked, so that nothing can be preloaded into it. Link it "
+                                  "dynamically (without -static).",
+                                  path)});
     return true;
   }
   if (std::find(file.defined.begin(), file.defined.end(), "MPI_Init") != file.defined.end()) {
-    checks.push_back(
-        {"program", Level::problem,
-         fmt::format("{} has its MPI inside (libmpi.a), where papaya cannot get in between. Link "
-                     "it with the MPI's shared library.",
-                     path)});
+    checks.push_back({"program", Level::problem,
+                      fmt::format("{} has its MPI inside (libmpi.a), where papaya cannot get in between. Link "
+                                  "it with the MPI's shared library.",
+                                  path)});
     return true;
   }
   struct stat status {};
-  if (stat(path.c_str(), &status) == 0 && ((status.st_mode & (S_ISUID | S_ISGID)) != 0 ||
-                                           getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)) {
+  if (stat(path.c_str(), &status) == 0 &&
+      ((status.st_mode & (S_ISUID | S_ISGID)) != 0 || getxattr(path.c_str(), "security.capability", nullptr, 0) > 0)) {
     checks.push_back({"program", Level::problem,
                       fmt::format("{} runs with rights of its own (setuid, setgid or file capabilities), for "
                                   "which the system ignores LD_PRELOAD. Take a copy without them.",
@@ -213,11 +211,10 @@ void check_mpi(const std::map<std::string, std::string>& mpis, const Job& job, C
   std::set<std::string> versions;
   for (const auto& [path, version] : mpis) versions.insert(first_line(version));
   if (versions.size() > 1) {
-    checks.push_back(
-        {"MPI", Level::problem,
-         fmt::format("The program is linked to several MPIs ({}): every call goes past papaya. Relink it "
-                     "and its libraries with one.",
-                     fmt::join(versions, "; "))});
+    checks.push_back({"MPI", Level::problem,
+                      fmt::format("The program is linked to several MPIs ({}): every call goes past papaya. Relink it "
+                                  "and its libraries with one.",
+                                  fmt::join(versions, "; "))});
     return;
   }
   const std::string line = *versions.begin();
@@ -243,23 +240,21 @@ void check_mpi(const std::map<std::string, std::string>& mpis, const Job& job, C
   const bool in_job = job.launcher == "openmpi" || job.launcher == "mpich";
   const std::string launcher = in_job ? job.launcher : mpirun_in_path(says);
   if (!launcher.empty() && launcher != flavour) {
-    checks.push_back(
-        {"MPI", Level::problem,
-         fmt::format("The program's MPI is {}, and the {} is {}'s: every rank would be a job of its own. "
-                     "Start it with mpirun.{} or "
-                     "that MPI's own mpirun.",
-                     line, in_job ? "launcher of this job" : "mpirun in PATH", launcher, flavour)});
+    checks.push_back({"MPI", Level::problem,
+                      fmt::format("The program's MPI is {}, and the {} is {}'s: every rank would be a job of its own. "
+                                  "Start it with mpirun.{} or "
+                                  "that MPI's own mpirun.",
+                                  line, in_job ? "launcher of this job" : "mpirun in PATH", launcher, flavour)});
     return;
   }
-  checks.push_back(
-      {"MPI", Level::ok, fmt::format("The program's MPI is {} ({}).", line, mpis.begin()->first)});
+  checks.push_back({"MPI", Level::ok, fmt::format("The program's MPI is {} ({}).", line, mpis.begin()->first)});
 }
 
 void check_fortran(const Languages& languages, const std::vector<std::string>& libraries, Checks& checks) {
   if (!languages.fortran && !languages.f08) {
-    checks.push_back({"Fortran", Level::ok,
-                      languages.c ? "No call through a Fortran binding; C's are covered."
-                                  : "No call through a Fortran binding."});
+    checks.push_back(
+        {"Fortran", Level::ok,
+         languages.c ? "No call through a Fortran binding; C's are covered." : "No call through a Fortran binding."});
     return;
   }
   const std::string which = languages.f08 && languages.fortran ? "mpif.h or mpi, and mpi_f08"
@@ -274,10 +269,9 @@ void check_fortran(const Languages& languages, const std::vector<std::string>& l
                      "papaya knows: those calls may go unseen.",
                      which)});
   else
-    checks.push_back(
-        {"Fortran", Level::ok,
-         fmt::format("The program calls MPI from Fortran ({}), through {}: each call is seen once.", which,
-                     base_name(*binding))});
+    checks.push_back({"Fortran", Level::ok,
+                      fmt::format("The program calls MPI from Fortran ({}), through {}: each call is seen once.", which,
+                                  base_name(*binding))});
 }
 
 std::string tools_in(const std::vector<std::string>& libraries) {
@@ -315,8 +309,7 @@ std::string mpirun_in_path(std::string& says) {
       return "openmpi";
     }
     if (line.find("Intel") != line.npos) break;
-    if (const std::size_t version = line.find("Version:");
-        line.find("HYDRA") == line.npos && version != line.npos) {
+    if (const std::size_t version = line.find("Version:"); line.find("HYDRA") == line.npos && version != line.npos) {
       says = "MPICH's Hydra " + line.substr(line.find_first_not_of(' ', version + 8));
       return "mpich";
     }
@@ -351,10 +344,9 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
   std::string refusal;
   const std::vector<std::string> libraries = libraries_of(path, file.interpreter, missing, refusal);
   if (!missing.empty()) {
-    checks.push_back(
-        {"program", Level::problem,
-         fmt::format("{} lacks libraries: {}. Install them, or name their folder in LD_LIBRARY_PATH.", path,
-                     fmt::join(missing, ", "))});
+    checks.push_back({"program", Level::problem,
+                      fmt::format("{} lacks libraries: {}. Install them, or name their folder in LD_LIBRARY_PATH.",
+                                  path, fmt::join(missing, ", "))});
     return;
   }
   if (!refusal.empty()) {
@@ -375,19 +367,16 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
       continue;
     }
     const ElfFile own = read_elf(library);
-    if (std::find(own.defined.begin(), own.defined.end(), "PMPI_Get_library_version") == own.defined.end())
-      continue;
-    if (std::string version = version_of(library); !version.empty())
-      mpis.emplace(library, std::move(version));
+    if (std::find(own.defined.begin(), own.defined.end(), "PMPI_Get_library_version") == own.defined.end()) continue;
+    if (std::string version = version_of(library); !version.empty()) mpis.emplace(library, std::move(version));
   }
   check_mpi(mpis, job, checks);
   if (!mpis.empty()) check_fortran(languages, libraries, checks);
   if (const std::string tools = tools_in(libraries); !tools.empty())
-    checks.push_back(
-        {"other tools", Level::warning,
-         fmt::format("The program is linked to {}, which may take MPI's calls before papaya, or after it: "
-                     "one of them sees each call. Build it without.",
-                     tools)});
+    checks.push_back({"other tools", Level::warning,
+                      fmt::format("The program is linked to {}, which may take MPI's calls before papaya, or after it: "
+                                  "one of them sees each call. Build it without.",
+                                  tools)});
 }
 
 void check_other_tools(Checks& checks) {
@@ -407,9 +396,9 @@ void check_other_tools(Checks& checks) {
                      "each call. Run them one after the other.",
                      tools)});
   else
-    checks.push_back({"preloads", Level::ok,
-                      fmt::format("LD_PRELOAD also has {}, which is no MPI tool that papaya knows.",
-                                  fmt::join(others, ", "))});
+    checks.push_back(
+        {"preloads", Level::ok,
+         fmt::format("LD_PRELOAD also has {}, which is no MPI tool that papaya knows.", fmt::join(others, ", "))});
 }
 
 }  // namespace papaya::doctor

@@ -1,5 +1,5 @@
-// What recording costs: MPI_X under papaya against MPI's own function, in turn in one process, for a call that does almost nothing
-// (one rank, or MPI_COMM_SELF), so that the difference is papaya's. Medians of blocks.
+// What recording costs: MPI_X under papaya against MPI's own function, in turn in one process, for a call that does
+// almost nothing (one rank, or MPI_COMM_SELF), so that the difference is papaya's. Medians of blocks.
 //
 //   mpirun -n 1 env PAPAYA_CALLSITES=0 papaya run call_cost
 #include <mpi.h>

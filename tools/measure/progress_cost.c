@@ -1,10 +1,11 @@
-// What an operation costs that needs a rank which waits in MPI_Barrier: MPI's own barrier and papaya's in turn, in one process.
+// What an operation costs that needs a rank which waits in MPI_Barrier: MPI's own barrier and papaya's in turn, in one
+// process.
 //
 //   mpirun -n 2 papaya run progress_cost [-n OPERATIONS] [-r ROUNDS] [-g GAP_US]
 //
-// Rank 1 waits; rank 0 does OPERATIONS (20000) of MPI_Ssend to receives that rank 1 has posted, or of MPI_Fetch_and_op and
-// MPI_Win_flush on rank 1's window (MPI_Win_create), GAP_US (0) of sleep before each, and comes to the barrier then. Medians
-// of ROUNDS (5), microseconds an operation.
+// Rank 1 waits; rank 0 does OPERATIONS (20000) of MPI_Ssend to receives that rank 1 has posted, or of MPI_Fetch_and_op
+// and MPI_Win_flush on rank 1's window (MPI_Win_create), GAP_US (0) of sleep before each, and comes to the barrier
+// then. Medians of ROUNDS (5), microseconds an operation.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,8 +126,8 @@ int main(int argc, char** argv) {
   const char* const names[kinds] = {"MPI_Ssend", "MPI_Fetch_and_op, flush"};
   for (int kind = 0; rank == 0 && kind < kinds; ++kind) {
     for (int under = 0; under < 2; ++under) qsort(us[kind][under], (size_t)rounds, sizeof(double), ascending);
-    printf("%-24s beside a rank in MPI's barrier %8.2f us, in papaya's %8.2f us\n", names[kind], us[kind][0][rounds / 2],
-           us[kind][1][rounds / 2]);
+    printf("%-24s beside a rank in MPI's barrier %8.2f us, in papaya's %8.2f us\n", names[kind],
+           us[kind][0][rounds / 2], us[kind][1][rounds / 2]);
   }
   MPI_Win_free(&window);
   free(received);

@@ -1,4 +1,5 @@
-// What MPI_Wait on a null request and MPI_Send to nobody cost under papaya, against MPI itself, in turn in one process. Medians.
+// What MPI_Wait on a null request and MPI_Send to nobody cost under papaya, against MPI itself, in turn in one process.
+// Medians.
 //
 //   mpirun -n 1 papaya run wait_cost                               nothing chosen: the trampolines lead past papaya
 //   mpirun -n 1 env PAPAYA_IALLREDUCE=ring papaya run wait_cost    chosen, and nothing outstanding

@@ -15,8 +15,8 @@ constexpr std::size_t largest_gathered = 4096;  // to the leader as a whole
 
 class Hierarchical final : public Prepared {
  public:
-  Hierarchical(const tuning::Rule& across, std::size_t chunk_bytes, std::size_t most_bytes,
-               const Costs& costs, Processor& processor, wait::Policy& policy, bool keeps_data)
+  Hierarchical(const tuning::Rule& across, std::size_t chunk_bytes, std::size_t most_bytes, const Costs& costs,
+               Processor& processor, wait::Policy& policy, bool keeps_data)
       : costs_(costs),
         processor_(processor),
         policy_(policy),
@@ -44,9 +44,8 @@ class Hierarchical final : public Prepared {
     MPI_Comm_rank(leaders_, &team.rank);
     MPI_Comm_size(leaders_, &team.size);
     team.policy = &policy_;
-    across_wire_ =
-        SimulatedNotified::create(leaders_, across.algorithm->segment(team.layout(), chunk_bytes_, across.values),
-                                  costs, processor, keeps_data);
+    across_wire_ = SimulatedNotified::create(
+        leaders_, across.algorithm->segment(team.layout(), chunk_bytes_, across.values), costs, processor, keeps_data);
     team.wire = across_wire_.get();
     across_ = across.algorithm->prepare(team, chunk_bytes_, across.values);
     results_.resize(banks * (keeps_data ? place_bytes_ : 0));
@@ -93,8 +92,7 @@ class Hierarchical final : public Prepared {
   int reduced_by(int rank) const { return ranks_ + rank; }
   int result() const { return 2 * ranks_; }
   std::size_t place(const Chunk& chunk, int id) const {
-    return ((chunk.number % banks) * static_cast<std::size_t>(2 * ranks_ + 1) +
-            static_cast<std::size_t>(id)) *
+    return ((chunk.number % banks) * static_cast<std::size_t>(2 * ranks_ + 1) + static_cast<std::size_t>(id)) *
            place_bytes_;
   }
   std::size_t slice_begin(const Chunk& chunk, int slice) const {
@@ -123,8 +121,7 @@ class Hierarchical final : public Prepared {
       const std::byte* sum = own;
       for (int r = 1; r < ranks_; ++r) {
         wait_for(given_by(r), chunk.number, site);
-        reduction.combine(reduction, sum, wire_->segment() + place(chunk, given_by(r)), bank(chunk, 0),
-                          chunk.elements);
+        reduction.combine(reduction, sum, wire_->segment() + place(chunk, given_by(r)), bank(chunk, 0), chunk.elements);
         sum = bank(chunk, 0);
       }
       if (keeps_data_ && sum == own) std::memcpy(bank(chunk, 0), own, bytes);
@@ -147,8 +144,7 @@ class Hierarchical final : public Prepared {
       left = sum;
     }
     if (rank_ != 0) {
-      wire_->write_notify(0, place(chunk, reduced_by(rank_)), sum, elements * element, reduced_by(rank_),
-                          chunk.number);
+      wire_->write_notify(0, place(chunk, reduced_by(rank_)), sum, elements * element, reduced_by(rank_), chunk.number);
       return;
     }
     if (keeps_data_ && left != sum) std::memcpy(sum, left, elements * element);
@@ -201,8 +197,8 @@ class Hierarchical final : public Prepared {
     const std::size_t bytes = chunk.elements * operands_->reduction->element_bytes;
     processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
     if (keeps_data_)
-      std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset,
-                  leader_segment_ + place(chunk, result()), bytes);
+      std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset, leader_segment_ + place(chunk, result()),
+                  bytes);
   }
 
   // Where only time passes, some memory that is large enough.
@@ -242,11 +238,10 @@ class Hierarchical final : public Prepared {
 
 }  // namespace
 
-std::unique_ptr<Prepared> make_hierarchical(const tuning::Rule& across, std::size_t chunk_bytes,
-                                            std::size_t most_bytes, const Costs& costs, Processor& processor,
-                                            wait::Policy& policy, bool keeps_data) {
-  return std::make_unique<Hierarchical>(across, chunk_bytes, most_bytes, costs, processor, policy,
-                                        keeps_data);
+std::unique_ptr<Prepared> make_hierarchical(const tuning::Rule& across, std::size_t chunk_bytes, std::size_t most_bytes,
+                                            const Costs& costs, Processor& processor, wait::Policy& policy,
+                                            bool keeps_data) {
+  return std::make_unique<Hierarchical>(across, chunk_bytes, most_bytes, costs, processor, policy, keeps_data);
 }
 
 }  // namespace papaya::simulation

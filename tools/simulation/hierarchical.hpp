@@ -20,8 +20,8 @@
 namespace papaya::simulation {
 
 // Collective over MPI_COMM_WORLD. `across`: what the leaders run.
-std::unique_ptr<Prepared> make_hierarchical(const tuning::Rule& across, std::size_t chunk_bytes,
-                                            std::size_t most_bytes, const Costs& costs, Processor& processor,
-                                            wait::Policy& policy, bool keeps_data);
+std::unique_ptr<Prepared> make_hierarchical(const tuning::Rule& across, std::size_t chunk_bytes, std::size_t most_bytes,
+                                            const Costs& costs, Processor& processor, wait::Policy& policy,
+                                            bool keeps_data);
 
 }  // namespace papaya::simulation

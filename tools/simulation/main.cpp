@@ -90,8 +90,7 @@ std::string parse(int argc, char** argv, Options& options, tuning::Rule& rule) {
     return error.what();
   }
   for (const std::size_t bytes : options.bytes)
-    if (bytes == 0 || bytes % sizeof(double) != 0)
-      return fmt::format("--bytes {} is no multiple of 8", bytes);
+    if (bytes == 0 || bytes % sizeof(double) != 0) return fmt::format("--bytes {} is no multiple of 8", bytes);
   for (const std::string& word : options.patterns)
     if (word == "replay" || std::none_of(bench::pattern_rows().begin(), bench::pattern_rows().end(),
                                          [&](const bench::PatternRow& row) { return row.name == word; }))
@@ -103,8 +102,7 @@ std::string parse(int argc, char** argv, Options& options, tuning::Rule& rule) {
   const std::string_view name =
       std::string_view(options.algorithm).substr(is_hierarchical(options) ? hierarchical.size() : 0);
   if (!tuning::parse(Collective::allreduce, Form::blocking, name, rules, automatic, problem)) return problem;
-  if (automatic || rules.size() != 1 || rules[0].algorithm == nullptr ||
-      rules[0].algorithm->segment == nullptr)
+  if (automatic || rules.size() != 1 || rules[0].algorithm == nullptr || rules[0].algorithm->segment == nullptr)
     return "--algorithm takes one that works across nodes; papaya info --algorithms allreduce lists them";
   rule = rules[0];
   for (const std::size_t bytes : options.bytes)
@@ -167,8 +165,7 @@ struct Combination {
   double s_per_byte;
   bool keeps_data;
 
-  static void combine(const Reduction& reduction, const void* left, const void* right, void* out,
-                      std::size_t count) {
+  static void combine(const Reduction& reduction, const void* left, const void* right, void* out, std::size_t count) {
     const auto& self = *static_cast<const Combination*>(reduction.context);
     if (self.keeps_data) self.kernel(reduction, left, right, out, count);
     self.processor->work(static_cast<double>(count * reduction.element_bytes) * self.s_per_byte);
@@ -182,9 +179,8 @@ struct Native {
   static inline bool integers = false;
   static void combine(void* in, void* inout, int* count, MPI_Datatype*) {
     if (keeps_data)
-      kernels::find(integers ? kernels::ElementType::i64 : kernels::ElementType::f64,
-                    kernels::Operation::sum)(Reduction{.element_bytes = 8}, in, inout, inout,
-                                             static_cast<std::size_t>(*count));
+      kernels::find(integers ? kernels::ElementType::i64 : kernels::ElementType::f64, kernels::Operation::sum)(
+          Reduction{.element_bytes = 8}, in, inout, inout, static_cast<std::size_t>(*count));
     s4u::this_actor::sleep_for(static_cast<double>(*count) * 8 * s_per_byte);
   }
 };
@@ -223,20 +219,19 @@ class Simulation {
     MPI_Barrier(MPI_COMM_WORLD);
     std::vector<std::byte> send(keeps_data ? bytes : 0);
     std::vector<std::byte> receive(keeps_data ? bytes : 0);
-    const Buffers buffers = keeps_data ? Buffers{send.data(), receive.data()}
-                                       : Buffers{shared.send.data(), shared.receive.data()};
+    const Buffers buffers =
+        keeps_data ? Buffers{send.data(), receive.data()} : Buffers{shared.send.data(), shared.receive.data()};
     const Costs costs = options_.costs();
 
     std::unique_ptr<SimulatedNotified> wire;
     std::unique_ptr<Prepared> prepared;
     std::function<void()> call;
     const kernels::ElementType type = integers ? kernels::ElementType::i64 : kernels::ElementType::f64;
-    Combination combination{
-        {.element_bytes = 8, .by_table = true, .exact = integers, .combine = Combination::combine},
-        kernels::find(type, kernels::Operation::sum),
-        &processor_,
-        std::max(0.0, costs.reduce_s_per_byte - costs.copy_s_per_byte),
-        keeps_data};
+    Combination combination{{.element_bytes = 8, .by_table = true, .exact = integers, .combine = Combination::combine},
+                            kernels::find(type, kernels::Operation::sum),
+                            &processor_,
+                            std::max(0.0, costs.reduce_s_per_byte - costs.copy_s_per_byte),
+                            keeps_data};
     combination.reduction.context = &combination;
     MPI_Op op = MPI_OP_NULL;
     if (rule_.algorithm == nullptr) {
@@ -249,17 +244,16 @@ class Simulation {
       };
     } else {
       if (!is_hierarchical(options_))
-        wire =
-            SimulatedNotified::create(MPI_COMM_WORLD, rule_.algorithm->segment({ranks_}, bytes, rule_.values),
-                                      costs, processor_, keeps_data);
+        wire = SimulatedNotified::create(MPI_COMM_WORLD, rule_.algorithm->segment({ranks_}, bytes, rule_.values), costs,
+                                         processor_, keeps_data);
       Team team{};
       team.rank = rank_;
       team.size = ranks_;
       team.policy = &policy_;
       team.wire = wire.get();
-      prepared = is_hierarchical(options_) ? make_hierarchical(rule_, options_.chunk_bytes, bytes, costs,
-                                                               processor_, policy_, keeps_data)
-                                           : rule_.algorithm->prepare(team, bytes, rule_.values);
+      prepared = is_hierarchical(options_)
+                     ? make_hierarchical(rule_, options_.chunk_bytes, bytes, costs, processor_, policy_, keeps_data)
+                     : rule_.algorithm->prepare(team, bytes, rule_.values);
       call = [&, buffers, bytes, count] {
         Operands operands{};
         operands.send = buffers.send;
@@ -316,11 +310,9 @@ class Simulation {
       }
       MPI_Barrier(MPI_COMM_WORLD);
       // The first to come says when it begins.
-      if (shared.starts_s.size() <= begun_)
-        shared.starts_s.push_back(s4u::Engine::get_clock() + between_calls_s);
+      if (shared.starts_s.size() <= begun_) shared.starts_s.push_back(s4u::Engine::get_clock() + between_calls_s);
       const double start_s = shared.starts_s[begun_++];
-      s4u::this_actor::sleep_until(start_s +
-                                   skew_s * bench::lateness(pattern, rank_, ranks_, number, options_.seed));
+      s4u::this_actor::sleep_until(start_s + skew_s * bench::lateness(pattern, rank_, ranks_, number, options_.seed));
       const auto me = static_cast<std::size_t>(rank_);
       shared.arrivals_us[me] = (s4u::Engine::get_clock() - start_s) * 1e6;
       call();
@@ -328,8 +320,7 @@ class Simulation {
       if (numbers != nullptr && !numbers->holds_sum(buffers.receive, number)) ++shared.wrong;
       MPI_Barrier(MPI_COMM_WORLD);
       if (rank_ == 0)
-        excess_us.push_back(
-            bench::times_of(Collective::allreduce, shared.arrivals_us, shared.exits_us, -1).excess);
+        excess_us.push_back(bench::times_of(Collective::allreduce, shared.arrivals_us, shared.exits_us, -1).excess);
     }
     if (rank_ != 0) return;
     const bench::Summary summary = bench::summarize(excess_us);
@@ -339,8 +330,8 @@ class Simulation {
         "\"skew_us\": {:.3f}, \"calls\": {}, \"excess_us\": {{\"p50\": {:.3f}, \"max\": {:.3f}}}, "
         "\"checked\": {}, "
         "\"wrong\": {}}}\n",
-        options_.algorithm, options_.type, ranks_, bytes, word, mif, skew_s * 1e6, options_.calls,
-        summary.p50, summary.max, numbers != nullptr, shared.wrong);
+        options_.algorithm, options_.type, ranks_, bytes, word, mif, skew_s * 1e6, options_.calls, summary.p50,
+        summary.max, numbers != nullptr, shared.wrong);
     std::fflush(stdout);
   }
 
@@ -369,9 +360,8 @@ __attribute__((visibility("default"))) int main(int argc, char** argv) {
   // Ranks whose variables are their own cannot hand addresses around.
   const void* first = &simulation::shared;
   MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
-  const std::string problem = first == &simulation::shared
-                                  ? simulation::parse(argc, argv, options, rule)
-                                  : "start it with smpirun -no-privatize; tools/simulate does";
+  const std::string problem = first == &simulation::shared ? simulation::parse(argc, argv, options, rule)
+                                                           : "start it with smpirun -no-privatize; tools/simulate does";
   if (!problem.empty()) {
     if (rank == 0) fmt::print(stderr, "papaya-simulation: {}\n", problem);
     MPI_Finalize();

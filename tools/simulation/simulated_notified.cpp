@@ -51,8 +51,7 @@ Processor::~Processor() {
 void Processor::configure(wait::Policy& policy) {
   // Spinning, so that it never sleeps in the kernel with all other ranks on the same thread; and by a clock
   // so slow that every time to wait before a poke is none. "Crowded", so that it samples no load.
-  policy.configure(wait::Mode::spin,
-                   {.cores = 1, .ranks = 2, .board = nullptr, .rank = 0, .ns_per_tick = 1e12}, poke);
+  policy.configure(wait::Mode::spin, {.cores = 1, .ranks = 2, .board = nullptr, .rank = 0, .ns_per_tick = 1e12}, poke);
 }
 
 void Processor::poke() {
@@ -139,8 +138,7 @@ void SimulatedNotified::carry(std::unique_ptr<Message> message, double depart_s)
     return;
   }
   auto* const courier = new Courier;  // lives as long as the simulation
-  const double node_latency_s =
-      message->job->wires[static_cast<std::size_t>(message->from)]->costs_.node_latency_s;
+  const double node_latency_s = message->job->wires[static_cast<std::size_t>(message->from)]->costs_.node_latency_s;
   courier->message = std::move(message);
   courier->depart_s = depart_s;
   s4u::Actor::create("courier", s4u::this_actor::get_host(), [courier, node_latency_s] {
@@ -202,8 +200,8 @@ std::uint64_t SimulatedNotified::take_late_writes() {
   return std::exchange(late_writes, 0);
 }
 
-void SimulatedNotified::write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes,
-                                     int id, std::uint64_t value) noexcept {
+void SimulatedNotified::write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
+                                     std::uint64_t value) noexcept {
   auto message = std::make_unique<Message>();
   message->job = job_;
   message->from = rank_;

@@ -66,8 +66,8 @@ class SimulatedNotified final : public Notified {
  public:
   // Collective over `comm`. `keeps_data`: what is written arrives; without, it takes its time alone, and the
   // ranks have one segment together.
-  static std::unique_ptr<SimulatedNotified> create(MPI_Comm comm, const SegmentShape& shape,
-                                                   const Costs& costs, Processor& processor, bool keeps_data);
+  static std::unique_ptr<SimulatedNotified> create(MPI_Comm comm, const SegmentShape& shape, const Costs& costs,
+                                                   Processor& processor, bool keeps_data);
   ~SimulatedNotified() override;
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,

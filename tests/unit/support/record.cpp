@@ -50,9 +50,7 @@ Record::Record(int rank, int ranks, int node, int nodes) {
   header.begin_ticks = origin_ticks;
   header.begin_unix_ns = 1'700'000'000'000'000'000;
   header.init_ticks = ticks(0);
-  const auto set = [](char* field, const std::string& text) {
-    std::memcpy(field, text.c_str(), text.size() + 1);
-  };
+  const auto set = [](char* field, const std::string& text) { std::memcpy(field, text.c_str(), text.size() + 1); };
   set(header.host, "node" + std::to_string(node));
   set(header.mpi, "Open MPI 4.1.4");
   set(header.papaya_version, "0.1.0");
@@ -126,18 +124,19 @@ std::vector<std::uint8_t> Record::bytes(bool compact) const {
   trace::Header h = header;
   h.event_capacity = capacity;
   h.communicator_count = communicators.size();
-  h.communicator_capacity =
-      compact ? std::max<std::uint64_t>(1, communicators.size()) : trace::communicator_capacity;
+  h.communicator_capacity = compact ? std::max<std::uint64_t>(1, communicators.size()) : trace::communicator_capacity;
   h.totals_offset = compact ? sizeof(trace::Header) : trace::totals_offset;
   h.communicators_offset = compact ? h.totals_offset + sizeof(trace::Totals) : trace::communicators_offset;
   h.module_count = modules.size();
   h.frame_count = frames.size();
   h.call_site_count = call_sites.size();
-  const std::uint64_t communicators_end = h.communicators_offset + h.communicator_capacity * sizeof(trace::Communicator);
+  const std::uint64_t communicators_end =
+      h.communicators_offset + h.communicator_capacity * sizeof(trace::Communicator);
   h.modules_offset = compact ? communicators_end : trace::modules_offset;
   h.frames_offset = compact ? h.modules_offset + modules.size() * sizeof(trace::Module) : trace::frames_offset;
   h.call_sites_offset = compact ? h.frames_offset + frames.size() * sizeof(trace::Frame) : trace::call_sites_offset;
-  h.node_board_offset = compact ? h.call_sites_offset + call_sites.size() * sizeof(trace::CallSite) : trace::node_board_offset;
+  h.node_board_offset =
+      compact ? h.call_sites_offset + call_sites.size() * sizeof(trace::CallSite) : trace::node_board_offset;
   // Nobody reads the board from a file.
   h.node_calls_offset = compact ? h.node_board_offset : trace::node_calls_offset;
   h.node_calls_capacity = compact ? node_calls.size() : trace::node_calls_capacity;
