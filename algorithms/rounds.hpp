@@ -25,7 +25,7 @@
 
 #include "algorithms/team.hpp"
 #include "algorithms/transport/deposit_arena.hpp"
-#include "algorithms/transport/wait.hpp"
+#include "algorithms/waiting/wait.hpp"
 #include "base/prefetch.hpp"
 
 namespace papaya {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms/transport/single_copy.hpp"
-#include "algorithms/transport/wait.hpp"
+#include "algorithms/waiting/wait.hpp"
 #include "base/topology.hpp"
 
 namespace papaya {

@@ -1,6 +1,6 @@
 #include "interpose/async_setup.hpp"
 
-#include "algorithms/transport/switch_over.hpp"
+#include "algorithms/waiting/switch_over.hpp"
 #include "interpose/communicator.hpp"
 #include "interpose/prepare.hpp"
 #include "interpose/runtime.hpp"

@@ -1,7 +1,7 @@
 // The set-up of an algorithm whose ranks may leave a call before the others come to it (bcast, reduce): no rank waits
 // for another. The first that comes to it takes shared memory under a key that all ranks compute alike, the others find
 // it there, and they agree in that memory on the call from which the algorithm serves
-// (algorithms/transport/switch_over.hpp). Until then calls go to MPI.
+// (algorithms/waiting/switch_over.hpp). Until then calls go to MPI.
 #pragma once
 
 #include <cstdint>

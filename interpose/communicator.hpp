@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
-#include "algorithms/transport/team_messages.hpp"
+#include "algorithms/transport/mpi/team_messages.hpp"
 #include "base/reason.hpp"
 #include "base/topology.hpp"
 #include "interpose/async_setup.hpp"

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "algorithms/steps.hpp"
-#include "algorithms/transport/mpi_notified.hpp"
+#include "algorithms/transport/mpi/mpi_notified.hpp"
 #include "algorithms/transport/shared_notified.hpp"
-#include "algorithms/transport/ucx_notified.hpp"
+#include "algorithms/transport/ucx/ucx_notified.hpp"
 #include "base/log.hpp"
 #include "base/mpi_name.hpp"
 #include "base/saturating.hpp"

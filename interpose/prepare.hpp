@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
-#include "algorithms/transport/arena_notified.hpp"
-#include "algorithms/transport/team_messages.hpp"
+#include "algorithms/transport/mpi/arena_notified.hpp"
+#include "algorithms/transport/mpi/team_messages.hpp"
 #include "interpose/communicator.hpp"
 
 namespace papaya {

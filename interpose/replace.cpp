@@ -11,10 +11,10 @@
 #include <string>
 #include <utility>
 
-#include "algorithms/transport/mpi_notified.hpp"
+#include "algorithms/transport/mpi/mpi_notified.hpp"
+#include "algorithms/transport/mpi/team_messages.hpp"
 #include "algorithms/transport/shared_notified.hpp"
-#include "algorithms/transport/team_messages.hpp"
-#include "algorithms/transport/ucx_notified.hpp"
+#include "algorithms/transport/ucx/ucx_notified.hpp"
 #include "base/log.hpp"
 #include "base/saturating.hpp"
 #include "interpose/device_memory.hpp"

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "algorithms/transport/deposit_arena.hpp"
-#include "algorithms/transport/mpi_messages.hpp"
-#include "algorithms/transport/node_window.hpp"
-#include "algorithms/transport/ucx_window.hpp"
-#include "algorithms/transport/wait.hpp"
+#include "algorithms/transport/mpi/mpi_messages.hpp"
+#include "algorithms/transport/mpi/node_window.hpp"
+#include "algorithms/transport/ucx/ucx_window.hpp"
+#include "algorithms/waiting/wait.hpp"
 #include "base/settings.hpp"
 #include "base/topology.hpp"
 #include "interpose/flavour.hpp"

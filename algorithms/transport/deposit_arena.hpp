@@ -25,7 +25,7 @@
 #include <mutex>
 #include <vector>
 
-#include "algorithms/transport/wait.hpp"
+#include "algorithms/waiting/wait.hpp"
 
 namespace papaya {
 

@@ -12,13 +12,13 @@
 // in whatever order it likes.
 //
 // Behind it lie a window in shared memory (shared_notified.hpp), messages of MPI
-// (mpi_notified.hpp) or those of UCX (ucx_notified.hpp). Used by one thread at a time, as the team is.
+// (mpi/mpi_notified.hpp) or those of UCX (ucx/ucx_notified.hpp). Used by one thread at a time, as the team is.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#include "algorithms/transport/wait.hpp"
+#include "algorithms/waiting/wait.hpp"
 
 namespace papaya {
 

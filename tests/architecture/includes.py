@@ -4,29 +4,44 @@ import pathlib
 import re
 import sys
 
-# Folder: the folders its files may include from. Longest prefix wins.
+# What stands above the transports, without those that know MPI.
+SHARED_BY_ALGORITHMS = {"algorithms", "algorithms/patterns", "algorithms/kernels", "algorithms/transport",
+                        "algorithms/waiting", "base"}
+# Folder: the folders its files may include from. The longest prefix of a file is its folder; "X/*" is X with all folders
+# in it, and X without is its own files alone.
 MAY_INCLUDE = {
     "base": {"base"},
     "profiler/record": {"profiler/record", "base"},
     "profiler/read": {"profiler/read", "profiler/record", "base"},
     "profiler/analysis": {"profiler/analysis", "profiler/read", "profiler/record", "base"},
-    "profiler/report": {"profiler", "base"},
+    "profiler/report": {"profiler/*", "base"},
+    "algorithms/waiting": {"algorithms/waiting", "base"},
+    "algorithms/transport": {"algorithms/transport", "algorithms/waiting", "base"},
+    "algorithms/transport/mpi": {"algorithms/transport/mpi", "algorithms/transport", "algorithms/waiting", "base"},
+    "algorithms/transport/ucx": {"algorithms/transport/*", "algorithms/waiting", "base"},
+    "algorithms/patterns": {"algorithms/patterns", "base"},
     "algorithms/kernels": {"algorithms/kernels", "algorithms/datatype.hpp", "base"},
-    "algorithms/transport": {"algorithms/transport", "base"},
-    "algorithms/allreduce": {"algorithms", "base"},
-    "algorithms": {"algorithms", "base"},
+    "algorithms": SHARED_BY_ALGORITHMS,
+    **{f"algorithms/{collective}": {f"algorithms/{collective}"} | SHARED_BY_ALGORITHMS
+       for collective in ("allgather", "allreduce", "alltoall", "barrier", "bcast", "reduce")},
     "tuning": {"tuning", "algorithms", "base"},
-    "interpose": {"interpose", "tuning", "algorithms", "profiler", "base"},
-    "tools": {"tools", "tuning", "algorithms", "profiler", "base"},
+    "interpose": {"interpose", "tuning", "algorithms/*", "profiler/*", "base"},
+    "tools": {"tools", "tuning", "algorithms/*", "profiler/*", "base"},
 }
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
-KNOWS_MPI = re.compile(r"^(interpose/(?!preload|presence|flavour)|algorithms/transport/(arena_notified|mpi_messages|mpi_notified|node_window|team_messages|ucx_notified|ucx_window)|profiler/record/measure|tools/measure/|tools/simulation/|"
+KNOWS_MPI = re.compile(r"^(interpose/(?!preload|presence|flavour)|algorithms/transport/(mpi/|ucx/ucx_(notified|window))|"
+                       r"profiler/record/measure|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|quiet)\.)")
 
 
+def folder_of(path):
+    return max((f for f in MAY_INCLUDE if path.startswith(f + "/")), key=len, default="")
+
+
 def allowed(path, included):
-    folder = max((f for f in MAY_INCLUDE if path.startswith(f + "/")), key=len)
-    return any(included == f or included.startswith(f + "/") for f in MAY_INCLUDE[folder])
+    folder = folder_of(included)
+    return any(included == f or folder == f or f.endswith("/*") and included.startswith(f[:-1])
+               for f in MAY_INCLUDE[folder_of(path)])
 
 
 def main(root):

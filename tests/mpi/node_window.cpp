@@ -2,7 +2,7 @@
 // the way old kernels allow, and where the count of users has more than a byte.
 // With `small`, on a /dev/shm of 64 MiB and with two ranks, of which one alone would get memory that is not shared: it
 // holds at most a quarter of what is free, and less when others take more.
-#include "algorithms/transport/node_window.hpp"
+#include "algorithms/transport/mpi/node_window.hpp"
 
 #include <fcntl.h>
 #include <mpi.h>

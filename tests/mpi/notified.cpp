@@ -10,8 +10,8 @@
 #include <cstring>
 #include <string>
 
-#include "algorithms/transport/mpi_notified.hpp"
-#include "algorithms/transport/ucx_notified.hpp"
+#include "algorithms/transport/mpi/mpi_notified.hpp"
+#include "algorithms/transport/ucx/ucx_notified.hpp"
 #include "tests/protocol/notified_property.hpp"
 
 namespace papaya {

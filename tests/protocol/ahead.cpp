@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
-#include "algorithms/transport/switch_over.hpp"
+#include "algorithms/waiting/switch_over.hpp"
 #include "tests/catch.hpp"
 #include "tests/protocol/call.hpp"
 #include "tests/protocol/node.hpp"

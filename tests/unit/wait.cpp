@@ -1,4 +1,4 @@
-#include "algorithms/transport/wait.hpp"
+#include "algorithms/waiting/wait.hpp"
 
 #include <sched.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "algorithms/transport/team_messages.hpp"
+#include "algorithms/transport/mpi/team_messages.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -30,7 +30,7 @@
 // UCX's hooks: UCX_MEM_* and the like stay as they are; see ucx_window.cpp for what is set while it is
 // loaded.
 
-#include "algorithms/transport/ucx_plugin.hpp"
+#include "algorithms/transport/ucx/ucx_plugin.hpp"
 
 #include <poll.h>
 #include <ucp/api/ucp.h>

@@ -1,4 +1,4 @@
-#include "algorithms/transport/mpi_messages.hpp"
+#include "algorithms/transport/mpi/mpi_messages.hpp"
 
 #include <sys/mman.h>
 

@@ -1,4 +1,4 @@
-#include "algorithms/transport/ucx_notified.hpp"
+#include "algorithms/transport/ucx/ucx_notified.hpp"
 
 #include <sched.h>
 

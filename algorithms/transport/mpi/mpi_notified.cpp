@@ -1,4 +1,4 @@
-#include "algorithms/transport/mpi_notified.hpp"
+#include "algorithms/transport/mpi/mpi_notified.hpp"
 
 #include <new>
 #include <utility>

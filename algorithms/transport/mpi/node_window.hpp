@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <span>
 
-#include "algorithms/transport/wait.hpp"
+#include "algorithms/waiting/wait.hpp"
 
 namespace papaya {
 

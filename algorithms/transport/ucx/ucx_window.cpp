@@ -1,4 +1,4 @@
-#include "algorithms/transport/ucx_window.hpp"
+#include "algorithms/transport/ucx/ucx_window.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "algorithms/transport/arena.hpp"
-#include "algorithms/transport/ucx_plugin.hpp"
+#include "algorithms/transport/ucx/ucx_plugin.hpp"
 
 namespace papaya {
 

@@ -1,4 +1,4 @@
-#include "algorithms/transport/arena_notified.hpp"
+#include "algorithms/transport/mpi/arena_notified.hpp"
 
 #include <atomic>
 

@@ -1,4 +1,4 @@
-#include "algorithms/transport/node_window.hpp"
+#include "algorithms/transport/mpi/node_window.hpp"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "algorithms/transport/arena_notified.hpp"
-#include "algorithms/transport/ucx_window.hpp"
+#include "algorithms/transport/mpi/arena_notified.hpp"
+#include "algorithms/transport/ucx/ucx_window.hpp"
 
 namespace papaya {
 

@@ -1,4 +1,4 @@
-#include "algorithms/transport/wait.hpp"
+#include "algorithms/waiting/wait.hpp"
 
 #include <sched.h>
 #include <sys/syscall.h>
@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "algorithms/transport/futex.hpp"
+#include "algorithms/waiting/futex.hpp"
 
 namespace papaya::wait {
 

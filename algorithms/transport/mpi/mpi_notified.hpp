@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "algorithms/transport/arena_notified.hpp"
-#include "algorithms/transport/mpi_messages.hpp"
+#include "algorithms/transport/mpi/arena_notified.hpp"
+#include "algorithms/transport/mpi/mpi_messages.hpp"
 
 namespace papaya {
 
