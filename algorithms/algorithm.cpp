@@ -41,6 +41,8 @@ Registration::Registration(const Descriptor& descriptor) {
     return a->collective != b->collective ? a->collective < b->collective : a->name < b->name;
   });
   list().insert(place, &descriptor);
+  if (descriptor.automatic.most_ranks > 0 || descriptor.network_ns != nullptr)
+    add_cost_model({descriptor.collective, descriptor.name, descriptor.max_bytes, descriptor.network_ns});
 }
 
 }  // namespace papaya

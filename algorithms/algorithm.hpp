@@ -15,6 +15,7 @@
 #include "algorithms/team.hpp"
 #include "algorithms/transport/notified.hpp"
 #include "base/collective.hpp"
+#include "base/cost_model.hpp"
 
 namespace papaya {
 
@@ -96,6 +97,16 @@ struct Parameter {
   std::string_view help;
 };
 
+// When `auto` takes an algorithm for calls on one node, as measured (docs/measurements.md). Sizes begin where those of
+// an algorithm with a lower limit end.
+struct AutomaticUse {
+  static constexpr std::uint64_t any_size = std::numeric_limits<std::uint64_t>::max();
+  int most_ranks = 0;  // 0: never
+  std::uint64_t lowest_bytes = 1;
+  std::uint64_t highest_bytes = any_size;           // or Descriptor::max_bytes, if that is less
+  std::uint64_t highest_oversubscribed = any_size;  // where ranks outnumber cores and MPI yields
+};
+
 struct Descriptor {
   Collective collective;
   std::string_view name;             // the file's name
@@ -111,6 +122,12 @@ struct Descriptor {
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();          // largest Operands::bytes it takes
   std::size_t max_element_bytes = std::numeric_limits<std::size_t>::max();  // largest Reduction::element_bytes
   std::span<const Parameter> parameters;
+  AutomaticUse automatic = {};
+  // Inside an algorithm in levels it may be the phase on one node, for messages of up to max_bytes (hierarchy.hpp).
+  bool is_node_phase = false;
+  // For those that the report proposes across nodes: how long the message is between nodes, once it is complete on
+  // each. On one node it proposes those of `automatic`.
+  NetworkTime network_ns = nullptr;
 
   // For those that work across nodes: what each rank offers the others. Team::wire is there. `layout` is the team's
   // that is prepared.

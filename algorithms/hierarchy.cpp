@@ -14,7 +14,12 @@ std::vector<std::int64_t> defaults_of(const Descriptor& algorithm) {
 }
 
 const Descriptor& algorithm_of(const NodePhase::Choice& choice) {
-  return *find_algorithm(choice.collective, choice.algorithm);
+  const Descriptor* best = nullptr;
+  for (const Descriptor* one : registry())
+    if (one->collective == choice.collective && one->is_node_phase && one->max_bytes >= choice.capacity &&
+        (best == nullptr || one->max_bytes < best->max_bytes))
+      best = one;
+  return *best;
 }
 
 }  // namespace

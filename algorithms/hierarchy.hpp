@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <string_view>
 
 #include "algorithms/algorithm.hpp"
 
@@ -13,10 +12,10 @@ namespace papaya {
 // A collective among the ranks of this rank's node, by an algorithm of one node as it is by default.
 class NodePhase {
  public:
+  // By the algorithm with the least limit of those that take messages of `capacity` bytes.
   struct Choice {
     Collective collective;
-    std::string_view algorithm;
-    std::size_t capacity;  // bytes
+    std::size_t capacity;
   };
 
   static std::size_t region_bytes(const Choice& choice, int node_ranks);

@@ -7,41 +7,29 @@ namespace papaya::tuning {
 
 namespace {
 
-struct TableRow {
-  Collective collective;
-  std::string_view algorithm;
-  int most_ranks;
-  std::uint64_t lowest_bytes;
-  std::uint64_t highest_bytes;
-  std::uint64_t highest_oversubscribed = std::numeric_limits<std::uint64_t>::max();
-};
-
-constexpr std::uint64_t any_size = std::numeric_limits<std::uint64_t>::max();
-
-// Where an algorithm of ours is the better choice on one node, measured with `papaya bench` (docs/measurements.md).
-// Where ranks outnumber cores and all are busy, large blocks of an alltoall are copied as fast by an MPI that yields.
-constexpr TableRow table[] = {
-    {Collective::allreduce, "arrival_leader", 128, 1, 65536},
-    {Collective::allreduce, "arrival_tree", 64, 65537, any_size},
-    {Collective::reduce, "arrival_leader", 64, 1, 65536},
-    {Collective::reduce, "arrival_tree", 64, 65537, any_size},
-    {Collective::bcast, "arrival_bcast", 64, 1, any_size},
-    {Collective::allgather, "arrival_allgather", 32, 1, any_size},
-    {Collective::alltoall, "arrival_alltoall", 32, 1, any_size, 131072},
-    {Collective::barrier, "arrival_barrier", 64, 0, 0},
-};
-
+// What the descriptors say of their automatic use.
 const std::vector<Rule>& table_rules(Collective collective) {
   // Never destroyed: calls may come from exit handlers.
   static const auto& rules = *[] {
     auto* const all_rules = new std::array<std::vector<Rule>, collective_count>;
     auto& all = *all_rules;
-    for (const TableRow& row : table) {
-      const Descriptor* algorithm = find_algorithm(row.collective, row.algorithm);
-      if (algorithm == nullptr) continue;
-      Rule rule{row.lowest_bytes, row.highest_bytes, algorithm, row.most_ranks, row.highest_oversubscribed, {}};
+    for (const Descriptor* algorithm : registry()) {
+      const AutomaticUse& use = algorithm->automatic;
+      if (use.most_ranks == 0) continue;
+      Rule rule{use.lowest_bytes,
+                std::min<std::uint64_t>(use.highest_bytes, algorithm->max_bytes),
+                algorithm,
+                use.most_ranks,
+                use.highest_oversubscribed,
+                {}};
       for (const Parameter& parameter : algorithm->parameters) rule.values.push_back(parameter.fallback);
-      all[index_of(row.collective)].push_back(std::move(rule));
+      all[index_of(algorithm->collective)].push_back(std::move(rule));
+    }
+    for (std::vector<Rule>& rules_of_one : all) {
+      std::stable_sort(rules_of_one.begin(), rules_of_one.end(),
+                       [](const Rule& one, const Rule& other) { return one.highest_bytes < other.highest_bytes; });
+      for (std::size_t i = 1; i < rules_of_one.size(); ++i)
+        rules_of_one[i].lowest_bytes = rules_of_one[i - 1].highest_bytes + 1;
     }
     return all_rules;
   }();

@@ -86,6 +86,8 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: deposits in shared memory",
     .one_node = true,
     .parameters = parameters,
+    .automatic = {.most_ranks = 32},
+    .is_node_phase = true,
     .region_bytes = [](int ranks, std::size_t capacity,
                        std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
     .control_bytes = [](int ranks, std::size_t largest,

@@ -23,11 +23,11 @@ std::size_t part_of(std::size_t capacity, std::span<const std::int64_t> values) 
   return in_lines(std::min(capacity, static_cast<std::size_t>(values[0])));
 }
 NodePhase::Choice gathering_for(std::size_t part) {
-  return {Collective::allgather, "arrival_allgather", part};
+  return {Collective::allgather, part};
 }
 // Of a message of the ring, which holds at most a part of each rank.
 NodePhase::Choice broadcast_for(int ranks, std::size_t part) {
-  return {Collective::bcast, "arrival_bcast", static_cast<std::size_t>(ranks) * part};
+  return {Collective::bcast, static_cast<std::size_t>(ranks) * part};
 }
 
 // A message of the ring is a part of each rank of a node.
@@ -148,6 +148,7 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .takes_vetoes = false,
     .parameters = parameters,
+    .network_ns = [](const NetworkCall& call) { return (call.nodes - 1) * call.node_message_ns; },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return shape_of(layout, part_of(capacity, values)).segment();
     },

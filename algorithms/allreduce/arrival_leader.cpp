@@ -405,6 +405,7 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .max_bytes = largest_message_bytes,
     .parameters = parameters,
+    .automatic = {.most_ranks = 128},
     .region_bytes = region_bytes,
     .control_bytes = [](int ranks, std::size_t,
                         std::size_t own_bytes) { return borrowing_layout(ranks, own_bytes).total(); },

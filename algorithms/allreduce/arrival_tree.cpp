@@ -74,6 +74,7 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
+    .automatic = {.most_ranks = 64},
     .region_bytes = [](int ranks, std::size_t capacity,
                        std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
     .control_bytes = [](int ranks, std::size_t largest,

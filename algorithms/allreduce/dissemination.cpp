@@ -63,10 +63,10 @@ bool are_in_rank_order(const Nodes& nodes) {
 }
 
 NodePhase::Choice reduction_for(std::size_t bytes) {
-  return {Collective::reduce, "arrival_leader", bytes};
+  return {Collective::reduce, bytes};
 }
 NodePhase::Choice broadcast_for(std::size_t bytes) {
-  return {Collective::bcast, "arrival_bcast", bytes};
+  return {Collective::bcast, bytes};
 }
 
 class InTwoLevels final : public Prepared {
@@ -154,6 +154,7 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_bytes = largest_message,
     .parameters = parameters,
+    .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedReduction::segment(has_two_levels(layout, values) ? layout.leaders() : layout.ranks, capacity,
                                             ways_of(values));

@@ -25,7 +25,6 @@ namespace papaya {
 namespace {
 
 constexpr std::int64_t most_piece_bytes = 4 << 20;
-constexpr std::size_t leader_bytes = 65536;  // arrival_leader takes no larger pieces
 
 enum ParameterPlace : std::size_t { piece_bytes, whole_bytes, pieces_under_way };
 
@@ -39,10 +38,10 @@ Halving::Shape shape_for(int nodes, std::size_t capacity, std::span<const std::i
 }
 
 NodePhase::Choice reduction_for(std::size_t piece) {
-  return {Collective::reduce, piece <= leader_bytes ? "arrival_leader" : "arrival_tree", piece};
+  return {Collective::reduce, piece};
 }
 NodePhase::Choice broadcast_for(std::size_t piece) {
-  return {Collective::bcast, "arrival_bcast", piece};
+  return {Collective::bcast, piece};
 }
 
 class HierarchicalRsa final : public Prepared {
@@ -134,6 +133,10 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = Halving::most_element_bytes,
     .parameters = parameters,
+    .network_ns =
+        [](const NetworkCall& call) {
+          return 2 * call.log2_nodes() * call.latency_ns + 2 * (call.nodes - 1) / call.nodes * call.transfer_ns();
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return shape_for(layout.leaders(), capacity, values).segment();
     },

@@ -31,7 +31,6 @@ namespace papaya {
 
 namespace {
 
-constexpr std::size_t leader_bytes = 65536;  // arrival_leader takes no larger parts
 constexpr std::size_t most_element_bytes = 1024;
 
 enum ParameterPlace : std::size_t { part_bytes, fanout };
@@ -40,10 +39,10 @@ std::size_t part_bytes_of(const Layout& layout, std::size_t capacity, std::span<
   return Streams::fair_part(layout.leaders(), std::min(capacity, static_cast<std::size_t>(values[part_bytes])));
 }
 NodePhase::Choice reduction_for(std::size_t part) {
-  return {Collective::reduce, part <= leader_bytes ? "arrival_leader" : "arrival_tree", part};
+  return {Collective::reduce, part};
 }
 NodePhase::Choice broadcast_for(std::size_t part) {
-  return {Collective::bcast, "arrival_bcast", part};
+  return {Collective::bcast, part};
 }
 
 class HierarchicalTree final : public Prepared {

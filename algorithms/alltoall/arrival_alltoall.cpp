@@ -388,6 +388,8 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .serves_alltoallv = true,
     .parameters = parameters,
+    // Where ranks outnumber cores and all are busy, large blocks are copied as fast by an MPI that yields.
+    .automatic = {.most_ranks = 32, .highest_oversubscribed = 131072},
     .region_bytes = [](int ranks, std::size_t capacity,
                        std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
     .control_bytes = [](int ranks, std::size_t largest,

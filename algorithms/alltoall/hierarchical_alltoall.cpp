@@ -30,8 +30,8 @@ std::size_t most_message(int largest_node, std::size_t message) noexcept {
   return std::max(message, ranks * ranks);
 }
 // Larger calls go in parts.
-constexpr NodePhase::Choice gathering = {Collective::allgather, "arrival_allgather", 131072};
-constexpr NodePhase::Choice broadcast = {Collective::bcast, "arrival_bcast", 131072};
+constexpr NodePhase::Choice gathering = {Collective::allgather, 131072};
+constexpr NodePhase::Choice broadcast = {Collective::bcast, 131072};
 
 class HierarchicalAlltoall final : public Prepared {
  public:

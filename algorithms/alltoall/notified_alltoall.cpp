@@ -236,6 +236,10 @@ constexpr Descriptor descriptor = {
     .split_phase = true,
     .takes_vetoes = false,
     .parameters = parameters,
+    .network_ns =
+        [](const NetworkCall& call) {
+          return call.latency_ns + call.node_ranks * (call.ranks - call.node_ranks) * call.transfer_ns();
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return {slots * static_cast<std::size_t>(layout.ranks) * part_bytes_of(layout.ranks, capacity, values),
               static_cast<int>(slots + 1) * layout.ranks};

@@ -37,6 +37,8 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: flags of arrival",
     .one_node = true,
     .parameters = {},
+    .automatic = {.most_ranks = 64, .lowest_bytes = 0, .highest_bytes = 0},
+    .is_node_phase = true,
     .region_bytes = [](int ranks, std::size_t, std::span<const std::int64_t>) { return shape_for(ranks).total(); },
     .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
       return std::make_unique<ArrivalBarrier>(team);

@@ -13,7 +13,7 @@ namespace papaya {
 
 namespace {
 
-constexpr NodePhase::Choice barrier_of_node = {Collective::barrier, "arrival_barrier", 0};
+constexpr NodePhase::Choice barrier_of_node = {Collective::barrier, 0};
 
 class HierarchicalBarrier final : public Prepared {
  public:
@@ -68,6 +68,7 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .takes_vetoes = false,
     .parameters = parameters,
+    .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedBarrier::segment(layout.leaders(), static_cast<int>(values[0]));
     },

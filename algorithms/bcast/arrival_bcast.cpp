@@ -58,6 +58,8 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: deposits in shared memory",
     .one_node = true,
     .parameters = {},
+    .automatic = {.most_ranks = 64},
+    .is_node_phase = true,
     .region_bytes = [](int ranks, std::size_t capacity,
                        std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
     .lean_bytes = [](int ranks, std::size_t capacity,

@@ -31,7 +31,7 @@ std::size_t part_of(int ranks, std::size_t capacity, std::span<const std::int64_
   return Streams::fair_part(ranks, region_part_of(capacity, values));
 }
 NodePhase::Choice broadcast_for(std::size_t part) {
-  return {Collective::bcast, "arrival_bcast", part};
+  return {Collective::bcast, part};
 }
 
 class HierarchicalBcast final : public Prepared {
@@ -161,6 +161,7 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .takes_vetoes = false,
     .parameters = parameters,
+    .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return Streams::Shape{
           .ranks = layout.ranks, .part_bytes = part_of(layout.ranks, capacity, values), .writers = layout.ranks}

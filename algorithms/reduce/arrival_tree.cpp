@@ -84,6 +84,8 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
+    .automatic = {.most_ranks = 64},
+    .is_node_phase = true,
     .region_bytes = [](int ranks, std::size_t capacity,
                        std::span<const std::int64_t>) { return Tree::shape_for(ranks, capacity).total(); },
     .lean_bytes = [](int ranks, std::size_t capacity,

@@ -26,7 +26,6 @@ namespace papaya {
 namespace {
 
 constexpr std::int64_t most_part_bytes = 1 << 20;
-constexpr std::size_t leader_bytes = 65536;  // arrival_leader takes no larger parts
 
 // What the node's ranks share is for parts as wanted; between nodes they are smaller where there are many ranks.
 std::size_t region_part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
@@ -36,7 +35,7 @@ std::size_t part_of(int ranks, std::size_t capacity, std::span<const std::int64_
   return Streams::fair_part(ranks, region_part_of(capacity, values));
 }
 NodePhase::Choice reduction_for(std::size_t part) {
-  return {Collective::reduce, part <= leader_bytes ? "arrival_leader" : "arrival_tree", part};
+  return {Collective::reduce, part};
 }
 
 class HierarchicalReduce final : public Prepared {
@@ -166,6 +165,7 @@ constexpr Descriptor descriptor = {
     .takes_vetoes = false,
     .max_element_bytes = 1024,
     .parameters = parameters,
+    .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return Streams::Shape{
           .ranks = layout.ranks, .part_bytes = part_of(layout.ranks, capacity, values), .writers = layout.ranks}

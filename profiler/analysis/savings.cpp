@@ -13,6 +13,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/cost_model.hpp"
 #include "base/reason.hpp"
 #include "profiler/analysis/alpha.hpp"
 #include "profiler/analysis/analysis.hpp"
@@ -26,8 +27,6 @@ constexpr std::size_t no_site = ~std::size_t{0};
 constexpr std::size_t most_candidates = 2;
 // A core goes to another rank in about so long.
 constexpr double switch_ns = 5000;
-// The largest message of the algorithms for small ones (tuning's table).
-constexpr std::uint64_t leader_bytes = 65536;
 // Steps of replays, a rank in a call each, until call sites are left without: a few seconds.
 constexpr std::uint64_t most_steps = 300'000'000;
 
@@ -39,26 +38,18 @@ bool is_open(std::string_view reason) {
   return false;
 }
 
-// The algorithms that the model stands for, by collective, on one node and across nodes.
-std::array<std::string_view, most_candidates> names_of(Collective collective, bool across_nodes, std::uint64_t bytes) {
-  const std::string_view reduction = bytes <= leader_bytes ? "arrival_leader" : "arrival_tree";
-  switch (collective) {
-    case Collective::allreduce:
-      if (across_nodes) return {"dissemination", "hierarchical_rsa"};
-      return {reduction};
-    case Collective::reduce:
-      return {across_nodes ? "hierarchical_reduce" : reduction};
-    case Collective::bcast:
-      return {across_nodes ? "hierarchical_bcast" : "arrival_bcast"};
-    case Collective::allgather:
-      return {across_nodes ? "hierarchical_allgather" : "arrival_allgather"};
-    case Collective::alltoall:
-      return {across_nodes ? "notified_alltoall" : "arrival_alltoall"};
-    case Collective::barrier:
-      return {across_nodes ? "hierarchical_barrier" : "arrival_barrier"};
-    default:
-      return {};
+// The algorithms that a call of so many bytes is modelled with, the preferred first; null: no more.
+using Models = std::array<const CostModel*, most_candidates>;
+Models models_for(Collective collective, bool across_nodes, std::uint64_t bytes) {
+  Models found{};
+  std::size_t count = 0;
+  for (const CostModel& model : cost_models()) {
+    if (model.collective != collective || (model.network_ns != nullptr) != across_nodes || bytes > model.most_bytes)
+      continue;
+    found[count++] = &model;
+    if (!across_nodes || count == found.size()) break;
   }
+  return found;
 }
 
 // One call of the replay; its ranks are `count` from `first` in the lists of files, arrivals and exits.
@@ -69,13 +60,12 @@ struct Call {
   std::size_t count = 0;
   std::size_t site = no_site;
   bool open = false;
+  Models models{};  // of an open call
   double last_ns = 0;
   double node_latency_ns = 0;  // L, and the others of the model
   double copy_ns = 0;
-  double net_latency_ns = 0;
-  double net_ns = 0;
-  double blocks_ns = 0;                           // of hierarchical_allgather, notified_alltoall
-  std::vector<std::vector<std::size_t>> nodes{};  // places in the call by node
+  std::array<double, most_candidates> network_ns{};  // of each model
+  std::vector<std::vector<std::size_t>> nodes{};     // places in the call by node
 };
 
 enum class Way : std::uint8_t { as_recorded, no_excess, first_candidate, second_candidate };
@@ -166,8 +156,9 @@ void Replay::add(const MatchedCall& matched, std::size_t site) {
   const bool rooted =
       need_of(call.roles.collective) == Need::root || need_of(call.roles.collective) == Need::root_needs_all;
   const bool across = call.nodes.size() > 1;
-  call.open = call.open && !names_of(call.roles.collective, across, call.bytes)[0].empty() &&
-              (!rooted || call.roles.root < call.count) && alpha_.measured(false) && (!across || alpha_.measured(true));
+  call.models = models_for(call.roles.collective, across, call.bytes);
+  call.open = call.open && call.models[0] != nullptr && (!rooted || call.roles.root < call.count) &&
+              alpha_.measured(false) && (!across || alpha_.measured(true));
   if (call.open) measure(call);
   calls_.push_back(std::move(call));
 }
@@ -176,16 +167,16 @@ void Replay::measure(Call& call) {
   call.node_latency_ns = alpha_.ns(0, false);
   call.copy_ns = std::max(0.0, alpha_.ns(call.bytes, false) - call.node_latency_ns) / 2;
   if (call.nodes.size() < 2) return;
-  call.net_latency_ns = alpha_.ns(0, true);
-  call.net_ns = alpha_.ns(call.bytes, true);
   std::size_t largest = 0;
   for (const auto& node : call.nodes) largest = std::max(largest, node.size());
-  const double node_ranks = static_cast<double>(largest);
-  if (call.roles.collective == Collective::allgather)
-    call.blocks_ns = static_cast<double>(call.nodes.size() - 1) * alpha_.ns(call.bytes * largest, true);
-  if (call.roles.collective == Collective::alltoall)
-    call.blocks_ns = call.net_latency_ns + node_ranks * static_cast<double>(call.count - largest) *
-                                               std::max(0.0, call.net_ns - call.net_latency_ns);
+  const NetworkCall network{.nodes = static_cast<double>(call.nodes.size()),
+                            .ranks = static_cast<double>(call.count),
+                            .node_ranks = static_cast<double>(largest),
+                            .latency_ns = alpha_.ns(0, true),
+                            .message_ns = alpha_.ns(call.bytes, true),
+                            .node_message_ns = alpha_.ns(call.bytes * largest, true)};
+  for (std::size_t k = 0; k < most_candidates; ++k)
+    if (call.models[k] != nullptr) call.network_ns[k] = call.models[k]->network_ns(network);
 }
 
 double Replay::end_of(std::size_t file) const {
@@ -316,37 +307,32 @@ void Replay::model_blocks(const Call& call, std::span<const double> arrivals_ns,
 }
 
 void Replay::model_across(const Call& call, Way way, std::span<const double> arrivals_ns, std::span<double> exits_ns) {
-  const auto nodes = static_cast<double>(call.nodes.size());
-  const double rounds = std::ceil(std::log2(nodes));
+  const double network = call.network_ns[way == Way::first_candidate ? 0 : 1];
   double ready = std::numeric_limits<double>::lowest();
   for (const auto& node : call.nodes) ready = std::max(ready, reduced(call, node, arrivals_ns));
-  const double tree = rounds * call.net_ns;
   switch (call.roles.collective) {
-    case Collective::allreduce: {
-      const double rsa =
-          2 * rounds * call.net_latency_ns + 2 * (nodes - 1) / nodes * std::max(0.0, call.net_ns - call.net_latency_ns);
-      return take(call, ready + (way == Way::first_candidate ? tree : rsa) + call.node_latency_ns, 1, exits_ns);
-    }
+    case Collective::allreduce:
+      return take(call, ready + network + call.node_latency_ns, 1, exits_ns);
     case Collective::reduce:
       for (std::size_t i = 0; i < call.count; ++i) exits_ns[i] = arrivals_ns[i] + call.copy_ns;
       for (const auto& node : call.nodes)
         exits_ns[node[0]] = std::max(exits_ns[node[0]], reduced(call, node, arrivals_ns));
-      exits_ns[call.roles.root] = ready + tree + call.copy_ns;
+      exits_ns[call.roles.root] = ready + network + call.copy_ns;
       return;
     case Collective::bcast: {
       const double there = arrivals_ns[call.roles.root] + call.copy_ns;
       for (const auto& node : call.nodes) {
         const bool own = std::find(node.begin(), node.end(), call.roles.root) != node.end();
         for (const std::size_t i : node)
-          exits_ns[i] = std::max(arrivals_ns[i], there + (own ? 0 : tree) + call.node_latency_ns) + call.copy_ns;
+          exits_ns[i] = std::max(arrivals_ns[i], there + (own ? 0 : network) + call.node_latency_ns) + call.copy_ns;
       }
       exits_ns[call.roles.root] = there;
       return;
     }
     case Collective::barrier:
-      return take(call, ready + tree + 2 * call.node_latency_ns, 0, exits_ns);
+      return take(call, ready + network + 2 * call.node_latency_ns, 0, exits_ns);
     default:  // allgather, alltoall
-      return take(call, ready + call.blocks_ns + call.node_latency_ns, static_cast<double>(call.count - 1), exits_ns);
+      return take(call, ready + network + call.node_latency_ns, static_cast<double>(call.count - 1), exits_ns);
   }
 }
 
@@ -385,12 +371,12 @@ struct Sum {
     savings.no_excess.ranks_ns += std::max(0.0, replay.saved_by_ranks(call, Way::no_excess));
     if (!call.open) return;
     ++savings.open_calls;
-    const auto own = names_of(call.roles.collective, call.nodes.size() > 1, call.bytes);
     for (std::size_t k = 0; k < most_candidates; ++k) {
       // A collective with one candidate has it in both places, so that sums over collectives compare.
-      const std::size_t which = own[k].empty() ? 0 : k;
+      const std::size_t which = call.models[k] == nullptr ? 0 : k;
       ranks_ns[k] += replay.saved_by_ranks(call, candidate(which));
-      if (std::string name(own[which]); std::find(names[k].begin(), names[k].end(), name) == names[k].end())
+      if (std::string name(call.models[which]->algorithm);
+          std::find(names[k].begin(), names[k].end(), name) == names[k].end())
         names[k].push_back(std::move(name));
     }
   }
@@ -399,7 +385,7 @@ struct Sum {
 // How a call goes under candidate k.
 Way way_of(const Call& call, std::size_t k) {
   if (!call.open) return Way::as_recorded;
-  return candidate(names_of(call.roles.collective, call.nodes.size() > 1, call.bytes)[k].empty() ? 0 : k);
+  return candidate(call.models[k] == nullptr ? 0 : k);
 }
 
 void finish(Sum& sum, Replay& replay, std::size_t site, bool with_run) {

@@ -17,11 +17,8 @@
 //   have
 //                                     copied theirs in (alltoall: p-1 blocks) and L has passed
 //   barrier                           max a + L
-//   across nodes                      the reductions of all nodes, then between one rank of each: dissemination
-//                                     ceil(log2 N) T(S); hierarchical_rsa 2 ceil(log2 N) T(0) + 2 (N-1)/N (T(S) -
-//                                     T(0)); hierarchical_reduce and hierarchical_bcast ceil(log2 N) T(S);
-//                                     hierarchical_allgather N-1 times T(a node's blocks); notified_alltoall T(0) and
-//                                     the blocks that leave a node at T's rate
+//   across nodes                      the reductions of all nodes, then what the algorithm says
+//                                     of its time between them (base/cost_model.hpp)
 //   more ranks than cores             a rank that waited is given its core back 5 us times ranks per core later
 //
 // An estimate: L is a message's time and no cache line's, operations that cost more than copying are not known, and

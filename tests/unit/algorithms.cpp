@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/hierarchy.hpp"
 #include "algorithms/kernels/reduce.hpp"
 #include "algorithms/patterns/tree.hpp"
 #include "algorithms/transport/deposit_arena.hpp"
@@ -169,6 +170,27 @@ TEST_CASE("a window of 64 MiB has room for the communicators of 64 ranks and for
   CHECK(DepositArena::bytes_for(std::size_t{1} << 20, 3) == 0);
   CHECK(DepositArena::bytes_for(std::size_t{4} << 20, 2) == 0);
   CHECK(DepositArena::bytes_for(window, 256) == 0);
+}
+
+TEST_CASE("a phase on one node is the algorithm with the least limit that takes its messages") {
+  const auto pages_of = [](Collective collective, std::string_view name, std::size_t capacity) {
+    const Descriptor& algorithm = *find_algorithm(collective, name);
+    REQUIRE(algorithm.is_node_phase);
+    REQUIRE(algorithm.one_node);
+    std::vector<std::int64_t> values;
+    for (const Parameter& parameter : algorithm.parameters) values.push_back(parameter.fallback);
+    return (algorithm.region_bytes(3, capacity, values) + 4095) / 4096 * 4096;
+  };
+  const auto phase = [](Collective collective, std::size_t capacity) {
+    return NodePhase::region_bytes({collective, capacity}, 3);
+  };
+  CHECK(phase(Collective::reduce, 65536) == pages_of(Collective::reduce, "arrival_leader", 65536));
+  CHECK(phase(Collective::reduce, 65537) == pages_of(Collective::reduce, "arrival_tree", 65537));
+  CHECK(phase(Collective::reduce, 65536) != pages_of(Collective::reduce, "arrival_tree", 65536));
+  CHECK(phase(Collective::bcast, 1 << 20) == pages_of(Collective::bcast, "arrival_bcast", 1 << 20));
+  CHECK(phase(Collective::allgather, 131072) == pages_of(Collective::allgather, "arrival_allgather", 131072));
+  CHECK(phase(Collective::barrier, 0) == pages_of(Collective::barrier, "arrival_barrier", 0));
+  CHECK(NodePhase::region_bytes({Collective::reduce, 65536}, 1) == 0);
 }
 
 TEST_CASE("the registry's descriptors are complete and their numbers stable") {

@@ -243,7 +243,7 @@ TEST_CASE("savings: the text stays within its columns") {
   }
 }
 
-TEST_CASE("savings: the algorithms it names are papaya's") {
+TEST_CASE("savings: the algorithms it names are papaya's and take the calls they are named for") {
   for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast,
                                       Collective::allgather, Collective::alltoall, Collective::barrier})
     for (const bool across : {false, true})
@@ -254,7 +254,10 @@ TEST_CASE("savings: the algorithms it names are papaya's") {
         finalize(all, 10'000'000);
         const report::Report analysis = analyse(all);
         REQUIRE_FALSE(analysis.savings.candidates.empty());
-        for (const auto& candidate : analysis.savings.candidates)
-          CHECK(find_algorithm(collective, candidate.algorithm) != nullptr);
+        for (const auto& candidate : analysis.savings.candidates) {
+          const Descriptor* const algorithm = find_algorithm(collective, candidate.algorithm);
+          REQUIRE(algorithm != nullptr);
+          CHECK(algorithm->max_bytes >= bytes);
+        }
       }
 }

@@ -39,6 +39,35 @@ TEST_CASE("a name, native, auto") {
   CHECK(choose("auto", 8, {1000, 1}).reason == Reason::table);
 }
 
+TEST_CASE("what auto takes on one node, as measured") {
+  struct Row {
+    Collective collective;
+    std::string_view algorithm;
+    int most_ranks;
+    std::uint64_t lowest_bytes;
+    std::uint64_t highest_bytes;
+  };
+  constexpr std::uint64_t any_size = std::uint64_t{1} << 40;
+  const Selection selection;
+  for (const Row& row : {Row{Collective::allreduce, "arrival_leader", 128, 1, 65536},
+                         Row{Collective::allreduce, "arrival_tree", 64, 65537, any_size},
+                         Row{Collective::reduce, "arrival_leader", 64, 1, 65536},
+                         Row{Collective::reduce, "arrival_tree", 64, 65537, any_size},
+                         Row{Collective::bcast, "arrival_bcast", 64, 1, any_size},
+                         Row{Collective::allgather, "arrival_allgather", 32, 1, any_size},
+                         Row{Collective::alltoall, "arrival_alltoall", 32, 1, any_size},
+                         Row{Collective::barrier, "arrival_barrier", 64, 0, 0}}) {
+    CAPTURE(name_of(row.collective), row.algorithm);
+    for (const std::uint64_t bytes : {row.lowest_bytes, row.highest_bytes}) {
+      const Choice choice = selection.choose(row.collective, bytes, {.ranks = row.most_ranks, .nodes = 1});
+      REQUIRE(choice.rule != nullptr);
+      CHECK(choice.rule->algorithm->name == row.algorithm);
+      CHECK(selection.choose(row.collective, bytes, {.ranks = row.most_ranks + 1, .nodes = 1}).rule == nullptr);
+    }
+    if (row.lowest_bytes == 1) CHECK(selection.choose(row.collective, 0, {.ranks = 2, .nodes = 1}).rule == nullptr);
+  }
+}
+
 TEST_CASE("where ranks outnumber cores large blocks of an alltoall stay native") {
   const Selection selection;
   const Facts crowded{.ranks = 8, .nodes = 1, .oversubscribed = true};

@@ -1,0 +1,43 @@
+// What algorithms say of their own cost, for the report: it replays recorded calls and knows no algorithm. Whoever
+// registers an algorithm adds its model.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string_view>
+
+#include "base/collective.hpp"
+
+namespace papaya {
+
+// A call that spans nodes, with the times of MPI's messages between two of them.
+struct NetworkCall {
+  double nodes;
+  double ranks;
+  double node_ranks;       // of the largest node
+  double latency_ns;       // of the smallest message
+  double message_ns;       // of one of the call's bytes
+  double node_message_ns;  // of one of the bytes of `node_ranks` ranks
+
+  double log2_nodes() const noexcept { return std::ceil(std::log2(nodes)); }
+  // What the call's bytes take longer than the smallest message.
+  double transfer_ns() const noexcept { return message_ns > latency_ns ? message_ns - latency_ns : 0; }
+};
+
+using NetworkTime = double (*)(const NetworkCall& call);
+
+struct CostModel {
+  Collective collective;
+  std::string_view algorithm;
+  std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max();
+  NetworkTime network_ns = nullptr;  // null: for calls on one node
+};
+
+void add_cost_model(const CostModel& model);
+
+// By collective; those for one node with the least limit first, those for several by name.
+std::span<const CostModel> cost_models() noexcept;
+
+}  // namespace papaya
