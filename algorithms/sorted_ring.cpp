@@ -10,8 +10,6 @@ namespace papaya {
 
 namespace {
 
-constexpr std::uint64_t answered_at_once = SortedRing::slots / 2;
-
 // The words of a slot: a hop, and a wait or an expectation for each rank.
 std::size_t bytes_of_words(int ranks) noexcept {
   return in_lines((static_cast<std::size_t>(ranks) + 1) * sizeof(std::uint32_t));
@@ -25,7 +23,7 @@ std::uint32_t word_of(std::uint64_t ns) noexcept {
 }  // namespace
 
 SegmentShape SortedRing::segment(int ranks, const Shape& shape) {
-  return {slots * (bytes_of_words(ranks) + shape.segment_bytes), 2 * ranks};
+  return {window.slots * (bytes_of_words(ranks) + shape.segment_bytes), 2 * ranks};
 }
 
 SortedRing::SortedRing(const Team& team, const Shape& shape)
@@ -35,11 +33,10 @@ SortedRing::SortedRing(const Team& team, const Shape& shape)
       order_(static_cast<std::size_t>(team.size)),
       carried_(2 * (words_bytes_ + shape.segment_bytes)),
       begin_(team.first_round - 1),
-      first_(begin_),
-      answered_(begin_),
-      heard_(begin_),
-      told_(begin_),
-      last_told_(static_cast<std::size_t>(team.size), begin_) {
+      end_(begin_),
+      to_next_(window, begin_),
+      from_previous_(window, begin_),
+      last_answer_(static_cast<std::size_t>(team.size), begin_) {
   std::iota(order_.begin(), order_.end(), 0);
   measured_order_ = order_;
   arrivals_.late_ns.resize(static_cast<std::size_t>(team.size));
@@ -50,13 +47,13 @@ SortedRing::SortedRing(const Team& team, const Shape& shape)
 SortedRing::~SortedRing() {
   wait::Site site;
   for (int peer = 0; peer < team_.size; ++peer)
-    if (const std::uint64_t last = last_told_[static_cast<std::size_t>(peer)]; last > begin_)
+    if (const std::uint64_t last = last_answer_[static_cast<std::size_t>(peer)]; last > begin_)
       team_.wire->wait(
           *team_.policy, site, [&] { return team_.wire->look(taken(peer)) >= last; }, this);
 }
 
 std::size_t SortedRing::place(std::uint64_t number) const noexcept {
-  return static_cast<std::size_t>(number % slots) * (words_bytes_ + shape_.segment_bytes);
+  return static_cast<std::size_t>(number % window.slots) * (words_bytes_ + shape_.segment_bytes);
 }
 std::byte* SortedRing::slot(std::uint64_t number) const noexcept {
   return team_.wire->segment() + place(number);
@@ -131,14 +128,13 @@ struct SortedRing::Call {
   }
 
   bool may_receive() const noexcept {
-    return received < total_in && ring.team_.wire->look(ring.arrived(ring.previous_)) > ring.first_ + received;
+    return received < total_in && ring.team_.wire->look(ring.arrived(ring.previous_)) > ring.from_previous_.taken();
   }
   void receive() noexcept {
     const patterns::Pass& pass = ring.in_[received / segments];
     const std::uint64_t segment = received % segments;
     const Piece p = piece(pass, segment);
-    const std::uint64_t number = ring.first_ + received;
-    const std::byte* const slot = ring.slot(number);
+    const std::byte* const slot = ring.slot(ring.from_previous_.taken() + 1);
     const std::byte* const from = slot + ring.words_bytes_;
     auto* const to = static_cast<std::byte*>(operands.receive) + p.offset;
     if (pass.is_result)
@@ -148,10 +144,7 @@ struct SortedRing::Call {
                                   to, p.elements);
     if (carries_words(pass, segment)) take_words(slot, pass.is_result);
     ++received;
-    if (number + 1 - ring.answered_ == answered_at_once) {
-      ring.answered_ = number + 1;
-      ring.team_.wire->notify(ring.previous_, ring.taken(ring.team_.rank), number + 1);
-    }
+    if (ring.from_previous_.take()) ring.answer();
   }
 
   // The words of chunk 0, which go on with it.
@@ -184,10 +177,7 @@ struct SortedRing::Call {
     const int brought_by = ring.out_[sent / segments].brought_by;
     if (brought_by >= 0 && received <= static_cast<std::uint64_t>(brought_by) * segments + sent % segments)
       return false;
-    const std::uint64_t number = ring.first_ + sent;
-    if (number < ring.heard_ + slots) return true;
-    ring.heard_ = std::max(ring.heard_, ring.team_.wire->look(ring.taken(ring.next_)));
-    return number < ring.heard_ + slots;
+    return ring.to_next_.has_slot([this] { return ring.team_.wire->look(ring.taken(ring.next_)); });
   }
   void send() noexcept {
     const patterns::Pass& pass = ring.out_[sent / segments];
@@ -195,7 +185,7 @@ struct SortedRing::Call {
     const Piece p = piece(pass, segment);
     const bool begins_here = pass.brought_by < 0;
     const std::byte* from = static_cast<const std::byte*>(begins_here ? operands.send : operands.receive) + p.offset;
-    const std::uint64_t number = ring.first_ + sent;
+    const std::uint64_t number = ring.to_next_.send();
     std::size_t offset = ring.place(number) + ring.words_bytes_;
     std::size_t bytes = p.elements * element;
     if (carries_words(pass, segment)) {
@@ -207,7 +197,7 @@ struct SortedRing::Call {
       offset -= ring.words_bytes_;
       bytes += ring.words_bytes_;
     }
-    ring.team_.wire->write_notify(ring.next_, offset, from, bytes, ring.arrived(ring.team_.rank), number + 1);
+    ring.team_.wire->write_notify(ring.next_, offset, from, bytes, ring.arrived(ring.team_.rank), number);
     ++sent;
   }
 };
@@ -232,29 +222,33 @@ Steps SortedRing::steps(Operands operands) {
   }
   team_.wire->release_sources();
   if (!told) tell_deposited(operands);
-  end_call(call.total_out, call.numbers());
+  end_call(call.numbers());
+}
+
+void SortedRing::answer() noexcept {
+  team_.wire->notify(previous_, taken(team_.rank), from_previous_.taken());
 }
 
 // Says what has to be said to whoever comes before this rank in the next call, and knows what the one after
 // it says.
-void SortedRing::end_call(std::uint64_t sent, std::uint64_t numbers) {
-  const std::uint64_t end = first_ + sent;
-  told_ += (end - told_) / answered_at_once * answered_at_once;
+void SortedRing::end_call(std::uint64_t numbers) {
+  last_answer_[static_cast<std::size_t>(next_)] = to_next_.last_answer();
   const int next = next_;
   const int previous = previous_;
-  first_ += numbers;
+  end_ += numbers;
   measured_order_ = order_;
   if (patterns::sort_by_arrival(order_, arrivals_)) take_places();
 
-  if (previous_ != previous || first_ - answered_ >= answered_at_once) {
-    answered_ = first_;
-    team_.wire->notify(previous_, taken(team_.rank), first_);
-  }
+  const bool is_due = from_previous_.skip_to(end_);
+  if (previous_ != previous) from_previous_.answer();
+  if (is_due || previous_ != previous) answer();
   // The next rank has done the same.
-  last_told_[static_cast<std::size_t>(next)] = told_;
-  if (next_ != next || first_ - told_ >= answered_at_once) told_ = first_;
-  last_told_[static_cast<std::size_t>(next_)] = told_;
-  if (next_ != next) heard_ = begin_;  // what the other one said is true of its own slots
+  to_next_.skip_to(end_);
+  if (next_ != next) {
+    to_next_.expect_answer();
+    to_next_.forget_taken(begin_);  // what the other one said is true of its own slots
+  }
+  last_answer_[static_cast<std::size_t>(next_)] = to_next_.last_answer();
 }
 
 }  // namespace papaya

@@ -12,10 +12,10 @@
 // decide on anything in call n. The first call is in the order of ranks. Split-phase calls that their program
 // does not move on seem to wait for longer.
 //
-// Segments are counted from the first call on and alike on all ranks: in each call there are as many numbers
-// as the busiest link could need, and those that a link does not need count as taken. Number s goes to slot s
-// mod `slots` of the receiver's segment, whoever sends it, with a notification of the sender's own, which it
-// sets to s + 1. The receiver answers, half a round of slots at a time, below which number all have been
+// Each link is a sliding window. Segments are counted from the first call on and alike on all ranks: in each call there
+// are as many numbers as the busiest link could need, and those that a link does not need count as taken. Number s goes
+// to slot s mod `slots` of the receiver's segment, whoever sends it, with a notification of the sender's own, which it
+// sets to s. The receiver answers, half a round of slots at a time, up to which number all have been
 // taken, on a notification of its own at the sender. That is said of numbers, not of the sender's segments:
 // when another rank has become the one before, what an earlier one wrote lies below all that the new one may
 // write. A new neighbour knows no recent number, so it is sent one at the end of the call before.
@@ -30,13 +30,14 @@
 #include <vector>
 
 #include "algorithms/patterns/sorted_ring.hpp"
+#include "algorithms/sliding_window.hpp"
 #include "algorithms/steps.hpp"
 
 namespace papaya {
 
 class SortedRing final : public OverWire {
  public:
-  static constexpr std::size_t slots = 8;
+  static constexpr SlidingWindow window = {.slots = 8, .answered_at_once = 4};
   static constexpr std::size_t max_element_bytes = 1024;  // the smallest segment
   static constexpr Parameter segment_parameter = {"segment_bytes", 65536, 1024, std::int64_t{4} << 20,
                                                   "bytes that travel at a time; a multiple of 64"};
@@ -63,7 +64,8 @@ class SortedRing final : public OverWire {
   Steps steps(Operands operands) override;
   void plan(int pre_steps);
   void take_places();
-  void end_call(std::uint64_t total, std::uint64_t segments);
+  void answer() noexcept;
+  void end_call(std::uint64_t numbers);
 
   std::byte* slot(std::uint64_t number) const noexcept;
   std::size_t place(std::uint64_t number) const noexcept;
@@ -90,12 +92,11 @@ class SortedRing final : public OverWire {
   // Two segments with words: chunk 0's first, as it goes on as a partial result and as the result.
   std::vector<std::byte> carried_;
 
-  const std::uint64_t begin_;             // number of the first call's first segment
-  std::uint64_t first_;                   // of this call's
-  std::uint64_t answered_;                // the last number that the previous rank was told
-  std::uint64_t heard_;                   // the largest number that the next rank is known to have told
-  std::uint64_t told_;                    // the last number that the next rank tells this one, by what has been sent
-  std::vector<std::uint64_t> last_told_;  // by each rank, as long as this one lives
+  const std::uint64_t begin_;  // what the numbers of segments begin after
+  std::uint64_t end_;          // the last number of the calls so far
+  SlidingWindow::Sender to_next_;
+  SlidingWindow::Receiver from_previous_;
+  std::vector<std::uint64_t> last_answer_;  // of each rank, as long as this one lives
 };
 
 }  // namespace papaya

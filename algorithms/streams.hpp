@@ -1,9 +1,8 @@
 // Parts of messages from one rank of a team to another over the wire, in order: whoever sends may be ahead of whoever
 // receives by a number of slots. Both know the parts' sizes.
 //
-// A stream's parts are counted from the first call on. Number n, from 1, goes to slot n mod `slots` of the stream in
-// the receiver's segment, and its notification is n. The receiver answers every half of the slots how many parts it has
-// taken.
+// A stream is a sliding window. Its part number n, from 1, goes to slot n mod `slots` of the stream in the receiver's
+// segment, and its notification is n. The receiver answers every half of the slots how many parts it has taken.
 //
 // Whose message may go apart, since MPI would let its sender leave the call, never waits for slots: if they are in use
 // the parts go as messages, which MPI sends as it would have sent the program's own. The sender notifies after how many
@@ -17,6 +16,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "algorithms/sliding_window.hpp"
 #include "algorithms/team.hpp"
 #include "algorithms/transport/messages.hpp"
 #include "algorithms/transport/notified.hpp"
@@ -85,13 +85,12 @@ class Streams {
       : Streams(team, shape.lines(team.rank), slots_of_a_pair, shape.part_bytes) {}
 
   Streams(const Team& team, const std::vector<Line>& lines, std::uint64_t slots, std::size_t part_bytes)
-      : team_(team),
-        slots_(slots),
-        part_bytes_(in_lines(part_bytes)),
-        before_(team.first_round - 1),
-        out_(lines.size()),
-        in_(lines.size()) {
-    for (std::size_t i = 0; i < lines.size(); ++i) out_[i].line = in_[i].line = lines[i];
+      : team_(team), slots_(slots), part_bytes_(in_lines(part_bytes)), before_(team.first_round - 1) {
+    const SlidingWindow window{.slots = slots, .answered_at_once = slots / 2};
+    for (const Line& line : lines) {
+      out_.push_back({.line = line, .window = {window, 0}});
+      in_.push_back({.line = line, .window = {window, 0}});
+    }
   }
 
   // The last answers of the others, which have no more to say after them.
@@ -128,16 +127,16 @@ class Streams {
       if (!may_return(to)) return team_.messages->begin_send(peer, part, bytes);
       team_.messages->begin_send(peer, nullptr, 0);
       to.is_apart = false;
-      to.taken = to.sent_before_apart;
+      to.window.knows_taken(to.sent_before_apart);
     } else if (may_go_apart && !has_slot(to) && !is_soon([&] { return has_slot(to); })) {
       to.is_apart = true;
-      to.sent_before_apart = to.sent;
-      team_.wire->notify(peer, apart_id(to.line.number_there), to.sent);
+      to.sent_before_apart = to.window.sent();
+      team_.wire->notify(peer, apart_id(to.line.number_there), to.window.sent());
       return team_.messages->begin_send(peer, part, bytes);
     }
-    ++to.sent;
-    team_.wire->write_notify(peer, slot(to.line.place_there, to.sent), part, bytes, part_id(to.line.number_there),
-                             before_ + to.sent);
+    const std::uint64_t number = to.window.send();
+    team_.wire->write_notify(peer, slot(to.line.place_there, number), part, bytes, part_id(to.line.number_there),
+                             before_ + number);
   }
   bool are_sources_free() noexcept {
     return team_.wire->are_sources_free() && (team_.messages == nullptr || team_.messages->are_sent());
@@ -152,13 +151,15 @@ class Streams {
   bool may_receive(int line) {
     In& from = in(line);
     if (from.message_bytes != 0) return true;
-    const auto is_in_slot = [&] { return team_.wire->look(part_id(from.line.number_here)) > before_ + from.received; };
+    const auto is_in_slot = [&] {
+      return team_.wire->look(part_id(from.line.number_here)) > before_ + from.window.taken();
+    };
     if (!from.is_apart) {
       if (is_in_slot()) return true;
       if (team_.messages == nullptr) return false;
       const std::uint64_t begin = team_.wire->look(apart_id(from.line.number_here));
       // What was sent before has been received, so that none of it can still be on its way to a slot.
-      if (begin != from.received || begin == from.last_apart) return false;
+      if (begin != from.window.taken() || begin == from.last_apart) return false;
       from.message.resize(part_bytes_);
       from.last_apart = begin;
       from.is_apart = true;
@@ -174,17 +175,17 @@ class Streams {
   const std::byte* front(int line) const noexcept {
     const In& from = in_[static_cast<std::size_t>(line)];
     return from.message_bytes != 0 ? from.message.data()
-                                   : team_.wire->segment() + slot(from.line.place_here, from.received + 1);
+                                   : team_.wire->segment() + slot(from.line.place_here, from.window.taken() + 1);
   }
   void take(int line) noexcept {
     In& from = in(line);
     const int id = answer_id(from.line.number_there);
     if (from.message_bytes == 0) {
-      if (++from.received % answered_at_once() == 0) team_.wire->notify(from.line.from, id, 2 * from.received);
+      if (from.window.take()) team_.wire->notify(from.line.from, id, 2 * from.window.taken());
       return;
     }
     from.message_bytes = 0;
-    if (from.is_answer_due) team_.wire->notify(from.line.from, id, 2 * from.received + 1);
+    if (from.is_answer_due) team_.wire->notify(from.line.from, id, 2 * from.window.taken() + 1);
     from.is_answer_due = false;
   }
 
@@ -192,14 +193,13 @@ class Streams {
   // Numbers of parts count from the first call.
   struct Out {
     Line line;
-    std::uint64_t sent = 0;               // to slots
-    std::uint64_t taken = 0;              // of those; as far as is known
+    SlidingWindow::Sender window;
     std::uint64_t sent_before_apart = 0;  // the last time
     bool is_apart = false;
   };
   struct In {
     Line line;
-    std::uint64_t received = 0;     // from slots
+    SlidingWindow::Receiver window;
     std::uint64_t last_apart = 0;   // how many those were when messages came, the last time; 0: never
     std::size_t message_bytes = 0;  // 0: there is none to be taken
     std::vector<std::byte> message;
@@ -210,18 +210,15 @@ class Streams {
   int count() const noexcept { return static_cast<int>(out_.size()); }
   Out& out(int line) noexcept { return out_[static_cast<std::size_t>(line)]; }
   In& in(int line) noexcept { return in_[static_cast<std::size_t>(line)]; }
-  std::uint64_t answered_at_once() const noexcept { return slots_ / 2; }
 
   // Twice the parts taken from slots, and one more once messages after them have begun to come: it only grows.
   std::uint64_t answer(const Out& to) const noexcept { return team_.wire->look(answer_id(to.line.number_here)); }
   std::uint64_t last_answer(const Out& to) const noexcept {
-    const std::uint64_t of_slots = 2 * (to.sent / answered_at_once() * answered_at_once());
+    const std::uint64_t of_slots = 2 * to.window.last_answer();
     return to.sent_before_apart == 0 ? of_slots : std::max(of_slots, 2 * to.sent_before_apart + 1);
   }
   bool has_slot(Out& to) const noexcept {
-    if (to.sent < to.taken + slots_) return true;
-    to.taken = std::max(to.taken, answer(to) / 2);
-    return to.sent < to.taken + slots_;
+    return to.window.has_slot([&] { return answer(to) / 2; });
   }
   template <class Ready>
   bool is_soon(Ready ready) const noexcept {

@@ -8,9 +8,8 @@
 // goes on as soon as it has come: all links are busy at once, and a late rank holds up nobody before its own
 // part is needed.
 //
-// Segments are counted, from the first call on and alike on all ranks. Number s goes to slot s mod `slots` of
-// the receiver's segment, which is notified of s + 1; it answers, half a round of slots at a time, how many
-// it has taken, and no sender is ahead of that by more than the slots there are.
+// Each link is a sliding window. Segments are counted, from the first call on and alike on all ranks: number s goes to
+// slot s mod `slots` of the receiver's segment, which is notified of s; it answers half a round of slots at a time.
 //
 // Order: chunk c is reduced in the order c, c+1, ... around the ring, by every rank and in every run, and by
 // one rank for all: the same bits everywhere and always. The operation must
@@ -21,14 +20,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "algorithms/sliding_window.hpp"
 #include "algorithms/steps.hpp"
 
 namespace papaya {
 
 namespace {
 
-constexpr std::size_t slots = 8;
-constexpr std::size_t answered_at_once = slots / 2;
+constexpr SlidingWindow window = {.slots = 8, .answered_at_once = 4};
 constexpr std::size_t most_segment_bytes = std::size_t{4} << 20;
 
 enum Notification : int { arrived, taken, notifications };
@@ -41,13 +40,13 @@ class Ring final : public OverWire {
         previous_((team.rank + team.size - 1) % team.size),
         segment_bytes_(segment_bytes),
         begin_(team.first_round - 1),
-        first_(begin_),
-        least_taken_(first_) {}
+        out_(window, begin_),
+        in_(window, begin_) {}
 
   // The last answers of the next rank, which has no more to say after them.
   ~Ring() override {
-    const std::uint64_t last = first_ / answered_at_once * answered_at_once;
-    if (last <= begin_) return;
+    const std::uint64_t last = out_.last_answer();
+    if (last == begin_) return;
     wait::Site site;
     team_.wire->wait(
         *team_.policy, site, [&] { return team_.wire->look(taken) >= last; }, this);
@@ -70,7 +69,6 @@ class Ring final : public OverWire {
                      call.received < call.total ? previous_ : next_);
     }
     co_await released(*team_.wire);
-    first_ += call.total;
   }
 
   // One call's progress, in segments.
@@ -113,14 +111,11 @@ class Ring final : public OverWire {
       return {(begin + from) * element, std::min(per_segment, size - from)};
     }
 
-    bool may_receive() const noexcept {
-      return received < total && ring.team_.wire->look(arrived) > ring.first_ + received;
-    }
+    bool may_receive() const noexcept { return received < total && ring.team_.wire->look(arrived) > ring.in_.taken(); }
     void receive() noexcept {
       const std::uint64_t step = received / segments;
       const Piece p = piece(received, step + 1);
-      const std::uint64_t number = ring.first_ + received;
-      const std::byte* const from = ring.team_.wire->segment() + ring.slot(number);
+      const std::byte* const from = ring.team_.wire->segment() + ring.slot(ring.in_.taken() + 1);
       auto* const to = static_cast<std::byte*>(operands.receive) + p.offset;
       if (step < steps / 2)
         operands.reduction->combine(*operands.reduction, from, static_cast<const std::byte*>(operands.send) + p.offset,
@@ -128,38 +123,35 @@ class Ring final : public OverWire {
       else
         std::memcpy(to, from, p.elements * element);
       ++received;
-      if ((number + 1) % answered_at_once == 0) ring.team_.wire->notify(ring.previous_, taken, number + 1);
+      if (ring.in_.take()) ring.team_.wire->notify(ring.previous_, taken, ring.in_.taken());
     }
 
     bool may_send() noexcept {
       // What is sent in a later step is what came in the step before.
       if (sent == total || (sent >= segments && received < sent - segments + 1)) return false;
-      const std::uint64_t number = ring.first_ + sent;
-      if (number < ring.least_taken_ + slots) return true;
-      ring.least_taken_ = std::max(ring.least_taken_, ring.team_.wire->look(taken));
-      return number < ring.least_taken_ + slots;
+      return ring.out_.has_slot([this] { return ring.team_.wire->look(taken); });
     }
     void send() noexcept {
       const std::uint64_t step = sent / segments;
       const Piece p = piece(sent, step);
       const void* const from = static_cast<const std::byte*>(step == 0 ? operands.send : operands.receive) + p.offset;
-      const std::uint64_t number = ring.first_ + sent;
-      ring.team_.wire->write_notify(ring.next_, ring.slot(number), from, p.elements * element, arrived, number + 1);
+      const std::uint64_t number = ring.out_.send();
+      ring.team_.wire->write_notify(ring.next_, ring.slot(number), from, p.elements * element, arrived, number);
       if (sent == 0) tell_deposited(operands);
       ++sent;
     }
   };
 
   std::size_t slot(std::uint64_t number) const noexcept {
-    return static_cast<std::size_t>(number % slots) * segment_bytes_;
+    return static_cast<std::size_t>(number % window.slots) * segment_bytes_;
   }
 
   const int next_;
   const int previous_;
   const std::size_t segment_bytes_;
-  const std::uint64_t begin_;  // number of the first call's first segment
-  std::uint64_t first_;        // of this call's
-  std::uint64_t least_taken_;  // by the next rank, as far as is known
+  const std::uint64_t begin_;   // what the numbers of segments begin after
+  SlidingWindow::Sender out_;   // to the next rank
+  SlidingWindow::Receiver in_;  // from the previous one
 };
 
 constexpr Parameter parameters[] = {
@@ -169,7 +161,7 @@ constexpr Parameter parameters[] = {
 
 std::size_t segment_bytes_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
   constexpr std::size_t always = 65536;  // bytes of a segment that there is memory for
-  return std::min(static_cast<std::size_t>(values[0]), std::max(capacity / slots, always)) / 64 * 64;
+  return std::min(static_cast<std::size_t>(values[0]), std::max(capacity / window.slots, always)) / 64 * 64;
 }
 
 constexpr Descriptor descriptor = {
@@ -184,7 +176,7 @@ constexpr Descriptor descriptor = {
     .max_element_bytes = 1024,
     .parameters = parameters,
     .segment = [](const Layout&, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return {slots * segment_bytes_of(capacity, values), notifications};
+      return {window.slots * segment_bytes_of(capacity, values), notifications};
     },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
         -> std::unique_ptr<Prepared> { return std::make_unique<Ring>(team, segment_bytes_of(capacity, values)); },

@@ -7,9 +7,9 @@
 // size. The parts from one rank to another are counted from the first call on; number n goes to slot n mod 2 of the
 // pair, whose notification says the number, the bytes and whether the block ends there.
 //
-// A slot may be written again when its last part has been taken. That is known without a word of those sent before the
-// last call in which the peer was heard: it comes to a call only after it has ended the one before. So blocks of one
-// part, the usual ones, need no answer. Parts of longer blocks are answered with how many have been taken.
+// Each pair is a sliding window. That a part has been taken is known without a word of those sent before the last call
+// in which the peer was heard: it comes to a call only after it has ended the one before. So blocks of one part, the
+// usual ones, need no answer. Parts of longer blocks are answered each.
 //
 // Cost: (p-1) S bytes sent and received by each rank, one latency; a copy out of the segment.
 
@@ -17,13 +17,14 @@
 #include <cstring>
 #include <vector>
 
+#include "algorithms/sliding_window.hpp"
 #include "algorithms/steps.hpp"
 
 namespace papaya {
 
 namespace {
 
-constexpr std::uint64_t slots = 2;  // of a pair
+constexpr SlidingWindow window = {.slots = 2, .answered_at_once = SlidingWindow::only_when_said};
 constexpr std::int64_t most_part_bytes = 1 << 20;
 
 // With many ranks so small that all parts together take 2 MiB, but 4 KiB at least.
@@ -31,7 +32,7 @@ std::size_t part_bytes_of(int ranks, std::size_t capacity, std::span<const std::
   constexpr std::size_t memory = 2 << 20;
   constexpr std::size_t least = 4096;
   return in_lines(std::min({capacity, static_cast<std::size_t>(values[0]),
-                            std::max(memory / (slots * static_cast<std::size_t>(ranks)), least)}));
+                            std::max(memory / (window.slots * static_cast<std::size_t>(ranks)), least)}));
 }
 
 // What a slot's notification says.
@@ -54,15 +55,15 @@ struct Mark {
 class NotifiedAlltoall final : public OverWire {
  public:
   NotifiedAlltoall(const Team& team, std::size_t part_bytes)
-      : OverWire(team), part_bytes_(part_bytes), pairs_(static_cast<std::size_t>(team.size)) {
-    for (Pair& pair : pairs_) pair.sent = pair.received = pair.taken = pair.answered = team.first_round - 1;
-  }
+      : OverWire(team),
+        part_bytes_(part_bytes),
+        pairs_(static_cast<std::size_t>(team.size), Pair(team.first_round - 1)) {}
 
   // The last answers of the others, which have no more to say after them.
   ~NotifiedAlltoall() override {
     wait::Site site;
     for (int peer = 0; peer < team_.size; ++peer)
-      if (const std::uint64_t last = pair_of(peer).answered; last > team_.first_round - 1)
+      if (const std::uint64_t last = pair_of(peer).to.last_answer(); last > team_.first_round - 1)
         team_.wire->wait(
             *team_.policy, site, [&] { return team_.wire->look(answer_id(peer)) >= last; }, this);
   }
@@ -72,16 +73,16 @@ class NotifiedAlltoall final : public OverWire {
  private:
   // This rank and a peer: parts since the beginning, and what is left of the present call.
   struct Pair {
-    std::uint64_t sent;
-    std::uint64_t received;
-    std::uint64_t taken;        // by the peer, of those sent; as far as is known
-    std::uint64_t answered;     // the last part sent that the peer answers
-    std::uint64_t sent_before;  // the present call
-    std::uint64_t received_before;
-    Block out;
-    Block in;
-    std::size_t bytes_sent;
-    std::size_t bytes_received;
+    explicit Pair(std::uint64_t before) noexcept : to(window, before), from(window, before) {}
+
+    SlidingWindow::Sender to;
+    SlidingWindow::Receiver from;
+    std::uint64_t sent_before = 0;  // the present call
+    std::uint64_t received_before = 0;
+    Block out{};
+    Block in{};
+    std::size_t bytes_sent = 0;
+    std::size_t bytes_received = 0;
     bool sends = false;
     bool receives = false;
   };
@@ -119,8 +120,8 @@ class NotifiedAlltoall final : public OverWire {
         pair.in = {static_cast<std::byte*>(operands.receive) + at, operands.bytes};
       }
       pair.bytes_sent = pair.bytes_received = 0;
-      pair.sent_before = pair.sent;
-      pair.received_before = pair.received;
+      pair.sent_before = pair.to.sent();
+      pair.received_before = pair.from.taken();
       if (rank == team_.rank) {
         pair.bytes_received = std::min(pair.out.bytes, pair.in.bytes);
         if (pair.out.at != pair.in.at && pair.bytes_received != 0)
@@ -134,22 +135,19 @@ class NotifiedAlltoall final : public OverWire {
 
   bool may_send(int peer) noexcept {
     Pair& pair = pair_of(peer);
-    if (!pair.sends) return false;
-    if (pair.sent < pair.taken + slots) return true;
-    pair.taken = std::max(pair.taken, team_.wire->look(answer_id(peer)));
-    return pair.sent < pair.taken + slots;
+    return pair.sends && pair.to.has_slot([&] { return team_.wire->look(answer_id(peer)); });
   }
   void send(int peer) noexcept {
     Pair& pair = pair_of(peer);
     const std::size_t bytes = std::min(part_bytes_, pair.out.bytes - pair.bytes_sent);
     const bool is_first = pair.bytes_sent == 0;
     const bool is_last = pair.bytes_sent + bytes == pair.out.bytes;
-    const std::uint64_t slot = pair.sent % slots;
-    ++pair.sent;
+    const std::uint64_t number = pair.to.send();
+    const std::uint64_t slot = slot_of(number);
     team_.wire->write_notify(peer, place(team_.rank, slot), pair.out.at + pair.bytes_sent, bytes,
-                             part_id(team_.rank, slot), Mark{pair.sent, bytes, is_last}.packed());
+                             part_id(team_.rank, slot), Mark{number, bytes, is_last}.packed());
     pair.bytes_sent += bytes;
-    if (!is_first || !is_last) pair.answered = pair.sent;
+    if (!is_first || !is_last) pair.to.expect_answer();
     if (is_last) {
       pair.sends = false;
       --open_;
@@ -160,21 +158,23 @@ class NotifiedAlltoall final : public OverWire {
     const Pair& pair = pair_of(peer);
     if (!pair.receives) return false;
     // In place what comes overwrites what has been sent.
-    if (in_place_ && pair.sends && pair.sent - pair.sent_before <= pair.received - pair.received_before) return false;
-    return Mark::unpacked(team_.wire->look(part_id(peer, pair.received % slots))).parts > pair.received;
+    if (in_place_ && pair.sends && pair.to.sent() - pair.sent_before <= pair.from.taken() - pair.received_before)
+      return false;
+    const std::uint64_t next = pair.from.taken() + 1;
+    return Mark::unpacked(team_.wire->look(part_id(peer, slot_of(next)))).parts >= next;
   }
   void receive(int peer) noexcept {
     Pair& pair = pair_of(peer);
-    const std::uint64_t slot = pair.received % slots;
+    const std::uint64_t slot = slot_of(pair.from.taken() + 1);
     const Mark mark = Mark::unpacked(team_.wire->look(part_id(peer, slot)));
     const std::size_t bytes = std::min(mark.bytes, pair.in.bytes - pair.bytes_received);
     if (bytes != 0) std::memcpy(pair.in.at + pair.bytes_received, team_.wire->segment() + place(peer, slot), bytes);
-    const bool is_first = pair.received == pair.received_before;
+    const bool is_first = pair.from.taken() == pair.received_before;
     pair.bytes_received += bytes;
-    ++pair.received;
+    pair.from.take();
     // It has ended the call before.
-    if (is_first) pair.taken = std::max(pair.taken, pair.sent_before);
-    if (!is_first || !mark.is_last) team_.wire->notify(peer, answer_id(team_.rank), pair.received);
+    if (is_first) pair.to.knows_taken(pair.sent_before);
+    if (!is_first || !mark.is_last) team_.wire->notify(peer, answer_id(team_.rank), pair.from.taken());
     if (mark.is_last) {
       pair.receives = false;
       --open_;
@@ -207,14 +207,15 @@ class NotifiedAlltoall final : public OverWire {
   }
 
   Pair& pair_of(int peer) noexcept { return pairs_[static_cast<std::size_t>(peer)]; }
+  static std::uint64_t slot_of(std::uint64_t number) noexcept { return number % window.slots; }
   // In the segment of whoever receives.
   std::size_t place(int writer, std::uint64_t slot) const noexcept {
-    return (static_cast<std::size_t>(writer) * slots + static_cast<std::size_t>(slot)) * part_bytes_;
+    return (static_cast<std::size_t>(writer) * window.slots + static_cast<std::size_t>(slot)) * part_bytes_;
   }
   static int part_id(int writer, std::uint64_t slot) noexcept {
-    return writer * static_cast<int>(slots) + static_cast<int>(slot);
+    return writer * static_cast<int>(window.slots) + static_cast<int>(slot);
   }
-  int answer_id(int reader) const noexcept { return team_.size * static_cast<int>(slots) + reader; }
+  int answer_id(int reader) const noexcept { return team_.size * static_cast<int>(window.slots) + reader; }
 
   const std::size_t part_bytes_;
   std::vector<Pair> pairs_;
@@ -241,8 +242,8 @@ constexpr Descriptor descriptor = {
           return call.latency_ns + call.node_ranks * (call.ranks - call.node_ranks) * call.transfer_ns();
         },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return {slots * static_cast<std::size_t>(layout.ranks) * part_bytes_of(layout.ranks, capacity, values),
-              static_cast<int>(slots + 1) * layout.ranks};
+      return {window.slots * static_cast<std::size_t>(layout.ranks) * part_bytes_of(layout.ranks, capacity, values),
+              static_cast<int>(window.slots + 1) * layout.ranks};
     },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
