@@ -23,13 +23,13 @@ import time
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a rank for each core
 
-import mpi4py
-import numpy as np
-import torch
+import mpi4py  # noqa: E402  after OMP_NUM_THREADS
+import numpy as np  # noqa: E402  after OMP_NUM_THREADS
+import torch  # noqa: E402  after OMP_NUM_THREADS
 
 mpi4py.rc.initialize = False  # the background thread does
 mpi4py.rc.finalize = False
-from mpi4py import MPI  # noqa: E402
+from mpi4py import MPI  # noqa: E402  mpi4py reads mpi4py.rc when its MPI is imported
 
 LEAVING, NOTHING_NEW, NOTHING_INVALID = 1, 2, 4  # the bits of the status; those of the gradients follow
 STATUS_BITS = 3

@@ -202,7 +202,6 @@ class Case(unittest.TestCase):
             with self.subTest(algorithm):
                 self.lost(algorithm, "--cut-node", "2", "--kill-node", "2")
 
-
     def test_clocks(self):
         """Clocks that differ and drift by 100 ppm from node to node: arrivals as papaya tells them against those the
         program noted by the one clock that the machine has. They are as near as the report says."""

@@ -37,7 +37,7 @@ def test_here(path):
 
     def größe(most=64):
         # On one line: both are read there.
-        read = lambda: (unlocked.read_frames(most).decode().splitlines(), list(of_python(sys._getframe()))[:most])
+        def read(): return unlocked.read_frames(most).decode().splitlines(), list(of_python(sys._getframe()))[:most]
         results.append(Class().method(read))
         results.append(read())
 

@@ -155,8 +155,9 @@ class Page(unittest.TestCase):
         self.assertEqual(self.browser.run("return performance.getEntriesByType('resource').map((one) => one.name)"), [])
 
     def check_no_sideways(self):
-        wide = self.browser.run("""return [...document.querySelectorAll('body *')].filter((one) => !one.closest('.scroll, nav, .skip, .unseen') &&
-            one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 100))""")
+        wide = self.browser.run("""return [...document.querySelectorAll('body *')].filter((one) =>
+            !one.closest('.scroll, nav, .skip, .unseen') && one.getBoundingClientRect().right > innerWidth + 1)
+            .map((one) => one.outerHTML.slice(0, 100))""")
         self.assertEqual(wide, [])
         self.assertEqual(self.browser.run("return document.documentElement.scrollWidth"), self.browser.run("return innerWidth"))
 
@@ -332,7 +333,8 @@ class Page(unittest.TestCase):
         browser.open(self.page_of(self.synthetic("keyboard", 16, 1, 100)))
         wanted = browser.run("""return [...document.querySelectorAll('a[href], button, select, summary, canvas[tabindex], input')]
             .filter((one) => one.checkVisibility() && !one.disabled && (one.type !== 'radio' || one.checked)).length""")
-        reached = browser.run("window.reached = new Set(); document.addEventListener('focusin', (event) => reached.add(event.target)); return 0")
+        reached = browser.run("""window.reached = new Set();
+            document.addEventListener('focusin', (event) => reached.add(event.target)); return 0""")
         for _ in range(wanted + 2):
             browser.command("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
             browser.command("Input.dispatchKeyEvent", type="keyUp", key="Tab", code="Tab", windowsVirtualKeyCode=9)
