@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+"""The style gates: run.py GATE SOURCE_FOLDER BUILD_FOLDER.
+
+Each gate first has to reject a planted fault, so that a tool that no longer reads its files or its options cannot pass.
+Where a tool is missing the gate is skipped (exit code 77), with CI=true it fails.
+"""
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+COMPILED = (".cpp", ".hpp", ".c", ".h")
+TEXT = (".md", ".1", ".py", ".sh", ".bash", ".build", ".css", ".html", ".js", ".def", ".S", ".F90", ".f90", ".f", ".txt")
+
+# Words that codespell takes for others.
+WORDS = {
+    "hsa": "the runtime library of AMD's devices",
+    "improbe": "MPI_Improbe",
+    "inout": "the second operand of an MPI_User_function",
+    "ois": "a pattern of characters in a regular expression",
+}
+# Misspelt on purpose: papaya has to say which name was meant.
+MISSPELT = ["PAPAYA_WAIT=yeild", "arival", "disemination"]
+
+# A suppression names what it suppresses and says why.
+SUPPRESSIONS = {
+    "NOLINT": r"NOLINT(NEXTLINE)?\([a-z][a-z0-9.,-]+\): \w",
+    "clang-format off": r"clang-format off: \w",
+    "noqa": r"noqa: [A-Z][0-9]+  \w",
+    "shellcheck disable": r"shellcheck disable=SC[0-9]+(,SC[0-9]+)*  # \w",
+}
+
+
+class Missing(Exception):
+    """A tool or a file the gate needs is not here."""
+
+
+class Unsuitable(Exception):
+    """It is here, and another version than the tree is made for."""
+
+
+def tool(name):
+    if not shutil.which(name):
+        raise Missing(f"{name} is missing; tools/test installs it on Debian and Ubuntu")
+    return name
+
+
+def output_of(command, **options):
+    done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          errors="replace", check=False, **options)
+    return done.returncode, done.stdout
+
+
+def findings(command, **options):
+    """The lines of a tool that prints its findings and nothing else."""
+    code, output = output_of(command, **options)
+    lines = [line for line in output.splitlines() if line.strip()]
+    return lines or ([f"{command[0]} ended with exit code {code}"] if code else [])
+
+
+def first_line(file):
+    with open(file, "rb") as opened:
+        return opened.readline(200).decode(errors="replace")
+
+
+def tree(root):
+    """What is under version control; where that is not known, what an archive of the sources holds."""
+    if (root / ".git").exists() and shutil.which("git"):
+        code, output = output_of(["git", "-c", "safe.directory=*", "-C", root, "ls-files", "-z"])
+        if code == 0:
+            return [root / name for name in sorted(output.split("\0")) if name and (root / name).is_file()]
+    return sorted(file for file in root.rglob("*") if file.is_file()
+                  and not any(part.startswith(("build", ".")) for part in file.relative_to(root).parts))
+
+
+def with_suffix(files, *suffixes):
+    return [file for file in files if file.suffix in suffixes]
+
+
+def scripts(files, interpreter, *suffixes):
+    """By suffix, or without one by the first line."""
+    return [file for file in files if file.suffix in suffixes
+            or (not file.suffix and re.match(r"#!.*\b" + interpreter, first_line(file)))]
+
+
+class Gate:
+    planted = ""  # a file's name
+    fault = ""    # what it holds
+
+    def __init__(self, root, build):
+        self.root, self.build = root, build
+
+    def check(self, files):
+        raise NotImplementedError
+
+
+class Format(Gate):
+    planted, fault = "planted.cpp", "int  planted( );\n"
+
+    def check(self, files):
+        version = output_of([tool("clang-format"), "--version"])[1]
+        if " version 14." not in version:
+            raise Unsuitable(f"versions of clang-format differ in what they make of a line; the tree is as 14 sets it: {version}")
+        command = ["clang-format", "--dry-run", "-Werror", f"--style=file:{self.root / '.clang-format'}"]
+        return findings([*command, *with_suffix(files, *COMPILED)])
+
+
+class Shell(Gate):
+    planted, fault = "planted.sh", "#!/bin/sh\nrm -r $1/*\n"
+
+    def check(self, files):
+        command = [tool("shellcheck"), "--external-sources", "--source-path=SCRIPTDIR", "--format=gcc"]
+        return findings([*command, *scripts(files, "(ba)?sh$", ".sh", ".bash")])
+
+
+class Python(Gate):
+    planted, fault = "planted.py", "import os\n"
+
+    def check(self, files):
+        # The distribution's Python has it; the first in PATH may be another.
+        having = [python for python in (sys.executable, "/usr/bin/python3") if not output_of([python, "-m", "flake8", "--version"])[0]]
+        if not having:
+            raise Missing("flake8 is missing; tools/test installs it on Debian and Ubuntu")
+        # What pyflakes and pycodestyle check by default. No tool formats Python here: the compiled sources are 120
+        # columns wide, and a line that says one thing may end a little later.
+        command = [having[0], "-m", "flake8", "--isolated", "--max-line-length=140",
+                   "--per-file-ignores=tests/preload/*:E501"]
+        return findings([*command, *scripts(files, "python", ".py")])
+
+
+class Man(Gate):
+    planted, fault = "planted.1", ".TH PLANTED 1 2026-01-01\n.SH NAME\nplanted \\- a fault\n.NONE\n"
+
+    def check(self, files):
+        # Sentences begin on lines of their own, however long they are.
+        lines = findings([tool("mandoc"), "-T", "lint", *with_suffix(files, ".1")])
+        return [line for line in lines if "input text line longer than 80 bytes" not in line
+                and "ended with exit code" not in line]
+
+
+class Spelling(Gate):
+    planted, fault = "planted.md", "The firts word.\n"
+
+    def check(self, files):
+        command = [tool("codespell"), "--ignore-words-list", ",".join(WORDS), "--ignore-regex", "|".join(MISSPELT)]
+        return findings([*command, *[file for file in files if file.suffix in COMPILED + TEXT or not file.suffix]])
+
+
+class Suppressions(Gate):
+    planted, fault = "planted.cpp", "int planted = 0;  // NO" + "LINT\n"
+
+    def check(self, files):
+        found = []
+        for file in files:
+            if file.suffix not in COMPILED + TEXT + ("",) or file == pathlib.Path(__file__).resolve():
+                continue
+            for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
+                for word, explained in SUPPRESSIONS.items():
+                    if re.search(r"(//|#) *" + word, line) and not re.search(explained, line):
+                        found.append(f"{file}:{number}: a suppression that does not say which check and why: {line.strip()}")
+        return found
+
+
+GATES = {"format": Format, "shell": Shell, "python": Python, "man": Man, "spelling": Spelling,
+         "suppressions": Suppressions}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("gate", choices=GATES)
+    parser.add_argument("root", type=pathlib.Path)
+    parser.add_argument("build", type=pathlib.Path)
+    chosen = parser.parse_args()
+    root, build = chosen.root.resolve(), chosen.build.resolve()
+    gate = GATES[chosen.gate](root, build)
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            planted = pathlib.Path(folder, gate.planted)
+            planted.write_text(gate.fault, encoding="utf-8")
+            if not gate.check([planted]):
+                print(f"the gate lets this pass:\n{gate.fault}")
+                return 1
+        files = tree(root)
+        found = gate.check(files)
+    except Unsuitable as unsuitable:
+        print(unsuitable)
+        return 77
+    except Missing as missing:
+        print(missing)
+        return 1 if os.environ.get("CI") == "true" else 77
+    for line in found:
+        print(line.replace(f"{root}/", "").replace(f"{build}/../", ""))
+    print(f"{len(files)} files in the tree, {len(found)} findings")
+    return 1 if found or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
