@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""The order inside folders: what a file includes of its own folder stands on an earlier line of ORDER.
+
+So there are no cycles, and nothing includes upward or sideways. Between folders, see includes.py.
+"""
+import pathlib
+import re
+import sys
+
+# Lowest first. A name without an ending is a header with its source; FOLDER/ is what no other line names in there.
+ORDER = {
+    "algorithms": [
+        "datatype",
+        "kernels/reduce.hpp",
+        "kernels/targets",
+        "kernels/loops kernels/reduce.cpp",
+        "patterns/",
+        "transport/arena transport/futex transport/messages transport/single_copy transport/switch_over "
+        "transport/ucx_plugin",
+        "transport/mpi_messages transport/team_messages transport/ucx_window transport/wait",
+        "transport/deposit_arena transport/notified",
+        "transport/arena_notified transport/node_window transport/shared_notified",
+        "transport/mpi_notified transport/ucx_notified",
+        "team",
+        "rounds streams ways",
+        "algorithm",
+        "chain exchange hierarchy steps tree",
+        "dissemination halving sorted_ring",
+        "bcast/parts reduce/pairwise",
+        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/",
+    ],
+    "interpose": [
+        "async_setup.hpp background_progress device_memory end_job output presence symbols",
+        "census flavour scratch trampoline watch",
+        "preload",
+        "runtime",
+        "communicator",
+        "control prepare reduction",
+        "async_setup.cpp dispatch stall staging",
+        "repeat",
+        "nonblocking",
+        "verify waiting",
+        "replace wrappers",
+    ],
+    "profiler/analysis": [
+        "alpha patterns_of_sites run_times savings.hpp whole_run",
+        "analysis.hpp",
+        "horovod imbalance sites totals",
+        "communicator_names",
+        "matching",
+        "arrivals compare pending savings.cpp",
+        "analysis.cpp",
+    ],
+    "profiler/read": [
+        "units read.hpp",
+        "read_spill",
+        "clocks frames read.cpp",
+    ],
+    "profiler/record": [
+        "checksum format identity python_frames waits zstd",
+        "live measure node_arrivals node_boards spill_format",
+        "spill",
+        "recorder",
+        "call_sites",
+    ],
+    "profiler/report": [
+        "notes pictures",
+        "verdict",
+        "report.hpp",
+        "files json report.cpp stall text",
+    ],
+}
+
+# What still breaks the order: (file, what it includes): why.
+UPWARD = {
+    ("interpose/communicator.cpp", "interpose/nonblocking.hpp"): "freeing a communicator ends the operations on it",
+    ("interpose/communicator.cpp", "interpose/prepare.hpp"): "freeing a communicator frees what was prepared for it",
+    ("interpose/runtime.cpp", "interpose/communicator.hpp"): "start and stop are here with what they start and stop",
+    ("interpose/runtime.cpp", "interpose/nonblocking.hpp"): "the same",
+    ("interpose/runtime.cpp", "interpose/stall.hpp"): "the same",
+    ("interpose/stall.cpp", "interpose/nonblocking.hpp"): "operations under way are reported, and their waiting reports",
+}
+
+
+def place_of(name, lines):
+    """(line, entry) of the longest entry that names the file, or None."""
+    stem = re.sub(r"\.\w+$", "", name)
+    matching = [(len(entry), line, entry) for line, entries in enumerate(lines) for entry in entries.split()
+                if entry in (name, stem) or (entry.endswith("/") and name.startswith(entry))]
+    return max(matching)[1:] if matching else None
+
+
+def check(root, folder, lines, used):
+    broken = []
+    named = set()
+    for file in sorted((root / folder).rglob("*")):
+        if file.suffix not in {".cpp", ".hpp", ".h", ".c", ".S", ".def"}:
+            continue
+        name = file.relative_to(root / folder).as_posix()
+        included = [match[1] for match in re.finditer(r'^\s*#\s*include\s+"' + folder + r'/([^"]+)"',
+                                                      file.read_text(encoding="utf-8"), re.MULTILINE)]
+        own = [other for other in included if re.sub(r"\.\w+$", "", other) == re.sub(r"\.\w+$", "", name)]
+        lower = [(place_of(other, lines) or (-1,))[0] for other in included if other not in own]
+        place = place_of(name, lines)
+        if not place:
+            hint = f"; it can go on line {max(lower, default=-1) + 2} of {folder}, or a later one" if -1 not in lower else ""
+            broken.append(f"{folder}/{name} is on no line of ORDER{hint}")
+            continue
+        named.add(place[1])
+        for other in included:
+            below = place_of(other, lines)
+            # A header may stand below its source, not above.
+            if not below or below[0] < place[0] or (other in own and below[0] == place[0]):
+                continue
+            if (f"{folder}/{name}", f"{folder}/{other}") in UPWARD:
+                used.add((f"{folder}/{name}", f"{folder}/{other}"))
+                continue
+            broken.append(f"{folder}/{name} includes {folder}/{other}, which does not stand below it")
+    broken += [f"ORDER names {folder}/{entry}, which is not there" for line in lines for entry in line.split() if entry not in named]
+    return broken
+
+
+def main(root):
+    used = set()
+    broken = [line for folder, lines in ORDER.items() for line in check(root, folder, lines, used)]
+    broken += [f"{file} no longer includes {other}: take that off UPWARD" for file, other in UPWARD if (file, other) not in used]
+    for line in broken:
+        print(line)
+    print(f"{len(ORDER)} folders, {len(broken)} against the order, {len(UPWARD)} excepted")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

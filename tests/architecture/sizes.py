@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Files over 400 lines and functions over 80 need a written reason here; a reason that is no longer needed has to go.
+
+Lines are counted as clang-format leaves them; a function's are those from the opening to the closing line of its body.
+"""
+import ast
+import pathlib
+import re
+import sys
+
+MOST_FILE_LINES = 400
+MOST_FUNCTION_LINES = 80
+FOLDERS = ("base", "profiler", "algorithms", "tuning", "interpose", "tools", "tests", "examples", "include")
+
+FILES = {
+    "algorithms/allreduce/arrival_leader.cpp": "one algorithm is one file: three ways of depositing share the layout of a slot",
+    "algorithms/alltoall/arrival_alltoall.cpp": "one algorithm is one file: blocks of equal and of unequal sizes share the slots",
+    "algorithms/transport/ucx_plugin.cpp": "all that is linked to UCX, behind the functions of one table",
+    "interpose/nonblocking.cpp": "to be split: the queue of operations, who moves them on, and the calls that start them",
+    "interpose/preload.cpp": "libpapaya.so: one search for MPI, its functions and the flavour, with no C++ library",
+    "interpose/reduction.cpp": "tables: a row for each type and operation of MPI",
+    "interpose/replace.cpp": "to be split: deciding, setting up and running a call",
+    "interpose/runtime.cpp": "to be split: job facts, record files, transports between nodes and life cycle",
+    "interpose/wrappers.cpp": "tables: a row for each function of MPI",
+    "profiler/analysis/compare.cpp": "one calculation: the intervals, the runs' differences and their classes",
+    "profiler/analysis/savings.cpp": "one simulation: the replay of a run and the models of what it would have cost",
+    "profiler/read/read.cpp": "one file format: every field is checked where it is read",
+    "profiler/report/text.cpp": "one output: a function for each table of report.txt",
+    "tests/cluster/box": "one command: namespaces, the network between them, clocks and launchers",
+    "tests/mpi/collectives.cpp": "one program, so that one launch runs all its checks",
+    "tests/preload/nonblocking.c": "one program, so that one launch runs all its checks",
+    "tests/preload/run.py": "to be split: a harness and a file for each topic",
+    "tests/protocol/collectives.cpp": "to be split: a file for each collective",
+    "tests/report/run.py": "one browser: its driver, and what is looked at with it",
+    "tests/unit/report_figures.cpp": "a case for each figure of the report, over runs that they share",
+    "tools/bench/measure.cpp": "one measurement: rounds, arrivals, checks of the results and their reduction",
+    "tools/doctor/program.cpp": "a check for each thing that a program's file can show",
+    "tools/otf2.cpp": "one output: definitions and events of one archive",
+    "tools/report/report.js": "one page without a build step: a function for each picture",
+    "tools/simulate": "one command: its runs, its tables and its picture",
+}
+FUNCTIONS = {
+    "algorithms/alltoall/arrival_alltoall.cpp: exchange_blocks": "one loop over the parts, whose steps share its state",
+    "interpose/reduction.cpp: Types": "a table",
+    "interpose/replace.cpp: replace_alltoallv": "to be split: it decides and sets up what replace() does for the others",
+    "interpose/runtime.cpp: open_records": "to be split: names the folder, opens the file, tells the other ranks",
+    "profiler/analysis/compare.cpp: compare": "fills one result, field by field",
+    "profiler/report/verdict.cpp: Verdict::late_verdict": "one sentence, clause by clause",
+    "tests/mpi/allreduce.cpp: user_operations": "a block for each operation that a user may define",
+    "tests/mpi/collectives.cpp: reduce_by_user": "a block for each operation that a user may define",
+    "tests/mpi/small_calls.hpp: small_call": "a case for each collective",
+    "tests/preload/run.py: test_doctor": "one run of the command, every line of what it prints",
+    "tests/protocol/ahead.cpp: TEST_CASE(\"what early leavers deposit keeps nobody from memory, and they wait for none\")":
+        "one schedule, step by step",
+    "tools/bench/main.cpp: measure_all": "nested loops over collectives, sizes and patterns, one row each",
+    "tools/simulation/main.cpp: run_size": "one measurement, from its barrier to its row",
+}
+
+# Comments, strings, characters: nothing in them is a brace. Line ends stay.
+OPAQUE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
+
+
+def without_opaque(text):
+    text = OPAQUE.sub(lambda match: '""' + "\n" * match[0].count("\n"), text)
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda match: "\n" * match[0].count("\n"), text, flags=re.MULTILINE)
+
+
+def end_of_braces(text, begin):
+    depth = 0
+    for at in range(begin, len(text)):
+        depth += {"{": 1, "}": -1}.get(text[at], 0)
+        if depth == 0:
+            return at
+    raise ValueError("braces do not match")
+
+
+def compiled_functions(text):
+    """(name, lines) of each function body; what a class or a namespace holds counts, what a function holds does not."""
+    lines = text.splitlines()
+    text = without_opaque(text)
+    at = head = parentheses = 0
+    while at < len(text):
+        here = text[at]
+        if here in "()":
+            parentheses += 1 if here == "(" else -1
+        elif here == "{":
+            before = text[head:at]
+            end = end_of_braces(text, at)
+            signature = re.search(r"([\w~:]+|operator\s*\S+|\boperator\s*\(\))\s*\(", before)
+            is_initializer = (parentheses > 0 or re.search(r"(?<![=!<>])=(?!=)\s*(?:[\w:<>, ]*)$", before)
+                              or (re.search(r"\)[\w\s]*:[^:]", before) and re.search(r"[\w>]$", before)))
+            if is_initializer:
+                at = end
+            elif re.search(r"\b(namespace|extern|class|struct|union)\b(?!.*\))", before, re.DOTALL) or before.strip() == '""':
+                head = at + 1
+            elif signature and not re.search(r"(?<![=!<>])=(?!=)(?!.*\boperator)[^()]*\[", before, re.DOTALL):
+                name = signature[1]
+                if name == "TEST_CASE":
+                    begin = text.count("\n", 0, head + before.index(name))
+                    name += "(" + re.search(r'"[^"]*"', "\n".join(lines[begin:]))[0] + ")"
+                yield name, text.count("\n", at, end) + 1
+                at, head = end, end + 1
+            else:  # an enumeration, a table, a lambda that is a constant
+                at = end
+        elif here in ";}" and parentheses == 0:
+            head = at + 1
+        at += 1
+
+
+def python_functions(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def sources(root):
+    for folder in FOLDERS:
+        for file in sorted((root / folder).rglob("*")):
+            if not file.is_file() or "__pycache__" in file.parts:
+                continue
+            if file.suffix in (".cpp", ".hpp", ".c", ".h"):
+                yield file, compiled_functions
+            elif file.suffix == ".py" or (not file.suffix and file.open("rb").readline(80).strip().endswith(b"python3")):
+                yield file, python_functions
+            elif file.suffix in (".sh", ".js", ".html", ".css", ".S", ".bash", ".def") or not file.suffix:
+                yield file, lambda text: ()
+
+
+def main(root):
+    long_files, long_functions, functions = {}, {}, 0
+    for file, functions_of in sources(root):
+        path = file.relative_to(root).as_posix()
+        text = file.read_text(encoding="utf-8")
+        if text.count("\n") > MOST_FILE_LINES:
+            long_files[path] = text.count("\n")
+        for name, lines in functions_of(text):
+            functions += 1
+            if lines > MOST_FUNCTION_LINES:
+                long_functions[f"{path}: {name}"] = lines
+    broken = []
+    for found, listed, most, what in ((long_files, FILES, MOST_FILE_LINES, "file"),
+                                      (long_functions, FUNCTIONS, MOST_FUNCTION_LINES, "function")):
+        broken += [f"{name} has {found[name]} lines, over {most}: split the {what}, or give a reason in {pathlib.Path(__file__).name}"
+                   for name in sorted(set(found) - set(listed))]
+        broken += [f"{name} has at most {most} lines or is gone: take it off the list in {pathlib.Path(__file__).name}"
+                   for name in sorted(set(listed) - set(found))]
+    for line in broken:
+        print(line)
+    print(f"{functions} functions; {len(long_files)} files over {MOST_FILE_LINES} lines, {len(long_functions)} functions "
+          f"over {MOST_FUNCTION_LINES}")
+    return 1 if broken or functions == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))
