@@ -96,7 +96,7 @@ class DisseminatedBarrier {
         ways_(static_cast<int>(peers_.size()), ways),
         call_(calls_before) {}
 
-  Steps call(Operands operands) { return call(std::move(operands), ways_.chosen()); }
+  Steps call(Operands operands) { return call(operands, ways_.chosen()); }
   void settle(wait::Policy& policy, wait::Site& site, Prepared* stalled);
   bool is_settled() const noexcept { return ways_.is_settled(); }
   int awaited_rank() const noexcept { return running_.awaited_rank(); }

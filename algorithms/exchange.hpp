@@ -80,7 +80,7 @@ class Exchange : public Prepared {
   void offer(const Operands& operands, std::uint64_t round) noexcept;
   void read(const Operands& operands, std::uint64_t round, int sender) noexcept;
   void take_any(const Operands& operands, const Part& part, int sender) noexcept;
-  bool take_ready(const Operands& operands, const Part& part, bool early, bool& vetoed) noexcept;
+  bool take_ready(const Operands& operands, const Part& part, bool may_take, bool& vetoed) noexcept;
 
   const bool has_block_for_each_;
   const std::size_t short_bytes_;

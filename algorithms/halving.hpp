@@ -31,7 +31,7 @@ class Halving {
   static constexpr std::size_t most_element_bytes = 1024;
 
   struct Shape {
-    Shape(int parties, std::size_t piece_bytes, int depth);
+    Shape(int all, std::size_t piece, int under_way);
 
     int parties;
     int members;  // that halve and double: a power of two

@@ -130,7 +130,7 @@ class Tree : public Prepared {
   enum class State { away, there, vetoed };
   State state_of(const Place& at, int member) const noexcept;
   int arrived(const Place& at) const noexcept;
-  bool try_lead(Control& control, const Place& at) const noexcept;
+  bool try_lead(Control& k, const Place& at) const noexcept;
   int combine_ready(const Operands& operands, const Place& at) noexcept;
   void climb(const Operands& operands, const Place& at, int member) noexcept;
   void work(const Operands& operands, Place at) noexcept;

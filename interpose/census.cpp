@@ -23,7 +23,6 @@ namespace papaya::census {
 
 namespace {
 
-using presence::Board;
 using presence::Entry;
 using presence::Node;
 using presence::Part;

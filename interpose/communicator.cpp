@@ -227,8 +227,8 @@ bool copy(MPI_Comm comm, MPI_Comm* copy) noexcept {
   return good;
 }
 
-bool start(std::vector<int> nodes) {
-  table.node_of = std::move(nodes);
+bool start(std::vector<int> node_of) {
+  table.node_of = std::move(node_of);
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
   const std::lock_guard lock(mutex);

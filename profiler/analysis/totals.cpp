@@ -67,7 +67,7 @@ std::vector<AlgorithmFigures> algorithms_of(const Run& run) {
           if (count == 0) continue;
           std::string algorithm = a == 0 ? "native" : clean_text(file.header.algorithm_names[a]);
           if (algorithm.empty()) algorithm = fmt::format("algorithm {}", a);
-          calls[{std::move(algorithm), {}}] += count;
+          calls[{std::move(algorithm), std::string()}] += count;
         }
       }
       const std::size_t first = algorithms.size();

@@ -52,7 +52,7 @@ struct Series {
 // The picture's coordinates of sizes and times.
 class Axes {
  public:
-  Axes(const std::vector<Series>& all) {
+  explicit Axes(const std::vector<Series>& all) {
     for (const Series& series : all)
       for (const Point& point : series.points) {
         low_x_ = std::min(low_x_, std::log2(point.bytes));

@@ -139,7 +139,7 @@ void MpiMessages::send_copy(int target, const Header& header, const void* source
                             UnderWay& under_way) {
   std::unique_ptr<Message> message;
   if (unused_.empty()) {
-    message.reset(new Message);
+    message = std::make_unique<Message>();
   } else {
     message = std::move(unused_.back());
     unused_.pop_back();

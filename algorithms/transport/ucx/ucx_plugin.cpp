@@ -197,10 +197,10 @@ class UcpWorker final : public Worker {
   Request* take_record() noexcept;
 
   static void on_failure(void* peer, ucp_ep_h, ucs_status_t status);
-  static ucs_status_t on_message(void* self, const void* header, size_t header_bytes, void* data, size_t bytes,
+  static ucs_status_t on_message(void* self, const void* header, size_t size, void* data, size_t bytes,
                                  const ucp_am_recv_param_t* parameters);
-  static void on_put(void* request, ucs_status_t status, void* record);
-  static void on_flush(void* request, ucs_status_t status, void* record);
+  static void on_put(void* request, ucs_status_t status, void* data);
+  static void on_flush(void* request, ucs_status_t status, void* data);
   static void on_close(void* request, ucs_status_t status, void* closes);
 
   std::mutex mutex_;  // guards all that follows, once the worker is open
