@@ -1,5 +1,5 @@
-// The collectives papaya knows, in one list. Everything that names a collective (the wrappers, the environment
-// table, the trace, the report) reads it here.
+// The collectives papaya knows: the rows of base/collectives.def. Everything that names a collective (the wrappers, the
+// environment table, the trace, the report) reads it here.
 #pragma once
 
 #include <array>
@@ -10,33 +10,18 @@
 namespace papaya {
 
 enum class Collective : std::uint8_t {
-  barrier,
-  bcast,
-  gather,
-  gatherv,
-  scatter,
-  scatterv,
-  allgather,
-  allgatherv,
-  alltoall,
-  alltoallv,
-  alltoallw,
-  reduce,
-  allreduce,
-  reduce_scatter,
-  reduce_scatter_block,
-  scan,
-  exscan,
+#define PAPAYA_COLLECTIVE(enumerator, name) enumerator,
+#include "base/collectives.def"
+#undef PAPAYA_COLLECTIVE
 };
-inline constexpr std::size_t collective_count = 17;
 
 // Names in MPI's spelling without the prefix: "Allreduce" for MPI_Allreduce, MPI_Iallreduce, MPI_Allreduce_init.
-inline constexpr std::array<std::string_view, collective_count> collective_names = {
-    "Barrier",   "Bcast",     "Gather",     "Gatherv",        "Scatter",
-    "Scatterv",  "Allgather", "Allgatherv", "Alltoall",       "Alltoallv",
-    "Alltoallw", "Reduce",    "Allreduce",  "Reduce_scatter", "Reduce_scatter_block",
-    "Scan",      "Exscan",
-};
+inline constexpr auto collective_names = std::to_array<std::string_view>({
+#define PAPAYA_COLLECTIVE(enumerator, name) name,
+#include "base/collectives.def"
+#undef PAPAYA_COLLECTIVE
+});
+inline constexpr std::size_t collective_count = collective_names.size();
 
 // How a collective was called: MPI_X, MPI_IX, MPI_X_init.
 enum class Form : std::uint8_t { blocking, nonblocking, persistent };

@@ -13,46 +13,28 @@ using Kind = VariableRow::Kind;
 constexpr std::string_view selection_values = "auto|native|NAME[:param=value,...]|0-4K:NAME,4K-:NAME";
 constexpr std::string_view nonblocking_values = "native|NAME[:param=value,...]|0-4K:NAME,4K-:NAME";
 
-// In the order of enum Variable.
+constexpr std::int64_t any_count = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t any_size = std::numeric_limits<std::int64_t>::max();
+
 constexpr std::array<VariableRow, variable_count> rows = {{
-    {"PAPAYA_DISABLE", Kind::flag, "0|1", "0", "1: pass every call through, record nothing"},
-    {"PAPAYA_ALLREDUCE", Kind::selection, selection_values, "auto", "algorithm of MPI_Allreduce"},
-    {"PAPAYA_REDUCE", Kind::selection, selection_values, "auto", "algorithm of MPI_Reduce"},
-    {"PAPAYA_BCAST", Kind::selection, selection_values, "auto", "algorithm of MPI_Bcast"},
-    {"PAPAYA_ALLTOALL", Kind::selection, selection_values, "auto", "algorithm of MPI_Alltoall and MPI_Alltoallv"},
-    {"PAPAYA_BARRIER", Kind::selection, selection_values, "auto", "algorithm of MPI_Barrier"},
-    {"PAPAYA_ALLGATHER", Kind::selection, selection_values, "auto", "algorithm of MPI_Allgather"},
-    {"PAPAYA_IALLREDUCE", Kind::selection, nonblocking_values, "native", "algorithm of MPI_Iallreduce"},
-    {"PAPAYA_IBCAST", Kind::selection, nonblocking_values, "native", "algorithm of MPI_Ibcast"},
-    {"PAPAYA_IBARRIER", Kind::selection, nonblocking_values, "native", "algorithm of MPI_Ibarrier"},
-    {"PAPAYA_PROFILE", Kind::choice, "off|summary|trace", "summary",
-     "what to record: nothing, the last 32768 calls of each rank, or all of them"},
-    {"PAPAYA_OUTPUT", Kind::text, "FOLDER", "", "where the records go; empty: papaya.APP.NRANKS.ID"},
-    {"PAPAYA_TUNING", Kind::text, "FILE", "",
-     "selection rules, one 'COLLECTIVE SELECTION' a line; empty: the built-in table"},
-    {"PAPAYA_ORDER", Kind::choice, "rank|arrival", "rank",
-     "reduction order: by rank (same bits in every run) or by arrival"},
-    {"PAPAYA_WAIT", Kind::choice, "auto|spin|yield|block", "auto", "how a rank waits inside papaya's algorithms"},
-    {"PAPAYA_SHM_LIMIT", Kind::bytes, "BYTES", "64M", "shared memory papaya may use on a node", 0,
-     std::numeric_limits<std::int64_t>::max()},
-    {"PAPAYA_TRANSPORT", Kind::choice, "auto|mpi|ucx", "auto",
-     "transport between nodes: mpi, its messages; ucx, UCX's operations; auto is ucx where MPI uses UCX, else mpi"},
-    {"PAPAYA_NODE_SIZE", Kind::integer, "N", "0", "for tests: treat every N ranks of a node as one node", 0, 1 << 20},
-    {"PAPAYA_VERIFY", Kind::integer, "N", "0", "every Nth replaced call also runs natively and is compared", 0,
-     std::numeric_limits<std::int32_t>::max()},
-    {"PAPAYA_STALL_SECONDS", Kind::integer, "N", "60",
-     "say which ranks are missing after so long in one collective; 0: only when SIGUSR1 asks", 0,
-     std::numeric_limits<std::int32_t>::max()},
-    {"PAPAYA_CALLSITES", Kind::integer, "0 to 16", "1",
-     "stack frames kept of each call for the report; above 1 they cost 0.2 to 1 us a call", 0, 16},
-    {"PAPAYA_TRACE_LIMIT", Kind::bytes, "BYTES", "256M",
-     "PAPAYA_PROFILE=trace: compressed bytes a rank may write beside its last million calls; what comes between is "
-     "dropped",
-     0, std::numeric_limits<std::int64_t>::max()},
-    {"PAPAYA_RANKS", Kind::ranks, "all|LIST", "all",
-     "ranks of MPI_COMM_WORLD that record, 0-3,8 say, or 0-1023:16, every 16th; rank 0 always does"},
-    {"PAPAYA_LOG", Kind::choice, "error|warn|info|debug", "warn", "what is said on standard error"},
+#define PAPAYA_VARIABLE(enumerator, name, kind, ...) {name, Kind::kind, __VA_ARGS__},
+#include "base/variables.def"
+#undef PAPAYA_VARIABLE
 }};
+
+// PAPAYA_STALL_SECONDS is Variable::stall_seconds.
+constexpr bool is_named_after(std::string_view name, std::string_view enumerator) {
+  constexpr std::string_view prefix = "PAPAYA_";
+  if (!name.starts_with(prefix)) return false;
+  name.remove_prefix(prefix.size());
+  return std::equal(name.begin(), name.end(), enumerator.begin(), enumerator.end(), [](char upper, char lower) {
+    return upper == (lower >= 'a' && lower <= 'z' ? static_cast<char>(lower - 'a' + 'A') : lower);
+  });
+}
+#define PAPAYA_VARIABLE(enumerator, name, ...) \
+  static_assert(is_named_after(name, #enumerator), name " and its enumerator differ");
+#include "base/variables.def"
+#undef PAPAYA_VARIABLE
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -259,7 +241,7 @@ bool parse_bytes(std::string_view text, std::int64_t& bytes) noexcept {
       shift = 10 * (static_cast<int>(place) + 1);
       unit.remove_prefix(1);
     }
-    if (unit != "" && unit != "B" && unit != "iB" && unit != "b") return false;
+    if (!unit.empty() && unit != "B" && unit != "iB" && unit != "b") return false;
   }
   if (value > (std::numeric_limits<std::int64_t>::max() >> shift)) return false;
   bytes = value << shift;

@@ -1,5 +1,6 @@
-// The environment: one table of variables, one parser. A value that cannot be used gives one warning and the default;
-// nothing a user sets can stop a job. Rank 0's values are sent to all ranks as text (serialize, deserialize).
+// The environment: one table of variables (base/variables.def), one parser. A value that cannot be used gives one
+// warning and the default; nothing a user sets can stop a job. Rank 0's values are sent to all ranks as text
+// (serialize, deserialize).
 #pragma once
 
 #include <array>
@@ -13,32 +14,16 @@
 namespace papaya {
 
 enum class Variable : std::uint8_t {
-  disable,
-  allreduce,
-  reduce,
-  bcast,
-  alltoall,
-  barrier,
-  allgather,
-  iallreduce,
-  ibcast,
-  ibarrier,
-  profile,
-  output,
-  tuning,
-  order,
-  wait,
-  shm_limit,
-  transport,
-  node_size,
-  verify,
-  stall_seconds,
-  callsites,
-  trace_limit,
-  ranks,
-  log,
+#define PAPAYA_VARIABLE(enumerator, ...) enumerator,
+#include "base/variables.def"
+#undef PAPAYA_VARIABLE
 };
-inline constexpr std::size_t variable_count = 24;
+inline constexpr auto variables = std::to_array({
+#define PAPAYA_VARIABLE(enumerator, ...) Variable::enumerator,
+#include "base/variables.def"
+#undef PAPAYA_VARIABLE
+});
+inline constexpr std::size_t variable_count = variables.size();
 
 struct VariableRow {
   enum class Kind : std::uint8_t { flag, choice, integer, bytes, ranks, text, selection };
