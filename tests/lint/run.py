@@ -5,6 +5,9 @@ Each gate first has to reject a planted fault, so that a tool that no longer rea
 Where a tool is missing the gate is skipped (exit code 77), with CI=true it fails.
 """
 import argparse
+import concurrent.futures
+import hashlib
+import json
 import os
 import pathlib
 import re
@@ -128,7 +131,7 @@ class Python(Gate):
         # What pyflakes and pycodestyle check by default. No tool formats Python here: the compiled sources are 120
         # columns wide, and a line that says one thing may end a little later.
         command = [having[0], "-m", "flake8", "--isolated", "--max-line-length=140",
-                   "--per-file-ignores=tests/preload/*:E501"]
+                   f"--per-file-ignores={self.root}/tests/preload/*:E501"]
         return findings([*command, *scripts(files, "python", ".py")])
 
 
@@ -143,7 +146,7 @@ class Man(Gate):
 
 
 class Spelling(Gate):
-    planted, fault = "planted.md", "The firts word.\n"
+    planted, fault = "planted.md", "The fir" + "ts word.\n"
 
     def check(self, files):
         command = [tool("codespell"), "--ignore-words-list", ",".join(WORDS), "--ignore-regex", "|".join(MISSPELT)]
@@ -165,7 +168,74 @@ class Suppressions(Gate):
         return found
 
 
-GATES = {"format": Format, "shell": Shell, "python": Python, "man": Man, "spelling": Spelling,
+class Tidy(Gate):
+    """clang-tidy with the checks of .clang-tidy, over the control path and the headers that it includes: the whole tree
+    would take minutes. A file that passed is not looked at again until it, a file that it includes, the checks or its
+    command change."""
+    folders = ("algorithms/", "base/", "interpose/", "tuning/")
+    planted, fault = "planted.cpp", "struct Planted {\n  Planted(int);\n};\n"
+
+    def commands(self):
+        """One for each source: that of the first MPI, where it is compiled for both."""
+        database = self.build / "compile_commands.json"
+        if not database.exists():
+            raise Missing(f"{database} is missing: ninja did not make this build folder")
+        chosen = {}
+        for entry in json.loads(database.read_text(encoding="utf-8")):
+            file = pathlib.Path(entry["directory"], entry["file"]).resolve()
+            inside = file.suffix == ".cpp" and self.root in file.parents
+            if inside and file.relative_to(self.root).as_posix().startswith(self.folders):
+                chosen.setdefault(file, entry)
+        return chosen
+
+    def includes(self, file, seen):
+        """The file and every file of papaya that it includes."""
+        if file in seen or not file.exists():
+            return seen
+        seen.add(file)
+        for name in re.findall(r'^\s*#\s*include\s+"([^"]+)"', file.read_text(errors="replace"), re.MULTILINE):
+            self.includes(self.root / name, seen)
+        return seen
+
+    def stamp(self, file, command, version):
+        told = hashlib.sha256()
+        for part in [version, command, (self.root / ".clang-tidy").read_text(encoding="utf-8")]:
+            told.update(part.encode())
+        for name in sorted(self.includes(file, set())):
+            told.update(name.read_bytes())
+        return told.hexdigest()
+
+    def check(self, files):
+        command = [tool("clang-tidy"), "--quiet", f"--config-file={self.root / '.clang-tidy'}"]
+        if files[0].name == self.planted:
+            return self.lines_of(findings([*command, files[0], "--", "-std=c++20"]))
+        version = output_of([tool("clang-tidy"), "--version"])[1]
+        database = self.commands()
+        stamps = self.build / "lint-tidy" / "passed"
+        stamps.mkdir(parents=True, exist_ok=True)
+        # clang-tidy takes every command that it finds for a file.
+        (stamps.parent / "compile_commands.json").write_text(json.dumps(list(database.values())), encoding="utf-8")
+        known = {stamp.name for stamp in stamps.iterdir()}
+        jobs = {file: self.stamp(file, database[file]["command"], version) for file in files if file in database}
+        found = []
+        to_do = sorted((file for file in jobs if jobs[file] not in known), key=lambda file: -file.stat().st_size)
+        with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            results = pool.map(lambda file: self.lines_of(findings([*command, "-p", stamps.parent, file])), to_do)
+            for file, lines in zip(to_do, results):
+                found += [line for line in lines if line not in found]
+                if not lines:
+                    (stamps / jobs[file]).touch()
+        for name in known - set(jobs.values()):
+            (stamps / name).unlink()
+        print(f"{len(jobs)} sources, {len(jobs) - len(to_do)} of them unchanged since they passed")
+        return found
+
+    @staticmethod
+    def lines_of(lines):
+        return [line for line in lines if re.search(r": (warning|error): |ended with exit code|^error", line)]
+
+
+GATES = {"format": Format, "tidy": Tidy, "shell": Shell, "python": Python, "man": Man, "spelling": Spelling,
          "suppressions": Suppressions}
 
 
