@@ -22,6 +22,8 @@
 
 namespace papaya {
 
+static_assert(reason_names.size() <= trace::reason_capacity);  // their names are in the header
+
 class Recorder {
  public:
   Recorder() = default;

@@ -116,8 +116,8 @@ def check(root, folder, lines, used):
                 used.add((f"{folder}/{name}", f"{folder}/{other}"))
                 continue
             broken.append(f"{folder}/{name} includes {folder}/{other}, which does not stand below it")
-    broken += [f"ORDER names {folder}/{entry}, which is not there" for line in lines for entry in line.split() if entry not in named]
-    return broken
+    return broken + [f"ORDER names {folder}/{entry}, which is not there" for line in lines for entry in line.split()
+                     if entry not in named]
 
 
 def main(root):
