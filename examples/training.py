@@ -11,8 +11,8 @@ Every rank trains the same network on samples of its own. As with Horovod
   - what is ready everywhere is copied into a tensor-fusion buffer and summed by one MPI_Allreduce;
   - parameters are broadcast from rank 0 at the start.
 
-Needs PyTorch, NumPy and mpi4py (Debian: python3-torch, python3-numpy, python3-mpi4py). Ends with exit code 1 if the loss has not
-fallen or the ranks have come to different networks.
+Needs PyTorch, NumPy and mpi4py (Debian: python3-torch, python3-numpy, python3-mpi4py). Ends with exit code 1 if the
+loss has not fallen or the ranks have come to different networks.
 """
 
 import argparse
@@ -231,7 +231,8 @@ def options():
     parser.add_argument("--slow-rank", type=int, default=-1, help="this rank reads its samples slowly")
     parser.add_argument("--slow-ms", type=float, default=20, help="by so much a step")
     chosen = parser.parse_args()
-    if min(chosen.steps, chosen.hidden, chosen.layers, chosen.batch) < 1 or chosen.cycle_ms < 0 or chosen.fusion_mib <= 0:
+    least = min(chosen.steps, chosen.hidden, chosen.layers, chosen.batch)
+    if least < 1 or chosen.cycle_ms < 0 or chosen.fusion_mib <= 0:
         parser.error("sizes and steps must be positive")
     return chosen
 
@@ -270,7 +271,8 @@ def main():
     few = max(1, chosen.steps // 10)
     first, last = sum(losses[:few]) / few, sum(losses[-few:]) / few
     line = (f"training: rank {background.rank} of {background.ranks}, {chosen.steps} steps in {seconds:.1f} s, "
-            f"{background.negotiations} negotiations, {background.sums} sums of gradients, loss {first:.3f} to {last:.3f}")
+            f"{background.negotiations} negotiations, {background.sums} sums of gradients, "
+            f"loss {first:.3f} to {last:.3f}")
     fine = background.error is None and background.equal and last < 0.8 * first
     sys.stdout.write(line + ("" if fine else ": FAILED") + "\n")
     return 0 if fine else 1

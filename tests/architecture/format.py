@@ -5,7 +5,8 @@ import re
 import sys
 
 HEADERS = ("base/collective.hpp", "profiler/record/format.hpp", "profiler/record/spill_format.hpp")
-SIZES = {"char": 1, "double": 8} | {f"std::{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
+SIZES = {"char": 1, "double": 8}
+SIZES |= {f"std::{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 # Heading: the struct of its table. A table of several structs names them in its first column.
 TABLES = {"Header": "Header", "Totals": "Totals", "Communicators": "Communicator", "Calls of the node": "NodeCalls",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Lists that people wrote down, against the one place that each comes from: lists.py SOURCE_FOLDER PAPAYA.
 
-Variables, algorithms, subcommands and options are what the command itself prints; reasons, collectives and the fields of
-what papaya writes are read from the sources.
+Variables, algorithms, subcommands and options are what the command itself prints; reasons, collectives and the fields
+of what papaya writes are read from the sources.
 """
 import pathlib
 import re
@@ -56,8 +56,8 @@ class Lists:
 
     def variables(self):
         """{name: (values, default)}"""
-        return {match[1]: (match[2], "" if match[3] == "empty" else match[3]) for match in
-                re.finditer(r"^(PAPAYA_\w+) .*\n +values: (.*), default: (.*)$", self.says("info", "--env"), re.MULTILINE)}
+        rows = re.findall(r"^(PAPAYA_\w+) .*\n +values: (.*), default: (.*)$", self.says("info", "--env"), re.MULTILINE)
+        return {name: (values, "" if default == "empty" else default) for name, values, default in rows}
 
     def algorithms(self):
         """{variable: {name: description}}"""
@@ -92,7 +92,8 @@ class Lists:
                 for name in re.findall(r"PAPAYA_\w+", heading):
                     written.setdefault(name, []).append((heading, text))
         where = "docs/man/papaya.1"
-        found += differences("the variable", where, [name for name, all_of in written.items() for _ in all_of], variables)
+        listed = [name for name, all_of in written.items() for _ in all_of]
+        found += differences("the variable", where, listed, variables)
         for name, (values, default) in variables.items():
             for heading, text in written.get(name, []):
                 stated = re.search(r"^Default: (\S*?)[.,;]?(\s|$)", text, re.MULTILINE)
@@ -121,7 +122,8 @@ class Lists:
                 known |= set(re.findall(r"#\s*define (PAPAYA_\w+)", file.read_text(encoding="utf-8")))
         pages = [self.root / "README.md", self.root / "CHANGELOG.md", *self.root.glob("docs/**/*.md"),
                  *self.root.glob("docs/man/*.1"), *self.root.glob("examples/*"), *self.root.glob("tools/completion/*")]
-        return [f"{page.relative_to(self.root)} names {name}, which there is not" for page in sorted(pages) if page.is_file()
+        return [f"{page.relative_to(self.root)} names {name}, which there is not"
+                for page in sorted(pages) if page.is_file()
                 for name in sorted(set(re.findall(r"PAPAYA_[A-Z]\w*\b(?!_)", page.read_text(encoding="utf-8"))))
                 if name not in known]
 
@@ -137,19 +139,20 @@ class Lists:
                 found += differences("the algorithm", f"algorithms/{folder}/", files, names)
         page = "docs/settings.md" if (self.root / "docs/settings.md").exists() else "README.md"
         listed, variable = {}, ""
-        for first, second in re.findall(r"^\|([^|\n]*)\|([^|\n]*)\|[^|\n]*\|$",
-                                        re.split(r"\n##+ .*(?:several|across) nodes\n", self.read(page))[1].split("\n#")[0],
-                                        re.MULTILINE):
+        section = re.split(r"\n##+ .*(?:several|across) nodes\n", self.read(page))[1].split("\n#")[0]
+        for first, second in re.findall(r"^\|([^|\n]*)\|([^|\n]*)\|[^|\n]*\|$", section, re.MULTILINE):
             variable = first.strip(" `") or variable
             listed.setdefault(variable, []).extend(re.findall(r"`([a-z_]+)`", second.split(":")[0]))
         for variable, names in algorithms.items():
             across = [name for name, text in names.items() if "ranks on one node" not in text]
             found += differences(f"across nodes for {variable}", page, listed.get(variable, []), across)
         # Those that nonblocking calls may have.
-        texts = dict(entry for entry in self.entries("papaya", "ENVIRONMENT") if entry[0].startswith("PAPAYA_IALLREDUCE"))
-        stated = re.search(r"split phase\s+\(([^)]*)\)", "".join(texts.values()))
+        text = "".join(text for heading, text in self.entries("papaya", "ENVIRONMENT")
+                       if heading.startswith("PAPAYA_IALLREDUCE"))
+        stated = re.search(r"split phase\s+\(([^)]*)\)", text)
         wanted = [[file.stem for file in sorted((self.root / "algorithms" / folder).glob("*.cpp"))
-                   if ".split_phase = true" in file.read_text(encoding="utf-8")] for folder in ("allreduce", "bcast", "barrier")]
+                   if ".split_phase = true" in file.read_text(encoding="utf-8")]
+                  for folder in ("allreduce", "bcast", "barrier")]
         listed = [sorted(set(re.findall(r"\w+", part)) - {"and"}) for part in (stated[1] if stated else "").split(";")]
         return found + differing("who has a split phase", "docs/man/papaya.1", listed, wanted)
 
@@ -176,25 +179,28 @@ class Lists:
     def check_bench(self):
         """Patterns, modes and collectives of the benchmark, in its help, its manual and the completion."""
         patterns = re.findall(r'\{Pattern::\w+, "([a-z-]+)"', self.read("tools/bench/patterns.cpp"))
-        words = {match[1]: match[2].split() for match in
-                 re.finditer(r"(--pattern|--mode|--mpi)\)\n.*?compgen -W \"([^\"]*)\"", self.read("tools/completion/papaya.bash"))}
+        completion = "tools/completion/papaya.bash"
+        words = {option: offered.split() for option, offered in
+                 re.findall(r"(--pattern|--mode|--mpi)\)\n.*?compgen -W \"([^\"]*)\"", self.read(completion))}
         texts = dict(self.entries("papaya-bench", "OPTIONS"))
         bench_help = re.sub(r"\s+", " ", self.says("bench", "--help"))
         modes = re.search(r" mode_names = \{(.*?)\};", self.read("tools/bench/options.cpp"), re.DOTALL)[1]
         modes = re.findall(r'"(\w+)"', modes)
-        completion = "tools/completion/papaya.bash"
         found = differences("the pattern", completion, [word.rstrip(":") for word in words["--pattern"]], patterns)
         found += differences("the mode", completion, words["--mode"], modes)
         stated = re.search(r"--mode MODE (.*?) --json", bench_help)[1]
-        found += [f"papaya bench --help lacks the mode {mode}" for mode in modes if not re.search(rf"\b{mode}\b", stated)]
+        found += [f"papaya bench --help lacks the mode {mode}" for mode in modes
+                  if not re.search(rf"\b{mode}\b", stated)]
         stated = re.search(r"--pattern PATTERN=none .*?: (.*?) --skew", bench_help)[1]
-        found += differences("the pattern", "papaya bench --help", re.findall(r"[a-z-]+(?=,|$|:FILE)", stated), patterns)
+        stated = re.findall(r"[a-z-]+(?=,|$|:FILE)", stated)
+        found += differences("the pattern", "papaya bench --help", stated, patterns)
         man = self.section("papaya-bench", "OPTIONS").split("--pattern")[1].split("--skew")[0]
         described = re.findall(r"(?<![\w-])([a-z]+(?:-[a-z]+)*)(?=[\s\",:]|$)",
                                " ".join(re.findall(r"^\.B[RI]* (.*)$", man, re.MULTILINE)), re.MULTILINE)
         found += differences("the pattern", "docs/man/papaya-bench.1", ["none", *described], patterns)
         mode_text = next(text for heading, text in texts.items() if heading.startswith("--mode"))
-        found += differences("the mode", "docs/man/papaya-bench.1", re.findall(r"^\.B (\w+)$", mode_text, re.MULTILINE), modes)
+        stated = re.findall(r"^\.B (\w+)$", mode_text, re.MULTILINE)
+        found += differences("the mode", "docs/man/papaya-bench.1", stated, modes)
         measured = [variable.removeprefix("PAPAYA_").lower() for variable in self.algorithms()
                     if not variable.startswith("PAPAYA_I")]
         offered = re.search(r'compgen -W "(allreduce [^"]*)"', self.read(completion))[1].split()
@@ -227,11 +233,14 @@ class Lists:
         begin_of_table = r'(?:\bTable \w+\(|\bimbalance_table\(analysis,)\s*(?:fmt::format\(\s*)?'
         texts = re.findall(begin_of_table + r'"([^"({,]*)', self.read("profiler/report/text.cpp"))
         titles = [text.strip() for text in texts if text.strip()]
-        headings = [part for heading, _ in self.entries("papaya-report", "READING THE REPORT") for part in heading.split(", ")]
+        headings = [part for heading, _ in self.entries("papaya-report", "READING THE REPORT")
+                    for part in heading.split(", ")]
         where = "docs/man/papaya-report.1, READING THE REPORT,"
-        found = [f"{where} lacks the table {title}" for title in titles if not any(title.startswith(one) for one in headings)]
+        found = [f"{where} lacks the table {title}" for title in titles
+                 if not any(title.startswith(heading) for heading in headings)]
         return found + [f"{where} has {heading}, which no table is called" for heading in headings
-                        if heading not in ("Verdict", "Horovod") and not any(title.startswith(heading) for title in titles)]
+                        if heading not in ("Verdict", "Horovod")
+                        and not any(title.startswith(heading) for title in titles)]
 
     def check_collectives(self):
         wanted = [name for _, name in self.rows("base/collectives.def", "PAPAYA_COLLECTIVE")]
@@ -250,7 +259,8 @@ class Lists:
         listed = re.findall(r"`(\w+)`", " ".join(row.split("|")[1] for row in "".join(tables).splitlines()))
         explained = [name for name in members if name in listed or re.search(rf"^ *\.{name} = ", page, re.MULTILINE)]
         found = [f"{where} lacks the member {name} of Descriptor" for name in members if name not in explained]
-        return found + [f"{where} has the member {name}, which there is not" for name in listed if name not in members + methods]
+        return found + [f"{where} has the member {name}, which there is not"
+                        for name in listed if name not in members + methods]
 
     def check_reasons(self):
         """Every reason is given somewhere."""

@@ -78,7 +78,7 @@ UPWARD = {
     ("interpose/runtime.cpp", "interpose/communicator.hpp"): "start and stop are here with what they start and stop",
     ("interpose/runtime.cpp", "interpose/nonblocking.hpp"): "the same",
     ("interpose/runtime.cpp", "interpose/stall.hpp"): "the same",
-    ("interpose/stall.cpp", "interpose/nonblocking.hpp"): "operations under way are reported, and their waiting reports",
+    ("interpose/stall.cpp", "interpose/nonblocking.hpp"): "operations under way are reported, and waiting reports",
 }
 
 
@@ -103,7 +103,8 @@ def check(root, folder, lines, used):
         lower = [(place_of(other, lines) or (-1,))[0] for other in included if other not in own]
         place = place_of(name, lines)
         if not place:
-            hint = f"; it can go on line {max(lower, default=-1) + 2} of {folder}, or a later one" if -1 not in lower else ""
+            line = max(lower, default=-1) + 2
+            hint = f"; it can go on line {line} of {folder}, or a later one" if -1 not in lower else ""
             broken.append(f"{folder}/{name} is on no line of ORDER{hint}")
             continue
         named.add(place[1])
@@ -123,7 +124,8 @@ def check(root, folder, lines, used):
 def main(root):
     used = set()
     broken = [line for folder, lines in ORDER.items() for line in check(root, folder, lines, used)]
-    broken += [f"{file} no longer includes {other}: take that off UPWARD" for file, other in UPWARD if (file, other) not in used]
+    broken += [f"{file} no longer includes {other}: take that off UPWARD" for file, other in UPWARD
+               if (file, other) not in used]
     for line in broken:
         print(line)
     print(f"{len(ORDER)} folders, {len(broken)} against the order, {len(UPWARD)} excepted")

@@ -13,10 +13,10 @@ MOST_FUNCTION_LINES = 80
 FOLDERS = ("base", "profiler", "algorithms", "tuning", "interpose", "tools", "tests", "examples", "include")
 
 FILES = {
-    "algorithms/allreduce/arrival_leader.cpp": "one algorithm is one file: three ways of depositing share the layout of a slot",
-    "algorithms/alltoall/arrival_alltoall.cpp": "one algorithm is one file: blocks of equal and of unequal sizes share the slots",
+    "algorithms/allreduce/arrival_leader.cpp": "one algorithm is one file: three ways to deposit share a layout",
+    "algorithms/alltoall/arrival_alltoall.cpp": "one algorithm is one file: equal and unequal blocks share the slots",
     "algorithms/transport/ucx_plugin.cpp": "all that is linked to UCX, behind the functions of one table",
-    "interpose/nonblocking.cpp": "to be split: the queue of operations, who moves them on, and the calls that start them",
+    "interpose/nonblocking.cpp": "to be split: the queue of operations, who moves them on, who starts them",
     "interpose/preload.cpp": "libpapaya.so: one search for MPI, its functions and the flavour, with no C++ library",
     "interpose/reduction.cpp": "tables: a row for each type and operation of MPI",
     "interpose/replace.cpp": "to be split: deciding, setting up and running a call",
@@ -42,7 +42,7 @@ FILES = {
 FUNCTIONS = {
     "algorithms/alltoall/arrival_alltoall.cpp: exchange_blocks": "one loop over the parts, whose steps share its state",
     "interpose/reduction.cpp: Types": "a table",
-    "interpose/replace.cpp: replace_alltoallv": "to be split: it decides and sets up what replace() does for the others",
+    "interpose/replace.cpp: replace_alltoallv": "to be split: it decides and sets up as replace() does",
     "interpose/runtime.cpp: open_records": "to be split: names the folder, opens the file, tells the other ranks",
     "profiler/analysis/compare.cpp: compare": "fills one result, field by field",
     "profiler/report/verdict.cpp: Verdict::late_verdict": "one sentence, clause by clause",
@@ -50,14 +50,16 @@ FUNCTIONS = {
     "tests/mpi/collectives.cpp: reduce_by_user": "a block for each operation that a user may define",
     "tests/mpi/small_calls.hpp: small_call": "a case for each collective",
     "tests/preload/run.py: test_doctor": "one run of the command, every line of what it prints",
-    "tests/protocol/ahead.cpp: TEST_CASE(\"what early leavers deposit keeps nobody from memory, and they wait for none\")":
+    'tests/protocol/ahead.cpp: TEST_CASE('
+    '"what early leavers deposit keeps nobody from memory, and they wait for none")':
         "one schedule, step by step",
     "tools/bench/main.cpp: measure_all": "nested loops over collectives, sizes and patterns, one row each",
     "tools/simulation/main.cpp: run_size": "one measurement, from its barrier to its row",
 }
 
 # Comments, strings, characters: nothing in them is a brace. Line ends stay.
-OPAQUE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'', re.DOTALL)
+OPAQUE = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"'
+                    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'", re.DOTALL)
 
 
 def without_opaque(text):
@@ -91,7 +93,7 @@ def compiled_functions(text):
                               or (re.search(r"\)[\w\s]*:[^:]", before) and re.search(r"[\w>]$", before)))
             if is_initializer:
                 at = end
-            elif re.search(r"\b(namespace|extern|class|struct|union)\b(?!.*\))", before, re.DOTALL) or before.strip() == '""':
+            elif re.search(r"\b(namespace|extern|class|struct|union)\b(?!.*\))", before, re.DOTALL):
                 head = at + 1
             elif signature and not re.search(r"(?<![=!<>])=(?!=)(?!.*\boperator)[^()]*\[", before, re.DOTALL):
                 name = signature[1]
@@ -120,7 +122,7 @@ def sources(root):
                 continue
             if file.suffix in (".cpp", ".hpp", ".c", ".h"):
                 yield file, compiled_functions
-            elif file.suffix == ".py" or (not file.suffix and file.open("rb").readline(80).strip().endswith(b"python3")):
+            elif file.suffix == ".py" or file.read_bytes().startswith(b"#!/usr/bin/env python3\n"):
                 yield file, python_functions
             elif file.suffix in (".sh", ".js", ".html", ".css", ".S", ".bash", ".def") or not file.suffix:
                 yield file, lambda text: ()
@@ -140,14 +142,14 @@ def main(root):
     broken = []
     for found, listed, most, what in ((long_files, FILES, MOST_FILE_LINES, "file"),
                                       (long_functions, FUNCTIONS, MOST_FUNCTION_LINES, "function")):
-        broken += [f"{name} has {found[name]} lines, over {most}: split the {what}, or give a reason in {pathlib.Path(__file__).name}"
+        broken += [f"{name} has {found[name]} lines, over {most}: split the {what}, or give a reason in sizes.py"
                    for name in sorted(set(found) - set(listed))]
-        broken += [f"{name} has at most {most} lines or is gone: take it off the list in {pathlib.Path(__file__).name}"
+        broken += [f"{name} has at most {most} lines or is gone: take it off the list in sizes.py"
                    for name in sorted(set(listed) - set(found))]
     for line in broken:
         print(line)
-    print(f"{functions} functions; {len(long_files)} files over {MOST_FILE_LINES} lines, {len(long_functions)} functions "
-          f"over {MOST_FUNCTION_LINES}")
+    print(f"{functions} functions; {len(long_files)} files over {MOST_FILE_LINES} lines, "
+          f"{len(long_functions)} functions over {MOST_FUNCTION_LINES}")
     return 1 if broken or functions == 0 else 0
 
 

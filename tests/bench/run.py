@@ -120,8 +120,8 @@ class Bench(unittest.TestCase):
             self.assertEqual(data["mode"], mode)
 
     def test_files(self):
-        result, data = self.measured("allgather", "-m", "1:4K", "--algorithms", "auto", "--csv", self.folder / "out.csv",
-                                     "--plot", self.folder / "out.svg", *SHORT)
+        result, data = self.measured("allgather", "-m", "1:4K", "--algorithms", "auto",
+                                     "--csv", self.folder / "out.csv", "--plot", self.folder / "out.svg", *SHORT)
         self.assertIn("4K", result.stdout)
         with open(self.folder / "out.csv", encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))
@@ -140,8 +140,8 @@ class Bench(unittest.TestCase):
     def test_wrong_results_are_found(self):
         module = build / "tests" / "bench" / f"libbroken-{mpi}.so"
         file = self.folder / "out.json"
-        result = self.launch(3, "allreduce", "-m", "64", "--algorithms", "arrival_leader,arrival_tree,auto", "--json", file,
-                             *SHORT, preload=module)
+        result = self.launch(3, "allreduce", "-m", "64", "--algorithms", "arrival_leader,arrival_tree,auto",
+                             "--json", file, *SHORT, preload=module)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
         rows = {row["algorithm"]: row for row in json.loads(file.read_text())["rows"]}
         self.assertEqual(set(rows), {"native", "arrival_leader", "auto"})
@@ -188,7 +188,8 @@ def main():
     arguments = parser.parse_args()
     build, mpi = arguments.build.resolve(), arguments.mpi
     names = [f"test_{case}" for case in arguments.case or []] or unittest.defaultTestLoader.getTestCaseNames(Bench)
-    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(unittest.TestSuite(Bench(name) for name in names))
+    suite = unittest.TestSuite(Bench(name) for name in names)
+    result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
     return 0 if result.wasSuccessful() and result.testsRun > 0 else 1
 
 

@@ -226,15 +226,18 @@ class Case(unittest.TestCase):
         barriers = len(noted[0])
         self.assertGreater(barriers, 50)
         self.assertEqual([len(arrivals) for arrivals in told], [barriers] * 4)
-        # Without the correction they would differ by 40 ms and more, and at the end by 300 us less than at the beginning.
+        # Without the correction they would differ by 40 ms and more, and at the end by 300 us less than at the
+        # beginning.
         worst = 0
         for rank in range(1, 4):
             errors = [told[rank][i] - told[0][i] - (noted[rank][i] - noted[0][i]) / 1e3 for i in range(barriers)]
             # Of a tenth of the run each, the median: a rank may lose its core between the two stamps.
-            parts = [statistics.median(errors[i:i + barriers // 10]) for i in range(0, barriers - barriers // 10, barriers // 10)]
+            tenth = barriers // 10
+            parts = [statistics.median(errors[i:i + tenth]) for i in range(0, barriers - tenth, tenth)]
             worst = max([worst, *map(abs, parts)])
         sys.stderr.write(f"arrivals of nodes are wrong by up to {worst:.2f} us, said to be within "
-                         f"{report['clock_error_us']:.2f} us, or {report['clock_bound_us']:.2f} us for unlike ways ... ")
+                         f"{report['clock_error_us']:.2f} us, or {report['clock_bound_us']:.2f} us for unlike ways "
+                         f"... ")
         self.assertLess(worst, report["clock_error_us"])
         self.assertLess(worst, report["clock_bound_us"])
         self.assertIn("between nodes to within", (output / "report.txt").read_text())

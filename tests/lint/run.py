@@ -17,7 +17,8 @@ import sys
 import tempfile
 
 COMPILED = (".cpp", ".hpp", ".c", ".h")
-TEXT = (".md", ".1", ".py", ".sh", ".bash", ".build", ".css", ".html", ".js", ".def", ".S", ".F90", ".f90", ".f", ".txt")
+TEXT = (".md", ".1", ".py", ".sh", ".bash", ".build", ".css", ".html", ".js", ".def", ".S", ".F90", ".f90", ".f",
+        ".txt")
 
 # Words that codespell takes for others.
 WORDS = {
@@ -107,7 +108,7 @@ class Format(Gate):
     def check(self, files):
         version = output_of([tool("clang-format"), "--version"])[1]
         if " version 14." not in version:
-            raise Unsuitable(f"versions of clang-format differ in what they make of a line; the tree is as 14 sets it: {version}")
+            raise Unsuitable(f"versions of clang-format differ; the tree is as 14 sets it, this is {version}")
         command = ["clang-format", "--dry-run", "-Werror", f"--style=file:{self.root / '.clang-format'}"]
         return findings([*command, *with_suffix(files, *COMPILED)])
 
@@ -125,12 +126,12 @@ class Python(Gate):
 
     def check(self, files):
         # The distribution's Python has it; the first in PATH may be another.
-        having = [python for python in (sys.executable, "/usr/bin/python3") if not output_of([python, "-m", "flake8", "--version"])[0]]
+        having = [python for python in (sys.executable, "/usr/bin/python3")
+                  if output_of([python, "-m", "flake8", "--version"])[0] == 0]
         if not having:
             raise Missing("flake8 is missing; tools/test installs it on Debian and Ubuntu")
-        # What pyflakes and pycodestyle check by default. No tool formats Python here: the compiled sources are 120
-        # columns wide, and a line that says one thing may end a little later.
-        command = [having[0], "-m", "flake8", "--isolated", "--max-line-length=140",
+        # What pyflakes and pycodestyle check by default, at the width of the compiled sources.
+        command = [having[0], "-m", "flake8", "--isolated", "--max-line-length=120",
                    f"--per-file-ignores={self.root}/tests/preload/*:E501"]
         return findings([*command, *scripts(files, "python", ".py")])
 
@@ -164,7 +165,7 @@ class Suppressions(Gate):
             for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
                 for word, explained in SUPPRESSIONS.items():
                     if re.search(r"(//|#) *" + word, line) and not re.search(explained, line):
-                        found.append(f"{file}:{number}: a suppression that does not say which check and why: {line.strip()}")
+                        found.append(f"{file}:{number}: which check is suppressed, and why? {line.strip()}")
         return found
 
 

@@ -70,7 +70,8 @@ def main():
         return test_here(path)
     codes = {}
     for python in dict.fromkeys([sys.executable, "/usr/bin/python3", *(f"python3.{n}" for n in range(8, 20))]):
-        if shutil.which(python) and subprocess.run([python, "-c", ""], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+        empty = [python, "-c", ""]
+        if shutil.which(python) and subprocess.run(empty, stderr=subprocess.DEVNULL, check=False).returncode == 0:
             codes[python] = subprocess.run([python, __file__, path, "--here"], check=False).returncode
             print(f"{python}: {codes[python]}")
     if set(codes.values()) - {0, 77}:

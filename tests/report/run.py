@@ -34,7 +34,8 @@ class Browser:
                                        env={**os.environ, "HOME": str(folder)}, start_new_session=True)
         try:
             self.connection = http.client.HTTPConnection("127.0.0.1", self.wait_for_port(), timeout=60)
-            words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-color-profile=srgb",
+            words = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--force-color-profile=srgb",
                      f"--user-data-dir={folder / 'browser'}"]
             self.path = ""
             answer = self.send("POST", "/session", {"capabilities": {"alwaysMatch": {
@@ -77,7 +78,8 @@ class Browser:
 
     def show_as(self, size, scheme="light"):
         self.size = size
-        self.command("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1], deviceScaleFactor=1, mobile=size == PHONE)
+        self.command("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1],
+                     deviceScaleFactor=1, mobile=size == PHONE)
         self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def open(self, page):
@@ -90,7 +92,8 @@ class Browser:
         return list(self.send("POST", "/element", {"using": "css selector", "value": selector}).values())[0]
 
     def click(self, selector):
-        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})", selector)
+        self.run("document.querySelector(arguments[0]).scrollIntoView({block: 'center', behavior: 'instant'})",
+                 selector)
         self.send("POST", f"/element/{self.find(selector)}/click")
 
     def keys(self, selector, text):
@@ -102,7 +105,8 @@ class Browser:
     def rows(self, selector):
         """Of a table that is filled once its <details> is open, which the browser tells the page a moment later."""
         for _ in range(50):
-            rows = self.run("return [...document.querySelectorAll(arguments[0] + ' tbody tr')].map((row) => row.innerText)", selector)
+            rows = self.run("return [...document.querySelectorAll(arguments[0] + ' tbody tr')]"
+                            ".map((row) => row.innerText)", selector)
             if rows:
                 break
             time.sleep(0.1)
@@ -120,9 +124,11 @@ class Browser:
         # The whole page, not just what the window shows.
         width, height = self.size
         full = self.run("return document.documentElement.scrollHeight")
-        self.command("Emulation.setDeviceMetricsOverride", width=width, height=full, deviceScaleFactor=1, mobile=self.size == PHONE)
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=full,
+                     deviceScaleFactor=1, mobile=self.size == PHONE)
         (options.screenshots / f"{name}.png").write_bytes(base64.b64decode(self.send("GET", "/screenshot")))
-        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=self.size == PHONE)
+        self.command("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                     deviceScaleFactor=1, mobile=self.size == PHONE)
 
 
 class Page(unittest.TestCase):
@@ -138,7 +144,8 @@ class Page(unittest.TestCase):
 
     def page_of(self, folder, code=0):
         page = folder / "report.html"
-        made = subprocess.run([options.build / "papaya", "report", "--html", "-o", page, folder], stderr=subprocess.PIPE, text=True,
+        made = subprocess.run([options.build / "papaya", "report", "--html", "-o", page, folder],
+                              stderr=subprocess.PIPE, text=True,
                               check=False)
         self.assertEqual(made.returncode, code, made.stderr)
         return page
@@ -146,7 +153,8 @@ class Page(unittest.TestCase):
     def synthetic(self, name, ranks, nodes, calls, *kept):
         folder = self.folder / name
         folder.mkdir()
-        subprocess.run([options.build / "tests" / "report" / "synthetic_run", folder, str(ranks), str(nodes), str(calls), *map(str, kept)],
+        program = options.build / "tests" / "report" / "synthetic_run"
+        subprocess.run([program, folder, str(ranks), str(nodes), str(calls), *map(str, kept)],
                        check=True)
         return folder
 
@@ -159,29 +167,37 @@ class Page(unittest.TestCase):
             !one.closest('.scroll, nav, .skip, .unseen') && one.getBoundingClientRect().right > innerWidth + 1)
             .map((one) => one.outerHTML.slice(0, 100))""")
         self.assertEqual(wide, [])
-        self.assertEqual(self.browser.run("return document.documentElement.scrollWidth"), self.browser.run("return innerWidth"))
+        self.assertEqual(self.browser.run("return document.documentElement.scrollWidth"),
+                         self.browser.run("return innerWidth"))
 
     def late_rank_run(self):
         """A real job, whose rank 3 is late at every third call."""
         folder = self.folder / "late"
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("PAPAYA_") and name != "LD_PRELOAD"}
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith("PAPAYA_") and name != "LD_PRELOAD"}
         environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PAPAYA_OUTPUT=str(folder))
-        launcher = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"] if options.mpi == "openmpi" else ["mpirun.mpich"]
+        launcher = ["mpirun.mpich"]
+        if options.mpi == "openmpi":
+            launcher = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]
         subprocess.run([*launcher, "-n", "4", options.build / "papaya", "run",
                         options.build / "tests" / "report" / f"late_rank-{options.mpi}"],
-                       env=environment, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=True, timeout=120)
+                       env=environment, cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                       check=True, timeout=120)
         return folder
 
     def test_late_rank(self):
         """The late rank, its function and its line, in text, JSON and on the page."""
-        line = next(number for number, text in enumerate(SOURCE.read_text().splitlines(), 1) if "line of late_work" in text)
+        line = next(number for number, text in enumerate(SOURCE.read_text().splitlines(), 1)
+                    if "line of late_work" in text)
         place = f"late_work (late_rank.c:{line})"
         folder = self.late_rank_run()
         page = self.page_of(folder)
-        text = subprocess.run([options.build / "papaya", "report", folder], stdout=subprocess.PIPE, text=True, check=True).stdout
+        text = subprocess.run([options.build / "papaya", "report", folder], stdout=subprocess.PIPE, text=True,
+                              check=True).stdout
         self.assertIn(place, text)
         self.assertIn("persistent straggler, rank 3", text)
-        data = json.loads(subprocess.run([options.build / "papaya", "report", "--json", folder], stdout=subprocess.PIPE, check=True).stdout)
+        data = json.loads(subprocess.run([options.build / "papaya", "report", "--json", folder], stdout=subprocess.PIPE,
+                                         check=True).stdout)
         site = data["call_sites"][0]
         self.assertEqual((site["pattern"], site["straggler"]), ("persistent", 3))
         self.assertGreaterEqual(site["predictability"], 0.5)
@@ -220,7 +236,8 @@ class Page(unittest.TestCase):
         self.assertNotIn("broken", browser.send("GET", "/title").replace("document.title='broken'", ""))
         self.assertIn("</script><script>document.title='broken'</script>", browser.text())
         self.assertIn("<img src=x onerror=alert(1)>&amp;.so", browser.text("#sites"))
-        self.assertEqual(browser.run("return document.querySelectorAll('img, [onerror], script:not([id]):not(:empty)').length"), 2)
+        planted = "return document.querySelectorAll('img, [onerror], script:not([id]):not(:empty)').length"
+        self.assertEqual(browser.run(planted), 2)
         for pattern in ("persistent straggler: rank 3", "rotating", "random", "drifting", "balanced"):
             self.assertIn(pattern, browser.text("#sites"))
         self.assertIn("± 2.50 µs between nodes", browser.text("#who"))
@@ -236,7 +253,8 @@ class Page(unittest.TestCase):
         changes("#heat", "worst in each cell", lambda: browser.click("input[name=heat][value=worst]"))
         # The heat map by keyboard, and from it to a call.
         browser.keys("#heat", "\ue015" * 4 + "\ue014" * 6)  # down, right
-        self.assertRegex(browser.text("#heat-tip"), r"Rank 3 \(node 0\)\nat .*: about .* after the first, worst call, ± 2.50 µs")
+        self.assertRegex(browser.text("#heat-tip"),
+                         r"Rank 3 \(node 0\)\nat .*: about .* after the first, worst call, ± 2.50 µs")
         before = browser.text("#call-readout")
         browser.keys("#heat", "\ue007")
         self.assertNotEqual(browser.text("#call-readout"), before)
@@ -251,7 +269,8 @@ class Page(unittest.TestCase):
                     "choice.dispatchEvent(new Event('change'))")
         self.assertIn("MPI_Alltoall, call", browser.text("#call-readout"))
         self.assertEqual(browser.run("return document.querySelector('#call-site').length"), 1)
-        self.assertRegex(browser.text("#call-share"), r"^\d+ of the 400 calls of this place are here: 4 worst, \d+ evenly chosen\.$")
+        self.assertRegex(browser.text("#call-share"),
+                         r"^\d+ of the 400 calls of this place are here: 4 worst, \d+ evenly chosen\.$")
         worst = browser.text("#call-readout")
         self.assertIn("1.60 ms later", worst)
         browser.click("#call-previous")
@@ -259,7 +278,8 @@ class Page(unittest.TestCase):
         browser.click("#call-next")
         self.assertEqual(browser.text("#call-readout"), worst)
         browser.keys("#call-number", "\ue011")  # home
-        self.assertRegex(browser.text("#call-readout"), r"call 1 on <b>world</b>, 4 KiB, by native, .* rank 0 last, 40\d µs later")
+        self.assertRegex(browser.text("#call-readout"),
+                         r"call 1 on <b>world</b>, 4 KiB, by native, .* rank 0 last, 40\d µs later")
         self.assertTrue(browser.run("return document.querySelector('#call-previous').disabled"))
         browser.click("#call-worst")
         self.assertEqual(browser.text("#call-readout"), worst)
@@ -269,9 +289,10 @@ class Page(unittest.TestCase):
         self.assertEqual(len(rows), 16)
         self.assertIn("1.60 ms", rows[-1])
         browser.click("#sites .site:nth-child(3) button")
-        self.assertTrue(browser.text("#call-readout").startswith(browser.text("#sites .site:nth-child(3) h3") + ", call"))
+        site = browser.text("#sites .site:nth-child(3) h3")
+        self.assertTrue(browser.text("#call-readout").startswith(site + ", call"))
         place = browser.text("#sites .site:nth-child(3) li")
-        self.assertIn(place, browser.run("const choice = document.querySelector('#call-site'); return choice.selectedOptions[0].text"))
+        self.assertIn(place, browser.run("return document.querySelector('#call-site').selectedOptions[0].text"))
 
         # Imbalance.
         changes("#factor-chart", "distribution", lambda: browser.click("input[name=view][value=distribution]"))
@@ -296,7 +317,8 @@ class Page(unittest.TestCase):
         self.check_quiet()
         self.assertIn("the last 3,072 of 12,000 calls", browser.text("#whole-lead"))
         self.assertIn("compared 1,200 calls", browser.text("#whole-lead"))
-        rows = browser.run("return [...document.querySelectorAll('#whole-ranks tbody tr')].map((row) => row.innerText.split(/\\s+/))")
+        rows = browser.run("return [...document.querySelectorAll('#whole-ranks tbody tr')]"
+                           ".map((row) => row.innerText.split(/\\s+/))")
         self.assertEqual(rows[0][:3], ["11", "1", "11"])
         self.assertIn("rank 11, last", browser.text("#whole-sites"))
         browser.screenshot("wrapped-light")
@@ -306,7 +328,8 @@ class Page(unittest.TestCase):
     def test_dark_and_phone(self):
         browser = self.browser
         browser.open(self.page_of(self.synthetic("dark", 16, 4, 500)))
-        colours = "return ['body', 'section#who', 'h1', '#ranks td'].map((one) => getComputedStyle(document.querySelector(one)))" \
+        colours = "return ['body', 'section#who', 'h1', '#ranks td']" \
+                  ".map((one) => getComputedStyle(document.querySelector(one)))" \
                   ".map((style) => style.color + style.backgroundColor)"
         light = browser.run(colours)
         pictures = [browser.picture(one) for one in ("#heat", "#call-chart", "#factor-chart", "#calls-chart")]
@@ -331,7 +354,8 @@ class Page(unittest.TestCase):
         """Every control is reached by the Tab key."""
         browser = self.browser
         browser.open(self.page_of(self.synthetic("keyboard", 16, 1, 100)))
-        wanted = browser.run("""return [...document.querySelectorAll('a[href], button, select, summary, canvas[tabindex], input')]
+        wanted = browser.run("""return [...document.querySelectorAll(
+                'a[href], button, select, summary, canvas[tabindex], input')]
             .filter((one) => one.checkVisibility() && !one.disabled && (one.type !== 'radio' || one.checked)).length""")
         reached = browser.run("""window.reached = new Set();
             document.addEventListener('focusin', (event) => reached.add(event.target)); return 0""")
@@ -396,7 +420,8 @@ for (const one of document.querySelectorAll('body *')) {
   if (![...one.childNodes].some((child) => child.nodeType === 3 && child.data.trim())) continue;
   const style = getComputedStyle(one), a = light(style.color), b = light(behind(one));
   const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-  if (contrast < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5)) bad.push(`${contrast.toFixed(2)} ${one.outerHTML.slice(0, 80)}`);
+  if (contrast < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5))
+    bad.push(`${contrast.toFixed(2)} ${one.outerHTML.slice(0, 80)}`);
 }
 return bad;
 """
@@ -414,7 +439,8 @@ def main():
     if not shutil.which("chromium") or not shutil.which("chromedriver"):
         print("no chromium or no chromedriver here: the page is not tested")
         return 77
-    probe = subprocess.run([options.build / "papaya", "report", "--html", "/nonexistent"], stderr=subprocess.PIPE, text=True, check=False)
+    probe = subprocess.run([options.build / "papaya", "report", "--html", "/nonexistent"], stderr=subprocess.PIPE,
+                           text=True, check=False)
     if "libjs-chart.js" in probe.stderr:
         print("built without Chart.js: there is no page to test")
         return 77

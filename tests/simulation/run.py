@@ -70,7 +70,8 @@ class Simulation(unittest.TestCase):
     def test_ring_of_a_large_message_takes_what_its_bytes_take(self):
         ranks, size = 8, 32 << 20
         took_us = self.time_us("--ranks", ranks, "--ranks-per-node", 1, "--bytes", size, "--pattern", "none",
-                               "--algorithm", "ring:segment_bytes=65536", "--copy-gbytes", 1000, "--reduce-gbytes", 1000)
+                               "--algorithm", "ring:segment_bytes=65536", "--copy-gbytes", 1000,
+                               "--reduce-gbytes", 1000)
         least_us = 2 * (ranks - 1) / ranks * size / LINK_BYTES_PER_US
         self.assertGreaterEqual(took_us, least_us)
         self.assertLess(took_us, 1.05 * least_us)
@@ -87,8 +88,8 @@ class Simulation(unittest.TestCase):
     def test_rsa_takes_two_latencies_a_step(self):
         # Or one where a short message is exchanged whole.
         for whole_bytes, latencies in ((0, 2), (2048, 1)):
-            took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 64, "--pattern", "none", "--algorithm",
-                                   f"rsa:whole_bytes={whole_bytes}")
+            took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 64, "--pattern", "none",
+                                   "--algorithm", f"rsa:whole_bytes={whole_bytes}")
             self.assertAlmostEqual(took_us, latencies * 3 * (LATENCY_US + MESSAGE_US), delta=0.5)
 
     def test_wrong_words(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""join.py OUTPUT [PAGE STYLE SCRIPT CHART]: the page of `papaya report --html` as a C++ string, all in it but the run's data;
+"""join.py OUTPUT [PAGE STYLE SCRIPT CHART]: the page of `papaya report --html` as a C++ string, all but the run's data;
 an empty one without the files."""
 import pathlib
 import sys
