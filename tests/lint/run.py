@@ -53,6 +53,15 @@ def tool(name):
     return name
 
 
+def llvm_14(name):
+    """(its name here, its version): versions differ in what they make of a line and in what they find."""
+    found = f"{name}-14" if shutil.which(f"{name}-14") else tool(name)
+    version = output_of([found, "--version"])[1].strip()
+    if " version 14." not in version:
+        raise Unsuitable(f"the tree is as {name} 14 wants it, and this is another: {version}")
+    return found, version
+
+
 def output_of(command, **options):
     done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           errors="replace", check=False, **options)
@@ -106,10 +115,7 @@ class Format(Gate):
     planted, fault = "planted.cpp", "int  planted( );\n"
 
     def check(self, files):
-        version = output_of([tool("clang-format"), "--version"])[1]
-        if " version 14." not in version:
-            raise Unsuitable(f"versions of clang-format differ; the tree is as 14 sets it, this is {version}")
-        command = ["clang-format", "--dry-run", "-Werror", f"--style=file:{self.root / '.clang-format'}"]
+        command = [llvm_14("clang-format")[0], "--dry-run", "-Werror", f"--style=file:{self.root / '.clang-format'}"]
         return findings([*command, *with_suffix(files, *COMPILED)])
 
 
@@ -207,10 +213,10 @@ class Tidy(Gate):
         return told.hexdigest()
 
     def check(self, files):
-        command = [tool("clang-tidy"), "--quiet", f"--config-file={self.root / '.clang-tidy'}"]
+        program, version = llvm_14("clang-tidy")
+        command = [program, "--quiet", f"--config-file={self.root / '.clang-tidy'}"]
         if files[0].name == self.planted:
             return self.lines_of(findings([*command, files[0], "--", "-std=c++20"]))
-        version = output_of([tool("clang-tidy"), "--version"])[1]
         database = self.commands()
         stamps = self.build / "lint-tidy" / "passed"
         stamps.mkdir(parents=True, exist_ok=True)
