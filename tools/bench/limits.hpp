@@ -1,5 +1,5 @@
 // What no algorithm on one node can beat, from three measured properties of the machine. Pure; derived in
-// docs/architecture.md, "Limits".
+// docs/architecture/benchmark.md, "Limits".
 #pragma once
 
 #include <cstddef>
