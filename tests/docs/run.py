@@ -70,6 +70,16 @@ class TraceFormat(unittest.TestCase):
                 self.assertAlmostEqual((int(ns) - first[1]) / 1000, expected[int(call)][int(rank)] - first[0], delta=0.002)
 
 
+class Settings(unittest.TestCase):
+    def test_the_page_has_a_row_for_every_variable(self):
+        listed = subprocess.run([options.build / "papaya", "info", "--env"], stdout=subprocess.PIPE, text=True, check=True)
+        variables = re.findall(r"^(PAPAYA_\w+) .*\n +values: .*, default: (.*)$", listed.stdout, re.MULTILINE)
+        self.assertGreater(len(variables), 20)
+        rows = re.findall(r"^\| `(PAPAYA_\w+)` \| [^|]+ \| (.*?) \| ", (DOCS / "settings.md").read_text(encoding="utf-8"),
+                          re.MULTILINE)
+        self.assertEqual(rows, variables)
+
+
 def main():
     global options
     parser = argparse.ArgumentParser()
