@@ -43,7 +43,7 @@ int run(const bench::Options& options, const std::vector<std::string>& words) {
   if (mpi == "pmix") {
     const bool openmpi = !program_for("openmpi").empty();
     if (openmpi && !program_for("mpich").empty())
-      return fail(exit_usage, "this launcher does not tell which MPI it is for: add --mpi openmpi or --mpi mpich.");
+      return fail(exit_usage, "this launcher does not identify its MPI: add --mpi openmpi or --mpi mpich.");
     mpi = openmpi ? "openmpi" : "mpich";
   }
   const std::string program = program_for(mpi);

@@ -89,7 +89,7 @@ std::string to_text(const report::Comparison& comparison) {
     }
   page += differences_text("Algorithms that differ", comparison.algorithms);
   page += differences_text("Settings that differ", comparison.settings);
-  page += differences_text("Else different", comparison.facts);
+  page += differences_text("Other differences", comparison.facts);
   return page;
 }
 
@@ -180,7 +180,8 @@ int compare_runs(Options options) {
     options.before.pop_back();
   }
   if (options.after.empty()) {
-    std::cerr << "papaya compare: name two runs, or some, --with and others: papaya compare A1 A2 --with B1 B2.\n";
+    std::cerr
+        << "papaya compare: name two runs, or several on each side of --with: papaya compare A1 A2 --with B1 B2.\n";
     return exit_usage;
   }
   std::vector<report::RunSamples> before, after;
@@ -207,8 +208,7 @@ int compare_runs(Options options) {
 }  // namespace
 
 void add_compare(CLI::App& app, int& exit_code) {
-  CLI::App* const command =
-      app.add_subcommand("compare", "Say what a change won or lost, from runs before and after it");
+  CLI::App* const command = app.add_subcommand("compare", "Compare runs before and after a change");
   auto options = std::make_shared<Options>();
   command
       ->add_option("folders", options->before,

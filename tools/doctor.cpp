@@ -98,7 +98,7 @@ int examine(const Options& options) {
 
 void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
-      "doctor", "Say what would keep papaya from working here: [mpirun -n N] papaya doctor [PROGRAM]");
+      "doctor", "Check what would keep papaya from working here: [mpirun -n N] papaya doctor [PROGRAM]");
   auto options = std::make_shared<Options>();
   command->add_option("program", options->program, "Program to look at: its MPI, its Fortran, how it is linked");
   command->add_flag("--json", options->json, "Print JSON instead of text");

@@ -81,7 +81,7 @@ int replay_run(Options options) {
     communicator = std::move(name);
   }
   if (most == nullptr) {
-    std::cerr << "papaya replay: no such call is in the record of all its ranks in " << run.folder << ".\n";
+    std::cerr << "papaya replay: no such call was recorded by all its ranks in " << run.folder << ".\n";
     return exit_failed;
   }
   const bool good = write_output("papaya replay", options.output,

@@ -261,7 +261,7 @@ bool write_archive(const Trace& trace, const std::string& folder) {
 
 // Empty if the options can be followed.
 std::string problem_with(const Options& options) {
-  if (options.chrome + options.csv + options.otf2 != 1) return "say --chrome, --csv or --otf2";
+  if (options.chrome + options.csv + options.otf2 != 1) return "choose one of --chrome, --csv and --otf2";
   if (!options.otf2) return "";
   if (!otf2::is_there()) return "--otf2 needs a papaya that was built with OTF2 (libopen-trace-format2-dev)";
   if (options.output.empty()) return "--otf2 writes a folder: name it with -o FOLDER";

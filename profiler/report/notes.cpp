@@ -40,13 +40,12 @@ class Notes {
 
 void Notes::describe_ranks() {
   if (facts_.unwanted_ranks > 0)
-    note(
-        fmt::format("PAPAYA_RANKS leaves out {} of {} ranks: the figures are without them, and who came last is the "
-                    "last of those that "
-                    "recorded.",
-                    facts_.unwanted_ranks, analysis_.ranks));
+    note(fmt::format(
+        "PAPAYA_RANKS leaves out {} of {} ranks: the figures do not include them, and the last rank of a call is "
+        "the last of those that recorded.",
+        facts_.unwanted_ranks, analysis_.ranks));
   if (!facts_.missing.empty())
-    note(fmt::format("No usable record of {}: the figures are without {}.", ranks_text(facts_.missing),
+    note(fmt::format("No usable record of {}: the figures do not include {}.", ranks_text(facts_.missing),
                      facts_.missing_ranks == 1 ? "it" : "them"));
   for (const RecordFacts::Abort& abort : facts_.aborts)
     note(fmt::format("Rank {} called MPI_Abort with code {}.", abort.rank, abort.code));
@@ -59,14 +58,12 @@ void Notes::describe_ranks() {
 void Notes::describe_clocks() {
   if (!analysis_.clock_measured) {
     note(
-        "The clocks of the nodes were never compared: times between nodes rest on the nodes' wall clocks, which may be "
-        "a millisecond or "
-        "more apart.");
+        "The clocks of the nodes were never compared: times between nodes depend on the nodes' wall clocks, which may "
+        "be a millisecond or more apart.");
   } else if (!facts_.clocks_compared_twice) {
     note(
-        "The clocks of the nodes were compared only once, so their drift is not corrected: times between nodes grow "
-        "less certain away "
-        "from that moment, here by up to 100 us a second.");
+        "The clocks of the nodes were compared only once, so their drift is not corrected: the error of times between "
+        "nodes grows with the distance from that moment, by up to 100 us a second.");
   }
 }
 
@@ -74,16 +71,16 @@ void Notes::describe_events() {
   const std::string kept = fmt::format("{} of {} calls (summed over ranks)", count_text(analysis_.events_kept),
                                        count_text(analysis_.events_begun));
   if (!facts_.is_trace && facts_.missing_events > 0)
-    note(fmt::format(
-        "Arrivals are those of the last {}: older ones were overwritten. Calls, bytes and time are of the whole run. "
-        "PAPAYA_PROFILE=trace keeps more.",
-        kept));
-  if (facts_.unread_events > 0)
     note(
-        fmt::format("Arrivals are those of the last {}. Calls, bytes and time are of the whole run. `papaya report` "
-                    "reads older calls "
-                    "from the trace, too.",
+        fmt::format("Arrivals are known for the last {}: older ones were overwritten. Calls, bytes and time are those "
+                    "of the whole run. "
+                    "PAPAYA_PROFILE=trace keeps more.",
                     kept));
+  if (facts_.unread_events > 0)
+    note(fmt::format(
+        "Arrivals are known for the last {}. Calls, bytes and time are those of the whole run. `papaya report` reads "
+        "older calls from the trace, too.",
+        kept));
   if (facts_.is_trace && facts_.missing_events > 0) describe_trace();
 }
 
@@ -98,7 +95,7 @@ void Notes::describe_trace() {
                        std::generic_category().message(static_cast<int>(facts_.trace_error)));
   if (why.empty()) why = " They came faster than they could be written, or its file is damaged.";
   note(fmt::format(
-      "Dropped from the trace: {} of {} calls (summed over ranks).{} Calls, bytes and time are of the whole run.",
+      "Dropped from the trace: {} of {} calls (summed over ranks).{} Calls, bytes and time are those of the whole run.",
       count_text(facts_.missing_events), count_text(analysis_.events_begun), why));
 }
 
@@ -107,7 +104,7 @@ void Notes::describe_calls() {
     note(fmt::format("Not recorded, as the program had switched that off by MPI_Pcontrol: {} (summed over ranks).",
                      counted(analysis_.unrecorded_calls, "call", "calls")));
   if (facts_.torn_events > 0) {
-    note(fmt::format("Left out, torn or damaged: {}.",
+    note(fmt::format("Left out because torn or damaged: {}.",
                      counted(facts_.torn_events, "record of a call", "records of calls")));
   }
   if (facts_.partial_calls > 0) {
@@ -115,7 +112,7 @@ void Notes::describe_calls() {
                      counted(facts_.partial_calls, "call", "calls")));
   }
   if (facts_.unmatched_calls > 0) {
-    note(fmt::format("Not compared, as the record of one of the ranks lacks them: {}.",
+    note(fmt::format("Not compared because the record of one of the ranks does not contain them: {}.",
                      counted(facts_.unmatched_calls, "call", "calls")));
   }
   if (facts_.conflicting_calls > 0) {
@@ -129,12 +126,11 @@ void Notes::describe_calls() {
                      counted(facts_.untabled_events, "call", "calls")));
   }
   if (facts_.lost_call_sites > 0) {
-    note(fmt::format(
-        "The program calls from more places than the record holds; without a call site: {} (summed over ranks).",
-        counted(facts_.lost_call_sites, "place", "places")));
+    note(fmt::format("The program has more call sites than the record holds; not recorded: {} (summed over ranks).",
+                     counted(facts_.lost_call_sites, "call site", "call sites")));
   }
   if (facts_.inconsistent_communicators > 0) {
-    note(fmt::format("Not compared, as their ranks cannot be told apart: the calls on {}.",
+    note(fmt::format("Not compared because their ranks cannot be told apart: the calls on {}.",
                      counted(facts_.inconsistent_communicators, "communicator", "communicators")));
   }
   if (facts_.pending_left_out > 0)

@@ -51,7 +51,7 @@ std::string text_of(const PendingCall& call, std::int64_t now_unix_ns) {
   for (const LastSign& sign : call.last_signs) text += text_of(sign, now_unix_ns);
   if (count_of(call.not_arrived) > call.last_signs.size())
     text += fmt::format("  and {} more.\n", count_of(call.not_arrived) - call.last_signs.size());
-  if (call.unread_ranks) text += "  Of ranks whose records are not in this folder nothing is known.\n";
+  if (call.unread_ranks) text += "  The records of some ranks are not in this folder: their state is unknown.\n";
   if (missing == 0 && call.conflict.empty() && !call.unread_ranks)
     text += inside == static_cast<std::uint64_t>(call.ranks)
                 ? "  All its ranks are there.\n"

@@ -260,7 +260,7 @@ std::string pending_text(const Analysis& analysis) {
     } else if (!pending.unread_ranks) {
       others = "All its ranks had arrived.";
     }
-    if (pending.unread_ranks) others += " Of ranks without a usable record it is not known whether they had arrived.";
+    if (pending.unread_ranks) others += " Whether the ranks without a usable record had arrived is unknown.";
     page += wrap(others, "    ", 4);
     for (const LastSign& sign : pending.last_signs) {
       if (sign.name.empty()) continue;
@@ -380,10 +380,10 @@ std::string whole_run_text(const Analysis& analysis) {
   if (whole.last.size() > most_ranks_listed)
     page += fmt::format("  and {} more ranks, in report.json\n", whole.last.size() - most_ranks_listed);
   if (whole.given_up > 0)
-    page += wrap(
-        fmt::format("{} more calls were not compared: some rank came too long after others, or did not record them.",
-                    count_text(whole.given_up)),
-        "  ", 2);
+    page +=
+        wrap(fmt::format("{} more calls were not compared: a rank arrived too late for that, or did not record them.",
+                         count_text(whole.given_up)),
+             "  ", 2);
   Table sites("Call sites over the whole run, each within its node", 1,
               {"call", "calls", "worst-case", "at most", "waiting", "of all waiting", "most waited for"});
   for (std::size_t i = 0; i < std::min(most_call_sites_listed, whole.sites.size()); ++i) {
@@ -480,13 +480,12 @@ std::string saving_text(const Saving& saving, double span_ns) {
 }
 
 std::string savings_text(const Analysis& analysis) {
-  Table table(fmt::format("What it would bring (about: the recorded arrivals replayed; ranks do between calls what "
-                          "they did. Excess: summed over "
-                          "ranks. {} shorter: without any excess, and by the papaya algorithm that a model of the "
-                          "measured message times finds "
-                          "best, in the calls that were left to MPI)",
-                          analysis.is_overwritten ? "The recorded part of the run" : "Run"),
-              1, {"call", "excess", "run shorter without", "by an algorithm", "which"}, true);
+  Table table(
+      fmt::format("What it would bring (an estimate: the recorded arrivals replayed, with the same work between calls. "
+                  "Excess: summed over ranks. {} shorter: without any excess, and by the papaya algorithm that a "
+                  "model of the measured message times finds best, in the calls that were left to MPI)",
+                  analysis.is_overwritten ? "The recorded part of the run" : "Run"),
+      1, {"call", "excess", "run shorter without", "by an algorithm", "which"}, true);
   const auto add = [&](const std::string& name, const Savings& savings, std::vector<std::string> below) {
     const Savings::Candidate* const best = savings.best();
     table.add({name, time_text(savings.no_excess.ranks_ns), saving_text(savings.no_excess, savings.span_ns),

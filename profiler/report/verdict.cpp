@@ -190,7 +190,7 @@ std::string Verdict::late_verdict() const {
   }
   one_stands_out(caused_at_worst, waiting[worst]);
   return begin(
-      fmt::format("Arrivals are imbalanced and no rank is always the late one: at {} the last rank arrives {} after "
+      fmt::format("Arrivals are imbalanced and no single rank is responsible: at {} the last rank arrives {} after "
                   "the first on average; the most waiting there, {}, is for rank {}; {}.",
                   mpi_name(static_cast<Collective>(worst), Form::blocking), time_text(worst_ns[worst]),
                   share_text(caused_at_worst(*by_cost.front()) / waiting[worst]), by_cost.front()->rank, cost));

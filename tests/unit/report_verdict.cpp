@@ -97,7 +97,7 @@ TEST_CASE("verdict: no rank stands out") {
     all[rank].finalize(100000);
   }
   CHECK(support::analyse(all).verdict ==
-        "Arrivals are imbalanced and no rank is always the late one: at MPI_Barrier the last rank arrives "
+        "Arrivals are imbalanced and no single rank is responsible: at MPI_Barrier the last rank arrives "
         "4.00 µs after "
         "the first on average; the most waiting there, 50 %, is for rank 0; waiting for late ranks costs 20 % of "
         "the run.");

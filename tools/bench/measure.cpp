@@ -345,7 +345,7 @@ bool order_allows(const AnyDescriptor& descriptor) {
 const char* lacks(const Job& job, Collective collective, std::size_t bytes, const std::string& selection) {
   const Descriptor* const descriptor =
       find_algorithm(collective, std::string_view(selection).substr(0, selection.find(':')));
-  if (descriptor == nullptr) return "there is none of that name";
+  if (descriptor == nullptr) return "no algorithm has that name";
   if (descriptor->one_node && job.nodes > 1) return "it works within one node";
   if (!order_allows(*descriptor)) return "it needs PAPAYA_ORDER=arrival";
   if (bytes > descriptor->max_bytes) return "it takes no messages of that size";

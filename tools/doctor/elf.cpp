@@ -75,11 +75,11 @@ ElfFile read_elf(const std::string& path) {
   const Mapped file(path);
   Elf64_Ehdr header{};
   if (!file.is_good()) {
-    out.problem = file.error() != 0 ? std::strerror(file.error()) : "is no file with anything in it";
+    out.problem = file.error() != 0 ? std::strerror(file.error()) : "is empty or not a regular file";
     return out;
   }
   if (!file.get(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
-    out.problem = "is no program file (ELF)";
+    out.problem = "is not a program file (ELF)";
     return out;
   }
   out.is_64_bit = header.e_ident[EI_CLASS] == ELFCLASS64;

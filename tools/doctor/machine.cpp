@@ -280,7 +280,7 @@ void check_installation(const Job& job, Checks& checks) {
   if (mpirun.empty())
     checks.push_back({"launcher", Level::warning,
                       says.empty() ? "There is no mpirun in PATH that answers to --version."
-                                   : fmt::format("The mpirun in PATH is of no MPI that papaya knows: {}", says)});
+                                   : fmt::format("The mpirun in PATH belongs to no MPI that papaya knows: {}", says)});
   else if (std::find(flavours.begin(), flavours.end(), mpirun) == flavours.end())
     checks.push_back(
         {"launcher", Level::warning,
@@ -373,13 +373,14 @@ void check_overhead(const Overhead& overhead, Checks& checks) {
   const std::string four = overhead.four_frames < 0 ? "" : fmt::format(", {:.0f} ns with four", overhead.four_frames);
   checks.push_back(
       {"overhead", overhead.one_frame > dear_call_ns ? Level::warning : Level::ok,
-       fmt::format("Recording a call takes {:.0f} ns, {:.0f} ns with one frame of its call site{} (two clock reads "
-                   "and the recorder; medians)."
-                   "{}",
-                   overhead.no_frames, overhead.one_frame, four,
-                   overhead.one_frame > dear_call_ns
-                       ? " That is much: the machine is busy or its clock slow. PAPAYA_CALLSITES=0 saves some."
-                       : "")});
+       fmt::format(
+           "Recording a call takes {:.0f} ns, {:.0f} ns with one frame of its call site{} (two clock reads "
+           "and the recorder; medians)."
+           "{}",
+           overhead.no_frames, overhead.one_frame, four,
+           overhead.one_frame > dear_call_ns
+               ? " That is slow: the machine is busy or reading its clock is slow. PAPAYA_CALLSITES=0 saves some."
+               : "")});
 }
 
 }  // namespace papaya::doctor

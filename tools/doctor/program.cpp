@@ -183,7 +183,7 @@ bool check_linking(const std::string& path, const ElfFile& file, Checks& checks)
   }
   if (std::find(file.defined.begin(), file.defined.end(), "MPI_Init") != file.defined.end()) {
     checks.push_back({"program", Level::problem,
-                      fmt::format("{} has its MPI inside (libmpi.a), where papaya cannot get in between. Link "
+                      fmt::format("{} contains its MPI (libmpi.a), so papaya cannot intercept its calls. Link "
                                   "it with the MPI's shared library.",
                                   path)});
     return true;
@@ -344,9 +344,10 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
   std::string refusal;
   const std::vector<std::string> libraries = libraries_of(path, file.interpreter, missing, refusal);
   if (!missing.empty()) {
-    checks.push_back({"program", Level::problem,
-                      fmt::format("{} lacks libraries: {}. Install them, or name their folder in LD_LIBRARY_PATH.",
-                                  path, fmt::join(missing, ", "))});
+    checks.push_back(
+        {"program", Level::problem,
+         fmt::format("{} needs libraries that are missing: {}. Install them, or name their folder in LD_LIBRARY_PATH.",
+                     path, fmt::join(missing, ", "))});
     return;
   }
   if (!refusal.empty()) {
