@@ -1,0 +1,186 @@
+"""Ranks that end or stop where others wait for them."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+from harness import COLLECTIVES, LEADER, Preload, clean_environment, processes_with, time_limit
+
+# Instructions from the beginning of a call, which has 1000 to 2400 of them.
+KILLED_AFTER = (100, 450, 1000, 2200)
+KILLED_IN_SET_UP = (300, 1500, 4000, 8000, 13000)
+
+
+class Failures(Preload):
+    def test_abort(self):
+        native = self.job(3, self.program("loop"), 200, "abort", via="native")
+        self.assertEqual(native.code, 7)
+        self.need_papaya()
+        for env in ({}, LEADER):
+            job = self.job(3, self.program("loop"), 200, "abort", env=env, timeout=25)
+            self.assertEqual(job.code, native.code)
+            self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
+
+    @time_limit(120)
+    def test_rank_dies(self):
+        for ending in ("exit", "kill", "segv"):
+            native = self.job(3, self.program("loop"), 200, ending, via="native")
+            self.assertNotEqual(native.code, 0)
+            if self.native_only:
+                continue
+            for env in ({}, LEADER):
+                # MPICH's launcher gives the code of whichever rank it saw first: the one that died or one it killed.
+                job = self.job(3, self.program("loop"), 200, ending, env=env, timeout=20)
+                self.assertNotEqual(job.code, 0)
+                self.assertLess(job.seconds, native.seconds + 8)
+                self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
+        self.need_papaya()
+
+    @time_limit(90)
+    def test_killed(self):
+        for env in ({}, LEADER):
+            with self.running(3, self.program("loop"), 0, env=env) as (process, pids, folder, _):
+                time.sleep(1.5)
+                self.assertIsNone(process.poll())
+                for pid in pids:
+                    os.kill(pid, signal.SIGKILL)
+                process.wait(20)
+                self.assertNotEqual(process.returncode, 0)
+            if self.native_only:
+                continue
+            self.assertEqual(len(list(folder.glob("rank-*.pap"))), 3)
+            text = self.papaya("report", folder, code=3)
+            self.assertIn("MPI_Allreduce", text)
+        self.need_papaya()
+
+    @time_limit(180)
+    def test_killed_inside(self):
+        """A rank killed somewhere in a replaced call: the job ends as it does natively, and nothing is left of it."""
+        probe = subprocess.run([self.program("killed"), "probe"], env=clean_environment(), stdin=subprocess.DEVNULL,
+                               timeout=20, check=False)
+        if probe.returncode != -signal.SIGKILL:
+            self.skipTest("ptrace is not permitted here")
+        # A /dev/shm of the job's own, where that is permitted, so that what is left in it is this job's.
+        left = self.scratch / "left"
+        own = f'mount -t tmpfs none /dev/shm && {{ "$@"; code=$?; ls -A /dev/shm > {left}; exit $code; }}'
+        wrapper = ["unshare", "-m", "sh", "-c", own, "sh"]
+        if subprocess.run([*wrapper, "true"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          check=False).returncode != 0:
+            wrapper = []
+
+        def job(collective, victim, steps, *calls, **more):
+            done = self.job(3, self.program("killed"), collective, victim, steps, *calls, timeout=25, wrapper=wrapper, **more)
+            wrong = done.code == 0 or "killed after" not in done.err or re.search("failed:|Segm", done.err)
+            if wrong or done.complaints():
+                self.show(done)
+            self.assertFalse(wrong)
+            self.assertEqual(done.complaints(), [])
+            print(re.search("killed after.*", done.err)[0])
+            marker = f"PAPAYA_OUTPUT={done.folder}"
+            for _ in range(50):
+                if not processes_with(marker):
+                    break
+                time.sleep(0.1)
+            self.assertEqual(processes_with(marker), [], "a rank lives on")
+            return done
+
+        native = job("allreduce", 1, 500, via="native")
+        natively_left = left.read_text() if wrapper else ""
+        self.need_papaya()
+        algorithms = [(collective, *variant) for collective in COLLECTIVES for variant in self.variants(collective)]
+        for place, (collective, algorithm, order) in enumerate(algorithms):
+            env = {f"PAPAYA_{collective.upper()}": algorithm, "PAPAYA_ORDER": order}
+            for number, steps in enumerate(KILLED_AFTER):
+                # The root is rank 1 in the first call. Other points for each algorithm.
+                done = job(collective, (1, 0)[number % 2], steps + 23 * place, env=env)
+                self.assertLess(done.seconds, native.seconds + 8)
+                if wrapper:
+                    self.assertLessEqual(len(left.read_text().split()), len(natively_left.split()), left.read_text())
+                report = self.papaya("report", done.folder, code=(0, 3))
+                self.assertRegex(report, f"(?mi)^.*MPI_{collective} +{algorithm}")
+                # Open MPI's second between SIGTERM and SIGKILL: once for each algorithm.
+                env["OMPI_MCA_odls_base_sigkill_timeout"] = "0"
+        # In the first call, which sets the algorithm up: before, between and after what is agreed on there.
+        for number, steps in enumerate(KILLED_IN_SET_UP):
+            collective = ("bcast", "allreduce")[number % 2]
+            env = {f"PAPAYA_{collective.upper()}": f"arrival_{('bcast', 'leader')[number % 2]}",
+                   "OMPI_MCA_odls_base_sigkill_timeout": "0"}
+            done = job(collective, number % 3, steps, 0, env=env)
+            self.assertIn("and 0 whole calls", done.err)
+            self.assertLess(done.seconds, native.seconds + 8)
+
+    def test_rank_stops(self):
+        """One rank hangs: after PAPAYA_STALL_SECONDS somebody says which."""
+        self.need_papaya()
+        with self.running(3, self.program("loop"), 400, "stop", env={**LEADER, "PAPAYA_STALL_SECONDS": "2"}) as job:
+            process, _, folder, err = job
+            deadline = time.monotonic() + 20
+            lines = []
+            while not lines and time.monotonic() < deadline and process.poll() is None:
+                time.sleep(0.2)
+                lines = [line for line in err.read_text().splitlines()
+                         if line.startswith("papaya: ") and "Allreduce" in line and re.search(r"\b1\b", line)]
+            self.assertTrue(lines, "nobody named the missing rank:\n" + err.read_text())
+        self.assertIn("MPI_Allreduce", self.papaya("report", folder, code=3))
+
+    def stalls(self, mode, *, said, file, code=0, **env):
+        """What was said and written, and the job, of a job in which somebody does not come."""
+        job = self.job(4, self.program("stalled"), mode, env={"PAPAYA_STALL_SECONDS": "2", **env})
+        texts = [path.read_text() for path in job.folder.glob(file)]
+        if len(texts) != 1 or (code is not None and job.code != code):
+            self.show(job)
+        self.assertEqual(len(texts), 1)
+        if code is not None:
+            self.assertEqual(job.code, code)
+        self.assertEqual(len(re.findall(said, job.err)), 1, job.err)
+        self.assertEqual(job.err.count(texts[0]), 1, job.err)
+        self.assertRegex(job.err, rf"papaya: .*{said}")
+        return texts[0], job
+
+    @time_limit(120)
+    def test_stalls(self):
+        """A rank that does not come is named while the job runs, in MPI's collectives and in papaya's; and a SIGUSR1 asks."""
+        self.need_papaya()
+        for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"},
+                         {"PAPAYA_ALLREDUCE": "arrival_tree", "COLD": "1"}):  # the last while the algorithm is set up
+            with self.subTest(settings):
+                call = 0 if "COLD" in settings else 5
+                text, job = self.stalls(
+                    "late", said=f"no progress for 2 s in MPI_Allreduce, call {call} on MPI_COMM_WORLD: rank 2 is missing.",
+                    file=f"stall-MPI_Allreduce-*-{call}.txt", **settings)
+                self.assertRegex(
+                    text, rf"^MPI_Allreduce, call {call} on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s \(ranks 0-1, 3, at stalled-")
+                self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 " + (
+                    "has called no collective yet" if call == 0 else "last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-"))
+                self.check_right(job, 4, quiet=False)
+        text, job = self.stalls("differ", said=r"no progress for 2 s in MPI_.*, call 0 on forces: the ranks disagree about the collective.",
+                                file="stall-*.txt", code=None)
+        self.assertIn("Call 0 on forces: 4 of 4 ranks wait", text)
+        self.assertIn("The ranks disagree about the collective: at call 0 on forces, rank 0 called MPI_Allreduce and rank 1 called "
+                      "MPI_Barrier.", text)
+        self.assertIn("energy() (stalled.c:", self.papaya("report", job.folder, code=3).replace("energy (", "energy() ("))
+        text, job = self.stalls("asked", said="asked by SIGUSR1", file="asked.txt", PAPAYA_STALL_SECONDS="0")
+        self.assertIn("3 of 4 ranks wait", text)
+        self.check_right(job, 4, quiet=False)
+        self.assertEqual(list(job.folder.glob("stall-*")), [])
+        # The program's own handler, whenever it comes.
+        for late in ({}, {"LATE_CLAIM": "1"}):
+            job = self.job(2, self.program("stalled"), "claimed", env=late)
+            self.check_right(job, 2)
+            self.assertFalse((job.folder / "asked.txt").exists())
+        # Without records a stall in an algorithm of papaya's is said as well.
+        job = self.job(4, self.program("stalled"), "slow", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_ALLREDUCE": "arrival_tree",
+                                                           "PAPAYA_PROFILE": "off"})
+        self.check_right(job, 4, quiet=False)
+        self.assertRegex(job.err, "call 5 on MPI_COMM_WORLD .*missing: 2")
+        # An algorithm of papaya's that MPI_Wait waits for: in its set-up, and with one that is there.
+        job = self.job(3, self.program("stalled"), "chain", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring"})
+        self.check_right(job, 3)
+        for settings, call, whom in (({"COLD": "1"}, 0, "ranks that have not come to it"),
+                                     ({"PAPAYA_PROFILE": "off"}, 6, r"what comes from rank \d")):
+            job = self.job(4, self.program("stalled"), "nonblocking", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring", **settings})
+            self.check_right(job, 4, quiet=False)
+            self.assertRegex(job.err, rf"MPI_Iallreduce, call {call} on MPI_COMM_WORLD \(4 ranks\), cannot go on for \d s: rank 0 waits for {whom}")
+            self.assertEqual(job.err.count("cannot go on"), 3)

@@ -1,0 +1,231 @@
+"""What is preloaded into which process: launchers, shells, children, other MPIs, ranks without papaya."""
+
+import fcntl
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+
+from harness import LEADER, Job, Preload, clean_environment, kill_all, time_limit
+
+
+class Launching(Preload):
+    def partly(self, libraries, *arguments, cut=False):
+        """A started job whose rank N has LD_PRELOAD=libraries[N]; `cut`: the launcher seems to put each rank on a node of its own."""
+        words = []
+        for library in libraries:
+            words += [*([":", "-n", "1"] if words else []), "env", f"LD_PRELOAD={library}"]
+            if cut:
+                words += ["OMPI_COMM_WORLD_LOCAL_SIZE=1", "MPI_LOCALNRANKS=1"]
+            words += [self.program("launched"), *arguments]
+        command, environment, marker, folder = self.launch(1, words, "", None, None)
+        out, err = self.scratch / f"{folder.name}.stdout", self.scratch / f"{folder.name}.stderr"
+        with open(out, "wb") as out_file, open(err, "wb") as err_file:
+            process = subprocess.Popen(command, env=environment, cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=out_file,
+                                       stderr=err_file, start_new_session=True)
+
+        def end():
+            try:
+                code = process.wait(30)
+            except subprocess.TimeoutExpired:
+                kill_all(marker)
+                process.wait(10)
+                self.fail(f"hangs: {' '.join(command)}")
+            return Job(code, out.read_text(), err.read_text(), 0, folder)
+
+        return end
+
+    def test_partly(self):
+        """Ranks without papaya, with one that cannot load its flavour, with another version, build or tool: the job goes on
+        natively and says why. They wait for the others, so all run at once."""
+        self.need_papaya()
+        name = f"libpapaya-{self.mpi}.so"
+        flavour = (self.build / name).read_bytes()
+        notes = subprocess.run(["readelf", "-nW", self.build / name], stdout=subprocess.PIPE, text=True, check=True).stdout
+        build_id = bytes.fromhex(re.search(r"Build ID: (\w+)", notes)[1])
+        whole = self.build / "libpapaya.so"
+        copies = {}
+        for kind, content in (("bare", None), ("older", flavour.replace(b"0.1.0\0", b"0.0.9\0")),
+                              ("other", flavour.replace(build_id, bytes(len(build_id))))):
+            self.assertNotEqual(content, flavour)
+            (self.scratch / kind).mkdir()
+            copies[kind] = shutil.copy(whole, self.scratch / kind)
+            if content is not None:
+                (self.scratch / kind / name).write_bytes(content)
+        taken = f"{self.build}/tests/preload/libtaker-{self.mpi}.so:{whole}"
+        bare, older, other = copies["bare"], copies["older"], copies["other"]
+        absent = "ranks? {} runs? without papaya"
+        aside = "rank {} cannot use papaya, so on all ranks"
+        builds = r"rank \d has another build of papaya"
+        waiting = [  # what each says, in any order
+            (self.partly([whole, ""]), [absent.format(1)]),
+            (self.partly(["", whole, whole, ""]), [absent.format("0, 3")]),
+            (self.partly([whole, bare, whole]), [r"rank 1: cannot load the library for this MPI", aside.format(1)]),
+            (self.partly([bare, whole]), [r"rank 0: cannot load the library for this MPI", aside.format(0)]),
+            (self.partly([bare, bare, bare]), [r"rank 0: cannot load the library for this MPI"]),
+            (self.partly([bare, "", bare]), [r"rank 0: cannot load the library for this MPI", r"rank 2: cannot load"]),
+            (self.partly([whole, older]), [r"rank 1: .* is of another version", aside.format(1)]),
+            (self.partly([whole, whole, other]), [builds]),
+            (self.partly([whole, taken]), [r"rank 1: .*/libtaker.* takes MPI_Init for itself", aside.format(1)]),
+            (self.partly([whole, whole, ""], cut=True), ["1 rank runs without papaya"]),
+            (self.partly([whole, other, whole], cut=True), [builds]),
+        ]
+        unanswered = self.partly(["", whole], "named", cut=True)
+        everywhere = self.partly([whole] * 3, cut=True)
+        for end, sentences in waiting:
+            job = end()
+            self.check_right(job, job.out.count("counts"), quiet=False)
+            if len(job.said()) != len(sentences):
+                self.show(job)
+            self.assertEqual(len(job.said()), len(sentences))
+            for sentence in sentences:
+                self.assertRegex(job.err, rf"(?m)^papaya: {sentence}")
+            self.assertFalse(job.folder.exists())
+        # A message lies at rank 0, which may receive it.
+        job = unanswered()
+        self.assertNotEqual(job.code, 0)
+        self.assertRegex(job.err, "papaya: rank 0 runs without papaya on another node, or does not answer")
+        job = everywhere()
+        self.check_right(job, 3)
+        self.check_counts(job)
+
+    @time_limit(30)
+    def test_left_behind(self):
+        """The next job removes the name of a board whose ranks died in MPI_Init, and none that somebody still holds."""
+        self.need_papaya()
+        names = [pathlib.Path(f"/dev/shm/papaya-{os.geteuid()}-{uuid.uuid4().hex[:16]}") for _ in range(3)]
+        held, dead, new = names
+        for name in names:
+            name.write_bytes(bytes(4096))
+            self.addCleanup(name.unlink, missing_ok=True)
+        for name in (held, dead):
+            os.utime(name, (time.time() - 3600,) * 2)
+        with open(held, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            self.check_right(self.job(2, self.program("launched")), 2)
+            self.assertEqual([name.exists() for name in names], [True, False, True])
+
+    @time_limit(30)
+    def test_relative_preload(self):
+        """LD_PRELOAD names the library by a relative path, and the program enters another folder before MPI_Init: there
+        are libraries of the same names."""
+        elsewhere = self.scratch / "elsewhere"
+        (elsewhere / "lib").mkdir(parents=True)
+        for name in ("openmpi", "mpich"):
+            (elsewhere / "lib" / f"libpapaya-{name}.so").write_text("not papaya's")
+        (self.scratch / "lib").symlink_to(self.build)
+        job = self.job(2, "env", "LD_PRELOAD=lib/libpapaya.so", self.program("launched"), "chdir", elsewhere, via="")
+        self.need_papaya()
+        self.check_right(job, 2)
+        self.check_counts(job)
+
+    def test_children(self):
+        native = self.job(2, self.program("children"), via="native")
+        self.check_right(native, 2)
+        self.need_papaya()
+        under_run = self.job(2, self.program("children"), via="run")
+        self.check_right(under_run, 2)
+        self.check_counts(under_run)
+        self.assertEqual(sorted(under_run.out.splitlines()), sorted(native.out.splitlines()),
+                         "what papaya run preloads stays in the program itself")
+        preloaded = self.job(2, self.program("children"), via="preload")
+        self.check_right(preloaded, 2)
+        self.check_counts(preloaded)
+        self.assertEqual(len(preloaded.out.splitlines()), len(native.out.splitlines()))
+
+    def test_launcher(self):
+        """LD_PRELOAD exported in the shell: mpirun and its helpers get the library too."""
+        job = self.job(2, self.program("calls"), "blocking", via="launcher", env=LEADER)
+        self.check_right(job, 2)
+        self.check_counts(job)
+
+    @time_limit(30)
+    def test_shell(self):
+        self.need_papaya()
+        commands = [["sh", "-c", "echo ok; sh -c 'echo inner'"], ["bash", "-c", "echo ok | cat"], ["ls", "/"],
+                    [sys.executable, "-c", "import subprocess; subprocess.run(['echo', 'ok'])"]]
+        for command in commands:
+            results = []
+            for preload in (None, str(self.build / "libpapaya.so")):
+                environment = clean_environment()
+                if preload:
+                    environment["LD_PRELOAD"] = preload
+                results.append(subprocess.run(command, env=environment, cwd=self.scratch, stdin=subprocess.DEVNULL,
+                                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False))
+            self.assertEqual((results[1].returncode, results[1].stdout, results[1].stderr),
+                             (results[0].returncode, results[0].stdout, results[0].stderr))
+        self.assertEqual(os.listdir(self.scratch), [])
+
+    def test_spawn(self):
+        native = self.job(1, self.program("spawn"), via="native")
+        if native.code != 0 and "MPI_Comm_spawn" in native.err:
+            self.skipTest(f"MPI_Comm_spawn fails natively with this {self.mpi}")
+        self.check_right(native, 3)
+        self.need_papaya()
+        for way in ("run", "preload"):
+            self.check_right(self.job(1, self.program("spawn"), via=way, env=LEADER), 3, quiet=False)
+
+    @time_limit(30)
+    def test_what_is_preloaded(self):
+        """Brings no library with it that the program may have in another version, and shows none of those within it."""
+        self.need_papaya()
+        for name, own in (("libpapaya.so", ""), (f"libpapaya-{self.mpi}.so", "hwloc|stdc\\+\\+|gcc_s|m")):
+            dynamic = subprocess.run(["readelf", "-dW", self.build / name], check=True, capture_output=True, text=True).stdout
+            for needed in re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic):
+                self.assertRegex(needed, rf"^(ld-linux.*|lib(c|dl|pthread{own and '|' + own})\.so.*)$", name)
+            symbols = subprocess.run(["nm", "-DC", "--defined-only", self.build / name], check=True, capture_output=True,
+                                     text=True).stdout
+            self.assertIn("papaya", symbols)
+            self.assertNotRegex(symbols, r"\b(fmt|nlohmann|CLI)::", name)
+
+    @time_limit(30)
+    def test_folder_with_space(self):
+        """The dynamic loader would not find the library: one sentence and an error instead of a run without it."""
+        self.need_papaya()
+        for name in ("with space", "with:colon"):
+            place = self.scratch / name
+            place.mkdir()
+            for path in [self.build / "papaya", *self.build.glob("libpapaya*.so")]:
+                shutil.copy2(path, place)
+            done = subprocess.run([str(place / "papaya"), "run", "echo", "it ran"], env=clean_environment(),
+                                  cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, timeout=10, check=False)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertEqual(done.stdout, "")
+            self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+            self.assertIn(name, done.stderr)
+
+    def test_two_mpis(self):
+        other = {"openmpi": "libmpich.so.12", "mpich": "libmpi.so.40"}[self.mpi]
+        native = self.job(2, self.program("two_mpis"), other, via="native")
+        if "skipped:" in native.err:
+            self.skipTest("the other MPI is not installed")
+        self.check_right(native, 2)
+        self.need_papaya()
+        for way in ("run", "preload"):
+            job = self.job(2, self.program("two_mpis"), other, via=way, env=LEADER)
+            self.check_right(job, 2, quiet=False)
+            lines = [line for line in job.said() if "two MPI" in line]
+            self.assertIn(len(lines), (1, 2), job.said())  # one of each process at most
+            self.assertEqual(len(job.said()), len(lines), job.said())
+
+    @time_limit(30)
+    def test_unknown_mpi(self):
+        command = [str(self.build / "tests/preload/fake_user")]
+        expected = "rank 0, code 9321, result 1 2 3\n"
+        environment = clean_environment()
+        native = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((native.returncode, native.stdout), (0, expected))
+        self.need_papaya()
+        preloaded = {**environment, "LD_PRELOAD": str(self.build / "libpapaya.so")}
+        for line, env in ((command, preloaded), ([str(self.build / "papaya"), "run", *command], environment)):
+            job = subprocess.run(line, env=env, cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+            self.assertEqual((job.returncode, job.stdout), (0, expected), job.stderr)
+            self.assertEqual(len(job.stderr.splitlines()), 1, job.stderr)
+            self.assertRegex(job.stderr, r"^papaya: .*MPI")
+        self.assertEqual(list(self.scratch.glob("papaya.*")), [])

@@ -1,0 +1,261 @@
+"""What the records say of a run: report, replay and compare."""
+
+import json
+import os
+import shutil
+import struct
+
+from harness import HERE, Preload, time_limit
+
+
+class Report(Preload):
+    def test_python_call_sites(self):
+        """Lines of the Python program, not of mpi4py."""
+        words = [self.python(), HERE / "calls.py"]
+        self.need_papaya()
+        source = (HERE / "calls.py").read_text().splitlines()
+        for env in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}):
+            job = self.call_sites(*words, env=env)[2]
+            self.check_counts(job)
+            # In MPI_Finalize already.
+            sites = job.report()["call_sites"]
+            self.assertEqual(len(sites), 8)
+            for site in sites:
+                self.assertEqual([(frame["function"], frame["file"]) for frame in site["frames"]], [("<module>", str(words[1]))])
+                self.assertIn(f".{site['name'].removeprefix('MPI_')}(", source[site["frames"][0]["line"] - 1])
+            self.assertEqual(sorted(site["calls"] for site in sites), [4, 6, 8, 10, 12, 14, 16, 18])
+            self.assertRegex(self.papaya("report", job.folder), r"MPI_Alltoall .*\n    <module> \(calls.py:\d+\)\n")
+
+    def test_rank_file_damaged(self):
+        job = self.job(3, self.program("calls"), "blocking")
+        self.check_right(job, 3)
+        self.need_papaya()
+
+        def copy(name):
+            folder = self.scratch / name
+            shutil.copytree(job.folder, folder)
+            for path in folder.glob("report.*"):
+                path.unlink()
+            return folder, folder / "rank-00001.pap"
+
+        folder, file = copy("whole")
+        self.assertIn("MPI_Allreduce", self.papaya("report", folder, code=0))
+        size = file.stat().st_size
+        for kept in (0, 7, 100, 8192, size // 2, size - 1):
+            folder, file = copy(f"cut{kept}")
+            os.truncate(file, kept)
+            text = self.papaya("report", folder, code=3)
+            self.assertIn("rank-00001.pap", text)
+            self.assertIn("MPI_Allreduce", text)
+        folder, file = copy("missing")
+        file.unlink()
+        text = self.papaya("report", folder, code=3)
+        self.assertIn("MPI_Allreduce", text)
+        folder, file = copy("noise")
+        file.write_bytes(bytes(range(256)) * 100)
+        self.assertIn("rank-00001.pap", self.papaya("report", folder, code=3))
+        folder, file = copy("version")
+        with open(file, "r+b") as opened:
+            opened.seek(8)  # Header::version
+            opened.write(struct.pack("=I", 99))
+        text = self.papaya("report", folder, code=4)
+        self.assertIn("version", text)
+        self.assertIn("rank-00001.pap", text)
+        # Offsets and counts that point outside of the file.
+        for offset in range(24, 80, 8):
+            folder, file = copy(f"offset{offset}")
+            with open(file, "r+b") as opened:
+                opened.seek(offset)
+                opened.write(struct.pack("=Q", 1 << 62))
+            self.papaya("report", folder, code=(0, 3))
+        (self.scratch / "empty").mkdir()
+        self.papaya("report", self.scratch / "empty", code=(1, 2, 3))
+
+    def test_call_sites(self):
+        self.need_papaya()
+        words = [self.program("call_sites")]
+        names, sites, job = self.call_sites(*words)
+        self.assertEqual(names, {"MPI_Allreduce": ["inner"], "MPI_Bcast": ["elsewhere"]})
+        source = (HERE / "call_sites.c").read_text().splitlines()
+        for site in sites:
+            frame = site["frames"][0]
+            self.assertTrue(frame["file"].endswith("call_sites.c"))
+            self.assertIn(f"line of {frame['function']}", source[frame["line"] - 1])
+            self.assertEqual((site["calls"], site["compared_calls"]), (40, 20))
+            self.assertEqual(os.path.realpath(frame["module"]), os.path.realpath(words[0]))
+        bcast = next(site for site in sites if site["name"] == "MPI_Bcast")
+        self.assertEqual(bcast["last"][0]["rank"], 1)
+        self.assertGreater(bcast["waiting_seconds"], 0.02)
+        text = self.papaya("report", job.folder)
+        self.assertRegex(text, r"MPI_Bcast .*rank 1, .*\n    elsewhere \(call_sites.c:\d+\)\n")
+        # In MPI_Finalize nothing is symbolised.
+        self.assertRegex((job.folder / "report.txt").read_text(), r"MPI_Bcast .*rank 1, .*\n    call_sites-\w+\+0x")
+
+        names, sites, job = self.call_sites(*words, env={"PAPAYA_CALLSITES": "3"})
+        self.assertEqual(names, {"MPI_Allreduce": ["inner", "outer", "main"],
+                                 "MPI_Bcast": ["elsewhere", "main", names["MPI_Bcast"][2]]})
+        # The same where a call is replaced, whose record begins within the algorithm.
+        again, sites, job = self.call_sites(*words, env={"PAPAYA_CALLSITES": "3", "PAPAYA_ALLREDUCE": "arrival_leader",
+                                                         "PAPAYA_BCAST": "arrival_bcast"})
+        self.assertEqual(set(job.allreduce_algorithms()), {"arrival_leader"})
+        self.assertEqual(again, names)
+        self.assertEqual(self.call_sites(*words, env={"PAPAYA_CALLSITES": "0"})[0], {})
+        # A program that is no longer what ran.
+        changed = self.scratch / "changed"
+        shutil.copy(words[0], changed)
+        job = self.call_sites(changed)[2]
+        shutil.copy(self.program("loop"), changed)
+        text = self.papaya("report", job.folder)
+        self.assertIn("changed has changed since the run", " ".join(text.split()))
+        self.assertRegex(text, r"MPI_Bcast .*\n    changed\+0x")
+        if (self.build / "tests" / "preload" / f"fortran_mpifh-{self.mpi}").exists():
+            for binding in ("mpifh", "usempi", "f08"):
+                names = self.call_sites(self.build / "tests" / "preload" / f"fortran_{binding}-{self.mpi}")[0]
+                self.assertEqual(names["MPI_Allreduce"], [names["MPI_Bcast"][0]])
+                self.assertRegex(names["MPI_Allreduce"][0], "MAIN__|calls|main")
+
+    def test_phases(self):
+        """Phases that the program names, and calls that it does not want recorded."""
+        for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}):
+            job = self.job(3, self.program("phases"), env=settings)
+            self.check_right(job, 3)
+            self.need_papaya()
+            self.assertEqual(job.counts(), {"MPI_Allreduce": 3 * 60})
+            report = job.report()
+            self.assertEqual({phase["name"]: phase["calls"] for phase in report["phases"]},
+                             {"": 3 * 4, "assembly": 3 * 16, "solve": 3 * 20})
+            self.assertEqual({phase["name"]: phase["compared_calls"] for phase in report["phases"]},
+                             {"": 4, "assembly": 16, "solve": 20})
+            self.assertEqual(report["unrecorded_calls"], 3 * 20)
+            self.assertEqual(report["compared_calls"], 40)
+            self.assertIn("Not recorded, as the program had switched that off by MPI_Pcontrol: 60 calls", " ".join(report["notes"]))
+            self.assertNotIn("Not compared", " ".join(report["notes"]))
+            self.assertRegex((job.folder / "report.txt").read_text(), r"\nPhases of the program .*\n(.*\n)?  phase .*\n  (solve|assembly|\(none\)) ")
+        # The same algorithms, recorded or not.
+        self.assertEqual(set(job.allreduce_algorithms()), {"arrival_tree"})
+
+    def test_ranks(self):
+        """Only some ranks record, and the report knows."""
+        self.need_papaya()
+        job = self.job(5, self.program("phases"), env={"PAPAYA_RANKS": "2-4:2"})
+        self.check_right(job, 5)
+        self.assertEqual(sorted(path.name for path in job.folder.glob("*.pap")), [f"rank-{rank:05}.pap" for rank in (0, 2, 4)])
+        report = job.report()
+        self.assertEqual((report["ranks"], report["ranks_read"], report["partial"]), (5, 3, False))
+        self.assertEqual(report["compared_calls"], 40)
+        self.assertEqual({rank["rank"] for rank in report["late_ranks"]}, {0, 2, 4})
+        self.assertIn("PAPAYA_RANKS leaves out 2 of 5 ranks", " ".join(report["notes"]))
+        self.assertNotIn("usable record", " ".join(report["notes"]))
+        self.papaya("report", job.folder, code=0)
+        (job.folder / "rank-00002.pap").unlink()
+        self.assertIn("No usable record of rank 2", self.papaya("report", job.folder, code=3))
+
+    def test_replay(self):
+        """Recorded arrivals are a pattern of the benchmark's."""
+        self.need_papaya()
+        job = self.call_sites(self.program("call_sites"))[2]
+        pattern = self.papaya("replay", "-c", "bcast", job.folder)
+        lines = [line for line in pattern.splitlines() if not line.startswith("#")]
+        self.assertEqual(len(lines), 20)
+        arrivals = [list(map(float, line.split())) for line in lines]
+        self.assertTrue(all(len(one) == 2 and min(one) == 0 for one in arrivals))
+        self.assertGreaterEqual(sum(one[1] > 1000 for one in arrivals), 10)
+        self.assertEqual(len(self.papaya("replay", job.folder).splitlines()), 43)  # three of them say what it is
+        self.papaya("replay", "-c", "alltoall", job.folder, code=1)
+        self.papaya("replay", "-c", "nosuch", job.folder, code=2)
+        self.papaya("replay", "--communicator", "nosuch", job.folder, code=1)
+        (self.scratch / "pattern").write_text(pattern)
+        bench = self.job(2, self.build / "papaya", "bench", "bcast", "-m", "8", "-i", "20", "-x", "1", "--pattern",
+                         f"replay:{self.scratch / 'pattern'}", via="native")
+        self.assertEqual(bench.code, 0, bench.err)
+        self.assertIn("arrivals replay", bench.out)
+
+    @time_limit(90)
+    def test_early(self):
+        """A rank that is late only at the beginning is named, though the record of single calls has lost that part."""
+        self.need_papaya()
+        for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_leader", "PAPAYA_CALLSITES": "2"}):
+            job = self.job(2, self.program("early"), env=settings)
+            self.check_right(job, 2)
+            report = job.report()
+            self.assertLess(report["events"]["kept"], report["events"]["begun"])
+            whole = report["whole_run"]
+            made = 40160 + 64
+            # Each communicator's last block may not be whole.
+            self.assertLessEqual(whole["calls"] + whole["given_up"], made)
+            self.assertGreaterEqual(whole["calls"] + whole["given_up"], made - 16)
+            self.assertLess(whole["given_up"], made / 10)
+            self.assertEqual(sum(size["calls"] for size in whole["sizes"]), whole["calls"])
+            self.assertEqual(sum(one["calls"] for one in whole["communicators"]), whole["calls"])
+            self.assertEqual({one["name"] for one in whole["communicators"]}, {"MPI_COMM_WORLD", "dup of MPI_COMM_WORLD"})
+            self.assertAlmostEqual(sum(rank["caused_waiting_seconds"] for rank in whole["late_ranks"]), whole["waiting_seconds"])
+            text = " ".join(self.papaya("report", job.folder).split())
+            self.assertIn("Over the whole run waiting for late ranks costs", text)
+            self.assertRegex(text, r"Call sites over the whole run.* assemble.*Call sites \(calls and")
+            self.assertNotIn("assemble", text[text.index("Call sites (calls and"):])
+            named = json.loads(self.papaya("report", job.folder, "--json"))["whole_run"]["call_sites"]
+            assembling = [site for site in named if site["frames"][0]["function"].startswith("assemble")]
+            self.assertEqual(len(assembling), 1)
+            self.assertEqual(assembling[0]["calls"], 160)
+            self.assertEqual(assembling[0]["last"][0]["rank"], 1)
+            self.assertGreater(assembling[0]["last"][0]["times_last"], 80)
+            self.assertGreater(assembling[0]["last"][0]["caused_waiting_seconds"], 0.08)
+            # A root that is there waits for nobody, and nobody for it.
+            # Rank 1 comes 64 times a millisecond late; what remains is a root that the machine held up.
+            # Should the machine hold it up for long, it does not do so each time.
+            for attempt in range(3):
+                told = [size["waiting_seconds"] for size in job.report()["whole_run"]["sizes"] if size["name"] == "MPI_Bcast"]
+                self.assertEqual(len(told), 1)
+                if told[0] < 0.03:
+                    break
+                self.assertLess(attempt, 2, told)
+                job = self.job(2, self.program("early"), env=settings)
+        # Nothing to tell that the single calls do not.
+        job = self.job(2, self.program("phases"))
+        self.assertNotIn("whole run", (job.folder / "report.txt").read_text().replace("of the whole run", ""))
+
+    def test_compare(self):
+        """What an algorithm saves shows between runs, and nothing does between a run and itself."""
+        self.need_papaya()
+        words = [self.build / "examples" / f"imbalanced-{self.mpi}", "--iterations", "60", "--sleep"]
+        runs = []
+        for choice in ("native", "arrival_leader"):
+            job = self.job(2, *words, env={"PAPAYA_ALLREDUCE": choice})
+            self.assertEqual(job.code, 0, job.err)
+            runs.append(job.folder)
+        native, leader = runs
+        found = json.loads(self.papaya("compare", "--json", native, leader))
+        self.assertEqual({row["name"] for row in found["collectives"]}, {"MPI_Allreduce", "MPI_Barrier"})
+        self.assertEqual(sum(row["calls_before"] for row in found["collectives"] if row["name"] == "MPI_Allreduce"), 120)
+        self.assertEqual([row["name"] for row in found["settings"]], ["PAPAYA_ALLREDUCE"])
+        self.assertIn("arrival_leader 100 %", found["algorithms"][0]["after"])
+        for row in found["collectives"] + found["call_sites"]:
+            for change in (row["inside"], row["waiting"], row["excess"]):
+                self.assertGreater(change["ratio"], 0)
+                if change["low"] is not None:
+                    self.assertLessEqual(change["low"], change["high"])
+                    self.assertIn(change["outcome"], ("won", "neutral", "lost"))
+        same = json.loads(self.papaya("compare", "--json", native, native))
+        outcomes = {change["outcome"] for row in same["collectives"] for change in (row["inside"], row["waiting"], row["excess"])}
+        self.assertLessEqual(outcomes, {"neutral", "unknown"})
+        self.assertTrue(same["verdict"].startswith("Neutral"), same["verdict"])
+        several = json.loads(self.papaya("compare", "--json", native, native, "--with", leader, leader))
+        self.assertEqual((several["runs_before"], several["runs_after"]), (2, 2))
+        self.assertIsNotNone(several["run"]["low"])
+        self.assertIn("ratio (95 % interval)", self.papaya("compare", native, leader))
+        # An estimate of the same from the native run alone.
+        savings = json.loads(self.papaya("report", "--json", native))["savings"]
+        self.assertGreater(savings["open_calls"], 100)
+        self.assertGreater(savings["no_excess"]["rank_seconds"], 0)
+        self.assertIn("arrival_leader", [name for one in savings["candidates"] for name in one["algorithm"].split(", ")])
+        # What cannot be compared.
+        self.papaya("compare", native, code=2)
+        self.papaya("compare", native, self.scratch / "missing", code=2)
+        other = self.job(3, *words, env={"PAPAYA_ALLREDUCE": "native"})
+        self.assertIn("different numbers of ranks", self.papaya("compare", native, other.folder))
+        record = bytearray((leader / "rank-00001.pap").read_bytes())
+        record[8] ^= 0xff  # the version
+        (leader / "rank-00001.pap").write_bytes(record)
+        self.papaya("compare", native, leader, code=(1, 4))
+        (leader / "rank-00001.pap").write_bytes(b"nothing")
+        self.assertIn("no call in common", self.papaya("compare", native, leader, code=1))

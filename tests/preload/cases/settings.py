@@ -1,0 +1,86 @@
+"""Variables, good and bad."""
+
+import re
+
+from harness import LEADER, VARIABLES, Preload, time_limit
+
+
+class Settings(Preload):
+    @time_limit(30)
+    def test_info(self):
+        self.need_papaya()
+        text = self.papaya("info", "--env")
+        for name in VARIABLES:
+            self.assertRegex(text, rf"(?m)^\s*{name}\b")
+        algorithms = [line.split()[0] for line in self.papaya("info", "--algorithms", "allreduce").splitlines() if line]
+        self.assertIn("arrival_leader", algorithms)
+        self.assertIn("arrival_leader", self.papaya("info"))
+        for subcommand in ("run", "report", "trace", "replay", "compare", "doctor", "info"):
+            self.papaya(subcommand, "--help")
+        self.papaya("nonsense", code=2)
+        self.papaya("run", code=2)
+        self.papaya("report", self.scratch / "missing", code=(1, 2, 3))
+        missing = self.papaya("run", self.scratch / "missing", code=tuple(range(1, 128)))
+        self.assertEqual(len(missing.splitlines()), 1, missing)
+
+    def test_disabled(self):
+        for way in ("run", "preload"):
+            job = self.job(2, self.program("calls"), "blocking", via=way, env={**LEADER, "PAPAYA_DISABLE": "1"})
+            self.check_right(job, 2)
+            self.assertEqual(job.said(), [])
+            self.assertFalse(job.folder.exists())
+        self.need_papaya()
+
+    def bad_job(self, env):
+        job = self.job(2, self.program("loop"), 20, env=env)
+        self.check_right(job, 2, quiet=False)
+        return job
+
+    @time_limit(120)
+    def test_bad_values(self):
+        self.need_papaya()
+        names = re.findall(r"(?m)^\s*(PAPAYA_[A-Z_]+)", self.papaya("info", "--env"))
+        self.assertGreaterEqual(len(names), len(VARIABLES))
+        special = {"PAPAYA_OUTPUT": "/dev/null/x", "PAPAYA_TUNING": str(self.scratch / "missing")}
+        tries = [(name, special.get(name, "bad-value!")) for name in names]
+        tries += [("PAPAYA_CALLSITES", "17"), ("PAPAYA_NODE_SIZE", "-1"), ("PAPAYA_SHM_LIMIT", "12Q"),
+                  ("PAPAYA_ALLREDUCE", "0-4K:arrival_leader,oops"), ("PAPAYA_ALLREDUCE", "arrival_leader:nothing=3")]
+        for name, value in tries:
+            with self.subTest(name=name, value=value):
+                job = self.bad_job({name: value})
+                lines = [line for line in job.said() if name in line or (value in line and " report in " not in line)]
+                if len(lines) != 1 or len(job.complaints()) > 1:
+                    self.show(job)
+                self.assertEqual(len(lines), 1, "one warning, from rank 0")
+                self.assertLessEqual(len(job.complaints()), 1)
+
+    def test_all_bad_values(self):
+        env = {name: "bad-value!" for name in VARIABLES if name not in ("PAPAYA_OUTPUT", "PAPAYA_TUNING")}
+        env["PAPAYA_ALREDUCE"] = "native"
+        env["PAPAYA_SOMETHING_ELSE"] = "1"
+        job = self.bad_job(env)
+        self.need_papaya()
+        for name in env:
+            lines = [line for line in job.said() if re.search(rf"\b{name}[=; ]", line)]
+            self.assertEqual(len(lines), 1, f"{name}: {lines}")
+
+        for env, meant in (({"PAPAYA_ALREDUCE": "native"}, "PAPAYA_ALLREDUCE"),
+                           ({"PAPAYA_ALLREDUCE": "arrival_laeder"}, "arrival_leader"),
+                           ({"PAPAYA_ORDER": "arival"}, "arrival"), ({"PAPAYA_LOG": "inof"}, "info")):
+            job = self.bad_job(env)
+            self.assertEqual(len(job.complaints()), 1, job.complaints())
+            self.assertRegex(job.complaints()[0], rf"\b{meant}\b")
+
+    def test_mixed_environment(self):
+        """Ranks whose environments differ: rank 0's holds."""
+        for first, second in (("native", "arrival_leader"), ("arrival_leader", "native")):
+            runner = [] if self.native_only else [str(self.build / "papaya"), "run"]
+            words = ["env", f"PAPAYA_ALLREDUCE={first}", *runner, self.program("calls"), "blocking", ":", "-n", "2", "env",
+                     f"PAPAYA_ALLREDUCE={second}", "PAPAYA_ORDER=arrival", *runner, self.program("calls"), "blocking"]
+            job = self.job(1, *words, via="")
+            self.check_right(job, 3)
+            if not self.native_only:
+                self.check_counts(job)
+                if first == "native":
+                    self.assertEqual(set(job.allreduce_algorithms()), {"native"})
+        self.need_papaya()

@@ -1,0 +1,74 @@
+"""Calls with wrong arguments, and verified results."""
+
+from harness import LEADER, Preload, time_limit
+
+
+class WrongCalls(Preload):
+    def test_wrong_call(self):
+        """An error of one rank: its later calls are compared with the others' right ones."""
+        for words in (["wrong", "none"], ["wrong", "one"]):
+            if not self.compare(3, [self.program("callbacks"), *words]):
+                self.skipTest(f"{self.mpi} itself fails, or native only")
+            report = self.last.report()
+            self.assertEqual(report["notes"], [])
+            rows = {row["name"]: row for row in report["collectives"]}
+            self.assertEqual(rows["MPI_Allreduce"]["imbalance"]["calls"], 100)
+            self.assertEqual(report["compared_calls"], 100)
+            self.assertEqual(report["late_ranks"][0]["rank"], 2)
+            self.assertEqual(report["late_ranks"][0]["calls"], 100)
+            for row in report["collectives"]:
+                if row["excess_us"] is not None:
+                    self.assertGreaterEqual(row["excess_us"]["mean"], 0)
+                    self.assertGreaterEqual(row["excess_us"]["p50"], 0)
+
+    def test_invalid(self):
+        """Invalid datatypes and operations: the error class that MPI gives, where it gives one."""
+        compared = 0
+        for name in ("uncommitted", "uncommitted_bcast", "replace", "garbage_op", "garbage_type", "freed_type",
+                     "freed_op"):
+            native = self.job(2, self.program("invalid"), name, via="native", timeout=20)
+            if native.code != 0 or len(native.out.splitlines()) != 2 or self.native_only:
+                continue
+            compared += 1
+            with self.subTest(name=name):
+                job = self.job(2, self.program("invalid"), name, env=LEADER, timeout=20)
+                self.assertEqual((job.code, sorted(job.out.splitlines())), (0, sorted(native.out.splitlines())))
+                self.assertEqual(job.complaints(), [])
+        self.need_papaya()
+        self.assertGreater(compared, 0)
+
+    def test_verify(self):
+        """No false alarm and no memory touched that is not the program's; an alarm where results do differ."""
+        every = {**LEADER, "PAPAYA_BCAST": "arrival_bcast", "PAPAYA_VERIFY": "1"}
+        for mode in ("hole", "cancel", "own"):
+            self.check_right(self.job(3, self.program("verified"), mode, via="native"), 3)
+            if self.native_only:
+                continue
+            # Two orders: with three ranks, one of them is not MPI's.
+            for order in ("rank", "arrival"):
+                job = self.job(3, self.program("verified"), mode, env={**every, "PAPAYA_ORDER": order}, timeout=20)
+                self.check_right(job, 3, quiet=False)
+                self.check_counts(job)
+                self.check_leader(job)
+                self.assertEqual(len(job.complaints()), 1, job.complaints())
+                self.assertRegex(job.complaints()[0], r"[1-9]\d* verified results agree")
+        self.check_right(self.job(3, self.program("verified"), "wrong", via="native"), 3)
+        self.need_papaya()
+        job = self.job(3, self.program("verified"), "wrong", env=every, timeout=20)
+        self.check_right(job, 3, quiet=False)
+        self.assertEqual(len(job.complaints()), 1, job.complaints())
+        self.assertRegex(job.complaints()[0], r"[1-9]\d* of [1-9]\d* verified results differ")
+
+    @time_limit(90)
+    def test_errors(self):
+        """Wrong arguments: the same error classes, from the same handlers, as natively."""
+        native = self.job(2, self.program("errors"), via="native")
+        self.assertEqual(native.code, 0)
+        expected = sorted(native.out.splitlines())
+        self.assertGreater(len(expected), 100)
+        self.need_papaya()
+        for env in ({"PAPAYA_ALLREDUCE": "native"}, {}, LEADER):
+            for way in ("run", "preload"):
+                job = self.job(2, self.program("errors"), via=way, env=env)
+                self.assertEqual(job.code, native.code)
+                self.assertEqual(sorted(job.out.splitlines()), expected)

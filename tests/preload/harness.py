@@ -1,0 +1,352 @@
+"""What the cases in cases/*.py share: how a job is started, and what must hold for it."""
+
+import collections
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+import uuid
+
+HERE = pathlib.Path(__file__).resolve().parent
+VARIABLES = [
+    "PAPAYA_DISABLE", "PAPAYA_ALLREDUCE", "PAPAYA_REDUCE", "PAPAYA_BCAST", "PAPAYA_ALLTOALL", "PAPAYA_BARRIER",
+    "PAPAYA_ALLGATHER", "PAPAYA_IALLREDUCE", "PAPAYA_IBCAST", "PAPAYA_IBARRIER", "PAPAYA_PROFILE", "PAPAYA_OUTPUT", "PAPAYA_TUNING", "PAPAYA_ORDER", "PAPAYA_WAIT",
+    "PAPAYA_SHM_LIMIT", "PAPAYA_TRANSPORT", "PAPAYA_NODE_SIZE", "PAPAYA_VERIFY", "PAPAYA_STALL_SECONDS",
+    "PAPAYA_CALLSITES", "PAPAYA_TRACE_LIMIT", "PAPAYA_LOG",
+]
+LEADER = {"PAPAYA_ALLREDUCE": "arrival_leader"}
+NONBLOCKING = {"PAPAYA_IALLREDUCE": "ring", "PAPAYA_IBCAST": "notified_bcast", "PAPAYA_IBARRIER": "dissemination"}
+COLLECTIVES = ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier")  # that can be replaced
+
+
+def time_limit(seconds):
+    """The seconds a case may take on an idle machine; 60 without this, which is some jobs of a second each."""
+    def mark(case):
+        case.seconds = seconds
+        return case
+    return mark
+
+
+def needs_mpi4(case):
+    """For MPIs of version 4 only."""
+    case.needs_mpi4 = True
+    return case
+
+
+def clean_environment():
+    """Without anything that steers papaya, and with what Open MPI wants in a container."""
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("PAPAYA_") and k != "LD_PRELOAD"}
+    environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
+    return environment
+
+
+def processes_with(marker):
+    """Process ids whose environment holds `marker`: the ranks of one job, whatever group they moved to."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if marker.encode() in (entry / "environ").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def kill_all(marker):
+    for _ in range(3):
+        for pid in processes_with(marker):
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.1)
+
+
+@dataclasses.dataclass
+class Job:
+    code: int
+    out: str
+    err: str
+    seconds: float
+    folder: pathlib.Path  # PAPAYA_OUTPUT
+
+    def said(self):
+        """What papaya wrote to standard error."""
+        return [line for line in self.err.splitlines() if line.startswith("papaya: ")]
+
+    def complaints(self):
+        """The same, without the line that says where the report is."""
+        return [line for line in self.said() if str(self.folder) not in line]
+
+    def counts(self):
+        """Calls the program says it made, summed over its ranks."""
+        total = collections.Counter()
+        for line in self.out.splitlines():
+            if line.startswith("counts"):
+                for word in line.split()[1:]:
+                    if "=" in word:
+                        name, number = word.split("=")
+                        total[name] += int(number)
+        return dict(total)
+
+    def report(self):
+        with open(self.folder / "report.json", encoding="utf-8") as file:
+            return json.load(file)
+
+    def allreduce_algorithms(self):
+        """{algorithm: calls} of MPI_Allreduce."""
+        calls = collections.Counter()
+        for row in self.report()["algorithms"]:
+            if row["collective"].lower().replace("mpi_", "") == "allreduce":
+                calls[row["algorithm"]] += row["calls"]
+        return dict(calls)
+
+
+class Preload(unittest.TestCase):
+    """Base of the classes in cases/*.py, where a method test_NAME is the case NAME."""
+
+    # Set by run.py.
+    build = None  # the build folder
+    mpi = None  # "openmpi" or "mpich"
+    native_only = False
+
+    maxDiff = None
+
+    def program(self, name):
+        return str(self.build / "tests" / "preload" / f"{name}-{self.mpi}")
+
+    def variants(self, collective, which="few"):
+        """[algorithm, order] of every algorithm of the registry; "across": of those that work across nodes."""
+        command = [str(self.build / "tests" / "mpi_variants"), collective, which]
+        found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        return [line.split() for line in found.splitlines()
+                if not line.startswith("auto ") and (which == "few" or (":" not in line and line.endswith(" rank")))]
+
+    def setUp(self):
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="papaya-test-"))
+        self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+        self.jobs = 0
+
+    # How jobs are started
+
+    def launch(self, ranks, words, via, env, cwd, wrapper=()):
+        """The command, its environment and the output folder of one job."""
+        self.jobs += 1
+        environment = clean_environment()
+        folder = self.scratch / f"out{self.jobs}"
+        if via != "native":
+            environment["PAPAYA_OUTPUT"] = str(folder)
+        environment.update(env or {})
+        for name in [name for name, value in environment.items() if value is None]:
+            del environment[name]
+        marker = f"PRELOAD_TEST_JOB={uuid.uuid4()}"
+        environment.update([marker.split("=")])
+        folder = pathlib.Path(environment.get("PAPAYA_OUTPUT", folder))
+
+        if self.native_only:
+            via = "native"
+        library = str(self.build / "libpapaya.so")
+        if self.mpi == "openmpi":
+            command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]
+            preload = ["-x", f"LD_PRELOAD={library}"]
+        else:
+            command = ["mpirun.mpich"]
+            preload = ["-genv", "LD_PRELOAD", library]
+        if via == "preload":
+            command += preload
+        command += ["-n", str(ranks)]
+        if via == "run":
+            command += [str(self.build / "papaya"), "run"]
+        if via == "launcher":
+            environment["LD_PRELOAD"] = library
+        return [*wrapper, *command, *map(str, words)], environment, marker, folder
+
+    def job(self, ranks, *words, via="run", env=None, timeout=50, cwd=None, wrapper=()):
+        """Runs a job to its end and returns it; fails if it does not end in time."""
+        command, environment, marker, folder = self.launch(ranks, words, via, env, cwd, wrapper)
+        begin = time.monotonic()
+        # Into files: a process left behind that still holds a pipe would keep communicate() waiting.
+        with open(self.scratch / "stdout", "w+b") as out, open(self.scratch / "stderr", "w+b") as err:
+            process = subprocess.Popen(command, env=environment, cwd=cwd or self.scratch, stdin=subprocess.DEVNULL,
+                                       stdout=out, stderr=err, start_new_session=True)
+            try:
+                process.wait(timeout)
+                ended = True
+            except subprocess.TimeoutExpired:
+                ended = False
+                kill_all(marker)
+                process.wait(10)
+            seconds = time.monotonic() - begin
+            texts = []
+            for file in (out, err):
+                file.seek(0)
+                texts.append(file.read().decode(errors="replace"))
+        shown = " ".join(f"{k}={v}" for k, v in (env or {}).items()) + " " + " ".join(command)
+        print(f"{shown}: {process.returncode} after {seconds:.1f} s")
+        result = Job(process.returncode, texts[0], texts[1], seconds, folder)
+        if not ended:
+            self.show(result)
+            self.fail(f"did not end within {timeout} s: {shown}")
+        return result
+
+    def show(self, job):
+        print(f"--- standard output\n{job.out[-4000:]}\n--- standard error\n{job.err[-4000:]}\n---")
+
+    def need_papaya(self):
+        if self.native_only:
+            self.skipTest("native only: the job itself passed")
+
+    # What must hold for a job
+
+    def check_right(self, job, ranks, quiet=True):
+        """Ended well, every rank found its results right, papaya had nothing to complain about."""
+        done = [line for line in job.out.splitlines() if line.startswith("counts")]
+        if job.code != 0 or len(done) != ranks or "FAILED" in job.out or (quiet and job.complaints()):
+            self.show(job)
+        self.assertEqual(job.code, 0)
+        self.assertEqual(len(done), ranks, "ranks that came to their end")
+        self.assertNotIn("FAILED", job.out)
+        if quiet:
+            self.assertEqual(job.complaints(), [])
+
+    def check_counts(self, job):
+        """The report has each call of the program exactly once."""
+        self.need_papaya()
+        reported = collections.Counter()
+        for row in job.report()["collectives"]:
+            if row["calls"] > 0:
+                reported[row["name"]] += row["calls"]
+        expected = {name: calls for name, calls in job.counts().items() if calls > 0}
+        self.assertEqual(dict(reported), expected)
+        blocking = expected.get("MPI_Allreduce", 0)
+        self.assertEqual(sum(job.allreduce_algorithms().values()), blocking, "calls booked under an algorithm")
+
+    def check_leader(self, job):
+        self.assertGreater(job.allreduce_algorithms().get("arrival_leader", 0), 0,
+                           f"arrival_leader did nothing: {job.report()['algorithms']}")
+
+    def check_program(self, ranks, *words, env=None, ways=("run", "preload"), timeout=50):
+        """A well-behaved program, natively and with papaya, natively dispatched and by arrival_leader."""
+        native = self.job(ranks, *words, via="native", env=env, timeout=timeout)
+        if native.code == 77:
+            self.skipTest(native.out.splitlines()[0])
+        self.check_right(native, ranks)
+        self.need_papaya()
+        for way in ways:
+            for choice in ("native", "auto", "arrival_leader"):
+                job = self.job(ranks, *words, via=way, env={**(env or {}), "PAPAYA_ALLREDUCE": choice},
+                               timeout=timeout)
+                self.check_right(job, ranks)
+                self.check_counts(job)
+                if choice == "native":
+                    self.assertLessEqual(set(job.allreduce_algorithms()), {"native"})
+        return job
+
+    # What cases need
+
+    def papaya(self, *words, code=0):
+        """One run of the command; returns standard output and standard error together."""
+        done = subprocess.run([str(self.build / "papaya"), *map(str, words)], env=clean_environment(), cwd=self.scratch,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=30, check=False)
+        print(f"papaya {' '.join(map(str, words))}: {done.returncode}")
+        codes = code if isinstance(code, tuple) else (code,)
+        if done.returncode not in codes:
+            print(done.stdout[-4000:])
+        self.assertIn(done.returncode, codes)
+        return done.stdout
+
+    @contextlib.contextmanager
+    def small_file_system(self, place, size):
+        """A wrapper command that runs a job with `size` of tmpfs at `place`, seen by nobody else."""
+        mount = f"mount -t tmpfs -o size={size} none {place}"
+        try:
+            allowed = subprocess.run(["unshare", "-m", "sh", "-c", mount], stdin=subprocess.DEVNULL,
+                                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+        except OSError:
+            allowed = False
+        if not allowed:
+            self.skipTest("no permission to mount a small file system here (unshare -m)")
+        yield ["unshare", "-m", "sh", "-c", f'{mount} && exec "$@"', "sh"]
+
+    def python(self, *modules):
+        """A Python with mpi4py for this MPI and some other modules; skips the test if there is none."""
+        # The distribution's mpi4py belongs to the distribution's Python and to its default MPI.
+        imports = "".join(f"import {module}; " for module in modules)
+        probe = imports + "from mpi4py import MPI; import sys; print(MPI.Get_library_version()); print(sys.executable)"
+        for python in ("python3", "/usr/bin/python3"):
+            found = subprocess.run([python, "-c", probe], env=clean_environment(), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+            if found.returncode == 0:
+                break
+        else:
+            self.skipTest(f"no Python here that has {', '.join((*modules, 'mpi4py'))}")
+        if {"openmpi": "Open MPI", "mpich": "MPICH"}[self.mpi] not in found.stdout:
+            self.skipTest(f"mpi4py here is not built for {self.mpi}")
+        return found.stdout.splitlines()[-1]
+
+    def compare(self, ranks, words, envs=({}, LEADER), **more):
+        """The job with papaya ends as without, with the same calls in its report; False if it fails without."""
+        native = self.job(ranks, *words, via="native", timeout=20)
+        if native.code != 0:
+            print(f"{' '.join(map(str, words))}: {self.mpi} itself fails")
+            return False
+        self.check_right(native, ranks)
+        if self.native_only:
+            return False
+        for env in envs:
+            job = self.job(ranks, *words, env=env, timeout=20, **more)
+            self.check_right(job, ranks)
+            self.check_counts(job)
+            self.assertEqual(job.counts(), native.counts())
+            if env is LEADER:
+                self.check_leader(job)
+        self.last = job
+        return True
+
+    def compare_all(self, ranks, *several, **more):
+        if not any([self.compare(ranks, words, **more) for words in several]):
+            self.skipTest(f"{self.mpi} itself fails, or native only")
+
+    @contextlib.contextmanager
+    def running(self, ranks, *words, via="run", env=None):
+        """A job that does not end by itself: its pids, its marker, its folder and its standard error."""
+        command, environment, marker, folder = self.launch(ranks, words, via, env, None)
+        out, err = self.scratch / "stdout", self.scratch / "stderr"
+        with open(out, "wb") as out_file, open(err, "wb") as err_file:
+            process = subprocess.Popen(command, env=environment, cwd=self.scratch, stdin=subprocess.DEVNULL,
+                                       stdout=out_file, stderr=err_file, start_new_session=True)
+        try:
+            deadline = time.monotonic() + 20
+            pids = []
+            while len(pids) < ranks and time.monotonic() < deadline and process.poll() is None:
+                time.sleep(0.1)
+                pids = [int(line.split()[1]) for line in out.read_text().splitlines() if line.startswith("pid ")]
+            self.assertEqual(len(pids), ranks, err.read_text())
+            yield process, pids, folder, err
+        finally:
+            kill_all(marker)
+            process.wait(10)
+
+    def nonblocking(self, ranks, way, node_size=0, env=None, timeout=30, quiet=True):
+        """One job of the program of that name. Returns {algorithm or reason: calls} of its nonblocking calls."""
+        job = self.job(ranks, self.program("nonblocking"), way, timeout=timeout,
+                       env={**NONBLOCKING, "PAPAYA_NODE_SIZE": str(node_size), **(env or {})})
+        self.check_right(job, ranks, quiet)
+        self.check_counts(job)
+        calls = collections.Counter()
+        for row in job.report()["algorithms"]:
+            if row["collective"].startswith("MPI_I"):
+                calls[row["reason"] or row["algorithm"]] += row["calls"]
+        return calls
+
+    def call_sites(self, *words, ranks=2, env=None):
+        """{collective: the names of its first call site's frames}, and the sites themselves, of one job."""
+        job = self.job(ranks, *words, env=env)
+        self.check_right(job, ranks)
+        sites = json.loads(self.papaya("report", "--json", job.folder))["call_sites"]
+        return {site["name"]: [frame["function"] for frame in site["frames"]] for site in reversed(sites)}, sites, job
