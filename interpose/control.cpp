@@ -1,12 +1,12 @@
-// What the program says of recording: MPI_Pcontrol and the phases of include/papaya.h.
+#include "interpose/control.hpp"
+
 #include <mpi.h>
 
-#include "interpose/runtime.hpp"
+#include <string>
 
-extern "C" {
-__attribute__((visibility("default"))) int papaya_MPI_Pcontrol(int level, ...);
-__attribute__((visibility("default"))) void papaya_flavour_phase(const char* name);
-}
+#include "base/log.hpp"
+#include "interpose/communicator.hpp"
+#include "interpose/runtime.hpp"
 
 // The standard leaves what else may be passed to the tool: nothing is asked for here.
 int papaya_MPI_Pcontrol(int level, ...) {
@@ -21,4 +21,25 @@ void papaya_flavour_phase(const char* name) {
     process.recorder.begin_phase(name);
   else
     process.recorder.end_phase();
+}
+
+int papaya_flavour_select(const char* collective, const char* selection) {
+  using namespace papaya;
+  Runtime& process = runtime();
+  Collective which{};
+  if (collective == nullptr || selection == nullptr || !process.active.load(std::memory_order_acquire)) return 1;
+  std::string problem = "no such collective";
+  if (!tuning::collective_of(collective, which) || !process.selection.select(which, selection, problem)) {
+    if (process.rank == 0) log::warn("papaya_select(" + std::string(collective) + ", " + selection + "): " + problem);
+    return 1;
+  }
+  communicators::forget_choices();
+  return 0;
+}
+
+unsigned long papaya_flavour_replaced(const char* collective) {
+  using namespace papaya;
+  Collective which{};
+  if (collective == nullptr || !tuning::collective_of(collective, which)) return 0;
+  return communicators::replaced_calls(which);
 }

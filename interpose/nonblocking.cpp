@@ -21,7 +21,7 @@
 #include "base/mpi_name.hpp"
 #include "base/saturating.hpp"
 #include "interpose/prepare.hpp"
-#include "interpose/repeat.hpp"
+#include "interpose/run.hpp"
 #include "interpose/staging.hpp"
 #include "interpose/stall.hpp"
 
@@ -461,7 +461,9 @@ int Operation::start_natively(MPI_Comm copy, MPI_Request* inner) noexcept {
 // From when it is the queue's first.
 Steps Queue::run(Operation& operation) {
   Setup& setup = operation.setup;
-  if (setup.prepared == nullptr && setup.failure == Reason::none) {
+  const int nodes = members_.empty() ? 1 : 2;  // or more
+  if (next_step({.rule = setup.rule}, Form::nonblocking, nodes, {setup.prepared != nullptr, setup.failure}).step ==
+      Step::set_up) {
     Steps preparing = members_.empty() ? set_up_on_one_node(setup) : set_up_across_nodes(setup);
     co_await until([&] { return preparing.advance(); });
   }
@@ -572,49 +574,22 @@ bool begin(Communicator& state, const Arguments& a, const CallFacts& facts, Outc
     outcome.reason = why;
     return false;
   };
-  Runtime& process = runtime();
   Variable variable{};
-  if (!asked_for || !tuning::variable_of(a.collective, variable, Form::nonblocking) ||
-      process.settings.is_default(variable))
-    return native(Reason::no_algorithm);
-  if (state.inter) return native(Reason::intercommunicator);
-  if (state.outside) return native(Reason::outside);
-  if (state.size == 1) return native(Reason::one_rank);
-  if (state.queue == nullptr) return native(Reason::no_copy);
-  if (a.count < 0 || (a.collective == Collective::bcast && (a.root < 0 || a.root >= state.size)))
-    return native(Reason::arguments);
-  Reduction reduction;
-  ReductionContext context;
-  std::uint64_t bytes = 0;
-  bool dense = true;
-  if (a.collective != Collective::barrier) {
-    if (a.count == 0) return native(Reason::no_data);
-    if (a.collective == Collective::allreduce) {
-      if (!describe(a.type, a.op, reduction, context)) return native(Reason::unsuitable_operation);
-      if (!reduction.by_table) return native(Reason::pending_operation);
-      bytes = saturating::product(static_cast<std::uint64_t>(a.count), reduction.element_bytes);
-      dense = padded_pair(a.type, reduction.element_bytes).bytes == 0;
-    } else {
-      const std::int64_t element = element_bytes_of(a.type);
-      if (element < 0) return native(Reason::arguments);
-      if (element == 0) return native(Reason::no_data);
-      bytes = saturating::product(static_cast<std::uint64_t>(a.count), static_cast<std::uint64_t>(element));
-      dense = is_dense(a.type);
-    }
-    if (bytes > largest_message) return native(Reason::too_large);
-  }
-  const tuning::Choice choice = process.selection.choose(a.collective, bytes, state.facts, Form::nonblocking);
+  const bool is_asked_for = asked_for && tuning::variable_of(a.collective, variable, Form::nonblocking) &&
+                            !runtime().settings.is_default(variable);
+  Described described;
+  const Decision decision = decide(state, a, Form::nonblocking, is_asked_for, described);
+  const tuning::Choice& choice = decision.choice;
   if (choice.rule == nullptr) return native(choice.reason);
-  if (reduction.element_bytes > choice.rule->algorithm->max_element_bytes) return native(Reason::too_large);
   // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would
   // natively.
   if (request == nullptr || (a.collective == Collective::bcast && !is_named(a.type) && !is_committed(a.type)) ||
-      is_erroneous(state, a, dense))
+      is_erroneous(state, a, described.dense))
     return native(Reason::arguments);
 
-  Setup& setup = state.queue->setup_for(*choice.rule, capacity_of(state, *choice.rule->algorithm, bytes));
-  auto operation = std::make_unique<Operation>(setup, a, reduction, state.handle, facts.call);
-  operation->stage(state.rank == a.root, bytes, facts);
+  Setup& setup = state.queue->setup_for(*choice.rule, capacity_of(state, *choice.rule->algorithm, decision.bytes));
+  auto operation = std::make_unique<Operation>(setup, a, described.reduction, state.handle, facts.call);
+  operation->stage(state.rank == a.root, decision.bytes, facts);
   operation->code = new int{MPI_SUCCESS};
   if (PMPI_Grequest_start(query, release, cancel, operation->code, &operation->request) != MPI_SUCCESS)
     end_for_lack_of_memory(sizeof(Operation));

@@ -16,7 +16,7 @@
 #include <type_traits>
 
 #include "interpose/background_progress.hpp"
-#include "interpose/dispatch.hpp"
+#include "interpose/call.hpp"
 
 namespace papaya::nonblocking {
 

@@ -19,6 +19,9 @@ namespace papaya {
 SharedBytes shared_on_one_node(const Communicator& state, const Setup& setup) noexcept;
 std::size_t bytes_to_leave(const Communicator& state, const Setup& setup) noexcept;
 
+// The messages that an algorithm is set up for when one of `bytes` comes.
+std::size_t capacity_of(const Communicator& state, const Descriptor& algorithm, std::size_t bytes) noexcept;
+
 // May its algorithm, of a collective that ranks may leave early, borrow memory (Setup::is_lean)?
 bool may_be_lean(const Communicator& state, const Setup& setup) noexcept;
 

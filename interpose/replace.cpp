@@ -1,6 +1,8 @@
 // A collective on its way to an algorithm: everything that must be equal on all ranks before one of them
 // leaves MPI's path, and the setup, which is collective itself.
 
+#include "interpose/replace.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,17 +22,13 @@
 #include "interpose/device_memory.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/prepare.hpp"
-#include "interpose/repeat.hpp"
+#include "interpose/run.hpp"
 #include "interpose/staging.hpp"
 #include "interpose/verify.hpp"
 
 namespace papaya {
 
 namespace {
-
-// A communicator that calls rarely should cost nothing: with a choice of papaya's own the first calls go to
-// MPI.
-constexpr std::uint64_t calls_before_setup = 8;
 
 // An algorithm is set up for messages up to one of these; above the last one for all, with memory to run
 // ahead in.
@@ -271,46 +269,40 @@ Setup* find_ready_setup(Communicator& state, const tuning::Choice& choice, std::
                         Outcome& outcome) noexcept {
   Reason& reason = outcome.reason;
   Setup* const setup = find_setup(state, *choice.rule, bytes);
-  if (setup->prepared != nullptr) return setup;
-  reason = setup->failure;
-  if (reason != Reason::none) return nullptr;
-  const std::uint64_t before = setup->calls_before++;
-  if (!choice.forced && before < calls_before_setup) {
-    reason = Reason::few_calls;
-    return nullptr;
+  const Next next = next_step(choice, Form::blocking, state.facts.nodes,
+                              {setup->prepared != nullptr, setup->failure, setup->calls_before});
+  reason = next.reason;
+  if (next.step == Step::run) return setup;
+  if (setup->failure == Reason::none) ++setup->calls_before;
+  switch (next.step) {
+    case Step::run:
+    case Step::go_native:
+      return nullptr;
+    case Step::postpone:
+      if (!setup->is_due) {
+        setup->is_due = state.has_due_setups = true;
+        setup->is_named = choice.forced;
+        setup->first_bytes = bytes;
+        state.last.fill({});  // the next call of any collective asks
+      }
+      return nullptr;
+    case Step::join:
+      reason = setup->under_way.step(state, *setup, setup->calls_before);
+      if (reason == Reason::none) return setup;
+      break;
+    case Step::set_up:
+      // It waits for all ranks: where this one is must be known.
+      begin_event(facts, outcome);
+      set_up(state, *setup);
+      reason = setup->failure;
+      break;
   }
-  if (is_rooted(choice.rule->algorithm->collective) && state.facts.nodes == 1) {
-    reason = setup->under_way.step(state, *setup, before + 1);
-    if (reason == Reason::none) return setup;
-    if (choice.forced) say_why_not(state, setup->rule->algorithm, bytes, reason);
-    return nullptr;
-  }
-  if (is_rooted(choice.rule->algorithm->collective)) {
-    // Whoever leaves this call early may be what the others wait for before they come to it.
-    if (!setup->is_due) {
-      setup->is_due = state.has_due_setups = true;
-      setup->is_named = choice.forced;
-      setup->first_bytes = bytes;
-      state.last.fill({});  // the next call of any collective asks
-    }
-    reason = Reason::not_met;
-    return nullptr;
-  }
-  // It waits for all ranks: where this one is must be known.
-  begin_event(facts, outcome);
-  set_up(state, *setup);
-  reason = setup->failure;
   if (choice.forced) say_why_not(state, setup->rule->algorithm, bytes, reason);
   return setup->prepared == nullptr ? nullptr : setup;
 }
 
-// No rank leaves such a call, of some data, before all have come to it.
-bool is_meeting(Collective collective) noexcept {
-  return collective == Collective::allreduce || collective == Collective::allgather ||
-         collective == Collective::alltoall || collective == Collective::barrier;
-}
-
-// In such a call. Which set-ups are due depends on the calls before it, which are the same on all ranks.
+// In a call that no rank leaves early. Which set-ups are due depends on the calls before it, which are the same on all
+// ranks.
 void make_due_setups(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {
   begin_event(facts, outcome);
   state.has_due_setups = false;
@@ -504,10 +496,8 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
   bool send_dense = true;
   tuning::Choice choice;
   if (!known) {
-    if (state.inter) return native(Reason::intercommunicator);
-    if (state.outside) return native(Reason::outside);
-    if (state.size == 1) return native(Reason::one_rank);
-    choice = process.selection.choose_for_any_size(Collective::alltoall, Collective::alltoallv, state.facts);
+    Described nothing;
+    choice = decide(state, a, Form::blocking, true, nothing).choice;
     if (choice.rule == nullptr) return native(choice.reason);
     // From here on on this rank's own arguments.
     if (!is_usable(a.type) || (!in_place && !is_usable(a.send_type))) return native(Reason::arguments);
@@ -629,54 +619,29 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     return false;
   };
   Runtime& process = runtime();
-  if (state.inter) return native(Reason::intercommunicator);
-  if (state.outside) return native(Reason::outside);
-  if (state.size == 1) return native(Reason::one_rank);
-  if (a.count < 0 || (is_rooted(a.collective) && (a.root < 0 || a.root >= state.size)))
-    return native(Reason::arguments);
-  Reduction reduction;
-  ReductionContext context;
-  std::uint64_t bytes = 0;
-  bool dense = true;
-  if (a.collective != Collective::barrier) {
-    if (a.count == 0) return native(Reason::no_data);
-    if (reduces(a.collective)) {
-      if (!describe(a.type, a.op, reduction, context)) return native(Reason::unsuitable_operation);
-      bytes = saturating::product(static_cast<std::uint64_t>(a.count), reduction.element_bytes);
-      dense = reduction.by_table ? padded_pair(a.type, reduction.element_bytes).bytes == 0 : is_dense(a.type);
-    } else {
-      const std::int64_t element = element_bytes_of(a.type);
-      if (element < 0) return native(Reason::arguments);
-      if (element == 0) return native(Reason::no_data);
-      bytes = saturating::product(static_cast<std::uint64_t>(a.count), static_cast<std::uint64_t>(element));
-      dense = is_dense(a.type);
-    }
-    if (bytes > largest_message) return native(Reason::too_large);
-  }
-  tuning::Facts known = state.facts;
-  known.predefined = !reduces(a.collective) || reduction.by_table;
-  known.may_reorder = process.arrival_order && (!reduces(a.collective) || reduction.commutative);
-  const tuning::Choice choice = process.selection.choose(a.collective, bytes, known);
+  Described described;
+  const Decision decision = decide(state, a, Form::blocking, true, described);
+  const tuning::Choice& choice = decision.choice;
+  const std::uint64_t bytes = decision.bytes;
+  const Reduction& reduction = described.reduction;
   const auto native_by_choice = [&] {
     if (choice.forced) say_why_not(state, choice.named, bytes, choice.reason);
     return native(choice.reason);
   };
-  const bool meets = state.has_due_setups && is_meeting(a.collective);
-  if (choice.rule == nullptr && !meets) return native_by_choice();
+  if (choice.rule == nullptr && !decision.sets_up_due_plans) return native_by_choice();
   // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would
   // natively.
   const bool moves = a.collective == Collective::allgather || a.collective == Collective::alltoall;
-  bool flat = dense;
+  bool flat = described.dense;
   if (moves && a.send != MPI_IN_PLACE) {
     if (!sends_what_it_receives(a, bytes) || !is_usable(a.send_type)) return native(Reason::arguments);
-    flat = dense && (a.send_type == a.type || is_dense(a.send_type));
+    flat = flat && (a.send_type == a.type || is_dense(a.send_type));
   }
   if (a.collective != Collective::barrier && !reduction.by_table && !is_usable(a.type))
     return native(Reason::arguments);
   if (is_erroneous(state, a, flat)) return native(Reason::arguments);
-  if (meets) make_due_setups(state, facts, outcome);
+  if (decision.sets_up_due_plans) make_due_setups(state, facts, outcome);
   if (choice.rule == nullptr) return native_by_choice();
-  if (reduction.element_bytes > choice.rule->algorithm->max_element_bytes) return native(Reason::too_large);
 
   Setup* const setup = find_ready_setup(state, choice, bytes, facts, outcome);
   if (setup == nullptr) return false;
@@ -700,24 +665,3 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
 }
 
 }  // namespace papaya
-
-int papaya_flavour_select(const char* collective, const char* selection) {
-  using namespace papaya;
-  Runtime& process = runtime();
-  Collective which{};
-  if (collective == nullptr || selection == nullptr || !process.active.load(std::memory_order_acquire)) return 1;
-  std::string problem = "no such collective";
-  if (!tuning::collective_of(collective, which) || !process.selection.select(which, selection, problem)) {
-    if (process.rank == 0) log::warn("papaya_select(" + std::string(collective) + ", " + selection + "): " + problem);
-    return 1;
-  }
-  communicators::forget_choices();
-  return 0;
-}
-
-unsigned long papaya_flavour_replaced(const char* collective) {
-  using namespace papaya;
-  Collective which{};
-  if (collective == nullptr || !tuning::collective_of(collective, which)) return 0;
-  return communicators::replaced_calls(which);
-}

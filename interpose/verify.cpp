@@ -179,10 +179,6 @@ bool alike(ElementType element, double magnitude, const std::vector<std::byte>& 
   }
 }
 
-bool reduces(const Arguments& a) {
-  return a.collective == Collective::allreduce || a.collective == Collective::reduce;
-}
-
 }  // namespace
 
 Verification::Verification(const Arguments& a, const Communicator& state, const Reduction& reduction,
@@ -199,8 +195,8 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   const auto n = static_cast<int>(a.count);
   // In place, the operands are still where the result will be: native MPI gets them as send buffer. (MPICH 4.0.2
   // crashes in MPI_Reduce in place of more than 64 KiB with a root that is not 0.)
-  const void* const send = reduces(a) && a.send == MPI_IN_PLACE ? a.receive : a.send;
-  if (ElementType element{}; reduces(a) && a.op != MPI_PROD && basic_type_of(a.type, element)) {
+  const void* const send = reduces(a.collective) && a.send == MPI_IN_PLACE ? a.receive : a.send;
+  if (ElementType element{}; reduces(a.collective) && a.op != MPI_PROD && basic_type_of(a.type, element)) {
     const double mine = largest_of(element, contiguous(a, reduction, send, count, on_device)) * state.size;
     // Who may leave a reduce early compares nothing, and must not wait here either.
     if (a.collective == Collective::reduce)
@@ -220,7 +216,8 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   const Scratch image(span.bytes);
   if (image.data() == nullptr) end_for_lack_of_memory(span.bytes);
   std::byte* const copy = image.data() - span.lowest;
-  const bool holds_operands = !reduces(a) && (a.send == MPI_IN_PLACE || (a.collective == Collective::bcast && is_root));
+  const bool holds_operands =
+      !reduces(a.collective) && (a.send == MPI_IN_PLACE || (a.collective == Collective::bcast && is_root));
   const auto element = static_cast<std::size_t>(element_bytes_of(a.type));
   if (holds_operands)
     unpack(contiguous(a, reduction, a.receive, elements_, on_device).data(), copy, elements_, a.type, element);
@@ -267,7 +264,7 @@ void Verification::compare() noexcept {
           ? packed(arguments_.receive, arguments_.lists, arguments_.type, ranks_, on_device_).bytes
           : contiguous(arguments_, reduction_, arguments_.receive, elements_, on_device_);
   bool same = ours == expected_;
-  if (!same && reduces(arguments_)) {
+  if (!same && reduces(arguments_.collective)) {
     // Rounding apart. What a user's operation does with several types is not known.
     ElementType element{};
     if (!basic_type_of(arguments_.type, element)) return;

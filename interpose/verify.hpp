@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "interpose/dispatch.hpp"
+#include "interpose/call.hpp"
 
 namespace papaya {
 

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include "base/saturating.hpp"
+#include "interpose/dispatch.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/repeat.hpp"
 

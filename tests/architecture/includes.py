@@ -29,7 +29,7 @@ MAY_INCLUDE = {
     "tools": {"tools", "tuning", "algorithms/*", "profiler/*", "base"},
 }
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
-KNOWS_MPI = re.compile(r"^(interpose/(?!preload|presence|flavour)|algorithms/transport/(mpi/|ucx/ucx_(notified|window))|"
+KNOWS_MPI = re.compile(r"^(interpose/(?!decide|preload|presence|flavour)|algorithms/transport/(mpi/|ucx/ucx_(notified|window))|"
                        r"profiler/record/measure|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|quiet)\.)")
 

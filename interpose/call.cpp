@@ -1,0 +1,40 @@
+#include "interpose/call.hpp"
+
+namespace papaya {
+
+namespace {
+
+Signature signature_of(const Arguments& a, Described& described) noexcept {
+  using Operation = Signature::Operation;
+  if (a.collective == Collective::barrier || a.collective == Collective::alltoallv) return {};
+  if (!reduces(a.collective)) {
+    const std::int64_t element = element_bytes_of(a.type);
+    if (element > 0) described.dense = is_dense(a.type);
+    return {.element_bytes = element};
+  }
+  Reduction& reduction = described.reduction;
+  if (!describe(a.type, a.op, reduction, described.context)) return {.operation = Operation::unsuitable};
+  described.dense = reduction.by_table ? padded_pair(a.type, reduction.element_bytes).bytes == 0 : is_dense(a.type);
+  return {.element_bytes = static_cast<std::int64_t>(reduction.element_bytes),
+          .operation = reduction.by_table ? Operation::predefined : Operation::user,
+          .commutative = reduction.commutative};
+}
+
+}  // namespace
+
+Decision decide(const Communicator& state, const Arguments& a, Form form, bool is_named,
+                Described& described) noexcept {
+  const Runtime& process = runtime();
+  const CommunicatorFacts facts{.facts = state.facts,
+                                .arrival_order = process.arrival_order,
+                                .inter = state.inter,
+                                .outside = state.outside,
+                                .has_copy = state.queue != nullptr,
+                                .has_due_plans = state.has_due_setups};
+  const CallShape call{
+      .collective = a.collective, .form = form, .is_named = is_named, .count = a.count, .root = a.root};
+  if (const Reason reason = excluded(facts, call); reason != Reason::none) return {.choice = {.reason = reason}};
+  return decide(process.selection, facts, call, signature_of(a, described));
+}
+
+}  // namespace papaya

@@ -1,0 +1,74 @@
+#include "interpose/decide.hpp"
+
+#include "base/saturating.hpp"
+
+namespace papaya {
+
+Reason excluded(const CommunicatorFacts& communicator, const CallShape& call) noexcept {
+  if (call.form == Form::nonblocking && !call.is_named) return Reason::no_algorithm;
+  if (communicator.inter) return Reason::intercommunicator;
+  if (communicator.outside) return Reason::outside;
+  if (communicator.facts.ranks == 1) return Reason::one_rank;
+  if (call.form == Form::nonblocking && !communicator.has_copy) return Reason::no_copy;
+  if (call.collective == Collective::alltoallv || call.collective == Collective::barrier) return Reason::none;
+  if (call.count < 0) return Reason::arguments;
+  if (is_rooted(call.collective) && (call.root < 0 || call.root >= communicator.facts.ranks)) return Reason::arguments;
+  return call.count == 0 ? Reason::no_data : Reason::none;
+}
+
+namespace {
+
+// Of datatype and operation.
+Reason excluded_by(const Signature& signature, const CallShape& call) noexcept {
+  if (call.collective == Collective::barrier) return Reason::none;
+  if (reduces(call.collective)) {
+    if (signature.operation == Signature::Operation::unsuitable) return Reason::unsuitable_operation;
+    // The program may free it before the call has ended.
+    if (call.form == Form::nonblocking && signature.operation == Signature::Operation::user)
+      return Reason::pending_operation;
+    return Reason::none;
+  }
+  if (signature.element_bytes < 0) return Reason::arguments;
+  return signature.element_bytes == 0 ? Reason::no_data : Reason::none;
+}
+
+Decision native(Reason reason) noexcept {
+  return {.choice = {.reason = reason}};
+}
+
+}  // namespace
+
+Decision decide(const tuning::Selection& selection, const CommunicatorFacts& communicator, const CallShape& call,
+                const Signature& signature) noexcept {
+  if (const Reason reason = excluded(communicator, call); reason != Reason::none) return native(reason);
+  if (call.collective == Collective::alltoallv)
+    return {.choice = selection.choose_for_any_size(Collective::alltoall, call.collective, communicator.facts)};
+  if (const Reason reason = excluded_by(signature, call); reason != Reason::none) return native(reason);
+  const bool is_barrier = call.collective == Collective::barrier;
+  const std::uint64_t element = is_barrier ? 0 : static_cast<std::uint64_t>(signature.element_bytes);
+  const std::uint64_t bytes = is_barrier ? 0 : saturating::product(static_cast<std::uint64_t>(call.count), element);
+  if (bytes > largest_message) return native(Reason::too_large);
+
+  const bool is_reduction = reduces(call.collective);
+  tuning::Facts facts = communicator.facts;
+  facts.predefined = !is_reduction || signature.operation == Signature::Operation::predefined;
+  facts.may_reorder =
+      communicator.arrival_order && call.form == Form::blocking && (!is_reduction || signature.commutative);
+  Decision decision{.choice = selection.choose(call.collective, bytes, facts, call.form), .bytes = bytes};
+  decision.sets_up_due_plans = communicator.has_due_plans && call.form == Form::blocking && is_meeting(call.collective);
+  if (decision.choice.rule != nullptr && is_reduction && element > decision.choice.rule->algorithm->max_element_bytes)
+    decision.choice = {.reason = Reason::too_large};
+  return decision;
+}
+
+Next next_step(const tuning::Choice& choice, Form form, int nodes, const PlanFacts& plan) noexcept {
+  if (plan.is_ready) return {Step::run, Reason::none};
+  if (plan.failure != Reason::none) return {Step::go_native, plan.failure};
+  // On papaya's own copy, and no rank waits in the call.
+  if (form == Form::nonblocking) return {Step::set_up, Reason::none};
+  if (!choice.forced && plan.calls_before < calls_before_setup) return {Step::go_native, Reason::few_calls};
+  if (!is_rooted(choice.rule->algorithm->collective)) return {Step::set_up, Reason::none};
+  return nodes == 1 ? Next{Step::join, Reason::few_calls} : Next{Step::postpone, Reason::not_met};
+}
+
+}  // namespace papaya

@@ -1,0 +1,123 @@
+// What every replaced call goes through, by the fast path or not: the check for what MPI reports itself, and running a
+// prepared algorithm on buffers it can take as they are. Inlined into the wrappers.
+#pragma once
+
+#include <cstdlib>
+#include <cstring>
+
+#include "interpose/call.hpp"
+#include "interpose/device_memory.hpp"
+
+namespace papaya {
+
+// Does this rank's `receive` mean anything to MPI?
+inline bool receives(const Communicator& state, const Arguments& a) {
+  return a.collective != Collective::reduce || state.rank == a.root;
+}
+
+#if defined(MPICH)
+inline bool refuses_aliases() noexcept {
+  static const bool refuses = [] {
+    const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
+    return check == nullptr || (std::strcmp(check, "0") != 0 && std::strcmp(check, "no") != 0 &&
+                                std::strcmp(check, "false") != 0 && std::strcmp(check, "off") != 0);
+  }();
+  return refuses;
+}
+#endif
+
+// Errors that MPI would find are MPI's to report, under the name of the function the user called. `dense`:
+// the null pointer is no buffer, since no type with absolute addresses is in play.
+[[gnu::always_inline]] inline bool is_erroneous(const Communicator& state, const Arguments& a, bool dense) noexcept {
+  const bool is_root = state.rank == a.root;
+  switch (a.collective) {
+    case Collective::barrier:
+      return false;
+    case Collective::bcast:
+      return a.receive == MPI_IN_PLACE || (dense && a.receive == nullptr);
+    case Collective::reduce:
+      if (!is_root) return a.send == MPI_IN_PLACE || (dense && a.send == nullptr);
+      break;
+    default:
+      break;
+  }
+  if (a.receive == MPI_IN_PLACE || (dense && (a.receive == nullptr || a.send == nullptr))) return true;
+#if defined(MPICH)
+  // Aliased buffers, which Open MPI takes. No more than what MPICH itself refuses: a rank that went to MPI alone would
+  // wait for the others for ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is
+  // said.
+  if (a.send == MPI_IN_PLACE || a.send == nullptr || !refuses_aliases()) return false;
+  if (!reduces(a.collective) && (a.send_type != a.type || a.send_count != a.count)) return false;
+  if (a.collective != Collective::allgather) return a.send == a.receive;
+  const std::int64_t block = static_cast<std::int64_t>(a.count) * element_bytes_of(a.type);
+  return a.send == static_cast<const std::byte*>(a.receive) + state.rank * block;
+#endif
+  return false;
+}
+
+[[gnu::always_inline]] inline bool run(Communicator& state, Setup& setup, Collective collective, Operands& operands,
+                                       const CallFacts& facts, Outcome& outcome) noexcept {
+  // The event is begun once the others can go on: recording costs them nothing.
+  struct Begin {
+    const CallFacts& facts;
+    Outcome& outcome;
+  } begin{facts, outcome};
+  if (facts.arrival != nullptr) {
+    operands.deposited = [](void* begun) {
+      const Begin& event = *static_cast<Begin*>(begun);
+      begin_event(event.facts, event.outcome);
+    };
+    operands.context = &begin;
+  }
+  setup.collective = collective;
+  if (!setup.prepared->run(operands, state.site_of(facts.site))) {
+    outcome.reason = is_rooted(collective) ? Reason::ahead : Reason::device_memory;
+    return false;
+  }
+  if (setup.wire != nullptr) setup.wire->leave();
+  ++state.served[index_of(collective)];
+  outcome.algorithm = setup.trace_number;
+  outcome.reason = Reason::none;
+  return true;
+}
+
+// Whether a buffer is on a device only its own rank knows.
+[[gnu::always_inline]] inline bool is_on_device(const Communicator& state, const Arguments& a,
+                                                const CallFacts& facts) noexcept {
+  if (a.collective == Collective::barrier) return false;
+  return (receives(state, a) && device_memory::holds(a.receive, facts.arrival_ticks)) ||
+         (a.send != nullptr && a.send != MPI_IN_PLACE && device_memory::holds(a.send, facts.arrival_ticks));
+}
+
+// Buffers that an algorithm can take as they are: dense, on the host or vetoed.
+[[gnu::always_inline]] inline bool run_in_place(Communicator& state, Setup& setup, const Reduction& reduction,
+                                                std::size_t bytes, bool on_device, const Arguments& a,
+                                                const CallFacts& facts, Outcome& outcome) noexcept {
+  Operands operands{.send = a.send,
+                    .receive = a.receive,
+                    .count = static_cast<std::size_t>(a.count),
+                    .bytes = bytes,
+                    .root = a.root,
+                    .reduction = &reduction,
+                    .veto = on_device};
+  const bool is_root = state.rank == a.root;
+  switch (a.collective) {
+    case Collective::bcast:
+      operands.send = is_root ? a.receive : nullptr;
+      operands.receive = is_root ? nullptr : a.receive;
+      break;
+    case Collective::reduce:
+      if (a.send == MPI_IN_PLACE) operands.send = a.receive;
+      if (!is_root) operands.receive = nullptr;
+      break;
+    case Collective::allgather:
+      if (a.send == MPI_IN_PLACE)
+        operands.send = static_cast<std::byte*>(a.receive) + static_cast<std::size_t>(state.rank) * bytes;
+      break;
+    default:
+      if (a.send == MPI_IN_PLACE) operands.send = a.receive;
+  }
+  return run(state, setup, a.collective, operands, facts, outcome);
+}
+
+}  // namespace papaya
