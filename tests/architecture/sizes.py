@@ -15,7 +15,7 @@ FOLDERS = ("base", "profiler", "algorithms", "tuning", "interpose", "tools", "te
 FILES = {
     "algorithms/allreduce/arrival_leader.cpp": "one algorithm is one file: three ways to deposit share a layout",
     "algorithms/alltoall/arrival_alltoall.cpp": "one algorithm is one file: equal and unequal blocks share the slots",
-    "algorithms/transport/ucx_plugin.cpp": "all that is linked to UCX, behind the functions of one table",
+    "algorithms/transport/ucx/ucx_plugin.cpp": "all that is linked to UCX, behind the functions of one table",
     "interpose/nonblocking.cpp": "to be split: the queue of operations, who moves them on, who starts them",
     "interpose/preload.cpp": "libpapaya.so: one search for MPI, its functions and the flavour, with no C++ library",
     "interpose/reduction.cpp": "tables: a row for each type and operation of MPI",
@@ -29,7 +29,6 @@ FILES = {
     "tests/cluster/box": "one command: namespaces, the network between them, clocks and launchers",
     "tests/mpi/collectives.cpp": "one program, so that one launch runs all its checks",
     "tests/preload/nonblocking.c": "one program, so that one launch runs all its checks",
-    "tests/preload/run.py": "to be split: a harness and a file for each topic",
     "tests/protocol/collectives.cpp": "to be split: a file for each collective",
     "tests/report/run.py": "one browser: its driver, and what is looked at with it",
     "tests/unit/report_figures.cpp": "a case for each figure of the report, over runs that they share",
@@ -49,7 +48,7 @@ FUNCTIONS = {
     "tests/mpi/allreduce.cpp: user_operations": "a block for each operation that a user may define",
     "tests/mpi/collectives.cpp: reduce_by_user": "a block for each operation that a user may define",
     "tests/mpi/small_calls.hpp: small_call": "a case for each collective",
-    "tests/preload/run.py: test_doctor": "one run of the command, every line of what it prints",
+    "tests/preload/cases/doctor.py: test_doctor": "one run of the command, every line of what it prints",
     'tests/protocol/ahead.cpp: TEST_CASE('
     '"what early leavers deposit keeps nobody from memory, and they wait for none")':
         "one schedule, step by step",
