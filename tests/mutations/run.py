@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Plants the faults of faults.py one by one and tells which the tests find.
+
+  tests/mutations/run.py [--list] [NAME...]
+
+Works on a copy of the committed tree in build-mutations, with builds of its own there; NAME selects faults whose name or file contains
+it. A fault is caught if it compiles and one of its tests fails. Exit code 1 if a fault was not caught or is no longer there to plant. About a
+minute a fault on 2 cores.
+"""
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+from faults import FAULTS
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+COPY = ROOT / "build-mutations"
+SECONDS = 400  # of one test; a fault may well hang it
+OPTIONS = {"": ["-Dbuildtype=release"],
+           "tsan": ["-Dbuildtype=debugoptimized", "-Db_sanitize=thread", "-Db_lundef=false", "-Dcpp_args=-g1"]}
+
+
+def run(*command, **options):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, **options)
+
+
+def make_copy():
+    if not (COPY / ".git").exists():
+        done = run("git", "-C", str(ROOT), "worktree", "add", "--force", "--detach", str(COPY))
+    else:
+        commit = run("git", "-C", str(ROOT), "rev-parse", "HEAD").stdout.strip()
+        done = run("git", "-C", str(COPY), "checkout", "--force", "--detach", commit)
+    if done.returncode != 0:
+        sys.exit(done.stdout)
+
+
+def build_folder(kind):
+    folder = COPY / ("build-" + kind if kind else "build")
+    if not (folder / "build.ninja").exists():
+        done = run("meson", "setup", str(folder), str(COPY), *OPTIONS[kind])
+        if done.returncode != 0:
+            sys.exit(done.stdout)
+    return folder
+
+
+def files_of(folder, tests):
+    """What has to be built for these tests."""
+    run("ninja", "-C", str(folder), "build.ninja")
+    info = folder / "meson-info"
+    outputs = {target["id"]: target["filename"] for target in json.loads((info / "intro-targets.json").read_text())}
+    files = set()
+    for test in json.loads((info / "intro-tests.json").read_text()):
+        if test["name"] in tests:
+            tests = tests - {test["name"]}
+            for target in test["depends"]:
+                files.update(str(pathlib.Path(name).relative_to(folder)) for name in outputs[target])
+    if tests:
+        sys.exit("there is no test " + " ".join(sorted(tests)))
+    return sorted(files)
+
+
+def finds(kind, name):
+    """Whether this test fails; None if the fault does not compile."""
+    folder = build_folder(kind)
+    done = run("ninja", "-C", str(folder), *files_of(folder, {name}))
+    if done.returncode != 0:
+        return None
+    # As in tools/test: ThreadSanitizer cannot place its shadow where addresses are randomised with more bits.
+    still = ["setarch", "-R"] if kind == "tsan" else []
+    command = [*still, "meson", "test", "-C", str(folder), "--no-rebuild", name]
+    try:
+        return run(*command, timeout=SECONDS).returncode != 0
+    except subprocess.TimeoutExpired:
+        return True
+
+
+def try_fault(fault, tests):
+    """The test that found it, or the reason why none did."""
+    _, file, old, new, _ = fault
+    path = COPY / file
+    text = path.read_text()
+    if text.count(old) != 1:
+        return None, f"stands there {text.count(old)} times"
+    path.write_text(text.replace(old, new))
+    try:
+        for test in tests:
+            kind, _, name = test.rpartition(":")
+            found = finds(kind, name)
+            if found is None:
+                return None, "does not compile"
+            if found:
+                return test, ""
+        return None, "not caught"
+    finally:
+        path.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--list", action="store_true", help="only names the faults")
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    chosen = [fault for fault in FAULTS
+              if not options.names or any(name in fault[0] or name in fault[1] for name in options.names)]
+    if options.list:
+        for name, file, _, _, tests in chosen:
+            print(f"{file}: {name} ({', '.join(tests)})")
+        return 0
+    make_copy()
+    # Each test passes without a fault, or nothing is shown.
+    for test in sorted({test for fault in chosen for test in fault[4]}):
+        kind, _, name = test.rpartition(":")
+        if finds(kind, name) is not False:
+            sys.exit(f"{test} fails without a fault")
+    missed = 0
+    for number, fault in enumerate(chosen, 1):
+        begin = time.monotonic()
+        test, why = try_fault(fault, fault[4])
+        missed += test is None
+        print(f"[{number}/{len(chosen)}] {fault[1]}: {fault[0]}: {'caught by ' + test if test else why.upper()}"
+              f" ({time.monotonic() - begin:.0f} s)", flush=True)
+    print(f"{len(chosen) - missed} of {len(chosen)} caught")
+    return 1 if missed or not chosen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
