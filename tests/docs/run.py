@@ -54,7 +54,8 @@ class TraceFormat(unittest.TestCase):
             first = expected[int(call)][0], int(there["0"])
             for rank, ns in there.items():
                 # The origins differ; the distances from rank 0 must not.
-                self.assertAlmostEqual((int(ns) - first[1]) / 1000, expected[int(call)][int(rank)] - first[0], delta=0.002)
+                distance_us = expected[int(call)][int(rank)] - first[0]
+                self.assertAlmostEqual((int(ns) - first[1]) / 1000, distance_us, delta=0.002)
 
 
 def main():
