@@ -7,8 +7,8 @@ import sys
 # What stands above the transports, without those that know MPI.
 SHARED_BY_ALGORITHMS = {"algorithms", "algorithms/patterns", "algorithms/kernels", "algorithms/transport",
                         "algorithms/waiting", "base"}
-# Folder: the folders its files may include from. The longest prefix of a file is its folder; "X/*" is X with all folders
-# in it, and X without is its own files alone.
+# Folder: the folders its files may include from. The longest prefix of a file is its folder; "X/*" is X with all
+# folders in it, and X without is its own files alone.
 MAY_INCLUDE = {
     "base": {"base"},
     "profiler/record": {"profiler/record", "base"},
@@ -29,7 +29,8 @@ MAY_INCLUDE = {
     "tools": {"tools", "tuning", "algorithms/*", "profiler/*", "base"},
 }
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
-KNOWS_MPI = re.compile(r"^(interpose/(?!decide|preload|presence|flavour)|algorithms/transport/(mpi/|ucx/ucx_(notified|window))|"
+KNOWS_MPI = re.compile(r"^(interpose/(?!decide|preload|presence|flavour)|"
+                       r"algorithms/transport/(mpi/|ucx/ucx_(notified|window))|"
                        r"profiler/record/measure|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|quiet)\.)")
 

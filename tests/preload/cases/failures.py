@@ -171,8 +171,8 @@ class Failures(Preload):
             self.check_right(job, 2)
             self.assertFalse((job.folder / "asked.txt").exists())
         # Without records a stall in an algorithm of papaya's is said as well.
-        job = self.job(4, self.program("stalled"), "slow", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_ALLREDUCE": "arrival_tree",
-                                                           "PAPAYA_PROFILE": "off"})
+        job = self.job(4, self.program("stalled"), "slow",
+                       env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_ALLREDUCE": "arrival_tree", "PAPAYA_PROFILE": "off"})
         self.check_right(job, 4, quiet=False)
         self.assertRegex(job.err, "call 5 on MPI_COMM_WORLD .*missing: 2")
         # An algorithm of papaya's that MPI_Wait waits for: in its set-up, and with one that is there.

@@ -28,8 +28,8 @@ class Memory(Preload):
                 self.check_right(job, 3 if self.mpi == "openmpi" else 2, quiet=False)
                 self.assertEqual(len(job.complaints()), 1, job.err)
                 self.assertIn("PAPAYA_SHM_LIMIT or /dev/shm leaves too little memory", job.complaints()[0])
-        job = self.job(2, self.program("calls"), "blocking", env={"PAPAYA_ALLREDUCE": "ring", "PAPAYA_SHM_LIMIT": "999999G",
-                                                             "PAPAYA_NODE_SIZE": "1"})
+        job = self.job(2, self.program("calls"), "blocking",
+                       env={"PAPAYA_ALLREDUCE": "ring", "PAPAYA_SHM_LIMIT": "999999G", "PAPAYA_NODE_SIZE": "1"})
         self.check_right(job, 2, quiet=False)
         self.assertRegex(job.complaints()[0], "PAPAYA_SHM_LIMIT=999999G: ranks of other nodes get [0-9]+ MiB")
 
