@@ -13,7 +13,9 @@ std::vector<std::int64_t> defaults_of(const Descriptor& algorithm) {
   return values;
 }
 
-const Descriptor& algorithm_of(const NodePhase::Choice& choice) {
+}  // namespace
+
+const Descriptor& NodePhase::algorithm_for(const Choice& choice) noexcept {
   const Descriptor* best = nullptr;
   for (const Descriptor* one : registry())
     if (one->collective == choice.collective && one->is_node_phase && one->max_bytes >= choice.capacity &&
@@ -22,10 +24,8 @@ const Descriptor& algorithm_of(const NodePhase::Choice& choice) {
   return *best;
 }
 
-}  // namespace
-
 std::size_t NodePhase::region_bytes(const Choice& choice, int node_ranks) {
-  const Descriptor& algorithm = algorithm_of(choice);
+  const Descriptor& algorithm = algorithm_for(choice);
   constexpr std::size_t page_bytes = 4096;
   return node_ranks == 1
              ? 0
@@ -46,7 +46,7 @@ NodePhase::NodePhase(const Team& team, const Choice& choice, std::byte* region, 
   node.nodes = nullptr;
   node.messages = team.node_messages;
   node.node_messages = nullptr;
-  const Descriptor& algorithm = algorithm_of(choice);
+  const Descriptor& algorithm = algorithm_for(choice);
   prepared_ = algorithm.prepare(node, choice.capacity, defaults_of(algorithm));
   prepared_->phase_of = whole;
 }

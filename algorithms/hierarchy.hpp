@@ -12,11 +12,13 @@ namespace papaya {
 // A collective among the ranks of this rank's node, by an algorithm of one node as it is by default.
 class NodePhase {
  public:
-  // By the algorithm with the least limit of those that take messages of `capacity` bytes.
   struct Choice {
     Collective collective;
-    std::size_t capacity;
+    std::size_t capacity;  // bytes
   };
+
+  // Of those that are phases and take messages of `capacity` bytes, the one with the least limit.
+  static const Descriptor& algorithm_for(const Choice& choice) noexcept;
 
   static std::size_t region_bytes(const Choice& choice, int node_ranks);
   // `team` is the whole one, `region` this phase's part of its region; `whole` the algorithm in levels.
