@@ -1,7 +1,7 @@
 """Faults to plant: each must make one of its tests fail.
 
-A row: name, file, the text that stands there once, what replaces it, the tests that are to find it (of the release build; "tsan:NAME"
-is a test of the build with ThreadSanitizer, which sees orders that x86 never shows).
+A row: name, file, the text that stands there once, what replaces it, the tests that are to find it (of the release
+build; "tsan:NAME" is a test of the build with ThreadSanitizer, which sees orders that x86 never shows).
 """
 
 FAULTS = [

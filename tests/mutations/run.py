@@ -3,9 +3,9 @@
 
   tests/mutations/run.py [--list] [NAME...]
 
-Works on a copy of the committed tree in build-mutations, with builds of its own there; NAME selects faults whose name or file contains
-it. A fault is caught if it compiles and one of its tests fails. Exit code 1 if a fault was not caught or is no longer there to plant. About a
-minute a fault on 2 cores.
+Works on a copy of the committed tree in build-mutations, with builds of its own there; NAME selects faults whose name
+or file contains it. A fault is caught if it compiles and one of its tests fails. Exit code 1 if a fault was not caught or
+is no longer there to plant. About a minute a fault on 2 cores.
 """
 import argparse
 import json
@@ -24,8 +24,8 @@ OPTIONS = {"": ["-Dbuildtype=release"],
 
 
 def run(*command, **options):
-    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False, **options)
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False, **options)
 
 
 def make_copy():
