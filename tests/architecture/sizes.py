@@ -29,7 +29,6 @@ FILES = {
     "tests/cluster/box": "one command: namespaces, the network between them, clocks and launchers",
     "tests/mpi/collectives.cpp": "one program, so that one launch runs all its checks",
     "tests/preload/nonblocking.c": "one program, so that one launch runs all its checks",
-    "tests/protocol/collectives.cpp": "to be split: a file for each collective",
     "tests/report/run.py": "one browser: its driver, and what is looked at with it",
     "tests/unit/report_figures.cpp": "a case for each figure of the report, over runs that they share",
     "tools/bench/measure.cpp": "one measurement: rounds, arrivals, checks of the results and their reduction",
