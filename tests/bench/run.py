@@ -48,7 +48,7 @@ class Bench(unittest.TestCase):
             command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", ranks]
             command += ["-x", f"LD_PRELOAD={preload}"] if preload else []
         else:
-            command = ["mpirun.mpich", "-n", ranks]
+            command = [build / "tests" / "turns", "100", "mpirun.mpich", "-n", ranks]
             command += ["-genv", "LD_PRELOAD", preload] if preload else []
         program = [build / f"papaya-bench-{mpi}"] if preload else [build / "papaya", "bench"]
         return self.start([*command, *program, *words], env)

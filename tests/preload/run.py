@@ -3,8 +3,8 @@
 
   run.py --build DIR --mpi openmpi|mpich --case NAME    one case; exit code 77 if it cannot be run here
   run.py ... --native                                   without papaya: what fails now is not papaya's doing
-  run.py --list [FILE...]                               a line for each case: its name, the seconds it may take and the MPIs
-                                                        it is for; with FILEs, these must be all in cases/
+  run.py --list [FILE...]                               a line for each case: its name, the seconds it may take, the MPIs it
+                                                        is for and its suite; with FILEs, these must be all in cases/
 """
 
 import argparse
@@ -39,7 +39,8 @@ def list_cases(cases, files):
         sys.exit("tests/preload/meson.build must name each file of cases/ once, and no other")
     for name, topic in cases.items():
         case = getattr(topic, f"test_{name}")
-        print(name, getattr(case, "seconds", 60), "mpi4" if hasattr(case, "needs_mpi4") else "any")
+        print(name, getattr(case, "seconds", 60), "mpi4" if hasattr(case, "needs_mpi4") else "any",
+              "quick" if hasattr(case, "is_quick") else "preload")
 
 
 def main():

@@ -1,9 +1,10 @@
 """What the replaced collectives promise beyond a right result."""
 
-from harness import LEADER, Preload, time_limit
+from harness import LEADER, Preload, quick, time_limit
 
 
 class Collectives(Preload):
+    @quick
     @time_limit(90)
     def test_alltoallv(self):
         """Replaced whatever the counts, as the selection for MPI_Alltoall says; native where that needs a size."""
@@ -29,6 +30,7 @@ class Collectives(Preload):
                 self.assertEqual([(row["algorithm"], row["reason"], row["calls"]) for row in rows],
                                  [(algorithm, reason, 40 * ranks)])
 
+    @quick
     @time_limit(90)
     def test_order(self):
         """The same bits in every run, however the ranks wait and arrive."""

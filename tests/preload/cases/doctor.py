@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import Preload, clean_environment
+from harness import Preload, clean_environment, quick
 
 
 class Doctor(Preload):
@@ -31,6 +31,7 @@ class Doctor(Preload):
             checks[check["name"]].append([check["level"], check["finding"]])
         return checks, found
 
+    @quick
     def test_doctor(self):
         self.need_papaya()
         other = {"openmpi": "mpich", "mpich": "openmpi"}[self.mpi]

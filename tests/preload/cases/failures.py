@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from harness import COLLECTIVES, LEADER, Preload, clean_environment, processes_with, time_limit
+from harness import COLLECTIVES, LEADER, Preload, clean_environment, processes_with, quick, time_limit
 
 # Instructions from the beginning of a call, which has 1000 to 2400 of them.
 KILLED_AFTER = (100, 450, 1000, 2200)
@@ -14,6 +14,7 @@ KILLED_IN_SET_UP = (300, 1500, 4000, 8000, 13000)
 
 
 class Failures(Preload):
+    @quick
     def test_abort(self):
         native = self.job(3, self.program("loop"), 200, "abort", via="native")
         self.assertEqual(native.code, 7)
@@ -38,6 +39,7 @@ class Failures(Preload):
                 self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
         self.need_papaya()
 
+    @quick
     @time_limit(90)
     def test_killed(self):
         for env in ({}, LEADER):
@@ -111,6 +113,7 @@ class Failures(Preload):
             self.assertIn("and 0 whole calls", done.err)
             self.assertLess(done.seconds, native.seconds + 8)
 
+    @quick
     def test_rank_stops(self):
         """One rank hangs: after PAPAYA_STALL_SECONDS somebody says which."""
         self.need_papaya()

@@ -2,10 +2,11 @@
 
 import os
 
-from harness import HERE, LEADER, Preload, needs_mpi4
+from harness import HERE, LEADER, Preload, needs_mpi4, quick
 
 
 class Languages(Preload):
+    @quick
     def test_c_blocking(self):
         self.check_program(2, self.program("calls"), "blocking")
         for ranks in (1, 3, 4):
@@ -13,6 +14,7 @@ class Languages(Preload):
             self.check_right(job, ranks)
             self.check_counts(job)
 
+    @quick
     def test_c_nonblocking(self):
         self.check_program(3, self.program("calls"), "nonblocking", ways=("run",))
 
@@ -36,6 +38,7 @@ class Languages(Preload):
     def test_fortran_use_mpi(self):
         self.fortran("usempi")
 
+    @quick
     def test_fortran_f08(self):
         self.fortran("f08")
 

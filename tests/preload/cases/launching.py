@@ -10,7 +10,7 @@ import sys
 import time
 import uuid
 
-from harness import LEADER, Job, Preload, clean_environment, kill_all, time_limit
+from harness import LEADER, Job, Preload, clean_environment, kill_all, quick, time_limit
 
 
 class Launching(Preload):
@@ -39,6 +39,7 @@ class Launching(Preload):
 
         return end
 
+    @quick
     def test_partly(self):
         """Ranks without papaya, with one that cannot load its flavour, with another version, build or tool: the job goes on
         natively and says why. They wait for the others, so all run at once."""
@@ -93,6 +94,7 @@ class Launching(Preload):
         self.check_right(job, 3)
         self.check_counts(job)
 
+    @quick
     @time_limit(30)
     def test_left_behind(self):
         """The next job removes the name of a board whose ranks died in MPI_Init, and none that somebody still holds."""
@@ -123,6 +125,7 @@ class Launching(Preload):
         self.check_right(job, 2)
         self.check_counts(job)
 
+    @quick
     def test_children(self):
         native = self.job(2, self.program("children"), via="native")
         self.check_right(native, 2)
@@ -169,6 +172,7 @@ class Launching(Preload):
         for way in ("run", "preload"):
             self.check_right(self.job(1, self.program("spawn"), via=way, env=LEADER), 3, quiet=False)
 
+    @quick
     @time_limit(30)
     def test_what_is_preloaded(self):
         """Brings no library with it that the program may have in another version, and shows none of those within it."""
@@ -199,6 +203,7 @@ class Launching(Preload):
             self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
             self.assertIn(name, done.stderr)
 
+    @quick
     def test_two_mpis(self):
         other = {"openmpi": "libmpich.so.12", "mpich": "libmpi.so.40"}[self.mpi]
         native = self.job(2, self.program("two_mpis"), other, via="native")

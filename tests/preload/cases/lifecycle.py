@@ -1,9 +1,10 @@
 """Beginning and end of a program, of its communicators and of its threads, and what MPI calls back meanwhile."""
 
-from harness import LEADER, Preload, time_limit
+from harness import LEADER, Preload, quick, time_limit
 
 
 class Lifecycle(Preload):
+    @quick
     def test_never_initialised(self):
         native = self.job(2, self.program("lifecycle"), "never", via="native")
         self.check_right(native, 2)
@@ -51,15 +52,18 @@ class Lifecycle(Preload):
         self.compare_all(2, *([self.program("lifecycle"), mode] for mode in modes), [self.program("guard")],
                          [self.program("guard"), "calls"])
 
+    @quick
     @time_limit(90)
     def test_callbacks(self):
         self.compare_all(3, [self.program("callbacks"), "jump", "one"], [self.program("callbacks"), "jump", "all"],
                          [self.program("callbacks"), "handler"], [self.program("exceptions")])
 
+    @quick
     def test_attributes(self):
         self.compare_all(3, *([self.program("callbacks"), *words] for words in
                               (("attribute", "free"), ("attribute", "disconnect"), ("by_rank",), ("nested",))))
 
+    @quick
     @time_limit(30)
     def test_communicator_name(self):
         if self.compare(2, [self.program("callbacks"), "name"]):
@@ -80,6 +84,7 @@ class Lifecycle(Preload):
         self.assertNotIn("asked.txt", job.err)
         self.assertEqual(victim.read_text(), "precious")
 
+    @quick
     @time_limit(30)
     def test_descriptors(self):
         """The program closes papaya's descriptors and opens files in their place: these are its own."""
@@ -87,6 +92,7 @@ class Lifecycle(Preload):
         for rank in (0, 1):
             self.assertEqual((self.scratch / f"own.{rank}").read_text(), "before\nafter\n")
 
+    @quick
     def test_dist_graph(self):
         """Papaya makes no nonblocking call on the communicators of the program, and holds none on some ranks only."""
         self.check_right(self.job(4, self.program("dist_graph"), via="native", timeout=20), 4)
@@ -95,6 +101,7 @@ class Lifecycle(Preload):
             with self.subTest(**env):
                 self.check_right(self.job(4, self.program("dist_graph"), env=env, timeout=20), 4)
 
+    @quick
     @time_limit(120)
     def test_threads(self):
         self.check_program(2, self.program("threads"), ways=("run",))

@@ -1,9 +1,10 @@
 """Shared memory: limits, and that nothing grows."""
 
-from harness import COLLECTIVES, LEADER, Preload, time_limit
+from harness import COLLECTIVES, LEADER, Preload, quick, time_limit
 
 
 class Memory(Preload):
+    @quick
     def test_shm_limit(self):
         for limit in ("0", "1", "4K", "1M"):
             job = self.job(3, self.program("calls"), "blocking", env={**LEADER, "PAPAYA_SHM_LIMIT": limit})
@@ -64,6 +65,7 @@ class Memory(Preload):
                 self.check_counts(job)
                 self.assertGreater(sum(calls for name, calls in job.allreduce_algorithms().items() if name != "native"), 0)
 
+    @quick
     def test_deposits(self):
         """Every communicator is served, however many there are and whatever the sizes of their messages."""
         env = {"PAPAYA_ALLREDUCE": "0-65536:arrival_leader,65537-:arrival_tree", "PAPAYA_ALLGATHER": "arrival_allgather",

@@ -3,10 +3,11 @@
 import os
 import re
 
-from harness import NONBLOCKING, Preload, time_limit
+from harness import NONBLOCKING, Preload, quick, time_limit
 
 
 class Nonblocking(Preload):
+    @quick
     @time_limit(120)
     def test_nonblocking(self):
         # MPICH's ranks keep their cores while they wait: few of them, and natively no more than there are cores.
@@ -34,6 +35,7 @@ class Nonblocking(Preload):
         calls = self.nonblocking(2, "results", 0, {name: "native" for name in NONBLOCKING})
         self.assertEqual(dict(calls), {})
 
+    @quick
     def test_nonblocking_exact(self):
         """What stays MPI's is the very call of the program, and moves papaya's operations on nevertheless."""
         native = self.job(4, self.program("nonblocking"), "exact", via="native")
@@ -48,6 +50,7 @@ class Nonblocking(Preload):
                 self.assertEqual(re.findall("thread level .", native.out), re.findall("thread level .", job.out))
             self.assertGreater(self.nonblocking(2, "waits", 1, {**env, "PAPAYA_TRANSPORT": "mpi"})["ring"], 0)
 
+    @quick
     def test_nonblocking_local(self):
         """No start, test or early leaver waits for ranks that are not in MPI."""
         transports = ["mpi"] + (["ucx"] if (self.build / "libpapaya-ucx.so").exists() else [])

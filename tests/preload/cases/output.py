@@ -5,10 +5,11 @@ import pathlib
 import shutil
 import subprocess
 
-from harness import LEADER, VARIABLES, Preload, kill_all
+from harness import LEADER, VARIABLES, Preload, kill_all, quick
 
 
 class Output(Preload):
+    @quick
     def test_default_output(self):
         job = self.job(2, self.program("calls"), "blocking", env={"PAPAYA_OUTPUT": None}, cwd=self.scratch)
         self.check_right(job, 2, quiet=False)
@@ -24,6 +25,7 @@ class Output(Preload):
         self.assertIn("MPI_Allreduce", (folders[0] / "report.txt").read_text())
         self.assertIn("MPI_Allreduce", self.papaya("report", folders[0]))
 
+    @quick
     def test_output_exists(self):
         folder = self.scratch / "results"
         folder.mkdir()
@@ -180,6 +182,7 @@ class Output(Preload):
         if compared == 0:
             self.skipTest(f"{self.mpi} itself fails with a limit for files")
 
+    @quick
     def test_rank_unwritable(self):
         """One node cannot write its record: the job goes on without it."""
         rank = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}[self.mpi]

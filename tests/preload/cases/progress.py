@@ -1,6 +1,6 @@
 """MPI's own messages go on while ranks wait."""
 
-from harness import LEADER, Preload, time_limit
+from harness import LEADER, Preload, quick, time_limit
 
 
 class Progress(Preload):
@@ -16,6 +16,7 @@ class Progress(Preload):
                 self.check_right(job, ranks)
                 self.check_leader(job)
 
+    @quick
     def test_progress_of_small_operations(self):
         """Operations that need a rank which has been waiting for long do not each wait until it wakes up."""
         for mode in ("sends", "fetches"):

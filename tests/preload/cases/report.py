@@ -5,7 +5,7 @@ import os
 import shutil
 import struct
 
-from harness import HERE, Preload, time_limit
+from harness import HERE, Preload, quick, time_limit
 
 
 class Report(Preload):
@@ -26,6 +26,7 @@ class Report(Preload):
             self.assertEqual(sorted(site["calls"] for site in sites), [4, 6, 8, 10, 12, 14, 16, 18])
             self.assertRegex(self.papaya("report", job.folder), r"MPI_Alltoall .*\n    <module> \(calls.py:\d+\)\n")
 
+    @quick
     def test_rank_file_damaged(self):
         job = self.job(3, self.program("calls"), "blocking")
         self.check_right(job, 3)
@@ -71,6 +72,7 @@ class Report(Preload):
         (self.scratch / "empty").mkdir()
         self.papaya("report", self.scratch / "empty", code=(1, 2, 3))
 
+    @quick
     def test_call_sites(self):
         self.need_papaya()
         words = [self.program("call_sites")]
@@ -114,6 +116,7 @@ class Report(Preload):
                 self.assertEqual(names["MPI_Allreduce"], [names["MPI_Bcast"][0]])
                 self.assertRegex(names["MPI_Allreduce"][0], "MAIN__|calls|main")
 
+    @quick
     def test_phases(self):
         """Phases that the program names, and calls that it does not want recorded."""
         for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}):
@@ -150,6 +153,7 @@ class Report(Preload):
         (job.folder / "rank-00002.pap").unlink()
         self.assertIn("No usable record of rank 2", self.papaya("report", job.folder, code=3))
 
+    @quick
     def test_replay(self):
         """Recorded arrivals are a pattern of the benchmark's."""
         self.need_papaya()
@@ -214,6 +218,7 @@ class Report(Preload):
         job = self.job(2, self.program("phases"))
         self.assertNotIn("whole run", (job.folder / "report.txt").read_text().replace("of the whole run", ""))
 
+    @quick
     def test_compare(self):
         """What an algorithm saves shows between runs, and nothing does between a run and itself."""
         self.need_papaya()

@@ -2,10 +2,11 @@
 
 import re
 
-from harness import LEADER, VARIABLES, Preload, time_limit
+from harness import LEADER, VARIABLES, Preload, quick, time_limit
 
 
 class Settings(Preload):
+    @quick
     @time_limit(30)
     def test_info(self):
         self.need_papaya()
@@ -23,6 +24,7 @@ class Settings(Preload):
         missing = self.papaya("run", self.scratch / "missing", code=tuple(range(1, 128)))
         self.assertEqual(len(missing.splitlines()), 1, missing)
 
+    @quick
     def test_disabled(self):
         for way in ("run", "preload"):
             job = self.job(2, self.program("calls"), "blocking", via=way, env={**LEADER, "PAPAYA_DISABLE": "1"})
@@ -71,6 +73,7 @@ class Settings(Preload):
             self.assertEqual(len(job.complaints()), 1, job.complaints())
             self.assertRegex(job.complaints()[0], rf"\b{meant}\b")
 
+    @quick
     def test_mixed_environment(self):
         """Ranks whose environments differ: rank 0's holds."""
         for first, second in (("native", "arrival_leader"), ("arrival_leader", "native")):

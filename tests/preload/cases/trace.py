@@ -7,10 +7,11 @@ import re
 import shutil
 import subprocess
 
-from harness import Preload, time_limit
+from harness import Preload, quick, time_limit
 
 
 class Trace(Preload):
+    @quick
     def test_trace(self):
         """A run as a table and as a timeline, whole and after it was killed."""
         self.need_papaya()

@@ -1,9 +1,10 @@
 """Calls with wrong arguments, and verified results."""
 
-from harness import LEADER, Preload, time_limit
+from harness import LEADER, Preload, quick, time_limit
 
 
 class WrongCalls(Preload):
+    @quick
     def test_wrong_call(self):
         """An error of one rank: its later calls are compared with the others' right ones."""
         for words in (["wrong", "none"], ["wrong", "one"]):
@@ -37,6 +38,7 @@ class WrongCalls(Preload):
         self.need_papaya()
         self.assertGreater(compared, 0)
 
+    @quick
     def test_verify(self):
         """No false alarm and no memory touched that is not the program's; an alarm where results do differ."""
         every = {**LEADER, "PAPAYA_BCAST": "arrival_bcast", "PAPAYA_VERIFY": "1"}
@@ -59,6 +61,7 @@ class WrongCalls(Preload):
         self.assertEqual(len(job.complaints()), 1, job.complaints())
         self.assertRegex(job.complaints()[0], r"[1-9]\d* of [1-9]\d* verified results differ")
 
+    @quick
     @time_limit(90)
     def test_errors(self):
         """Wrong arguments: the same error classes, from the same handlers, as natively."""
