@@ -4,8 +4,8 @@
   tests/mutations/run.py [--list] [NAME...]
 
 Works on a copy of the committed tree in build-mutations, with builds of its own there; NAME selects faults whose name
-or file contains it. A fault is caught if it compiles and one of its tests fails. Exit code 1 if a fault was not caught or
-is no longer there to plant. About a minute a fault on 2 cores.
+or file contains it. A fault is caught if it compiles and one of its tests fails. Exit code 1 if a fault was not caught
+or is no longer there to plant. About a minute a fault on 2 cores.
 """
 import argparse
 import json
