@@ -1,11 +1,7 @@
-// libpapaya.so: finds out at the first MPI call which MPI the process has loaded, loads the flavour library
-// for it from its own folder and points the trampolines there. It links neither MPI nor the C++ library, has
-// nothing to do in a process that never calls MPI, and passes everything through where it does not know the
-// MPI.
+#include "interpose/preload.hpp"
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <link.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -13,37 +9,18 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
 
 #include "base/mpi_library.hpp"
 #include "interpose/flavour.hpp"
+#include "interpose/preload_aside.hpp"
+#include "interpose/preload_children.hpp"
+#include "interpose/preload_module.hpp"
 #include "interpose/presence.hpp"
 
-extern "C" {
-extern void* papaya_mpi_slots[];
-extern void* papaya_pmpi_entry;
-extern void* papaya_pmpi_waiting_entry;
-extern void* const papaya_sort_pmpi;
-extern void* const papaya_straight_pmpi;
+papaya_range papaya_flavour_range{};
+papaya_range papaya_native_range{};
 
-struct papaya_range {
-  std::uintptr_t begin;
-  std::uintptr_t bytes;
-};
-__attribute__((visibility("hidden"))) papaya_range papaya_flavour_range{};
-__attribute__((visibility("hidden"))) papaya_range papaya_native_range{};
-
-__attribute__((visibility("hidden"))) void* papaya_resolve_mpi(std::size_t number, const void* caller);
-__attribute__((visibility("hidden"))) void* papaya_resolve_pmpi(std::size_t number, const void* caller);
-
-// For `papaya bench`: FlavourSelect of interpose/flavour.hpp. 1 where there is no flavour library.
-__attribute__((visibility("default"))) int papaya_select(const char* collective, const char* selection);
-// Of include/papaya.h.
-__attribute__((visibility("default"))) void papaya_phase_begin(const char* name);
-__attribute__((visibility("default"))) void papaya_phase_end(void);
-// FlavourReplaced, for the same. 0 where there is no flavour library.
-__attribute__((visibility("default"))) unsigned long papaya_replaced(const char* collective);
-}
+using namespace papaya::preload;
 
 namespace {
 
@@ -61,8 +38,11 @@ constexpr std::size_t number_of(const char* name) {
     if (__builtin_strcmp(names[i], name) == 0) return i;
   return symbol_count;
 }
-constexpr std::size_t init_number = number_of("MPI_Init");
-constexpr std::size_t init_thread_number = number_of("MPI_Init_thread");
+Init init_of(std::size_t number) {
+  constexpr std::size_t init = number_of("MPI_Init");
+  constexpr std::size_t init_thread = number_of("MPI_Init_thread");
+  return number == init ? Init::init : number == init_thread ? Init::init_thread : Init::none;
+}
 
 // Functions that only wait: MPI's own until the flavour asks for them.
 constexpr bool waits[] = {
@@ -83,7 +63,6 @@ namespace {
 
 enum class State { unknown, flavour, native, several };
 
-pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 State state = State::unknown;                        // written under the mutex
 bool resolved = false;                               // atomic: set once `state` is final
 void* wrappers[symbol_count];                        // of the flavour, nullptr where it has none
@@ -91,116 +70,7 @@ char folder[4096] = "";                              // of the libraries; writte
 papaya::FlavourSelect flavour_select = nullptr;      // written under the mutex
 papaya::FlavourReplaced flavour_replaced = nullptr;  // written under the mutex
 papaya::FlavourPhase flavour_phase = nullptr;        // atomic
-bool child_of_run = false;    // started by a process under `papaya run`, which preloads into one process only
-papaya::presence::Node node;  // written under the mutex
-
-void say(const char* first, const char* second = "", const char* third = "") {
-  char line[8192];
-  const int length = snprintf(line, sizeof line, "papaya: %s%s%s\n", first, second, third);
-  if (length > 0) {
-    [[maybe_unused]] const ssize_t written =
-        write(STDERR_FILENO, line,
-              static_cast<std::size_t>(length) < sizeof line ? static_cast<std::size_t>(length) : sizeof line - 1);
-  }
-}
-
-// ---- A process that stands aside: papaya is in it, but cannot be used.
-
-constexpr int peers_told_within_ms = 500;
-char why_aside[6144] = "";    // what this rank has to say about it, until it has
-void* native_init = nullptr;  // written under the mutex, before anybody gets init_aside()
-void* native_init_thread = nullptr;
-
-// Puts this rank down as one that stands aside and says why: at once on rank 0, on others when it is known that rank 0
-// has not said the same.
-void stand_aside(const char* first, const char* second = "", const char* third = "", const char* fourth = "",
-                 const char* fifth = "") {
-  papaya::presence::announce(node, papaya::presence::Part::stands_aside);
-  char rank[32] = "";
-  if (node.rank >= 0) snprintf(rank, sizeof rank, "rank %d: ", node.rank);
-  snprintf(why_aside, sizeof why_aside, "%s%s%s%s%s%s", rank, first, second, third, fourth, fifth);
-  if (node.rank > 0) return;
-  say(why_aside);
-  why_aside[0] = '\0';
-}
-
-// Whether all ranks of the node stand aside, and the lowest of them speaks for them.
-bool is_spoken_for() {
-  using namespace papaya::presence;
-  if (node.board == nullptr || node.mine == nullptr) return false;
-  std::uint32_t aside = 0;
-  int lowest = node.rank;
-  // MPI_Init has ended, so usually all have announced themselves.
-  for (int waited = 0; waited < peers_told_within_ms && aside < node.ranks; ++waited) {
-    if (waited > 0) usleep(1000);
-    aside = 0;
-    for (std::uint32_t i = 0; i < node.ranks; ++i) {
-      const Entry& entry = node.board->entries()[i];
-      const Part part = entry.part.load(std::memory_order_acquire);
-      if (part == Part::takes_part) return false;
-      if (part != Part::stands_aside) continue;
-      ++aside;
-      if (entry.rank < lowest) lowest = entry.rank;
-    }
-  }
-  return aside == node.ranks && lowest != node.rank;
-}
-
-int after_init(int code) {
-  pthread_mutex_lock(&mutex);
-  if (why_aside[0] != '\0' && !is_spoken_for()) say(why_aside);
-  why_aside[0] = '\0';
-  papaya::presence::remove_name(node);
-  papaya::presence::close(node);
-  pthread_mutex_unlock(&mutex);
-  return code;
-}
-
-// Every MPI has them with these types.
-int init_aside(int* argc, char*** argv) {
-  return after_init(reinterpret_cast<int (*)(int*, char***)>(native_init)(argc, argv));
-}
-int init_thread_aside(int* argc, char*** argv, int required, int* provided) {
-  return after_init(
-      reinterpret_cast<int (*)(int*, char***, int, int*)>(native_init_thread)(argc, argv, required, provided));
-}
-
-// What a call of function `number` leads to instead of `native` while this process has something to say.
-void* by_way_of(std::size_t number, void* native) {
-  if (why_aside[0] == '\0' || native == nullptr || (number != init_number && number != init_thread_number))
-    return native;
-  (number == init_number ? native_init : native_init_thread) = native;
-  return number == init_number ? reinterpret_cast<void*>(init_aside) : reinterpret_cast<void*>(init_thread_aside);
-}
-
-// The object that contains an address.
-struct Module {
-  std::uintptr_t address;
-  papaya_range range;
-  char path[1024];
-};
-
-int match_module(dl_phdr_info* info, std::size_t, void* data) {
-  Module& module = *static_cast<Module*>(data);
-  std::uintptr_t lowest = ~std::uintptr_t{0};
-  std::uintptr_t highest = 0;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = info->dlpi_phdr[i];
-    if (part.p_type != PT_LOAD) continue;
-    const std::uintptr_t begin = info->dlpi_addr + part.p_vaddr;
-    if (begin < lowest) lowest = begin;
-    if (begin + part.p_memsz > highest) highest = begin + part.p_memsz;
-  }
-  if (module.address < lowest || module.address >= highest) return 0;
-  module.range = {lowest, highest - lowest};
-  snprintf(module.path, sizeof module.path, "%s", info->dlpi_name);
-  return 1;
-}
-
-bool find_module(const void* address, Module& module) {
-  module.address = reinterpret_cast<std::uintptr_t>(address);
-  return dl_iterate_phdr(match_module, &module) == 1;
-}
+bool child_of_run = false;  // started by a process under `papaya run`, which preloads into one process only
 
 // Classes of callers of PMPI_X seen so far beside the two the trampoline knows. A library loaded later than
 // MPI_Init (a Python plugin) is classified at its first call. Entries are written under the mutex and
@@ -227,55 +97,6 @@ bool called_from_fortran(const void* address) {
   }
   pthread_mutex_unlock(&mutex);
   return fortran;
-}
-
-// Every object that defines MPI's version function, each once.
-struct Search {
-  char paths[32][1024];
-  int path_count;
-  void* definitions[8];
-  int count;
-};
-
-int note_candidate(dl_phdr_info* info, std::size_t, void* data) {
-  Search& search = *static_cast<Search*>(data);
-  const char* const slash = strrchr(info->dlpi_name, '/');
-  const char* const base = slash == nullptr ? info->dlpi_name : slash + 1;
-  if (strstr(base, "mpi") != nullptr && search.path_count < 32)
-    snprintf(search.paths[search.path_count++], sizeof search.paths[0], "%s", info->dlpi_name);
-  return 0;
-}
-
-void look_for_mpi(Search& search) {
-  // Two steps: the loader's lock is held while objects are listed, and asking them needs another one.
-  dl_iterate_phdr(note_candidate, &search);
-  for (int i = 0; i < search.path_count; ++i) {
-    void* const handle = dlopen(search.paths[i], RTLD_LAZY | RTLD_NOLOAD);
-    if (handle == nullptr) continue;
-    void* const definition = dlsym(handle, "PMPI_Get_library_version");
-    dlclose(handle);
-    bool known = definition == nullptr;
-    for (int k = 0; k < search.count; ++k) known = known || search.definitions[k] == definition;
-    if (!known && search.count < 8) search.definitions[search.count++] = definition;
-  }
-}
-
-// What a call would reach without papaya: the next definition in the global scope, else the one among the
-// dependencies of the calling object (a plugin opened RTLD_LOCAL, as Python does, brings MPI with it).
-void* native_for(const char* name, const void* caller) {
-  if (void* const next = dlsym(RTLD_NEXT, name)) return next;
-  Module module;
-  if (!find_module(caller, module)) return nullptr;
-  void* const handle = dlopen(module.path[0] == '\0' ? nullptr : module.path, RTLD_LAZY | RTLD_NOLOAD);
-  if (handle == nullptr) return nullptr;
-  void* const found = dlsym(handle, name);
-  dlclose(handle);
-  Module definer;
-  Module self;
-  if (found != nullptr && find_module(found, definer) &&
-      find_module(reinterpret_cast<const void*>(&native_for), self) && definer.range.begin == self.range.begin)
-    return nullptr;
-  return found;
 }
 
 [[noreturn]] void no_such_function() {
@@ -311,39 +132,6 @@ papaya::Preload services = {folder,
                             papaya::presence::announce,
                             papaya::presence::remove_name,
                             papaya::presence::close};
-
-// The first eight bytes of the id that the linker computed from the object's content; 0 without one.
-struct BuildId {
-  std::uintptr_t begin;  // of the object
-  std::uint64_t id;
-};
-
-int read_build_id(dl_phdr_info* info, std::size_t, void* data) {
-  BuildId& build = *static_cast<BuildId*>(data);
-  bool is_it = false;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = info->dlpi_phdr[i];
-    is_it = is_it || (part.p_type == PT_LOAD && info->dlpi_addr + part.p_vaddr == build.begin);
-  }
-  if (!is_it) return 0;
-  for (int i = 0; i < info->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& part = info->dlpi_phdr[i];
-    if (part.p_type != PT_NOTE) continue;
-    const char* at = reinterpret_cast<const char*>(info->dlpi_addr + part.p_vaddr);
-    const char* const end = at + part.p_memsz;
-    while (at + sizeof(ElfW(Nhdr)) <= end) {
-      ElfW(Nhdr) note;
-      memcpy(&note, at, sizeof note);
-      const char* const name = at + sizeof note;
-      const char* const content = name + (note.n_namesz + 3) / 4 * 4;
-      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
-          note.n_descsz >= sizeof build.id && content + sizeof build.id <= end)
-        memcpy(&build.id, content, sizeof build.id);
-      at = content + (note.n_descsz + 3) / 4 * 4;
-    }
-  }
-  return 1;
-}
 
 bool load_flavour(const char* version, const char* mpi_path) {
   const char* const flavour = papaya::flavour_of(version);
@@ -381,9 +169,7 @@ bool load_flavour(const char* version, const char* mpi_path) {
   Module module;
   if (find_module(their_version, module)) {
     papaya_flavour_range = module.range;
-    BuildId build{module.range.begin, 0};
-    dl_iterate_phdr(read_build_id, &build);
-    node.build = build.id;
+    node.build = build_id_of(module.range.begin);
   }
   const auto start = reinterpret_cast<papaya::FlavourStart>(dlsym(handle, "papaya_flavour_start"));
   if (start == nullptr) return false;
@@ -447,7 +233,8 @@ void resolve_once(const void* caller) {
     if (state != State::several) {
       for (std::size_t i = 0; i < symbol_count; ++i) {
         void* const target = wrappers[i] != nullptr && !waits[i] ? wrappers[i] : papaya_native_functions[i];
-        if (target != reinterpret_cast<void*>(no_such_function)) set_slot(papaya_mpi_slots[i], by_way_of(i, target));
+        if (target != reinterpret_cast<void*>(no_such_function))
+          set_slot(papaya_mpi_slots[i], by_way_of(init_of(i), target));
       }
       set_slot(papaya_pmpi_entry, papaya_sort_pmpi);
       set_slot(papaya_pmpi_waiting_entry, papaya_straight_pmpi);
@@ -484,51 +271,6 @@ void* found_or_abort(void* target, const char* name) {
   abort();
 }
 
-// A shell may bring functions of its own under the names getenv and unsetenv (bash does), which are not ready
-// yet when this library is initialised; and it reads the environment it was started with, so that is what is
-// changed.
-char* find_variable(const char* name) {
-  const std::size_t length = strlen(name);
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
-    if (strncmp(*entry, name, length) == 0 && (*entry)[length] == '=') return *entry + length + 1;
-  return nullptr;
-}
-
-void remove_variable(const char* name) {
-  const std::size_t length = strlen(name);
-  char** out = environ;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
-    if (strncmp(*entry, name, length) != 0 || (*entry)[length] != '=') *out++ = *entry;
-  if (out != nullptr) *out = nullptr;
-}
-
-// `papaya run` marks the process it preloads into. A process that finds itself marked with another number is
-// a child: it takes papaya out of its own environment, so that nothing it starts inherits it, and stays idle.
-void leave_children_alone() {
-  const char* const marked = find_variable("PAPAYA_RUN_PID");
-  if (marked == nullptr || strtol(marked, nullptr, 10) == static_cast<long>(getpid())) return;
-  child_of_run = true;
-  remove_variable("PAPAYA_RUN_PID");
-  char* const preload = find_variable("LD_PRELOAD");
-  Dl_info self;
-  if (preload == nullptr || dladdr(reinterpret_cast<const void*>(&leave_children_alone), &self) == 0) return;
-  // Edited in place: it only gets shorter.
-  char* out = preload;
-  for (const char* item = preload; *item != '\0';) {
-    const std::size_t length = strcspn(item, ": ");
-    const std::size_t separators = strspn(item + length, ": ");
-    const bool ours = strlen(self.dli_fname) == length && strncmp(item, self.dli_fname, length) == 0;
-    if (!ours && length != 0) {
-      if (out != preload) *out++ = ':';
-      memmove(out, item, length);
-      out += length;
-    }
-    item += length + separators;
-  }
-  *out = '\0';
-  if (preload[0] == '\0') remove_variable("LD_PRELOAD");
-}
-
 // LD_PRELOAD may name this library relative to the folder the process starts in, and the program may change that folder
 // before its first MPI call. Other libraries looked up from there would not be papaya's.
 void note_folder() {
@@ -543,7 +285,7 @@ void note_folder() {
 
 __attribute__((constructor)) void at_load() {
   note_folder();
-  leave_children_alone();
+  child_of_run = leave_children_alone();
 }
 
 }  // namespace
@@ -551,9 +293,9 @@ __attribute__((constructor)) void at_load() {
 void* papaya_resolve_mpi(std::size_t number, const void* caller) {
   resolve_once(caller);
   if (state == State::several)
-    return by_way_of(number, found_or_abort(native_for(names[number], caller), names[number]));
+    return by_way_of(init_of(number), found_or_abort(native_for(names[number], caller), names[number]));
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
-  return found_or_abort(wrapper != nullptr ? wrapper : by_way_of(number, papaya_native_functions[number]),
+  return found_or_abort(wrapper != nullptr ? wrapper : by_way_of(init_of(number), papaya_native_functions[number]),
                         names[number]);
 }
 
@@ -562,13 +304,12 @@ void* papaya_resolve_pmpi(std::size_t number, const void* caller) {
   if (state == State::several) {
     char symbol[128];
     snprintf(symbol, sizeof symbol, "P%s", names[number]);
-    return by_way_of(number, found_or_abort(native_for(symbol, caller), symbol));
+    return by_way_of(init_of(number), found_or_abort(native_for(symbol, caller), symbol));
   }
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
-  const bool is_init = number == init_number || number == init_thread_number;
   if (wrapper != nullptr && called_from_fortran(caller)) return wrapper;
-  if (is_init && wrapper != nullptr) note_hiding_tool(number, caller);
-  return found_or_abort(by_way_of(number, papaya_native_functions[number]), names[number]);
+  if (init_of(number) != Init::none && wrapper != nullptr) note_hiding_tool(number, caller);
+  return found_or_abort(by_way_of(init_of(number), papaya_native_functions[number]), names[number]);
 }
 
 int papaya_select(const char* collective, const char* selection) {

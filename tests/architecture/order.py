@@ -32,8 +32,9 @@ ORDER = {
         "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/",
     ],
     "interpose": [
-        "async_setup.hpp background_progress decide device_memory end_job output presence symbols",
-        "census flavour scratch trampoline watch",
+        "async_setup.hpp background_progress decide device_memory end_job output preload_children preload_module presence "
+        "symbols",
+        "census flavour preload_aside scratch trampoline watch",
         "preload",
         "runtime",
         "communicator",

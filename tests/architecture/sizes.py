@@ -17,7 +17,6 @@ FILES = {
     "algorithms/alltoall/arrival_alltoall.cpp": "one algorithm is one file: equal and unequal blocks share the slots",
     "algorithms/transport/ucx/ucx_plugin.cpp": "all that is linked to UCX, behind the functions of one table",
     "interpose/nonblocking.cpp": "to be split: the queue of operations, who moves them on, who starts them",
-    "interpose/preload.cpp": "libpapaya.so: one search for MPI, its functions and the flavour, with no C++ library",
     "interpose/reduction.cpp": "tables: a row for each type and operation of MPI",
     "interpose/replace.cpp": "to be split: deciding, setting up and running a call",
     "interpose/runtime.cpp": "to be split: job facts, record files, transports between nodes and life cycle",
