@@ -24,17 +24,10 @@ Signature signature_of(const Arguments& a, Described& described) noexcept {
 
 Decision decide(const Communicator& state, const Arguments& a, Form form, bool is_named,
                 Described& described) noexcept {
-  const Runtime& process = runtime();
-  const CommunicatorFacts facts{.facts = state.facts,
-                                .arrival_order = process.arrival_order,
-                                .inter = state.inter,
-                                .outside = state.outside,
-                                .has_copy = state.queue != nullptr,
-                                .has_due_plans = state.has_due_setups};
-  const CallShape call{
-      .collective = a.collective, .form = form, .is_named = is_named, .count = a.count, .root = a.root};
+  const CommunicatorFacts facts = facts_of(state);
+  const CallShape call = shape_of(a, form, is_named);
   if (const Reason reason = excluded(facts, call); reason != Reason::none) return {.choice = {.reason = reason}};
-  return decide(process.selection, facts, call, signature_of(a, described));
+  return decide(runtime().job.selection, facts, call, signature_of(a, described));
 }
 
 }  // namespace papaya

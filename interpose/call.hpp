@@ -64,13 +64,13 @@ struct Outcome {
 // Begins the event, if it has not been.
 inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   if (facts.arrival == nullptr || outcome.begun) return;
-  Runtime& process = runtime();
+  Records& records = runtime().records;
   const Recorder::Arrival& arrival = *facts.arrival;
-  const std::uint64_t call_site = process.call_sites.number_of(facts.site);
-  outcome.event = process.recorder.begin(arrival, call_site);
+  const std::uint64_t call_site = records.call_sites.number_of(facts.site);
+  outcome.event = records.recorder.begin(arrival, call_site);
   outcome.begun = true;
   if (arrival.form == Form::blocking)
-    process.node_arrivals.publish(*facts.on_node, arrival.call, arrival.ticks, call_site, arrival.collective,
+    records.node_arrivals.publish(*facts.on_node, arrival.call, arrival.ticks, call_site, arrival.collective,
                                   arrival.bytes, arrival.root);
 }
 
@@ -80,6 +80,18 @@ struct Described {
   ReductionContext context;
   bool dense = true;  // elements, or a pair's parts, lie in memory as an algorithm takes them
 };
+
+inline CommunicatorFacts facts_of(const Communicator& state) noexcept {
+  return {.facts = state.facts,
+          .arrival_order = runtime().job.arrival_order,
+          .inter = state.inter,
+          .outside = state.outside,
+          .has_copy = state.queue != nullptr,
+          .has_due_plans = state.has_due_plans};
+}
+inline CallShape shape_of(const Arguments& a, Form form, bool is_named) noexcept {
+  return {.collective = a.collective, .form = form, .is_named = is_named, .count = a.count, .root = a.root};
+}
 
 // decide() for this call. `is_named` as in CallShape. `described` is left as it is where datatype and operation are not
 // looked at.

@@ -6,10 +6,27 @@
 #include <set>
 #include <string_view>
 
-#include "interpose/nonblocking.hpp"
-#include "interpose/prepare.hpp"
+#include "interpose/attention.hpp"
 #include "interpose/runtime.hpp"
 #include "profiler/record/identity.hpp"
+
+namespace papaya {
+
+Members members_of(Communicator& state) noexcept {
+  Runtime& process = runtime();
+  Team team{state.rank,  state.size,      process.job.arrival_order,
+            nullptr,     &process.policy, process.memory.may_read_neighbours ? read_memory : nullptr,
+            state.places};
+  team.nodes = &state.nodes;
+  return {.resources = resources(process),
+          .team = team,
+          .nodes = state.facts.nodes,
+          .comm = state.handle,
+          .world_ranks = state.members,
+          .offsets = state.offsets};
+}
+
+}  // namespace papaya
 
 namespace papaya::communicators {
 
@@ -19,18 +36,25 @@ constinit std::atomic<std::uint64_t> generation{1};
 
 namespace {
 
+// Where ranks outnumber cores Open MPI yields while it waits; MPICH's UCX device does not, whatever it is told.
+#if defined(MPICH)
+constexpr bool native_yields = false;
+#else
+constexpr bool native_yields = true;
+#endif
+
 // Never destroyed: MPI_Finalize may be called by an exit handler or by the destructor of a global object.
 struct Table {
   std::mutex mutex;  // guards `all`, `orphans`, every state's children, and the making of states
   std::vector<Communicator*> all;
-  std::map<std::uint64_t, std::uint64_t> orphans;  // communicators of unknown origin so far, by members
-  std::vector<int> node_of;
+  std::map<std::uint64_t, std::uint64_t> orphans;      // communicators of unknown origin so far, by members
   std::vector<std::unique_ptr<Communicator>> leaving;  // freed, but not ended; guarded too
 };
 Table& table = *new Table;
 std::mutex& mutex = table.mutex;
 std::vector<Communicator*>& all = table.all;
 MPI_Group world_group = MPI_GROUP_NULL;
+void (*before_end)(Communicator&) noexcept = nullptr;  // written in MPI_Init
 
 // The communicators that this thread is freeing: a callback of one may free another. Attributes are deleted
 // one by one, papaya's among them, and in an order that is each rank's own; so what callbacks do on such a
@@ -51,26 +75,13 @@ bool is_being_freed(MPI_Comm comm) noexcept {
 std::array<std::atomic<std::uint64_t>, collective_count> replaced_before{};
 
 void write_row(Communicator& state) noexcept {
-  if (state.row == nullptr || !runtime().recorder.is_open()) return;
+  if (state.row == nullptr || !runtime().records.recorder.is_open()) return;
   state.row->calls = state.calls;
 }
 
-void end(Communicator& state) noexcept {
-  for (Setup& setup : state.setups) {
-    setup.prepared.reset();
-    setup.under_way.end();
-    setup.wire.reset();
-    if (setup.offset < 0) continue;
-    // Other ranks may still be in the last call. Until they have left it, what this one deposited stays as it is.
-    Runtime& process = runtime();
-    if (!process.deposits.keep(process.window.region(setup.offset), setup.offset, setup.region_bytes))
-      process.window.release(setup.offset, setup.region_bytes);
-  }
-}
-
 bool may_end(Communicator& state) noexcept {
-  return std::all_of(state.setups.begin(), state.setups.end(),
-                     [](Setup& setup) { return setup.prepared == nullptr || setup.prepared->may_end(); });
+  return std::all_of(state.plans.begin(), state.plans.end(),
+                     [](Plan& plan) { return plan.prepared == nullptr || plan.prepared->may_end(); });
 }
 
 // A rank may have left calls, and free the communicator, before others come to them: what they have still to tell it
@@ -87,16 +98,16 @@ void end_sooner_or_later(std::unique_ptr<Communicator> state) noexcept {
     std::move(kept, leaving.end(), std::back_inserter(ended));
     leaving.erase(kept, leaving.end());
   }
-  for (const std::unique_ptr<Communicator>& one : ended) end(*one);
+  // Outside the lock.
+  ended.clear();
 }
 
 void destroy(Communicator* state) noexcept {
-  runtime().node_arrivals.end(state->on_node, state->calls);
+  runtime().records.node_arrivals.end(state->on_node, state->calls);
   write_row(*state);
-  nonblocking::remove_queue(*state);
+  before_end(*state);
   for (std::size_t i = 0; i < collective_count; ++i)
     replaced_before[i].fetch_add(state->served[i], std::memory_order_relaxed);
-  say_what_was_not_set_up(*state);
   end_sooner_or_later(std::unique_ptr<Communicator>(state));
 }
 
@@ -115,7 +126,7 @@ int on_delete(MPI_Comm, int, void* value, void*) {
 }
 
 // The members of the communicator's local group as world ranks.
-std::vector<int> members_of(MPI_Comm comm, int size) {
+std::vector<int> world_ranks_of(MPI_Comm comm, int size) {
   std::vector<int> mine(static_cast<std::size_t>(size));
   std::vector<int> world(static_cast<std::size_t>(size));
   for (int i = 0; i < size; ++i) mine[static_cast<std::size_t>(i)] = i;
@@ -130,12 +141,14 @@ std::vector<int> members_of(MPI_Comm comm, int size) {
 
 // The ranks on this node, if each of them records: its arrivals could not be compared otherwise.
 void find_group(Communicator& state, const std::vector<int>& members) {
-  if (state.inter || state.outside || !runtime().recorder.is_open()) return;
+  const Job& job = runtime().job;
+  const Records& records = runtime().records;
+  if (state.inter || state.outside || !records.recorder.is_open()) return;
   NodeArrivals::Group group;
   group.communicator = state.id;
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (table.node_of[static_cast<std::size_t>(members[i])] != runtime().node) continue;
-    const trace::NodeBoard* const board = runtime().node_boards.find(members[i]);
+    if (job.node_of[static_cast<std::size_t>(members[i])] != job.node) continue;
+    const trace::NodeBoard* const board = records.node_boards.find(members[i]);
     if (board == nullptr) return;
     if (static_cast<int>(i) == state.rank) group.mine = group.members.size();
     group.members.push_back({members[i], static_cast<std::int32_t>(i), board});
@@ -145,6 +158,8 @@ void find_group(Communicator& state, const std::vector<int>& members) {
 
 // Makes the state of `comm`. The mutex is held. `parent` may be null: then the origin is unknown.
 Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
+  const Job& job = runtime().job;
+  Recorder& recorder = runtime().records.recorder;
   auto state = std::make_unique<Communicator>();
   state->handle = comm;
   int inter = 0;
@@ -154,24 +169,27 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   PMPI_Comm_size(comm, &state->size);
   state->peers = state->size;
   if (state->inter) PMPI_Comm_remote_size(comm, &state->peers);
-  const std::vector<int> members = members_of(comm, state->size);
+  const std::vector<int> members = world_ranks_of(comm, state->size);
   std::set<int> nodes;
   for (const int member : members) {
     if (member < 0)
       state->outside = true;
     else
-      nodes.insert(table.node_of[static_cast<std::size_t>(member)]);
+      nodes.insert(job.node_of[static_cast<std::size_t>(member)]);
   }
   state->facts = {.ranks = state->size,
                   .nodes = static_cast<int>(nodes.size()),
-                  .oversubscribed = runtime().oversubscribed,
+                  .oversubscribed = job.is_oversubscribed(),
                   .native_yields = native_yields};
-  if (const auto& places = runtime().places; !places.empty() && nodes.size() == 1 && !state->outside)
+  if (const auto& places = job.places; !places.empty() && nodes.size() == 1 && !state->outside)
     for (const int member : members) state->places.push_back(places[static_cast<std::size_t>(member)]);
   if (!state->outside) {
-    if (nodes.size() > 1) state->members = members;
+    if (nodes.size() > 1) {
+      state->members = members;
+      state->offsets.resize(members.size());
+    }
     std::vector<int> keys;
-    for (const int member : members) keys.push_back(table.node_of[static_cast<std::size_t>(member)]);
+    for (const int member : members) keys.push_back(job.node_of[static_cast<std::size_t>(member)]);
     state->nodes = nodes_by(keys);
   }
   const std::uint64_t hash = identity::of_members(members);
@@ -188,10 +206,9 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   char name[MPI_MAX_OBJECT_NAME] = "";
   int length = 0;
   PMPI_Comm_get_name(comm, name, &length);
-  if (runtime().recorder.is_open())
-    state->row =
-        runtime().recorder.add_communicator(state->id, state->parent_id, state->size, state->rank, state->facts.nodes,
-                                            std::string_view(name, static_cast<std::size_t>(length)));
+  if (recorder.is_open())
+    state->row = recorder.add_communicator(state->id, state->parent_id, state->size, state->rank, state->facts.nodes,
+                                           std::string_view(name, static_cast<std::size_t>(length)));
   find_group(*state, members);
   all.push_back(state.get());
   if (PMPI_Comm_set_attr(comm, keyval, state.get()) != MPI_SUCCESS) {
@@ -213,22 +230,8 @@ bool is_plausible(MPI_Comm comm) noexcept {
 #endif
 }
 
-// MPI_Comm_dup calls attribute callbacks. So does not MPI_Comm_create, but in Open MPI both agree on the context id by
-// nonblocking collectives on the parent, and the 24th and 25th of those on a communicator have the tags by which
-// MPI_Dist_graph_create receives from any rank: a call of papaya's would move that collision to where the program has
-// none by itself. MPI_Comm_create_group sends messages with the caller's tag. When it returns this rank has received
-// all of them.
-bool copy(MPI_Comm comm, MPI_Comm* copy) noexcept {
-  constexpr int copy_tag = 12211;  // not that of the census, and few programs use it
-  MPI_Group group = MPI_GROUP_NULL;
-  if (PMPI_Comm_group(comm, &group) != MPI_SUCCESS) return false;
-  const bool good = PMPI_Comm_create_group(comm, group, copy_tag, copy) == MPI_SUCCESS;
-  PMPI_Group_free(&group);
-  return good;
-}
-
-bool start(std::vector<int> node_of) {
-  table.node_of = std::move(node_of);
+bool start(void (*at_end)(Communicator&) noexcept) {
+  before_end = at_end;
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
   const std::lock_guard lock(mutex);
@@ -251,7 +254,6 @@ void stop() noexcept {
       if (!all.empty() && all.back() == state) all.pop_back();
     }
   }
-  for (const std::unique_ptr<Communicator>& one : table.leaving) end(*one);
   table.leaving.clear();
   PMPI_Comm_free_keyval(&keyval);
   PMPI_Group_free(&world_group);
@@ -293,15 +295,12 @@ Owner owner_of(const Prepared* prepared) noexcept {
   while (prepared->phase_of != nullptr) prepared = prepared->phase_of;
   const std::lock_guard lock(mutex);
   for (const Communicator* state : all)
-    for (const Setup& setup : state->setups)
-      if (setup.prepared.get() == prepared) return {state, setup.collective, prepared, setup.rule->algorithm->one_node};
+    for (const Plan& plan : state->plans)
+      if (plan.prepared.get() == prepared) return {state, plan.collective, prepared, plan.rule->algorithm->one_node};
   return {nullptr, Collective::allreduce, prepared, false};
 }
 
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
-  // Collective as well, so that it may wait for what has been started on the communicator.
-  if (nonblocking::are_asked_for() && comm != nullptr && *comm != MPI_COMM_WORLD && is_plausible(*comm))
-    if (Communicator* const state = find(*comm)) nonblocking::remove_queue(*state);
   const Freeing one{comm == nullptr ? MPI_COMM_NULL : *comm, being_freed};
   being_freed = &one;
   generation.fetch_add(1, std::memory_order_relaxed);  // no answer from before holds
@@ -312,7 +311,7 @@ int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
 }
 
 void rename(MPI_Comm comm, std::string_view name) noexcept {
-  if (!is_plausible(comm) || !runtime().recorder.is_open()) return;
+  if (!is_plausible(comm) || !runtime().records.recorder.is_open()) return;
   Communicator* const state = find(comm);
   if (state != nullptr && state->row != nullptr) Recorder::set_name(state->row->name, sizeof state->row->name, name);
 }

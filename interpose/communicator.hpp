@@ -19,7 +19,7 @@
 #include "algorithms/transport/mpi/team_messages.hpp"
 #include "base/reason.hpp"
 #include "base/topology.hpp"
-#include "interpose/async_setup.hpp"
+#include "interpose/plan.hpp"
 #include "profiler/record/format.hpp"
 #include "profiler/record/node_arrivals.hpp"
 #include "tuning/selection.hpp"
@@ -30,33 +30,6 @@ namespace nonblocking {
 class Queue;
 }
 
-// One algorithm set up for one communicator and messages up to `capacity`.
-struct Setup {
-  const tuning::Rule* rule;
-  std::size_t capacity;
-  std::uint8_t trace_number;
-  Collective collective;           // of the present call: one algorithm may serve two
-  std::uint64_t ordinal;           // among the set-ups of its communicator; equal on all ranks
-  std::uint64_t calls_before = 0;  // that it would have served so far, made natively; equal on all ranks
-  Reason failure = Reason::none;   // why there is nothing prepared, for good
-  std::int64_t offset = -1;        // of the region in the node's window
-  std::size_t region_bytes = 0;
-  std::size_t own_bytes = 0;       // as in Team
-  bool is_lean = false;            // of a bcast or reduce: it borrows memory, equal on all ranks
-  std::unique_ptr<Notified> wire;  // outlives `prepared`, as the next two do
-  std::unique_ptr<TeamMessages> messages;
-  std::unique_ptr<TeamMessages> node_messages;
-  std::unique_ptr<Prepared> prepared;
-  AsyncSetup under_way;
-  // Across nodes, of a collective that ranks may leave early: it is made at the next call that nobody leaves before all
-  // have come.
-  bool is_due = false;
-  bool is_named = false;        // by the user, who is told why it does not serve
-  std::size_t first_bytes = 0;  // of the call that asked for it
-  // A device's buffer goes through the host, and lack of memory ends the job: the others cannot be told.
-  bool through_host = false;
-};
-
 // The decision for the last replaced call of a collective with a predefined type and operation, whose handles
 // never change their meaning: a program in a loop asks the same again.
 struct LastChoice {
@@ -64,7 +37,7 @@ struct LastChoice {
   MPI_Op op = MPI_OP_NULL;
   MPI_Count count = 0;
   std::size_t bytes = 0;
-  Setup* setup = nullptr;  // prepared; null: nothing is remembered
+  Plan* plan = nullptr;  // prepared; null: nothing is remembered
   Reduction reduction;
 };
 
@@ -91,9 +64,10 @@ struct Communicator {
   // How many children with the same members and way of creation it has had. Guarded by the registry's mutex.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> children;
 
-  std::vector<Block> blocks;  // of the present alltoallv: what is sent, then what is received
-  std::list<Setup> setups;    // a list: LastChoice points into it
-  bool has_due_setups = false;
+  std::vector<Block> blocks;          // of the present alltoallv: what is sent, then what is received
+  std::vector<std::int64_t> offsets;  // as in Members
+  std::list<Plan> plans;              // a list: LastChoice points into it
+  bool has_due_plans = false;
   std::array<LastChoice, collective_count> last;
   std::shared_ptr<nonblocking::Queue> queue;  // of nonblocking calls; none where they are all MPI's
   static constexpr std::size_t site_count = 64;
@@ -104,10 +78,14 @@ struct Communicator {
   }
 };
 
+// For whom its plans are.
+Members members_of(Communicator& state) noexcept;
+
 namespace communicators {
 
-// Creates the keyval and the states of MPI_COMM_WORLD. `node_of` is the node of each world rank.
-bool start(std::vector<int> node_of);
+// Creates the keyval and the state of MPI_COMM_WORLD. `before_end` is called for every state before it ends, while its
+// communicator is still there.
+bool start(void (*before_end)(Communicator&) noexcept);
 // Frees every state, in the same order on all ranks as far as the application's own order was.
 void stop() noexcept;
 
@@ -122,10 +100,6 @@ std::uint64_t replaced_calls(Collective collective) noexcept;
 
 // Called after `child` was made from `parent`. `salt` as in identity::of_child.
 void adopt(MPI_Comm parent, MPI_Comm child, trace::Origin origin, std::uint64_t salt) noexcept;
-
-// Papaya's own copy of a communicator on which the program has no message under way. Collective. The parent's
-// nonblocking collectives are not used, nor its attributes' callbacks.
-bool copy(MPI_Comm comm, MPI_Comm* copy) noexcept;
 
 // MPI_Comm_free and MPI_Comm_disconnect by `native`.
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*));

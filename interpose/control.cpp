@@ -10,17 +10,17 @@
 
 // The standard leaves what else may be passed to the tool: nothing is asked for here.
 int papaya_MPI_Pcontrol(int level, ...) {
-  papaya::runtime().recording.store(level != 0, std::memory_order_relaxed);
+  papaya::runtime().records.recording.store(level != 0, std::memory_order_relaxed);
   return PMPI_Pcontrol(level);
 }
 
 void papaya_flavour_phase(const char* name) {
   papaya::Runtime& process = papaya::runtime();
-  if (!process.active.load(std::memory_order_acquire) || !process.recorder.is_open()) return;
+  if (!process.active.load(std::memory_order_acquire) || !process.records.recorder.is_open()) return;
   if (name != nullptr)
-    process.recorder.begin_phase(name);
+    process.records.recorder.begin_phase(name);
   else
-    process.recorder.end_phase();
+    process.records.recorder.end_phase();
 }
 
 int papaya_flavour_select(const char* collective, const char* selection) {
@@ -29,8 +29,9 @@ int papaya_flavour_select(const char* collective, const char* selection) {
   Collective which{};
   if (collective == nullptr || selection == nullptr || !process.active.load(std::memory_order_acquire)) return 1;
   std::string problem = "no such collective";
-  if (!tuning::collective_of(collective, which) || !process.selection.select(which, selection, problem)) {
-    if (process.rank == 0) log::warn("papaya_select(" + std::string(collective) + ", " + selection + "): " + problem);
+  if (!tuning::collective_of(collective, which) || !process.job.selection.select(which, selection, problem)) {
+    if (process.job.rank == 0)
+      log::warn("papaya_select(" + std::string(collective) + ", " + selection + "): " + problem);
     return 1;
   }
   communicators::forget_choices();

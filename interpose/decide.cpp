@@ -4,18 +4,6 @@
 
 namespace papaya {
 
-Reason excluded(const CommunicatorFacts& communicator, const CallShape& call) noexcept {
-  if (call.form == Form::nonblocking && !call.is_named) return Reason::no_algorithm;
-  if (communicator.inter) return Reason::intercommunicator;
-  if (communicator.outside) return Reason::outside;
-  if (communicator.facts.ranks == 1) return Reason::one_rank;
-  if (call.form == Form::nonblocking && !communicator.has_copy) return Reason::no_copy;
-  if (call.collective == Collective::alltoallv || call.collective == Collective::barrier) return Reason::none;
-  if (call.count < 0) return Reason::arguments;
-  if (is_rooted(call.collective) && (call.root < 0 || call.root >= communicator.facts.ranks)) return Reason::arguments;
-  return call.count == 0 ? Reason::no_data : Reason::none;
-}
-
 namespace {
 
 // Of datatype and operation.

@@ -65,8 +65,19 @@ struct Decision {
   bool sets_up_due_plans = false;  // in this call, before it goes where it goes
 };
 
-// The reasons for which datatype and operation need not be looked at; Reason::none if there is none.
-Reason excluded(const CommunicatorFacts& communicator, const CallShape& call) noexcept;
+// The reasons for which datatype and operation need not be looked at; Reason::none if there is none. Inlined: a call
+// that is only recorded costs little more than this.
+inline Reason excluded(const CommunicatorFacts& communicator, const CallShape& call) noexcept {
+  if (call.form == Form::nonblocking && !call.is_named) return Reason::no_algorithm;
+  if (communicator.inter) return Reason::intercommunicator;
+  if (communicator.outside) return Reason::outside;
+  if (communicator.facts.ranks == 1) return Reason::one_rank;
+  if (call.form == Form::nonblocking && !communicator.has_copy) return Reason::no_copy;
+  if (call.collective == Collective::alltoallv || call.collective == Collective::barrier) return Reason::none;
+  if (call.count < 0) return Reason::arguments;
+  if (is_rooted(call.collective) && (call.root < 0 || call.root >= communicator.facts.ranks)) return Reason::arguments;
+  return call.count == 0 ? Reason::no_data : Reason::none;
+}
 
 Decision decide(const tuning::Selection& selection, const CommunicatorFacts& communicator, const CallShape& call,
                 const Signature& signature) noexcept;
@@ -80,7 +91,7 @@ struct PlanFacts {
 enum class Step : std::uint8_t {
   run,
   go_native,
-  join,      // one step of a set-up in which no rank waits for another (AsyncSetup)
+  join,      // one step of a set-up in which no rank waits for another (async_setup.hpp)
   postpone,  // to the next call that no rank leaves early: whoever leaves this one may be what the others wait for
   set_up,    // with all ranks, now
 };

@@ -58,16 +58,16 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
     state->calls = call + 1;
     return true;
   };
-  const bool is_recording = process.recording.load(std::memory_order_relaxed);
-  if (!process.recorder.is_open() || !is_recording) [[unlikely]] {
-    if (process.recorder.is_open()) process.recorder.leave_out();
+  const bool is_recording = process.records.recording.load(std::memory_order_relaxed);
+  if (!process.records.recorder.is_open() || !is_recording) [[unlikely]] {
+    if (process.records.recorder.is_open()) process.records.recorder.leave_out();
     const CallFacts facts{call, arrival_ticks, site, nullptr, nullptr};
     const int code = replace_inside(replace, *state, facts, outcome) ? MPI_SUCCESS : native();
-    if (code == MPI_SUCCESS && count()) process.node_arrivals.left(state->on_node, call);
+    if (code == MPI_SUCCESS && count()) process.records.node_arrivals.left(state->on_node, call);
     return code;
   }
   std::uint64_t& open_event = native_event;
-  if (open_event != no_event) process.recorder.take_back(open_event);
+  if (open_event != no_event) process.records.recorder.take_back(open_event);
   open_event = no_event;
   const Message message = describe(*state);
   const Recorder::Arrival arrival{arrival_ticks, state->id, call, message.bytes, message.root, collective, form};
@@ -79,16 +79,16 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
     code = native();
     open_event = no_event;
     if (code != MPI_SUCCESS) {
-      process.recorder.take_back(outcome.event);
+      process.records.recorder.take_back(outcome.event);
       if (form == Form::blocking && communicators::find(comm) == state)
-        process.node_arrivals.take_back(state->on_node, call);
+        process.records.node_arrivals.take_back(state->on_node, call);
     }
   }
   const bool is_counted = code == MPI_SUCCESS && count();
   begin_event(facts, outcome);
-  process.recorder.finish(outcome.event, arrival, clock::ticks(), outcome.algorithm,
-                          static_cast<std::uint8_t>(outcome.reason));
-  if (is_counted) process.node_arrivals.left(state->on_node, call);
+  process.records.recorder.finish(outcome.event, arrival, clock::ticks(), outcome.algorithm,
+                                  static_cast<std::uint8_t>(outcome.reason));
+  if (is_counted) process.records.node_arrivals.left(state->on_node, call);
   return code;
 }
 

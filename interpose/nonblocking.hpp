@@ -11,33 +11,20 @@
 
 #include <mpi.h>
 
-#include <atomic>
 #include <exception>
 #include <type_traits>
 
+#include "interpose/attention.hpp"
 #include "interpose/background_progress.hpp"
 #include "interpose/call.hpp"
 
 namespace papaya::nonblocking {
-
-class Queue;
-
-// Not zero while operations of papaya's are outstanding in this process; always, where any thread may start
-// one while another is inside MPI. Relaxed: a thread's own operations count for it, and of other threads'
-// ones the always.
-extern std::atomic<int> attention;
-inline bool needs_attention() noexcept {
-  return __builtin_expect(attention.load(std::memory_order_relaxed) != 0, false);
-}
 
 // Collective; after the settings are known, before any communicator's state is made. `concurrent`: the program has
 // asked for MPI_THREAD_MULTIPLE.
 void start(bool concurrent) noexcept;
 // Ends what is outstanding, in MPI_Finalize.
 void stop() noexcept;
-
-// True if the user has chosen an algorithm for some nonblocking collective, and it can be moved on inside MPI.
-bool are_asked_for() noexcept;
 
 // Gives a communicator that has just been made its queue; collective. None, on all ranks alike, where there
 // can be none.
@@ -80,22 +67,5 @@ extern void* const waiting;
 // After a long time in MPI_Wait or the like: which call of each communicator cannot go on, for PAPAYA_STALL_SECONDS,
 // and for whom. Each call once. True if all that are under way have been said.
 bool say_stall() noexcept;
-
-// Around a call that may block inside MPI, in the thread that makes it: papaya's operations are moved on meanwhile
-// (background_progress.hpp).
-class InsideMpi {
- public:
-  InsideMpi() noexcept : counts_(are_asked_for()) {
-    if (counts_) background_progress::enter();
-  }
-  ~InsideMpi() {
-    if (counts_) background_progress::leave();
-  }
-  InsideMpi(const InsideMpi&) = delete;
-  InsideMpi& operator=(const InsideMpi&) = delete;
-
- private:
-  const bool counts_;
-};
 
 }  // namespace papaya::nonblocking

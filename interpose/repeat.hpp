@@ -13,7 +13,7 @@ namespace papaya {
 [[gnu::always_inline]] inline bool replace(Communicator& state, const Arguments& a, const CallFacts& facts,
                                            Outcome& outcome) noexcept {
   const LastChoice& last = state.last[index_of(a.collective)];
-  if (last.setup != nullptr && last.type == a.type && last.op == a.op && last.count == a.count &&
+  if (last.plan != nullptr && last.type == a.type && last.op == a.op && last.count == a.count &&
       (reduces(a.collective) || a.collective <= Collective::bcast || a.send == MPI_IN_PLACE ||
        (a.send_type == a.type && a.send_count == a.count)) &&
       (!is_rooted(a.collective) || static_cast<unsigned>(a.root) < static_cast<unsigned>(state.size))) {
@@ -22,8 +22,8 @@ namespace papaya {
       return false;
     }
     const bool on_device = is_on_device(state, a, facts);
-    if (!on_device || !last.setup->through_host)
-      return run_in_place(state, *last.setup, last.reduction, last.bytes, on_device, a, facts, outcome);
+    if (!on_device || !last.plan->through_host)
+      return run_in_place(state, *last.plan, last.reduction, last.bytes, on_device, a, facts, outcome);
   }
   return decide_and_replace(state, a, facts, outcome);
 }

@@ -9,8 +9,4 @@ namespace papaya {
 bool decide_and_replace(Communicator& state, const Arguments& arguments, const CallFacts& facts,
                         Outcome& outcome) noexcept;
 
-// The same for MPI_Alltoallv, whose sizes no rank knows of the others.
-bool replace_alltoallv(Communicator& state, const Arguments& arguments, const CallFacts& facts,
-                       Outcome& outcome) noexcept;
-
 }  // namespace papaya

@@ -55,7 +55,7 @@ inline bool refuses_aliases() noexcept {
   return false;
 }
 
-[[gnu::always_inline]] inline bool run(Communicator& state, Setup& setup, Collective collective, Operands& operands,
+[[gnu::always_inline]] inline bool run(Communicator& state, Plan& plan, Collective collective, Operands& operands,
                                        const CallFacts& facts, Outcome& outcome) noexcept {
   // The event is begun once the others can go on: recording costs them nothing.
   struct Begin {
@@ -69,14 +69,14 @@ inline bool refuses_aliases() noexcept {
     };
     operands.context = &begin;
   }
-  setup.collective = collective;
-  if (!setup.prepared->run(operands, state.site_of(facts.site))) {
+  plan.collective = collective;
+  if (!plan.prepared->run(operands, state.site_of(facts.site))) {
     outcome.reason = is_rooted(collective) ? Reason::ahead : Reason::device_memory;
     return false;
   }
-  if (setup.wire != nullptr) setup.wire->leave();
+  if (plan.wire != nullptr) plan.wire->leave();
   ++state.served[index_of(collective)];
-  outcome.algorithm = setup.trace_number;
+  outcome.algorithm = plan.trace_number;
   outcome.reason = Reason::none;
   return true;
 }
@@ -90,7 +90,7 @@ inline bool refuses_aliases() noexcept {
 }
 
 // Buffers that an algorithm can take as they are: dense, on the host or vetoed.
-[[gnu::always_inline]] inline bool run_in_place(Communicator& state, Setup& setup, const Reduction& reduction,
+[[gnu::always_inline]] inline bool run_in_place(Communicator& state, Plan& plan, const Reduction& reduction,
                                                 std::size_t bytes, bool on_device, const Arguments& a,
                                                 const CallFacts& facts, Outcome& outcome) noexcept {
   Operands operands{.send = a.send,
@@ -117,7 +117,7 @@ inline bool refuses_aliases() noexcept {
     default:
       if (a.send == MPI_IN_PLACE) operands.send = a.receive;
   }
-  return run(state, setup, a.collective, operands, facts, outcome);
+  return run(state, plan, a.collective, operands, facts, outcome);
 }
 
 }  // namespace papaya

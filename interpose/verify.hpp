@@ -35,4 +35,16 @@ class Verification {
   bool done_ = false;
 };
 
+// A call by `run`, of which PAPAYA_VERIFY may want to know whether its result is right.
+template <class Run>
+bool run_verified(const Arguments& a, Communicator& state, const Reduction& reduction, bool on_device,
+                  Run&& run) noexcept {
+  const std::uint64_t every = runtime().job.verify_every;
+  if (every == 0 || ++state.replaced % every != 0) return run();
+  Verification verification(a, state, reduction, on_device);
+  if (!run()) return false;
+  verification.compare();
+  return true;
+}
+
 }  // namespace papaya

@@ -26,12 +26,13 @@ MAY_INCLUDE = {
        for collective in ("allgather", "allreduce", "alltoall", "barrier", "bcast", "reduce")},
     "tuning": {"tuning", "algorithms", "base"},
     "interpose": {"interpose", "tuning", "algorithms/*", "profiler/*", "base"},
-    "tools": {"tools", "tuning", "algorithms/*", "profiler/*", "base"},
+    # The benchmark sets its clocks as the library does.
+    "tools/bench": {"tools/*", "interpose/measure.hpp", "tuning", "algorithms/*", "profiler/*", "base"},
+    "tools": {"tools/*", "tuning", "algorithms/*", "profiler/*", "base"},
 }
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
 KNOWS_MPI = re.compile(r"^(interpose/(?!decide|preload|presence|flavour)|"
-                       r"algorithms/transport/(mpi/|ucx/ucx_(notified|window))|"
-                       r"profiler/record/measure|tools/measure/|tools/simulation/|"
+                       r"algorithms/transport/(mpi/|ucx/ucx_(notified|window))|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|quiet)\.)")
 
 

@@ -32,19 +32,21 @@ ORDER = {
         "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/",
     ],
     "interpose": [
-        "async_setup.hpp background_progress decide device_memory end_job output preload_children preload_module presence "
-        "symbols",
-        "census flavour preload_aside scratch trampoline watch",
-        "preload",
-        "runtime",
-        "communicator",
-        "control prepare reduction",
-        "call",
-        "async_setup.cpp dispatch replace.hpp run stall staging",
-        "repeat",
-        "nonblocking",
-        "verify waiting",
-        "replace.cpp wrappers",
+        "agreement background_progress copy_communicator decide device_memory end_job measure output preload_children "
+        "preload_module presence symbols text_of wrappers.hpp",
+        "attention census flavour job preload_aside scratch trampoline watch",
+        "between_nodes node_memory oddities output_folder preload",
+        "plan records",
+        "async_setup runtime",
+        "communicator mpi_types",
+        "control reduction why_native",
+        "call staging",
+        "dispatch operation ready_plan run verify",
+        "message queue replace replace_alltoallv",
+        "nonblocking repeat",
+        "stall wrappers.cpp wrappers_waiting",
+        "lifecycle",
+        "wrappers_communicators",
     ],
     "profiler/analysis": [
         "alpha patterns_of_sites run_times savings.hpp whole_run",
@@ -62,7 +64,7 @@ ORDER = {
     ],
     "profiler/record": [
         "checksum format identity python_frames waits zstd",
-        "live measure node_arrivals node_boards spill_format",
+        "live node_arrivals node_boards spill_format",
         "spill",
         "recorder",
         "call_sites",
@@ -77,12 +79,6 @@ ORDER = {
 
 # What still breaks the order: (file, what it includes): why.
 UPWARD = {
-    ("interpose/communicator.cpp", "interpose/nonblocking.hpp"): "freeing a communicator ends the operations on it",
-    ("interpose/communicator.cpp", "interpose/prepare.hpp"): "freeing a communicator frees what was prepared for it",
-    ("interpose/runtime.cpp", "interpose/communicator.hpp"): "start and stop are here with what they start and stop",
-    ("interpose/runtime.cpp", "interpose/nonblocking.hpp"): "the same",
-    ("interpose/runtime.cpp", "interpose/stall.hpp"): "the same",
-    ("interpose/stall.cpp", "interpose/nonblocking.hpp"): "operations under way are reported, and waiting reports",
 }
 
 

@@ -16,11 +16,6 @@ FILES = {
     "algorithms/allreduce/arrival_leader.cpp": "one algorithm is one file: three ways to deposit share a layout",
     "algorithms/alltoall/arrival_alltoall.cpp": "one algorithm is one file: equal and unequal blocks share the slots",
     "algorithms/transport/ucx/ucx_plugin.cpp": "all that is linked to UCX, behind the functions of one table",
-    "interpose/nonblocking.cpp": "to be split: the queue of operations, who moves them on, who starts them",
-    "interpose/reduction.cpp": "tables: a row for each type and operation of MPI",
-    "interpose/replace.cpp": "to be split: deciding, setting up and running a call",
-    "interpose/runtime.cpp": "to be split: job facts, record files, transports between nodes and life cycle",
-    "interpose/wrappers.cpp": "tables: a row for each function of MPI",
     "profiler/analysis/compare.cpp": "one calculation: the intervals, the runs' differences and their classes",
     "profiler/analysis/savings.cpp": "one simulation: the replay of a run and the models of what it would have cost",
     "profiler/read/read.cpp": "one file format: every field is checked where it is read",
@@ -38,9 +33,7 @@ FILES = {
 }
 FUNCTIONS = {
     "algorithms/alltoall/arrival_alltoall.cpp: exchange_blocks": "one loop over the parts, whose steps share its state",
-    "interpose/reduction.cpp: Types": "a table",
-    "interpose/replace.cpp: replace_alltoallv": "to be split: it decides and sets up as replace() does",
-    "interpose/runtime.cpp: open_records": "to be split: names the folder, opens the file, tells the other ranks",
+    "interpose/mpi_types.cpp: Types": "a table",
     "profiler/analysis/compare.cpp: compare": "fills one result, field by field",
     "profiler/report/verdict.cpp: Verdict::late_verdict": "one sentence, clause by clause",
     "tests/mpi/allreduce.cpp: user_operations": "a block for each operation that a user may define",

@@ -216,6 +216,17 @@ TEST_CASE("an algorithm for commutative operations in order of arrival gets thos
   CHECK(reason() == Reason::order);
 }
 
+TEST_CASE("the largest message") {
+  const tuning::Selection selection = selection_of("auto", nullptr);
+  Facts f{{.facts = {.ranks = 4, .nodes = 1}},
+          {.collective = Collective::allreduce, .count = std::int64_t{1} << 30},
+          {.element_bytes = 1, .operation = Operation::predefined, .commutative = true}};
+  const auto reason = [&] { return decide(selection, f.communicator, f.call, f.signature).choice.reason; };
+  CHECK(reason() == Reason::none);
+  ++f.call.count;
+  CHECK(reason() == Reason::too_large);
+}
+
 TEST_CASE("when a plan is set up") {
   const tuning::Selection selection = selection_of("auto", nullptr);
   for (const Collective collective : collectives)

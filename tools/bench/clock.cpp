@@ -5,7 +5,7 @@
 #include <cmath>
 #include <ctime>
 
-#include "profiler/record/measure.hpp"
+#include "interpose/measure.hpp"
 #include "tools/bench/quiet.hpp"
 
 namespace papaya::bench {

@@ -1,4 +1,4 @@
-#include "profiler/record/measure.hpp"
+#include "interpose/measure.hpp"
 
 #include <sched.h>
 #include <time.h>

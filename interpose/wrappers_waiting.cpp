@@ -7,8 +7,7 @@
 
 #include "interpose/nonblocking.hpp"
 #include "interpose/scratch.hpp"
-
-#define PAPAYA_WRAPPER extern "C" __attribute__((visibility("default"))) int
+#include "interpose/wrappers.hpp"
 
 namespace papaya::nonblocking {
 

@@ -1,0 +1,68 @@
+// What is the same for the whole job or node, and this rank's place in it: agreed on in MPI_Init.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/settings.hpp"
+#include "base/topology.hpp"
+#include "tuning/selection.hpp"
+
+namespace papaya {
+
+struct Job {
+  Settings settings;  // rank 0's
+  tuning::Selection selection;
+  bool arrival_order = false;      // PAPAYA_ORDER=arrival
+  std::uint64_t verify_every = 0;  // PAPAYA_VERIFY
+  std::size_t shm_limit = 0;       // PAPAYA_SHM_LIMIT, or less where less is to be had
+
+  int rank = 0;
+  int ranks = 1;
+  int node = 0;
+  int nodes = 1;
+  std::vector<int> node_of;                // by rank
+  MPI_Comm world_comm = MPI_COMM_NULL;     // papaya's own copy of MPI_COMM_WORLD; quiet between Init and Finalize
+  MPI_Comm node_comm = MPI_COMM_NULL;      // this job's ranks on this node
+  MPI_Comm leader_comm = MPI_COMM_NULL;    // one rank per node, on those ranks
+  MPI_Comm follower_comm = MPI_COMM_NULL;  // a placeholder, on the others
+  int thread_level = MPI_THREAD_SINGLE;
+
+  int rank_on_node = 0;
+  int ranks_on_node = 1;
+  int cores = 1;                        // of the node
+  std::vector<topology::Place> places;  // by rank, this node's are set; empty if they are all the same
+
+  clock::Pair origin{};  // the node's first rank's, as is the rate
+  std::int64_t origin_unix_ns = 0;
+  double ns_per_tick = 1;
+
+  bool is_oversubscribed() const noexcept { return ranks_on_node > cores; }
+};
+
+namespace job {
+
+// When the library is loaded, which is before MPI_Init: the first of the two readings that give the counter's rate
+// without waiting for it.
+void note_clock() noexcept;
+
+// Collective over MPI_COMM_WORLD, in this order. Settings and the tuning file are rank 0's on every rank; warnings come
+// from rank 0 alone.
+void agree_on_settings(Job& job);
+// Papaya's communicators, which ranks share a node, its clock, its cores.
+void find_nodes(Job& job);
+// Rank 0's text for everybody.
+std::string broadcast(std::string text, MPI_Comm comm);
+// Where less shared memory is to be had than PAPAYA_SHM_LIMIT, algorithms share the least of all nodes, since messages
+// are cut alike on all ranks. `here`: this node's.
+void lower_limit(Job& job, std::uint64_t here);
+
+void free_communicators(Job& job) noexcept;
+
+}  // namespace job
+
+}  // namespace papaya

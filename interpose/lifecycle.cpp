@@ -1,0 +1,163 @@
+#include "interpose/lifecycle.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "interpose/census.hpp"
+#include "interpose/communicator.hpp"
+#include "interpose/nonblocking.hpp"
+#include "interpose/oddities.hpp"
+#include "interpose/runtime.hpp"
+#include "interpose/stall.hpp"
+#include "interpose/why_native.hpp"
+
+extern "C" {
+__attribute__((visibility("default"))) extern const char* const papaya_flavour_version;
+__attribute__((visibility("default"))) void papaya_flavour_start(const papaya::Preload* preload);
+}
+const char* const papaya_flavour_version = PAPAYA_VERSION;
+
+namespace papaya {
+
+namespace {
+
+void after_fork_in_child() {
+  Runtime& process = runtime();
+  process.active.store(false, std::memory_order_release);
+  if (process.preload != nullptr) process.preload->pass_through();
+  Watch::give_signal_back();
+}
+
+void poke_progress() {
+  // On a communicator that spans the job: MPICH does not progress its network for a probe on a copy of MPI_COMM_SELF.
+  int found = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime().job.world_comm, &found, MPI_STATUS_IGNORE);
+  if (nonblocking::needs_attention()) nonblocking::progress();
+  // What carries data between nodes moves on here, too: a rank that is about to leave may wait for this one to take
+  // its.
+  runtime().between_nodes.progress();
+}
+
+void configure_waiting(Runtime& process) {
+  const Job& job = process.job;
+  const std::string_view mode = job.settings.text(Variable::wait);
+  wait::Policy::Machine machine;
+  machine.cores = job.cores;
+  machine.board = process.memory.window.board();
+  machine.ns_per_tick = job.ns_per_tick;
+  machine.ranks = job.ranks_on_node;
+  machine.rank = job.rank_on_node;
+  process.policy.configure(mode == "spin"    ? wait::Mode::spin
+                           : mode == "yield" ? wait::Mode::yield
+                           : mode == "block" ? wait::Mode::block
+                                             : wait::Mode::automatic,
+                           machine, poke_progress);
+  process.policy.set_stall(static_cast<double>(job.settings.number(Variable::stall_seconds)), report_stall);
+}
+
+void before_end(Communicator& state) noexcept {
+  nonblocking::remove_queue(state);
+  why_native::say_what_was_not_set_up(state);
+}
+
+// Whether this process is to go on natively: it was spawned, another rank has no papaya, or the user wants it.
+// Collective but for the first.
+bool stands_aside(Runtime& process, double& asked_us) {
+  const Preload& preload = *process.preload;
+  // Spawned processes are a part of their parent's job, whose records they would mix with theirs: they run natively.
+  MPI_Comm parent = MPI_COMM_NULL;
+  PMPI_Comm_get_parent(&parent);
+  if (parent != MPI_COMM_NULL) {
+    preload.remove_name(*preload.node);
+    preload.close(*preload.node);
+    return true;
+  }
+  Job& job = process.job;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
+  PMPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
+  const std::uint64_t asked_ns = clock::monotonic_ns();
+  const bool all_take_part = census::all_take_part(*preload.node, preload.remove_name, job.rank, job.ranks);
+  asked_us = static_cast<double>(clock::monotonic_ns() - asked_ns) * 1e-3;
+  preload.close(*preload.node);
+  if (!all_take_part) return true;
+  job::agree_on_settings(job);
+  return job.settings.number(Variable::disable) != 0;
+}
+
+}  // namespace
+
+void announce() noexcept {
+  if (const Preload* const preload = runtime().preload; preload != nullptr)
+    preload->announce(*preload->node, presence::Part::takes_part);
+}
+
+void start() noexcept {
+  Runtime& process = runtime();
+  Job& job = process.job;
+  if (process.preload == nullptr || job.world_comm != MPI_COMM_NULL) return;
+  double asked_us = 0;
+  if (stands_aside(process, asked_us)) {
+    process.preload->pass_through();
+    return;
+  }
+  job::find_nodes(job);
+  process.memory.open(job);
+  process.between_nodes.open(job, process.preload->folder);
+  const NodeWindow& window = process.memory.window;
+  job::lower_limit(job, window.exists() ? window.limit() : job.shm_limit);
+  configure_waiting(process);
+  Records& records = process.records;
+  records.open(job, *process.preload);
+  if (!communicators::start(before_end)) return;
+  nonblocking::start(job.thread_level == MPI_THREAD_MULTIPLE);
+  pthread_atfork(nullptr, nullptr, after_fork_in_child);
+  records.start_watching(job);
+  if (records.recorder.is_open()) records.recorder.header().init_ticks = clock::ticks();
+  if (job.rank == 0)
+    log::info(
+        fmt::format("version {}, {} ranks, all with papaya (asked in {:.1f} us), on {} node{}, {} cores here{}{}{}",
+                    PAPAYA_VERSION, job.ranks, asked_us, job.nodes, job.nodes == 1 ? "" : "s", job.cores,
+                    process.between_nodes.ucx.exists()            ? ", UCX between nodes"
+                    : process.between_nodes.mpi_messages.exists() ? ", MPI's messages between nodes"
+                                                                  : "",
+                    records.folder.name().empty() ? "" : "; records go to ", records.folder.name()));
+  process.active.store(true, std::memory_order_release);
+}
+
+void stop() noexcept {
+  Runtime& process = runtime();
+  if (!process.active.load(std::memory_order_acquire)) return;
+  nonblocking::stop();
+  if (!process.active.exchange(false, std::memory_order_acq_rel)) return;
+  Records& records = process.records;
+  records.stop_watching();
+  if (records.recorder.is_open()) records.recorder.header().end_ticks = clock::ticks();
+  communicators::stop();
+  oddities::say(process.job);
+  records.close(process.job);
+  process.between_nodes.close();
+  process.memory.close();
+  job::free_communicators(process.job);
+}
+
+void note_abort(int code) noexcept {
+  Runtime& process = runtime();
+  if (!process.active.load(std::memory_order_acquire) || !process.records.recorder.is_open()) return;
+  trace::Header& header = process.records.recorder.header();
+  header.end_ticks = clock::ticks();
+  header.abort_code = code;
+  header.ending = static_cast<std::uint32_t>(trace::Ending::aborted);
+  log::warn(fmt::format("rank {} calls MPI_Abort; `papaya report {}` shows what was recorded.", process.job.rank,
+                        process.records.folder.name()));
+}
+
+}  // namespace papaya
+
+void papaya_flavour_start(const papaya::Preload* preload) {
+  using namespace papaya;
+  runtime().preload = preload;
+  Watch::note_signal();
+  job::note_clock();
+}

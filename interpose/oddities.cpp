@@ -1,0 +1,31 @@
+#include "interpose/oddities.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "base/log.hpp"
+
+namespace papaya::oddities {
+
+void say(const Job& job) {
+  std::uint64_t mine[3] = {verified.load(), mismatches.load(), failed_inner_calls.load()};
+  std::uint64_t sums[3] = {0, 0, 0};
+  PMPI_Reduce(mine, sums, 3, MPI_UINT64_T, MPI_SUM, 0, job.world_comm);
+  if (job.rank != 0) return;
+  if (sums[2] != 0)
+    log::error(
+        fmt::format("{} calls of MPI_Pack, MPI_Unpack or MPI_Reduce_local inside papaya failed, so results may "
+                    "be wrong. Please report this; PAPAYA_DISABLE=1 avoids it.",
+                    sums[2]));
+  if (sums[1] != 0)
+    log::error(
+        fmt::format("{} of {} verified results differ from MPI's. Please report this; PAPAYA_DISABLE=1 avoids "
+                    "it.",
+                    sums[1], sums[0]));
+  else if (job.verify_every != 0)
+    log::warn(sums[0] == 0 ? std::string("PAPAYA_VERIFY is set, but no replaced call was due to be verified.")
+                           : fmt::format("{} verified results agree with MPI's.", sums[0]));
+}
+
+}  // namespace papaya::oddities

@@ -1,0 +1,116 @@
+#include "interpose/output_folder.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "base/log.hpp"
+#include "interpose/output.hpp"
+
+namespace papaya {
+
+namespace {
+
+std::optional<std::string> name_of(int descriptor) {
+  std::error_code error;
+  const auto name = std::filesystem::read_symlink(fmt::format("/proc/self/fd/{}", descriptor), error);
+  if (error) return std::nullopt;
+  return name.string();
+}
+
+}  // namespace
+
+void OutputFolder::note_identity() {
+  if (descriptor_ >= 0 && fstat(descriptor_, &identity_) != 0) identity_ = {};
+}
+
+void OutputFolder::open_by_name() {
+  descriptor_ = ::open(name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  note_identity();
+}
+
+bool OutputFolder::is_still_there() const {
+  struct stat now {};
+  return descriptor_ >= 0 && fstat(descriptor_, &now) == 0 && now.st_ino == identity_.st_ino &&
+         now.st_dev == identity_.st_dev;
+}
+
+void OutputFolder::look_up_name() {
+  name_ = name_of(descriptor_).value_or(name_);
+}
+
+std::string OutputFolder::path() const {
+  return descriptor_ >= 0 ? fmt::format("/proc/self/fd/{}", descriptor_) : name_;
+}
+
+void OutputFolder::make(const Job& job, std::string wanted, std::string_view program, std::string_view mpi,
+                        std::string_view run) {
+  const std::string otherwise = output::default_folder(program, job.ranks);
+  if (wanted.empty()) wanted = otherwise;
+  std::string sentence;
+  name_ = output::make_folder(std::move(wanted), otherwise, descriptor_, sentence);
+  if (!sentence.empty()) log::warn(sentence);
+  // The report goes into this very folder at the end, also if another job has renamed it by then.
+  note_identity();
+  if (!name_.empty()) output::write_start_files(path(), job.settings, program, job.ranks, mpi, run);
+}
+
+// The leader of a node other than rank 0's, which may see rank 0's folder, or have a file system of its own. There a
+// folder of this name may be anybody's: an earlier job's, or another user's.
+void OutputFolder::find(const Job& job, std::string_view run) {
+  std::string sentence;
+  name_ = output::find_folder(name_, job.node, run, descriptor_, sentence);
+  if (!sentence.empty()) log::warn(sentence);
+  note_identity();
+}
+
+// Opens the folder on the other ranks of the leader's node and makes sure that it is the same: another job that was
+// started with the same output folder may have renamed this one in the meantime.
+void OutputFolder::enter(const Job& job) {
+  const bool leads = job.leader_comm != MPI_COMM_NULL;
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    name_ = job::broadcast(name_, job.node_comm);
+    if (!leads) open_by_name();
+    struct {
+      std::uint64_t device;
+      std::uint64_t file;
+    } mine{identity_.st_dev, identity_.st_ino}, first = mine;
+    PMPI_Bcast(&first, sizeof first, MPI_BYTE, 0, job.node_comm);
+    int same = descriptor_ < 0 || (mine.device == first.device && mine.file == first.file);
+    PMPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, job.node_comm);
+    if (same != 0) return;
+    if (!leads && descriptor_ >= 0) ::close(descriptor_);
+    if (leads) look_up_name();
+  }
+}
+
+void OutputFolder::open(const Job& job, std::string wanted, std::string_view program, std::string_view mpi) {
+  std::string run;
+  if (job.rank == 0) {
+    run = output::new_run();
+    make(job, std::move(wanted), program, mpi, run);
+  }
+  name_ = job::broadcast(name_, job.world_comm);
+  if (name_.empty()) return;
+  if (job.nodes > 1) {
+    run = job::broadcast(run, job.world_comm);
+    if (job.node != 0 && job.leader_comm != MPI_COMM_NULL) find(job, run);
+  }
+  enter(job);
+}
+
+void OutputFolder::leave(const Job& job) {
+  if (job.rank == 0 || descriptor_ < 0) return;
+  close();
+}
+
+void OutputFolder::close() {
+  ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+}  // namespace papaya

@@ -1,0 +1,79 @@
+#include "interpose/ready_plan.hpp"
+
+#include "interpose/async_setup.hpp"
+#include "interpose/attention.hpp"
+#include "interpose/why_native.hpp"
+
+namespace papaya {
+
+namespace {
+
+Plan& find_plan(Communicator& state, const Members& members, const tuning::Rule& rule, std::size_t bytes) noexcept {
+  const Descriptor& algorithm = *rule.algorithm;
+  const std::size_t capacity = capacity_of(members, algorithm, bytes);
+  for (Plan& plan : state.plans)
+    if (plan.rule == &rule && plan.capacity == capacity) return plan;
+  const bool through_host = is_rooted(algorithm.collective) || !algorithm.takes_vetoes;
+  return state.plans.emplace_back(rule, capacity, state.plans.size(), through_host);
+}
+
+// It waits for all ranks: where this one is must be known.
+void set_up_now(const Members& members, Plan& plan, const CallFacts& facts, Outcome& outcome) noexcept {
+  begin_event(facts, outcome);
+  const nonblocking::InsideMpi inside_mpi;
+  set_up_waiting(plan, members);
+}
+
+// Of which papaya does not know where it comes from the ranks have no number in common.
+Reason join_others(const Communicator& state, const Members& members, Plan& plan) noexcept {
+  if (!state.is_known) return plan.failure = Reason::unknown_origin;
+  return join(state.id, members, plan, plan.calls_before);
+}
+
+void postpone(Communicator& state, Plan& plan, bool is_named, std::size_t bytes) noexcept {
+  if (plan.is_due) return;
+  plan.is_due = state.has_due_plans = true;
+  plan.is_named = is_named;
+  plan.first_bytes = bytes;
+  state.last.fill({});  // the next call of any collective asks
+}
+
+}  // namespace
+
+Plan* ready_plan(Communicator& state, const tuning::Choice& choice, std::size_t bytes, const CallFacts& facts,
+                 Outcome& outcome) noexcept {
+  const Members members = members_of(state);
+  Plan& plan = find_plan(state, members, *choice.rule, bytes);
+  const Next next =
+      next_step(choice, Form::blocking, state.facts.nodes, {plan.prepared != nullptr, plan.failure, plan.calls_before});
+  outcome.reason = next.reason;
+  if (next.step == Step::run) return &plan;
+  if (plan.failure == Reason::none) ++plan.calls_before;
+  if (next.step == Step::go_native) return nullptr;
+  if (next.step == Step::postpone) {
+    postpone(state, plan, choice.forced, bytes);
+    return nullptr;
+  }
+  if (next.step == Step::join) {
+    outcome.reason = join_others(state, members, plan);
+  } else {
+    set_up_now(members, plan, facts, outcome);
+    outcome.reason = plan.failure;
+  }
+  if (outcome.reason == Reason::none) return &plan;
+  if (choice.forced) why_native::say(state, plan.rule->algorithm, bytes, outcome.reason);
+  return nullptr;
+}
+
+void set_up_due_plans(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {
+  const Members members = members_of(state);
+  state.has_due_plans = false;
+  for (Plan& plan : state.plans) {
+    if (!plan.is_due) continue;
+    plan.is_due = false;
+    set_up_now(members, plan, facts, outcome);
+    if (plan.is_named) why_native::say(state, plan.rule->algorithm, plan.first_bytes, plan.failure);
+  }
+}
+
+}  // namespace papaya

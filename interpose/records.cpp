@@ -1,0 +1,240 @@
+#include "interpose/records.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "algorithms/algorithm.hpp"
+#include "base/log.hpp"
+#include "base/reason.hpp"
+#include "interpose/measure.hpp"
+#include "interpose/output.hpp"
+#include "profiler/report/report.hpp"
+
+namespace papaya {
+
+namespace {
+
+// PAPAYA_PROFILE=trace: 64 MiB of events a rank, older ones are spilled.
+constexpr std::uint64_t trace_capacity = 1u << 20;
+
+std::string mpi_name() {
+  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+  int length = 0;
+  PMPI_Get_library_version(version, &length);
+  std::string name(version, strcspn(version, "\n,"));
+  std::replace(name.begin(), name.end(), '\t', ' ');
+  if (const std::size_t word = name.find(" Version:"); word != name.npos) name.erase(word, 9);
+  while (name.find("  ") != name.npos) name.erase(name.find("  "), 1);
+  return name;
+}
+
+// Which ranks are to record. Rank 0 always: by its record a folder is known to be a run's.
+std::vector<bool> ranks_to_record(const Job& job) {
+  RankList list;
+  list.parse(job.settings.text(Variable::ranks));
+  std::vector<bool> ranks(static_cast<std::size_t>(job.ranks));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank)
+    ranks[rank] = rank == 0 || list.contains(static_cast<int>(rank));
+  return ranks;
+}
+
+// `ranks` are counted from 0.
+void warn_of_one_rank(const Job& job, const std::vector<bool>& records) {
+  const bool is_alone = job.ranks > 1 && std::count(records.begin(), records.end(), true) == 1;
+  if (job.rank != 0 || !is_alone || job.settings.text(Variable::ranks) == "0" ||
+      job.settings.text(Variable::profile) == "off")
+    return;
+  log::warn(
+      fmt::format("PAPAYA_RANKS={}: of ranks 0 to {} only rank 0 records, and its arrivals are compared with nobody's.",
+                  job.settings.text(Variable::ranks), job.ranks - 1));
+}
+
+}  // namespace
+
+void Records::write_header(const Job& job, std::string_view program, std::string_view mpi) {
+  trace::Header& header = recorder.header();
+  header.rank = job.rank;
+  header.ranks = job.ranks;
+  header.node = job.node;
+  header.nodes = job.nodes;
+  header.node_rank = job.rank_on_node;
+  header.node_ranks = job.ranks_on_node;
+  header.cores = job.cores;
+  header.thread_level = job.thread_level;
+  header.process = getpid();
+  header.ns_per_tick = job.ns_per_tick;
+  header.begin_ticks = job.origin.ticks;
+  header.begin_unix_ns = job.origin_unix_ns;
+  char host[trace::name_bytes] = "";
+  gethostname(host, sizeof host - 1);
+  Recorder::set_name(header.host, sizeof header.host, host);
+  Recorder::set_name(header.mpi, sizeof header.mpi, mpi);
+  Recorder::set_name(header.papaya_version, sizeof header.papaya_version, PAPAYA_VERSION);
+  Recorder::set_name(header.program, sizeof header.program, program);
+  Recorder::set_name(header.command, sizeof header.command, output::command_line());
+  Recorder::set_name(header.algorithm_names[0], trace::name_bytes, "native");
+  for (const Descriptor* descriptor : registry())
+    if (const std::uint8_t number = trace_number(*descriptor); number < trace::algorithm_capacity)
+      Recorder::set_name(header.algorithm_names[number], trace::name_bytes, descriptor->name);
+  for (std::size_t i = 0; i < reason_names.size(); ++i)
+    Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
+}
+
+// This rank's record, and where the node's ranks put their arrivals.
+void Records::open_files(const Job& job, std::string_view profile) {
+  std::string error;
+  const bool is_wanted = records_[static_cast<std::size_t>(job.rank)];
+  const bool opened = is_wanted && recorder.open(output::rank_file(folder.path(), job.rank),
+                                                 profile == "trace" ? trace_capacity : trace::event_capacity, error);
+  int failures = opened || !is_wanted ? 0 : 1;
+  int all_failures = 0;
+  PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, job.world_comm);
+  if (job.rank == 0 && all_failures != 0)
+    log::warn(fmt::format("{} of {} ranks cannot write their records to {}{}{}; {}.", all_failures, job.ranks,
+                          folder.name(), error.empty() ? "" : ": ", error,
+                          all_failures < job.ranks ? "the others go on recording" : "nothing is recorded"));
+  // The files of the node are there; later the folder may have another name.
+  PMPI_Barrier(job.node_comm);
+  if (!opened) return;
+  for (std::size_t rank = 0; rank < job.node_of.size(); ++rank)
+    if (job.node_of[rank] == job.node && records_[rank])
+      node_boards.add(static_cast<int>(rank), output::rank_file(folder.path(), static_cast<int>(rank)));
+}
+
+void Records::start_spilling(const Job& job) {
+  const auto limit = static_cast<std::uint64_t>(job.settings.number(Variable::trace_limit));
+  if (limit == 0) return;
+  recorder.start_spilling(output::spill_file(folder.path(), job.rank), output::spill_file(folder.name(), job.rank),
+                          limit);
+  if (const Spiller* const spiller = recorder.spiller();
+      job.rank == 0 && spiller != nullptr && spiller->file().takes_more() && !spiller->file().is_compressed())
+    log::warn("PAPAYA_PROFILE=trace: libzstd.so.1 cannot be loaded; calls are written uncompressed.");
+}
+
+void Records::open(const Job& job, const Preload& preload) {
+  records_ = ranks_to_record(job);
+  warn_of_one_rank(job, records_);
+  if (const std::string_view profile = job.settings.text(Variable::profile); profile != "off") {
+    const std::string program = output::program_path();
+    const std::string mpi = mpi_name();
+    folder.open(job, std::string(job.settings.text(Variable::output)), output::base_name(program), mpi);
+    if (!folder.name().empty()) open_files(job, profile);
+    if (recorder.is_open()) {
+      write_header(job, program, mpi);
+      const bool is_concurrent = job.thread_level == MPI_THREAD_MULTIPLE;
+      recorder.set_concurrent(is_concurrent);
+      node_arrivals.open(recorder.node_board(), recorder.node_calls(), recorder.header().node_calls_given_up,
+                         static_cast<std::uint64_t>(report::tie_ns / job.ns_per_tick), is_concurrent);
+      if (profile == "trace") start_spilling(job);
+    }
+  }
+  folder.leave(job);
+  if (const auto frames = static_cast<int>(job.settings.number(Variable::callsites));
+      !call_sites.open(recorder, frames, preload.is_fortran) && job.rank == 0)
+    log::warn(
+        fmt::format("PAPAYA_CALLSITES={}: libunwind.so.8 cannot be loaded; one frame is kept of each call.", frames));
+  if (!folder.name().empty()) measure_clock_offset(job, job.ns_per_tick, 0);
+}
+
+void Records::start_watching(const Job& job) {
+  if (folder.name().empty()) return;
+  if (recorder.is_open()) Watch::claim_signal(recorder.header().asked);
+  if (job.leader_comm == MPI_COMM_NULL) return;
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < job.node_of.size(); ++rank)
+    if (job.node_of[rank] == job.node && records_[rank]) ranks.push_back(static_cast<int>(rank));
+  watch.start(folder.path(), ranks, static_cast<double>(job.settings.number(Variable::stall_seconds)), job.node == 0);
+}
+
+void Records::stop_watching() noexcept {
+  watch.stop();
+  Watch::stop_counting();
+}
+
+// After the record is closed.
+void Records::say_incomplete_traces(const Job& job) const {
+  if (job.settings.text(Variable::profile) != "trace" || job.settings.number(Variable::trace_limit) == 0) return;
+  const Spiller* const spiller = recorder.spiller();
+  // A rank without a record has none, and that has been said.
+  const auto ended = [&](trace::spill::State state) { return spiller != nullptr && spiller->file().state() == state; };
+  const bool is_limited = ended(trace::spill::State::limited);
+  const bool is_cut = spiller != nullptr && !is_limited && !ended(trace::spill::State::closed);
+  const int mine[2] = {is_limited ? 1 : 0, is_cut ? 1 : 0};
+  int all[2] = {0, 0};
+  PMPI_Reduce(mine, all, 2, MPI_INT, MPI_SUM, 0, job.world_comm);
+  if (job.rank != 0) return;
+  const auto say = [&](int ranks, const std::string& why) {
+    if (ranks != 0)
+      log::warn(fmt::format("the traces of {} of {} ranks {}; of these the last {} calls are kept.", ranks, job.ranks,
+                            why, trace_capacity));
+  };
+  say(all[0], fmt::format("reached PAPAYA_TRACE_LIMIT={}", job.settings.text(Variable::trace_limit)));
+  say(all[1], "could not be written to their end");
+}
+
+// Measured by the leaders of the nodes, whether they record or not, for all ranks of theirs.
+void Records::measure_clock_offset(const Job& job, double ns_per_tick, int which) {
+  if (job.nodes == 1) return;
+  trace::ClockOffset offset{};
+  if (job.leader_comm != MPI_COMM_NULL) offset = measure::clock_offset(job.leader_comm, ns_per_tick, job.origin.ticks);
+  measure::meet_asleep(job.node_comm);  // the others leave the leaders the cores
+  PMPI_Bcast(&offset, sizeof offset, MPI_BYTE, 0, job.node_comm);
+  if (recorder.is_open()) recorder.header().clock[which] = offset;
+}
+
+void Records::measure_message_times(const Job& job) {
+  std::uint64_t within[measure::alpha_size_count]{};
+  std::uint64_t across[measure::alpha_size_count]{};
+  // Where ranks outnumber cores, those that wait for the pair that measures must not wait in MPI: MPICH's
+  // would spin.
+  measure::meet_asleep(job.world_comm);
+  if (job.ranks_on_node > 1) measure::message_times(job.node_comm, 1, 20, within);
+  if (job.nodes > 1 && job.leader_comm != MPI_COMM_NULL) measure::message_times(job.leader_comm, 1, 20, across);
+  measure::meet_asleep(job.world_comm);
+  if (!recorder.is_open()) return;
+  for (int i = 0; i < measure::alpha_size_count; ++i)
+    recorder.header().alpha[i] = {measure::alpha_sizes[i], within[i], across[i]};
+}
+
+void Records::write_report() {
+  std::string error;
+  // By its descriptor: another job may rename it at any moment.
+  const bool is_there = folder.is_still_there();
+  const std::string place = is_there ? folder.path() : folder.name();
+  if (is_there) folder.look_up_name();
+  const bool is_written = report::write_reports(place, folder.name(), &error);
+  if (is_there) {
+    folder.look_up_name();
+    folder.close();
+  }
+  if (is_written)
+    log::warn(fmt::format("report in {}/report.txt", folder.name()));
+  else
+    log::warn(fmt::format("the report could not be written ({}); papaya report {} makes it.", error, folder.name()));
+}
+
+void Records::close(const Job& job) {
+  if (folder.name().empty()) return;
+  // The whole run is a longer base for the counter's rate than MPI_Init was. The node's first rank decides.
+  double rate = clock::ns_per_tick(job.origin, clock::read_pair());
+  PMPI_Bcast(&rate, 1, MPI_DOUBLE, 0, job.node_comm);
+  if (recorder.is_open()) recorder.header().ns_per_tick = rate;
+  measure_clock_offset(job, rate, 1);
+  measure_message_times(job);
+  if (recorder.is_open()) {
+    recorder.header().ending = static_cast<std::uint32_t>(trace::Ending::finalized);
+    call_sites.close();
+    node_arrivals.close();
+    node_boards.close();
+    recorder.close();
+  }
+  say_incomplete_traces(job);
+  PMPI_Barrier(job.world_comm);
+  if (job.rank == 0) write_report();
+}
+
+}  // namespace papaya

@@ -1,0 +1,46 @@
+// What is recorded, and where: this rank's record in the output folder, and who watches the ranks of this node.
+#pragma once
+
+#include <atomic>
+#include <string_view>
+#include <vector>
+
+#include "interpose/flavour.hpp"
+#include "interpose/job.hpp"
+#include "interpose/output_folder.hpp"
+#include "interpose/watch.hpp"
+#include "profiler/record/call_sites.hpp"
+#include "profiler/record/node_arrivals.hpp"
+#include "profiler/record/node_boards.hpp"
+#include "profiler/record/recorder.hpp"
+
+namespace papaya {
+
+struct Records {
+  Recorder recorder;
+  NodeBoards node_boards;
+  NodeArrivals node_arrivals;
+  std::atomic<bool> recording{true};  // relaxed: MPI_Pcontrol says from when on
+  CallSites call_sites;
+  Watch watch;  // of the ranks of this node, on its first
+  OutputFolder folder;
+
+  // Collective over the job, in this order.
+  void open(const Job& job, const Preload& preload);
+  void start_watching(const Job& job);
+  void stop_watching() noexcept;
+  void close(const Job& job);  // and the report is written
+
+ private:
+  void open_files(const Job& job, std::string_view profile);
+  void write_header(const Job& job, std::string_view program, std::string_view mpi);
+  void start_spilling(const Job& job);
+  void measure_clock_offset(const Job& job, double ns_per_tick, int which);
+  void measure_message_times(const Job& job);
+  void say_incomplete_traces(const Job& job) const;
+  void write_report();
+
+  std::vector<bool> records_;  // by rank
+};
+
+}  // namespace papaya

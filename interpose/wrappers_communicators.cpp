@@ -1,0 +1,137 @@
+// The life cycle, and what makes and frees communicators.
+
+#include <mpi.h>
+
+#include "interpose/background_progress.hpp"
+#include "interpose/communicator.hpp"
+#include "interpose/lifecycle.hpp"
+#include "interpose/nonblocking.hpp"
+#include "interpose/runtime.hpp"
+#include "interpose/wrappers.hpp"
+
+// Life cycle.
+
+PAPAYA_WRAPPER papaya_MPI_Init(int* argc, char*** argv) {
+  papaya::announce();
+  const int code = papaya::background_progress::init(argc, argv);
+  if (code == MPI_SUCCESS) papaya::start();
+  return code;
+}
+
+PAPAYA_WRAPPER papaya_MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  papaya::announce();
+  const int code = papaya::background_progress::init_thread(argc, argv, required, provided);
+  if (code == MPI_SUCCESS) papaya::start();
+  return code;
+}
+
+PAPAYA_WRAPPER papaya_MPI_Query_thread(int* provided) {
+  return papaya::background_progress::query_thread(provided);
+}
+
+PAPAYA_WRAPPER papaya_MPI_Finalize() {
+  papaya::stop();
+  const int code = PMPI_Finalize();
+  papaya::Watch::give_signal_back();
+  return code;
+}
+
+PAPAYA_WRAPPER papaya_MPI_Abort(MPI_Comm comm, int code) {
+  papaya::note_abort(code);
+  return PMPI_Abort(comm, code);
+}
+
+// Communicators: `child` is the name of the parameter that holds the new one. The salt tells ways of creation
+// apart that MPI does not order among each other.
+namespace papaya {
+namespace {
+
+constexpr std::uint64_t group_salt = std::uint64_t{1} << 32;  // plus the tag
+
+template <class Create>
+int create(MPI_Comm parent, MPI_Comm* child, trace::Origin origin, std::uint64_t salt, Create&& make) {
+  const nonblocking::InsideMpi inside_mpi;
+  const int code = make();
+  if (code != MPI_SUCCESS || !runtime().active.load(std::memory_order_acquire)) return code;
+  const Entry entry;
+  if (entry.is_outermost() && communicators::is_plausible(parent)) communicators::adopt(parent, *child, origin, salt);
+  if (nonblocking::are_asked_for() && communicators::is_plausible(*child))
+    if (Communicator* const state = communicators::find(*child)) nonblocking::add_queue(*state);
+  return code;
+}
+
+// Collective as well, so that it may wait for what has been started on the communicator.
+int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
+  if (nonblocking::are_asked_for() && comm != nullptr && *comm != MPI_COMM_WORLD && communicators::is_plausible(*comm))
+    if (Communicator* const state = communicators::find(*comm)) nonblocking::remove_queue(*state);
+  return communicators::free(comm, native);
+}
+
+}  // namespace
+}  // namespace papaya
+
+PAPAYA_WRAPPER papaya_MPI_Comm_free(MPI_Comm* comm) {
+  return papaya::free(comm, PMPI_Comm_free);
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_disconnect(MPI_Comm* comm) {
+  return papaya::free(comm, PMPI_Comm_disconnect);
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_set_name(MPI_Comm comm, const char* name) {
+  const int code = PMPI_Comm_set_name(comm, name);
+  if (code == MPI_SUCCESS && papaya::runtime().active.load(std::memory_order_acquire))
+    papaya::communicators::rename(comm, name);
+  return code;
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_dup(MPI_Comm comm, MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::dup, 0, [&] { return PMPI_Comm_dup(comm, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::dup, 0,
+                        [&] { return PMPI_Comm_dup_with_info(comm, info, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::split, 0,
+                        [&] { return PMPI_Comm_split(comm, color, key, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* child) {
+  const auto origin = type == MPI_COMM_TYPE_SHARED ? papaya::trace::Origin::node_split : papaya::trace::Origin::split;
+  return papaya::create(comm, child, origin, 0, [&] { return PMPI_Comm_split_type(comm, type, key, info, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::group, 0,
+                        [&] { return PMPI_Comm_create(comm, group, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::group, papaya::group_salt + static_cast<std::uint32_t>(tag),
+                        [&] { return PMPI_Comm_create_group(comm, group, tag, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder,
+                                      MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::grid, 0,
+                        [&] { return PMPI_Cart_create(comm, ndims, dims, periods, reorder, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::grid, 0,
+                        [&] { return PMPI_Cart_sub(comm, remain_dims, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[], int reorder,
+                                       MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::graph, 0,
+                        [&] { return PMPI_Graph_create(comm, nnodes, index, edges, reorder, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[], const int degrees[],
+                                            const int destinations[], const int weights[], MPI_Info info, int reorder,
+                                            MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::graph, 0, [&] {
+    return PMPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, child);
+  });
+}
+PAPAYA_WRAPPER papaya_MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int sources[],
+                                                     const int sourceweights[], int outdegree, const int destinations[],
+                                                     const int destweights[], MPI_Info info, int reorder,
+                                                     MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::graph, 0, [&] {
+    return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations, destweights,
+                                           info, reorder, child);
+  });
+}
