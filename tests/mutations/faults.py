@@ -93,7 +93,7 @@ FAULTS = [
      "return progress == Rounds::vetoed ? State::vetoed : State::there;", "return State::there;", ["protocol"]),
     ("a refused copy is not noticed", "algorithms/exchange.cpp",
      "    rounds_.refuse(round);\n", "    (void)round;\n", ["protocol"]),
-    ("an inter-communicator is taken for another", "interpose/decide.cpp",
+    ("an inter-communicator is taken for another", "interpose/decide.hpp",
      "if (communicator.inter) return Reason::intercommunicator;", "", ["unit"]),
     ("a message of 4 GiB is small", "interpose/decide.cpp",
      "if (bytes > largest_message) return native(Reason::too_large);", "", ["unit"]),
@@ -102,6 +102,12 @@ FAULTS = [
      "return {Step::set_up, Reason::none};", ["unit"]),
     ("operands of a non-commutative operation are reordered", "interpose/decide.cpp",
      "(!is_reduction || signature.commutative);", "(!is_reduction || true);", ["unit"]),
+    ("the root after the last one is valid", "interpose/decide.hpp",
+     "call.root >= communicator.facts.ranks", "call.root > communicator.facts.ranks", ["unit"]),
+    ("a plan is set up one call late", "interpose/decide.cpp",
+     "plan.calls_before < calls_before_setup", "plan.calls_before <= calls_before_setup", ["unit"]),
+    ("a set-up that has failed is tried again", "interpose/decide.cpp",
+     "if (plan.failure != Reason::none) return {Step::go_native, plan.failure};", "", ["unit"]),
 
     # Waiting
     ("a sleeper does not look once more", "algorithms/waiting/wait.cpp",
@@ -131,16 +137,16 @@ FAULTS = [
      "(samples_ns.size() * percent + 99) / 100", "(samples_ns.size() * percent + 199) / 100", ["unit"]),
 
     # Interposition
-    ("in place the wrong count is recorded", "interpose/wrappers.cpp",
+    ("in place the wrong count is recorded", "interpose/message.hpp",
      "const bool in_place = state.rank == root && send == MPI_IN_PLACE;\n"
      "  return {in_place ? bytes_of(recvcount, recvtype) : bytes_of(sendcount, sendtype), root};",
      "return {bytes_of(sendcount, sendtype), root};", ["c_blocking-openmpi"]),
-    ("the counts of all peers but the last", "interpose/wrappers.cpp",
+    ("the counts of all peers but the last", "interpose/message.hpp",
      "for (int i = 0; i < ranks; ++i) sum = saturating::sum(sum, counts[i] > 0 ? static_cast<std::uint64_t>(counts[i]) "
      ": 0);",
      "for (int i = 0; i + 1 < ranks; ++i) sum = saturating::sum(sum, counts[i] > 0 ? "
      "static_cast<std::uint64_t>(counts[i]) : 0);", ["c_blocking-openmpi"]),
-    ("a negative count is large", "interpose/wrappers.cpp",
+    ("a negative count is large", "interpose/message.hpp",
      "return count > 0 ? bytes_of_elements(static_cast<std::uint64_t>(count), type) : 0;",
      "return bytes_of_elements(static_cast<std::uint64_t>(count), type);", ["errors-openmpi", "invalid-openmpi"]),
 ]
