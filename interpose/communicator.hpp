@@ -83,9 +83,9 @@ Members members_of(Communicator& state) noexcept;
 
 namespace communicators {
 
-// Creates the keyval and the state of MPI_COMM_WORLD. `before_end` is called for every state before it ends, while its
+// Creates the keyval and the state of MPI_COMM_WORLD. `at_end` is called for every state before it ends, while its
 // communicator is still there.
-bool start(void (*before_end)(Communicator&) noexcept);
+bool start(void (*at_end)(Communicator&) noexcept);
 // Frees every state, in the same order on all ranks as far as the application's own order was.
 void stop() noexcept;
 
