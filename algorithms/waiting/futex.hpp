@@ -6,16 +6,18 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <ctime>
 
 namespace papaya {
 
-// Sleeps while `word` is `expected`, at most `timeout_ns`. May return early; the caller looks again.
-inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept {
+// Sleeps while `word` is `expected`, at most `timeout_ns`. May return early; the caller looks again. True if it slept.
+inline bool futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept {
   const timespec timeout{static_cast<time_t>(timeout_ns / 1000000000u), static_cast<long>(timeout_ns % 1000000000u)};
-  syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, expected, &timeout, nullptr, 0);
+  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, expected, &timeout, nullptr, 0) == 0 ||
+         errno != EAGAIN;
 }
 
 inline void futex_wake_all(std::atomic<std::uint32_t>& word) noexcept {

@@ -1,6 +1,7 @@
 #include "algorithms/waiting/wait.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -62,6 +63,8 @@ bool is_first_thread() noexcept {
   return is_first;
 }
 
+thread_local long sleeps_in_waits = 0;  // of this thread, in the kernel's queue
+
 }  // namespace
 
 bool does_yield_give_a_slice() noexcept {
@@ -115,6 +118,7 @@ void Policy::sample_load(std::uint64_t now) noexcept {
   last_wall = wall;
   last_others = others;
   if (first) return;
+  if (!is_first_thread()) sample_pauses(now);
   if (share > 0.25) {
     wanted_until_ticks_.store(now + to_ticks(wanted_for_ns), std::memory_order_relaxed);
     own_wanted_until_ticks_.store(now + to_ticks(wanted_for_ns), std::memory_order_relaxed);
@@ -129,6 +133,16 @@ void Policy::sample_load(std::uint64_t now) noexcept {
   for (int rank = 0; rank < machine_.ranks; ++rank)
     total += 100 + machine_.board[rank].busy_percent.load(std::memory_order_relaxed);
   crowded_.store(total > static_cast<std::uint64_t>(machine_.cores) * 100 + 25, std::memory_order_relaxed);
+}
+
+// Does this thread sleep between its calls, as one that collects work for them does? Then it is in no hurry.
+void Policy::sample_pauses(std::uint64_t now) noexcept {
+  static thread_local long last_pauses = 0;
+  rusage usage;
+  if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
+  const long pauses = usage.ru_nvcsw - sleeps_in_waits;
+  if (pauses > last_pauses) paced_until_ticks_.store(now + to_ticks(wanted_for_ns), std::memory_order_relaxed);
+  last_pauses = pauses;
 }
 
 Policy::Wait::Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t event, void* stall_context) noexcept
@@ -202,10 +216,11 @@ void Policy::note_yield(std::uint64_t begin, std::uint64_t end) noexcept {
 bool Policy::Wait::may_stay_awake(std::uint64_t now) const noexcept {
   if (now - awake_from_ >= policy_.to_ticks(awake_at_most_ns)) return false;
   if (now >= policy_.wanted_until_ticks_.load(std::memory_order_relaxed)) return true;
-  // What computes are this process's own threads, and this one serves them: yielding gives them their whole slices,
-  // where each wake-up of a sleeper would interrupt them.
+  // What computes are this process's own threads, and this one collects work of theirs: yielding gives them their whole
+  // slices, where each wake-up of a sleeper would interrupt them. One that makes call after call waits for each.
   return policy_.machine_.yield_gives_a_slice && policy_.machine_.ranks <= policy_.machine_.cores &&
          !is_first_thread() && now < policy_.own_wanted_until_ticks_.load(std::memory_order_relaxed) &&
+         now < policy_.paced_until_ticks_.load(std::memory_order_relaxed) &&
          yielded_in_vain_ < policy_.to_ticks(yielded_in_vain_ns);
 }
 
@@ -260,7 +275,7 @@ bool Policy::Wait::may_sleep(std::uint32_t seen) const noexcept {
 
 void Policy::Wait::block(std::uint32_t seen) noexcept {
   policy_.sleeps_.fetch_add(1, std::memory_order_relaxed);
-  futex_wait(bell_.completed, seen, timeout_ns_);
+  if (futex_wait(bell_.completed, seen, timeout_ns_)) ++sleeps_in_waits;
   timeout_ns_ = std::min(timeout_ns_ * 2, longest_timeout_ns);
 }
 

@@ -223,6 +223,7 @@ class Policy {
   void wake(Doorbell& bell, std::uint32_t event) const noexcept;
   static void give_way() noexcept;
   void sample_load(std::uint64_t now) noexcept;
+  void sample_pauses(std::uint64_t now) noexcept;
   void note_yield(std::uint64_t begin, std::uint64_t end) noexcept;
   bool may_share_core() const noexcept {
     return machine_.ranks > machine_.cores || shares_core();
@@ -239,6 +240,7 @@ class Policy {
   std::atomic<bool> crowded_{false};
   std::atomic<std::uint64_t> wanted_until_ticks_{0};      // others computed on this process's core a moment ago
   std::atomic<std::uint64_t> own_wanted_until_ticks_{0};  // and they were this process's own threads
+  std::atomic<std::uint64_t> paced_until_ticks_{0};       // a thread made for MPI slept between its calls
   std::atomic<std::uint64_t> last_long_yield_ticks_{0};
   std::atomic<std::uint32_t> shared_yields_{0};  // of 256, lately: those in which another ran on this core
   std::atomic<std::uint64_t> sleeps_{0};

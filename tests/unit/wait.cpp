@@ -154,7 +154,7 @@ TEST_CASE("a waiting rank stays awake while pokes find work, and then sleeps") {
 }
 
 // Horovod's shape: one thread computes, another one that was made for MPI waits.
-TEST_CASE("a thread beside one that computes gives it its whole slices") {
+TEST_CASE("a thread that collects work of one that computes gives it its whole slices") {
   const OnOneCore core;
   std::atomic<int> events{0};
   std::atomic<bool> done{false};
@@ -165,7 +165,7 @@ TEST_CASE("a thread beside one that computes gives it its whole slices") {
     }
   });
   constexpr int waits = 20;
-  const auto sleeps_of_waits = [&] {
+  const auto sleeps_of_waits = [&](bool is_paced) {
     wait::Policy policy;
     policy.configure(wait::Mode::automatic, {.cores = 2, .ranks = 2}, nullptr);
     wait::Doorbell bell{};
@@ -173,6 +173,7 @@ TEST_CASE("a thread beside one that computes gives it its whole slices") {
     std::uint64_t sleeps = 0;
     for (std::uint32_t i = 1; i <= 10 + waits; ++i) {
       if (i == 11) sleeps = policy.sleeps();
+      if (is_paced) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       const int before = events.load(std::memory_order_acquire);
       policy.until(
           site, bell, i, [&] { return events.load(std::memory_order_acquire) > before; }, [] { return false; },
@@ -182,14 +183,21 @@ TEST_CASE("a thread beside one that computes gives it its whole slices") {
   };
   std::uint64_t beside = waits;
   for (int attempt = 0; attempt < 10 && beside >= waits / 2; ++attempt) {  // others may use the core as well
-    std::thread waiting([&] { beside = sleeps_of_waits(); });
+    std::thread waiting([&] { beside = sleeps_of_waits(true); });
+    waiting.join();
+  }
+  // A thread that makes call after call waits for each, and is woken at once.
+  std::uint64_t in_a_hurry = 0;
+  for (int attempt = 0; attempt < 10 && in_a_hurry < waits / 2; ++attempt) {
+    std::thread waiting([&] { in_a_hurry = sleeps_of_waits(false); });
     waiting.join();
   }
   // Who waits in the first thread may be waited for by those that compute, and is woken at once.
-  const std::uint64_t first = sleeps_of_waits();
+  const std::uint64_t first = sleeps_of_waits(true);
   done = true;
   computing.join();
   if (wait::does_yield_give_a_slice()) CHECK(beside < waits / 2);
+  CHECK(in_a_hurry >= waits / 2);
   CHECK(first >= waits / 2);
 }
 
