@@ -47,31 +47,34 @@ def build_folder(kind):
     return folder
 
 
-def files_of(folder, tests):
-    """What has to be built for these tests."""
+def tests_of(folder, name):
+    """(What has to be built, the arguments of `meson test`) for the test or the suite of this name."""
     run("ninja", "-C", str(folder), "build.ninja")
     info = folder / "meson-info"
     outputs = {target["id"]: target["filename"] for target in json.loads((info / "intro-targets.json").read_text())}
-    files = set()
-    for test in json.loads((info / "intro-tests.json").read_text()):
-        if test["name"] in tests:
-            tests = tests - {test["name"]}
-            for target in test["depends"]:
-                files.update(str(pathlib.Path(name).relative_to(folder)) for name in outputs[target])
-    if tests:
-        sys.exit("there is no test " + " ".join(sorted(tests)))
-    return sorted(files)
+    tests = json.loads((info / "intro-tests.json").read_text())
+    chosen = [test for test in tests if test["name"] == name]
+    arguments = [name]
+    if not chosen:
+        chosen = [test for test in tests if name in [suite.split(":")[-1] for suite in test["suite"]]]
+        arguments = ["--suite", name]
+    if not chosen:
+        sys.exit(f"there is no test {name}")
+    files = {str(pathlib.Path(file).relative_to(folder)) for test in chosen for target in test["depends"]
+             for file in outputs[target]}
+    return sorted(files), arguments
 
 
 def finds(kind, name):
     """Whether this test fails; None if the fault does not compile."""
     folder = build_folder(kind)
-    done = run("ninja", "-C", str(folder), *files_of(folder, {name}))
+    files, tests = tests_of(folder, name)
+    done = run("ninja", "-C", str(folder), *files)
     if done.returncode != 0:
         return None
     # As in tools/test: ThreadSanitizer cannot place its shadow where addresses are randomised with more bits.
     still = ["setarch", "-R"] if kind == "tsan" else []
-    command = [*still, "meson", "test", "-C", str(folder), "--no-rebuild", name]
+    command = [*still, "meson", "test", "-C", str(folder), "--no-rebuild", "--maxfail", "1", *tests]
     try:
         return run(*command, timeout=SECONDS).returncode != 0
     except subprocess.TimeoutExpired:
