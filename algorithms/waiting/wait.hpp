@@ -142,12 +142,15 @@ class Policy {
     wait.finish();
   }
 
-  // For who must not wait: true if `ready()` becomes true within a moment: some turns on a shared core; on a core of
-  // its own some microseconds and about twice what copying `bytes` takes, which is what the others may be busy with.
+  // For a rank that must not wait: true if `ready()` becomes true within a moment, some microseconds and about twice
+  // what copying `bytes` takes, which is what the others may be busy with. On a shared core some turns at least; no
+  // more once that time is over, since a turn may be another program's slice.
   template <class Ready>
   bool is_soon(Ready&& ready, std::size_t bytes = 0) const noexcept {
     const bool is_shared = crowded() || shares_core();
-    for (std::size_t looks = is_shared ? 4 + bytes / 1024 : 64 + bytes / 256; looks > 0; --looks) {
+    const std::uint64_t end = clock::ticks() + to_ticks(static_cast<double>(bytes) / 2);
+    for (std::size_t looks = 1; looks <= (is_shared ? 4 + bytes / 1024 : 64 + bytes / 256); ++looks) {
+      if (looks > 4 && is_shared && clock::ticks() > end) return false;
       is_shared ? give_way() : cpu_pause();
       if (ready()) return true;
     }

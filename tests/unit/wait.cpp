@@ -201,6 +201,30 @@ TEST_CASE("a thread that collects work of one that computes gives it its whole s
   CHECK(first >= waits / 2);
 }
 
+// A rank that is ahead looks for a moment before it goes another way; where another program computes on the core, each
+// look may take a slice of that.
+TEST_CASE("a rank that must not wait does not give away a slice at each look") {
+  const OnOneCore core;
+  const pid_t other = fork();
+  if (other == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (true) spin_for(std::chrono::milliseconds(1));
+  }
+  wait::Policy policy;
+  policy.configure(wait::Mode::automatic, {.cores = 1, .ranks = 2}, nullptr);
+  REQUIRE(policy.crowded());
+  int looks = 0;
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    looks = 0;
+    CHECK_FALSE(policy.is_soon([&] { return ++looks < 0; }, std::size_t{1} << 20));
+    if (looks < 100) break;
+  }
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  CHECK(looks >= 4);
+  if (wait::does_yield_give_a_slice()) CHECK(looks < 100);
+}
+
 // Other jobs, containers, the nodes of the box: by its own count the rank has a core to itself, and would spin for 20
 // us before it let go of what the awaited one needs.
 TEST_CASE("a rank that shares its core unawares finds out and does not spin") {
