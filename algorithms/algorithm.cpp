@@ -31,16 +31,16 @@ const Descriptor* find_algorithm(Collective collective, std::string_view name) n
 }
 
 std::uint8_t trace_number(const Descriptor& descriptor) noexcept {
-  const auto place = std::find(list().begin(), list().end(), &descriptor);
-  return static_cast<std::uint8_t>(place - list().begin() + 1);
+  const auto position = std::find(list().begin(), list().end(), &descriptor);
+  return static_cast<std::uint8_t>(position - list().begin() + 1);
 }
 
 Registration::Registration(const Descriptor& descriptor) {
   // Sorted, so that every process numbers the algorithms alike whatever order the linker left them in.
-  const auto place = std::lower_bound(list().begin(), list().end(), &descriptor, [](auto* a, auto* b) {
+  const auto position = std::lower_bound(list().begin(), list().end(), &descriptor, [](auto* a, auto* b) {
     return a->collective != b->collective ? a->collective < b->collective : a->name < b->name;
   });
-  list().insert(place, &descriptor);
+  list().insert(position, &descriptor);
   if (descriptor.automatic.most_ranks > 0 || descriptor.network_ns != nullptr)
     add_cost_model({descriptor.collective, descriptor.name, descriptor.max_bytes, descriptor.network_ns});
 }

@@ -50,12 +50,12 @@ struct Operands {
   const Block* send_blocks = nullptr;
   Block* receive_blocks = nullptr;
 
-  // This rank cannot take part as the others do (its buffer is on a device, say), which it alone knows. It
-  // comes to the call all the same, and the algorithm makes sure that then no rank takes part. Never set
+  // This rank cannot be served as the others are (its buffer is on a device, say), which it alone knows. It
+  // comes to the call all the same, and the algorithm makes sure that then all ranks leave it to MPI. Never set
   // where ranks may leave before all have arrived (reduce, bcast, barrier).
-  bool veto = false;
+  bool declines = false;
 
-  // A part of a message for which MPI makes those wait who are ahead: so does the algorithm (Team::messages).
+  // A chunk of a message for which MPI makes those wait who are ahead: so does the algorithm (Team::messages).
   bool waits = false;
 
   // Called once this rank's operand is visible to the others, if it is set: bookkeeping that can wait until
@@ -72,7 +72,7 @@ class Prepared {
  public:
   virtual ~Prepared() = default;
   // True when the result is in place on this rank. False, on every rank alike and with what the program sends
-  // as it was, if any of them vetoed.
+  // as it was, if any of them declines.
   virtual bool run(const Operands& operands, wait::Site& site) = 0;
 
   // During a run that waits: has `rank` not arrived yet? For the stall report.
@@ -118,12 +118,12 @@ struct Descriptor {
   bool predefined_only = false;      // reductions: cuts messages at elements, which only these have alike on all ranks
   bool split_phase =
       false;  // prepared with the wire alone (no nodes, no region) it has one: nonblocking calls may have it
-  bool takes_vetoes = true;  // Operands::veto; where not, a device's buffer goes through the host
+  bool serves_declines = true;  // Operands::declines; where not, a device's buffer goes through the host
   std::size_t max_bytes = std::numeric_limits<std::size_t>::max();          // largest Operands::bytes it takes
   std::size_t max_element_bytes = std::numeric_limits<std::size_t>::max();  // largest Reduction::element_bytes
   std::span<const Parameter> parameters;
   AutomaticUse automatic = {};
-  // Inside an algorithm in levels it may be the phase on one node, for messages of up to max_bytes (hierarchy.hpp).
+  // Inside a hierarchical algorithm it may be the phase on one node, for messages of up to max_bytes (hierarchy.hpp).
   bool is_node_phase = false;
   // For those that the report proposes across nodes: how long the message is between nodes, once it is complete on
   // each. On one node it proposes those of `automatic`.
@@ -139,11 +139,11 @@ struct Descriptor {
   // Those with both have a region for each node, for the ranks on it: Team::nodes says who they are.
   std::size_t (*region_bytes)(int ranks, std::size_t capacity, std::span<const std::int64_t> values) = nullptr;
   // For those that may instead borrow the memory of their deposits, with Team::deposits: bytes of the region then, for
-  // calls of any size that the algorithm takes. `capacity` is the arena's largest block; `own_bytes` as in Team. They
-  // take vetoes, and every rank waits for every other: see transport/deposit_arena.hpp.
+  // calls of any size that the algorithm takes. `capacity` is the arena's largest extent; `own_bytes` as in Team. They
+  // serve declines, and every rank waits for every other: see transport/deposit_arena.hpp.
   std::size_t (*control_bytes)(int ranks, std::size_t capacity, std::size_t own_bytes) = nullptr;
   // For those that ranks may leave before others come, and that may borrow memory nevertheless: as much of the region
-  // as they need then. `largest` is the arena's largest block, the other two are as for region_bytes. With
+  // as they need then. `largest` is the arena's largest extent, the other two are as for region_bytes. With
   // Team::deposits they are prepared for that.
   std::size_t (*lean_bytes)(int ranks, std::size_t capacity, std::size_t largest) = nullptr;
   // `values` has one number per parameter.

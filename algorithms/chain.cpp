@@ -26,7 +26,7 @@ struct alignas(Rounds::line_bytes) Counter {
   }
 };
 
-constexpr std::uint64_t vetoed = 0x8000;  // of the first counter: somebody takes no part
+constexpr std::uint64_t declined = 0x8000;  // of the first counter: somebody declines
 
 }  // namespace
 
@@ -41,19 +41,19 @@ Rounds::Shape Chain::shape_for(int ranks, std::size_t capacity) {
           .extra_bytes = (1 + chunks) * sizeof(Counter)};
 }
 
-// This rank's place in the chain, from 0.
+// This rank's position in the chain, from 0.
 int Chain::join(std::uint64_t round) noexcept {
   std::atomic<std::uint64_t>& links = reinterpret_cast<Counter*>(rounds_.extra(round))->value;
   std::uint64_t seen = links.load(std::memory_order_relaxed);
   std::uint64_t next = 0;
   do {
     next = seen >> 16 == round ? seen + 1 : round << 16 | 1;
-    // Acquire and release: a veto before this link is seen by it.
+    // Acquire and release: this link sees whether one before it declines.
   } while (!links.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
   return static_cast<int>(next & 0x7fff) - 1;
 }
 
-// The root adds for those who keep apart what they sent, until all links are there.
+// The root adds for those who fall back what they sent, until all links are there.
 template <class WaitFor, class IsWhole, class Add>
 void Chain::add_messages(std::uint64_t round, std::size_t bytes, const WaitFor& wait_for, const IsWhole& is_whole,
                          const Add& add) {
@@ -62,11 +62,11 @@ void Chain::add_messages(std::uint64_t round, std::size_t bytes, const WaitFor& 
   std::vector<std::byte> operand;
   std::uint64_t seen = 0;
   for (;;) {
-    wait_for(round, [&] { return is_whole() || rounds_.times_apart() != seen; });
+    wait_for(round, [&] { return is_whole() || rounds_.times_fallen_back() != seen; });
     if (is_whole()) return;
-    seen = rounds_.times_apart();
+    seen = rounds_.times_fallen_back();
     for (int rank = 0; rank < team.size; ++rank) {
-      if (rank == team.rank || is_added[static_cast<std::size_t>(rank)] || !rounds_.is_apart(round, rank)) continue;
+      if (rank == team.rank || is_added[static_cast<std::size_t>(rank)] || !rounds_.fell_back(round, rank)) continue;
       operand.resize(bytes);
       team.messages->receive(rank, operand.data(), bytes);
       add(operand.data());
@@ -84,14 +84,14 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
   const std::uint64_t first = next_;
   next_ += (operands.bytes + slot - 1) / slot;
   rounds_.enter(first);
-  bool is_vetoed = false;
+  bool is_declined = false;
 
-  const bool has_result = operands.receive != nullptr || operands.veto;
-  const bool may_keep_apart = next_ - first == 1 && !operands.waits && team.messages != nullptr && operands.root >= 0;
-  if (may_keep_apart && !has_result && rounds_.keeps_apart(first, operands.bytes)) {
+  const bool has_result = operands.receive != nullptr || operands.declines;
+  const bool may_fall_back = next_ - first == 1 && !operands.waits && team.messages != nullptr && operands.root >= 0;
+  if (may_fall_back && !has_result && rounds_.falls_back(first, operands.bytes)) {
     team.messages->send(operands.root, operands.send, operands.bytes);
     if (operands.deposited != nullptr) operands.deposited(operands.context);
-    rounds_.take(next_);
+    rounds_.return_credit(next_);
     return true;
   }
 
@@ -103,51 +103,51 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
   };
 
   std::size_t offset = 0;
-  for (std::uint64_t round = first; round < next_ && !is_vetoed; ++round, offset += slot) {
+  for (std::uint64_t round = first; round < next_ && !is_declined; ++round, offset += slot) {
     const std::size_t bytes = std::min(slot, operands.bytes - offset);
     const auto chunks = static_cast<int>((bytes + chunk - 1) / chunk);
     rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
     auto* const links = reinterpret_cast<Counter*>(rounds_.extra(round));
     Counter* const counts = links + 1;
-    std::byte* const total = rounds_.place(round, 0, bytes);
+    std::byte* const total = rounds_.data(round, 0, bytes);
     // Adds an operand as the chain's next link.
     const auto add = [&](const std::byte* mine) {
-      const int place = join(round);
-      if (operands.veto) links->value.fetch_or(vetoed, std::memory_order_acq_rel);
+      const int position = join(round);
+      if (operands.declines) links->value.fetch_or(declined, std::memory_order_acq_rel);
       for (int c = 0; c < chunks; ++c) {
         const std::size_t begin = static_cast<std::size_t>(c) * chunk;
         const std::size_t size = std::min(chunk, bytes - begin);
-        wait_for(round, [&] { return counts[c].of(round) >= static_cast<std::uint64_t>(place); });
-        if (operands.veto)
+        wait_for(round, [&] { return counts[c].of(round) >= static_cast<std::uint64_t>(position); });
+        if (operands.declines)
           ;
-        else if (place == 0)
+        else if (position == 0)
           std::memcpy(total + begin, mine + begin, size);
         else
           reduction.combine(reduction, total + begin, mine + begin, total + begin, size / element);
-        counts[c].set(round, static_cast<std::uint64_t>(place + 1));
+        counts[c].set(round, static_cast<std::uint64_t>(position + 1));
       }
-      if (place + 1 == team.size) rounds_.ring(round);
+      if (position + 1 == team.size) rounds_.ring(round);
     };
     add(static_cast<const std::byte*>(operands.send) + offset);
     if (round == first && operands.deposited != nullptr) operands.deposited(operands.context);
     if (has_result) {
       const auto all = static_cast<std::uint64_t>(team.size);
-      if (may_keep_apart)
+      if (may_fall_back)
         add_messages(
             round, bytes, wait_for, [&] { return counts[chunks - 1].of(round) >= all; }, add);
       for (int c = 0; c < chunks; ++c) {
         wait_for(round, [&] { return counts[c].of(round) >= all; });
-        is_vetoed = (links->value.load(std::memory_order_relaxed) & vetoed) != 0;
-        if (is_vetoed) break;
+        is_declined = (links->value.load(std::memory_order_relaxed) & declined) != 0;
+        if (is_declined) break;
         const std::size_t begin = static_cast<std::size_t>(c) * chunk;
         std::memcpy(static_cast<std::byte*>(operands.receive) + offset + begin, total + begin,
                     std::min(chunk, bytes - begin));
       }
     }
-    rounds_.take(round + 1);
+    rounds_.return_credit(round + 1);
   }
-  rounds_.take(next_);
-  return !is_vetoed;
+  rounds_.return_credit(next_);
+  return !is_declined;
 }
 
 }  // namespace papaya

@@ -3,8 +3,8 @@
 // its predecessor is still at it follows one chunk behind. The result depends on the order of arrival: only for
 // commutative operations under PAPAYA_ORDER=arrival.
 //
-// The partial result lies in one shared slot. A link's place is the number of links before it; a chunk's count says how
-// many links it has seen. Nobody waits for who has not come. Cost for a link: a pass of S bytes, at most one chunk
+// The partial result lies in one shared slot. A link's position is the number of links before it; a chunk's count says
+// how many links it has seen. Nobody waits for who has not come. Cost for a link: a pass of S bytes, at most one chunk
 // later than its predecessor's; after the last arrival one pass, and a copy for who wants the result.
 #pragma once
 

@@ -24,7 +24,7 @@ std::size_t slot_bytes(std::size_t capacity) noexcept {
 struct Plan {
   struct Message {
     int peer;
-    int notification;         // and place in the segment: the peer's for those sent, this rank's for those received
+    int notification;         // and position in the segment: the peer's for those sent, this rank's for those received
     std::vector<int> values;  // in their order
   };
   struct Combination {
@@ -43,63 +43,66 @@ struct Plan {
 };
 
 struct Shape {
-  int parties;
-  int ways;
-  int rounds = patterns::dissemination_rounds(parties, ways);
+  int participants;
+  int radix;
+  int rounds = patterns::dissemination_rounds(participants, radix);
 
-  std::int64_t reach(int round) const { return patterns::dissemination_reach(ways, round - 1); }  // before the round
-  // Parties that send to another in a round.
+  std::int64_t reach(int round) const { return patterns::dissemination_reach(radix, round - 1); }  // before the round
+  // Participants that send to another in a round.
   int senders(int round) const {
-    return round < rounds ? ways : static_cast<int>((parties - reach(round) + reach(round) - 1) / reach(round));
+    return round < rounds ? radix : static_cast<int>((participants - reach(round) + reach(round) - 1) / reach(round));
   }
-  int notifications() const { return rounds * ways; }
-  int notification(int round, int i) const { return (round - 1) * ways + i - 1; }
+  int notifications() const { return rounds * radix; }
+  int notification(int round, int i) const { return (round - 1) * radix + i - 1; }
 };
 
 // ---- partial results
 
 std::optional<Plan> plan_partial_results(const Shape& shape, int rank) {
-  const auto last = patterns::dissemination_last_round(shape.parties, shape.ways);
+  const auto last = patterns::dissemination_last_round(shape.participants, shape.radix);
   if (!last) return std::nullopt;
   Plan plan;
-  // The pieces that this rank's data consist of, in their order, and each with the sum up to it.
-  struct Piece {
+  // The partial results that this rank's data consist of, in their order, and each with the sum up to it.
+  struct PartialResult {
     patterns::DataBoundary boundary;
     int value;
     int sum;
   };
-  std::vector<Piece> pieces = {{{}, 0, 0}};
+  std::vector<PartialResult> partials = {{{}, 0, 0}};
   const auto sum_at = [&](patterns::DataBoundary boundary) {
-    return std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.boundary == boundary; })->sum;
+    return std::find_if(partials.begin(), partials.end(),
+                        [&](const PartialResult& p) { return p.boundary == boundary; })
+        ->sum;
   };
   for (int l = 1; l <= shape.rounds; ++l) {
     Plan::Round round;
     const bool is_last = l == shape.rounds;
-    const int all = pieces.back().sum;
+    const int all = partials.back().sum;
     int sum = all;
     if (is_last && last->left_out != 0) {
-      // Without the pieces up to the boundary: what is left of them is combined anew, beside the first
+      // Without those up to the boundary: what is left of them is combined anew, beside the first
       // messages.
-      auto piece =
-          std::find_if(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.boundary == last->left_boundary; });
+      auto partial = std::find_if(partials.begin(), partials.end(),
+                                  [&](const PartialResult& p) { return p.boundary == last->left_boundary; });
       sum = -1;
-      for (++piece; piece != pieces.end(); ++piece) {
-        if (sum >= 0) round.combined.push_back({sum, piece->value, plan.values++});
-        sum = sum < 0 ? piece->value : plan.values - 1;
+      for (++partial; partial != partials.end(); ++partial) {
+        if (sum >= 0) round.combined.push_back({sum, partial->value, plan.values++});
+        sum = sum < 0 ? partial->value : plan.values - 1;
       }
     }
-    const int whole = is_last ? last->whole : shape.ways;
+    const int whole = is_last ? last->whole : shape.radix;
     const int senders = whole + (is_last && last->sent != 0 ? 1 : 0);
     for (int i = 1; i <= senders; ++i) {
       const int id = shape.notification(l, i);
-      round.sent.push_back({patterns::dissemination_target(rank, shape.parties, shape.ways, l, i),
+      round.sent.push_back({patterns::dissemination_target(rank, shape.participants, shape.radix, l, i),
                             id,
                             {i <= whole ? all : sum_at(last->boundary)}});
       const int value = plan.values++;
-      round.received.push_back({patterns::dissemination_source(rank, shape.parties, shape.ways, l, i), id, {value}});
+      round.received.push_back(
+          {patterns::dissemination_source(rank, shape.participants, shape.radix, l, i), id, {value}});
       if (sum >= 0) round.combined.push_back({sum, value, plan.values++});
       sum = sum < 0 ? value : plan.values - 1;
-      if (!is_last) pieces.push_back({{l, i}, value, sum});
+      if (!is_last) partials.push_back({{l, i}, value, sum});
     }
     plan.result = sum;
     plan.rounds.push_back(std::move(round));
@@ -114,13 +117,13 @@ std::vector<TreeNode> known_before(const Shape& shape, int rank, int round) {
   std::vector<TreeNode> nodes;
   const auto add = [&](TreeNode node) { nodes.push_back(node); };
   const std::int64_t reach = shape.reach(round);
-  if (reach >= shape.parties)
-    patterns::cover_by_tree(0, shape.parties - 1, shape.parties, add);
+  if (reach >= shape.participants)
+    patterns::cover_by_tree(0, shape.participants - 1, shape.participants, add);
   else if (const int first = rank - static_cast<int>(reach) + 1; first >= 0)
-    patterns::cover_by_tree(first, rank, shape.parties, add);
+    patterns::cover_by_tree(first, rank, shape.participants, add);
   else {
-    patterns::cover_by_tree(0, rank, shape.parties, add);
-    patterns::cover_by_tree(shape.parties + first, shape.parties - 1, shape.parties, add);
+    patterns::cover_by_tree(0, rank, shape.participants, add);
+    patterns::cover_by_tree(shape.participants + first, shape.participants - 1, shape.participants, add);
   }
   return nodes;
 }
@@ -129,12 +132,12 @@ std::vector<TreeNode> known_before(const Shape& shape, int rank, int round) {
 std::vector<TreeNode> sent_in(const Shape& shape, int source, int round, int i) {
   std::vector<TreeNode> nodes = known_before(shape, source, round);
   if (round < shape.rounds) return nodes;
-  const int target = patterns::dissemination_target(source, shape.parties, shape.ways, round, i);
+  const int target = patterns::dissemination_target(source, shape.participants, shape.radix, round, i);
   // The target lacks what lies more than i times the reach before it.
   const std::int64_t has = i * shape.reach(round);
   std::erase_if(nodes, [&](TreeNode node) {
-    for (int rank = node.first; rank < patterns::tree_end(node, shape.parties); ++rank)
-      if ((target - rank + shape.parties) % shape.parties >= has) return false;
+    for (int rank = node.first; rank < patterns::tree_end(node, shape.participants); ++rank)
+      if ((target - rank + shape.participants) % shape.participants >= has) return false;
     return true;
   });
   return nodes;
@@ -149,12 +152,12 @@ class TreePlanner {
       Plan::Round round;
       for (int i = 1; i <= shape_.senders(l); ++i) {
         const int id = shape_.notification(l, i);
-        Plan::Message sent{patterns::dissemination_target(rank_, shape_.parties, shape_.ways, l, i), id, {}};
+        Plan::Message sent{patterns::dissemination_target(rank_, shape_.participants, shape_.radix, l, i), id, {}};
         for (const TreeNode node : sent_in(shape_, rank_, l, i)) sent.values.push_back(*find(node));
         round.sent.push_back(std::move(sent));
       }
       for (int i = 1; i <= shape_.senders(l); ++i) {
-        const int source = patterns::dissemination_source(rank_, shape_.parties, shape_.ways, l, i);
+        const int source = patterns::dissemination_source(rank_, shape_.participants, shape_.radix, l, i);
         Plan::Message received{source, shape_.notification(l, i), {}};
         for (const TreeNode node : sent_in(shape_, source, l, i)) {
           received.values.push_back(plan_.values);
@@ -182,8 +185,8 @@ class TreePlanner {
   int build(TreeNode node, Plan::Round& round) {
     if (const int* const value = find(node)) return *value;
     const int half = 1 << (node.level - 1);
-    const int left = build(patterns::tree_node(node.first, node.level - 1, shape_.parties), round);
-    const int right = build(patterns::tree_node(node.first + half, node.level - 1, shape_.parties), round);
+    const int left = build(patterns::tree_node(node.first, node.level - 1, shape_.participants), round);
+    const int right = build(patterns::tree_node(node.first + half, node.level - 1, shape_.participants), round);
     round.combined.push_back({left, right, plan_.values});
     known_.push_back({node, plan_.values});
     return plan_.values++;
@@ -195,27 +198,27 @@ class TreePlanner {
   std::vector<Known> known_;
 };
 
-// The most nodes of the tree that cover what a party knows before a round, whatever its number and theirs.
+// The most nodes of the tree that cover what a participant knows before a round, whatever its number and theirs.
 std::size_t most_nodes(const Shape& shape, int round) {
-  const auto reach = static_cast<std::uint64_t>(std::min<std::int64_t>(shape.reach(round), shape.parties));
+  const auto reach = static_cast<std::uint64_t>(std::min<std::int64_t>(shape.reach(round), shape.participants));
   return std::min<std::size_t>(reach, 2 * static_cast<std::size_t>(std::bit_width(reach)) - 1);
 }
 
 // Where in a bank, in messages, what a notification announces begins; after the last one, how many there are. In the
 // last round partial results may take one sender more than nodes of the tree do.
-std::vector<std::size_t> places_of(const Shape& shape) {
+std::vector<std::size_t> offsets_of(const Shape& shape) {
   std::vector<std::size_t> begins = {0};
   for (int l = 1; l <= shape.rounds; ++l)
-    for (int i = 1; i <= shape.ways; ++i) {
+    for (int i = 1; i <= shape.radix; ++i) {
       const int senders = shape.senders(l);
       begins.push_back(begins.back() + (i <= senders ? most_nodes(shape, l) : i == senders + 1 ? 1 : 0));
     }
   return begins;
 }
 
-std::size_t messages_of_bank(int parties, const Ways& ways) {
+std::size_t messages_of_bank(int participants, const RadixChoice& radix) {
   std::size_t most = 1;
-  for (int n = ways.first(); n <= ways.last(); ++n) most = std::max(most, places_of({parties, n}).back());
+  for (int n = radix.first(); n <= radix.last(); ++n) most = std::max(most, offsets_of({participants, n}).back());
   return most;
 }
 
@@ -231,29 +234,29 @@ void finish(Steps& steps, Notified& wire, wait::Policy& policy, wait::Site& site
 // Of one n.
 struct DisseminatedReduction::Plans {
   Plans(const Shape& shape, int me)
-      : places(places_of(shape)), nodes(TreePlanner(shape, me).make()), partial(plan_partial_results(shape, me)) {}
+      : offsets(offsets_of(shape)), nodes(TreePlanner(shape, me).make()), partial(plan_partial_results(shape, me)) {}
 
-  std::vector<std::size_t> places;
+  std::vector<std::size_t> offsets;
   Plan nodes;
   std::optional<Plan> partial;
 };
 
-SegmentShape DisseminatedReduction::segment(int parties, std::size_t capacity, int ways) {
-  const Ways all(parties, ways);
-  return {banks * messages_of_bank(parties, all) * slot_bytes(capacity), all.notifications()};
+SegmentShape DisseminatedReduction::segment(int participants, std::size_t capacity, int radix) {
+  const RadixChoice all(participants, radix);
+  return {banks * messages_of_bank(participants, all) * slot_bytes(capacity), all.notifications()};
 }
 
 DisseminatedReduction::DisseminatedReduction(Notified& wire, std::vector<int> peers, int me, std::size_t capacity,
-                                             int ways, std::uint64_t calls_before)
+                                             int radix, std::uint64_t calls_before)
     : wire_(wire),
       peers_(std::move(peers)),
       me_(me),
       slot_(slot_bytes(capacity)),
-      ways_(static_cast<int>(peers_.size()), ways),
+      radix_(static_cast<int>(peers_.size()), radix),
       call_(calls_before),
-      bank_bytes_(messages_of_bank(static_cast<int>(peers_.size()), ways_) * slot_) {
+      bank_bytes_(messages_of_bank(static_cast<int>(peers_.size()), radix_) * slot_) {
   std::size_t most_values = 0;
-  for (int n = ways_.first(); n <= ways_.last(); ++n) {
+  for (int n = radix_.first(); n <= radix_.last(); ++n) {
     const Plans& plans = *plans_.emplace_back(std::make_unique<Plans>(Shape{static_cast<int>(peers_.size()), n}, me_));
     const int values = std::max(plans.nodes.values, plans.partial ? plans.partial->values : 0);
     most_values = std::max(most_values, static_cast<std::size_t>(values));
@@ -261,18 +264,18 @@ DisseminatedReduction::DisseminatedReduction(Notified& wire, std::vector<int> pe
   at_.resize(most_values);
   // For combined values and for messages of several; each is at most all that is received.
   own_.resize(most_values * slot_ + bank_bytes_ + 64);
-  if (!ways_.is_settled()) rehearsed_.resize(2 * std::min(capacity, largest_message));
+  if (!radix_.is_settled()) rehearsed_.resize(2 * std::min(capacity, largest_message));
 }
 
 DisseminatedReduction::~DisseminatedReduction() = default;
 
-Steps DisseminatedReduction::call(Operands operands, int ways) {
+Steps DisseminatedReduction::call(Operands operands, int radix) {
   const std::uint64_t number = ++call_;
-  const Plans& plans = *plans_[static_cast<std::size_t>(ways - ways_.first())];
+  const Plans& plans = *plans_[static_cast<std::size_t>(radix - radix_.first())];
   const Plan& plan = operands.reduction->exact && plans.partial ? *plans.partial : plans.nodes;
   const std::size_t bytes = operands.bytes;
   const std::size_t bank = number % banks * bank_bytes_;
-  const int first_id = ways_.id(ways, 1, 1);
+  const int first_id = radix_.id(radix, 1, 1);
   std::byte* own = own_.data() + (64 - reinterpret_cast<std::uintptr_t>(own_.data()) % 64) % 64;
   at_[0] = static_cast<const std::byte*>(operands.send);
   for (const Plan::Round& round : plan.rounds) {
@@ -293,14 +296,14 @@ Steps DisseminatedReduction::call(Operands operands, int ways) {
         from = packed;
       }
       wire_.write_notify(peers_[static_cast<std::size_t>(message.peer)],
-                         bank + plans.places[static_cast<std::size_t>(message.notification)] * slot_, from,
+                         bank + plans.offsets[static_cast<std::size_t>(message.notification)] * slot_, from,
                          message.values.size() * bytes, first_id + message.notification, number);
     }
     if (&round == &plan.rounds.front() && operands.deposited != nullptr) operands.deposited(operands.context);
     for (const Plan::Message& message : round.received) {
       co_await heard(wire_, first_id + message.notification, number, peers_[static_cast<std::size_t>(message.peer)]);
       const std::byte* from =
-          wire_.segment() + bank + plans.places[static_cast<std::size_t>(message.notification)] * slot_;
+          wire_.segment() + bank + plans.offsets[static_cast<std::size_t>(message.notification)] * slot_;
       for (const int value : message.values) {
         at_[static_cast<std::size_t>(value)] = from;
         from += bytes;
@@ -330,29 +333,29 @@ DisseminatedReduction::Rehearsal::Rehearsal(const Operands& like, std::vector<st
   operands.deposited = nullptr;
 }
 
-SegmentShape DisseminatedBarrier::segment(int parties, int ways) {
-  return {64, Ways(parties, ways).notifications()};
+SegmentShape DisseminatedBarrier::segment(int participants, int radix) {
+  return {64, RadixChoice(participants, radix).notifications()};
 }
 
-Steps DisseminatedBarrier::call(Operands operands, int ways) {
+Steps DisseminatedBarrier::call(Operands operands, int radix) {
   const std::uint64_t number = ++call_;
-  const auto parties = static_cast<int>(peers_.size());
-  for (int l = 1; l <= patterns::dissemination_rounds(parties, ways); ++l) {
-    for (int i = 1; i <= ways; ++i)
-      if (const int party = patterns::dissemination_target(me_, parties, ways, l, i); party != me_)
-        wire_.notify(peers_[static_cast<std::size_t>(party)], ways_.id(ways, l, i), number);
+  const auto participants = static_cast<int>(peers_.size());
+  for (int l = 1; l <= patterns::dissemination_rounds(participants, radix); ++l) {
+    for (int i = 1; i <= radix; ++i)
+      if (const int participant = patterns::dissemination_target(me_, participants, radix, l, i); participant != me_)
+        wire_.notify(peers_[static_cast<std::size_t>(participant)], radix_.id(radix, l, i), number);
     if (l == 1 && operands.deposited != nullptr) operands.deposited(operands.context);
-    for (int i = 1; i <= ways; ++i)
-      if (const int party = patterns::dissemination_source(me_, parties, ways, l, i); party != me_)
-        co_await heard(wire_, ways_.id(ways, l, i), number, peers_[static_cast<std::size_t>(party)]);
+    for (int i = 1; i <= radix; ++i)
+      if (const int participant = patterns::dissemination_source(me_, participants, radix, l, i); participant != me_)
+        co_await heard(wire_, radix_.id(radix, l, i), number, peers_[static_cast<std::size_t>(participant)]);
   }
 }
 
 void DisseminatedBarrier::settle(wait::Policy& policy, wait::Site& site, Prepared* stalled) {
-  ways_.settle(
+  radix_.settle(
       wire_, peers_, me_,
-      [&](int ways) {
-        running_ = call({}, ways);
+      [&](int radix) {
+        running_ = call({}, radix);
         finish(running_, wire_, policy, site, stalled);
       },
       [&](int id) {

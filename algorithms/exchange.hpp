@@ -33,7 +33,7 @@ class Exchange : public Prepared {
 
  protected:
   // One round of one call: bytes [offset, offset + bytes) of each block.
-  struct Part {
+  struct Fragment {
     std::uint64_t round;
     std::size_t offset;
     std::size_t bytes;
@@ -56,16 +56,17 @@ class Exchange : public Prepared {
 
   // What this rank deposits in one round, at most.
   virtual std::size_t deposit_bytes(const Operands& operands) const noexcept = 0;
-  // The largest part of a block that one round takes.
-  virtual std::size_t part_bytes() const noexcept = 0;
+  // The largest fragment of a block that one round takes.
+  virtual std::size_t fragment_bytes() const noexcept = 0;
   // Deposits this rank's share and publishes it.
-  virtual void deposit(const Operands& operands, const Part& part) noexcept = 0;
+  virtual void deposit(const Operands& operands, const Fragment& fragment) noexcept = 0;
   // What `sender` must have published before take() may be called for it.
-  virtual std::uint64_t needed_progress(const Operands& operands, const Part& part, int sender) const noexcept = 0;
-  virtual void take(const Operands& operands, const Part& part, int sender) noexcept = 0;
+  virtual std::uint64_t needed_progress(const Operands& operands, const Fragment& fragment,
+                                        int sender) const noexcept = 0;
+  virtual void take(const Operands& operands, const Fragment& fragment, int sender) noexcept = 0;
   // What this rank has for itself; before any take.
   virtual void keep(const Operands& operands) noexcept = 0;
-  // May a part be taken before it is known that no rank vetoes?
+  // May a fragment be taken before it is known that no rank declines?
   virtual bool may_take_early(const Operands& operands) const noexcept = 0;
 
   Rounds rounds_;
@@ -75,12 +76,12 @@ class Exchange : public Prepared {
 
  private:
   bool run_left_out(const Operands& operands, wait::Site& site) noexcept;
-  bool run_in_parts(const Operands& operands, wait::Site& site) noexcept;
+  bool run_in_fragments(const Operands& operands, wait::Site& site) noexcept;
   bool run_short(const Operands& operands, wait::Site& site) noexcept;
   void offer(const Operands& operands, std::uint64_t round) noexcept;
   void read(const Operands& operands, std::uint64_t round, int sender) noexcept;
-  void take_any(const Operands& operands, const Part& part, int sender) noexcept;
-  bool take_ready(const Operands& operands, const Part& part, bool may_take, bool& vetoed) noexcept;
+  void take_any(const Operands& operands, const Fragment& fragment, int sender) noexcept;
+  bool take_ready(const Operands& operands, const Fragment& fragment, bool may_take, bool& declined) noexcept;
 
   const bool has_block_for_each_;
   const std::size_t short_bytes_;

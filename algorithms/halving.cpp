@@ -8,27 +8,27 @@ namespace papaya {
 
 namespace {
 
-// Notifications of a piece, by their writer: each is set once a piece. Pieces that are under way together have their
+// Notifications of a chunk, by their writer: each is set once a chunk. Chunks that are under way together have their
 // own.
 enum Notification : int { folded, unfolded, first_half };
 
 }  // namespace
 
-Halving::Shape::Shape(int all, std::size_t piece, int under_way)
-    : parties(all),
+Halving::Shape::Shape(int all, std::size_t chunk, int under_way)
+    : participants(all),
       members(static_cast<int>(std::bit_floor(static_cast<unsigned>(all)))),
       extra(all - members),
       steps(std::bit_width(static_cast<unsigned>(members)) - 1),
       depth(under_way),
-      piece_bytes(in_lines(piece)) {
-  std::size_t half = piece_bytes;
+      chunk_bytes(in_lines(chunk)) {
+  std::size_t half = chunk_bytes;
   for (int k = 0; k < steps; ++k) {
     halves.push_back(bank_bytes);
     half = half / 2 + 1;  // an element more, at most, than the half
     bank_bytes += in_lines(half + most_element_bytes);
   }
   results = bank_bytes;
-  bank_bytes += piece_bytes;
+  bank_bytes += chunk_bytes;
 }
 
 SegmentShape Halving::Shape::segment() const {
@@ -36,11 +36,11 @@ SegmentShape Halving::Shape::segment() const {
   return {std::max<std::size_t>(banks * bank_bytes, 64), depth * (first_half + 2 * steps)};
 }
 
-std::size_t Halving::Shape::largest_whole() const noexcept {
+std::size_t Halving::Shape::largest_doubled() const noexcept {
   return results / static_cast<std::size_t>(std::max(steps, 1)) / 64 * 64;
 }
 
-Steps Halving::piece(std::uint64_t number, const std::byte* operand, std::byte* result, std::size_t count,
+Steps Halving::chunk(std::uint64_t number, const std::byte* operand, std::byte* result, std::size_t count,
                      const Reduction& reduction) {
   const std::size_t element = reduction.element_bytes;
   const std::size_t bytes = count * element;
@@ -50,7 +50,7 @@ Steps Halving::piece(std::uint64_t number, const std::byte* operand, std::byte* 
       static_cast<int>(number % static_cast<std::uint64_t>(shape_.depth)) * (first_half + 2 * shape_.steps);
   const auto half_id = [&](int k) { return first_id + first_half + k; };
   const auto doubled_id = [&](int k) { return first_id + first_half + shape_.steps + k; };
-  const auto peer = [&](int party) { return peers_[static_cast<std::size_t>(party)]; };
+  const auto peer = [&](int participant) { return peers_[static_cast<std::size_t>(participant)]; };
   const std::byte* const results = wire_.segment() + bank + shape_.results;
   const bool is_folded = me_ < 2 * shape_.extra;
   const int me = member_of(me_);
@@ -68,14 +68,14 @@ Steps Halving::piece(std::uint64_t number, const std::byte* operand, std::byte* 
     operand = result;
   }
 
-  if (bytes <= std::min(whole_bytes_, shape_.largest_whole())) {
+  if (bytes <= std::min(recursive_doubling_bytes_, shape_.largest_doubled())) {
     for (int k = 0; k < shape_.steps; ++k) {
-      const int other = peer(party_of(me ^ (1 << k)));
-      const std::size_t place = bank + static_cast<std::size_t>(k) * in_lines(bytes);
-      wire_.write_notify(other, place, operand, bytes, half_id(k), number);
+      const int other = peer(participant_of(me ^ (1 << k)));
+      const std::size_t offset = bank + static_cast<std::size_t>(k) * in_lines(bytes);
+      wire_.write_notify(other, offset, operand, bytes, half_id(k), number);
       co_await heard(wire_, half_id(k), number, other);
       co_await released(wire_);
-      const std::byte* const theirs = wire_.segment() + place;
+      const std::byte* const theirs = wire_.segment() + offset;
       const bool is_upper = (me >> k & 1) != 0;
       reduction.combine(reduction, is_upper ? theirs : operand, is_upper ? operand : theirs, result, count);
       operand = result;
@@ -90,16 +90,16 @@ Steps Halving::piece(std::uint64_t number, const std::byte* operand, std::byte* 
     std::size_t high = count;
     Range given[32];
     for (int k = 0; k < shape_.steps; ++k) {
-      const int other = peer(party_of(me ^ (1 << k)));
+      const int other = peer(participant_of(me ^ (1 << k)));
       const bool keeps_upper = (me >> k & 1) != 0;
       const std::size_t middle = low + (high - low) / 2;
       given[k] = keeps_upper ? Range{low, middle} : Range{middle, high};
       (keeps_upper ? low : high) = middle;
-      const std::size_t place = bank + shape_.halves[static_cast<std::size_t>(k)];
-      wire_.write_notify(other, place, operand + given[k].low * element, (given[k].high - given[k].low) * element,
+      const std::size_t offset = bank + shape_.halves[static_cast<std::size_t>(k)];
+      wire_.write_notify(other, offset, operand + given[k].low * element, (given[k].high - given[k].low) * element,
                          half_id(k), number);
       co_await heard(wire_, half_id(k), number, other);
-      const std::byte* const theirs = wire_.segment() + place;
+      const std::byte* const theirs = wire_.segment() + offset;
       const std::byte* const mine = operand + low * element;
       reduction.combine(reduction, keeps_upper ? theirs : mine, keeps_upper ? mine : theirs, result + low * element,
                         high - low);
@@ -107,7 +107,7 @@ Steps Halving::piece(std::uint64_t number, const std::byte* operand, std::byte* 
     }
     if (shape_.steps == 0 && operand != result) std::memcpy(result, operand, bytes);
     for (int k = shape_.steps - 1; k >= 0; --k) {
-      const int other = peer(party_of(me ^ (1 << k)));
+      const int other = peer(participant_of(me ^ (1 << k)));
       wire_.write_notify(other, bank + shape_.results + low * element, result + low * element, (high - low) * element,
                          doubled_id(k), number);
       co_await heard(wire_, doubled_id(k), number, other);

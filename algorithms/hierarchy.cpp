@@ -34,15 +34,15 @@ std::size_t NodePhase::region_bytes(const Choice& choice, int node_ranks) {
 }
 
 NodePhase::NodePhase(const Team& team, const Choice& choice, std::byte* region, const Prepared* whole) {
-  const Place place(team);
-  if (place.ranks().size() == 1) return;
+  const NodePosition position(team);
+  if (position.ranks().size() == 1) return;
   Team node = team;
-  node.rank = place.rank;
-  node.size = static_cast<int>(place.ranks().size());
+  node.rank = position.rank;
+  node.size = static_cast<int>(position.ranks().size());
   node.region = region;
-  node.places = {};
+  node.locations = {};
   node.wire = nullptr;
-  node.deposits = nullptr;  // a phase cannot veto
+  node.deposits = nullptr;  // a phase cannot decline
   node.nodes = nullptr;
   node.messages = team.node_messages;
   node.node_messages = nullptr;
@@ -51,25 +51,25 @@ NodePhase::NodePhase(const Team& team, const Choice& choice, std::byte* region, 
   prepared_->phase_of = whole;
 }
 
-Place::Place(const Team& team)
+NodePosition::NodePosition(const Team& team)
     : nodes(*team.nodes), node(nodes.of_rank[static_cast<std::size_t>(team.rank)]), rank(rank_in_node(team.rank)) {}
 
-int Place::rank_in_node(int rank_of_team) const noexcept {
+int NodePosition::rank_in_node(int rank_of_team) const noexcept {
   const std::vector<int>& all =
       nodes.ranks[static_cast<std::size_t>(nodes.of_rank[static_cast<std::size_t>(rank_of_team)])];
   return static_cast<int>(std::lower_bound(all.begin(), all.end(), rank_of_team) - all.begin());
 }
 
-Operands part_of(const Operands& operands, std::size_t first, std::size_t count) noexcept {
+Operands chunk_of(const Operands& operands, std::size_t first, std::size_t count) noexcept {
   const std::size_t element = operands.reduction->element_bytes;
-  Operands part = operands;
-  part.send = static_cast<const std::byte*>(operands.send) + first * element;
-  part.receive = static_cast<std::byte*>(operands.receive) + first * element;
-  part.count = count;
-  part.bytes = count * element;
-  part.root = 0;
-  if (first != 0) part.deposited = nullptr;
-  return part;
+  Operands chunk = operands;
+  chunk.send = static_cast<const std::byte*>(operands.send) + first * element;
+  chunk.receive = static_cast<std::byte*>(operands.receive) + first * element;
+  chunk.count = count;
+  chunk.bytes = count * element;
+  chunk.root = 0;
+  if (first != 0) chunk.deposited = nullptr;
+  return chunk;
 }
 
 std::vector<int> lowest_ranks(const Nodes& nodes) {

@@ -1,5 +1,5 @@
-// What the algorithms in levels have in common: inside a node the algorithms of one node as phases, between nodes one
-// rank of each, its leader.
+// What the hierarchical algorithms have in common: inside a node the algorithms of one node as phases, between nodes
+// one rank of each, its leader.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class NodePhase {
   static const Descriptor& algorithm_for(const Choice& choice) noexcept;
 
   static std::size_t region_bytes(const Choice& choice, int node_ranks);
-  // `team` is the whole one, `region` this phase's part of its region; `whole` the algorithm in levels.
+  // `team` is the whole one, `region` this phase's part of its region; `whole` the hierarchical algorithm.
   NodePhase(const Team& team, const Choice& choice, std::byte* region, const Prepared* whole);
 
   // Operands::root is a rank of the node. Where the node has one rank nothing is done.
@@ -45,8 +45,8 @@ class NodePhase {
 };
 
 // Where a rank stands in a team of several nodes.
-struct Place {
-  explicit Place(const Team& team);
+struct NodePosition {
+  explicit NodePosition(const Team& team);
 
   const Nodes& nodes;
   int node;
@@ -55,9 +55,9 @@ struct Place {
   int rank_in_node(int rank_of_team) const noexcept;
 };
 
-// `count` elements of an allreduce from `first` on, as a phase with the leader as root; only the first part tells of a
+// `count` elements of an allreduce from `first` on, as a phase with the leader as root; only the first chunk tells of a
 // deposit.
-Operands part_of(const Operands& operands, std::size_t first, std::size_t count) noexcept;
+Operands chunk_of(const Operands& operands, std::size_t first, std::size_t count) noexcept;
 
 // The lowest rank of each node.
 std::vector<int> lowest_ranks(const Nodes& nodes);

@@ -9,10 +9,11 @@
 //
 // Flag: round * 65536 + progress, written by the slot's depositor alone, released after the bytes it announces and
 // acquired by readers. It only grows, and 48 bits of rounds do not wrap.
-// Taken: each rank says in a line of its own before which round it needs nothing any more. Whoever deposits waits until
-// the bank's last round is behind those who read it, so that fast ranks may run ahead, by up to `banks` rounds.
-// Apart: who must not wait for a bank, or for memory, does not deposit, says so, and is served another way
-// (keeps_apart).
+// Released: each rank says in a line of its own before which round it needs nothing any more, which returns the credit
+// for the banks of those rounds. Whoever deposits waits until all readers have released the bank's last round, so that
+// fast ranks may run ahead, by up to `banks` rounds.
+// Fallback: a rank that must not wait for a bank, or for memory, does not deposit but falls back to MPI's messages, and
+// says so (falls_back).
 #pragma once
 
 #include <algorithm>
@@ -43,7 +44,7 @@ class Rounds {
   // Progress of a round: chunks deposited so far, at most `most_chunks`; then one of these.
   static constexpr std::uint64_t most_chunks = 0xfffd;
   static constexpr std::uint64_t complete = 0xfffe;
-  static constexpr std::uint64_t vetoed = 0xffff;  // complete, and the depositor takes no part
+  static constexpr std::uint64_t declined = 0xffff;  // complete, and the depositor declines
 
   struct Shape {
     int ranks;
@@ -52,7 +53,7 @@ class Rounds {
     std::size_t slot_bytes;       // beside the cell; a multiple of line_bytes
     std::size_t extra_bytes = 0;  // per bank, for the algorithm's own bookkeeping
     bool borrows = false;  // the slots' memory is not in the region; a slot for each rank, or one for whoever deposits
-    Stay stay = Stay::moment;  // of what is deposited in borrowed memory
+    Lifetime lifetime = Lifetime::call;  // of what is deposited in borrowed memory
     std::size_t own_bytes =
         0;  // borrowing: of a slot that is there all the same, for short messages; a multiple of line_bytes
 
@@ -91,18 +92,18 @@ class Rounds {
         unborrowed_bytes_(shape.borrows ? std::max(inline_bytes, shape.own_bytes) : ~std::size_t{0}),
         cells_(team.region + shape.head()),
         loan_(shape.borrows ? team.deposits : nullptr, {team.region + 2 * cell_bytes, cell_bytes, team.size},
-              shape.banks, shape.stay) {
+              shape.banks, shape.lifetime) {
     assert(std::has_single_bit(static_cast<unsigned>(shape.banks)));
     assert(!shape.borrows || shape.slots == team.size || (shape.slots == 1 && shape.own_bytes == 0));
-    // Who finds no memory and must not wait has another way to go.
-    assert(shape.stay == Stay::moment || team.messages != nullptr);
+    // Who finds no memory and must not wait has messages to fall back to.
+    assert(shape.lifetime == Lifetime::call || team.messages != nullptr);
   }
 
   const Team& team() const noexcept { return team_; }
   const Shape& shape() const noexcept { return shape_; }
 
   // Before a call that deposits up to `bytes` in a round; give_back() ends it. False: there is no memory just now, and
-  // this rank takes no part in the call.
+  // this rank declines.
   bool borrow(std::size_t bytes, wait::Site& site) noexcept {
     return bytes <= unborrowed_bytes_ || loan_.borrow(bytes, *team_.policy, site);
   }
@@ -112,22 +113,22 @@ class Rounds {
   }
 
   // Where this rank deposits a message of `bytes` in its slot, or in another, once that is free.
-  std::byte* own_place(std::uint64_t round, std::size_t bytes) const noexcept {
-    return own_place(round, team_.rank, bytes);
+  std::byte* own_data(std::uint64_t round, std::size_t bytes) const noexcept {
+    return own_data(round, team_.rank, bytes);
   }
-  std::byte* own_place(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
+  std::byte* own_data(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     if (bytes > unborrowed_bytes_) {
-      // Ordered by the flag; the last who read it has taken that round.
-      std::uint64_t& where = where_of(round, slot);
-      if (where != loan_.where(round)) where = loan_.where(round);
+      // Ordered by the flag; the last who read it has released that round.
+      std::uint64_t& offset = offset_of(round, slot);
+      if (offset != loan_.where(round)) offset = loan_.where(round);
       return window_ + loan_.where(round);
     }
-    return place(round, slot, bytes);
+    return data(round, slot, bytes);
   }
   // Where a message of `bytes` lies, to be asked once its slot's flag has announced some of it.
-  std::byte* place(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
+  std::byte* data(std::uint64_t round, int slot, std::size_t bytes) const noexcept {
     if (bytes <= inline_bytes) return cell(round, slot) + inline_offset;
-    if (bytes > unborrowed_bytes_) return window_ + where_of(round, slot);
+    if (bytes > unborrowed_bytes_) return window_ + offset_of(round, slot);
     // All banks of a slot side by side: with a slot for each rank its pages are those that the rank has touched first.
     return memory_ + (static_cast<std::size_t>(slot) * static_cast<std::size_t>(shape_.banks) + bank_of(round)) *
                          shape_.in_region();
@@ -146,7 +147,7 @@ class Rounds {
     prefetch_for_write(cell(round, slot));
     if (bytes <= line_bytes - inline_offset) return;
     if (bytes <= inline_bytes) return prefetch_for_write(cell(round, slot) + line_bytes);
-    const std::byte* const at = bytes > unborrowed_bytes_ ? window_ + loan_.where(round) : place(round, slot, bytes);
+    const std::byte* const at = bytes > unborrowed_bytes_ ? window_ + loan_.where(round) : data(round, slot, bytes);
     for (std::size_t line = 0; line < std::min(bytes, prefetched_bytes); line += line_bytes)
       prefetch_for_write(at + line);
   }
@@ -172,29 +173,29 @@ class Rounds {
   // it.
   bool has_entered(int rank) const noexcept {
     const Member& m = member(rank);
-    return (bank_awaited_ ? m.taken : m.entered).load(std::memory_order_relaxed) >= awaited_;
+    return (bank_awaited_ ? m.released : m.entered).load(std::memory_order_relaxed) >= awaited_;
   }
 
   // This rank needs nothing of rounds before `round` any more.
-  void take(std::uint64_t round) noexcept {
-    // Release: partner of the acquire in wait_for_bank; this rank's reads come first.
-    mine().taken.store(round, std::memory_order_release);
+  void return_credit(std::uint64_t round) noexcept {
+    // Release: partner of the acquire in least_released; this rank's reads come first.
+    mine().released.store(round, std::memory_order_release);
     // A sleeper that just missed this finds out by its timeout.
     if (freed().sleepers.load(std::memory_order_relaxed) != 0)
-      team_.policy->ring(freed(), static_cast<std::uint32_t>(least_taken()));
+      team_.policy->ring(freed(), static_cast<std::uint32_t>(least_released()));
   }
   // Every rank has said that it needs nothing before `round`: what it read elsewhere may be changed.
-  void wait_until_taken(std::uint64_t round, wait::Site& site, void* stalled) noexcept {
-    const auto ready = [&] { return least_taken() >= round; };
+  void wait_until_released(std::uint64_t round, wait::Site& site, void* stalled) noexcept {
+    const auto ready = [&] { return least_released() >= round; };
     if (!ready())
       team_.policy->until(
           site, freed(), static_cast<std::uint32_t>(round), ready, [] { return false; }, stalled);
-    all_have_taken(round);
+    all_have_released(round);
   }
 
-  // This rank could not take what others offered in `round`: to be said before take().
+  // This rank could not take what others offered in `round`: to be said before return_credit().
   void refuse(std::uint64_t round) noexcept { mine().refused.store(round, std::memory_order_relaxed); }
-  // After wait_until_taken, on all ranks alike.
+  // After wait_until_released, on all ranks alike.
   bool anybody_refused(std::uint64_t round) const noexcept {
     for (int rank = 0; rank < team_.size; ++rank)
       if (member(rank).refused.load(std::memory_order_relaxed) == round) return true;
@@ -202,27 +203,27 @@ class Rounds {
   }
 
   // Every rank is known to need nothing before `round`.
-  void all_have_taken(std::uint64_t round) noexcept { known_taken_ = std::max(known_taken_, round); }
+  void all_have_released(std::uint64_t round) noexcept { known_released_ = std::max(known_released_, round); }
 
   // May the bank of `round` be written?
   bool is_free(std::uint64_t round) noexcept {
-    if (round < known_taken_ + static_cast<std::uint64_t>(shape_.banks)) return true;
-    known_taken_ = std::max(known_taken_, least_taken());
-    return round < known_taken_ + static_cast<std::uint64_t>(shape_.banks);
+    if (round < known_released_ + static_cast<std::uint64_t>(shape_.banks)) return true;
+    known_released_ = std::max(known_released_, least_released());
+    return round < known_released_ + static_cast<std::uint64_t>(shape_.banks);
   }
   void wait_until_free(std::uint64_t round, wait::Site& site, void* stalled) noexcept {
-    const auto ready = [&] { return is_free(round) && known_taken_ >= apart_end_; };
+    const auto ready = [&] { return is_free(round) && known_released_ >= fallback_end_; };
     if (ready()) return;
-    // Rounds that this rank kept apart from come to their end first: no deposit lies among them.
+    // The rounds in which this rank fell back come to their end first: no deposit lies among them.
     const auto banks = static_cast<std::uint64_t>(shape_.banks);
-    const std::uint64_t needed = std::max(round < banks ? 0 : round - banks + 1, apart_end_);
+    const std::uint64_t needed = std::max(round < banks ? 0 : round - banks + 1, fallback_end_);
     const std::uint64_t awaited = awaited_;
     awaited_ = needed;
     bank_awaited_ = true;
     team_.policy->until(
         site, freed(), static_cast<std::uint32_t>(needed),
         [&] {
-          if (known_taken_ < apart_end_) known_taken_ = std::max(known_taken_, least_taken());
+          if (known_released_ < fallback_end_) known_released_ = std::max(known_released_, least_released());
           return ready();
         },
         [] { return false; }, stalled);
@@ -231,42 +232,42 @@ class Rounds {
   }
 
   // For a rank that may leave before others come, and a call of one round. True: the bank is still in use, or there is
-  // no memory to borrow for `bytes`, so that it does not deposit, and those who want its data get them another way. It
-  // keeps apart until everybody has come past all the rounds that it did so in, so that one interval tells of them all.
-  bool keeps_apart(std::uint64_t round, std::size_t bytes) noexcept { return keeps_apart(round, round + 1, bytes); }
+  // no memory to borrow for `bytes`, so that it does not deposit, and those who want its data get them from MPI. It
+  // falls back until everybody has come past all the rounds that it did so in, so that one interval tells of them all.
+  bool falls_back(std::uint64_t round, std::size_t bytes) noexcept { return falls_back(round, round + 1, bytes); }
   // The same of a call of several rounds, up to `end`, once the bank of the first is free; `bytes` go in a round.
-  bool keeps_apart(std::uint64_t round, std::uint64_t end, std::size_t bytes) noexcept {
+  bool falls_back(std::uint64_t round, std::uint64_t end, std::size_t bytes) noexcept {
     const auto may_deposit = [&] {
-      if (known_taken_ < apart_end_) known_taken_ = std::max(known_taken_, least_taken());
-      return known_taken_ >= apart_end_ && is_free(round);
+      if (known_released_ < fallback_end_) known_released_ = std::max(known_released_, least_released());
+      return known_released_ >= fallback_end_ && is_free(round);
     };
     const auto has_memory = [&] { return bytes <= unborrowed_bytes_ || loan_.borrow_now(bytes); };
     const bool is_free_now = may_deposit();
     if (is_free_now && has_memory()) return false;
-    // In a tight loop the others are but a moment behind, which is less than another way would take. How far they are
+    // In a tight loop the others are but a moment behind, which is less than a message would take. How far they are
     // is seen now and then.
-    const std::uint64_t times = apart_end_ - mine().apart_begin.load(std::memory_order_relaxed);
-    if (!is_free_now && (known_taken_ >= apart_end_ || std::has_single_bit(times) || times % 64 == 0) &&
+    const std::uint64_t times = fallback_end_ - mine().fallback_begin.load(std::memory_order_relaxed);
+    if (!is_free_now && (known_released_ >= fallback_end_ || std::has_single_bit(times) || times % 64 == 0) &&
         team_.policy->is_soon(may_deposit, bytes) && has_memory())
       return false;
     Member& m = mine();
     // Nobody looks at the last interval any more.
-    if (known_taken_ >= apart_end_) m.apart_begin.store(round, std::memory_order_relaxed);
-    apart_end_ = end;
-    // Release: partner of the acquire in is_apart.
-    m.apart_end.store(apart_end_, std::memory_order_release);
-    // Release: partner of the acquire in times_apart.
-    aparts().fetch_add(1, std::memory_order_release);
+    if (known_released_ >= fallback_end_) m.fallback_begin.store(round, std::memory_order_relaxed);
+    fallback_end_ = end;
+    // Release: partner of the acquire in fell_back.
+    m.fallback_end.store(fallback_end_, std::memory_order_release);
+    // Release: partner of the acquire in times_fallen_back.
+    fallbacks().fetch_add(1, std::memory_order_release);
     return true;
   }
-  // Has `rank` not deposited in `round` but kept apart?
-  bool is_apart(std::uint64_t round, int rank) const noexcept {
+  // Has `rank` not deposited in `round` but fallen back?
+  bool fell_back(std::uint64_t round, int rank) const noexcept {
     const Member& m = member(rank);
-    return m.apart_end.load(std::memory_order_acquire) > round &&
-           m.apart_begin.load(std::memory_order_relaxed) <= round;
+    return m.fallback_end.load(std::memory_order_acquire) > round &&
+           m.fallback_begin.load(std::memory_order_relaxed) <= round;
   }
   // How often any rank has: as long as it stays the same there is nothing new to see.
-  std::uint64_t times_apart() const noexcept { return aparts().load(std::memory_order_acquire); }
+  std::uint64_t times_fallen_back() const noexcept { return fallbacks().load(std::memory_order_acquire); }
 
   // Rung with the number of a round once all of it is there.
   wait::Doorbell& bell() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
@@ -281,13 +282,15 @@ class Rounds {
 
  private:
   struct alignas(cell_bytes) Member {
-    std::atomic<std::uint64_t> taken;
-    std::atomic<std::uint64_t> entered;  // relaxed: told to people only
-    std::atomic<std::uint64_t> refused;  // relaxed: ordered by `taken`
-    // Rounds that this rank has kept apart from. On a line that is hardly ever written, since those who wait for its
+    std::atomic<std::uint64_t> released;
+    // Relaxed: a hint. Stall reports name by it who is missing, and tree_bcast chooses by it from whom to copy, which
+    // is right either way.
+    std::atomic<std::uint64_t> entered;
+    std::atomic<std::uint64_t> refused;  // relaxed: ordered by `released`
+    // Rounds in which this rank has fallen back. On a line that is hardly ever written, since those who wait for its
     // deposit look here as well.
-    alignas(line_bytes) std::atomic<std::uint64_t> apart_begin;  // relaxed: ordered by `apart_end`
-    std::atomic<std::uint64_t> apart_end;
+    alignas(line_bytes) std::atomic<std::uint64_t> fallback_begin;  // relaxed: ordered by `fallback_end`
+    std::atomic<std::uint64_t> fallback_end;
   };
   static_assert(sizeof(Member) == cell_bytes);
 
@@ -299,21 +302,21 @@ class Rounds {
   }
   std::byte* cell(std::uint64_t round, int slot) const noexcept { return cells_ + number_of(round, slot) * cell_bytes; }
   // Where in the node's window the slot's borrowed memory is. Written by the slot's depositor.
-  std::uint64_t& where_of(std::uint64_t round, int slot) const noexcept {
+  std::uint64_t& offset_of(std::uint64_t round, int slot) const noexcept {
     return *reinterpret_cast<std::uint64_t*>(cell(round, slot) + sizeof(std::uint64_t));
   }
   wait::Doorbell& freed() const noexcept { return *reinterpret_cast<wait::Doorbell*>(team_.region + cell_bytes); }
-  std::atomic<std::uint64_t>& aparts() const noexcept {  // on the line beside the doorbell's
+  std::atomic<std::uint64_t>& fallbacks() const noexcept {  // on the line beside the doorbell's
     return *reinterpret_cast<std::atomic<std::uint64_t>*>(team_.region + cell_bytes + line_bytes);
   }
   Member& member(int rank) const noexcept {
     return *reinterpret_cast<Member*>(team_.region + (2 + static_cast<std::size_t>(rank)) * cell_bytes);
   }
   Member& mine() const noexcept { return member(team_.rank); }
-  std::uint64_t least_taken() const noexcept {
+  std::uint64_t least_released() const noexcept {
     std::uint64_t least = ~std::uint64_t{0};
     for (int rank = 0; rank < team_.size; ++rank)
-      least = std::min(least, member(rank).taken.load(std::memory_order_acquire));  // acquire: partner in take
+      least = std::min(least, member(rank).released.load(std::memory_order_acquire));  // partner: return_credit
     return least;
   }
 
@@ -324,10 +327,10 @@ class Rounds {
   const std::size_t unborrowed_bytes_;
   std::byte* const cells_;
   Loan loan_;
-  std::uint64_t known_taken_ = team_.first_round;
+  std::uint64_t known_released_ = team_.first_round;
   std::uint64_t awaited_ = 0;
-  bool bank_awaited_ = false;    // `awaited_` is what all must have taken, not entered
-  std::uint64_t apart_end_ = 0;  // of the last interval that this rank kept apart in
+  bool bank_awaited_ = false;       // `awaited_` is what all must have released, not entered
+  std::uint64_t fallback_end_ = 0;  // of the last interval in which this rank fell back
 };
 
 }  // namespace papaya

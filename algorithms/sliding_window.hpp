@@ -1,10 +1,10 @@
-// The sliding window of a sender and its receiver: parts go to the slots of a ring at the receiver, and the sender is
-// ahead of it by no more than there are slots. That takes credit: the receiver answers how many parts it has taken, not
-// each time but `answered_at_once` parts at a time.
+// The sliding window of a sender and its receiver: chunks go to the slots of a ring at the receiver, and the sender is
+// ahead of it by no more than there are slots. That takes credit: the receiver says up to which chunk it has released
+// the slots, not each time but `credits_at_once` chunks at a time.
 //
-// Parts are numbered from the first call on, by both alike, beginning after `before`. Numbers only grow. Both ends know
-// which answers there are, for they follow from the numbers: so a sender that ends knows the last one it must still
-// wait for. It is pure arithmetic; how parts and answers travel is the caller's (Notified, in all of them).
+// Chunks are numbered from the first call on, by both alike, beginning after `before`. Numbers only grow. Both ends
+// know which credits are returned, for they follow from the numbers: so a sender that ends knows the last one it must
+// still wait for. It is pure arithmetic; how chunks and credits travel is the caller's (Notified, in all of them).
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace papaya {
 
 struct SlidingWindow {
-  // An answer is due when so many parts have been taken since the last one, at most as many as there are slots.
-  // `only_when_said`: only where both ends say so.
-  static constexpr std::uint64_t only_when_said = std::numeric_limits<std::uint64_t>::max();
+  // Credit is returned once so many chunks have been released since the last time, at most as many as there are slots.
+  // `explicit_only`: only where both ends call for it (expect_credit, return_credit).
+  static constexpr std::uint64_t explicit_only = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t slots;
-  std::uint64_t answered_at_once;
+  std::uint64_t credits_at_once;
 
   class Sender;
   class Receiver;
@@ -28,68 +28,68 @@ struct SlidingWindow {
 class SlidingWindow::Sender {
  public:
   Sender(const SlidingWindow& window, std::uint64_t before) noexcept
-      : window_(window), sent_(before), taken_(before), last_answer_(before) {}
+      : window_(window), sent_(before), released_(before), last_credit_(before) {}
 
-  // The number of the last part.
+  // The number of the last chunk.
   std::uint64_t sent() const noexcept { return sent_; }
-  // Whether the next part has a slot. `answered()` looks at the receiver's last answer, and only where the one before
-  // is not enough.
-  template <class Answered>
-  bool has_slot(Answered&& answered) noexcept {
+  // Whether the next chunk has a slot. `credit()` looks at what the receiver has returned last, and only where the
+  // credit known before is not enough.
+  template <class Credit>
+  bool has_slot(Credit&& credit) noexcept {
     if (is_covered()) return true;
-    knows_taken(answered());
+    knows_released(credit());
     return is_covered();
   }
-  // After has_slot(): the next part's number.
+  // After has_slot(): the next chunk's number.
   std::uint64_t send() noexcept {
     skip_to(sent_ + 1);
     return sent_;
   }
-  // Numbers up to this one have no parts, and count as taken.
+  // Numbers up to this one have no chunks, and count as released.
   void skip_to(std::uint64_t number) noexcept {
     sent_ = number;
-    if (sent_ - last_answer_ >= window_.answered_at_once) last_answer_ = sent_;
+    if (sent_ - last_credit_ >= window_.credits_at_once) last_credit_ = sent_;
   }
-  // The receiver answers once it has got as far as this end, though it is not its turn.
-  void expect_answer() noexcept { last_answer_ = sent_; }
-  // Known without an answer: it has taken all up to this one.
-  void knows_taken(std::uint64_t number) noexcept { taken_ = std::max(taken_, number); }
-  // Another receiver takes the place of the one before, and has not answered yet.
-  void forget_taken(std::uint64_t before) noexcept { taken_ = before; }
-  // The number that the receiver's last answer has, or will have; `before` if there is none.
-  std::uint64_t last_answer() const noexcept { return last_answer_; }
+  // The receiver returns credit once it has got as far as this end, though it is not due.
+  void expect_credit() noexcept { last_credit_ = sent_; }
+  // Known without returned credit: it has released all up to this one.
+  void knows_released(std::uint64_t number) noexcept { released_ = std::max(released_, number); }
+  // Another receiver takes the place of the one before, and has not returned credit yet.
+  void forget_released(std::uint64_t before) noexcept { released_ = before; }
+  // The number up to which the receiver has returned credit, or will have; `before` if it does not.
+  std::uint64_t last_credit() const noexcept { return last_credit_; }
 
  private:
-  bool is_covered() const noexcept { return sent_ < taken_ + window_.slots; }
+  bool is_covered() const noexcept { return sent_ < released_ + window_.slots; }
 
   SlidingWindow window_;
   std::uint64_t sent_;
-  std::uint64_t taken_;  // by the receiver, as far as is known
-  std::uint64_t last_answer_;
+  std::uint64_t released_;  // by the receiver, as far as is known
+  std::uint64_t last_credit_;
 };
 
 class SlidingWindow::Receiver {
  public:
   Receiver(const SlidingWindow& window, std::uint64_t before) noexcept
-      : window_(window), taken_(before), answered_(before) {}
+      : window_(window), released_(before), returned_(before) {}
 
-  // The number of the last part that was taken; the next one's is one more.
-  std::uint64_t taken() const noexcept { return taken_; }
-  // The next part's slot may be written again: true if the sender is to be answered taken() now.
-  bool take() noexcept { return skip_to(taken_ + 1); }
+  // The number of the last chunk that was released; the next one's is one more.
+  std::uint64_t released() const noexcept { return released_; }
+  // The next chunk's slot may be written again. True: the sender is to be told released() now.
+  bool release() noexcept { return skip_to(released_ + 1); }
   bool skip_to(std::uint64_t number) noexcept {
-    taken_ = number;
-    if (taken_ - answered_ < window_.answered_at_once) return false;
-    answered_ = taken_;
+    released_ = number;
+    if (released_ - returned_ < window_.credits_at_once) return false;
+    returned_ = released_;
     return true;
   }
-  // The sender is answered though it is not its turn.
-  void answer() noexcept { answered_ = taken_; }
+  // Credit is returned though it is not due.
+  void return_credit() noexcept { returned_ = released_; }
 
  private:
   SlidingWindow window_;
-  std::uint64_t taken_;
-  std::uint64_t answered_;
+  std::uint64_t released_;
+  std::uint64_t returned_;
 };
 
 }  // namespace papaya

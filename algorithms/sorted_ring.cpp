@@ -23,7 +23,7 @@ std::uint32_t word_of(std::uint64_t ns) noexcept {
 }  // namespace
 
 SegmentShape SortedRing::segment(int ranks, const Shape& shape) {
-  return {window.slots * (bytes_of_words(ranks) + shape.segment_bytes), 2 * ranks};
+  return {window.slots * (bytes_of_words(ranks) + shape.chunk_bytes), 2 * ranks};
 }
 
 SortedRing::SortedRing(const Team& team, const Shape& shape)
@@ -31,35 +31,35 @@ SortedRing::SortedRing(const Team& team, const Shape& shape)
       shape_(shape),
       words_bytes_(bytes_of_words(team.size)),
       order_(static_cast<std::size_t>(team.size)),
-      carried_(2 * (words_bytes_ + shape.segment_bytes)),
+      carried_(2 * (words_bytes_ + shape.chunk_bytes)),
       begin_(team.first_round - 1),
       end_(begin_),
       to_next_(window, begin_),
       from_previous_(window, begin_),
-      last_answer_(static_cast<std::size_t>(team.size), begin_) {
+      last_credit_(static_cast<std::size_t>(team.size), begin_) {
   std::iota(order_.begin(), order_.end(), 0);
   measured_order_ = order_;
   arrivals_.late_ns.resize(static_cast<std::size_t>(team.size));
-  take_places();
+  take_position();
 }
 
-// Whatever the others still have to say.
+// Waits for the last credits of the others.
 SortedRing::~SortedRing() {
   wait::Site site;
   for (int peer = 0; peer < team_.size; ++peer)
-    if (const std::uint64_t last = last_answer_[static_cast<std::size_t>(peer)]; last > begin_)
+    if (const std::uint64_t last = last_credit_[static_cast<std::size_t>(peer)]; last > begin_)
       team_.wire->wait(
-          *team_.policy, site, [&] { return team_.wire->look(taken(peer)) >= last; }, this);
+          *team_.policy, site, [&] { return team_.wire->look(credit_id(peer)) >= last; }, this);
 }
 
-std::size_t SortedRing::place(std::uint64_t number) const noexcept {
-  return static_cast<std::size_t>(number % window.slots) * (words_bytes_ + shape_.segment_bytes);
+std::size_t SortedRing::slot_offset(std::uint64_t number) const noexcept {
+  return static_cast<std::size_t>(number % window.slots) * (words_bytes_ + shape_.chunk_bytes);
 }
 std::byte* SortedRing::slot(std::uint64_t number) const noexcept {
-  return team_.wire->segment() + place(number);
+  return team_.wire->segment() + slot_offset(number);
 }
 
-void SortedRing::take_places() {
+void SortedRing::take_position() {
   const auto ranks = static_cast<std::size_t>(team_.size);
   const auto mine = static_cast<std::size_t>(std::find(order_.begin(), order_.end(), team_.rank) - order_.begin());
   position_ = static_cast<int>(mine);
@@ -71,83 +71,84 @@ void SortedRing::take_places() {
 void SortedRing::plan(int pre_steps) {
   if (pre_steps == pre_steps_ && !out_.empty()) return;
   pre_steps_ = pre_steps;
-  out_ = patterns::link_passes(team_.size, shape_.chunks, pre_steps, position_);
-  in_ = patterns::link_passes(team_.size, shape_.chunks, pre_steps, (position_ + team_.size - 1) % team_.size);
+  out_ = patterns::link_passes(team_.size, shape_.blocks, pre_steps, position_);
+  in_ = patterns::link_passes(team_.size, shape_.blocks, pre_steps, (position_ + team_.size - 1) % team_.size);
 }
 
-// One call's progress, in segments.
+// One call's progress, in chunks.
 struct SortedRing::Call {
   SortedRing& ring;
   const Operands& operands;
   const std::uint64_t entered_ns = clock::monotonic_ns();
   const std::size_t element = operands.reduction->element_bytes;
-  const std::size_t per_segment = ring.shape_.segment_bytes / element;  // elements
-  const std::uint64_t segments;                                         // of a chunk
+  const std::size_t per_chunk = ring.shape_.chunk_bytes / element;  // elements
+  const std::uint64_t chunks;                                       // of a block
   std::uint64_t received = 0;
   std::uint64_t sent = 0;
   std::uint64_t total_in = 0;
   std::uint64_t total_out = 0;
 
   Call(SortedRing& r, const Operands& o)
-      : ring(r), operands(o), segments(std::max<std::size_t>(1, (largest_chunk() + per_segment - 1) / per_segment)) {
+      : ring(r), operands(o), chunks(std::max<std::size_t>(1, (largest_block() + per_chunk - 1) / per_chunk)) {
     int steps = 0;
-    if (ring.shape_.chunks > 1)
-      steps = std::min(ring.shape_.most_pre_steps, patterns::pre_steps(ring.order_, ring.arrivals_, segments));
+    if (ring.shape_.blocks > 1)
+      steps = std::min(ring.shape_.most_pre_steps, patterns::pre_steps(ring.order_, ring.arrivals_, chunks));
     ring.plan(steps);
-    total_in = ring.in_.size() * segments;
-    total_out = ring.out_.size() * segments;
+    total_in = ring.in_.size() * chunks;
+    total_out = ring.out_.size() * chunks;
   }
 
-  std::size_t chunks() const noexcept { return static_cast<std::size_t>(ring.shape_.chunks); }
-  std::size_t largest_chunk() const noexcept { return (operands.count + chunks() - 1) / chunks(); }
-  // The first element of a chunk; of the one after the last the end.
-  std::size_t chunk_begin(std::size_t chunk) const noexcept {
-    return chunk * (operands.count / chunks()) + std::min(chunk, operands.count % chunks());
+  std::size_t blocks() const noexcept { return static_cast<std::size_t>(ring.shape_.blocks); }
+  std::size_t largest_block() const noexcept { return (operands.count + blocks() - 1) / blocks(); }
+  // The first element of a block; of the one after the last the end.
+  std::size_t block_begin(std::size_t block) const noexcept {
+    return block * (operands.count / blocks()) + std::min(block, operands.count % blocks());
   }
-  // Numbers that a call uses up, on every link: a chunk passes it twice at most.
-  std::uint64_t numbers() const noexcept { return 2 * chunks() * segments; }
+  // Numbers that a call uses up, on every link: a block passes it twice at most.
+  std::uint64_t numbers() const noexcept { return 2 * blocks() * chunks; }
 
-  struct Piece {
+  struct Chunk {
     std::size_t offset;    // bytes
-    std::size_t elements;  // a short chunk's last segments may be empty
+    std::size_t elements;  // a short block's last chunks may be empty
   };
-  Piece piece(const patterns::Pass& pass, std::uint64_t segment) const noexcept {
-    const auto chunk = static_cast<std::size_t>(pass.chunk);
-    const std::size_t begin = chunk_begin(chunk);
-    const std::size_t size = chunk_begin(chunk + 1) - begin;
-    const std::size_t from = std::min(static_cast<std::size_t>(segment) * per_segment, size);
-    return {(begin + from) * element, std::min(per_segment, size - from)};
+  Chunk chunk_at(const patterns::Pass& pass, std::uint64_t chunk) const noexcept {
+    const auto block = static_cast<std::size_t>(pass.block);
+    const std::size_t begin = block_begin(block);
+    const std::size_t size = block_begin(block + 1) - begin;
+    const std::size_t from = std::min(static_cast<std::size_t>(chunk) * per_chunk, size);
+    return {(begin + from) * element, std::min(per_chunk, size - from)};
   }
-  // Of chunk 0, the first segment has words with it.
-  static bool carries_words(const patterns::Pass& pass, std::uint64_t segment) noexcept {
-    return pass.chunk == 0 && segment == 0;
+  // Of block 0, the first chunk has words with it.
+  static bool carries_words(const patterns::Pass& pass, std::uint64_t chunk) noexcept {
+    return pass.block == 0 && chunk == 0;
   }
   // What this rank sends on with words.
   std::byte* carried(bool is_result) const noexcept {
-    return ring.carried_.data() + (is_result ? ring.words_bytes_ + ring.shape_.segment_bytes : 0);
+    return ring.carried_.data() + (is_result ? ring.words_bytes_ + ring.shape_.chunk_bytes : 0);
   }
 
   bool may_receive() const noexcept {
-    return received < total_in && ring.team_.wire->look(ring.arrived(ring.previous_)) > ring.from_previous_.taken();
+    return received < total_in &&
+           ring.team_.wire->look(ring.arrival_id(ring.previous_)) > ring.from_previous_.released();
   }
   void receive() noexcept {
-    const patterns::Pass& pass = ring.in_[received / segments];
-    const std::uint64_t segment = received % segments;
-    const Piece p = piece(pass, segment);
-    const std::byte* const slot = ring.slot(ring.from_previous_.taken() + 1);
+    const patterns::Pass& pass = ring.in_[received / chunks];
+    const std::uint64_t chunk = received % chunks;
+    const Chunk c = chunk_at(pass, chunk);
+    const std::byte* const slot = ring.slot(ring.from_previous_.released() + 1);
     const std::byte* const from = slot + ring.words_bytes_;
-    auto* const to = static_cast<std::byte*>(operands.receive) + p.offset;
+    auto* const to = static_cast<std::byte*>(operands.receive) + c.offset;
     if (pass.is_result)
-      std::memcpy(to, from, p.elements * element);
+      std::memcpy(to, from, c.elements * element);
     else
-      operands.reduction->combine(*operands.reduction, from, static_cast<const std::byte*>(operands.send) + p.offset,
-                                  to, p.elements);
-    if (carries_words(pass, segment)) take_words(slot, pass.is_result);
+      operands.reduction->combine(*operands.reduction, from, static_cast<const std::byte*>(operands.send) + c.offset,
+                                  to, c.elements);
+    if (carries_words(pass, chunk)) take_words(slot, pass.is_result);
     ++received;
-    if (ring.from_previous_.take()) ring.answer();
+    if (ring.from_previous_.release()) ring.return_credit();
   }
 
-  // The words of chunk 0, which go on with it.
+  // The words of block 0, which go on with it.
   void take_words(const std::byte* words, bool is_result) noexcept {
     std::memcpy(carried(is_result), words, ring.words_bytes_);
     auto* const expectation = reinterpret_cast<std::uint32_t*>(carried(true));
@@ -174,21 +175,20 @@ struct SortedRing::Call {
 
   bool may_send() noexcept {
     if (sent == total_out) return false;
-    const int brought_by = ring.out_[sent / segments].brought_by;
-    if (brought_by >= 0 && received <= static_cast<std::uint64_t>(brought_by) * segments + sent % segments)
-      return false;
-    return ring.to_next_.has_slot([this] { return ring.team_.wire->look(ring.taken(ring.next_)); });
+    const int brought_by = ring.out_[sent / chunks].brought_by;
+    if (brought_by >= 0 && received <= static_cast<std::uint64_t>(brought_by) * chunks + sent % chunks) return false;
+    return ring.to_next_.has_slot([this] { return ring.team_.wire->look(ring.credit_id(ring.next_)); });
   }
   void send() noexcept {
-    const patterns::Pass& pass = ring.out_[sent / segments];
-    const std::uint64_t segment = sent % segments;
-    const Piece p = piece(pass, segment);
+    const patterns::Pass& pass = ring.out_[sent / chunks];
+    const std::uint64_t chunk = sent % chunks;
+    const Chunk c = chunk_at(pass, chunk);
     const bool begins_here = pass.brought_by < 0;
-    const std::byte* from = static_cast<const std::byte*>(begins_here ? operands.send : operands.receive) + p.offset;
+    const std::byte* from = static_cast<const std::byte*>(begins_here ? operands.send : operands.receive) + c.offset;
     const std::uint64_t number = ring.to_next_.send();
-    std::size_t offset = ring.place(number) + ring.words_bytes_;
-    std::size_t bytes = p.elements * element;
-    if (carries_words(pass, segment)) {
+    std::size_t offset = ring.slot_offset(number) + ring.words_bytes_;
+    std::size_t bytes = c.elements * element;
+    if (carries_words(pass, chunk)) {
       std::byte* const with_words = carried(pass.is_result);
       if (begins_here) std::memset(with_words, 0, ring.words_bytes_);
       if (!pass.is_result) put_wait();
@@ -197,7 +197,7 @@ struct SortedRing::Call {
       offset -= ring.words_bytes_;
       bytes += ring.words_bytes_;
     }
-    ring.team_.wire->write_notify(ring.next_, offset, from, bytes, ring.arrived(ring.team_.rank), number);
+    ring.team_.wire->write_notify(ring.next_, offset, from, bytes, ring.arrival_id(ring.team_.rank), number);
     ++sent;
   }
 };
@@ -225,30 +225,30 @@ Steps SortedRing::steps(Operands operands) {
   end_call(call.numbers());
 }
 
-void SortedRing::answer() noexcept {
-  team_.wire->notify(previous_, taken(team_.rank), from_previous_.taken());
+void SortedRing::return_credit() noexcept {
+  team_.wire->notify(previous_, credit_id(team_.rank), from_previous_.released());
 }
 
-// Says what has to be said to whoever comes before this rank in the next call, and knows what the one after
-// it says.
+// Returns the credit that whoever comes before this rank in the next call needs, and knows what the one after
+// it returns.
 void SortedRing::end_call(std::uint64_t numbers) {
-  last_answer_[static_cast<std::size_t>(next_)] = to_next_.last_answer();
+  last_credit_[static_cast<std::size_t>(next_)] = to_next_.last_credit();
   const int next = next_;
   const int previous = previous_;
   end_ += numbers;
   measured_order_ = order_;
-  if (patterns::sort_by_arrival(order_, arrivals_)) take_places();
+  if (patterns::sort_by_arrival(order_, arrivals_)) take_position();
 
   const bool is_due = from_previous_.skip_to(end_);
-  if (previous_ != previous) from_previous_.answer();
-  if (is_due || previous_ != previous) answer();
+  if (previous_ != previous) from_previous_.return_credit();
+  if (is_due || previous_ != previous) return_credit();
   // The next rank has done the same.
   to_next_.skip_to(end_);
   if (next_ != next) {
-    to_next_.expect_answer();
-    to_next_.forget_taken(begin_);  // what the other one said is true of its own slots
+    to_next_.expect_credit();
+    to_next_.forget_released(begin_);  // what the other one said is true of its own slots
   }
-  last_answer_[static_cast<std::size_t>(next_)] = to_next_.last_answer();
+  last_credit_[static_cast<std::size_t>(next_)] = to_next_.last_credit();
 }
 
 }  // namespace papaya

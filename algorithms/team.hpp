@@ -45,8 +45,8 @@ struct Team {
   std::byte* region;                 // shared, zeroed at setup, at the same offset of the node's window on all ranks
   wait::Policy* policy;              // of this process
   ReadMemory read_memory = nullptr;  // null: the kernel does not permit it between all ranks of the node
-  // Where each rank runs; outlives the team. Empty: all in one place, or it is not known.
-  std::span<const topology::Place> places = {};
+  // Where each rank runs; outlives the team. Empty: all in one location, or it is not known.
+  std::span<const topology::Location> locations = {};
   std::uint64_t first_round = 1;     // the number of its first round or call; tests begin before a wrap-around
   Notified* wire = nullptr;          // for algorithms with a segment; outlives what they prepare
   DepositArena* deposits = nullptr;  // this rank's, for algorithms that may borrow; null: the region has all memory

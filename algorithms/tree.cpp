@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t slot_limit = 512 << 10;
 constexpr std::uint32_t no_result = ~std::uint32_t{0};
-constexpr std::uint32_t vetoed_result = no_result - 1;
+constexpr std::uint32_t declined_result = no_result - 1;
 
 // Trees of a chunk that there is room for: those of the NUMA nodes, if they are not more, and that of their
 // results.
@@ -25,14 +25,14 @@ int trees_for(int ranks) {
 
 }  // namespace
 
-// The lead of one tree of one chunk. `holder` is 2n+1 while some rank leads round n, 2n while nobody does
+// The leader role of one tree of one chunk. `leader_lock` is 2n+1 while some rank leads round n, 2n while nobody does
 // just now, smaller for earlier rounds. Taking it acquires, and giving it back releases, the partial results
 // and `levels`. `finished` is n once the result of round n stands in slot `result`; released by the leader,
 // acquired by who copies it or combines it further.
 struct alignas(Rounds::line_bytes) Tree::Control {
-  std::atomic<std::uint64_t> holder;
+  std::atomic<std::uint64_t> leader_lock;
   std::atomic<std::uint64_t> finished;
-  std::atomic<std::uint32_t> result;  // relaxed: ordered by `finished` and `holder`
+  std::atomic<std::uint32_t> result;  // relaxed: ordered by `finished` and `leader_lock`
   // Levels of the tree combined so far, plus one, of the subtree that begins at each member; 0 before its
   // chunk was seen. As many as there are members, on the lines that follow.
   std::uint8_t levels[Rounds::line_bytes - 20];
@@ -47,7 +47,7 @@ std::size_t Tree::most_chunks(std::size_t slot, std::size_t chunk_bytes) {
   return slot / (chunk_bytes - max_element_bytes) + 1;
 }
 
-// Of a bank: the count of finished chunks, and the leads.
+// Of a bank: the count of finished chunks, and the leader roles.
 std::size_t Tree::extra_bytes(int ranks, std::size_t slot, std::size_t chunk_bytes) {
   return Rounds::line_bytes +
          most_chunks(slot, chunk_bytes) * static_cast<std::size_t>(trees_for(ranks)) * Control::bytes(ranks);
@@ -63,7 +63,7 @@ Rounds::Shape Tree::shape_for(int ranks, std::size_t capacity, std::size_t chunk
           .extra_bytes = extra_bytes(ranks, slot, chunk_bytes)};
 }
 
-// Fewer banks where their cells and leads would take much of the window.
+// Fewer banks where their cells and leader roles would take much of the window.
 Rounds::Shape Tree::borrowing_shape_for(int ranks, std::size_t largest, std::size_t chunk_bytes) {
   const int banks = ranks <= 16 ? 4 : 2;
   const std::size_t slot = std::min(largest / static_cast<std::size_t>(banks), slot_limit);
@@ -84,7 +84,7 @@ Tree::Tree(const Team& team, const Rounds::Shape& shape, std::size_t chunk_bytes
   std::iota(plain_.order.begin(), plain_.order.end(), 0);
   plain_.ends = {team.size};
   by_numa_ = plain_;
-  patterns::group_by_numa(team.places, by_numa_.order, by_numa_.ends);
+  patterns::group_by_numa(team.locations, by_numa_.order, by_numa_.ends);
   if (by_numa_.groups() >= trees_for(team.size)) by_numa_ = plain_;
   const auto at = std::find(by_numa_.order.begin(), by_numa_.order.end(), team.rank) - by_numa_.order.begin();
   by_numa_.mine =
@@ -97,7 +97,7 @@ Tree::Tree(const Team& team, const Rounds::Shape& shape, std::size_t chunk_bytes
   numa_trees_if_commutative_ = same_bits || always || team.arrival_order;
 }
 
-Tree::Part Tree::Call::part(std::uint64_t round) const {
+Tree::Fragment Tree::Call::fragment(std::uint64_t round) const {
   const std::size_t offset = static_cast<std::size_t>(round - first) * slot_bytes;
   const std::size_t size = std::min(slot_bytes, bytes - offset);
   return {round, offset, size, static_cast<int>((size + chunk_bytes - 1) / chunk_bytes)};
@@ -111,59 +111,60 @@ Tree::Call Tree::begin(const Operands& operands, bool by_numa) noexcept {
   call.chunk_bytes = std::max(chunk_bytes_ / element, std::size_t{1}) * element;
   next_ += (operands.bytes + call.slot_bytes - 1) / call.slot_bytes;
   call.end = next_;
-  vetoed_ = false;
+  declined_ = false;
   const bool allowed = operands.reduction->commutative ? numa_trees_if_commutative_ : numa_trees_in_rank_order_;
   trees_ = by_numa && allowed ? &by_numa_ : &plain_;
   rounds_.enter(call.first);
   return call;
 }
 
-Tree::Control& Tree::control(const Place& at) const noexcept {
+Tree::Control& Tree::control(const Subtask& at) const noexcept {
   const int ranks = rounds_.team().size;
   const auto number = static_cast<std::size_t>(at.chunk * trees_for(ranks) + at.tree);
-  return *reinterpret_cast<Control*>(rounds_.extra(at.part.round) + Rounds::line_bytes +
+  return *reinterpret_cast<Control*>(rounds_.extra(at.fragment.round) + Rounds::line_bytes +
                                      number * Control::bytes(ranks));
 }
 
-std::byte* Tree::bytes_of(const Place& at, int rank) const noexcept {
-  return rounds_.place(at.part.round, rank, at.part.bytes) + at.begin();
+std::byte* Tree::bytes_of(const Subtask& at, int rank) const noexcept {
+  return rounds_.data(at.fragment.round, rank, at.fragment.bytes) + at.begin();
 }
 
 // In whose slot a member's operand, or a group's result, stands. Of a group: once that is there.
-int Tree::rank_of(const Place& at, int member) const noexcept {
+int Tree::rank_of(const Subtask& at, int member) const noexcept {
   if (!trees_->is_of_results(at.tree))
     return trees_->order[static_cast<std::size_t>(trees_->begin_of(at.tree) + member)];
-  return static_cast<int>(control({at.part, at.call, at.chunk, member}).result.load(std::memory_order_relaxed));
+  return static_cast<int>(control({at.fragment, at.call, at.chunk, member}).result.load(std::memory_order_relaxed));
 }
 
-Tree::State Tree::state_of(const Place& at, int member) const noexcept {
+Tree::State Tree::state_of(const Subtask& at, int member) const noexcept {
   if (trees_->is_of_results(at.tree)) {
-    const Control& group = control({at.part, at.call, at.chunk, member});
+    const Control& group = control({at.fragment, at.call, at.chunk, member});
     // Acquire: partner of the release in combine_ready; the group's result comes with it.
-    if (group.finished.load(std::memory_order_acquire) < at.part.round) return State::away;
-    return group.result.load(std::memory_order_relaxed) == vetoed_result ? State::vetoed : State::there;
+    if (group.finished.load(std::memory_order_acquire) < at.fragment.round) return State::away;
+    return group.result.load(std::memory_order_relaxed) == declined_result ? State::declined : State::there;
   }
-  const std::uint64_t progress = rounds_.progress_of(at.part.round, rank_of(at, member));
+  const std::uint64_t progress = rounds_.progress_of(at.fragment.round, rank_of(at, member));
   if (progress <= static_cast<std::uint64_t>(at.chunk)) return State::away;
-  return progress == Rounds::vetoed ? State::vetoed : State::there;
+  return progress == Rounds::declined ? State::declined : State::there;
 }
 
-int Tree::arrived(const Place& at) const noexcept {
+int Tree::arrived(const Subtask& at) const noexcept {
   int count = 0;
   for (int member = 0; member < trees_->members(at.tree); ++member)
     count += state_of(at, member) != State::away ? 1 : 0;
   return count;
 }
 
-void Tree::deposit(const Operands& operands, const Call& call, const Part& part) noexcept {
+void Tree::deposit(const Operands& operands, const Call& call, const Fragment& fragment) noexcept {
   const int rank = rounds_.team().rank;
-  if (operands.veto) return rounds_.publish(part.round, rank, Rounds::vetoed);
-  const auto* const from = static_cast<const std::byte*>(operands.send) + part.offset;
-  std::byte* const place = rounds_.own_place(part.round, part.bytes);
-  for (int c = 0; c < part.chunks; ++c) {
+  if (operands.declines) return rounds_.publish(fragment.round, rank, Rounds::declined);
+  const auto* const from = static_cast<const std::byte*>(operands.send) + fragment.offset;
+  std::byte* const data = rounds_.own_data(fragment.round, fragment.bytes);
+  for (int c = 0; c < fragment.chunks; ++c) {
     const std::size_t begin = static_cast<std::size_t>(c) * call.chunk_bytes;
-    copy_bytes(place + begin, from + begin, std::min(call.chunk_bytes, part.bytes - begin));
-    rounds_.publish(part.round, rank, c + 1 == part.chunks ? Rounds::complete : static_cast<std::uint64_t>(c + 1));
+    copy_bytes(data + begin, from + begin, std::min(call.chunk_bytes, fragment.bytes - begin));
+    rounds_.publish(fragment.round, rank,
+                    c + 1 == fragment.chunks ? Rounds::complete : static_cast<std::uint64_t>(c + 1));
   }
 }
 
@@ -171,101 +172,102 @@ void Tree::deposit(const Operands& operands, const Call& call, const Part& part)
 bool Tree::leaves_by_message(const Operands& operands, const Call& call) noexcept {
   Messages* const messages = rounds_.team().messages;
   if (messages == nullptr || operands.waits || call.end - call.first != 1 ||
-      !rounds_.keeps_apart(call.first, call.bytes))
+      !rounds_.falls_back(call.first, call.bytes))
     return false;
   messages->send(operands.root, operands.send, operands.bytes);
   return true;
 }
 
-// The bank is free, since the root has waited for it, and a rank that keeps apart does not touch its slot.
-void Tree::take_messages(const Part& part) noexcept {
+// The bank is free, since the root has waited for it, and a rank that falls back does not touch its slot.
+void Tree::take_messages(const Fragment& fragment) noexcept {
   const Team& team = rounds_.team();
   if (team.messages == nullptr) return;
-  const std::uint64_t times = rounds_.times_apart();
-  if (times == 0 || (looked_at_ == part.round && times_apart_ == times)) return;
-  looked_at_ = part.round;
-  times_apart_ = times;
+  const std::uint64_t times = rounds_.times_fallen_back();
+  if (times == 0 || (looked_at_ == fragment.round && times_fallen_back_ == times)) return;
+  looked_at_ = fragment.round;
+  times_fallen_back_ = times;
   for (int rank = 0; rank < team.size; ++rank) {
-    if (rank == team.rank || !rounds_.is_apart(part.round, rank) || rounds_.is_complete(part.round, rank)) continue;
-    team.messages->receive(rank, rounds_.place(part.round, rank, part.bytes), part.bytes);
-    rounds_.publish(part.round, rank, Rounds::complete);
+    if (rank == team.rank || !rounds_.fell_back(fragment.round, rank) || rounds_.is_complete(fragment.round, rank))
+      continue;
+    team.messages->receive(rank, rounds_.data(fragment.round, rank, fragment.bytes), fragment.bytes);
+    rounds_.publish(fragment.round, rank, Rounds::complete);
   }
 }
 
-void Tree::help(const Operands& operands, const Call& call, const Part& part) noexcept {
-  for (int c = 0; c < part.chunks; ++c) work(operands, {part, call, c, trees_->mine});
+void Tree::help(const Operands& operands, const Call& call, const Fragment& fragment) noexcept {
+  for (int c = 0; c < fragment.chunks; ++c) work(operands, {fragment, call, c, trees_->mine});
 }
 
-void Tree::start(const Part& part) noexcept {
-  std::fill_n(seen_.begin(), part.chunks, 0);
-  std::fill_n(copied_.begin(), part.chunks, char{0});
+void Tree::start(const Fragment& fragment) noexcept {
+  std::fill_n(seen_.begin(), fragment.chunks, 0);
+  std::fill_n(copied_.begin(), fragment.chunks, char{0});
   copied_count_ = 0;
 }
 
-bool Tree::look(const Operands& operands, const Call& call, const Part& part) noexcept {
+bool Tree::look(const Operands& operands, const Call& call, const Fragment& fragment) noexcept {
   const int ranks = rounds_.team().size;
   write_through_ = operands.root >= 0;
-  // Ranks begin at different chunks, so that they do not all want the same lead.
-  const int offset = static_cast<int>(static_cast<std::int64_t>(rounds_.team().rank) * part.chunks / ranks);
-  for (int i = 0; i < part.chunks; ++i) {
-    const int c = (i + offset) % part.chunks;
+  // Ranks begin at different chunks, so that they do not all want the same role.
+  const int offset = static_cast<int>(static_cast<std::int64_t>(rounds_.team().rank) * fragment.chunks / ranks);
+  for (int i = 0; i < fragment.chunks; ++i) {
+    const int c = (i + offset) % fragment.chunks;
     const auto at = static_cast<std::size_t>(c);
     if (copied_[at]) continue;
-    const Place last{part, call, c, trees_->last()};
+    const Subtask last{fragment, call, c, trees_->last()};
     const Control& k = control(last);
     // Acquire: partner of the release in combine_ready; the result's bytes come with it.
-    if (k.finished.load(std::memory_order_acquire) < part.round) {
+    if (k.finished.load(std::memory_order_acquire) < fragment.round) {
       // Who completes another group's tree goes on with the results.
-      const Place mine{part, call, c, trees_->mine};
+      const Subtask mine{fragment, call, c, trees_->mine};
       const int now = arrived(mine);
       if (now == seen_[at]) continue;
       seen_[at] = now;
       work(operands, mine);
-      if (copied_[at] || k.finished.load(std::memory_order_acquire) < part.round) continue;
+      if (copied_[at] || k.finished.load(std::memory_order_acquire) < fragment.round) continue;
     }
     const std::uint32_t result = k.result.load(std::memory_order_relaxed);
     copied_[at] = 1;
     ++copied_count_;
-    if (result == vetoed_result) {
-      vetoed_ = true;
+    if (result == declined_result) {
+      declined_ = true;
       continue;
     }
-    std::memcpy(static_cast<std::byte*>(operands.receive) + part.offset + last.begin(),
+    std::memcpy(static_cast<std::byte*>(operands.receive) + fragment.offset + last.begin(),
                 bytes_of(last, static_cast<int>(result)), last.bytes());
   }
-  return copied_count_ == part.chunks;
+  return copied_count_ == fragment.chunks;
 }
 
 // Combines what is ready of one tree, unless somebody is at it; whoever completes a group's goes on with the
 // results.
-void Tree::work(const Operands& operands, Place at) noexcept {
+void Tree::work(const Operands& operands, Subtask at) noexcept {
   for (;;) {
     Control& k = control(at);
     for (;;) {
-      if (k.finished.load(std::memory_order_relaxed) >= at.part.round || !try_lead(k, at)) return;
+      if (k.finished.load(std::memory_order_relaxed) >= at.fragment.round || !try_lead(k, at)) return;
       const int combined = combine_ready(operands, at);
       if (combined == trees_->members(at.tree)) break;
-      // A read-modify-write: partner of the one in try_lead. Whoever found the lead taken before this has
+      // A read-modify-write: partner of the one in try_lead. Whoever found the role taken before this has
       // raised its flag before, and the look below sees it.
-      k.holder.exchange(2 * at.part.round, std::memory_order_acq_rel);
+      k.leader_lock.exchange(2 * at.fragment.round, std::memory_order_acq_rel);
       if (arrived(at) == combined) return;
     }
-    k.holder.store(2 * at.part.round, std::memory_order_release);
+    k.leader_lock.store(2 * at.fragment.round, std::memory_order_release);
     if (at.tree == trees_->last()) return;
     at.tree = trees_->last();
   }
 }
 
-bool Tree::try_lead(Control& k, const Place& at) const noexcept {
-  const std::uint64_t round = at.part.round;
-  // A read-modify-write even when the lead is taken: it orders this rank's flag, or its group's, before it;
+bool Tree::try_lead(Control& k, const Subtask& at) const noexcept {
+  const std::uint64_t round = at.fragment.round;
+  // A read-modify-write even when the role is taken: it orders this rank's flag, or its group's, before it;
   // see work().
-  std::uint64_t seen = k.holder.fetch_add(0, std::memory_order_acq_rel);
+  std::uint64_t seen = k.leader_lock.fetch_add(0, std::memory_order_acq_rel);
   while (seen <= 2 * round) {
-    if (!k.holder.compare_exchange_weak(seen, 2 * round + 1, std::memory_order_acq_rel)) continue;
+    if (!k.leader_lock.compare_exchange_weak(seen, 2 * round + 1, std::memory_order_acq_rel)) continue;
     // Finished and given back since the caller looked: the chunk must not be counted twice.
     if (k.finished.load(std::memory_order_relaxed) >= round) {
-      k.holder.store(2 * round, std::memory_order_release);
+      k.leader_lock.store(2 * round, std::memory_order_release);
       return false;
     }
     if (seen < 2 * round) {
@@ -278,7 +280,7 @@ bool Tree::try_lead(Control& k, const Place& at) const noexcept {
 }
 
 // Leader only: combines every subtree that has become ready. Returns how many members it has seen.
-int Tree::combine_ready(const Operands& operands, const Place& at) noexcept {
+int Tree::combine_ready(const Operands& operands, const Subtask& at) noexcept {
   Control& k = control(at);
   const Reduction& reduction = *operands.reduction;
   const bool by_arrival = rounds_.team().arrival_order && reduction.commutative;
@@ -293,9 +295,9 @@ int Tree::combine_ready(const Operands& operands, const Place& at) noexcept {
     if (state == State::away) continue;
     k.levels[member] = 1;
     ++combined;
-    if (state == State::vetoed) k.result.store(vetoed_result, std::memory_order_relaxed);
+    if (state == State::declined) k.result.store(declined_result, std::memory_order_relaxed);
     const std::uint32_t sum = k.result.load(std::memory_order_relaxed);
-    if (sum == vetoed_result) continue;
+    if (sum == declined_result) continue;
     if (!by_arrival) {
       climb(operands, at, member);
     } else if (sum == no_result) {
@@ -309,10 +311,10 @@ int Tree::combine_ready(const Operands& operands, const Place& at) noexcept {
   if (combined < members) return combined;
   if (k.result.load(std::memory_order_relaxed) == no_result)
     k.result.store(static_cast<std::uint32_t>(rank_of(at, 0)), std::memory_order_relaxed);
-  k.finished.store(at.part.round, std::memory_order_release);
+  k.finished.store(at.fragment.round, std::memory_order_release);
   if (at.tree != trees_->last()) return combined;
   // Whoever finishes the round's last chunk wakes those who sleep. The count lies in the extra's first line.
-  const std::uint64_t round = at.part.round;
+  const std::uint64_t round = at.fragment.round;
   auto& finished = *reinterpret_cast<std::atomic<std::uint64_t>*>(rounds_.extra(round));
   std::uint64_t count = finished.load(std::memory_order_relaxed);
   std::uint64_t next = 0;
@@ -320,12 +322,12 @@ int Tree::combine_ready(const Operands& operands, const Place& at) noexcept {
     next = count >> 16 == round ? count + 1 : round << 16 | 1;
     // Acquire and release: the last one vouches for the others' chunks.
   } while (!finished.compare_exchange_weak(count, next, std::memory_order_acq_rel, std::memory_order_relaxed));
-  if ((next & 0xffff) == static_cast<std::uint64_t>(at.part.chunks)) rounds_.ring(round);
+  if ((next & 0xffff) == static_cast<std::uint64_t>(at.fragment.chunks)) rounds_.ring(round);
   return combined;
 }
 
 // Combines the subtree that ends at `member` with its sibling as long as the sibling is complete.
-void Tree::climb(const Operands& operands, const Place& at, int member) noexcept {
+void Tree::climb(const Operands& operands, const Subtask& at, int member) noexcept {
   Control& k = control(at);
   const Reduction& reduction = *operands.reduction;
   const std::size_t count = at.bytes() / reduction.element_bytes;
@@ -346,7 +348,7 @@ void Tree::climb(const Operands& operands, const Place& at, int member) noexcept
     std::byte* out = in;
     if (write_through_ && at.tree == trees_->last() && height + 1 == root_height && operands.receive != nullptr) {
       // The root of a reduce makes the last combine itself: straight into its buffer.
-      out = static_cast<std::byte*>(operands.receive) + at.part.offset + at.begin();
+      out = static_cast<std::byte*>(operands.receive) + at.fragment.offset + at.begin();
       copied_[static_cast<std::size_t>(at.chunk)] = 1;
       ++copied_count_;
     }

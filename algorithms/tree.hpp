@@ -1,15 +1,15 @@
 // Reductions over the fixed tree in rank order whose ready subtrees are combined as ranks arrive. Allreduce
 // and reduce share it.
 //
-// Every rank deposits its operand in its own slot, chunk by chunk. Each chunk has a lead, which whoever finds
+// Every rank deposits its operand in its own slot, chunk by chunk. Each chunk has a leader role, which whoever finds
 // something to combine takes and gives back: it combines every subtree of that chunk that has become ready,
 // in the slot of the subtree's first rank. So early arrivals are combined while the others are away, and
 // after the last arrival only its path to the root is left, log2(p) combines, whose chunks all ranks that
-// wait take as work. No rank ever waits for a lead: whoever finds it taken has raised its flag before, and
-// its holder looks once more after giving it back.
+// wait take as work. No rank ever waits for a role: whoever finds it taken has raised its flag before, and
+// the leader looks once more after giving it back.
 //
 // Where ranks are bound to several NUMA nodes each node's ranks may have a tree of their own, with its own
-// lead, and the nodes' results are combined over a tree of the nodes: operands cross between the nodes once,
+// leader, and the nodes' results are combined over a tree of the nodes: operands cross between the nodes once,
 // and as many ranks lead at a time as there are nodes. See NumaTrees.
 //
 // Messages larger than a slot take several rounds; ranks that wait deposit further rounds ahead.
@@ -54,7 +54,7 @@ class Tree : public Prepared {
 
  protected:
   // One round of one call: bytes [offset, offset + bytes) of the message.
-  struct Part {
+  struct Fragment {
     std::uint64_t round;
     std::size_t offset;
     std::size_t bytes;
@@ -69,28 +69,28 @@ class Tree : public Prepared {
     std::size_t chunk_bytes;
     std::size_t bytes;
 
-    Part part(std::uint64_t round) const;
+    Fragment fragment(std::uint64_t round) const;
   };
   // `by_numa` false: one tree of all ranks, which any rank may finish alone.
   Call begin(const Operands& operands, bool by_numa = true) noexcept;
 
-  void deposit(const Operands& operands, const Call& call, const Part& part) noexcept;
+  void deposit(const Operands& operands, const Call& call, const Fragment& fragment) noexcept;
 
   // For a non-root of a reduce. True: it need not wait for a free bank, and its operand is on its way to the root as a
   // message.
   bool leaves_by_message(const Operands& operands, const Call& call) noexcept;
   // For the root, at each look: deposits operands that have come as messages.
-  void take_messages(const Part& part) noexcept;
+  void take_messages(const Fragment& fragment) noexcept;
 
   // Combines what is ready of all chunks once. Non-roots of a reduce call it before they leave.
-  void help(const Operands& operands, const Call& call, const Part& part) noexcept;
+  void help(const Operands& operands, const Call& call, const Fragment& fragment) noexcept;
 
   // One look at a round whose result this rank wants: helps, and copies finished chunks to `receive`. True when all
   // have been copied. start() comes before the first look.
-  void start(const Part& part) noexcept;
-  bool look(const Operands& operands, const Call& call, const Part& part) noexcept;
+  void start(const Fragment& fragment) noexcept;
+  bool look(const Operands& operands, const Call& call, const Fragment& fragment) noexcept;
 
-  bool vetoed_ = false;
+  bool declined_ = false;
   Rounds rounds_;
 
  private:
@@ -114,26 +114,26 @@ class Tree : public Prepared {
   };
 
   // One of the trees of one chunk of one round.
-  struct Place {
-    const Part& part;
+  struct Subtask {
+    const Fragment& fragment;
     const Call& call;
     int chunk;
     int tree;
 
     std::size_t begin() const { return static_cast<std::size_t>(chunk) * call.chunk_bytes; }
-    std::size_t bytes() const { return std::min(call.chunk_bytes, part.bytes - begin()); }
+    std::size_t bytes() const { return std::min(call.chunk_bytes, fragment.bytes - begin()); }
   };
 
-  Control& control(const Place& at) const noexcept;
-  std::byte* bytes_of(const Place& at, int rank) const noexcept;
-  int rank_of(const Place& at, int member) const noexcept;
-  enum class State { away, there, vetoed };
-  State state_of(const Place& at, int member) const noexcept;
-  int arrived(const Place& at) const noexcept;
-  bool try_lead(Control& k, const Place& at) const noexcept;
-  int combine_ready(const Operands& operands, const Place& at) noexcept;
-  void climb(const Operands& operands, const Place& at, int member) noexcept;
-  void work(const Operands& operands, Place at) noexcept;
+  Control& control(const Subtask& at) const noexcept;
+  std::byte* bytes_of(const Subtask& at, int rank) const noexcept;
+  int rank_of(const Subtask& at, int member) const noexcept;
+  enum class State { away, there, declined };
+  State state_of(const Subtask& at, int member) const noexcept;
+  int arrived(const Subtask& at) const noexcept;
+  bool try_lead(Control& k, const Subtask& at) const noexcept;
+  int combine_ready(const Operands& operands, const Subtask& at) noexcept;
+  void climb(const Operands& operands, const Subtask& at, int member) noexcept;
+  void work(const Operands& operands, Subtask at) noexcept;
 
   const std::size_t chunk_bytes_;
   Arrangement plain_;
@@ -146,9 +146,9 @@ class Tree : public Prepared {
   std::vector<int> seen_;
   std::vector<char> copied_;
   int copied_count_ = 0;
-  std::uint64_t looked_at_ = 0;    // the round whose messages have been looked for,
-  std::uint64_t times_apart_ = 0;  // and how many intervals there were then
-  bool write_through_ = false;     // this rank alone wants the result
+  std::uint64_t looked_at_ = 0;          // the round whose messages have been looked for,
+  std::uint64_t times_fallen_back_ = 0;  // and how many intervals there were then
+  bool write_through_ = false;           // this rank alone wants the result
 };
 
 }  // namespace papaya

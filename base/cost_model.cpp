@@ -21,9 +21,9 @@ auto order_of(const CostModel& model) {
 }  // namespace
 
 void add_cost_model(const CostModel& model) {
-  const auto place = std::lower_bound(list().begin(), list().end(), model,
-                                      [](const auto& a, const auto& b) { return order_of(a) < order_of(b); });
-  list().insert(place, model);
+  const auto position = std::lower_bound(list().begin(), list().end(), model,
+                                         [](const auto& a, const auto& b) { return order_of(a) < order_of(b); });
+  list().insert(position, model);
 }
 
 std::span<const CostModel> cost_models() noexcept {

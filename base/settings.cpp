@@ -236,9 +236,9 @@ bool parse_bytes(std::string_view text, std::int64_t& bytes) noexcept {
   if (!unit.empty()) {
     constexpr std::string_view letters = "KMGT";
     const char letter = unit[0] >= 'a' && unit[0] <= 'z' ? static_cast<char>(unit[0] - 'a' + 'A') : unit[0];
-    const std::size_t place = letters.find(letter);
-    if (place != std::string_view::npos) {
-      shift = 10 * (static_cast<int>(place) + 1);
+    const std::size_t position = letters.find(letter);
+    if (position != std::string_view::npos) {
+      shift = 10 * (static_cast<int>(position) + 1);
       unit.remove_prefix(1);
     }
     if (!unit.empty() && unit != "B" && unit != "iB" && unit != "b") return false;

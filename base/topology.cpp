@@ -56,7 +56,7 @@ class Machine {
     Share share;
     for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(topology_, HWLOC_OBJ_CORE, core));)
       if (hwloc_bitmap_intersects(core->cpuset, bound_)) insert(share.cores, core->logical_index);
-    share.place = {common(HWLOC_OBJ_NUMANODE), common(HWLOC_OBJ_L3CACHE)};
+    share.location = {common(HWLOC_OBJ_NUMANODE), common(HWLOC_OBJ_L3CACHE)};
     return share;
   }
 
@@ -84,7 +84,7 @@ Share allowed() noexcept {
     const Share share = machine.share();
     if (count(share.cores) > 0) return share;
   }
-  return {.cores = logical_processors(), .place = {}};
+  return {.cores = logical_processors(), .location = {}};
 }
 
 Share allowed_in(const char* synthetic, unsigned first, unsigned processors) noexcept {

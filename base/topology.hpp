@@ -15,16 +15,16 @@ int count(const CoreSet& cores) noexcept;
 
 // Where a process runs: the NUMA node and the last-level cache that all its cores have in common, by hwloc's logical
 // numbers; -1 where they have none in common, or nobody can tell.
-struct Place {
+struct Location {
   int numa = -1;
   int cache = -1;
-  bool operator==(const Place&) const = default;
+  bool operator==(const Location&) const = default;
 };
 
 // What this process may use.
 struct Share {
   CoreSet cores{};
-  Place place;
+  Location location;
 };
 
 // Cores (not hardware threads: two of them share one core's units) by hwloc, cut to this process's affinity and to

@@ -52,11 +52,11 @@ struct Communicator {
   bool outside = false;   // has members that MPI_COMM_WORLD does not
   bool is_known = false;  // `id` is the same on all ranks: it was made from known ones by calls that papaya follows
   tuning::Facts facts{};
-  std::vector<topology::Place> places;  // by rank; empty if all are the same
-  std::vector<int> members;             // ranks in MPI_COMM_WORLD; only where they are on several nodes,
-  Nodes nodes;                          // as is which of them are on which
-  std::uint64_t calls = 0;              // collective calls so far: the next call's number
-  std::uint64_t replaced = 0;           // calls given to an algorithm while PAPAYA_VERIFY is set
+  std::vector<topology::Location> places;  // by rank; empty if all are the same
+  std::vector<int> members;                // ranks in MPI_COMM_WORLD; only where they are on several nodes,
+  Nodes nodes;                             // as is which of them are on which
+  std::uint64_t calls = 0;                 // collective calls so far: the next call's number
+  std::uint64_t replaced = 0;              // calls given to an algorithm while PAPAYA_VERIFY is set
   std::array<std::uint64_t, collective_count> served{};  // calls that an algorithm has served, by collective
   trace::Communicator* row = nullptr;
   NodeArrivals::Group on_node;  // whose arrivals are compared while the job runs

@@ -93,9 +93,9 @@ void look_at_node(Job& job) {
   PMPI_Allreduce(mine.cores.words, all.words, topology::CoreSet::capacity / 64, MPI_UINT64_T, MPI_BOR, job.node_comm);
   struct Entry {
     int rank;
-    topology::Place place;
+    topology::Location place;
   };
-  const Entry entry{job.rank, mine.place};
+  const Entry entry{job.rank, mine.location};
   std::vector<Entry> entries(static_cast<std::size_t>(job.ranks_on_node));
   PMPI_Allgather(&entry, sizeof entry, MPI_BYTE, entries.data(), sizeof entry, MPI_BYTE, job.node_comm);
   if (std::any_of(entries.begin(), entries.end(), [&](const Entry& e) { return !(e.place == entries[0].place); })) {

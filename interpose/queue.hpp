@@ -44,7 +44,7 @@ class Queue {
   void run_what_can_run(std::vector<MPI_Request>& ended) noexcept;
 
   const MPI_Comm copy_;
-  const std::vector<topology::Place> places_;
+  const std::vector<topology::Location> places_;
   const std::vector<int> world_ranks_;
   std::vector<std::int64_t> offsets_;
   const Members members_;

@@ -13,7 +13,7 @@ Plan& find_plan(Communicator& state, const Members& members, const tuning::Rule&
   const std::size_t capacity = capacity_of(members, algorithm, bytes);
   for (Plan& plan : state.plans)
     if (plan.rule == &rule && plan.capacity == capacity) return plan;
-  const bool through_host = is_rooted(algorithm.collective) || !algorithm.takes_vetoes;
+  const bool through_host = is_rooted(algorithm.collective) || !algorithm.serves_declines;
   return state.plans.emplace_back(rule, capacity, state.plans.size(), through_host);
 }
 

@@ -43,8 +43,8 @@ bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std
                     .bytes = bytes,
                     .root = a.root,
                     .reduction = &reduction,
-                    .veto = on_device && !device};
-  if (operands.veto) return run(state, plan, a.collective, operands, facts, outcome);
+                    .declines = on_device && !device};
+  if (operands.declines) return run(state, plan, a.collective, operands, facts, outcome);
   const auto device_holds = [&](const void* buffer) {
     return device && device_memory::holds(buffer, facts.arrival_ticks);
   };
@@ -75,7 +75,7 @@ bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std
   if (const std::size_t lacks = std::max(send.lacks(), receive.lacks()); lacks != 0) {
     // As with a device's buffer: the others learn of it in the call, unless they may have left it.
     if (plan.through_host) end_for_lack_of_memory(lacks);
-    operands.veto = true;
+    operands.declines = true;
   }
   if (!run(state, plan, a.collective, operands, facts, outcome)) return false;
   if (operands.receive != nullptr) receive.write_back();

@@ -107,12 +107,12 @@ bool run_blocks(Communicator& state, Plan& plan, const Arguments& a, const Eleme
   const auto is_device = [&](const void* buffer) {
     return device && device_memory::holds(buffer, facts.arrival_ticks);
   };
-  const bool vetoes_device = on_device && !device;
+  const bool declines_device = on_device && !device;
   std::size_t lacks = 0;
-  if (!vetoes_device && !in_place)
+  if (!declines_device && !in_place)
     lacks = lay_out(state, a.send, a.send_lists, a.send_type, send_elements, is_device(a.send), Use::read, send,
                     staged_send);
-  if (!vetoes_device && lacks == 0)
+  if (!declines_device && lacks == 0)
     lacks = lay_out(state, a.receive, a.lists, a.type, elements, is_device(a.receive),
                     in_place ? Use::both : Use::write, receive, staged);
   if (lacks != 0 && plan.through_host) end_for_lack_of_memory(lacks);
@@ -125,7 +125,7 @@ bool run_blocks(Communicator& state, Plan& plan, const Arguments& a, const Eleme
                     .reduction = &none,
                     .send_blocks = send,
                     .receive_blocks = receive,
-                    .veto = vetoes_device || lacks != 0};
+                    .declines = declines_device || lacks != 0};
   if (!run(state, plan, a.collective, operands, facts, outcome)) return false;
   // Not more than has come: a program may leave more room.
   auto block = staged.begin();

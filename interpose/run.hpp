@@ -89,7 +89,7 @@ inline bool refuses_aliases() noexcept {
          (a.send != nullptr && a.send != MPI_IN_PLACE && device_memory::holds(a.send, facts.arrival_ticks));
 }
 
-// Buffers that an algorithm can take as they are: dense, on the host or vetoed.
+// Buffers that an algorithm can take as they are: dense, on the host or declined.
 [[gnu::always_inline]] inline bool run_in_place(Communicator& state, Plan& plan, const Reduction& reduction,
                                                 std::size_t bytes, bool on_device, const Arguments& a,
                                                 const CallFacts& facts, Outcome& outcome) noexcept {
@@ -99,7 +99,7 @@ inline bool refuses_aliases() noexcept {
                     .bytes = bytes,
                     .root = a.root,
                     .reduction = &reduction,
-                    .veto = on_device};
+                    .declines = on_device};
   const bool is_root = state.rank == a.root;
   switch (a.collective) {
     case Collective::bcast:

@@ -1,8 +1,8 @@
 // MPI_Allgather: every rank deposits its block in shared memory and takes the others' as they arrive. After the last
 // arrival only that rank's block is left to be copied.
 //
-// A block of up to 112 bytes travels with its flag. Larger ones go in parts of `part_bytes`; a rank that waits deposits
-// further parts ahead. Cost after the last arrival: one transfer and a copy of S bytes in and out.
+// A block of up to 112 bytes travels with its flag. Larger ones go in fragments; a rank that waits deposits further
+// ones ahead. Cost after the last arrival: one transfer and a copy of S bytes in and out.
 
 #include "algorithms/exchange.hpp"
 
@@ -10,10 +10,10 @@ namespace papaya {
 
 namespace {
 
-constexpr std::size_t part_limit = 256 << 10;  // in, and out by p - 1 readers, from the second-level cache
+constexpr std::size_t fragment_limit = 256 << 10;  // in, and out by p - 1 readers, from the second-level cache
 
 Rounds::Shape shape_for(int ranks, std::size_t capacity) {
-  const std::size_t slot = Rounds::round_up(std::min(capacity, part_limit), Rounds::line_bytes);
+  const std::size_t slot = Rounds::round_up(std::min(capacity, fragment_limit), Rounds::line_bytes);
   return {.ranks = ranks,
           .banks = Rounds::banks_for(capacity / slot, slot <= 65536 ? 4 : 2, 16),
           .slots = ranks,
@@ -25,13 +25,13 @@ Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t ow
   return {.ranks = ranks,
           .banks = banks,
           .slots = ranks,
-          .slot_bytes = std::min(largest / banks, part_limit),
+          .slot_bytes = std::min(largest / banks, fragment_limit),
           .borrows = true,
           .own_bytes = Rounds::own_slot(own_bytes, banks)};
 }
 
-std::size_t short_for(std::size_t part, std::int64_t single_copy_bytes) {
-  return single_copy_bytes == 0 ? part : std::min(part, static_cast<std::size_t>(single_copy_bytes) - 1);
+std::size_t short_for(std::size_t fragment, std::int64_t single_copy_bytes) {
+  return single_copy_bytes == 0 ? fragment : std::min(fragment, static_cast<std::size_t>(single_copy_bytes) - 1);
 }
 
 class ArrivalAllgather final : public Exchange {
@@ -47,19 +47,22 @@ class ArrivalAllgather final : public Exchange {
   Direct direct(const Operands& operands, int sender) const noexcept override { return {0, block(operands, sender)}; }
 
   std::size_t deposit_bytes(const Operands& operands) const noexcept override {
-    return std::min(operands.bytes, part_bytes());
+    return std::min(operands.bytes, fragment_bytes());
   }
-  std::size_t part_bytes() const noexcept override { return rounds_.shape().slot_bytes; }
+  std::size_t fragment_bytes() const noexcept override { return rounds_.shape().slot_bytes; }
 
-  void deposit(const Operands& operands, const Part& part) noexcept override {
+  void deposit(const Operands& operands, const Fragment& fragment) noexcept override {
     const int rank = rounds_.team().rank;
-    std::memcpy(rounds_.own_place(part.round, part.bytes), static_cast<const std::byte*>(operands.send) + part.offset,
-                part.bytes);
-    rounds_.publish(part.round, rank, Rounds::complete);
+    std::memcpy(rounds_.own_data(fragment.round, fragment.bytes),
+                static_cast<const std::byte*>(operands.send) + fragment.offset, fragment.bytes);
+    rounds_.publish(fragment.round, rank, Rounds::complete);
   }
-  std::uint64_t needed_progress(const Operands&, const Part&, int) const noexcept override { return Rounds::complete; }
-  void take(const Operands& operands, const Part& part, int sender) noexcept override {
-    std::memcpy(block(operands, sender) + part.offset, rounds_.place(part.round, sender, part.bytes), part.bytes);
+  std::uint64_t needed_progress(const Operands&, const Fragment&, int) const noexcept override {
+    return Rounds::complete;
+  }
+  void take(const Operands& operands, const Fragment& fragment, int sender) noexcept override {
+    std::memcpy(block(operands, sender) + fragment.offset, rounds_.data(fragment.round, sender, fragment.bytes),
+                fragment.bytes);
   }
   void keep(const Operands& operands) noexcept override {
     std::byte* const own = block(operands, rounds_.team().rank);

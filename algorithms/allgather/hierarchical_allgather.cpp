@@ -1,8 +1,8 @@
-// MPI_Allgather in levels: the ranks of a node gather their blocks in shared memory, the nodes' blocks go round a ring
-// of one rank of each node, and each that has come is broadcast in the node.
+// Hierarchical MPI_Allgather: the ranks of a node gather their blocks in shared memory, the nodes' blocks go round a
+// ring of one rank of each node, and each that has come is broadcast in the node.
 //
-// Blocks go in parts of at most `part_bytes`; a part of all ranks of a node is one message of the ring, which a leader
-// passes on as soon as it has come.
+// Blocks go in chunks of at most `chunk_bytes`; a chunk of all ranks of a node is one message of the ring, which a
+// leader passes on as soon as it has come.
 //
 // Cost, N nodes of q ranks: N-1 latencies of the network, (N-1) q S bytes sent and received by each node.
 
@@ -17,77 +17,77 @@ namespace papaya {
 
 namespace {
 
-constexpr std::int64_t most_part_bytes = 1 << 18;
+constexpr std::int64_t most_chunk_bytes = 1 << 18;
 
-std::size_t part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+std::size_t chunk_bytes_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
   return in_lines(std::min(capacity, static_cast<std::size_t>(values[0])));
 }
-NodePhase::Choice gathering_for(std::size_t part) {
-  return {Collective::allgather, part};
+NodePhase::Choice gathering_for(std::size_t chunk) {
+  return {Collective::allgather, chunk};
 }
-// Of a message of the ring, which holds at most a part of each rank.
-NodePhase::Choice broadcast_for(int ranks, std::size_t part) {
-  return {Collective::bcast, static_cast<std::size_t>(ranks) * part};
+// Of a message of the ring, which holds at most a chunk of each rank.
+NodePhase::Choice broadcast_for(int ranks, std::size_t chunk) {
+  return {Collective::bcast, static_cast<std::size_t>(ranks) * chunk};
 }
 
-// A message of the ring is a part of each rank of a node.
-Streams::Shape shape_of(const Layout& layout, std::size_t part) {
-  return {.ranks = layout.ranks, .part_bytes = static_cast<std::size_t>(layout.largest_node()) * part, .writers = 1};
+// A message of the ring is a chunk of each rank of a node.
+Streams::Shape shape_of(const Layout& layout, std::size_t chunk) {
+  return {.ranks = layout.ranks, .chunk_bytes = static_cast<std::size_t>(layout.largest_node()) * chunk, .writers = 1};
 }
 
 class HierarchicalAllgather final : public Prepared {
  public:
-  HierarchicalAllgather(const Team& team, std::size_t part_bytes)
+  HierarchicalAllgather(const Team& team, std::size_t chunk_bytes)
       : team_(team),
-        place_(team),
-        gathering_(team, gathering_for(part_bytes), team.region, this),
+        position_(team),
+        gathering_(team, gathering_for(chunk_bytes), team.region, this),
         // By what the region has been sized for: the ranks of this node.
-        broadcast_(
-            team, broadcast_for(static_cast<int>(place_.ranks().size()), part_bytes),
-            team.region + NodePhase::region_bytes(gathering_for(part_bytes), static_cast<int>(place_.ranks().size())),
-            this),
-        streams_(team, shape_of(team.layout(), part_bytes)),
-        part_bytes_(part_bytes),
-        message_(static_cast<std::size_t>(team.layout().largest_node()) * part_bytes) {
-    const std::vector<int> leaders = lowest_ranks(place_.nodes);
-    const int all = place_.nodes.count();
-    next_ = leaders[static_cast<std::size_t>((place_.node + 1) % all)];
-    previous_ = leaders[static_cast<std::size_t>((place_.node + all - 1) % all)];
+        broadcast_(team, broadcast_for(static_cast<int>(position_.ranks().size()), chunk_bytes),
+                   team.region +
+                       NodePhase::region_bytes(gathering_for(chunk_bytes), static_cast<int>(position_.ranks().size())),
+                   this),
+        streams_(team, shape_of(team.layout(), chunk_bytes)),
+        chunk_bytes_(chunk_bytes),
+        message_(static_cast<std::size_t>(team.layout().largest_node()) * chunk_bytes) {
+    const std::vector<int> leaders = lowest_ranks(position_.nodes);
+    const int all = position_.nodes.count();
+    next_ = leaders[static_cast<std::size_t>((position_.node + 1) % all)];
+    previous_ = leaders[static_cast<std::size_t>((position_.node + all - 1) % all)];
   }
 
   bool run(const Operands& operands, wait::Site& site) override {
-    for (std::size_t offset = 0; offset < operands.bytes; offset += part_bytes_)
-      run_part(operands, offset, std::min(part_bytes_, operands.bytes - offset), site);
+    for (std::size_t offset = 0; offset < operands.bytes; offset += chunk_bytes_)
+      run_chunk(operands, offset, std::min(chunk_bytes_, operands.bytes - offset), site);
     return true;
   }
 
   bool is_missing(int rank) const override {
     if (rank == missing_) return true;
-    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node) return false;
-    const int local = place_.rank_in_node(rank);
+    if (position_.nodes.of_rank[static_cast<std::size_t>(rank)] != position_.node) return false;
+    const int local = position_.rank_in_node(rank);
     return gathering_.is_missing(local) || broadcast_.is_missing(local);
   }
 
  private:
-  void run_part(const Operands& operands, std::size_t offset, std::size_t bytes, wait::Site& site) {
-    const int all = place_.nodes.count();
-    Operands part = operands;
-    part.send = static_cast<const std::byte*>(operands.send) + offset;
-    part.receive = message_.data();
-    part.bytes = bytes;
-    if (offset != 0) part.deposited = nullptr;
+  void run_chunk(const Operands& operands, std::size_t offset, std::size_t bytes, wait::Site& site) {
+    const int all = position_.nodes.count();
+    Operands chunk = operands;
+    chunk.send = static_cast<const std::byte*>(operands.send) + offset;
+    chunk.receive = message_.data();
+    chunk.bytes = bytes;
+    if (offset != 0) chunk.deposited = nullptr;
     if (gathering_.is_alone()) {
-      std::memcpy(message_.data(), part.send, bytes);
-      if (part.deposited != nullptr) part.deposited(part.context);
+      std::memcpy(message_.data(), chunk.send, bytes);
+      if (chunk.deposited != nullptr) chunk.deposited(chunk.context);
     } else {
-      gathering_.run(part, site);
+      gathering_.run(chunk, site);
     }
-    keep(operands, place_.node, offset, bytes);
-    part.deposited = nullptr;
-    part.root = 0;
+    keep(operands, position_.node, offset, bytes);
+    chunk.deposited = nullptr;
+    chunk.root = 0;
     for (int step = 1; step < all; ++step) {
-      const int origin = (place_.node - step + all) % all;
-      if (place_.rank == 0) {
+      const int origin = (position_.node - step + all) % all;
+      if (position_.rank == 0) {
         // What came in the step before goes on.
         const int passed = (origin + 1) % all;
         wait_until([&] { return streams_.may_send(next_); }, next_, site);
@@ -95,26 +95,26 @@ class HierarchicalAllgather final : public Prepared {
         wait_until([&] { return streams_.may_receive(previous_); }, previous_, site);
         team_.wire->release_sources();
         std::memcpy(message_.data(), streams_.front(previous_), bytes * ranks_of(origin));
-        streams_.take(previous_);
+        streams_.release(previous_);
       }
-      part.bytes = bytes * ranks_of(origin);
-      part.send = place_.rank == 0 ? message_.data() : nullptr;
-      part.receive = place_.rank == 0 ? nullptr : message_.data();
-      broadcast_.run(part, site);
+      chunk.bytes = bytes * ranks_of(origin);
+      chunk.send = position_.rank == 0 ? message_.data() : nullptr;
+      chunk.receive = position_.rank == 0 ? nullptr : message_.data();
+      broadcast_.run(chunk, site);
       keep(operands, origin, offset, bytes);
     }
   }
 
-  // Takes the message, of the ranks of `node`, to the places of their blocks.
+  // Takes the message, of the ranks of `node`, to where their blocks belong.
   void keep(const Operands& operands, int node, std::size_t offset, std::size_t bytes) noexcept {
     const std::byte* from = message_.data();
-    for (const int rank : place_.nodes.ranks[static_cast<std::size_t>(node)]) {
+    for (const int rank : position_.nodes.ranks[static_cast<std::size_t>(node)]) {
       std::memcpy(static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(rank) * operands.bytes + offset,
                   from, bytes);
       from += bytes;
     }
   }
-  std::size_t ranks_of(int node) const noexcept { return place_.nodes.ranks[static_cast<std::size_t>(node)].size(); }
+  std::size_t ranks_of(int node) const noexcept { return position_.nodes.ranks[static_cast<std::size_t>(node)].size(); }
 
   template <class Ready>
   void wait_until(Ready&& ready, int rank, wait::Site& site) {
@@ -125,19 +125,19 @@ class HierarchicalAllgather final : public Prepared {
   }
 
   const Team team_;
-  const Place place_;
+  const NodePosition position_;
   NodePhase gathering_;
   NodePhase broadcast_;
   Streams streams_;
-  const std::size_t part_bytes_;
-  std::vector<std::byte> message_;  // a part of each rank of a node
+  const std::size_t chunk_bytes_;
+  std::vector<std::byte> message_;  // a chunk of each rank of a node
   int next_;
   int previous_;
   int missing_ = -1;
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 16384, 64, most_part_bytes, "bytes of a block that travel at a time"},
+    {"part_bytes", 16384, 64, most_chunk_bytes, "bytes of a block that travel at a time"},
 };
 
 constexpr Descriptor descriptor = {
@@ -146,21 +146,21 @@ constexpr Descriptor descriptor = {
     .summary = "blocks are gathered in each node, go round a ring of one rank of each, and are broadcast in each node",
     .source = "Mohammadalizadehbakhtevari 2021, chapter 6: the same composition",
     .one_node = false,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return (call.nodes - 1) * call.node_message_ns; },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return shape_of(layout, part_of(capacity, values)).segment();
+      return shape_of(layout, chunk_bytes_of(capacity, values)).segment();
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-          const std::size_t part = part_of(capacity, values);
-          return NodePhase::region_bytes(gathering_for(part), ranks) +
-                 NodePhase::region_bytes(broadcast_for(ranks, part), ranks);
+          const std::size_t chunk = chunk_bytes_of(capacity, values);
+          return NodePhase::region_bytes(gathering_for(chunk), ranks) +
+                 NodePhase::region_bytes(broadcast_for(ranks, chunk), ranks);
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalAllgather>(team, part_of(capacity, values));
+      return std::make_unique<HierarchicalAllgather>(team, chunk_bytes_of(capacity, values));
     },
 };
 const Registration registration(descriptor);

@@ -6,17 +6,15 @@
 // of S bytes, two cache-line transfers and a read of S bytes.
 //
 // Three things differ from the thesis.
-//   - The lead is a role, not a rank: partial results live in the shared slots, and a leader that is about to
-//   give
-//     its core away hands the lead back. With more ranks than cores the last to arrive then finishes the call
+//   - The leader is a role, not a rank: partial results live in the shared slots, and a leader that is about to
+//     give its core away gives the role back. With more ranks than cores the last to arrive then finishes the call
 //     itself and wakes all others at once: no context switch lies between the last arrival and the result.
 //   - Where p*S is small, the leader's second transfer costs more than the reduction: every rank reduces all
 //   deposits
 //     itself over the same tree (`self_serve_bytes`), which gives the same bits, and nobody waits for a
 //     result. For messages up to 48 bytes the deposit travels in the flag's own cache line, up to 112 bytes
 //     in that and the next.
-//   - Flags are sequence numbers that are never reset. Their lowest bit is a veto: that rank cannot take
-//   part, and
+//   - Flags are sequence numbers that are never reset. Their lowest bit says that the rank declines:
 //     everybody who sees it leaves the call to MPI.
 //
 // Order: by default the fixed tree of patterns/tree.hpp in rank order, whose ready subtrees are combined as
@@ -61,26 +59,26 @@ constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
 // A rank's flag and, if it fits, its operand. Writer: that rank. `arrived` is released after the operand's
 // bytes, here or in the slot; readers acquire it.
 struct alignas(cell_bytes) Cell {
-  std::atomic<std::uint64_t> arrived;  // twice the number of the call, from 1, plus one if this rank vetoes it
+  std::atomic<std::uint64_t> arrived;  // twice the number of the call, from 1, plus one if this rank declines
   std::uint64_t where;                 // of a borrowed slot in the node's window; ordered by `arrived`
   alignas(inline_offset) std::byte data[inline_bytes];
 };
 static_assert(sizeof(Cell) == cell_bytes);
 
-// The lead of one bank. `holder` is 2n+1 while some rank leads call n, 2n while call n has no leader just
+// The leader role of one bank. `leader_lock` is 2n+1 while some rank leads call n, 2n while call n has no leader just
 // now, smaller for earlier calls. Taking it acquires, and giving it back releases, the partial results and
 // `level`. `finished` is n once the result of call n stands in slot `result`; released by the leader,
 // acquired by the others.
-struct alignas(cell_bytes) Lead {
-  std::atomic<std::uint64_t> holder;
+struct alignas(cell_bytes) LeaderRole {
+  std::atomic<std::uint64_t> leader_lock;
   std::atomic<std::uint32_t> result;  // relaxed: ordered by `finished`
   alignas(line_bytes) std::atomic<std::uint64_t> finished;
 };
 
-// A rank's line, where slots are borrowed. `taken` is released when this rank needs no slot of earlier calls any more;
-// acquired by who borrowed one.
-struct alignas(cell_bytes) Taker {
-  std::atomic<std::uint64_t> taken;
+// A rank's line, where slots are borrowed. `released`: the call from which on this rank needs slots, those of earlier
+// ones no more. Stored with release; acquired by who borrowed one.
+struct alignas(cell_bytes) Reader {
+  std::atomic<std::uint64_t> released;
 };
 
 struct Layout {
@@ -92,10 +90,10 @@ struct Layout {
   std::size_t levels(int bank) const {
     return cells(cell_rows) + static_cast<std::size_t>(bank) * round_up(static_cast<std::size_t>(ranks), line_bytes);
   }
-  std::size_t takers() const { return round_up(levels(2), cell_bytes); }
+  std::size_t readers() const { return round_up(levels(2), cell_bytes); }
   std::size_t slots(int bank) const {
     const std::size_t first =
-        borrows ? takers() + static_cast<std::size_t>(ranks) * sizeof(Taker) : round_up(levels(2), 4096);
+        borrows ? readers() + static_cast<std::size_t>(ranks) * sizeof(Reader) : round_up(levels(2), 4096);
     return first + static_cast<std::size_t>(bank * ranks) * slot_bytes;
   }
   std::size_t total() const { return slots(2); }
@@ -116,7 +114,7 @@ class ArrivalLeader final : public Prepared {
         layout_(team.deposits != nullptr ? borrowing_layout(team.size, team.own_bytes)
                                          : Layout{team.size, round_up(capacity, line_bytes), false}),
         window_(layout_.borrows ? team.deposits->window() : nullptr),
-        loan_(team.deposits, {team.region + layout_.takers(), sizeof(Taker), team.size}, 2),
+        loan_(team.deposits, {team.region + layout_.readers(), sizeof(Reader), team.size}, 2),
         height_(patterns::tree_height(team.size)),
         self_serve_bytes_(static_cast<std::size_t>(self_serve_bytes)),
         scratch_stride_(round_up(capacity, line_bytes)) {}
@@ -126,15 +124,15 @@ class ArrivalLeader final : public Prepared {
     is_borrowed_ = operands.bytes > layout_.slot_bytes;
     if (in_line || !is_borrowed_) return reduce(operands, in_line, site);
     bool done = false;
-    if (operands.veto || loan_.borrow(operands.bytes, *team_.policy, site)) {
+    if (operands.declines || loan_.borrow(operands.bytes, *team_.policy, site)) {
       done = reduce(operands, in_line, site);
     } else {
       Operands left_out = operands;
-      left_out.veto = true;
+      left_out.declines = true;
       done = reduce(left_out, in_line, site);
     }
-    reinterpret_cast<Taker*>(team_.region + layout_.takers())[team_.rank].taken.store(calls_ + 1,
-                                                                                      std::memory_order_release);
+    reinterpret_cast<Reader*>(team_.region + layout_.readers())[team_.rank].released.store(calls_ + 1,
+                                                                                           std::memory_order_release);
     loan_.give_back(calls_ + 1);
     return done;
   }
@@ -155,8 +153,8 @@ class ArrivalLeader final : public Prepared {
     return *reinterpret_cast<Cell*>(team_.region + layout_.cells(static_cast<int>(call % cell_rows)) +
                                     static_cast<std::size_t>(rank) * cell_bytes);
   }
-  Lead& lead(std::uint64_t call) const {
-    return *reinterpret_cast<Lead*>(team_.region + static_cast<std::size_t>(1 + bank_of(call)) * cell_bytes);
+  LeaderRole& role_of(std::uint64_t call) const {
+    return *reinterpret_cast<LeaderRole*>(team_.region + static_cast<std::size_t>(1 + bank_of(call)) * cell_bytes);
   }
   wait::Doorbell& bell() const { return *reinterpret_cast<wait::Doorbell*>(team_.region); }
   // Levels of the tree combined so far, plus one, of the subtree that begins at each rank; 0 before its
@@ -176,21 +174,21 @@ class ArrivalLeader final : public Prepared {
     return cell(call, rank).arrived.load(std::memory_order_acquire) >= 2 * call;
   }
   // Of a rank that has arrived. Relaxed: the look that found it there acquired it.
-  bool has_vetoed(std::uint64_t call, int rank) const {
+  bool has_declined(std::uint64_t call, int rank) const {
     return cell(call, rank).arrived.load(std::memory_order_relaxed) & 1;
   }
 
   void deposit(const Operands& operands, std::uint64_t call, bool in_line) const {
-    // A veto has nothing that the others could use.
+    // A rank that declines has nothing that the others could use.
     std::byte* to = nullptr;
     if (!in_line && is_borrowed_) {
-      if (!operands.veto) cell(call, team_.rank).where = loan_.where(call);
+      if (!operands.declines) cell(call, team_.rank).where = loan_.where(call);
       to = window_ + loan_.where(call);
     } else {
       to = operand(call, team_.rank, in_line);
     }
-    if (!operands.veto) copy_bytes(to, operands.send, operands.bytes);
-    cell(call, team_.rank).arrived.store(2 * call + (operands.veto ? 1 : 0), std::memory_order_release);
+    if (!operands.declines) copy_bytes(to, operands.send, operands.bytes);
+    cell(call, team_.rank).arrived.store(2 * call + (operands.declines ? 1 : 0), std::memory_order_release);
     // Nobody looks at the next cell any more. Fetched for writing while this rank waits, it is there when it is needed.
     prefetch_for_write(&cell(call + 1, team_.rank));
     if (in_line && operands.bytes > line_bytes - inline_offset)
@@ -204,7 +202,7 @@ class ArrivalLeader final : public Prepared {
     auto* const receive = static_cast<std::byte*>(operands.receive);
     const std::byte* stack[max_levels];  // finished subtrees, the largest first, as the digits of a binary counter
     int depth = 0;
-    bool vetoed = false;
+    bool declined = false;
     for (int next = 0; next < team_.size; ++next) {
       // Acquire: as in has_arrived; the address is worked out once, not with every look.
       const std::atomic<std::uint64_t>& arrived = cell(call, next).arrived;
@@ -213,8 +211,8 @@ class ArrivalLeader final : public Prepared {
         team_.policy->until(
             site, bell(), static_cast<std::uint32_t>(call), is_there, [] { return false; },
             static_cast<Prepared*>(this));
-      vetoed = vetoed || has_vetoed(call, next);
-      if (vetoed) continue;
+      declined = declined || has_declined(call, next);
+      if (declined) continue;
       // This rank's own operand is nearer in its own buffer (in place as well: that is written by the last
       // combine).
       stack[depth++] = next == team_.rank ? static_cast<const std::byte*>(operands.send) : operand(call, next, in_line);
@@ -230,11 +228,11 @@ class ArrivalLeader final : public Prepared {
     }
     // All have arrived, as this rank has seen: whoever sleeps may go on.
     team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
-    return !vetoed;
+    return !declined;
   }
 
   bool follow_or_lead(const Operands& operands, std::uint64_t call, bool in_line, wait::Site& site) {
-    Lead& role = lead(call);
+    LeaderRole& role = role_of(call);
     bool leading = try_lead(role, call);
     if (leading) reduce_ready(operands, call, in_line);
     team_.policy->until(
@@ -244,24 +242,24 @@ class ArrivalLeader final : public Prepared {
           if (role.finished.load(std::memory_order_acquire) >= call) return true;
           return leading && reduce_ready(operands, call, in_line);
         },
-        [&] { return give_up_lead(operands, role, call, in_line, leading); }, static_cast<Prepared*>(this));
-    if (leading) role.holder.store(2 * call, std::memory_order_release);
+        [&] { return give_up_role(operands, role, call, in_line, leading); }, static_cast<Prepared*>(this));
+    if (leading) role.leader_lock.store(2 * call, std::memory_order_release);
     team_.policy->ring(bell(), static_cast<std::uint32_t>(call));
     const std::uint32_t result = role.result.load(std::memory_order_relaxed);
-    if (result == vetoed_result) return false;
+    if (result == declined_result) return false;
     std::memcpy(operands.receive, operand(call, static_cast<int>(result), in_line), operands.bytes);
     return true;
   }
 
-  // Takes the lead of `call` if nobody holds it. The first to take it starts the bookkeeping.
-  bool try_lead(Lead& role, std::uint64_t call) const {
-    // A read-modify-write even when the lead is taken: it orders this rank's flag before it, so that a leader
-    // that gives up the lead and then looks at the flags once more cannot miss this arrival while this rank
+  // Takes the leader role of `call` if nobody has it. The first to take it starts the bookkeeping.
+  bool try_lead(LeaderRole& role, std::uint64_t call) const {
+    // A read-modify-write even when the role is taken: it orders this rank's flag before it, so that a leader
+    // that gives up the role and then looks at the flags once more cannot miss this arrival while this rank
     // misses that.
-    std::uint64_t seen = role.holder.fetch_add(0, std::memory_order_acq_rel);
+    std::uint64_t seen = role.leader_lock.fetch_add(0, std::memory_order_acq_rel);
     while (seen != 2 * call + 1) {
-      // Acquire: partner of the release that gave the lead back; the partial results come with it.
-      if (!role.holder.compare_exchange_weak(seen, 2 * call + 1, std::memory_order_acq_rel)) continue;
+      // Acquire: partner of the release that gave the role back; the partial results come with it.
+      if (!role.leader_lock.compare_exchange_weak(seen, 2 * call + 1, std::memory_order_acq_rel)) continue;
       if (seen < 2 * call) {
         std::memset(levels(call), 0, static_cast<std::size_t>(team_.size));
         role.result.store(no_result, std::memory_order_relaxed);
@@ -273,7 +271,7 @@ class ArrivalLeader final : public Prepared {
 
   // Leader only: combines every subtree that has become ready. True when the result is published.
   bool reduce_ready(const Operands& operands, std::uint64_t call, bool in_line) {
-    Lead& role = lead(call);
+    LeaderRole& role = role_of(call);
     if (role.finished.load(std::memory_order_relaxed) >= call) return true;
     std::uint8_t* const level = levels(call);
     const bool by_arrival = team_.arrival_order && operands.reduction->commutative;
@@ -286,8 +284,8 @@ class ArrivalLeader final : public Prepared {
       if (!has_arrived(call, rank)) continue;
       level[rank] = 1;
       ++combined;
-      if (has_vetoed(call, rank)) role.result.store(vetoed_result, std::memory_order_relaxed);
-      if (role.result.load(std::memory_order_relaxed) == vetoed_result) continue;
+      if (has_declined(call, rank)) role.result.store(declined_result, std::memory_order_relaxed);
+      if (role.result.load(std::memory_order_relaxed) == declined_result) continue;
       if (by_arrival)
         add_in_order_of_arrival(operands, role, call, rank, in_line);
       else
@@ -301,7 +299,8 @@ class ArrivalLeader final : public Prepared {
     return true;
   }
 
-  void add_in_order_of_arrival(const Operands& operands, Lead& role, std::uint64_t call, int rank, bool in_line) const {
+  void add_in_order_of_arrival(const Operands& operands, LeaderRole& role, std::uint64_t call, int rank,
+                               bool in_line) const {
     const std::uint32_t sum = role.result.load(std::memory_order_relaxed);
     if (sum == no_result) {
       role.result.store(static_cast<std::uint32_t>(rank), std::memory_order_relaxed);
@@ -333,11 +332,11 @@ class ArrivalLeader final : public Prepared {
   }
 
   // Before this rank gives its core away. True if there is something to look at again.
-  bool give_up_lead(const Operands& operands, Lead& role, std::uint64_t call, bool in_line, bool& leading) {
+  bool give_up_role(const Operands& operands, LeaderRole& role, std::uint64_t call, bool in_line, bool& leading) {
     if (leading) {
-      // A read-modify-write: partner of the one in try_lead. Whoever found the lead taken before this has
+      // A read-modify-write: partner of the one in try_lead. Whoever found the role taken before this has
       // raised its flag before, and the look below sees it.
-      role.holder.exchange(2 * call, std::memory_order_acq_rel);
+      role.leader_lock.exchange(2 * call, std::memory_order_acq_rel);
       leading = false;
     }
     // Somebody may have arrived between the last look and now, seen a leader and gone to wait.
@@ -366,10 +365,10 @@ class ArrivalLeader final : public Prepared {
     void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{line_bytes}); }
   };
 
-  // Of Lead::result, beside ranks. In rank order it stays no_result until the end, and the result is rank
+  // Of LeaderRole::result, beside ranks. In rank order it stays no_result until the end, and the result is rank
   // 0's.
   static constexpr std::uint32_t no_result = ~std::uint32_t{0};
-  static constexpr std::uint32_t vetoed_result = no_result - 1;
+  static constexpr std::uint32_t declined_result = no_result - 1;
 
   const Team team_;
   const Layout layout_;

@@ -16,9 +16,9 @@ class ArrivalTree final : public Tree {
   using Tree::Tree;
 
   bool run(const Operands& operands, wait::Site& site) override {
-    if (!operands.veto && !rounds_.borrow(std::min(operands.bytes, rounds_.shape().slot_bytes), site)) {
+    if (!operands.declines && !rounds_.borrow(std::min(operands.bytes, rounds_.shape().slot_bytes), site)) {
       Operands left_out = operands;
-      left_out.veto = true;
+      left_out.declines = true;
       return reduce(left_out, site).is_done;
     }
     const Outcome outcome = reduce(operands, site);
@@ -36,31 +36,32 @@ class ArrivalTree final : public Tree {
     const Call call = begin(operands);
     std::uint64_t deposited = call.first;
     for (std::uint64_t round = call.first; round < call.end; ++round) {
-      const Part part = call.part(round);
+      const Fragment fragment = call.fragment(round);
       if (deposited == round) {
         rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
-        deposit(operands, call, part);
+        deposit(operands, call, fragment);
         ++deposited;
         if (round == call.first && operands.deposited != nullptr) operands.deposited(operands.context);
       }
-      start(part);
+      start(fragment);
       const auto ready = [&] {
-        if (look(operands, call, part)) return true;
+        if (look(operands, call, fragment)) return true;
         // Nothing to do for this round: run ahead.
-        if (!operands.veto && deposited < call.end && rounds_.is_free(deposited))
-          deposit(operands, call, call.part(deposited++));
+        if (!operands.declines && deposited < call.end && rounds_.is_free(deposited))
+          deposit(operands, call, call.fragment(deposited++));
         return false;
       };
       if (!ready())
         rounds_.team().policy->until(
             site, rounds_.bell(), static_cast<std::uint32_t>(round), ready, [] { return false; },
             static_cast<Prepared*>(this));
-      if (round == call.first) rounds_.all_have_taken(call.first);  // all have come, so all have left the call before
-      if (vetoed_) break;
-      rounds_.take(round + 1);
+      if (round == call.first)
+        rounds_.all_have_released(call.first);  // all have come, so all have left the call before
+      if (declined_) break;
+      rounds_.return_credit(round + 1);
     }
-    rounds_.take(call.end);
-    return {!vetoed_, call.end};
+    rounds_.return_credit(call.end);
+    return {!declined_, call.end};
   }
 };
 

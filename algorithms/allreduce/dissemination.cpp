@@ -4,10 +4,10 @@
 //
 // Where nodes have several ranks, only one of each takes part (`levels` 2): its node's ranks are reduced to it in
 // shared memory first, in rank order, and get the result from it. So a node sends n messages a round and not n for each
-// rank. Where a node's ranks do not follow each other all goes in one level, for operations that do not commute; so do
-// nonblocking calls, which have the wire alone.
+// rank. Where a node's ranks do not follow each other the algorithm is flat, for operations that do not commute; so it
+// is for nonblocking calls, which have the wire alone.
 //
-// Cost, N parties: ceil(log_{n+1} N) latencies, n messages each; in two levels a reduction and a broadcast in each
+// Cost, N participants: ceil(log_{n+1} N) latencies, n messages each; hierarchical: a reduction and a broadcast in each
 // node.
 
 #include "algorithms/dissemination.hpp"
@@ -22,7 +22,7 @@ namespace papaya {
 
 namespace {
 
-enum ParameterPlace : std::size_t { ways, levels };
+enum ParameterIndex : std::size_t { radix, levels };
 
 constexpr std::size_t largest_message = DisseminatedReduction::largest_message;
 
@@ -32,28 +32,28 @@ std::vector<int> all_ranks(const Team& team) {
   return ranks;
 }
 
-class InOneLevel final : public OverWire {
+class Flat final : public OverWire {
  public:
-  InOneLevel(const Team& team, std::size_t capacity, int ways)
+  Flat(const Team& team, std::size_t capacity, int radix)
       : OverWire(team),
-        parties_(*team.wire, all_ranks(team), team.rank, capacity, ways, team.first_round - 1),
-        ways_(parties_.ways().chosen()) {}
+        participants_(*team.wire, all_ranks(team), team.rank, capacity, radix, team.first_round - 1),
+        radix_(participants_.radix().chosen()) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
-    if (!parties_.ways().is_settled())
-      parties_.settle(operands, *team_.policy, site, this, true, [&](const Operands& rehearsed, int n) {
-        ways_ = n;
+    if (!participants_.radix().is_settled())
+      participants_.settle(operands, *team_.policy, site, this, true, [&](const Operands& rehearsed, int n) {
+        radix_ = n;
         OverWire::run(rehearsed, site);
       });
-    ways_ = parties_.ways().chosen();
+    radix_ = participants_.radix().chosen();
     return OverWire::run(operands, site);
   }
 
  private:
-  Steps steps(Operands operands) override { return parties_.call(operands, ways_); }
+  Steps steps(Operands operands) override { return participants_.call(operands, radix_); }
 
-  DisseminatedReduction parties_;
-  int ways_;  // of the present call
+  DisseminatedReduction participants_;
+  int radix_;  // of the present call
 };
 
 bool are_in_rank_order(const Nodes& nodes) {
@@ -69,44 +69,45 @@ NodePhase::Choice broadcast_for(std::size_t bytes) {
   return {Collective::bcast, bytes};
 }
 
-class InTwoLevels final : public Prepared {
+class Hierarchical final : public Prepared {
  public:
-  InTwoLevels(const Team& team, std::size_t capacity, int ways)
+  Hierarchical(const Team& team, std::size_t capacity, int radix)
       : team_(team),
-        place_(team),
+        position_(team),
         reduction_(team, reduction_for(capacity), team.region, this),
         broadcast_(
             team, broadcast_for(capacity),
-            team.region + NodePhase::region_bytes(reduction_for(capacity), static_cast<int>(place_.ranks().size())),
+            team.region + NodePhase::region_bytes(reduction_for(capacity), static_cast<int>(position_.ranks().size())),
             this),
-        parties_(*team.wire, lowest_ranks(place_.nodes), place_.node, capacity, ways, team.first_round - 1) {}
+        participants_(*team.wire, lowest_ranks(position_.nodes), position_.node, capacity, radix,
+                      team.first_round - 1) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
-    if (!parties_.ways().is_settled())
-      parties_.settle(operands, *team_.policy, site, this, place_.rank == 0,
-                      [&](const Operands& rehearsed, int n) { run(rehearsed, n, site); });
-    run(operands, parties_.ways().chosen(), site);
+    if (!participants_.radix().is_settled())
+      participants_.settle(operands, *team_.policy, site, this, position_.rank == 0,
+                           [&](const Operands& rehearsed, int n) { run(rehearsed, n, site); });
+    run(operands, participants_.radix().chosen(), site);
     return true;
   }
 
   bool is_missing(int rank) const override {
-    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node) return rank == steps_.awaited_rank();
-    const int local = place_.rank_in_node(rank);
+    if (position_.nodes.of_rank[static_cast<std::size_t>(rank)] != position_.node) return rank == steps_.awaited_rank();
+    const int local = position_.rank_in_node(rank);
     return reduction_.is_missing(local) || broadcast_.is_missing(local);
   }
 
  private:
-  void run(const Operands& operands, int ways, wait::Site& site) {
+  void run(const Operands& operands, int radix, wait::Site& site) {
     Operands phase = operands;
     phase.root = 0;
-    if (place_.rank != 0) phase.receive = nullptr;
+    if (position_.rank != 0) phase.receive = nullptr;
     reduction_.run(phase, site);
     phase = operands;
     phase.root = 0;
     phase.deposited = reduction_.is_alone() ? operands.deposited : nullptr;
-    if (place_.rank == 0) {
+    if (position_.rank == 0) {
       if (!reduction_.is_alone()) phase.send = operands.receive;
-      steps_ = parties_.call(phase, ways);
+      steps_ = participants_.call(phase, radix);
       while (!steps_.advance())
         team_.wire->wait(
             *team_.policy, site, [this] { return steps_.can_go_on(); }, static_cast<Prepared*>(this));
@@ -120,26 +121,26 @@ class InTwoLevels final : public Prepared {
   }
 
   const Team team_;
-  const Place place_;
+  const NodePosition position_;
   NodePhase reduction_;
   NodePhase broadcast_;
-  DisseminatedReduction parties_;
+  DisseminatedReduction participants_;
   Steps steps_;
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", Ways::measured, 0, Ways::most,
+    {"ways", RadixChoice::measured, 0, RadixChoice::most,
      "ranks that each rank sends to in a round; 0: the fastest, measured in the first call"},
     {"levels", 2, 1, 2, "2: inside nodes by shared memory, and one rank of each to the others'; 1: every rank"},
 };
 
-bool has_two_levels(const Layout& layout, std::span<const std::int64_t> values) {
+bool is_hierarchical(const Layout& layout, std::span<const std::int64_t> values) {
   return values[levels] == 2 && layout.nodes != nullptr && layout.leaders() > 1 && layout.leaders() < layout.ranks &&
          are_in_rank_order(*layout.nodes);
 }
 
-int ways_of(std::span<const std::int64_t> values) {
-  return static_cast<int>(values[ways]);
+int radix_of(std::span<const std::int64_t> values) {
+  return static_cast<int>(values[radix]);
 }
 
 constexpr Descriptor descriptor = {
@@ -151,13 +152,13 @@ constexpr Descriptor descriptor = {
     .source = "End et al. 2015",
     .one_node = false,
     .split_phase = true,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .max_bytes = largest_message,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return DisseminatedReduction::segment(has_two_levels(layout, values) ? layout.leaders() : layout.ranks, capacity,
-                                            ways_of(values));
+      return DisseminatedReduction::segment(is_hierarchical(layout, values) ? layout.leaders() : layout.ranks, capacity,
+                                            radix_of(values));
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
@@ -167,8 +168,9 @@ constexpr Descriptor descriptor = {
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      if (has_two_levels(team.layout(), values)) return std::make_unique<InTwoLevels>(team, capacity, ways_of(values));
-      return std::make_unique<InOneLevel>(team, capacity, ways_of(values));
+      if (is_hierarchical(team.layout(), values))
+        return std::make_unique<Hierarchical>(team, capacity, radix_of(values));
+      return std::make_unique<Flat>(team, capacity, radix_of(values));
     },
 };
 const Registration registration(descriptor);

@@ -1,10 +1,10 @@
-// MPI_Allreduce in levels (Mohammadalizadehbakhtevari 2021, chapter 6): a reduction to one rank of each node, its
+// Hierarchical MPI_Allreduce (Mohammadalizadehbakhtevari 2021, chapter 6): a reduction to one rank of each node, its
 // leader; reduce-scatter and allgather among the leaders (halving.hpp); a broadcast inside the node. Under skew a rank
 // waits for those of its node first, and the nodes that are complete go on.
 //
-// The message goes in pieces of `piece_bytes`, and the three phases overlap: while up to `pieces_under_way` pieces are
+// The message goes in chunks of `chunk_bytes`, and the three phases overlap: while up to `chunks_in_flight` chunks are
 // between the nodes, the node reduces the next one and takes the result of an earlier one. All ranks of a node take the
-// phases in the same order, reduction of piece i before broadcast of piece i - pieces_under_way + 1, so none waits for
+// phases in the same order, reduction of chunk i before broadcast of chunk i - chunks_in_flight + 1, so none waits for
 // one that waits for it.
 //
 // Order: ranks of a node are combined first, in rank order, then the nodes, as halving.hpp has it: the same bits on all
@@ -24,45 +24,47 @@ namespace papaya {
 
 namespace {
 
-constexpr std::int64_t most_piece_bytes = 4 << 20;
+constexpr std::int64_t most_chunk_bytes = 4 << 20;
 
-enum ParameterPlace : std::size_t { piece_bytes, whole_bytes, pieces_under_way };
+enum ParameterIndex : std::size_t { chunk_bytes, recursive_doubling_bytes, chunks_in_flight };
 
-std::size_t piece_of(std::size_t capacity, std::span<const std::int64_t> values) {
-  return std::max(std::min(capacity, static_cast<std::size_t>(values[piece_bytes])), std::size_t{4096});
+std::size_t chunk_bytes_of(std::size_t capacity, std::span<const std::int64_t> values) {
+  return std::max(std::min(capacity, static_cast<std::size_t>(values[chunk_bytes])), std::size_t{4096});
 }
 
 // There may be as many nodes as ranks.
 Halving::Shape shape_for(int nodes, std::size_t capacity, std::span<const std::int64_t> values) {
-  return {nodes, piece_of(capacity, values), static_cast<int>(values[pieces_under_way])};
+  return {nodes, chunk_bytes_of(capacity, values), static_cast<int>(values[chunks_in_flight])};
 }
 
-NodePhase::Choice reduction_for(std::size_t piece) {
-  return {Collective::reduce, piece};
+NodePhase::Choice reduction_for(std::size_t chunk) {
+  return {Collective::reduce, chunk};
 }
-NodePhase::Choice broadcast_for(std::size_t piece) {
-  return {Collective::bcast, piece};
+NodePhase::Choice broadcast_for(std::size_t chunk) {
+  return {Collective::bcast, chunk};
 }
 
-class HierarchicalRsa final : public Prepared {
+class HierarchicalRabenseifner final : public Prepared {
  public:
-  HierarchicalRsa(const Team& team, const Halving::Shape& shape, std::size_t piece, std::size_t whole)
+  HierarchicalRabenseifner(const Team& team, const Halving::Shape& shape, std::size_t chunk,
+                           std::size_t recursive_doubling_bytes)
       : team_(team),
-        place_(team),
-        reduction_(team, reduction_for(piece), team.region, this),
-        broadcast_(team, broadcast_for(piece),
-                   team.region + NodePhase::region_bytes(reduction_for(piece), static_cast<int>(place_.ranks().size())),
-                   this),
-        halving_(*team.wire, shape, lowest_ranks(place_.nodes), place_.node, whole),
-        pieces_(halving_, team.first_round - 1),
-        piece_bytes_(piece) {}
+        position_(team),
+        reduction_(team, reduction_for(chunk), team.region, this),
+        broadcast_(
+            team, broadcast_for(chunk),
+            team.region + NodePhase::region_bytes(reduction_for(chunk), static_cast<int>(position_.ranks().size())),
+            this),
+        halving_(*team.wire, shape, lowest_ranks(position_.nodes), position_.node, recursive_doubling_bytes),
+        chunks_(halving_, team.first_round - 1),
+        chunk_bytes_(chunk) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
-    const std::size_t most = piece_bytes_ / operands.reduction->element_bytes;
-    const std::size_t pieces = (operands.count + most - 1) / most;
+    const std::size_t most = chunk_bytes_ / operands.reduction->element_bytes;
+    const std::size_t chunks = (operands.count + most - 1) / most;
     const auto behind = static_cast<std::size_t>(halving_.shape().depth) - 1;
-    for (std::size_t i = 0; i < pieces + behind; ++i) {
-      if (i < pieces) reduce(operands, i * most, std::min(most, operands.count - i * most), site);
+    for (std::size_t i = 0; i < chunks + behind; ++i) {
+      if (i < chunks) reduce(operands, i * most, std::min(most, operands.count - i * most), site);
       if (i >= behind)
         broadcast(operands, (i - behind) * most, std::min(most, operands.count - (i - behind) * most), site);
     }
@@ -71,53 +73,54 @@ class HierarchicalRsa final : public Prepared {
   }
 
   bool is_missing(int rank) const override {
-    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node) return rank == pieces_.awaited_rank();
-    const int local = place_.rank_in_node(rank);
+    if (position_.nodes.of_rank[static_cast<std::size_t>(rank)] != position_.node)
+      return rank == chunks_.awaited_rank();
+    const int local = position_.rank_in_node(rank);
     return reduction_.is_missing(local) || broadcast_.is_missing(local);
   }
 
  private:
-  bool leads() const noexcept { return place_.rank == 0; }
+  bool leads() const noexcept { return position_.rank == 0; }
 
   void reduce(const Operands& operands, std::size_t first, std::size_t count, wait::Site& site) {
-    Operands part = part_of(operands, first, count);
-    const auto* const own = static_cast<const std::byte*>(part.send);
-    auto* const result = static_cast<std::byte*>(part.receive);
+    Operands chunk = chunk_of(operands, first, count);
+    const auto* const own = static_cast<const std::byte*>(chunk.send);
+    auto* const result = static_cast<std::byte*>(chunk.receive);
     if (!leads()) {
-      part.receive = nullptr;
-      return reduction_.run(part, site);
+      chunk.receive = nullptr;
+      return reduction_.run(chunk, site);
     }
-    reduction_.run(part, site);
-    pieces_.begin(reduction_.is_alone() ? own : result, result, count, *operands.reduction);
-    if (reduction_.is_alone() && part.deposited != nullptr) part.deposited(part.context);
+    reduction_.run(chunk, site);
+    chunks_.begin(reduction_.is_alone() ? own : result, result, count, *operands.reduction);
+    if (reduction_.is_alone() && chunk.deposited != nullptr) chunk.deposited(chunk.context);
   }
 
   void broadcast(const Operands& operands, std::size_t first, std::size_t count, wait::Site& site) {
-    Operands part = part_of(operands, first, count);
-    part.deposited = nullptr;
-    part.send = nullptr;
+    Operands chunk = chunk_of(operands, first, count);
+    chunk.deposited = nullptr;
+    chunk.send = nullptr;
     if (leads()) {
-      if (!pieces_.advance())
+      if (!chunks_.advance())
         team_.wire->wait(
-            *team_.policy, site, [this] { return pieces_.advance(); }, static_cast<Prepared*>(this));
-      pieces_.end_oldest();
-      part.send = part.receive;
-      part.receive = nullptr;
+            *team_.policy, site, [this] { return chunks_.advance(); }, static_cast<Prepared*>(this));
+      chunks_.end_oldest();
+      chunk.send = chunk.receive;
+      chunk.receive = nullptr;
     }
-    broadcast_.run(part, site);
+    broadcast_.run(chunk, site);
   }
 
   const Team team_;
-  const Place place_;
+  const NodePosition position_;
   NodePhase reduction_;
   NodePhase broadcast_;
   Halving halving_;
-  HalvingPipeline pieces_;
-  const std::size_t piece_bytes_;
+  HalvingPipeline chunks_;
+  const std::size_t chunk_bytes_;
 };
 
 constexpr Parameter parameters[] = {
-    {"piece_bytes", 256 << 10, 4096, most_piece_bytes, "bytes of the message that are reduced at a time"},
+    {"piece_bytes", 256 << 10, 4096, most_chunk_bytes, "bytes of the message that are reduced at a time"},
     {"whole_bytes", 2048, 0, 65536,
      "up to this size a message is exchanged whole between nodes, in half as many steps"},
     {"pieces_under_way", 2, 1, 8, "pieces that are between the nodes at a time"},
@@ -130,7 +133,7 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 6",
     .one_node = false,
     .predefined_only = true,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .max_element_bytes = Halving::most_element_bytes,
     .parameters = parameters,
     .network_ns =
@@ -142,15 +145,15 @@ constexpr Descriptor descriptor = {
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-          const std::size_t piece = piece_of(capacity, values);
-          return NodePhase::region_bytes(reduction_for(piece), ranks) +
-                 NodePhase::region_bytes(broadcast_for(piece), ranks);
+          const std::size_t chunk = chunk_bytes_of(capacity, values);
+          return NodePhase::region_bytes(reduction_for(chunk), ranks) +
+                 NodePhase::region_bytes(broadcast_for(chunk), ranks);
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalRsa>(team, shape_for(team.nodes->count(), capacity, values),
-                                               piece_of(capacity, values),
-                                               static_cast<std::size_t>(values[whole_bytes]));
+      return std::make_unique<HierarchicalRabenseifner>(team, shape_for(team.nodes->count(), capacity, values),
+                                                        chunk_bytes_of(capacity, values),
+                                                        static_cast<std::size_t>(values[recursive_doubling_bytes]));
     },
 };
 const Registration registration(descriptor);

@@ -1,23 +1,24 @@
-// MPI_Allreduce in levels over a tree of nodes: a reduction inside each node to its leader, the lowest rank; each
+// Hierarchical MPI_Allreduce over a tree of nodes: a reduction inside each node to its leader, the lowest rank; each
 // leader adds what comes from the nodes below it and passes the sum up; the result comes down the same way, and in each
 // node by a broadcast (Mohammadalizadehbakhtevari 2021, 7.2.4: the cluster-wide extension of the arrival-aware
 // algorithms).
 //
 // Arrival: a node's sum is complete when its last rank has come, and sets out at once. Under PAPAYA_ORDER=arrival the
 // nodes below are taken as their notifications come, so after the last node's one message up, one addition and the way
-// down are left; otherwise in their order. With up to `fanout` + 1 nodes the tree is a star: one hop up, one down,
+// down are left; otherwise in their order. With up to `radix` + 1 nodes the tree is a star: one hop up, one down,
 // 2(N-1) messages in all, fewer than any exchange among all nodes.
 //
 // The leader need not be the node's first arrival: what the others have combined while they waited is there when the
 // lowest rank comes, and nothing can leave the node before its last rank has come, whoever speaks for it.
 //
-// The message goes in parts of `part_bytes`, two under way: while one is between the nodes, the node reduces the next.
+// The message goes in chunks of `chunk_bytes`, two under way: while one is between the nodes, the node reduces the
+// next.
 //
 // Order: ranks of a node first, in rank order, then its own sum with those of the nodes below, in their order; the same
 // bits on all ranks, and without PAPAYA_ORDER=arrival in every run. The operation must be commutative, as the
 // predefined ones are.
 //
-// Cost, N nodes: 2 ceil(log_fanout N) latencies of the network, S bytes up and `fanout` S bytes down for each node; in
+// Cost, N nodes: 2 ceil(log_fanout N) latencies of the network, S bytes up and `radix` S bytes down for each node; in
 // each node a reduction and a broadcast of S bytes.
 
 #include <algorithm>
@@ -33,44 +34,44 @@ namespace {
 
 constexpr std::size_t most_element_bytes = 1024;
 
-enum ParameterPlace : std::size_t { part_bytes, fanout };
+enum ParameterIndex : std::size_t { chunk_bytes, radix };
 
-std::size_t part_bytes_of(const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return Streams::fair_part(layout.leaders(), std::min(capacity, static_cast<std::size_t>(values[part_bytes])));
+std::size_t chunk_bytes_of(const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return Streams::fair_chunk(layout.leaders(), std::min(capacity, static_cast<std::size_t>(values[chunk_bytes])));
 }
-NodePhase::Choice reduction_for(std::size_t part) {
-  return {Collective::reduce, part};
+NodePhase::Choice reduction_for(std::size_t chunk) {
+  return {Collective::reduce, chunk};
 }
-NodePhase::Choice broadcast_for(std::size_t part) {
-  return {Collective::bcast, part};
+NodePhase::Choice broadcast_for(std::size_t chunk) {
+  return {Collective::bcast, chunk};
 }
 
 class HierarchicalTree final : public Prepared {
  public:
-  HierarchicalTree(const Team& team, std::size_t part, std::size_t region_part, int most_below)
+  HierarchicalTree(const Team& team, std::size_t chunk, std::size_t region_chunk, int radix)
       : team_(team),
-        place_(team),
-        reduction_(team, reduction_for(region_part), team.region, this),
-        broadcast_(
-            team, broadcast_for(region_part),
-            team.region + NodePhase::region_bytes(reduction_for(region_part), static_cast<int>(place_.ranks().size())),
-            this),
-        streams_(team, Streams::Shape::among_leaders(team.layout(), part)),
-        part_bytes_(part) {
-    const std::vector<int> leaders = lowest_ranks(place_.nodes);
-    const int all = place_.nodes.count();
-    if (place_.node != 0) above_ = leaders[static_cast<std::size_t>((place_.node - 1) / most_below)];
-    for (int i = 1; i <= most_below; ++i)
-      if (const std::int64_t node = std::int64_t{place_.node} * most_below + i; node < all)
+        position_(team),
+        reduction_(team, reduction_for(region_chunk), team.region, this),
+        broadcast_(team, broadcast_for(region_chunk),
+                   team.region +
+                       NodePhase::region_bytes(reduction_for(region_chunk), static_cast<int>(position_.ranks().size())),
+                   this),
+        streams_(team, Streams::Shape::among_leaders(team.layout(), chunk)),
+        chunk_bytes_(chunk) {
+    const std::vector<int> leaders = lowest_ranks(position_.nodes);
+    const int all = position_.nodes.count();
+    if (position_.node != 0) above_ = leaders[static_cast<std::size_t>((position_.node - 1) / radix)];
+    for (int i = 1; i <= radix; ++i)
+      if (const std::int64_t node = std::int64_t{position_.node} * radix + i; node < all)
         below_.push_back(leaders[static_cast<std::size_t>(node)]);
   }
 
   bool run(const Operands& operands, wait::Site& site) override {
-    const std::size_t most = part_bytes_ / operands.reduction->element_bytes;
-    const std::size_t parts = (operands.count + most - 1) / most;
-    const std::size_t behind = parts > 1 ? 1 : 0;
-    for (std::size_t i = 0; i < parts + behind; ++i) {
-      if (i < parts) gather(operands, i * most, std::min(most, operands.count - i * most), site);
+    const std::size_t most = chunk_bytes_ / operands.reduction->element_bytes;
+    const std::size_t chunks = (operands.count + most - 1) / most;
+    const std::size_t behind = chunks > 1 ? 1 : 0;
+    for (std::size_t i = 0; i < chunks + behind; ++i) {
+      if (i < chunks) gather(operands, i * most, std::min(most, operands.count - i * most), site);
       if (i >= behind)
         spread(operands, (i - behind) * most, std::min(most, operands.count - (i - behind) * most), site);
     }
@@ -79,23 +80,23 @@ class HierarchicalTree final : public Prepared {
   }
 
   bool is_missing(int rank) const override {
-    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node)
+    if (position_.nodes.of_rank[static_cast<std::size_t>(rank)] != position_.node)
       return std::find(awaited_.begin(), awaited_.end(), rank) != awaited_.end();
-    const int local = place_.rank_in_node(rank);
+    const int local = position_.rank_in_node(rank);
     return reduction_.is_missing(local) || broadcast_.is_missing(local);
   }
 
  private:
-  bool leads() const noexcept { return place_.rank == 0; }
+  bool leads() const noexcept { return position_.rank == 0; }
 
   void gather(const Operands& operands, std::size_t first, std::size_t count, wait::Site& site) {
-    Operands part = part_of(operands, first, count);
-    auto* const sum = static_cast<std::byte*>(part.receive);
-    if (!leads()) part.receive = nullptr;
-    reduction_.run(part, site);
+    Operands chunk = chunk_of(operands, first, count);
+    auto* const sum = static_cast<std::byte*>(chunk.receive);
+    if (!leads()) chunk.receive = nullptr;
+    reduction_.run(chunk, site);
     if (!leads()) return;
-    if (reduction_.is_alone() && part.deposited != nullptr) part.deposited(part.context);
-    const void* own = reduction_.is_alone() ? part.send : sum;
+    if (reduction_.is_alone() && chunk.deposited != nullptr) chunk.deposited(chunk.context);
+    const void* own = reduction_.is_alone() ? chunk.send : sum;
     awaited_ = below_;
     while (!awaited_.empty()) {
       const auto has_come = [&](int node) { return streams_.may_receive(node); };
@@ -107,33 +108,33 @@ class HierarchicalTree final : public Prepared {
       const auto next =
           team_.arrival_order ? std::find_if(awaited_.begin(), awaited_.end(), has_come) : awaited_.begin();
       operands.reduction->combine(*operands.reduction, own, streams_.front(*next), sum, count);
-      streams_.take(*next);
+      streams_.release(*next);
       own = sum;
       awaited_.erase(next);
     }
     if (above_ >= 0)
-      send(above_, own, part.bytes, site);
+      send(above_, own, chunk.bytes, site);
     else if (own != sum)
-      std::memcpy(sum, own, part.bytes);
+      std::memcpy(sum, own, chunk.bytes);
   }
 
   void spread(const Operands& operands, std::size_t first, std::size_t count, wait::Site& site) {
-    Operands part = part_of(operands, first, count);
-    part.deposited = nullptr;
-    part.send = nullptr;
+    Operands chunk = chunk_of(operands, first, count);
+    chunk.deposited = nullptr;
+    chunk.send = nullptr;
     if (leads()) {
       if (above_ >= 0) {
         wait_for(
             above_, [&] { return streams_.may_receive(above_); }, site);
         team_.wire->release_sources();  // the sum has gone up from there
-        std::memcpy(part.receive, streams_.front(above_), part.bytes);
-        streams_.take(above_);
+        std::memcpy(chunk.receive, streams_.front(above_), chunk.bytes);
+        streams_.release(above_);
       }
-      for (const int node : below_) send(node, part.receive, part.bytes, site);
-      part.send = part.receive;
-      part.receive = nullptr;
+      for (const int node : below_) send(node, chunk.receive, chunk.bytes, site);
+      chunk.send = chunk.receive;
+      chunk.receive = nullptr;
     }
-    broadcast_.run(part, site);
+    broadcast_.run(chunk, site);
   }
 
   void send(int to, const void* from, std::size_t bytes, wait::Site& site) {
@@ -151,11 +152,11 @@ class HierarchicalTree final : public Prepared {
   }
 
   const Team team_;
-  const Place place_;
+  const NodePosition position_;
   NodePhase reduction_;
   NodePhase broadcast_;
   Streams streams_;
-  const std::size_t part_bytes_;
+  const std::size_t chunk_bytes_;
   int above_ = -1;          // the leader of the node above
   std::vector<int> below_;  // of those below
   std::vector<int> awaited_;
@@ -167,8 +168,8 @@ constexpr Parameter parameters[] = {
 };
 
 // The node's ranks share it, whatever the number of all.
-std::size_t region_part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return std::max(std::min(capacity, static_cast<std::size_t>(values[part_bytes])), Streams::least_part);
+std::size_t region_chunk_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return std::max(std::min(capacity, static_cast<std::size_t>(values[chunk_bytes])), Streams::least_chunk_bytes);
 }
 
 constexpr Descriptor descriptor = {
@@ -179,22 +180,22 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, section 7.2.4",
     .one_node = false,
     .predefined_only = true,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .max_element_bytes = most_element_bytes,
     .parameters = parameters,
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape::among_leaders(layout, part_bytes_of(layout, capacity, values)).segment();
+      return Streams::Shape::among_leaders(layout, chunk_bytes_of(layout, capacity, values)).segment();
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-          const std::size_t part = region_part_of(capacity, values);
-          return NodePhase::region_bytes(reduction_for(part), ranks) +
-                 NodePhase::region_bytes(broadcast_for(part), ranks);
+          const std::size_t chunk = region_chunk_of(capacity, values);
+          return NodePhase::region_bytes(reduction_for(chunk), ranks) +
+                 NodePhase::region_bytes(broadcast_for(chunk), ranks);
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalTree>(team, part_bytes_of(team.layout(), capacity, values),
-                                                region_part_of(capacity, values), static_cast<int>(values[fanout]));
+      return std::make_unique<HierarchicalTree>(team, chunk_bytes_of(team.layout(), capacity, values),
+                                                region_chunk_of(capacity, values), static_cast<int>(values[radix]));
     },
 };
 const Registration registration(descriptor);

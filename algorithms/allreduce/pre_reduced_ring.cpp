@@ -2,15 +2,15 @@
 // ring of Proficz 2018 (Mohammadalizadehbakhtevari 2021, section 5.2). Arrivals are measured instead of
 // estimated by a thread of each rank (algorithms/sorted_ring.hpp).
 //
-// As in `ring` there are p chunks, each reduced along all ranks and then sent round. There chunk c begins at
-// the c-th rank, so that of most chunks several ranks are still to be reduced when the last one comes. Here
-// the ranks stand in the order in which they are expected, and chunk c begins k ranks earlier, at the first
+// As in `ring` there are p blocks, each reduced along all ranks and then sent round. There block c begins at
+// the c-th rank, so that of most blocks several ranks are still to be reduced when the last one comes. Here
+// the ranks stand in the order in which they are expected, and block c begins k ranks earlier, at the first
 // one at the earliest: after the last arrival p-1-k steps of reducing are left instead of p-1. These k
 // pre-steps cost time where nobody is late, so there are as many as fit between the arrivals of the earlier
 // half and of the last rank, by what a hop takes. With all arrivals alike this is `ring`; with all p-1
-// pre-steps each chunk goes from the first rank to the last, as in `sorted_tree`.
+// pre-steps each block goes from the first rank to the last, as in `sorted_tree`.
 //
-// Order: each chunk along the ring from where it begins, by one rank for all: the same bits on all ranks.
+// Order: each block along the ring from where it begins, by one rank for all: the same bits on all ranks.
 //
 // Cost: between 2(p-1)/p S and 2 S bytes sent and received by each rank; after the last arrival, if it was
 // expected, (2p-2-k)/p S bytes.
@@ -22,14 +22,14 @@ namespace papaya {
 namespace {
 
 constexpr Parameter parameters[] = {
-    SortedRing::segment_parameter,
+    SortedRing::chunk_parameter,
     {"most_pre_steps", 65536, 0, 65536,
      "steps that the first ranks reduce before the last ones come, if arrivals allow"},
 };
 
 SortedRing::Shape shape_of(int ranks, std::span<const std::int64_t> values) noexcept {
-  return {.segment_bytes = static_cast<std::size_t>(values[0]) / 64 * 64,
-          .chunks = ranks,
+  return {.chunk_bytes = static_cast<std::size_t>(values[0]) / 64 * 64,
+          .blocks = ranks,
           .most_pre_steps = static_cast<int>(values[1])};
 }
 
@@ -44,7 +44,7 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .needs_arrival_order = true,
     .predefined_only = true,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .max_element_bytes = SortedRing::max_element_bytes,
     .parameters = parameters,
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {

@@ -1,6 +1,6 @@
 // MPI_Allreduce as reduce-scatter and allgather by recursive halving and doubling, flat over all ranks
-// (Mohammadalizadehbakhtevari 2021, chapter 6, describes it before making it hierarchical). How a piece goes is in
-// halving.hpp; messages larger than `piece_bytes` go piece by piece, two of them under way at a time.
+// (Mohammadalizadehbakhtevari 2021, chapter 6, describes it before making it hierarchical). How a chunk goes is in
+// halving.hpp; messages larger than `chunk_bytes` go chunk by chunk, two of them under way at a time.
 //
 // Cost: 2 log2 p latencies, 2(p-1)/p S bytes sent and received by each rank.
 
@@ -14,14 +14,14 @@ namespace papaya {
 
 namespace {
 
-constexpr std::int64_t most_piece_bytes = 16 << 20;
+constexpr std::int64_t most_chunk_bytes = 16 << 20;
 constexpr int depth = 2;
 
-enum ParameterPlace : std::size_t { piece_bytes, whole_bytes };
+enum ParameterIndex : std::size_t { chunk_bytes, recursive_doubling_bytes };
 
 Halving::Shape shape_for(int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-  const std::size_t piece = std::min(capacity, static_cast<std::size_t>(values[piece_bytes]));
-  return {ranks, std::max(piece, std::size_t{4096}), depth};
+  const std::size_t chunk = std::min(capacity, static_cast<std::size_t>(values[chunk_bytes]));
+  return {ranks, std::max(chunk, std::size_t{4096}), depth};
 }
 
 std::vector<int> all_ranks(int ranks) {
@@ -30,43 +30,43 @@ std::vector<int> all_ranks(int ranks) {
   return all;
 }
 
-class Rsa final : public OverWire {
+class Rabenseifner final : public OverWire {
  public:
-  Rsa(const Team& team, const Halving::Shape& shape, std::size_t whole)
+  Rabenseifner(const Team& team, const Halving::Shape& shape, std::size_t recursive_doubling_bytes)
       : OverWire(team),
-        halving_(*team.wire, shape, all_ranks(team.size), team.rank, whole),
-        pieces_(halving_, team.first_round - 1) {}
+        halving_(*team.wire, shape, all_ranks(team.size), team.rank, recursive_doubling_bytes),
+        chunks_(halving_, team.first_round - 1) {}
 
  private:
   Steps steps(Operands operands) override {
     const std::size_t element = operands.reduction->element_bytes;
-    const std::size_t most = halving_.shape().piece_bytes / element;
-    const auto advance = [this] { return pieces_.advance(); };
+    const std::size_t most = halving_.shape().chunk_bytes / element;
+    const auto advance = [this] { return chunks_.advance(); };
     for (std::size_t first = 0; first < operands.count; first += most) {
-      if (pieces_.is_full()) {
+      if (chunks_.is_full()) {
         co_await until(advance);
-        pieces_.end_oldest();
+        chunks_.end_oldest();
       }
-      pieces_.begin(static_cast<const std::byte*>(operands.send) + first * element,
+      chunks_.begin(static_cast<const std::byte*>(operands.send) + first * element,
                     static_cast<std::byte*>(operands.receive) + first * element, std::min(most, operands.count - first),
                     *operands.reduction);
       if (first == 0) tell_deposited(operands);
     }
-    while (!pieces_.is_idle()) {
+    while (!chunks_.is_idle()) {
       co_await until(advance);
-      pieces_.end_oldest();
+      chunks_.end_oldest();
     }
     co_await released(*team_.wire);
   }
 
-  bool is_missing(int rank) const override { return rank == pieces_.awaited_rank(); }
+  bool is_missing(int rank) const override { return rank == chunks_.awaited_rank(); }
 
   Halving halving_;
-  HalvingPipeline pieces_;
+  HalvingPipeline chunks_;
 };
 
 constexpr Parameter parameters[] = {
-    {"piece_bytes", 1 << 20, 4096, most_piece_bytes, "bytes of the message that are reduced at a time"},
+    {"piece_bytes", 1 << 20, 4096, most_chunk_bytes, "bytes of the message that are reduced at a time"},
     {"whole_bytes", 2048, 0, 65536, "up to this size a message is exchanged whole, in half as many steps"},
 };
 
@@ -78,7 +78,7 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .predefined_only = true,
     .split_phase = true,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .max_element_bytes = Halving::most_element_bytes,
     .parameters = parameters,
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
@@ -86,8 +86,8 @@ constexpr Descriptor descriptor = {
     },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<Rsa>(team, shape_for(team.size, capacity, values),
-                                   static_cast<std::size_t>(values[whole_bytes]));
+      return std::make_unique<Rabenseifner>(team, shape_for(team.size, capacity, values),
+                                            static_cast<std::size_t>(values[recursive_doubling_bytes]));
     },
 };
 const Registration registration(descriptor);

@@ -2,10 +2,10 @@
 // linear tree of Proficz 2018 (Mohammadalizadehbakhtevari 2021, section 5.2). The order comes from measured
 // arrivals instead of a thread that estimates when its rank will be done (algorithms/sorted_ring.hpp).
 //
-// The message goes in segments from the rank that comes first to the one that comes last, and each adds its
+// The message goes in chunks from the rank that comes first to the one that comes last, and each adds its
 // operand. The last one has the result, and sends it round to the first, which passes it on along the same
 // links. Who comes early is done with reducing when the last one comes; what is left then is the last rank's
-// own part and the result's way.
+// own operand and the result's way.
 //
 // Order: as the ranks stand in the chain, for all elements, and by one rank for all: the same bits on all
 // ranks.
@@ -19,10 +19,10 @@ namespace papaya {
 
 namespace {
 
-constexpr Parameter parameters[] = {SortedRing::segment_parameter};
+constexpr Parameter parameters[] = {SortedRing::chunk_parameter};
 
 SortedRing::Shape shape_of(std::span<const std::int64_t> values) noexcept {
-  return {.segment_bytes = static_cast<std::size_t>(values[0]) / 64 * 64, .chunks = 1, .most_pre_steps = 0};
+  return {.chunk_bytes = static_cast<std::size_t>(values[0]) / 64 * 64, .blocks = 1, .most_pre_steps = 0};
 }
 
 constexpr Descriptor descriptor = {
@@ -35,7 +35,7 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .needs_arrival_order = true,
     .predefined_only = true,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .max_element_bytes = SortedRing::max_element_bytes,
     .parameters = parameters,
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {

@@ -1,13 +1,13 @@
 // MPI_Alltoall: every rank deposits its blocks in shared memory, beginning with its right neighbour's, and takes its
 // own from the others as they arrive. After the last arrival only that rank's blocks are left to be copied.
 //
-// Where all blocks of a rank fit into 112 bytes they travel with the flag. Larger blocks go in parts, and each part is
+// Where all blocks of a rank fit into 112 bytes they travel with the flag. Larger blocks go in fragments, and each is
 // announced by itself, so that receivers take the first blocks while the sender copies the next. Cost after the last
 // arrival: one transfer and a copy of p blocks in and one out.
 //
 // MPI_Alltoallv: nobody knows how many rounds its call has. In the first round, in which all wait for all anyway, each
 // rank says how large its largest block is and, beside each block, how large that is. So after it all know when the
-// call ends, and each pair how long its own stream of parts is. In later rounds only who has something for somebody
+// call ends, and each pair how long its own stream of fragments is. In later rounds only who has something for somebody
 // deposits, who still wants something waits for its senders alone, and who has sent and got everything leaves.
 
 #include "algorithms/exchange.hpp"
@@ -22,7 +22,7 @@ constexpr std::size_t announced_bytes = 16 << 10;     // blocks at least this la
 constexpr std::size_t most_varying_bytes = 64 << 10;  // of a block of an alltoallv in one round
 constexpr std::size_t head_bytes = 16;                // of a block of an alltoallv: its size, and the alignment of data
 
-// A slot holds one part for each receiver.
+// A slot holds one fragment for each receiver.
 Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   const auto p = static_cast<std::size_t>(ranks);
   const std::size_t wanted = std::min({capacity * p, slot_limit, region_limit / (2 * p)});
@@ -48,8 +48,8 @@ Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t ow
 
 // What is not worth announcing block by block.
 std::size_t short_for(const Rounds::Shape& shape, std::int64_t single_copy_bytes) {
-  const std::size_t part = std::min(announced_bytes - 1, shape.slot_bytes / static_cast<std::size_t>(shape.ranks));
-  return single_copy_bytes == 0 ? part : std::min(part, static_cast<std::size_t>(single_copy_bytes) - 1);
+  const std::size_t fragment = std::min(announced_bytes - 1, shape.slot_bytes / static_cast<std::size_t>(shape.ranks));
+  return single_copy_bytes == 0 ? fragment : std::min(fragment, static_cast<std::size_t>(single_copy_bytes) - 1);
 }
 
 class ArrivalAlltoall final : public Exchange {
@@ -75,37 +75,39 @@ class ArrivalAlltoall final : public Exchange {
   }
 
   std::size_t deposit_bytes(const Operands& operands) const noexcept override {
-    return std::min(operands.bytes, part_bytes()) * static_cast<std::size_t>(rounds_.team().size);
+    return std::min(operands.bytes, fragment_bytes()) * static_cast<std::size_t>(rounds_.team().size);
   }
-  std::size_t part_bytes() const noexcept override {
+  std::size_t fragment_bytes() const noexcept override {
     return rounds_.shape().slot_bytes / static_cast<std::size_t>(rounds_.team().size);
   }
 
-  void deposit(const Operands& operands, const Part& part) noexcept override {
+  void deposit(const Operands& operands, const Fragment& fragment) noexcept override {
     const Team& team = rounds_.team();
-    const bool one_by_one = part.bytes >= announced_bytes;
-    const auto* const send = static_cast<const std::byte*>(operands.send) + part.offset;
-    std::byte* const place = rounds_.own_place(part.round, part.bytes * static_cast<std::size_t>(team.size));
+    const bool one_by_one = fragment.bytes >= announced_bytes;
+    const auto* const send = static_cast<const std::byte*>(operands.send) + fragment.offset;
+    std::byte* const data = rounds_.own_data(fragment.round, fragment.bytes * static_cast<std::size_t>(team.size));
     for (int i = 1; i < team.size; ++i) {
       const auto receiver = static_cast<std::size_t>((team.rank + i) % team.size);
-      std::memcpy(place + receiver * part.bytes, send + receiver * operands.bytes, part.bytes);
-      if (one_by_one && i + 1 < team.size) rounds_.publish(part.round, team.rank, static_cast<std::uint64_t>(i));
+      std::memcpy(data + receiver * fragment.bytes, send + receiver * operands.bytes, fragment.bytes);
+      if (one_by_one && i + 1 < team.size) rounds_.publish(fragment.round, team.rank, static_cast<std::uint64_t>(i));
     }
-    rounds_.publish(part.round, team.rank, Rounds::complete);
+    rounds_.publish(fragment.round, team.rank, Rounds::complete);
   }
 
-  std::uint64_t needed_progress(const Operands&, const Part& part, int sender) const noexcept override {
+  std::uint64_t needed_progress(const Operands&, const Fragment& fragment, int sender) const noexcept override {
     const Team& team = rounds_.team();
     const int turn = (team.rank - sender + team.size) % team.size;
-    return part.bytes >= announced_bytes && turn + 1 < team.size ? static_cast<std::uint64_t>(turn) : Rounds::complete;
+    return fragment.bytes >= announced_bytes && turn + 1 < team.size ? static_cast<std::uint64_t>(turn)
+                                                                     : Rounds::complete;
   }
 
-  void take(const Operands& operands, const Part& part, int sender) noexcept override {
+  void take(const Operands& operands, const Fragment& fragment, int sender) noexcept override {
     const Team& team = rounds_.team();
-    const std::byte* const place = rounds_.place(part.round, sender, part.bytes * static_cast<std::size_t>(team.size));
+    const std::byte* const data =
+        rounds_.data(fragment.round, sender, fragment.bytes * static_cast<std::size_t>(team.size));
     std::memcpy(
-        static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(sender) * operands.bytes + part.offset,
-        place + static_cast<std::size_t>(team.rank) * part.bytes, part.bytes);
+        static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(sender) * operands.bytes + fragment.offset,
+        data + static_cast<std::size_t>(team.rank) * fragment.bytes, fragment.bytes);
   }
 
   void keep(const Operands& operands) noexcept override {
@@ -115,7 +117,7 @@ class ArrivalAlltoall final : public Exchange {
                 static_cast<const std::byte*>(operands.send) + offset, operands.bytes);
   }
 
-  // In place what is taken overwrites what MPI would have to send, should somebody veto.
+  // In place what is taken overwrites what MPI would have to send, should somebody decline.
   bool may_take_early(const Operands& operands) const noexcept override { return operands.send != operands.receive; }
 
   // MPI_Alltoallv.
@@ -128,21 +130,21 @@ class ArrivalAlltoall final : public Exchange {
   };
   static constexpr std::size_t most_short_bytes = Rounds::inline_bytes - sizeof(Head);
 
-  std::size_t stride() const noexcept { return std::min(part_bytes(), most_varying_bytes); }
-  std::size_t varying_part() const noexcept { return stride() - head_bytes; }
+  std::size_t stride() const noexcept { return std::min(fragment_bytes(), most_varying_bytes); }
+  std::size_t varying_fragment() const noexcept { return stride() - head_bytes; }
   // Of a slot; never so few that they would travel with the flag.
   std::size_t varying_bytes() const noexcept { return stride() * static_cast<std::size_t>(rounds_.team().size); }
   std::uint64_t rounds_for(std::uint64_t bytes) const noexcept {
-    return std::max<std::uint64_t>((bytes + varying_part() - 1) / varying_part(), 1);
+    return std::max<std::uint64_t>((bytes + varying_fragment() - 1) / varying_fragment(), 1);
   }
   // How many receivers a sender serves before `receiver`, plus one: the progress that announces its block.
   std::uint64_t turn(int sender, int receiver) const noexcept {
     const int size = rounds_.team().size;
     return static_cast<std::uint64_t>((receiver - sender + size) % size);
   }
-  std::byte* head_of(std::uint64_t first, int rank) const noexcept { return rounds_.place(first, rank, sizeof(Head)); }
+  std::byte* head_of(std::uint64_t first, int rank) const noexcept { return rounds_.data(first, rank, sizeof(Head)); }
   std::byte* block_of(std::uint64_t round, int sender, int receiver) const noexcept {
-    return rounds_.place(round, sender, varying_bytes()) + static_cast<std::size_t>(receiver) * stride();
+    return rounds_.data(round, sender, varying_bytes()) + static_cast<std::size_t>(receiver) * stride();
   }
   void say(std::uint64_t first, Head head) const noexcept {
     std::memcpy(head_of(first, rounds_.team().rank), &head, sizeof head);
@@ -178,15 +180,15 @@ class ArrivalAlltoall final : public Exchange {
 
   void deposit_blocks(const Block* blocks, std::uint64_t first, std::uint64_t round) noexcept {
     const Team& team = rounds_.team();
-    const std::size_t offset = static_cast<std::size_t>(round - first) * varying_part();
-    std::byte* const slot = rounds_.own_place(round, varying_bytes());
+    const std::size_t offset = static_cast<std::size_t>(round - first) * varying_fragment();
+    std::byte* const slot = rounds_.own_data(round, varying_bytes());
     for (int i = 1; i < team.size; ++i) {
       const int receiver = (team.rank + i) % team.size;
       const Block& block = blocks[receiver];
-      std::byte* const place = slot + static_cast<std::size_t>(receiver) * stride();
-      if (round == first) std::memcpy(place, &block.bytes, sizeof block.bytes);
-      const std::size_t bytes = block.bytes > offset ? std::min(block.bytes - offset, varying_part()) : 0;
-      if (bytes > 0) std::memcpy(place + head_bytes, block.at + offset, bytes);
+      std::byte* const data = slot + static_cast<std::size_t>(receiver) * stride();
+      if (round == first) std::memcpy(data, &block.bytes, sizeof block.bytes);
+      const std::size_t bytes = block.bytes > offset ? std::min(block.bytes - offset, varying_fragment()) : 0;
+      if (bytes > 0) std::memcpy(data + head_bytes, block.at + offset, bytes);
       if (bytes >= announced_bytes && i + 1 < team.size)
         rounds_.publish(round, team.rank, static_cast<std::uint64_t>(i));
     }
@@ -215,10 +217,10 @@ class ArrivalAlltoall final : public Exchange {
     } else {
       from += head_bytes;
     }
-    const std::size_t offset = static_cast<std::size_t>(round - first) * varying_part();
+    const std::size_t offset = static_cast<std::size_t>(round - first) * varying_fragment();
     const std::uint64_t all = wanted(blocks, sender);
     if (all > offset)
-      std::memcpy(blocks[sender].at + offset, from, std::min<std::size_t>(all - offset, varying_part()));
+      std::memcpy(blocks[sender].at + offset, from, std::min<std::size_t>(all - offset, varying_fragment()));
   }
 
   // Wakes those who sleep until all of a later round is there. Every depositor looks, so that the last of
@@ -231,10 +233,10 @@ class ArrivalAlltoall final : public Exchange {
   }
 
   bool run_blocks(const Operands& operands, wait::Site& site) noexcept {
-    const bool is_short = !operands.veto && are_short(operands.send_blocks);
-    if (!operands.veto && !is_short && !rounds_.borrow(varying_bytes(), site)) {
+    const bool is_short = !operands.declines && are_short(operands.send_blocks);
+    if (!operands.declines && !is_short && !rounds_.borrow(varying_bytes(), site)) {
       Operands left_out = operands;
-      left_out.veto = true;
+      left_out.declines = true;
       return exchange_blocks(left_out, false, site);
     }
     const bool done = exchange_blocks(operands, is_short, site);
@@ -249,9 +251,9 @@ class ArrivalAlltoall final : public Exchange {
     Block* const receive = operands.receive_blocks;
     const std::uint64_t first = next_;
     std::uint64_t largest = 0;
-    // In place what is taken overwrites what MPI would have to send, should somebody veto.
+    // In place what is taken overwrites what MPI would have to send, should somebody decline.
     bool early = true;
-    for (int rank = 0; rank < team.size && !operands.veto; ++rank) {
+    for (int rank = 0; rank < team.size && !operands.declines; ++rank) {
       if (rank != team.rank) largest = std::max<std::uint64_t>(largest, send[rank].bytes);
       early = early && (send[rank].bytes == 0 || send[rank].at != receive[rank].at);
     }
@@ -260,9 +262,9 @@ class ArrivalAlltoall final : public Exchange {
 
     rounds_.enter(first);
     rounds_.wait_until_free(first, site, self);
-    if (operands.veto) {
+    if (operands.declines) {
       say(first, {0, 0});
-      rounds_.publish(first, team.rank, Rounds::vetoed);
+      rounds_.publish(first, team.rank, Rounds::declined);
     } else if (is_short) {
       deposit_short(send, first, largest);
     } else {
@@ -270,7 +272,7 @@ class ArrivalAlltoall final : public Exchange {
       deposit_blocks(send, first, first);
     }
     if (operands.deposited != nullptr) operands.deposited(operands.context);
-    if (!operands.veto) {
+    if (!operands.declines) {
       const Block& from = send[team.rank];
       const Block& to = receive[team.rank];
       const std::size_t bytes = std::min(from.bytes, to.bytes);
@@ -278,13 +280,13 @@ class ArrivalAlltoall final : public Exchange {
       sent_[static_cast<std::size_t>(team.rank)] = bytes;
     }
 
-    // All wait for all: afterwards it is known when the call ends and that nobody vetoes. Even if somebody does, who
+    // All wait for all: afterwards it is known when the call ends and that nobody declines. Even if somebody does, who
     // ran ahead has used up the rounds of its deposits.
-    bool vetoed = operands.veto;
+    bool declined = operands.declines;
     std::uint64_t end = send_end;
     std::uint64_t deposited = first + 1;
     const auto run_ahead = [&] {
-      if (vetoed || deposited >= send_end || !rounds_.is_free(deposited)) return;
+      if (declined || deposited >= send_end || !rounds_.is_free(deposited)) return;
       deposit_blocks(send, first, deposited++);
     };
     waiting_count_ = 0;
@@ -295,13 +297,13 @@ class ArrivalAlltoall final : public Exchange {
       for (int i = 0; i < waiting_count_; ++i) {
         const int sender = waiting_[static_cast<std::size_t>(i)];
         const std::uint64_t progress = rounds_.progress_of(first, sender);
-        if (progress < (early && !vetoed ? turn(sender, team.rank) : Rounds::complete)) {
+        if (progress < (early && !declined ? turn(sender, team.rank) : Rounds::complete)) {
           waiting_[static_cast<std::size_t>(kept++)] = sender;
           continue;
         }
-        if (progress == Rounds::vetoed)
-          vetoed = true;
-        else if (early && !vetoed)
+        if (progress == Rounds::declined)
+          declined = true;
+        else if (early && !declined)
           take_block(receive, first, first, sender);
         const std::uint64_t ends = first + rounds_for(head(first, sender).largest);
         ends_[static_cast<std::size_t>(sender)] = ends;
@@ -314,13 +316,13 @@ class ArrivalAlltoall final : public Exchange {
     if (!all_there())
       team.policy->until(
           site, rounds_.bell(), static_cast<std::uint32_t>(first), all_there, [] { return false; }, self);
-    rounds_.all_have_taken(first);
+    rounds_.all_have_released(first);
     next_ = end;
-    if (!vetoed && !early)
+    if (!declined && !early)
       for (int i = 1; i < team.size; ++i) take_block(receive, first, first, (team.rank + i) % team.size);
     rounds_.ring(first);
-    if (vetoed) {
-      rounds_.take(end);
+    if (declined) {
+      rounds_.return_credit(end);
       return false;
     }
 
@@ -331,13 +333,13 @@ class ArrivalAlltoall final : public Exchange {
     for (std::uint64_t round = first + 1; round < deposited; ++round) ring_if_complete(round);
     for (std::uint64_t round = first + 1; round < std::max(send_end, receive_end); ++round) {
       // What is received comes without gaps: after the last of it nothing of this call is needed any more.
-      if (round <= receive_end) rounds_.take(round < receive_end ? round : end);
+      if (round <= receive_end) rounds_.return_credit(round < receive_end ? round : end);
       if (deposited == round && round < send_end) {
         rounds_.wait_until_free(round, site, self);
         deposit_blocks(send, first, deposited++);
         ring_if_complete(round);
       }
-      const std::uint64_t offset = (round - first) * varying_part();
+      const std::uint64_t offset = (round - first) * varying_fragment();
       waiting_count_ = 0;
       for (int i = 1; i < team.size; ++i)
         if (const int sender = (team.rank + i) % team.size; wanted(receive, sender) > offset)
@@ -364,7 +366,7 @@ class ArrivalAlltoall final : public Exchange {
             site, rounds_.bell(), static_cast<std::uint32_t>(round), taken, [] { return false; }, self);
       ring_if_complete(round);
     }
-    rounds_.take(end);
+    rounds_.return_credit(end);
     for (int sender = 0; sender < team.size; ++sender) receive[sender].bytes = wanted(receive, sender);
     return true;
   }

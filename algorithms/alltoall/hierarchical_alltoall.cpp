@@ -1,8 +1,9 @@
-// MPI_Alltoall in levels, for small blocks: the ranks of a node put their blocks together in shared memory, one rank of
-// each node sends one message to each other node, and each message that has come is broadcast in the node, where every
-// rank takes its own blocks. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as many.
+// Hierarchical MPI_Alltoall for small blocks: the ranks of a node put their blocks together in shared memory, one rank
+// of each node sends one message to each other node, and each message that has come is broadcast in the node, where
+// every rank takes its own blocks. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as
+// many.
 //
-// Blocks go in pieces, so that a message, the pieces from all ranks of one node to all of another, is at most
+// Blocks go in fragments, so that a message, the fragments from all ranks of one node to all of another, is at most
 // `message_bytes`. Messages are sent to the next node first, and taken from the one before first.
 //
 // Cost: one latency of the network, (N-1) q^2 S bytes sent and received by each node; in a node q p S bytes copied in
@@ -29,7 +30,7 @@ std::size_t most_message(int largest_node, std::size_t message) noexcept {
   const auto ranks = static_cast<std::size_t>(largest_node);
   return std::max(message, ranks * ranks);
 }
-// Larger calls go in parts.
+// Larger calls go in fragments.
 constexpr NodePhase::Choice gathering = {Collective::allgather, 131072};
 constexpr NodePhase::Choice broadcast = {Collective::bcast, 131072};
 
@@ -37,72 +38,72 @@ class HierarchicalAlltoall final : public Prepared {
  public:
   HierarchicalAlltoall(const Team& team, std::size_t message_bytes)
       : team_(team),
-        place_(team),
+        position_(team),
         gathering_(team, gathering, team.region, this),
-        broadcast_(team, broadcast, team.region + NodePhase::region_bytes(gathering, size_of(place_.node)), this),
-        leaders_(lowest_ranks(place_.nodes)) {
+        broadcast_(team, broadcast, team.region + NodePhase::region_bytes(gathering, size_of(position_.node)), this),
+        leaders_(lowest_ranks(position_.nodes)) {
     const auto most = static_cast<std::size_t>(team.layout().largest_node());
-    piece_bytes_ = std::max<std::size_t>(message_bytes / (most * most), 1);
-    message_.resize(most * most * piece_bytes_);
+    fragment_bytes_ = std::max<std::size_t>(message_bytes / (most * most), 1);
+    message_.resize(most * most * fragment_bytes_);
     streams_ = std::make_unique<Streams>(team, Streams::Shape::among_leaders(team.layout(), message_.size()));
-    packed_.resize(static_cast<std::size_t>(team.size) * std::min(piece_bytes_, largest_block));
-    gathered_.resize(static_cast<std::size_t>(size_of(place_.node)) * packed_.size());
+    packed_.resize(static_cast<std::size_t>(team.size) * std::min(fragment_bytes_, largest_block));
+    gathered_.resize(static_cast<std::size_t>(size_of(position_.node)) * packed_.size());
   }
 
   bool run(const Operands& operands, wait::Site& site) override {
-    const std::size_t most = std::min(piece_bytes_, largest_block);
+    const std::size_t most = std::min(fragment_bytes_, largest_block);
     for (std::size_t offset = 0; offset < operands.bytes; offset += most)
-      run_piece(operands, offset, std::min(most, operands.bytes - offset), site);
+      run_fragment(operands, offset, std::min(most, operands.bytes - offset), site);
     return true;
   }
 
   bool is_missing(int rank) const override {
     if (rank == missing_) return true;
-    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] != place_.node) return false;
-    const int local = place_.rank_in_node(rank);
+    if (position_.nodes.of_rank[static_cast<std::size_t>(rank)] != position_.node) return false;
+    const int local = position_.rank_in_node(rank);
     return gathering_.is_missing(local) || broadcast_.is_missing(local);
   }
 
  private:
-  void run_piece(const Operands& operands, std::size_t offset, std::size_t bytes, wait::Site& site) {
+  void run_fragment(const Operands& operands, std::size_t offset, std::size_t bytes, wait::Site& site) {
     const auto* const send = static_cast<const std::byte*>(operands.send);
-    Operands part = operands;
+    Operands fragment = operands;
     if (bytes != operands.bytes) {
       for (int to = 0; to < team_.size; ++to)
         std::memcpy(packed_.data() + at(to, bytes), send + at(to, operands.bytes) + offset, bytes);
-      part.send = packed_.data();
+      fragment.send = packed_.data();
     }
-    part.receive = gathered_.data();
-    part.bytes = static_cast<std::size_t>(team_.size) * bytes;
-    if (offset != 0) part.deposited = nullptr;
+    fragment.receive = gathered_.data();
+    fragment.bytes = static_cast<std::size_t>(team_.size) * bytes;
+    if (offset != 0) fragment.deposited = nullptr;
     if (gathering_.is_alone()) {
-      std::memcpy(gathered_.data(), part.send, part.bytes);
-      if (part.deposited != nullptr) part.deposited(part.context);
+      std::memcpy(gathered_.data(), fragment.send, fragment.bytes);
+      if (fragment.deposited != nullptr) fragment.deposited(fragment.context);
     } else {
-      gathering_.run(part, site);
+      gathering_.run(fragment, site);
     }
-    keep(operands, place_.node, gathered_.data(), part.bytes, at(team_.rank, bytes), offset, bytes);
+    keep(operands, position_.node, gathered_.data(), fragment.bytes, at(team_.rank, bytes), offset, bytes);
 
-    const int all = place_.nodes.count();
-    if (place_.rank == 0)
-      for (int i = 1; i < all; ++i) send_to((place_.node + i) % all, bytes, site);
-    part.deposited = nullptr;
-    part.root = 0;
+    const int all = position_.nodes.count();
+    if (position_.rank == 0)
+      for (int i = 1; i < all; ++i) send_to((position_.node + i) % all, bytes, site);
+    fragment.deposited = nullptr;
+    fragment.root = 0;
     for (int i = 1; i < all; ++i) {
-      const int origin = (place_.node - i + all) % all;
+      const int origin = (position_.node - i + all) % all;
       const int leader = leaders_[static_cast<std::size_t>(origin)];
-      const std::size_t row = at(size_of(place_.node), bytes);  // from one rank there to all here
-      part.bytes = at(size_of(origin), row);
+      const std::size_t row = at(size_of(position_.node), bytes);  // from one rank there to all here
+      fragment.bytes = at(size_of(origin), row);
       const std::byte* message = message_.data();
-      if (place_.rank == 0) {
+      if (position_.rank == 0) {
         wait_until([&] { return streams_->may_receive(leader); }, leader, site);
         message = streams_->front(leader);
       }
-      part.send = place_.rank == 0 ? message : nullptr;
-      part.receive = place_.rank == 0 ? nullptr : message_.data();
-      broadcast_.run(part, site);
-      keep(operands, origin, message, row, at(place_.rank, bytes), offset, bytes);
-      if (place_.rank == 0) streams_->take(leader);
+      fragment.send = position_.rank == 0 ? message : nullptr;
+      fragment.receive = position_.rank == 0 ? nullptr : message_.data();
+      broadcast_.run(fragment, site);
+      keep(operands, origin, message, row, at(position_.rank, bytes), offset, bytes);
+      if (position_.rank == 0) streams_->release(leader);
     }
   }
 
@@ -111,8 +112,8 @@ class HierarchicalAlltoall final : public Prepared {
     const int leader = leaders_[static_cast<std::size_t>(node)];
     wait_until([&] { return streams_->may_send(leader); }, leader, site);
     std::byte* to = message_.data();
-    for (int local = 0; local < size_of(place_.node); ++local)
-      for (const int rank : place_.nodes.ranks[static_cast<std::size_t>(node)]) {
+    for (int local = 0; local < size_of(position_.node); ++local)
+      for (const int rank : position_.nodes.ranks[static_cast<std::size_t>(node)]) {
         std::memcpy(to, gathered_.data() + at(local, at(team_.size, bytes)) + at(rank, bytes), bytes);
         to += bytes;
       }
@@ -120,11 +121,12 @@ class HierarchicalAlltoall final : public Prepared {
     team_.wire->release_sources();
   }
 
-  // This rank's pieces of a message from the ranks of `node`: a row for each of them, in which they begin at `column`.
+  // This rank's fragments of a message from the ranks of `node`: a row for each of them, in which they begin at
+  // `column`.
   void keep(const Operands& operands, int node, const std::byte* message, std::size_t row, std::size_t column,
             std::size_t offset, std::size_t bytes) noexcept {
     auto* const receive = static_cast<std::byte*>(operands.receive);
-    for (const int rank : place_.nodes.ranks[static_cast<std::size_t>(node)]) {
+    for (const int rank : position_.nodes.ranks[static_cast<std::size_t>(node)]) {
       std::memcpy(receive + at(rank, operands.bytes) + offset, message + column, bytes);
       message += row;
     }
@@ -132,7 +134,7 @@ class HierarchicalAlltoall final : public Prepared {
 
   static std::size_t at(int number, std::size_t bytes) noexcept { return static_cast<std::size_t>(number) * bytes; }
   int size_of(int node) const noexcept {
-    return static_cast<int>(place_.nodes.ranks[static_cast<std::size_t>(node)].size());
+    return static_cast<int>(position_.nodes.ranks[static_cast<std::size_t>(node)].size());
   }
 
   template <class Ready>
@@ -144,14 +146,14 @@ class HierarchicalAlltoall final : public Prepared {
   }
 
   const Team team_;
-  const Place place_;
+  const NodePosition position_;
   NodePhase gathering_;
   NodePhase broadcast_;
   std::unique_ptr<Streams> streams_;
   const std::vector<int> leaders_;
-  std::size_t piece_bytes_;
+  std::size_t fragment_bytes_;
   std::vector<std::byte> message_;   // to or from another node
-  std::vector<std::byte> packed_;    // this rank's pieces
+  std::vector<std::byte> packed_;    // this rank's fragments
   std::vector<std::byte> gathered_;  // those of all ranks of the node
   int missing_ = -1;
 };
@@ -166,7 +168,7 @@ constexpr Descriptor descriptor = {
     .summary = "blocks are put together in each node, one message goes to each other node; for small blocks",
     .source = "Iakymchuk et al. 2021, section IV-B, over the composition of Mohammadalizadehbakhtevari 2021, chapter 6",
     .one_node = false,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .max_bytes = largest_block,
     .parameters = parameters,
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {

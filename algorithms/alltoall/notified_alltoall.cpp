@@ -2,14 +2,14 @@
 // every rank writes its block for each other rank straight into that one's segment. Blocks are taken as they come,
 // whoever's they are.
 //
-// Rank r begins with r+1 and goes round, so that in every step each rank is written to by one. A block goes in parts of
-// at most `part_bytes`, at least one, and the last one says that it is: only the two ranks concerned know a block's
-// size. The parts from one rank to another are counted from the first call on; number n goes to slot n mod 2 of the
+// Rank r begins with r+1 and goes round, so that in every step each rank is written to by one. A block goes in chunks
+// of at most `chunk_bytes`, at least one, and the last one says that it is: only the two ranks concerned know a block's
+// size. The chunks from one rank to another are counted from the first call on; number n goes to slot n mod 2 of the
 // pair, whose notification says the number, the bytes and whether the block ends there.
 //
-// Each pair is a sliding window. That a part has been taken is known without a word of those sent before the last call
-// in which the peer was heard: it comes to a call only after it has ended the one before. So blocks of one part, the
-// usual ones, need no answer. Parts of longer blocks are answered each.
+// Each pair is a sliding window. What was sent before the last call in which the peer was heard is known to be
+// released: it comes to a call only after it has ended the one before. So blocks of one chunk, the usual ones, need no
+// credit. Each chunk of a longer block returns it.
 //
 // Cost: (p-1) S bytes sent and received by each rank, one latency; a copy out of the segment.
 
@@ -24,11 +24,11 @@ namespace papaya {
 
 namespace {
 
-constexpr SlidingWindow window = {.slots = 2, .answered_at_once = SlidingWindow::only_when_said};
-constexpr std::int64_t most_part_bytes = 1 << 20;
+constexpr SlidingWindow window = {.slots = 2, .credits_at_once = SlidingWindow::explicit_only};
+constexpr std::int64_t most_chunk_bytes = 1 << 20;
 
-// With many ranks so small that all parts together take 2 MiB, but 4 KiB at least.
-std::size_t part_bytes_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+// With many ranks so small that all chunks together take 2 MiB, but 4 KiB at least.
+std::size_t chunk_bytes_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
   constexpr std::size_t memory = 2 << 20;
   constexpr std::size_t least = 4096;
   return in_lines(std::min({capacity, static_cast<std::size_t>(values[0]),
@@ -37,14 +37,14 @@ std::size_t part_bytes_of(int ranks, std::size_t capacity, std::span<const std::
 
 // What a slot's notification says.
 struct Mark {
-  std::uint64_t parts;  // of the pair, this one included
+  std::uint64_t chunks;  // of the pair, this one included
   std::size_t bytes;
   bool is_last;  // of its block
 
   static constexpr int bytes_bits = 21;
-  static_assert(most_part_bytes < 1 << bytes_bits);
+  static_assert(most_chunk_bytes < 1 << bytes_bits);
   std::uint64_t packed() const noexcept {
-    return parts << (bytes_bits + 1) | static_cast<std::uint64_t>(bytes) << 1 | (is_last ? 1 : 0);
+    return chunks << (bytes_bits + 1) | static_cast<std::uint64_t>(bytes) << 1 | (is_last ? 1 : 0);
   }
   static Mark unpacked(std::uint64_t value) noexcept {
     return {value >> (bytes_bits + 1), static_cast<std::size_t>(value >> 1 & ((1 << bytes_bits) - 1)),
@@ -54,24 +54,24 @@ struct Mark {
 
 class NotifiedAlltoall final : public OverWire {
  public:
-  NotifiedAlltoall(const Team& team, std::size_t part_bytes)
+  NotifiedAlltoall(const Team& team, std::size_t chunk_bytes)
       : OverWire(team),
-        part_bytes_(part_bytes),
+        chunk_bytes_(chunk_bytes),
         pairs_(static_cast<std::size_t>(team.size), Pair(team.first_round - 1)) {}
 
-  // The last answers of the others, which have no more to say after them.
+  // Waits for the last credits of the others, which write nothing after them.
   ~NotifiedAlltoall() override {
     wait::Site site;
     for (int peer = 0; peer < team_.size; ++peer)
-      if (const std::uint64_t last = pair_of(peer).to.last_answer(); last > team_.first_round - 1)
+      if (const std::uint64_t last = pair_of(peer).to.last_credit(); last > team_.first_round - 1)
         team_.wire->wait(
-            *team_.policy, site, [&] { return team_.wire->look(answer_id(peer)) >= last; }, this);
+            *team_.policy, site, [&] { return team_.wire->look(credit_id(peer)) >= last; }, this);
   }
 
   bool is_missing(int rank) const override { return pairs_[static_cast<std::size_t>(rank)].receives; }
 
  private:
-  // This rank and a peer: parts since the beginning, and what is left of the present call.
+  // This rank and a peer: chunks since the beginning, and what is left of the present call.
   struct Pair {
     explicit Pair(std::uint64_t before) noexcept : to(window, before), from(window, before) {}
 
@@ -121,7 +121,7 @@ class NotifiedAlltoall final : public OverWire {
       }
       pair.bytes_sent = pair.bytes_received = 0;
       pair.sent_before = pair.to.sent();
-      pair.received_before = pair.from.taken();
+      pair.received_before = pair.from.released();
       if (rank == team_.rank) {
         pair.bytes_received = std::min(pair.out.bytes, pair.in.bytes);
         if (pair.out.at != pair.in.at && pair.bytes_received != 0)
@@ -135,19 +135,19 @@ class NotifiedAlltoall final : public OverWire {
 
   bool may_send(int peer) noexcept {
     Pair& pair = pair_of(peer);
-    return pair.sends && pair.to.has_slot([&] { return team_.wire->look(answer_id(peer)); });
+    return pair.sends && pair.to.has_slot([&] { return team_.wire->look(credit_id(peer)); });
   }
   void send(int peer) noexcept {
     Pair& pair = pair_of(peer);
-    const std::size_t bytes = std::min(part_bytes_, pair.out.bytes - pair.bytes_sent);
+    const std::size_t bytes = std::min(chunk_bytes_, pair.out.bytes - pair.bytes_sent);
     const bool is_first = pair.bytes_sent == 0;
     const bool is_last = pair.bytes_sent + bytes == pair.out.bytes;
     const std::uint64_t number = pair.to.send();
     const std::uint64_t slot = slot_of(number);
-    team_.wire->write_notify(peer, place(team_.rank, slot), pair.out.at + pair.bytes_sent, bytes,
-                             part_id(team_.rank, slot), Mark{number, bytes, is_last}.packed());
+    team_.wire->write_notify(peer, slot_offset(team_.rank, slot), pair.out.at + pair.bytes_sent, bytes,
+                             chunk_id(team_.rank, slot), Mark{number, bytes, is_last}.packed());
     pair.bytes_sent += bytes;
-    if (!is_first || !is_last) pair.to.expect_answer();
+    if (!is_first || !is_last) pair.to.expect_credit();
     if (is_last) {
       pair.sends = false;
       --open_;
@@ -158,23 +158,24 @@ class NotifiedAlltoall final : public OverWire {
     const Pair& pair = pair_of(peer);
     if (!pair.receives) return false;
     // In place what comes overwrites what has been sent.
-    if (in_place_ && pair.sends && pair.to.sent() - pair.sent_before <= pair.from.taken() - pair.received_before)
+    if (in_place_ && pair.sends && pair.to.sent() - pair.sent_before <= pair.from.released() - pair.received_before)
       return false;
-    const std::uint64_t next = pair.from.taken() + 1;
-    return Mark::unpacked(team_.wire->look(part_id(peer, slot_of(next)))).parts >= next;
+    const std::uint64_t next = pair.from.released() + 1;
+    return Mark::unpacked(team_.wire->look(chunk_id(peer, slot_of(next)))).chunks >= next;
   }
   void receive(int peer) noexcept {
     Pair& pair = pair_of(peer);
-    const std::uint64_t slot = slot_of(pair.from.taken() + 1);
-    const Mark mark = Mark::unpacked(team_.wire->look(part_id(peer, slot)));
+    const std::uint64_t slot = slot_of(pair.from.released() + 1);
+    const Mark mark = Mark::unpacked(team_.wire->look(chunk_id(peer, slot)));
     const std::size_t bytes = std::min(mark.bytes, pair.in.bytes - pair.bytes_received);
-    if (bytes != 0) std::memcpy(pair.in.at + pair.bytes_received, team_.wire->segment() + place(peer, slot), bytes);
-    const bool is_first = pair.from.taken() == pair.received_before;
+    if (bytes != 0)
+      std::memcpy(pair.in.at + pair.bytes_received, team_.wire->segment() + slot_offset(peer, slot), bytes);
+    const bool is_first = pair.from.released() == pair.received_before;
     pair.bytes_received += bytes;
-    pair.from.take();
+    pair.from.release();
     // It has ended the call before.
-    if (is_first) pair.to.knows_taken(pair.sent_before);
-    if (!is_first || !mark.is_last) team_.wire->notify(peer, answer_id(team_.rank), pair.from.taken());
+    if (is_first) pair.to.knows_released(pair.sent_before);
+    if (!is_first || !mark.is_last) team_.wire->notify(peer, credit_id(team_.rank), pair.from.released());
     if (mark.is_last) {
       pair.receives = false;
       --open_;
@@ -209,22 +210,22 @@ class NotifiedAlltoall final : public OverWire {
   Pair& pair_of(int peer) noexcept { return pairs_[static_cast<std::size_t>(peer)]; }
   static std::uint64_t slot_of(std::uint64_t number) noexcept { return number % window.slots; }
   // In the segment of whoever receives.
-  std::size_t place(int writer, std::uint64_t slot) const noexcept {
-    return (static_cast<std::size_t>(writer) * window.slots + static_cast<std::size_t>(slot)) * part_bytes_;
+  std::size_t slot_offset(int writer, std::uint64_t slot) const noexcept {
+    return (static_cast<std::size_t>(writer) * window.slots + static_cast<std::size_t>(slot)) * chunk_bytes_;
   }
-  static int part_id(int writer, std::uint64_t slot) noexcept {
+  static int chunk_id(int writer, std::uint64_t slot) noexcept {
     return writer * static_cast<int>(window.slots) + static_cast<int>(slot);
   }
-  int answer_id(int reader) const noexcept { return team_.size * static_cast<int>(window.slots) + reader; }
+  int credit_id(int reader) const noexcept { return team_.size * static_cast<int>(window.slots) + reader; }
 
-  const std::size_t part_bytes_;
+  const std::size_t chunk_bytes_;
   std::vector<Pair> pairs_;
   int open_ = 0;  // blocks of the present call that are still to be sent or received
   bool in_place_ = false;
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, 64, most_part_bytes, "bytes of a block that travel at a time, or fewer with many ranks"},
+    {"part_bytes", 65536, 64, most_chunk_bytes, "bytes of a block that travel at a time, or fewer with many ranks"},
 };
 
 constexpr Descriptor descriptor = {
@@ -235,19 +236,19 @@ constexpr Descriptor descriptor = {
     .one_node = false,
     .serves_alltoallv = true,
     .split_phase = true,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .parameters = parameters,
     .network_ns =
         [](const NetworkCall& call) {
           return call.latency_ns + call.node_ranks * (call.ranks - call.node_ranks) * call.transfer_ns();
         },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
-      return {window.slots * static_cast<std::size_t>(layout.ranks) * part_bytes_of(layout.ranks, capacity, values),
+      return {window.slots * static_cast<std::size_t>(layout.ranks) * chunk_bytes_of(layout.ranks, capacity, values),
               static_cast<int>(window.slots + 1) * layout.ranks};
     },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<NotifiedAlltoall>(team, part_bytes_of(team.size, capacity, values));
+      return std::make_unique<NotifiedAlltoall>(team, chunk_bytes_of(team.size, capacity, values));
     },
 };
 const Registration registration(descriptor);

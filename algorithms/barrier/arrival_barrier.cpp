@@ -20,12 +20,14 @@ class ArrivalBarrier final : public Exchange {
 
  private:
   std::size_t deposit_bytes(const Operands&) const noexcept override { return 0; }
-  std::size_t part_bytes() const noexcept override { return 1; }
-  void deposit(const Operands&, const Part& part) noexcept override {
-    rounds_.publish(part.round, rounds_.team().rank, Rounds::complete);
+  std::size_t fragment_bytes() const noexcept override { return 1; }
+  void deposit(const Operands&, const Fragment& fragment) noexcept override {
+    rounds_.publish(fragment.round, rounds_.team().rank, Rounds::complete);
   }
-  std::uint64_t needed_progress(const Operands&, const Part&, int) const noexcept override { return Rounds::complete; }
-  void take(const Operands&, const Part&, int) noexcept override {}
+  std::uint64_t needed_progress(const Operands&, const Fragment&, int) const noexcept override {
+    return Rounds::complete;
+  }
+  void take(const Operands&, const Fragment&, int) noexcept override {}
   void keep(const Operands&) noexcept override {}
   bool may_take_early(const Operands&) const noexcept override { return true; }
 };

@@ -16,14 +16,16 @@ namespace {
 
 class Dissemination final : public OverWire {
  public:
-  Dissemination(const Team& team, int ways)
-      : OverWire(team), parties_(*team.wire, all_ranks(team), team.rank, ways, team.first_round - 1) {}
+  Dissemination(const Team& team, int radix)
+      : OverWire(team), participants_(*team.wire, all_ranks(team), team.rank, radix, team.first_round - 1) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
-    if (!parties_.is_settled()) parties_.settle(*team_.policy, site, this);
+    if (!participants_.is_settled()) participants_.settle(*team_.policy, site, this);
     return OverWire::run(operands, site);
   }
-  bool is_missing(int rank) const override { return rank == parties_.awaited_rank() || OverWire::is_missing(rank); }
+  bool is_missing(int rank) const override {
+    return rank == participants_.awaited_rank() || OverWire::is_missing(rank);
+  }
 
  private:
   static std::vector<int> all_ranks(const Team& team) {
@@ -31,13 +33,13 @@ class Dissemination final : public OverWire {
     std::iota(ranks.begin(), ranks.end(), 0);
     return ranks;
   }
-  Steps steps(Operands operands) override { return parties_.call(operands); }
+  Steps steps(Operands operands) override { return participants_.call(operands); }
 
-  DisseminatedBarrier parties_;
+  DisseminatedBarrier participants_;
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", Ways::measured, 0, Ways::most,
+    {"ways", RadixChoice::measured, 0, RadixChoice::most,
      "ranks that each rank notifies in a round; 0: the fastest, measured in the first call"},
 };
 
@@ -48,7 +50,7 @@ constexpr Descriptor descriptor = {
     .source = "Hoefler et al. 2006; End et al. 2015",
     .one_node = false,
     .split_phase = true,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .parameters = parameters,
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedBarrier::segment(layout.ranks, static_cast<int>(values[0]));

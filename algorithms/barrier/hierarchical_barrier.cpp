@@ -1,5 +1,5 @@
-// MPI_Barrier in levels: a barrier of each node, n-way dissemination (barrier/dissemination.cpp) among the lowest ranks
-// of the nodes, and a second barrier of each node, which lets its ranks go.
+// Hierarchical MPI_Barrier: a barrier of each node, n-way dissemination (barrier/dissemination.cpp) among the lowest
+// ranks of the nodes, and a second barrier of each node, which lets its ranks go.
 //
 // Cost, N nodes: ceil(log_{n+1} N) latencies of the network, two barriers of a node.
 
@@ -17,25 +17,25 @@ constexpr NodePhase::Choice barrier_of_node = {Collective::barrier, 0};
 
 class HierarchicalBarrier final : public Prepared {
  public:
-  HierarchicalBarrier(const Team& team, int ways)
+  HierarchicalBarrier(const Team& team, int radix)
       : team_(team),
-        place_(team),
+        position_(team),
         node_(team, barrier_of_node, team.region, this),
-        leaders_(*team.wire, lowest_ranks(place_.nodes), place_.node, ways, team.first_round - 1) {}
+        leaders_(*team.wire, lowest_ranks(position_.nodes), position_.node, radix, team.first_round - 1) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
     Operands one = operands;
     node_.run(one, site);
     if (node_.is_alone() && one.deposited != nullptr) one.deposited(one.context);
-    if (place_.rank == 0) disseminate(site);
+    if (position_.rank == 0) disseminate(site);
     one.deposited = nullptr;
     node_.run(one, site);
     return true;
   }
 
   bool is_missing(int rank) const override {
-    if (place_.nodes.of_rank[static_cast<std::size_t>(rank)] == place_.node)
-      return node_.is_missing(place_.rank_in_node(rank));
+    if (position_.nodes.of_rank[static_cast<std::size_t>(rank)] == position_.node)
+      return node_.is_missing(position_.rank_in_node(rank));
     return rank == steps_.awaited_rank() || rank == leaders_.awaited_rank();
   }
 
@@ -49,14 +49,14 @@ class HierarchicalBarrier final : public Prepared {
   }
 
   const Team team_;
-  const Place place_;
+  const NodePosition position_;
   NodePhase node_;
   DisseminatedBarrier leaders_;
   Steps steps_;
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", Ways::measured, 0, Ways::most,
+    {"ways", RadixChoice::measured, 0, RadixChoice::most,
      "nodes that each node notifies in a round; 0: the fastest, measured in the first call"},
 };
 
@@ -66,7 +66,7 @@ constexpr Descriptor descriptor = {
     .summary = "a barrier in each node, n-way dissemination among the nodes, a barrier in each node",
     .source = "Mohammadalizadehbakhtevari 2021, chapter 6: the same composition; End et al. 2015",
     .one_node = false,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {

@@ -1,11 +1,11 @@
-// MPI_Bcast through a ring of shared slots: the root deposits and leaves, whoever is there takes part by part as it is
-// deposited, and who comes late finds the data. The root may be ahead of the slowest rank by the whole ring; what goes
-// beyond is left to MPI.
+// MPI_Bcast through a ring of shared slots: the root deposits and leaves, whoever is there takes chunk by chunk as it
+// is deposited, and who comes late finds the data. The root may be ahead of the slowest rank by the whole ring; what
+// goes beyond is left to MPI.
 //
-// A message of up to 112 bytes travels with its flag; larger ones go in parts. Root: a copy of S bytes. Others, after
-// the later of their arrival and the root's: one transfer and a copy of S bytes, which overlaps with the root's.
+// A message of up to 112 bytes travels with its flag; larger ones go in fragments. Root: a copy of S bytes. Others,
+// after the later of their arrival and the root's: one transfer and a copy of S bytes, which overlaps with the root's.
 
-#include "algorithms/bcast/parts.hpp"
+#include "algorithms/bcast/fragments.hpp"
 
 namespace papaya {
 
@@ -19,9 +19,9 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   return {.ranks = ranks, .banks = banks, .slots = 1, .slot_bytes = slot};
 }
 
-class ArrivalBcast final : public bcast::InParts {
+class ArrivalBcast final : public bcast::Fragmented {
  public:
-  ArrivalBcast(const Team& team, std::size_t capacity) : InParts(team, shape_of(team, capacity)) {}
+  ArrivalBcast(const Team& team, std::size_t capacity) : Fragmented(team, shape_of(team, capacity)) {}
 
  private:
   static Rounds::Shape shape_of(const Team& team, std::size_t capacity) {
@@ -44,7 +44,7 @@ class ArrivalBcast final : public bcast::InParts {
       wait_until([&] { return (there = bytes_in(round, 0, bytes)) > done || is_left_to_mpi(round, root); }, round,
                  site);
       if (there <= done) return false;
-      std::memcpy(to + done, rounds_.place(round, 0, bytes) + done, there - done);
+      std::memcpy(to + done, rounds_.data(round, 0, bytes) + done, there - done);
       done = there;
     }
     return true;

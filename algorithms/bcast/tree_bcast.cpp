@@ -1,14 +1,14 @@
 // MPI_Bcast over a shared tree, for ranks that arrive together on machines with several caches or NUMA nodes: a message
 // enters each of them once, and no line is read by more than a few ranks at a time.
 //
-// Ranks with children copy parts from their parent's slot into their own and take their result from there; the others
+// Ranks with children copy chunks from their parent's slot into their own and take their result from there; the others
 // copy straight into their buffer, and all levels work at once. A parent that has
 // not arrived is passed by: its children take from the nearest ancestor that has, in the end from the root, which never
 // waits for anybody but for a free slot.
 
 #include <vector>
 
-#include "algorithms/bcast/parts.hpp"
+#include "algorithms/bcast/fragments.hpp"
 #include "algorithms/patterns/tree.hpp"
 
 namespace papaya {
@@ -20,11 +20,11 @@ Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   return {.ranks = ranks, .banks = slot <= 4096 ? 32 : slot <= 65536 ? 4 : 2, .slots = ranks, .slot_bytes = slot};
 }
 
-class TreeBcast final : public bcast::InParts {
+class TreeBcast final : public bcast::Fragmented {
  public:
-  TreeBcast(const Team& team, std::size_t capacity, int fanout)
-      : InParts(team, shape_of(team, capacity)),
-        fanout_(fanout),
+  TreeBcast(const Team& team, std::size_t capacity, int radix)
+      : Fragmented(team, shape_of(team, capacity)),
+        radix_(radix),
         order_(static_cast<std::size_t>(team.size)),
         parents_(static_cast<std::size_t>(team.size)) {}
 
@@ -37,12 +37,12 @@ class TreeBcast final : public bcast::InParts {
 
   bool deposits(bool) const override { return has_children_; }
 
-  // This rank's place in the tree below `root`.
+  // This rank's position in the tree below `root`.
   void start(int root) override {
     if (root == root_) return;
     root_ = root;
     const int rank = rounds_.team().rank;
-    patterns::broadcast_tree(rounds_.team().places, root, fanout_, order_, parents_);
+    patterns::broadcast_tree(rounds_.team().locations, root, radix_, order_, parents_);
     ancestors_.clear();
     for (int a = parents_[static_cast<std::size_t>(rank)]; a >= 0; a = parents_[static_cast<std::size_t>(a)])
       ancestors_.push_back(a);
@@ -62,7 +62,7 @@ class TreeBcast final : public bcast::InParts {
     for (const int ancestor : ancestors_) {
       there = bytes_in(round, ancestor, bytes);
       if (there > done) return ancestor;
-      if (rounds_.has_entered(ancestor) && !(may_keep_apart_ && rounds_.is_apart(round, ancestor))) return -1;
+      if (rounds_.has_entered(ancestor) && !(may_fall_back_ && rounds_.fell_back(round, ancestor))) return -1;
     }
     return -1;
   }
@@ -70,7 +70,7 @@ class TreeBcast final : public bcast::InParts {
   bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) override {
     const int rank = rounds_.team().rank;
     // Who passes a message on must not wait for those who are behind either; its children pass it by.
-    const bool passes_on = has_children_ && !is_apart_;
+    const bool passes_on = has_children_ && !fell_back_;
     if (passes_on) wait_until_free(round, site);
     for (std::size_t done = 0; done < bytes;) {
       std::size_t there = 0;
@@ -78,10 +78,10 @@ class TreeBcast final : public bcast::InParts {
       wait_until([&] { return (source = find_source(round, done, bytes, there)) >= 0 || is_left_to_mpi(round, root); },
                  round, site);
       if (source < 0) return false;
-      const std::byte* from = rounds_.place(round, source, bytes);
+      const std::byte* from = rounds_.data(round, source, bytes);
       if (passes_on) {
         put(from, done, there, bytes, round, rank);
-        from = rounds_.place(round, rank, bytes);
+        from = rounds_.data(round, rank, bytes);
       }
       std::memcpy(to + done, from + done, there - done);
       done = there;
@@ -90,7 +90,7 @@ class TreeBcast final : public bcast::InParts {
     return true;
   }
 
-  const int fanout_;
+  const int radix_;
   std::vector<int> order_;
   std::vector<int> parents_;
   std::vector<int> ancestors_;  // the parent first, the root last

@@ -14,44 +14,44 @@ namespace papaya::patterns {
 
 // ---- what goes over a link of the ring
 
-// A chunk on its way from one position to the next: as a partial result or as the result.
+// A block on its way from one position to the next: as a partial result or as the result.
 struct Pass {
-  int chunk;
+  int block;
   bool is_result;
   int brought_by;  // the pass over the link before that brings it; -1: it begins here, as the rank's operand
 };
 
-// The position where a chunk's way begins. It is reduced along p positions and so ends one position before
-// that, from where the result goes on along p - 1 more. In a plain ring of p chunks chunk c begins at c. Each
-// of `pre_steps` moves the beginnings of all chunks one towards position 0, where they stay: what came first
-// reduces more by itself, before what comes last is needed. One chunk begins at 0.
-constexpr int chunk_begins_at(int chunk, int pre_steps) noexcept {
-  return std::max(chunk - pre_steps, 0);
+// The position where a block's way begins. It is reduced along p positions and so ends one position before
+// that, from where the result goes on along p - 1 more. In a plain ring of p blocks block c begins at c. Each
+// of `pre_steps` moves the beginnings of all blocks one towards position 0, where they stay: what came first
+// reduces more by itself, before what comes last is needed. One block begins at 0.
+constexpr int block_begins_at(int block, int pre_steps) noexcept {
+  return std::max(block - pre_steps, 0);
 }
 
 // The passes over the link from `position` to the next one, in the order in which both ends take them.
 //
-// A pass is known by when it would happen if each took the same time: a chunk that begins at position 0 later
-// than it would elsewhere waits for those before it. Along a chunk's way that time grows, so both ends can
+// A pass is known by when it would happen if each took the same time: a block that begins at position 0 later
+// than it would elsewhere waits for those before it. Along a block's way that time grows, so both ends can
 // always do the earliest pass that is left, and the order cannot lead to a deadlock. Of passes at one time
-// those of the chunk that has the longest way before it go first.
-inline std::vector<Pass> link_passes(int ranks, int chunks, int pre_steps, int position) {
-  const auto step_at = [&](int chunk, int at) { return (at - chunk_begins_at(chunk, pre_steps) + ranks) % ranks; };
+// those of the block that has the longest way before it go first.
+inline std::vector<Pass> link_passes(int ranks, int blocks, int pre_steps, int position) {
+  const auto step_at = [&](int block, int at) { return (at - block_begins_at(block, pre_steps) + ranks) % ranks; };
   const auto sorted = [&](int at) {
     struct Timed {
       int time;
       Pass pass;
     };
     std::vector<Timed> timed;
-    for (int chunk = 0; chunk < chunks; ++chunk) {
-      const int step = step_at(chunk, at);
-      const int waits = std::min(chunk, pre_steps);
-      if (step <= ranks - 2) timed.push_back({waits + step, {chunk, false, -1}});
-      if (step == ranks - 1) timed.push_back({waits + step, {chunk, true, -1}});
-      if (step <= ranks - 3) timed.push_back({waits + step + ranks, {chunk, true, -1}});
+    for (int block = 0; block < blocks; ++block) {
+      const int step = step_at(block, at);
+      const int waits = std::min(block, pre_steps);
+      if (step <= ranks - 2) timed.push_back({waits + step, {block, false, -1}});
+      if (step == ranks - 1) timed.push_back({waits + step, {block, true, -1}});
+      if (step <= ranks - 3) timed.push_back({waits + step + ranks, {block, true, -1}});
     }
     std::sort(timed.begin(), timed.end(), [](const Timed& a, const Timed& b) {
-      return std::tuple(a.time, -a.pass.chunk) < std::tuple(b.time, -b.pass.chunk);
+      return std::tuple(a.time, -a.pass.block) < std::tuple(b.time, -b.pass.block);
     });
     std::vector<Pass> passes;
     for (const Timed& t : timed) passes.push_back(t.pass);
@@ -59,15 +59,15 @@ inline std::vector<Pass> link_passes(int ranks, int chunks, int pre_steps, int p
   };
   std::vector<Pass> passes = sorted(position);
   const std::vector<Pass> before = sorted((position + ranks - 1) % ranks);
-  std::vector<int> partial(static_cast<std::size_t>(chunks), -1);
-  std::vector<int> result(static_cast<std::size_t>(chunks), -1);
+  std::vector<int> partial(static_cast<std::size_t>(blocks), -1);
+  std::vector<int> result(static_cast<std::size_t>(blocks), -1);
   for (std::size_t i = 0; i < before.size(); ++i)
-    (before[i].is_result ? result : partial)[static_cast<std::size_t>(before[i].chunk)] = static_cast<int>(i);
+    (before[i].is_result ? result : partial)[static_cast<std::size_t>(before[i].block)] = static_cast<int>(i);
   for (Pass& pass : passes) {
-    const int step = step_at(pass.chunk, position);
-    const auto chunk = static_cast<std::size_t>(pass.chunk);
+    const int step = step_at(pass.block, position);
+    const auto block = static_cast<std::size_t>(pass.block);
     if (step == 0 && !pass.is_result) continue;
-    pass.brought_by = pass.is_result && step != ranks - 1 ? result[chunk] : partial[chunk];
+    pass.brought_by = pass.is_result && step != ranks - 1 ? result[block] : partial[block];
   }
   return passes;
 }
@@ -82,11 +82,11 @@ struct Arrivals {
 };
 
 // The same with what was measured in a call in which the ranks stood as `order` says: how long each was
-// inside until it had the result of chunk 0, which ends at the last position. No clock is common to the
+// inside until it had the result of block 0, which ends at the last position. No clock is common to the
 // ranks, and none is needed: a rank that was inside for longer came earlier, but for the way of the result,
 // which takes one hop to position 0, two to position 1 and so on, and none to the last.
 //
-// A hop: the rank that came last of all waited only as long as its own part and the result took, p hops
+// A hop: the rank that came last of all waited only as long as its own operand and the result took, p hops
 // together, unless it was at the last position. So no hop takes longer than the shortest wait divided by p,
 // and the shortest in many calls is right. A slowly growing one follows a network that has become slower.
 //

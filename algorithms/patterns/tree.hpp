@@ -55,14 +55,16 @@ constexpr void cover_by_tree(int first, int last, int ranks, Visit&& visit) {
 }
 
 // Ranks by NUMA node: all ranks, group by group, each in rank order; groups by their first rank. `order` has
-// one entry per rank, `ends` gets where each group ends in it. `places` as below: without them all are one
+// one entry per rank, `ends` gets where each group ends in it. `locations` as below: without them all are one
 // group.
-inline void group_by_numa(std::span<const topology::Place> places, std::span<int> order, std::vector<int>& ends) {
+inline void group_by_numa(std::span<const topology::Location> locations, std::span<int> order, std::vector<int>& ends) {
   ends.clear();
   int placed = 0;
   const auto ranks = static_cast<int>(order.size());
   for (int first = 0; first < ranks; ++first) {
-    const auto numa_of = [&](int rank) { return places.empty() ? 0 : places[static_cast<std::size_t>(rank)].numa; };
+    const auto numa_of = [&](int rank) {
+      return locations.empty() ? 0 : locations[static_cast<std::size_t>(rank)].numa;
+    };
     const int numa = numa_of(first);
     bool is_new = true;
     for (int before = 0; before < first; ++before) is_new = is_new && numa_of(before) != numa;
@@ -83,20 +85,20 @@ inline bool are_subtrees(std::span<const int> ends) noexcept {
 }
 
 // The tree of a broadcast from `root`: who takes from whom. A message enters each NUMA node once, and in it each cache
-// once; the ranks that bring it in, and those that share a cache, form trees with `fanout` children.
+// once; the ranks that bring it in, and those that share a cache, form trees with `radix` children.
 //
-// `places` has one entry per rank, or none: then all share a cache. `order` is scratch; `parents` gets each rank's
+// `locations` has one entry per rank, or none: then all share a cache. `order` is scratch; `parents` gets each rank's
 // parent, -1 for the root. Both have one entry per rank.
-inline void broadcast_tree(std::span<const topology::Place> places, int root, int fanout, std::span<int> order,
+inline void broadcast_tree(std::span<const topology::Location> locations, int root, int radix, std::span<int> order,
                            std::span<int> parents) noexcept {
-  const auto place_of = [&](int rank) {
-    return places.empty() ? topology::Place{} : places[static_cast<std::size_t>(rank)];
+  const auto location_of = [&](int rank) {
+    return locations.empty() ? topology::Location{} : locations[static_cast<std::size_t>(rank)];
   };
-  const topology::Place home = place_of(root);
+  const topology::Location home = location_of(root);
   // The root's group first at each level, and in every group the rank that brings the message in.
   const auto key = [&](int rank) {
-    const topology::Place place = place_of(rank);
-    return std::tuple(place.numa != home.numa, place.numa, place != home, place.cache, rank != root, rank);
+    const topology::Location location = location_of(rank);
+    return std::tuple(location.numa != home.numa, location.numa, location != home, location.cache, rank != root, rank);
   };
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
   std::sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
@@ -113,15 +115,15 @@ inline void broadcast_tree(std::span<const topology::Place> places, int root, in
     std::size_t number = 1;
     for (std::size_t i = begin + 1; i < end; ++i)
       if (!same_group(order[i], order[i - 1]))
-        parents[static_cast<std::size_t>(order[i])] = leader((number++ - 1) / static_cast<std::size_t>(fanout));
+        parents[static_cast<std::size_t>(order[i])] = leader((number++ - 1) / static_cast<std::size_t>(radix));
   };
   const auto end_of = [&](std::size_t begin, auto&& same_group) {
     std::size_t end = begin + 1;
     while (end < order.size() && same_group(order[end], order[begin])) ++end;
     return end;
   };
-  const auto same_numa = [&](int a, int b) { return place_of(a).numa == place_of(b).numa; };
-  const auto same_cache = [&](int a, int b) { return place_of(a) == place_of(b); };
+  const auto same_numa = [&](int a, int b) { return location_of(a).numa == location_of(b).numa; };
+  const auto same_cache = [&](int a, int b) { return location_of(a) == location_of(b); };
   parents[static_cast<std::size_t>(root)] = -1;
   link(0, order.size(), same_numa);
   for (std::size_t numa = 0, numa_end = 0; numa < order.size(); numa = numa_end) {
@@ -130,7 +132,7 @@ inline void broadcast_tree(std::span<const topology::Place> places, int root, in
     for (std::size_t cache = numa, cache_end = 0; cache < numa_end; cache = cache_end) {
       cache_end = std::min(end_of(cache, same_cache), numa_end);
       for (std::size_t i = cache + 1; i < cache_end; ++i)
-        parents[static_cast<std::size_t>(order[i])] = order[cache + (i - cache - 1) / static_cast<std::size_t>(fanout)];
+        parents[static_cast<std::size_t>(order[i])] = order[cache + (i - cache - 1) / static_cast<std::size_t>(radix)];
     }
   }
 }

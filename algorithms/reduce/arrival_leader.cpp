@@ -1,7 +1,7 @@
 // MPI_Reduce by whoever has arrived. Mohammadalizadehbakhtevari 2021, Algorithm 4.1 without its last step.
 //
 // Every rank deposits its operand. The first to arrive leads: it reduces what is ready. Two things differ from the
-// thesis: a leader that is not the root does not wait for the others but gives the lead back and leaves, and whoever
+// thesis: a leader that is not the root does not wait for the others but gives the role back and leaves, and whoever
 // comes next takes it up; and where p*S is small, a second transfer costs more than the reduction, so that non-roots
 // only deposit, in the flag's own cache line up to 48 bytes and in that and the next up to 112, and the root reduces as
 // they come.
@@ -34,40 +34,40 @@ class ArrivalLeader final : public Tree {
 
   bool run(const Operands& operands, wait::Site& site) override {
     const Call call = begin(operands);
-    const Part part = call.part(call.first);
+    const Fragment fragment = call.fragment(call.first);
     const bool is_root = rounds_.team().rank == operands.root;
     const bool root_serves = operands.reduction->by_table &&
                              operands.bytes * static_cast<std::size_t>(rounds_.team().size) <= root_serves_bytes_;
     if (is_root && root_serves) {
       if (operands.deposited != nullptr) operands.deposited(operands.context);
-      serve_root(operands, part, site);
+      serve_root(operands, fragment, site);
     } else if (!is_root && leaves_by_message(operands, call)) {
       if (operands.deposited != nullptr) operands.deposited(operands.context);
     } else {
-      rounds_.wait_until_free(part.round, site, static_cast<Prepared*>(this));
-      deposit(operands, call, part);
+      rounds_.wait_until_free(fragment.round, site, static_cast<Prepared*>(this));
+      deposit(operands, call, fragment);
       if (operands.deposited != nullptr) operands.deposited(operands.context);
       if (is_root)
-        await(operands, call, part, site);
+        await(operands, call, fragment, site);
       else if (root_serves)
-        wake_root(part.round, operands.root);
+        wake_root(fragment.round, operands.root);
       else
-        help(operands, call, part);
+        help(operands, call, fragment);
     }
-    rounds_.take(call.end);
+    rounds_.return_credit(call.end);
     return true;
   }
 
  private:
-  void await(const Operands& operands, const Call& call, const Part& part, wait::Site& site) {
-    start(part);
+  void await(const Operands& operands, const Call& call, const Fragment& fragment, wait::Site& site) {
+    start(fragment);
     const auto ready = [&] {
-      take_messages(part);
-      return look(operands, call, part);
+      take_messages(fragment);
+      return look(operands, call, fragment);
     };
     if (!ready())
       rounds_.team().policy->until(
-          site, rounds_.bell(), static_cast<std::uint32_t>(part.round), ready, [] { return false; },
+          site, rounds_.bell(), static_cast<std::uint32_t>(fragment.round), ready, [] { return false; },
           static_cast<Prepared*>(this));
   }
 
@@ -80,7 +80,7 @@ class ArrivalLeader final : public Tree {
   }
 
   // The root reduces all deposits itself, in rank order as far as they have come; its own operand stays where it is.
-  void serve_root(const Operands& operands, const Part& part, wait::Site& site) {
+  void serve_root(const Operands& operands, const Fragment& fragment, wait::Site& site) {
     const Team& team = rounds_.team();
     const Reduction& reduction = *operands.reduction;
     auto* const receive = static_cast<std::byte*>(operands.receive);
@@ -89,20 +89,20 @@ class ArrivalLeader final : public Tree {
     for (int next = 0; next < team.size; ++next) {
       if (next != team.rank) {
         const auto is_there = [&] {
-          return rounds_.is_complete(part.round, next) ||
-                 (team.messages != nullptr && rounds_.is_apart(part.round, next));
+          return rounds_.is_complete(fragment.round, next) ||
+                 (team.messages != nullptr && rounds_.fell_back(fragment.round, next));
         };
         if (!is_there())
           team.policy->until(
-              site, rounds_.bell(), static_cast<std::uint32_t>(part.round), is_there, [] { return false; },
+              site, rounds_.bell(), static_cast<std::uint32_t>(fragment.round), is_there, [] { return false; },
               static_cast<Prepared*>(this));
-        if (!rounds_.is_complete(part.round, next)) {
-          rounds_.wait_until_free(part.round, site, static_cast<Prepared*>(this));
-          team.messages->receive(next, rounds_.place(part.round, next, part.bytes), part.bytes);
+        if (!rounds_.is_complete(fragment.round, next)) {
+          rounds_.wait_until_free(fragment.round, site, static_cast<Prepared*>(this));
+          team.messages->receive(next, rounds_.data(fragment.round, next, fragment.bytes), fragment.bytes);
         }
       }
       stack[depth++] = next == team.rank ? static_cast<const std::byte*>(operands.send)
-                                         : rounds_.place(part.round, next, part.bytes);
+                                         : rounds_.data(fragment.round, next, fragment.bytes);
       // One subtree is complete for every trailing one of `next`; after the last rank all that is left is combined.
       const bool last = next == team.size - 1;
       for (int merges = last ? depth - 1 : std::countr_one(static_cast<unsigned>(next)); merges > 0; --merges) {

@@ -2,8 +2,8 @@
 // what has become ready by that, and leaves; after the last arrival only that rank's path to the tree's root is left.
 //
 // Where p*S is small, deposits are all that non-roots do, and the root combines: a combine costs less than the transfer
-// of a lead. Cost for a non-root: a copy of S bytes and at most log2(p) combines. For the root after the last arrival:
-// log2(p) combines of S bytes.
+// of the leader role. Cost for a non-root: a copy of S bytes and at most log2(p) combines. For the root after the last
+// arrival: log2(p) combines of S bytes.
 
 #include "algorithms/reduce/pairwise.hpp"
 #include "algorithms/tree.hpp"
@@ -25,43 +25,44 @@ class ArrivalTree final : public Tree {
     const Call call = begin(operands, !root_combines);
     if (!is_root && leaves_by_message(operands, call)) {
       if (operands.deposited != nullptr) operands.deposited(operands.context);
-      rounds_.take(call.end);
+      rounds_.return_credit(call.end);
       return true;
     }
     std::uint64_t deposited = call.first;
     for (std::uint64_t round = call.first; round < call.end; ++round) {
-      const Part part = call.part(round);
+      const Fragment fragment = call.fragment(round);
       if (deposited == round) {
         rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
-        deposit(operands, call, part);
+        deposit(operands, call, fragment);
         ++deposited;
         if (round == call.first && operands.deposited != nullptr) operands.deposited(operands.context);
       }
       if (is_root) {
-        await(operands, call, part, deposited, site);
+        await(operands, call, fragment, deposited, site);
       } else if (root_combines) {
         wake_root(round);
       } else {
-        help(operands, call, part);
+        help(operands, call, fragment);
       }
-      rounds_.take(round + 1);
+      rounds_.return_credit(round + 1);
     }
     return true;
   }
 
  private:
-  void await(const Operands& operands, const Call& call, const Part& part, std::uint64_t& deposited, wait::Site& site) {
-    start(part);
+  void await(const Operands& operands, const Call& call, const Fragment& fragment, std::uint64_t& deposited,
+             wait::Site& site) {
+    start(fragment);
     const bool is_one_round = call.end - call.first == 1;
     const auto ready = [&] {
-      if (is_one_round) take_messages(part);
-      if (look(operands, call, part)) return true;
-      if (deposited < call.end && rounds_.is_free(deposited)) deposit(operands, call, call.part(deposited++));
+      if (is_one_round) take_messages(fragment);
+      if (look(operands, call, fragment)) return true;
+      if (deposited < call.end && rounds_.is_free(deposited)) deposit(operands, call, call.fragment(deposited++));
       return false;
     };
     if (!ready())
       rounds_.team().policy->until(
-          site, rounds_.bell(), static_cast<std::uint32_t>(part.round), ready, [] { return false; },
+          site, rounds_.bell(), static_cast<std::uint32_t>(fragment.round), ready, [] { return false; },
           static_cast<Prepared*>(this));
   }
 

@@ -1,8 +1,8 @@
-// MPI_Reduce in levels: a reduction inside each node to its leader, then over a binomial tree of the nodes. The root is
-// its own node's leader, the lowest rank is any other node's.
+// Hierarchical MPI_Reduce: a reduction inside each node to its leader, then over a binomial tree of the nodes. The root
+// is its own node's leader, the lowest rank is any other node's.
 //
-// The message goes in parts of `part_bytes`. A leader combines the parts of the nodes below it with its own node's and
-// passes them on; it leaves as soon as the nodes above have room for what is left, as do the other ranks of a node.
+// The message goes in chunks of `chunk_bytes`. A leader combines the chunks of the nodes below it with its own node's
+// and passes them on; it leaves as soon as the nodes above have room for what is left, as do the other ranks of a node.
 // With a small message they do not wait for room: what finds none goes as messages of MPI's.
 //
 // Order: ranks of a node are combined first, in rank order; then neighbouring nodes, neighbouring pairs of nodes, and
@@ -25,67 +25,67 @@ namespace papaya {
 
 namespace {
 
-constexpr std::int64_t most_part_bytes = 1 << 20;
+constexpr std::int64_t most_chunk_bytes = 1 << 20;
 
-// What the node's ranks share is for parts as wanted; between nodes they are smaller where there are many ranks.
-std::size_t region_part_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return in_lines(std::max(std::min(capacity, static_cast<std::size_t>(values[0])), Streams::least_part));
+// What the node's ranks share is for chunks as wanted; between nodes they are smaller where there are many ranks.
+std::size_t region_chunk_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return in_lines(std::max(std::min(capacity, static_cast<std::size_t>(values[0])), Streams::least_chunk_bytes));
 }
-std::size_t part_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return Streams::fair_part(ranks, region_part_of(capacity, values));
+std::size_t chunk_bytes_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  return Streams::fair_chunk(ranks, region_chunk_of(capacity, values));
 }
-NodePhase::Choice reduction_for(std::size_t part) {
-  return {Collective::reduce, part};
+NodePhase::Choice reduction_for(std::size_t chunk) {
+  return {Collective::reduce, chunk};
 }
 
 class HierarchicalReduce final : public Prepared {
  public:
-  HierarchicalReduce(const Team& team, std::size_t part_bytes, std::size_t region_part)
+  HierarchicalReduce(const Team& team, std::size_t chunk_bytes, std::size_t region_chunk)
       : team_(team),
-        place_(team),
-        reduction_(team, reduction_for(region_part), team.region, this),
-        streams_(team, {.ranks = team.size, .part_bytes = part_bytes, .writers = team.size}),
-        leaders_(lowest_ranks(place_.nodes)),
-        part_bytes_(part_bytes),
-        partial_(part_bytes + 64) {}
+        position_(team),
+        reduction_(team, reduction_for(region_chunk), team.region, this),
+        streams_(team, {.ranks = team.size, .chunk_bytes = chunk_bytes, .writers = team.size}),
+        leaders_(lowest_ranks(position_.nodes)),
+        chunk_bytes_(chunk_bytes),
+        partial_(chunk_bytes + 64) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
     const std::size_t element = operands.reduction->element_bytes;
-    const std::size_t most = part_bytes_ / element;
-    const int root_node = place_.nodes.of_rank[static_cast<std::size_t>(operands.root)];
+    const std::size_t most = chunk_bytes_ / element;
+    const int root_node = position_.nodes.of_rank[static_cast<std::size_t>(operands.root)];
     const bool is_root = team_.rank == operands.root;
-    const int local_root = root_node == place_.node ? place_.rank_in_node(operands.root) : 0;
-    const bool leads = place_.rank == local_root;
-    const int all = place_.nodes.count();
+    const int local_root = root_node == position_.node ? position_.rank_in_node(operands.root) : 0;
+    const bool leads = position_.rank == local_root;
+    const int all = position_.nodes.count();
     const auto leader = [&](int node) { return leaders_[static_cast<std::size_t>(node)]; };
     below_.clear();
-    const int next = patterns::for_each_block(place_.node, all, root_node, [&](patterns::BlockPartner partner) {
-      below_.push_back({leader(partner.party), partner.is_right});
+    const int next = patterns::for_each_block(position_.node, all, root_node, [&](patterns::BlockPartner partner) {
+      below_.push_back({leader(partner.participant), partner.is_right});
     });
     const int above = next == root_node ? operands.root : next < 0 ? -1 : leader(next);
 
-    const bool may_go_apart = streams_.may_go_apart(operands.bytes);
+    const bool may_fall_back = streams_.may_fall_back(operands.bytes);
     for (std::size_t first = 0; first < operands.count; first += most) {
       const std::size_t count = std::min(most, operands.count - first);
-      Operands part = operands;
-      part.send = static_cast<const std::byte*>(operands.send) + first * element;
+      Operands chunk = operands;
+      chunk.send = static_cast<const std::byte*>(operands.send) + first * element;
       std::byte* const sum = is_root ? static_cast<std::byte*>(operands.receive) + first * element : partial();
-      part.receive = leads ? sum : nullptr;
-      part.count = count;
-      part.bytes = count * element;
-      part.root = local_root;
-      part.waits = !may_go_apart;
-      if (first != 0) part.deposited = nullptr;
-      reduction_.run(part, site);
-      const void* own = reduction_.is_alone() ? part.send : sum;
-      if (reduction_.is_alone() && part.deposited != nullptr) part.deposited(part.context);
+      chunk.receive = leads ? sum : nullptr;
+      chunk.count = count;
+      chunk.bytes = count * element;
+      chunk.root = local_root;
+      chunk.waits = !may_fall_back;
+      if (first != 0) chunk.deposited = nullptr;
+      reduction_.run(chunk, site);
+      const void* own = reduction_.is_alone() ? chunk.send : sum;
+      if (reduction_.is_alone() && chunk.deposited != nullptr) chunk.deposited(chunk.context);
       if (!leads) continue;
       own = combine_those_below(own, sum, count, *operands.reduction, site);
       if (is_root) {
-        if (own != sum) std::memcpy(sum, own, part.bytes);
+        if (own != sum) std::memcpy(sum, own, chunk.bytes);
       } else {
-        wait_until([&] { return streams_.may_send(above, may_go_apart); }, above, site);
-        streams_.send(above, own, part.bytes, may_go_apart);
+        wait_until([&] { return streams_.may_send(above, may_fall_back); }, above, site);
+        streams_.send(above, own, chunk.bytes, may_fall_back);
         streams_.release_sources(site, static_cast<Prepared*>(this));
       }
     }
@@ -94,8 +94,8 @@ class HierarchicalReduce final : public Prepared {
 
   bool may_end() noexcept override { return streams_.may_end(); }
   bool is_missing(int rank) const override {
-    return rank == missing_ || (place_.nodes.of_rank[static_cast<std::size_t>(rank)] == place_.node &&
-                                reduction_.is_missing(place_.rank_in_node(rank)));
+    return rank == missing_ || (position_.nodes.of_rank[static_cast<std::size_t>(rank)] == position_.node &&
+                                reduction_.is_missing(position_.rank_in_node(rank)));
   }
 
  private:
@@ -104,7 +104,7 @@ class HierarchicalReduce final : public Prepared {
     bool is_right;  // of what is combined
   };
 
-  // A part of each of them; returns where the sum is.
+  // A chunk of each of them; returns where the sum is.
   const void* combine_those_below(const void* own, std::byte* sum, std::size_t count, const Reduction& reduction,
                                   wait::Site& site) {
     awaited_ = below_;
@@ -119,7 +119,7 @@ class HierarchicalReduce final : public Prepared {
           team_.arrival_order ? std::find_if(awaited_.begin(), awaited_.end(), has_come) : awaited_.begin();
       const void* const theirs = streams_.front(next->rank);
       reduction.combine(reduction, next->is_right ? own : theirs, next->is_right ? theirs : own, sum, count);
-      streams_.take(next->rank);
+      streams_.release(next->rank);
       own = sum;
       awaited_.erase(next);
     }
@@ -139,11 +139,11 @@ class HierarchicalReduce final : public Prepared {
   }
 
   const Team team_;
-  const Place place_;
+  const NodePosition position_;
   NodePhase reduction_;
   Streams streams_;
   const std::vector<int> leaders_;
-  const std::size_t part_bytes_;
+  const std::size_t chunk_bytes_;
   std::vector<std::byte> partial_;  // the node's, and those below
   std::vector<Below> below_;
   std::vector<Below> awaited_;
@@ -151,7 +151,7 @@ class HierarchicalReduce final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, Streams::least_part, most_part_bytes,
+    {"part_bytes", 65536, Streams::least_chunk_bytes, most_chunk_bytes,
      "bytes that travel at a time, or fewer with many ranks"},
 };
 
@@ -162,23 +162,23 @@ constexpr Descriptor descriptor = {
     .source = "Mohammadalizadehbakhtevari 2021, chapter 6: the same composition; 7.2.4",
     .one_node = false,
     .predefined_only = true,
-    .takes_vetoes = false,
+    .serves_declines = false,
     .max_element_bytes = 1024,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return Streams::Shape{
-          .ranks = layout.ranks, .part_bytes = part_of(layout.ranks, capacity, values), .writers = layout.ranks}
+          .ranks = layout.ranks, .chunk_bytes = chunk_bytes_of(layout.ranks, capacity, values), .writers = layout.ranks}
           .segment();
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-          return NodePhase::region_bytes(reduction_for(region_part_of(capacity, values)), ranks);
+          return NodePhase::region_bytes(reduction_for(region_chunk_of(capacity, values)), ranks);
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalReduce>(team, part_of(team.size, capacity, values),
-                                                  region_part_of(capacity, values));
+      return std::make_unique<HierarchicalReduce>(team, chunk_bytes_of(team.size, capacity, values),
+                                                  region_chunk_of(capacity, values));
     },
 };
 const Registration registration(descriptor);

@@ -27,7 +27,7 @@ Rounds::Shape Pairwise::shape_for(int ranks, std::size_t capacity, std::size_t l
           .slot_bytes = slot,
           .extra_bytes = static_cast<std::size_t>(ranks) * sizeof(std::uint64_t),
           .borrows = true,
-          .stay = Stay::long_perhaps};
+          .lifetime = Lifetime::unbounded};
 }
 
 Pairwise::Pairwise(const Team& team, std::size_t capacity, std::size_t root_combines_bytes)
@@ -38,7 +38,7 @@ Pairwise::Pairwise(const Team& team, std::size_t capacity, std::size_t root_comb
       messages_(static_cast<std::size_t>(team.size)),
       message_rounds_(static_cast<std::size_t>(team.size)) {}
 
-std::size_t Pairwise::Part::count() const {
+std::size_t Pairwise::Fragment::count() const {
   return bytes / operands.reduction->element_bytes;
 }
 
@@ -52,42 +52,42 @@ bool Pairwise::run(const Operands& operands, wait::Site& site) {
   const bool is_root = team.rank == operands.root;
   const bool in_pairs =
       !operands.reduction->by_table || operands.bytes * static_cast<std::size_t>(team.size) > root_combines_bytes_;
-  bool is_apart = false;
+  bool fell_back = false;
   if (!is_root) {
     // MPI makes ranks wait for each other who send messages of several rounds.
     if (next_ - first > 1) rounds_.wait_until_free(first, site, static_cast<Prepared*>(this));
-    is_apart = rounds_.keeps_apart(first, next_, std::min(slot, operands.bytes));
+    fell_back = rounds_.falls_back(first, next_, std::min(slot, operands.bytes));
   }
   std::size_t offset = 0;
   for (std::uint64_t round = first; round < next_; ++round, offset += slot) {
-    const Part part{operands, site, round, offset, std::min(slot, operands.bytes - offset), in_pairs};
+    const Fragment fragment{operands, site, round, offset, std::min(slot, operands.bytes - offset), in_pairs};
     if (is_root) {
       if (round == first && operands.deposited != nullptr) operands.deposited(operands.context);
       auto* const receive = static_cast<std::byte*>(operands.receive) + offset;
-      const std::byte* const result = result_of(part, 0, height_, 0, receive);
-      if (result != receive) std::memcpy(receive, result, part.bytes);  // of a single rank
+      const std::byte* const result = result_of(fragment, 0, height_, 0, receive);
+      if (result != receive) std::memcpy(receive, result, fragment.bytes);  // of a single rank
     } else {
-      if (is_apart) {
-        team.messages->send(operands.root, static_cast<const std::byte*>(operands.send) + offset, part.bytes);
+      if (fell_back) {
+        team.messages->send(operands.root, static_cast<const std::byte*>(operands.send) + offset, fragment.bytes);
       } else {
         rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
-        deposit(part);
+        deposit(fragment);
       }
       if (round == first && operands.deposited != nullptr) operands.deposited(operands.context);
-      if (!is_apart && in_pairs) combine_pairs(part);
-      wake_root(part);
+      if (!fell_back && in_pairs) combine_pairs(fragment);
+      wake_root(fragment);
     }
-    rounds_.take(round + 1);
+    rounds_.return_credit(round + 1);
   }
   rounds_.give_back(next_);
   return true;
 }
 
-void Pairwise::deposit(const Part& part) noexcept {
+void Pairwise::deposit(const Fragment& fragment) noexcept {
   const int rank = rounds_.team().rank;
-  copy_bytes(rounds_.own_place(part.round, part.bytes), static_cast<const std::byte*>(part.operands.send) + part.offset,
-             part.bytes);
-  rounds_.publish(part.round, rank, Rounds::complete);
+  copy_bytes(rounds_.own_data(fragment.round, fragment.bytes),
+             static_cast<const std::byte*>(fragment.operands.send) + fragment.offset, fragment.bytes);
+  rounds_.publish(fragment.round, rank, Rounds::complete);
 }
 
 // Of two siblings, named by the first rank of the second: twice the round once one of them is complete, plus one when
@@ -96,98 +96,101 @@ std::atomic<std::uint64_t>& Pairwise::pair(std::uint64_t round, int right) const
   return reinterpret_cast<std::atomic<std::uint64_t>*>(rounds_.extra(round))[right];
 }
 
-void Pairwise::combine_pairs(const Part& part) noexcept {
+void Pairwise::combine_pairs(const Fragment& fragment) noexcept {
   const Team& team = rounds_.team();
-  const Reduction& reduction = *part.operands.reduction;
+  const Reduction& reduction = *fragment.operands.reduction;
   int first = team.rank;
   for (int level = 0; level < height_; ++level) {
     const int sibling = patterns::tree_sibling(first, level);
     const int left = std::min(first, sibling);
     const int right = std::max(first, sibling);
     if (right >= team.size) continue;
-    const int root = part.operands.root;
+    const int root = fragment.operands.root;
     if (root >= left && root < right + (1 << level)) return;
-    std::atomic<std::uint64_t>& both = pair(part.round, right);
+    std::atomic<std::uint64_t>& both = pair(fragment.round, right);
     // Acquire and release: the second of the two sees what all below the first have done.
-    if (both.exchange(2 * part.round, std::memory_order_acq_rel) < 2 * part.round) return;
-    std::byte* const out = rounds_.place(part.round, left, part.bytes);
-    reduction.combine(reduction, out, rounds_.place(part.round, right, part.bytes), out, part.count());
-    both.store(2 * part.round + 1, std::memory_order_release);  // partner: the acquire in result_of
+    if (both.exchange(2 * fragment.round, std::memory_order_acq_rel) < 2 * fragment.round) return;
+    std::byte* const out = rounds_.data(fragment.round, left, fragment.bytes);
+    reduction.combine(reduction, out, rounds_.data(fragment.round, right, fragment.bytes), out, fragment.count());
+    both.store(2 * fragment.round + 1, std::memory_order_release);  // partner: the acquire in result_of
     first = left;
   }
 }
 
 // The last to come wakes the root, should it sleep.
-void Pairwise::wake_root(const Part& part) noexcept {
+void Pairwise::wake_root(const Fragment& fragment) noexcept {
   if (!rounds_.is_anybody_asleep()) return;
   for (int rank = 0; rank < rounds_.team().size; ++rank)
-    if (rank != part.operands.root && !rounds_.is_complete(part.round, rank) && !rounds_.is_apart(part.round, rank))
+    if (rank != fragment.operands.root && !rounds_.is_complete(fragment.round, rank) &&
+        !rounds_.fell_back(fragment.round, rank))
       return;
-  rounds_.ring(part.round);
+  rounds_.ring(fragment.round);
 }
 
 // The root's. What all ranks below a node of the tree give: where they have combined it, or in the root's own memory,
 // in `out` if that is not null.
-const std::byte* Pairwise::result_of(const Part& part, int first, int level, int depth, std::byte* out) {
+const std::byte* Pairwise::result_of(const Fragment& fragment, int first, int level, int depth, std::byte* out) {
   const int ranks = rounds_.team().size;
   const patterns::TreeNode node = patterns::tree_node(first, level, ranks);
-  if (node.level == 0) return operand_of(part, first);
+  if (node.level == 0) return operand_of(fragment, first);
   const int right = first + (1 << (node.level - 1));
   const int end = patterns::tree_end(node, ranks);
-  const int root = part.operands.root;
-  if (part.in_pairs && (root < first || root >= end)) {
+  const int root = fragment.operands.root;
+  if (fragment.in_pairs && (root < first || root >= end)) {
     const auto is_combined = [&] {
-      return pair(part.round, right).load(std::memory_order_acquire) == 2 * part.round + 1;
+      return pair(fragment.round, right).load(std::memory_order_acquire) == 2 * fragment.round + 1;
     };
-    wait_until(part, [&] { return is_combined() || has_message(part, first, end); });
-    if (is_combined()) return rounds_.place(part.round, first, part.bytes);
+    wait_until(fragment, [&] { return is_combined() || has_message(fragment, first, end); });
+    if (is_combined()) return rounds_.data(fragment.round, first, fragment.bytes);
   }
-  const std::byte* const left_result = result_of(part, first, node.level - 1, depth, nullptr);
-  const std::byte* const right_result = result_of(part, right, node.level - 1, depth + 1, nullptr);
+  const std::byte* const left_result = result_of(fragment, first, node.level - 1, depth, nullptr);
+  const std::byte* const right_result = result_of(fragment, right, node.level - 1, depth + 1, nullptr);
   std::byte* const result = out != nullptr ? out : scratch(depth);
-  const Reduction& reduction = *part.operands.reduction;
-  reduction.combine(reduction, left_result, right_result, result, part.count());
+  const Reduction& reduction = *fragment.operands.reduction;
+  reduction.combine(reduction, left_result, right_result, result, fragment.count());
   return result;
 }
 
-const std::byte* Pairwise::operand_of(const Part& part, int rank) {
-  if (rank == part.operands.root) return static_cast<const std::byte*>(part.operands.send) + part.offset;
-  wait_until(part, [&] { return rounds_.is_complete(part.round, rank) || has_message(part, rank, rank + 1); });
-  return rounds_.is_complete(part.round, rank) ? rounds_.place(part.round, rank, part.bytes)
-                                               : messages_[static_cast<std::size_t>(rank)].data();
+const std::byte* Pairwise::operand_of(const Fragment& fragment, int rank) {
+  if (rank == fragment.operands.root) return static_cast<const std::byte*>(fragment.operands.send) + fragment.offset;
+  wait_until(fragment,
+             [&] { return rounds_.is_complete(fragment.round, rank) || has_message(fragment, rank, rank + 1); });
+  return rounds_.is_complete(fragment.round, rank) ? rounds_.data(fragment.round, rank, fragment.bytes)
+                                                   : messages_[static_cast<std::size_t>(rank)].data();
 }
 
-bool Pairwise::has_message(const Part& part, int first, int end) const noexcept {
+bool Pairwise::has_message(const Fragment& fragment, int first, int end) const noexcept {
   const auto begin = message_rounds_.begin();
-  return std::find(begin + first, begin + end, part.round) != begin + end;
+  return std::find(begin + first, begin + end, fragment.round) != begin + end;
 }
 
 // Whoever sends them may be waiting for it. So all that are on their way are taken at each look, whatever the root
 // waits for.
-void Pairwise::take_messages(const Part& part) {
-  const std::uint64_t times = rounds_.times_apart();
-  if (times == 0 || (looked_at_ == part.round && times_apart_ == times)) return;
-  looked_at_ = part.round;
-  times_apart_ = times;
+void Pairwise::take_messages(const Fragment& fragment) {
+  const std::uint64_t times = rounds_.times_fallen_back();
+  if (times == 0 || (looked_at_ == fragment.round && times_fallen_back_ == times)) return;
+  looked_at_ = fragment.round;
+  times_fallen_back_ = times;
   const Team& team = rounds_.team();
   for (int rank = 0; rank < team.size; ++rank) {
     const auto at = static_cast<std::size_t>(rank);
-    if (rank == team.rank || message_rounds_[at] == part.round || !rounds_.is_apart(part.round, rank)) continue;
-    messages_[at].resize(part.bytes);
-    team.messages->receive(rank, messages_[at].data(), part.bytes);
-    message_rounds_[at] = part.round;
+    if (rank == team.rank || message_rounds_[at] == fragment.round || !rounds_.fell_back(fragment.round, rank))
+      continue;
+    messages_[at].resize(fragment.bytes);
+    team.messages->receive(rank, messages_[at].data(), fragment.bytes);
+    message_rounds_[at] = fragment.round;
   }
 }
 
 template <class Ready>
-void Pairwise::wait_until(const Part& part, const Ready& ready) {
+void Pairwise::wait_until(const Fragment& fragment, const Ready& ready) {
   const auto look = [&] {
-    take_messages(part);
+    take_messages(fragment);
     return ready();
   };
   if (!look())
     rounds_.team().policy->until(
-        part.site, rounds_.bell(), static_cast<std::uint32_t>(part.round), look, [] { return false; },
+        fragment.site, rounds_.bell(), static_cast<std::uint32_t>(fragment.round), look, [] { return false; },
         static_cast<Prepared*>(this));
 }
 

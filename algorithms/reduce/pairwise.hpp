@@ -35,7 +35,7 @@ class Pairwise final : public Prepared {
 
  private:
   // Bytes [offset, offset + bytes) of the message of a call.
-  struct Part {
+  struct Fragment {
     const Operands& operands;
     wait::Site& site;
     std::uint64_t round;
@@ -49,16 +49,16 @@ class Pairwise final : public Prepared {
     void operator()(std::byte* bytes) const { ::operator delete[](bytes, std::align_val_t{Rounds::line_bytes}); }
   };
 
-  void deposit(const Part& part) noexcept;
-  void combine_pairs(const Part& part) noexcept;
-  void wake_root(const Part& part) noexcept;
+  void deposit(const Fragment& fragment) noexcept;
+  void combine_pairs(const Fragment& fragment) noexcept;
+  void wake_root(const Fragment& fragment) noexcept;
 
-  const std::byte* result_of(const Part& part, int first, int level, int depth, std::byte* out);
-  const std::byte* operand_of(const Part& part, int rank);
-  bool has_message(const Part& part, int first, int end) const noexcept;
-  void take_messages(const Part& part);
+  const std::byte* result_of(const Fragment& fragment, int first, int level, int depth, std::byte* out);
+  const std::byte* operand_of(const Fragment& fragment, int rank);
+  bool has_message(const Fragment& fragment, int first, int end) const noexcept;
+  void take_messages(const Fragment& fragment);
   template <class Ready>
-  void wait_until(const Part& part, const Ready& ready);
+  void wait_until(const Fragment& fragment, const Ready& ready);
 
   std::atomic<std::uint64_t>& pair(std::uint64_t round, int right) const noexcept;
   std::byte* scratch(int depth);
@@ -72,8 +72,8 @@ class Pairwise final : public Prepared {
   // The root's: what others have sent, and for which round that is.
   std::vector<std::vector<std::byte>> messages_;
   std::vector<std::uint64_t> message_rounds_;
-  std::uint64_t looked_at_ = 0;    // the round whose messages have been looked for,
-  std::uint64_t times_apart_ = 0;  // and how many intervals there were then
+  std::uint64_t looked_at_ = 0;          // the round whose messages have been looked for,
+  std::uint64_t times_fallen_back_ = 0;  // and how many intervals there were then
 };
 
 }  // namespace papaya

@@ -8,7 +8,7 @@ namespace papaya {
 
 namespace {
 
-constexpr std::size_t least_place_bytes = 4096;
+constexpr std::size_t least_slot_bytes = 4096;
 
 }  // namespace
 
@@ -23,36 +23,36 @@ std::size_t DepositArena::largest_for(std::size_t bytes, bool concurrent) noexce
   return std::clamp(std::bit_floor(bytes / (concurrent ? 4 : 2)), least_largest_bytes, most_largest_bytes);
 }
 
-bool DepositArena::open(const Place& place) noexcept {
-  if (place.bytes == 0) return true;
+bool DepositArena::open(const Area& area) noexcept {
+  if (area.bytes == 0) return true;
   try {
-    blocks_.assign(place.bytes / granule_bytes, nullptr);
-    present_.assign(blocks_.size(), place.populate == nullptr);
+    extents_.assign(area.bytes / granule_bytes, nullptr);
+    present_.assign(extents_.size(), area.populate == nullptr);
   } catch (const std::bad_alloc&) {
     return false;
   }
-  place_ = place;
-  largest_bytes_ = largest_for(place.bytes, place.concurrent);
+  area_ = area;
+  largest_bytes_ = largest_for(area.bytes, area.concurrent);
   return true;
 }
 
 void DepositArena::close() noexcept {
-  for (Block* block = retired_; block != nullptr;) {
-    Block* const next = block->next;
-    free(block);
-    block = next;
+  for (Extent* extent = retired_; extent != nullptr;) {
+    Extent* const next = extent->next;
+    free(extent);
+    extent = next;
   }
   retired_ = nullptr;
   kept_.clear();
-  place_ = {};
+  area_ = {};
 }
 
 bool DepositArena::keep(const std::byte* begin, std::int64_t offset, std::size_t bytes) noexcept {
   if (!exists()) return false;
   const std::lock_guard lock(mutex_);
   reap();
-  for (const Block* block = retired_; block != nullptr; block = block->next)
-    if (block->takers.first >= begin && block->takers.first < begin + bytes) {
+  for (const Extent* extent = retired_; extent != nullptr; extent = extent->next)
+    if (extent->readers.first >= begin && extent->readers.first < begin + bytes) {
       try {
         kept_.push_back({begin, offset, bytes});
       } catch (const std::bad_alloc&) {
@@ -64,12 +64,12 @@ bool DepositArena::keep(const std::byte* begin, std::int64_t offset, std::size_t
 }
 
 DepositArena::Answer Loan::ask(std::size_t bytes) noexcept {
-  const std::size_t place_bytes = std::bit_ceil(std::max(bytes, least_place_bytes));
-  if (place_bytes * places_ > arena_->largest_bytes()) {
+  const std::size_t slot_bytes = std::bit_ceil(std::max(bytes, least_slot_bytes));
+  if (slot_bytes * slots_ > arena_->largest_bytes()) {
     give_back(needed_);
     return DepositArena::Answer::none;
   }
-  return arena_->lend(*this, place_bytes, bytes);
+  return arena_->lend(*this, slot_bytes, bytes);
 }
 
 bool Loan::borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept {
@@ -85,39 +85,40 @@ bool Loan::borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site
   return answer == DepositArena::Answer::lent;
 }
 
-DepositArena::Answer DepositArena::lend(Loan& loan, std::size_t place_bytes, std::size_t bytes) noexcept {
+DepositArena::Answer DepositArena::lend(Loan& loan, std::size_t slot_bytes, std::size_t bytes) noexcept {
   const std::lock_guard lock(mutex_);
   ++lends_;
   reap();
   if (loan.state_.load(std::memory_order_relaxed) == Loan::State::idle)
     loan.state_.store(Loan::State::in_use, std::memory_order_relaxed);
-  if (loan.block_ != nullptr && place_bytes <= loan.place_bytes_) {
-    loan.settle(place_.offset + loan.block_->first * granule_bytes, bytes);
+  if (loan.extent_ != nullptr && slot_bytes <= loan.slot_bytes_) {
+    loan.settle(area_.offset + loan.extent_->first * granule_bytes, bytes);
     return Answer::lent;
   }
-  if (loan.block_ != nullptr) retire(loan);
-  const std::size_t count = std::max(place_bytes * loan.places_ / granule_bytes, std::size_t{1});
+  if (loan.extent_ != nullptr) retire(loan);
+  const std::size_t count = std::max(slot_bytes * loan.slots_ / granule_bytes, std::size_t{1});
   std::size_t first = 0;
-  if (const Answer answer = find(count, loan.stay_, first); answer != Answer::lent) return answer;
-  auto* const block = new (std::nothrow) Block{.first = first, .count = count, .owner = &loan};
-  if (block == nullptr) return Answer::none;
-  std::fill_n(blocks_.begin() + static_cast<std::ptrdiff_t>(first), count, block);
+  if (const Answer answer = find(count, loan.lifetime_, first); answer != Answer::lent) return answer;
+  auto* const extent = new (std::nothrow) Extent{.first = first, .count = count, .owner = &loan};
+  if (extent == nullptr) return Answer::none;
+  std::fill_n(extents_.begin() + static_cast<std::ptrdiff_t>(first), count, extent);
   cursor_ = first + count;
-  loan.block_ = block;
-  loan.place_bytes_ = place_bytes;
-  loan.settle(place_.offset + first * granule_bytes, bytes);
+  loan.extent_ = extent;
+  loan.slot_bytes_ = slot_bytes;
+  loan.settle(area_.offset + first * granule_bytes, bytes);
   loan.state_.store(Loan::State::in_use, std::memory_order_relaxed);
   return Answer::lent;
 }
 
 // Memory that nobody has, at best pages that are there; else what its teams need no more, the oldest first.
-DepositArena::Answer DepositArena::find(std::size_t count, Stay stay, std::size_t& first) noexcept {
-  const bool may_stay = stay == Stay::long_perhaps;
-  // Who finds nothing goes another way, and does not look again at each call.
-  if (may_stay && count >= searched_count_ && lends_ < next_search_) return Answer::none;
-  const std::size_t begin = may_stay ? stays_from(place_.bytes, largest_bytes_, place_.concurrent) / granule_bytes : 0;
+DepositArena::Answer DepositArena::find(std::size_t count, Lifetime lifetime, std::size_t& first) noexcept {
+  const bool is_unbounded = lifetime == Lifetime::unbounded;
+  // Who finds nothing falls back, and does not look again at each call.
+  if (is_unbounded && count >= searched_count_ && lends_ < next_search_) return Answer::none;
+  const std::size_t begin =
+      is_unbounded ? unbounded_from(area_.bytes, largest_bytes_, area_.concurrent) / granule_bytes : 0;
   const std::size_t lowest = (begin + count - 1) / count;
-  const std::size_t positions = blocks_.size() / count - std::min(blocks_.size() / count, lowest);
+  const std::size_t positions = extents_.size() / count - std::min(extents_.size() / count, lowest);
   const std::size_t start = std::max((cursor_ + count - 1) / count, lowest) - lowest;
   const auto at = [&](std::size_t i) { return first = (lowest + (start + i) % positions) * count; };
   for (std::size_t i = 0; i < positions; ++i)
@@ -134,7 +135,7 @@ DepositArena::Answer DepositArena::find(std::size_t count, Stay stay, std::size_
     }
     if (answer == Answer::soon) return answer;
   }
-  if (may_stay) {
+  if (is_unbounded) {
     searched_count_ = count;
     next_search_ = lends_ + 16;
   }
@@ -142,9 +143,9 @@ DepositArena::Answer DepositArena::find(std::size_t count, Stay stay, std::size_
 }
 
 bool DepositArena::is_free(std::size_t first, std::size_t count) const noexcept {
-  const auto begin = blocks_.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto begin = extents_.begin() + static_cast<std::ptrdiff_t>(first);
   return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(count),
-                     [](const Block* block) { return block == nullptr; });
+                     [](const Extent* extent) { return extent == nullptr; });
 }
 
 // Takes these granules from the teams that have them, if all of those can do without. What may stay unread is not
@@ -153,34 +154,35 @@ DepositArena::State DepositArena::make_free(std::size_t first, std::size_t count
   State state = State::returned;
   std::size_t claimed = first;  // up to there
   const auto step = [&](std::size_t at) {
-    return blocks_[at] == nullptr ? at + 1 : blocks_[at]->first + blocks_[at]->count;
+    return extents_[at] == nullptr ? at + 1 : extents_[at]->first + extents_[at]->count;
   };
   for (; claimed < first + count && state != State::in_use; claimed = step(claimed)) {
-    const Block* const block = blocks_[claimed];
-    if (block == nullptr) continue;
-    if (block->owner == nullptr) {
-      state = block->stay == Stay::long_perhaps ? State::in_use : State::awaited;  // else reap() would have freed it
-    } else if (!block->owner->claim()) {
+    const Extent* const extent = extents_[claimed];
+    if (extent == nullptr) continue;
+    if (extent->owner == nullptr) {
+      state =
+          extent->lifetime == Lifetime::unbounded ? State::in_use : State::awaited;  // else reap() would have freed it
+    } else if (!extent->owner->claim()) {
       state = State::in_use;
       break;
-    } else if (!block->owner->takers_.have_taken(block->owner->needed_)) {
-      state = block->owner->stay_ == Stay::long_perhaps ? State::in_use : State::awaited;
+    } else if (!extent->owner->readers_.have_released(extent->owner->needed_)) {
+      state = extent->owner->lifetime_ == Lifetime::unbounded ? State::in_use : State::awaited;
     }
   }
   for (std::size_t at = first; at < claimed;) {
-    Block* const block = blocks_[at];
+    Extent* const extent = extents_[at];
     at = step(at);
-    if (block == nullptr || block->owner == nullptr) continue;
-    Loan& loan = *block->owner;
+    if (extent == nullptr || extent->owner == nullptr) continue;
+    Loan& loan = *extent->owner;
     if (state != State::returned) {
       loan.state_.store(Loan::State::idle,
                         std::memory_order_release);  // partner: the compare-exchange of the next claim
       continue;
     }
-    loan.block_ = nullptr;
-    loan.place_bytes_ = 0;
+    loan.extent_ = nullptr;
+    loan.slot_bytes_ = 0;
     loan.state_.store(Loan::State::none, std::memory_order_relaxed);  // its thread comes by the mutex
-    free(block);
+    free(extent);
   }
   return state;
 }
@@ -193,7 +195,7 @@ bool DepositArena::is_present(std::size_t first, std::size_t count) const noexce
 
 // What is there is not asked for again, and after a refusal not soon: to ask takes longer than a call.
 bool DepositArena::make_present(std::size_t first, std::size_t count) noexcept {
-  const std::size_t promised = promised_of(place_.bytes) / granule_bytes;
+  const std::size_t promised = promised_of(area_.bytes) / granule_bytes;
   const auto is_same = [&](std::size_t a, std::size_t b) {
     return present_[a] == present_[b] && (a < promised) == (b < promised);
   };
@@ -204,8 +206,8 @@ bool DepositArena::make_present(std::size_t first, std::size_t count) noexcept {
       const bool is_promised = begin < promised;
       std::uint64_t& next_try = next_try_[is_promised ? 1 : 0];
       if (lends_ < next_try) return false;
-      if (!place_.populate(place_.window + place_.offset + begin * granule_bytes, (end - begin) * granule_bytes,
-                           is_promised)) {
+      if (!area_.populate(area_.window + area_.offset + begin * granule_bytes, (end - begin) * granule_bytes,
+                          is_promised)) {
         next_try = lends_ + 64;
         return false;
       }
@@ -219,45 +221,45 @@ bool DepositArena::make_present(std::size_t first, std::size_t count) noexcept {
 
 void DepositArena::end(Loan& loan) noexcept {
   const std::lock_guard lock(mutex_);
-  if (loan.block_ != nullptr) retire(loan);
+  if (loan.extent_ != nullptr) retire(loan);
   reap();
 }
 
-// The block is the team's no more, and the arena's again once all members have taken.
+// The extent is the team's no more, and the arena's again once all members have released it.
 void DepositArena::retire(Loan& loan) noexcept {
-  Block* const block = loan.block_;
-  loan.block_ = nullptr;
-  loan.place_bytes_ = 0;
+  Extent* const extent = loan.extent_;
+  loan.extent_ = nullptr;
+  loan.slot_bytes_ = 0;
   loan.state_.store(Loan::State::none, std::memory_order_relaxed);
-  block->owner = nullptr;
-  block->takers = loan.takers_;
-  block->needed = loan.needed_;
-  block->stay = loan.stay_;
-  block->next = retired_;
-  retired_ = block;
+  extent->owner = nullptr;
+  extent->readers = loan.readers_;
+  extent->needed = loan.needed_;
+  extent->lifetime = loan.lifetime_;
+  extent->next = retired_;
+  retired_ = extent;
 }
 
 void DepositArena::reap() noexcept {
-  for (Block** link = &retired_; *link != nullptr;) {
-    Block* const block = *link;
-    if (!block->takers.have_taken(block->needed)) {
-      link = &block->next;
+  for (Extent** link = &retired_; *link != nullptr;) {
+    Extent* const extent = *link;
+    if (!extent->readers.have_released(extent->needed)) {
+      link = &extent->next;
       continue;
     }
-    *link = block->next;
-    free(block);
+    *link = extent->next;
+    free(extent);
   }
   std::erase_if(kept_, [this](const Kept& kept) {
-    for (const Block* block = retired_; block != nullptr; block = block->next)
-      if (block->takers.first >= kept.begin && block->takers.first < kept.begin + kept.bytes) return false;
-    if (place_.release != nullptr) place_.release(kept.offset, kept.bytes);
+    for (const Extent* extent = retired_; extent != nullptr; extent = extent->next)
+      if (extent->readers.first >= kept.begin && extent->readers.first < kept.begin + kept.bytes) return false;
+    if (area_.release != nullptr) area_.release(kept.offset, kept.bytes);
     return true;
   });
 }
 
-void DepositArena::free(Block* block) noexcept {
-  std::fill_n(blocks_.begin() + static_cast<std::ptrdiff_t>(block->first), block->count, nullptr);
-  delete block;
+void DepositArena::free(Extent* extent) noexcept {
+  std::fill_n(extents_.begin() + static_cast<std::ptrdiff_t>(extent->first), extent->count, nullptr);
+  delete extent;
 }
 
 }  // namespace papaya

@@ -19,10 +19,10 @@ namespace {
 // How long a rank spins before it gives its core away, in nanoseconds. A context switch out and in again costs 2 to
 // 5 us, so spinning that long loses at most a factor of two against knowing the future.
 constexpr double spin_short_ns = 3e3;
-constexpr double spin_crowded_ns = 1e3;
+constexpr double spin_oversubscribed_ns = 1e3;
 constexpr double spin_long_ns = 20e3;  // one rank per core: yielding comes later
 constexpr double poke_every_ns = 2e3;
-constexpr double poke_crowded_every_ns = 10e3;
+constexpr double poke_oversubscribed_every_ns = 10e3;
 // A yield that comes back later than this has let somebody compute: ranks that merely arrive take 5 to 100 us, a thread
 // that computes keeps the core for its slice of 3 ms. What was seen counts for long, since finding out costs such a
 // slice.
@@ -78,7 +78,7 @@ void Policy::configure(Mode mode, const Machine& machine, void (*progress)()) no
   mode_ = mode;
   machine_ = machine;
   progress_ = progress;
-  crowded_.store(machine.ranks > machine.cores, std::memory_order_relaxed);
+  oversubscribed_.store(machine.ranks > machine.cores, std::memory_order_relaxed);
 }
 
 void Policy::set_stall(double seconds, Stalled report) noexcept {
@@ -103,7 +103,7 @@ void Policy::give_way() noexcept {
 // Measures how much of a core the other threads of this process took since the last sample on this thread, publishes
 // it for the node and counts whether all that wants to run fits.
 void Policy::sample_load(std::uint64_t now) noexcept {
-  // More ranks than cores: crowded whatever else runs, and what else runs is seen by how long yields take.
+  // More ranks than cores: oversubscribed whatever else runs, and what else runs is seen by how long yields take.
   if (machine_.ranks > machine_.cores) return;
   static thread_local std::uint64_t last_wall = 0;
   static thread_local std::uint64_t last_others = 0;
@@ -124,15 +124,15 @@ void Policy::sample_load(std::uint64_t now) noexcept {
     own_wanted_until_ticks_.store(now + to_ticks(wanted_for_ns), std::memory_order_relaxed);
   }
   if (machine_.board == nullptr) {
-    crowded_.store(machine_.ranks > machine_.cores || machine_.ranks + share > machine_.cores + 0.25,
-                   std::memory_order_relaxed);
+    oversubscribed_.store(machine_.ranks > machine_.cores || machine_.ranks + share > machine_.cores + 0.25,
+                          std::memory_order_relaxed);
     return;
   }
   machine_.board[machine_.rank].busy_percent.store(static_cast<std::uint32_t>(share * 100), std::memory_order_relaxed);
   std::uint64_t total = 0;
   for (int rank = 0; rank < machine_.ranks; ++rank)
     total += 100 + machine_.board[rank].busy_percent.load(std::memory_order_relaxed);
-  crowded_.store(total > static_cast<std::uint64_t>(machine_.cores) * 100 + 25, std::memory_order_relaxed);
+  oversubscribed_.store(total > static_cast<std::uint64_t>(machine_.cores) * 100 + 25, std::memory_order_relaxed);
 }
 
 // Does this thread sleep between its calls, as one that collects work for them does? Then it is in no hurry.
@@ -161,16 +161,16 @@ Policy::Wait::Wait(Policy& policy, Site& site, Doorbell& bell, std::uint32_t eve
       break;
     case Mode::yield:
     case Mode::block:
-      spin_ns = spin_crowded_ns;
+      spin_ns = spin_oversubscribed_ns;
       break;
     case Mode::automatic:
       if (policy.machine_.ranks > policy.machine_.cores || policy.shares_core()) {
         // Whoever is awaited may be next on this very core.
         spin_ns = 0;
-      } else if (policy.crowded()) {
+      } else if (policy.oversubscribed()) {
         // A wait that is usually over soon is worth a little of the core; a long one is not.
         const double expected_ns = static_cast<double>(site.expected_ticks) * policy.machine_.ns_per_tick;
-        spin_ns = site.waits > 0 && expected_ns < spin_short_ns ? spin_short_ns : spin_crowded_ns;
+        spin_ns = site.waits > 0 && expected_ns < spin_short_ns ? spin_short_ns : spin_oversubscribed_ns;
       }
       break;
   }
@@ -182,7 +182,7 @@ bool Policy::Wait::step() noexcept {
   cpu_pause();
   const std::uint64_t now = clock::ticks();
   // A counter may jump back (a virtual machine that was moved): the poke that it puts off for ever is due.
-  if (now >= next_poke_ || next_poke_ - now > policy_.to_ticks(2 * poke_crowded_every_ns)) {
+  if (now >= next_poke_ || next_poke_ - now > policy_.to_ticks(2 * poke_oversubscribed_every_ns)) {
     poke();
     check_stall(now);
     // What is waited for may have come meanwhile: an MPI that knows itself oversubscribed yields inside its progress.
@@ -229,7 +229,7 @@ void Policy::Wait::poke(bool cold) noexcept {
   const std::uint64_t before = clock::ticks();
   policy_.poke();
   const std::uint64_t after = clock::ticks();
-  const bool shared = policy_.crowded() || policy_.shares_core();
+  const bool shared = policy_.oversubscribed() || policy_.shares_core();
   // A poke that took long has probably moved data, and more will come: look again soon. (Not at once: an MPI that knows
   // itself oversubscribed yields inside its progress, which takes long as well.)
   const double took_ns = static_cast<double>(after - before) * policy_.machine_.ns_per_tick;
@@ -242,16 +242,17 @@ void Policy::Wait::poke(bool cold) noexcept {
     if (!cold) policy_.poke_cost_.learn(took_ns);
     const int more = cold && shared ? 0 : policy_.poke_cost_.pokes_to_follow(took_ns);
     pokes_left_ = std::min(pokes_left_ + more, most_pokes_at_once);
-    if (more > 0 && pokes_left_ >= PokeCost::found_much) {
+    if (more > 0 && pokes_left_ >= PokeCost::much_work) {
       awake_from_ = after;
       timeout_ns_ = first_timeout_after_work_ns;
     }
   }
-  next_poke_ = pokes_left_ > 0 ? after : after + policy_.to_ticks(shared ? poke_crowded_every_ns : poke_every_ns);
+  next_poke_ =
+      pokes_left_ > 0 ? after : after + policy_.to_ticks(shared ? poke_oversubscribed_every_ns : poke_every_ns);
 }
 
 void Policy::Wait::look_again() noexcept {
-  spin_until_ = clock::ticks() + policy_.to_ticks(spin_crowded_ns);
+  spin_until_ = clock::ticks() + policy_.to_ticks(spin_oversubscribed_ns);
 }
 
 std::uint32_t Policy::Wait::announce() noexcept {

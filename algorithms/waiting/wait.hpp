@@ -78,10 +78,10 @@ class PokeCost {
   int pokes_to_follow(double ns) const noexcept {
     const double usual = usual_.load(std::memory_order_relaxed);
     if (pokes_.load(std::memory_order_relaxed) < group || ns < 1.5 * usual + 20 || ns > lost_core_ns) return 0;
-    return ns < 4 * usual + 50 ? found_little : found_much;
+    return ns < 4 * usual + 50 ? some_work : much_work;
   }
-  static constexpr int found_little = 50;
-  static constexpr int found_much = 150;
+  static constexpr int some_work = 50;
+  static constexpr int much_work = 150;
 
  private:
   static constexpr std::uint32_t group = 8;
@@ -116,9 +116,10 @@ class Policy {
   void set_stall(double seconds, Stalled report) noexcept;
 
   // True if the node has more runnable threads than cores, as far as this process knows.
-  bool crowded() const noexcept { return crowded_.load(std::memory_order_relaxed); }
+  bool oversubscribed() const noexcept { return oversubscribed_.load(std::memory_order_relaxed); }
   // True if others than this job's ranks run on this process's core, by how long its yields take.
   bool shares_core() const noexcept { return shared_yields_.load(std::memory_order_relaxed) > 128; }
+  // A poke is one call of MPI's progress engine, which moves messages and operations on that need this rank.
   void poke() const noexcept {
     if (progress_ != nullptr) progress_();
   }
@@ -132,7 +133,7 @@ class Policy {
     // When all ranks are there, the wait is one or two cache-line transfers. Between looks a pause: each look that
     // comes too early takes the line from under the rank that is about to write it. Where more ranks than cores want to
     // run, whoever is awaited may need this very core.
-    for (int looks = crowded() ? 1 : eager_looks; looks > 0; --looks) {
+    for (int looks = oversubscribed() ? 1 : eager_looks; looks > 0; --looks) {
       if (ready()) return site.learn_nothing();
       cpu_pause();
     }
@@ -147,7 +148,7 @@ class Policy {
   // more once that time is over, since a turn may be another program's slice.
   template <class Ready>
   bool is_soon(Ready&& ready, std::size_t bytes = 0) const noexcept {
-    const bool is_shared = crowded() || shares_core();
+    const bool is_shared = oversubscribed() || shares_core();
     const std::uint64_t end = clock::ticks() + to_ticks(static_cast<double>(bytes) / 2);
     for (std::size_t looks = 1; looks <= (is_shared ? 4 + bytes / 1024 : 64 + bytes / 256); ++looks) {
       if (looks > 4 && is_shared && clock::ticks() > end) return false;
@@ -175,7 +176,7 @@ class Policy {
   // After publishing. The sleeper adds itself, then looks once more, then sleeps. Where sleeping is likely a fence
   // orders this rank's publishing before its reading; elsewhere a sleeper that just missed it finds out by its timeout.
   bool is_anybody_asleep(Doorbell& bell) const noexcept {
-    if (crowded()) publish_before_look(bell);
+    if (oversubscribed()) publish_before_look(bell);
     return bell.sleepers.load(std::memory_order_relaxed) != 0;
   }
 
@@ -240,7 +241,7 @@ class Policy {
   void (*progress_)() = nullptr;
   Stalled stalled_ = nullptr;
   std::uint64_t stall_ticks_ = 0;  // 0: never
-  std::atomic<bool> crowded_{false};
+  std::atomic<bool> oversubscribed_{false};
   std::atomic<std::uint64_t> wanted_until_ticks_{0};      // others computed on this process's core a moment ago
   std::atomic<std::uint64_t> own_wanted_until_ticks_{0};  // and they were this process's own threads
   std::atomic<std::uint64_t> paced_until_ticks_{0};       // a thread made for MPI slept between its calls

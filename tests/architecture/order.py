@@ -24,11 +24,11 @@ ORDER = {
         "transport/mpi/mpi_notified transport/ucx/ucx_notified",
         "team",
         "sliding_window",
-        "rounds streams ways",
+        "radix rounds streams",
         "algorithm",
         "chain exchange hierarchy steps tree",
         "dissemination halving sorted_ring",
-        "bcast/parts reduce/pairwise",
+        "bcast/fragments reduce/pairwise",
         "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/",
     ],
     "interpose": [

@@ -95,15 +95,15 @@ class Test {
   // the next sends only after it has got all of it, which it begins to look for late.
   int leaving() {
     const std::size_t bytes = std::max(most_bytes_, std::size_t{64});
-    constexpr int pieces = 4;
-    const auto wire = make(MPI_COMM_WORLD, {pieces * bytes, 1});
+    constexpr int chunks = 4;
+    const auto wire = make(MPI_COMM_WORLD, {chunks * bytes, 1});
     if (wire == nullptr) return 1;
     const std::vector<std::byte> source(bytes, std::byte{7});
     int wrong = 0;
     // In two halves: of a pair that writes to each other, both would leave at once.
     for (int half = 0; half < 2; ++half) {
       if (rank_ % 2 == half && ranks_ > 1 && rank_ + 1 < ranks_) {
-        for (int i = 0; i < pieces; ++i)
+        for (int i = 0; i < chunks; ++i)
           wire->write_notify(rank_ + 1, static_cast<std::size_t>(i) * bytes, source.data(), bytes, 0,
                              static_cast<std::uint64_t>(i) + 1);
         wire->leave();
@@ -113,8 +113,8 @@ class Test {
         usleep(20000);
         wait::Site site;
         wire->wait(
-            policy_, site, [&] { return wire->look(0) == pieces; }, nullptr);
-        for (std::size_t at = 0; at < pieces * bytes; ++at)
+            policy_, site, [&] { return wire->look(0) == chunks; }, nullptr);
+        for (std::size_t at = 0; at < chunks * bytes; ++at)
           if (wire->segment()[at] != std::byte{7}) wrong = 1;
         wire->leave();
         MPI_Send(&wrong, 1, MPI_INT, rank_ - 1, 0, world_);

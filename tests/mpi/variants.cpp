@@ -23,11 +23,11 @@ int main(int argc, char** argv) {
   const auto is_one = [&](const Descriptor* descriptor) { return serves(*descriptor, collective); };
   const auto count = static_cast<int>(std::count_if(registry().begin(), registry().end(), is_one));
   const int wanted = std::atoi(argv[2]);  // 0: no number
-  int place = 0;
-  if (!across && (wanted == 0 || wanted % (count + 1) == place++)) std::printf("auto rank\n");
+  int position = 0;
+  if (!across && (wanted == 0 || wanted % (count + 1) == position++)) std::printf("auto rank\n");
   for (const Descriptor* descriptor : registry()) {
     if (!is_one(descriptor) || (across && descriptor->one_node)) continue;
-    if (wanted > 0 && place++ != wanted % (count + 1)) continue;
+    if (wanted > 0 && position++ != wanted % (count + 1)) continue;
     std::vector<std::string> selections = {std::string(descriptor->name)};
     if (all)
       for (const Parameter& parameter : descriptor->parameters) {

@@ -25,7 +25,7 @@ void for_each_algorithm(Body body) {
       for (const Descriptor* descriptor : algorithms_for(collective, arrival_order)) {
         if (arrival_order && collective == Collective::bcast) continue;
         for (const bool is_lean : {false, true})
-          for (const auto& values : ways_to_serve(*descriptor)) {
+          for (const auto& values : parameter_sets(*descriptor)) {
             if (is_lean && (descriptor->lean_bytes == nullptr || values != default_values(*descriptor))) continue;
             INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order << " lean " << is_lean);
             body(*descriptor, arrival_order, values, is_lean);
@@ -73,7 +73,7 @@ TEST_CASE("who may leave early makes hundreds of calls before anybody else comes
           Mailbox mailbox(ranks);
           Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false,
                     &mailbox, is_lean);
-          // In levels it reduces for its node.
+          // In a hierarchical algorithm it reduces for its node.
           if (!is_bcast && descriptor.segment != nullptr) {
             const Nodes& nodes = node.nodes();
             const std::vector<int>& on_node =
@@ -107,7 +107,7 @@ TEST_CASE("who may leave early makes hundreds of calls before anybody else comes
           CHECK(!was_late);
           CHECK(wrong == 0);
           CHECK(outcomes.mixed() == 0);
-          // Something had to go another way.
+          // Something had to fall back.
           CHECK(outcomes.left_to_mpi() + mailbox.sent() + node.sent_on_nodes() > 0);
           if (!is_bcast || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
         };
@@ -254,7 +254,7 @@ TEST_CASE("early leavers of many teams and threads share arenas with who waits f
         constexpr int teams = 9;
         const int calls = 60 * thorough;
         const Reduction reduction = reduction_for(false, by_table);
-        // Without pages beyond what is promised all that does not travel with its flag goes another way.
+        // Without pages beyond what is promised all that does not travel with its flag falls back.
         bool (*const promised_only)(std::byte*, std::size_t, bool) noexcept =
             [](std::byte*, std::size_t, bool promised) noexcept { return promised; };
         Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes * static_cast<std::size_t>(threads > 1 ? 2 : 1),

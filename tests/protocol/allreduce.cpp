@@ -96,14 +96,14 @@ TEST_CASE("every arrival order of few ranks gives the rank-order product", "[pro
             std::vector<Matrix> results(static_cast<std::size_t>(ranks));
             on_ranks(ranks, [&](int rank) {
               const auto me = static_cast<std::size_t>(rank);
-              const int place = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
-              while (turn.load() < place) std::this_thread::yield();
-              if (place > 0 && mode == wait::Mode::block) {
-                const int before = order[static_cast<std::size_t>(place - 1)];
+              const int position = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+              while (turn.load() < position) std::this_thread::yield();
+              if (position > 0 && mode == wait::Mode::block) {
+                const int before = order[static_cast<std::size_t>(position - 1)];
                 while (node.policy(before).sleeps() == sleeps_before[static_cast<std::size_t>(before)])
                   std::this_thread::yield();
               }
-              turn.store(place + 1);
+              turn.store(position + 1);
               const Matrix mine = matrix_of(rank, 0, call);
               node.rank(rank).run(operands_for(&mine, &results[me], 1, reduction), sites[me]);
             });
@@ -169,12 +169,12 @@ TEST_CASE("arrival order sums every operand once", "[protocol]") {
     }
 }
 
-TEST_CASE("one rank's veto keeps all ranks out, and the next call is as ever", "[protocol]") {
+TEST_CASE("one rank that declines keeps all ranks out, and the next call is as ever", "[protocol]") {
   for (const Descriptor* descriptor : allreduce_algorithms(true))
     for (const bool arrival_order : {false, true})
       for (const bool by_table : {true, false})
         for (const int ranks : {2, 3, 5}) {
-          if (!descriptor->takes_vetoes || (descriptor->needs_arrival_order && !arrival_order)) continue;
+          if (!descriptor->serves_declines || (descriptor->needs_arrival_order && !arrival_order)) continue;
           Node node(*descriptor, ranks, wait::Mode::automatic, arrival_order);
           Reduction reduction = sum_of_doubles();
           reduction.by_table = by_table;
@@ -182,11 +182,11 @@ TEST_CASE("one rank's veto keeps all ranks out, and the next call is as ever", "
           on_ranks(ranks, [&](int rank) {
             wait::Site site;
             for (int call = 0; call < 60; ++call) {
-              // Who vetoes changes; in every third call nobody does.
-              const bool veto = call % 3 != 0 && call % ranks == rank;
+              // Who declines changes; in every third call nobody does.
+              const bool declines = call % 3 != 0 && call % ranks == rank;
               std::vector<double> buffer(30, rank + call);
               Operands operands = operands_for(buffer.data(), buffer.data(), buffer.size(), reduction);
-              operands.veto = veto;
+              operands.declines = declines;
               const bool done = node.rank(rank).run(operands, site);
               const double expected = done ? ranks * call + ranks * (ranks - 1) / 2.0 : rank + call;
               if (done != (call % 3 == 0) || buffer.front() != expected || buffer.back() != expected) ++wrong;

@@ -85,7 +85,7 @@ TEST_CASE("a rank stands still after its deposit while the others are in the nex
   for_each_algorithm(chosen, [](const Descriptor& descriptor, bool arrival_order) {
     if (descriptor.segment != nullptr) return;  // what goes from rank to rank needs each of them again
     for (const int ranks : {2, 3, 5})
-      for (const auto& values : ways_to_serve(descriptor)) {
+      for (const auto& values : parameter_sets(descriptor)) {
         constexpr int calls = 60;
         Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values);
         const Reduction reduction = reduction_for(arrival_order, true);

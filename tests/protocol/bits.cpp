@@ -62,20 +62,20 @@ TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]
   for (const Collective collective : {Collective::allreduce, Collective::reduce})
     for (const Descriptor* descriptor : registry()) {
       if (descriptor->collective != collective || descriptor->needs_arrival_order) continue;
-      const auto ways = ways_to_serve(*descriptor);
-      for (const auto& values : ways)
+      const auto sets = parameter_sets(*descriptor);
+      for (const auto& values : sets)
         for (const bool bound : {false, true})
           for (const Kind& kind : kinds)
-            // With the flag, in a slot, in all of it, in several; in one place and on three NUMA nodes.
+            // With the flag, in a slot, in all of it, in several; in one location and on three NUMA nodes.
             for (const std::size_t bytes : {std::size_t{8}, std::size_t{1200}, capacity, 3 * capacity + 1200}) {
               if (descriptor->predefined_only && !kind.reduction.by_table) continue;
               if (bytes > descriptor->max_bytes || (bound && (bytes < 1200 || &kind != &kinds[1]))) continue;
               const std::size_t element = kind.reduction.element_bytes;
               const std::size_t count = std::max(bytes / element, std::size_t{1});
-              std::vector<topology::Place> places;
-              if (bound) places = {{0, 0}, {1, 0}, {0, 0}, {2, 0}, {1, 0}, {0, 0}, {2, 0}};
+              std::vector<topology::Location> locations;
+              if (bound) locations = {{0, 0}, {1, 0}, {0, 0}, {2, 0}, {1, 0}, {0, 0}, {2, 0}};
               Node node(*descriptor, ranks, wait::Mode::automatic, false,
-                        bound ? numa_trees_always(*descriptor) : values, nullptr, 1, places);
+                        bound ? numa_trees_always(*descriptor) : values, nullptr, 1, locations);
               std::vector<std::atomic<int>> arrived(runs);
               std::vector<std::vector<std::byte>> first(ranks);  // result of each rank
               std::atomic<int> different{0};
@@ -178,10 +178,10 @@ TEST_CASE("where the ranks are bound does not show in a result", "[protocol]") {
   const Kind kind = sum_of<double>(kernels::ElementType::f64);
   const std::size_t count = 3 * capacity / sizeof(double) + 7;
   // Every default: trees by NUMA node only where they are part of the one tree.
-  const std::vector<topology::Place> machines[] = {{},
-                                                   {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}},
-                                                   {{0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}},
-                                                   {{0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}}};
+  const std::vector<topology::Location> machines[] = {{},
+                                                      {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}},
+                                                      {{0, 0}, {0, 0}, {0, 0}, {1, 0}, {1, 0}, {1, 0}, {1, 0}},
+                                                      {{0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}, {1, 0}, {0, 0}}};
   for (const Collective collective : {Collective::allreduce, Collective::reduce})
     for (const Descriptor* descriptor : algorithms_for(collective, false)) {
       if (count * sizeof(double) > descriptor->max_bytes) continue;

@@ -17,7 +17,7 @@ namespace papaya {
 
 namespace {
 
-constexpr std::size_t two_blocks = 2 * DepositArena::least_largest_bytes;
+constexpr std::size_t two_extents = 2 * DepositArena::least_largest_bytes;
 
 std::vector<const Descriptor*> borrowing() {
   std::vector<const Descriptor*> found;
@@ -26,7 +26,7 @@ std::vector<const Descriptor*> borrowing() {
   return found;
 }
 
-// Elements of the largest message that goes in one round, and so in a block of the largest size.
+// Elements of the largest message that goes in one round, and so in an extent of the largest size.
 std::size_t count_for(const Descriptor& descriptor, int ranks) {
   const std::size_t blocks = descriptor.collective == Collective::alltoall ? static_cast<std::size_t>(ranks) : 1;
   const std::size_t bytes =
@@ -62,7 +62,7 @@ TEST_CASE("deposits stay for who still reads them when another team wants their 
     const Reduction reduction = reduction_for(false, true);
     // Ranks 0 and 1 have memory for two calls. Their deposits of two are not read yet by ranks 2 and 3 when they come
     // to a third.
-    Arenas arenas(4, two_blocks, false);
+    Arenas arenas(4, two_extents, false);
     Node first(*descriptor, wait::Mode::block, arenas, {0, 1, 2});
     Node second(*descriptor, wait::Mode::block, arenas, {0, 1, 3});
     Node third(*descriptor, wait::Mode::block, arenas, {0, 1});
@@ -103,7 +103,7 @@ TEST_CASE("a team that is gone leaves its memory and its region until all have r
     INFO(name_of(descriptor->collective) << " " << descriptor->name);
     const Reduction reduction = reduction_for(false, true);
     released = 0;
-    Arenas arenas(3, two_blocks, false, [](std::int64_t, std::size_t) noexcept { ++released; });
+    Arenas arenas(3, two_extents, false, [](std::int64_t, std::size_t) noexcept { ++released; });
     Node gone(*descriptor, wait::Mode::block, arenas, all_of(3));
     Halt halt;
     std::atomic<int> wrong{0};
@@ -143,7 +143,7 @@ TEST_CASE("calls find memory in what an arena is promised, and leave to MPI what
   for (const bool promised : {true, false}) {
     taken = 0;
     is_there = promised;
-    Arenas arenas(2, two_blocks, false, nullptr, [](std::byte*, std::size_t bytes, bool is_promised) noexcept {
+    Arenas arenas(2, two_extents, false, nullptr, [](std::byte*, std::size_t bytes, bool is_promised) noexcept {
       if (!is_promised || !is_there) return false;
       taken += bytes;
       return true;
@@ -166,7 +166,7 @@ TEST_CASE("calls find memory in what an arena is promised, and leave to MPI what
         }
     });
     CHECK(wrong == 0);
-    CHECK(taken == (promised ? 2 * DepositArena::promised_of(two_blocks) : 0));
+    CHECK(taken == (promised ? 2 * DepositArena::promised_of(two_extents) : 0));
   }
 }
 
@@ -177,13 +177,13 @@ TEST_CASE("threads of each rank on teams of their own share its arena", "[protoc
   const Reduction reduction = reduction_for(false, true);
   for (const int threads : {4, 7}) {
     // Four calls find memory at once, whatever the rest holds.
-    Arenas arenas(ranks, 2 * two_blocks, true);
+    Arenas arenas(ranks, 2 * two_extents, true);
     std::vector<std::unique_ptr<Node>> nodes;
     for (int team = 0; team < teams; ++team)
       nodes.push_back(std::make_unique<Node>(*algorithms[static_cast<std::size_t>(team) % algorithms.size()],
                                              wait::Mode::automatic, arenas, all_of(ranks), team % 2 == 0 ? 4096 : 0));
     std::atomic<int> wrong{0};
-    std::atomic<int> vetoed{0};
+    std::atomic<int> declined{0};
     on_ranks(ranks * threads, [&](int number) {
       const int rank = number % ranks;
       const int thread = number / ranks;
@@ -197,7 +197,7 @@ TEST_CASE("threads of each rank on teams of their own share its arena", "[protoc
         const std::size_t count = turn % 3 == 0 ? most : random() % most + 1;
         Call call(descriptor.collective, reduction, rank, ranks, turn, count, turn % 2 == 0);
         if (!nodes[chosen]->rank(rank).run(call.operands(), site)) {
-          ++vetoed;
+          ++declined;
           if (!call.is_untouched()) ++wrong;
         } else if (!call.is_right()) {
           ++wrong;
@@ -205,8 +205,8 @@ TEST_CASE("threads of each rank on teams of their own share its arena", "[protoc
       }
     });
     CHECK(wrong == 0);
-    CHECK(vetoed % ranks == 0);
-    if (threads == 4) CHECK(vetoed == 0);
+    CHECK(declined % ranks == 0);
+    if (threads == 4) CHECK(declined == 0);
   }
 }
 

@@ -49,16 +49,16 @@ inline int every_order(Node& node, const Descriptor& descriptor, const Reduction
       for (int r = 0; r < ranks; ++r) sleeps[static_cast<std::size_t>(r)] = node.policy(r).sleeps();
       on_ranks(ranks, [&](int rank) {
         const auto me = static_cast<std::size_t>(rank);
-        const int place = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+        const int position = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
         Call call(descriptor.collective, reduction, rank, ranks, number, 3, number % 2 == 1);
-        while (turn.load() < place) std::this_thread::yield();
-        if (place > 0) {
-          const auto before = static_cast<std::size_t>(order[static_cast<std::size_t>(place - 1)]);
+        while (turn.load() < position) std::this_thread::yield();
+        if (position > 0) {
+          const auto before = static_cast<std::size_t>(order[static_cast<std::size_t>(position - 1)]);
           if (mode == wait::Mode::block)
             while (!left[before].load() && node.policy(static_cast<int>(before)).sleeps() == sleeps[before])
               std::this_thread::yield();
         }
-        turn.store(place + 1);
+        turn.store(position + 1);
         node.rank(rank).run(call.operands(), sites[me]);
         left[me].store(true);
         if (!call.is_right()) ++wrong;

@@ -1,4 +1,4 @@
-// Exchanges of blocks: single copy, MPI_Alltoallv, vetoes.
+// Exchanges of blocks: single copy, MPI_Alltoallv, ranks that decline.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -52,13 +52,13 @@ TEST_CASE("single copy: blocks are read from their owner; after a read that fail
             std::mt19937 random(static_cast<unsigned>(rank));
             for (int number = 0; number < 40; ++number) {
               const std::size_t count = number % 4 == 0 ? 3 * capacity / sizeof(Matrix) / 2 : 5;
-              // Now and then in place, and with a veto.
-              const bool vetoed = number % 7 == 3;
+              // Now and then in place, and with a rank that declines.
+              const bool declined = number % 7 == 3;
               Call call(collective, reduction, rank, ranks, number, count, number % 5 == 0);
-              call.operands().veto = vetoed && number % ranks == rank;
+              call.operands().declines = declined && number % ranks == rank;
               if (random() % 4 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 100));
               const bool done = node.rank(rank).run(call.operands(), site);
-              if (done == vetoed || (done ? !call.is_right() : !call.is_untouched())) ++wrong;
+              if (done == declined || (done ? !call.is_right() : !call.is_untouched())) ++wrong;
             }
           });
           CHECK(wrong == 0);
@@ -169,7 +169,7 @@ void for_each_alltoallv(Body body) {
 
 }  // namespace
 
-TEST_CASE("alltoallv: sizes of all kinds, in place or not, vetoes, calls of one size between", "[protocol]") {
+TEST_CASE("alltoallv: sizes of all kinds, in place or not, declines, calls of one size between", "[protocol]") {
   for_each_alltoallv([](const Descriptor& descriptor) {
     for (const int ranks : {1, 2, 3, 5, 8})
       for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield, wait::Mode::block}) {
@@ -183,10 +183,10 @@ TEST_CASE("alltoallv: sizes of all kinds, in place or not, vetoes, calls of one 
             if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
             VaryingCall call(rank, ranks, number);
             Operands operands = call.operands();
-            const bool vetoed = descriptor.takes_vetoes && (number % 11 == 7 || number % 16 == 5);
-            operands.veto = vetoed && rank == number % ranks;
+            const bool declined = descriptor.serves_declines && (number % 11 == 7 || number % 16 == 5);
+            operands.declines = declined && rank == number % ranks;
             const bool done = node.rank(rank).run(operands, site);
-            if (done == vetoed || (done ? !call.is_right() : !call.is_untouched())) ++wrong;
+            if (done == declined || (done ? !call.is_right() : !call.is_untouched())) ++wrong;
             if (number % 6 != 0) continue;
             Call even(descriptor.collective, reduction, rank, ranks, number, number % 4 == 0 ? 5000 : 3,
                       number % 12 == 0);
@@ -213,15 +213,15 @@ TEST_CASE("alltoallv: every arrival order of few ranks", "[protocol]") {
           std::vector<std::uint64_t> sleeps(static_cast<std::size_t>(ranks));
           for (int r = 0; r < ranks; ++r) sleeps[static_cast<std::size_t>(r)] = node.policy(r).sleeps();
           on_ranks(ranks, [&](int rank) {
-            const int place = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+            const int position = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
             VaryingCall call(rank, ranks, number);
-            while (turn.load() < place) std::this_thread::yield();
-            if (place > 0) {
-              const int before = order[static_cast<std::size_t>(place - 1)];
+            while (turn.load() < position) std::this_thread::yield();
+            if (position > 0) {
+              const int before = order[static_cast<std::size_t>(position - 1)];
               while (node.policy(before).sleeps() == sleeps[static_cast<std::size_t>(before)])
                 std::this_thread::yield();
             }
-            turn.store(place + 1);
+            turn.store(position + 1);
             if (!node.rank(rank).run(call.operands(), sites[static_cast<std::size_t>(rank)]) || !call.is_right())
               ++wrong;
           });
@@ -232,12 +232,12 @@ TEST_CASE("alltoallv: every arrival order of few ranks", "[protocol]") {
   });
 }
 
-TEST_CASE("one rank's veto keeps all out of an exchange, with nothing overwritten", "[protocol]") {
+TEST_CASE("one rank that declines keeps all out of an exchange, with nothing overwritten", "[protocol]") {
   for (const Collective collective : {Collective::allgather, Collective::alltoall})
     for (const Descriptor* descriptor : algorithms_for(collective, false))
       for (const int ranks : {2, 3, 5})
         for (const std::size_t count : {std::size_t{2}, 3 * capacity / sizeof(Matrix) / 2}) {
-          if (!descriptor->takes_vetoes) continue;
+          if (!descriptor->serves_declines) continue;
           Node node(*descriptor, ranks, wait::Mode::automatic, false);
           const Reduction reduction = reduction_for(true, true);
           std::atomic<int> wrong{0};
@@ -245,7 +245,7 @@ TEST_CASE("one rank's veto keeps all out of an exchange, with nothing overwritte
             wait::Site site;
             for (int number = 0; number < 30; ++number) {
               Call call(collective, reduction, rank, ranks, number, count, number % 2 == 0);
-              call.operands().veto = number % 3 != 0 && number % ranks == rank;
+              call.operands().declines = number % 3 != 0 && number % ranks == rank;
               const bool done = node.rank(rank).run(call.operands(), site);
               if (done != (number % 3 == 0) || (done ? !call.is_right() : !call.is_untouched())) ++wrong;
             }

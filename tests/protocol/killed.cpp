@@ -272,7 +272,7 @@ int main() {
   board = shared<Board>(sizeof(Board));
   bool fine = true;
   for (const Descriptor* descriptor : registry()) {
-    // Those in levels share memory by algorithms that have their own turn.
+    // Hierarchical ones share memory by algorithms that have their own turn.
     if (descriptor->segment != nullptr && descriptor->region_bytes != nullptr) continue;
     const Collective collective = descriptor->collective;
     const bool is_rooted = collective == Collective::bcast || collective == Collective::reduce;

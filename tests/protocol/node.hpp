@@ -48,15 +48,15 @@ inline std::vector<std::int64_t> default_values(const Descriptor& descriptor) {
   return values;
 }
 
-// The default values, and the others that small messages take another way by.
-inline std::vector<std::vector<std::int64_t>> ways_to_serve(const Descriptor& descriptor) {
-  std::vector<std::vector<std::int64_t>> ways = {default_values(descriptor)};
+// The default values, and those by which small messages are served otherwise.
+inline std::vector<std::vector<std::int64_t>> parameter_sets(const Descriptor& descriptor) {
+  std::vector<std::vector<std::int64_t>> sets = {default_values(descriptor)};
   for (std::size_t i = 0; i < descriptor.parameters.size(); ++i)
     if (descriptor.parameters[i].name == "self_serve_bytes") {
-      ways.push_back(ways[0]);
-      ways.back()[i] = 0;
+      sets.push_back(sets[0]);
+      sets.back()[i] = 0;
     }
-  return ways;
+  return sets;
 }
 
 // Trees by NUMA node also where that changes the bits of a result.
@@ -67,8 +67,8 @@ inline std::vector<std::int64_t> numa_trees_always(const Descriptor& descriptor)
   return values;
 }
 
-// For algorithms in levels, by turns: all ranks on one node, in pairs, on two nodes in turn, each on its own, and all
-// but the first on one.
+// For hierarchical algorithms, by turns: all ranks on one node, in pairs, on two nodes in turn, each on its own, and
+// all but the first on one.
 inline Nodes some_nodes(int ranks) {
   static int turn = 0;
   std::vector<int> keys;
@@ -192,9 +192,9 @@ class Node {
   }
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
        std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
-       std::vector<topology::Place> places = {}, std::size_t most_bytes = capacity, bool wire_only = false,
+       std::vector<topology::Location> locations = {}, std::size_t most_bytes = capacity, bool wire_only = false,
        Mailbox* mailbox = nullptr, bool is_lean = false)
-      : policies_(static_cast<std::size_t>(ranks)), places_(std::move(places)), nodes_(some_nodes(ranks)) {
+      : policies_(static_cast<std::size_t>(ranks)), locations_(std::move(locations)), nodes_(some_nodes(ranks)) {
     if (values.empty()) values = default_values(descriptor);
     // One region for each node, if the algorithm knows nodes.
     const bool in_levels = descriptor.segment != nullptr && descriptor.region_bytes != nullptr && !wire_only;
@@ -235,8 +235,8 @@ class Node {
         if (mailbox != nullptr) {
           const int node = nodes_.of_rank[static_cast<std::size_t>(rank)];
           const std::vector<int>& on_node = nodes_.ranks[static_cast<std::size_t>(node)];
-          const auto place = std::find(on_node.begin(), on_node.end(), rank) - on_node.begin();
-          messages_.push_back(node_mailboxes_[static_cast<std::size_t>(node)]->of(static_cast<int>(place)));
+          const auto position = std::find(on_node.begin(), on_node.end(), rank) - on_node.begin();
+          messages_.push_back(node_mailboxes_[static_cast<std::size_t>(node)]->of(static_cast<int>(position)));
           team.node_messages = messages_.back().get();
         }
         team.region += regions[static_cast<std::size_t>(nodes_.of_rank[static_cast<std::size_t>(rank)])];
@@ -280,14 +280,14 @@ class Node {
   Team team_of(int rank, int ranks, wait::Mode mode, bool arrival_order, ReadMemory read, std::uint64_t first_round) {
     wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
     policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
-    return {rank, ranks, arrival_order, region_, &policy, read, places_, first_round};
+    return {rank, ranks, arrival_order, region_, &policy, read, locations_, first_round};
   }
 
   std::byte* region_ = nullptr;
   std::size_t region_bytes_ = 0;
   std::unique_ptr<Arenas> own_arenas_;
   std::vector<wait::Policy> policies_;
-  std::vector<topology::Place> places_;
+  std::vector<topology::Location> locations_;
   const Nodes nodes_;
   std::vector<std::unique_ptr<Notified>> wires_;
   std::vector<std::unique_ptr<Mailbox>> node_mailboxes_;

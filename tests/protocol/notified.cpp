@@ -59,24 +59,24 @@ TEST_CASE("notified: data before their notification, none lost, none twice", "[p
     }
 }
 
-// What both ends of a window do alike at number n of a call: a part, numbers without parts, an answer out of turn.
-enum class Turn { part, gap, answer };
+// What both ends of a window do alike at number n of a call: a chunk, numbers without chunks, credit out of turn.
+enum class Turn { chunk, gap, credit };
 Turn turn_of(std::uint64_t n) {
-  return n % 23 == 22 ? Turn::gap : n % 17 == 16 ? Turn::answer : Turn::part;
+  return n % 23 == 22 ? Turn::gap : n % 17 == 16 ? Turn::credit : Turn::chunk;
 }
 
-TEST_CASE("sliding window: no part is overwritten before it is taken, nobody is stuck, the last answer comes",
+TEST_CASE("sliding window: no chunk is overwritten before its release, nobody is stuck, the last credit comes",
           "[protocol]") {
   constexpr int arrived = 0;
-  constexpr int answered = 1;
-  constexpr std::size_t part_bytes = 256;
-  constexpr std::uint64_t parts = 600;
+  constexpr int credited = 1;
+  constexpr std::size_t chunk_bytes = 256;
+  constexpr std::uint64_t chunks = 600;
   for (const std::uint64_t slots : {1, 2, 3, 8})
     for (std::uint64_t at_once = 1; at_once <= slots; ++at_once)
       for (const std::uint64_t before : {std::uint64_t{0}, (std::uint64_t{1} << 32) - 100}) {
         CAPTURE(slots, at_once, before);
         const SlidingWindow window{slots, at_once};
-        Wires wires(2, {slots * part_bytes, 2}, wait::Mode::automatic);
+        Wires wires(2, {slots * chunk_bytes, 2}, wait::Mode::automatic);
         std::atomic<int> wrong{0};
         on_ranks(2, [&](int rank) {
           Notified& wire = wires[rank];
@@ -87,8 +87,8 @@ TEST_CASE("sliding window: no part is overwritten before it is taken, nobody is 
           };
           SlidingWindow::Sender to(window, before);
           SlidingWindow::Receiver from(window, before);
-          std::array<std::uint64_t, part_bytes / sizeof(std::uint64_t)> words{};
-          for (std::uint64_t n = 0; n < parts; ++n) {
+          std::array<std::uint64_t, chunk_bytes / sizeof(std::uint64_t)> words{};
+          for (std::uint64_t n = 0; n < chunks; ++n) {
             if (random() % 64 == 0) std::this_thread::yield();
             const Turn turn = turn_of(n);
             if (rank == 0) {
@@ -96,39 +96,39 @@ TEST_CASE("sliding window: no part is overwritten before it is taken, nobody is 
                 to.skip_to(to.sent() + 5);
                 continue;
               }
-              wait_for([&] { return to.has_slot([&] { return wire.look(answered); }); });
+              wait_for([&] { return to.has_slot([&] { return wire.look(credited); }); });
               const std::uint64_t number = to.send();
               words.fill(number);
-              wire.write_notify(1, number % slots * part_bytes, words.data(), part_bytes, arrived, number);
-              if (turn == Turn::answer) to.expect_answer();
-              if (to.last_answer() > to.sent() || to.sent() - to.last_answer() >= at_once) ++wrong;
+              wire.write_notify(1, number % slots * chunk_bytes, words.data(), chunk_bytes, arrived, number);
+              if (turn == Turn::credit) to.expect_credit();
+              if (to.last_credit() > to.sent() || to.sent() - to.last_credit() >= at_once) ++wrong;
             } else {
               bool is_due = false;
               if (turn == Turn::gap) {
-                is_due = from.skip_to(from.taken() + 5);
+                is_due = from.skip_to(from.released() + 5);
               } else {
-                wait_for([&] { return wire.look(arrived) > from.taken(); });
-                if (wire.look(arrived) > from.taken() + slots) ++wrong;
-                std::memcpy(words.data(), wire.segment() + (from.taken() + 1) % slots * part_bytes, part_bytes);
+                wait_for([&] { return wire.look(arrived) > from.released(); });
+                if (wire.look(arrived) > from.released() + slots) ++wrong;
+                std::memcpy(words.data(), wire.segment() + (from.released() + 1) % slots * chunk_bytes, chunk_bytes);
                 for (const std::uint64_t word : words)
-                  if (word != from.taken() + 1) ++wrong;
-                is_due = from.take();
-                if (turn == Turn::answer) from.answer();
+                  if (word != from.released() + 1) ++wrong;
+                is_due = from.release();
+                if (turn == Turn::credit) from.return_credit();
               }
-              if (is_due || turn == Turn::answer) wire.notify(0, answered, from.taken());
+              if (is_due || turn == Turn::credit) wire.notify(0, credited, from.released());
             }
           }
           // The sender goes only then.
-          if (rank == 0) wait_for([&] { return wire.look(answered) >= to.last_answer(); });
-          if (rank == 0 && wire.look(answered) != to.last_answer()) ++wrong;
+          if (rank == 0) wait_for([&] { return wire.look(credited) >= to.last_credit(); });
+          if (rank == 0 && wire.look(credited) != to.last_credit()) ++wrong;
           wire.leave();
         });
         CHECK(wrong == 0);
       }
 }
 
-TEST_CASE("sliding window: what is known without an answer, and a new receiver", "[protocol]") {
-  SlidingWindow::Sender to({.slots = 2, .answered_at_once = SlidingWindow::only_when_said}, 10);
+TEST_CASE("sliding window: what is known without returned credit, and a new receiver", "[protocol]") {
+  SlidingWindow::Sender to({.slots = 2, .credits_at_once = SlidingWindow::explicit_only}, 10);
   int looks = 0;
   const auto heard = [&](std::uint64_t number) {
     return [&looks, number] {
@@ -142,20 +142,20 @@ TEST_CASE("sliding window: what is known without an answer, and a new receiver",
   CHECK(looks == 0);  // what it begins with is enough
   CHECK_FALSE(to.has_slot(heard(0)));
   CHECK(looks == 1);
-  to.knows_taken(11);
+  to.knows_released(11);
   CHECK(to.has_slot(heard(0)));
   CHECK(to.send() == 13);
   CHECK_FALSE(to.has_slot(heard(11)));
   CHECK(to.has_slot(heard(13)));
-  to.knows_taken(12);  // an old one takes nothing back
+  to.knows_released(12);  // an old one takes nothing back
   CHECK(to.send() == 14);
   CHECK(to.send() == 15);
   CHECK_FALSE(to.has_slot(heard(13)));
-  CHECK(to.last_answer() == 10);
-  to.expect_answer();
-  CHECK(to.last_answer() == 15);
-  to.knows_taken(15);
-  to.forget_taken(10);
+  CHECK(to.last_credit() == 10);
+  to.expect_credit();
+  CHECK(to.last_credit() == 15);
+  to.knows_released(15);
+  to.forget_released(10);
   CHECK_FALSE(to.has_slot(heard(10)));
 }
 

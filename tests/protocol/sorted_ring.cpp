@@ -66,7 +66,7 @@ TEST_CASE("who is late goes to the end of the ring, on all ranks, and another af
       Node node(*descriptor, 4, wait::Mode::block, true);
       for (const int late : {1, 3, 0}) {
         CHECK(late_until(node, late, count, [&] { return ring(node, 0).order().back() == late; }));
-        // The one chunk of the tree begins at the first rank as it is.
+        // The one block of the tree begins at the first rank as it is.
         if (descriptor->name == "pre_reduced_ring")
           CHECK(late_until(node, late, count, [&] { return ring(node, 0).pre_steps() == 3; }));
         else
@@ -80,7 +80,7 @@ TEST_CASE("neighbours that change from call to call, all sizes, ranks ahead of e
     for (const int ranks : {2, 3, 5, 8})
       for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::block}) {
         INFO(descriptor->name << ", " << ranks << " ranks");
-        // Small segments, so that a call needs the slots several times.
+        // Small chunks, so that a call needs the slots several times.
         std::vector<std::int64_t> values = default_values(*descriptor);
         values[0] = 1024;
         int changes = 0;

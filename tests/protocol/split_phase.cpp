@@ -35,7 +35,7 @@ OverWire& phase(Node& node, int rank) {
   return *node.rank(rank).split_phase();
 }
 
-// One element, pieces of all slots, more than that.
+// One element, chunks of all slots, more than that.
 constexpr std::size_t counts[] = {1, 1021, 2 * capacity / sizeof(Matrix) + 5};
 
 std::uint64_t in_us(int us) {

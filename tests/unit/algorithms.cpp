@@ -132,10 +132,10 @@ TEST_CASE("a window of 64 MiB has room for the communicators of 64 ranks and for
       CHECK(arena / largest >= (concurrent && ranks <= 64 ? 4 : 2));
       CHECK(promised / largest >= (concurrent && ranks <= 64 ? 2 : 1));
       // Beside what may stay unread for long.
-      const std::size_t stays_from = DepositArena::stays_from(arena, largest, concurrent);
-      CHECK(stays_from >= promised);
-      CHECK(stays_from / largest >= (concurrent && ranks <= 64 ? 3 : 1));
-      CHECK(arena - stays_from >= largest);
+      const std::size_t unbounded_from = DepositArena::unbounded_from(arena, largest, concurrent);
+      CHECK(unbounded_from >= promised);
+      CHECK(unbounded_from / largest >= (concurrent && ranks <= 64 ? 3 : 1));
+      CHECK(arena - unbounded_from >= largest);
       // Of all that borrow, on one communicator.
       std::size_t flags = 0;
       for (const Descriptor* descriptor : registry()) {
@@ -144,7 +144,7 @@ TEST_CASE("a window of 64 MiB has room for the communicators of 64 ranks and for
         const std::size_t bytes = descriptor->control_bytes(ranks, largest, 0);
         CHECK(bytes > 0);
         CHECK(bytes <= static_cast<std::size_t>(ranks) * 1024 + 32768);
-        CHECK(descriptor->takes_vetoes);
+        CHECK(descriptor->serves_declines);
         flags += (bytes + 128 + 4095) / 4096 * 4096;
         CHECK(descriptor->control_bytes(ranks, largest, 1024) <= bytes + static_cast<std::size_t>(ranks) * 1024);
       }

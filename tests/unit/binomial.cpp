@@ -9,34 +9,34 @@
 
 namespace papaya {
 
-TEST_CASE("binomial: every party but the root is one other's child, its parent's") {
-  for (int parties = 1; parties <= 70; ++parties) {
-    std::vector<int> parent(static_cast<std::size_t>(parties), -1);
+TEST_CASE("binomial: every participant but the root is one other's child, its parent's") {
+  for (int participants = 1; participants <= 70; ++participants) {
+    std::vector<int> parent(static_cast<std::size_t>(participants), -1);
     int children = 0;
-    for (int r = 0; r < parties; ++r)
-      patterns::for_each_binomial_child(r, parties, [&](int child) {
+    for (int r = 0; r < participants; ++r)
+      patterns::for_each_binomial_child(r, participants, [&](int child) {
         parent[static_cast<std::size_t>(child)] = r;
         ++children;
       });
-    CHECK(children == parties - 1);
-    for (int r = 1; r < parties; ++r) CHECK(parent[static_cast<std::size_t>(r)] == patterns::binomial_parent(r));
+    CHECK(children == participants - 1);
+    for (int r = 1; r < participants; ++r) CHECK(parent[static_cast<std::size_t>(r)] == patterns::binomial_parent(r));
   }
 }
 
 TEST_CASE("binomial: a reduction combines neighbouring blocks, the same for every root") {
   using Range = std::pair<int, int>;
-  for (int parties = 1; parties <= 40; ++parties) {
+  for (int participants = 1; participants <= 40; ++participants) {
     std::map<Range, int> combined;  // halves of what, and where they meet
-    for (int root = 0; root < parties; ++root) {
-      std::vector<int> given_to(static_cast<std::size_t>(parties));
-      for (int me = 0; me < parties; ++me)
-        given_to[static_cast<std::size_t>(me)] = patterns::for_each_block(me, parties, root, [](auto) {});
-      // What a party gives, by the others' gifts before.
+    for (int root = 0; root < participants; ++root) {
+      std::vector<int> given_to(static_cast<std::size_t>(participants));
+      for (int me = 0; me < participants; ++me)
+        given_to[static_cast<std::size_t>(me)] = patterns::for_each_block(me, participants, root, [](auto) {});
+      // What a participant gives, by the others' gifts before.
       const auto sum = [&](auto&& self, int me) -> Range {
         Range range{me, me + 1};
-        patterns::for_each_block(me, parties, root, [&](patterns::BlockPartner partner) {
-          REQUIRE(given_to[static_cast<std::size_t>(partner.party)] == me);
-          const Range theirs = self(self, partner.party);
+        patterns::for_each_block(me, participants, root, [&](patterns::BlockPartner partner) {
+          REQUIRE(given_to[static_cast<std::size_t>(partner.participant)] == me);
+          const Range theirs = self(self, partner.participant);
           REQUIRE((partner.is_right ? range.second == theirs.first : theirs.second == range.first));
           const int middle = partner.is_right ? range.second : range.first;
           range = partner.is_right ? Range{range.first, theirs.second} : Range{theirs.first, range.second};
@@ -45,7 +45,7 @@ TEST_CASE("binomial: a reduction combines neighbouring blocks, the same for ever
         });
         return range;
       };
-      CHECK(sum(sum, root) == Range{0, parties});
+      CHECK(sum(sum, root) == Range{0, participants});
       CHECK(given_to[static_cast<std::size_t>(root)] == -1);
     }
   }

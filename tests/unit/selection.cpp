@@ -70,12 +70,12 @@ TEST_CASE("what auto takes on one node, as measured") {
 
 TEST_CASE("where ranks outnumber cores large blocks of an alltoall stay native") {
   const Selection selection;
-  const Facts crowded{.ranks = 8, .nodes = 1, .oversubscribed = true};
+  const Facts oversubscribed{.ranks = 8, .nodes = 1, .oversubscribed = true};
   const Facts roomy{.ranks = 8, .nodes = 1, .oversubscribed = false};
   CHECK(selection.choose(Collective::alltoall, 1 << 20, roomy).rule != nullptr);
-  CHECK(selection.choose(Collective::alltoall, 8, crowded).rule != nullptr);
-  CHECK(selection.choose(Collective::alltoall, 1 << 20, crowded).reason == Reason::table);
-  CHECK(selection.choose(Collective::bcast, 1 << 20, crowded).rule != nullptr);
+  CHECK(selection.choose(Collective::alltoall, 8, oversubscribed).rule != nullptr);
+  CHECK(selection.choose(Collective::alltoall, 1 << 20, oversubscribed).reason == Reason::table);
+  CHECK(selection.choose(Collective::bcast, 1 << 20, oversubscribed).rule != nullptr);
   // An MPI that keeps its cores while it waits takes milliseconds for what ours does in microseconds.
   const Facts spinning{.ranks = 8, .nodes = 1, .oversubscribed = true, .native_yields = false};
   CHECK(selection.choose(Collective::alltoall, 1 << 20, spinning).rule != nullptr);

@@ -14,14 +14,14 @@ namespace {
 using namespace patterns;
 
 // Everybody passes on and takes in the order of its links, each pass as soon as what it needs has come.
-// Returns whether in the end every chunk has been at every rank with each operand in it once, and nothing was
+// Returns whether in the end every block has been at every rank with each operand in it once, and nothing was
 // passed on in vain.
-bool ends_well(int ranks, int chunks, int steps) {
+bool ends_well(int ranks, int blocks, int steps) {
   const auto p = static_cast<std::size_t>(ranks);
   std::vector<std::vector<Pass>> links;
-  for (int position = 0; position < ranks; ++position) links.push_back(link_passes(ranks, chunks, steps, position));
-  // Of each position and chunk: which operands are in what it has, as bits.
-  std::vector<std::vector<std::uint32_t>> has(p, std::vector<std::uint32_t>(static_cast<std::size_t>(chunks)));
+  for (int position = 0; position < ranks; ++position) links.push_back(link_passes(ranks, blocks, steps, position));
+  // Of each position and block: which operands are in what it has, as bits.
+  std::vector<std::vector<std::uint32_t>> has(p, std::vector<std::uint32_t>(static_cast<std::size_t>(blocks)));
   for (std::size_t i = 0; i < p; ++i) std::fill(has[i].begin(), has[i].end(), std::uint32_t{1} << i);
   const std::uint32_t all = (std::uint32_t{1} << ranks) - 1;
   std::vector<std::size_t> done(p, 0);
@@ -32,16 +32,16 @@ bool ends_well(int ranks, int chunks, int steps) {
       for (; done[i] < links[i].size(); ++done[i], moved = true) {
         const Pass pass = links[i][done[i]];
         if (pass.brought_by >= 0 && done[before] <= static_cast<std::size_t>(pass.brought_by)) break;
-        const auto chunk = static_cast<std::size_t>(pass.chunk);
-        const std::uint32_t sent = has[i][chunk];
-        std::uint32_t& to = has[(i + 1) % p][chunk];
+        const auto block = static_cast<std::size_t>(pass.block);
+        const std::uint32_t sent = has[i][block];
+        std::uint32_t& to = has[(i + 1) % p][block];
         if (pass.is_result ? sent != all || to == all : (sent & to) != 0) return false;
         to |= sent;
       }
     }
   }
   for (std::size_t i = 0; i < p; ++i)
-    if (done[i] != links[i].size() || std::count(has[i].begin(), has[i].end(), all) != chunks) return false;
+    if (done[i] != links[i].size() || std::count(has[i].begin(), has[i].end(), all) != blocks) return false;
   return true;
 }
 
@@ -68,7 +68,7 @@ std::vector<std::uint32_t> waits(const std::vector<int>& order, const std::vecto
 
 }  // namespace
 
-TEST_CASE("sorted ring: every chunk is reduced by each rank once and comes to all, whatever the pre-steps") {
+TEST_CASE("sorted ring: every block is reduced by each rank once and comes to all, whatever the pre-steps") {
   for (int ranks = 2; ranks <= 20; ++ranks) {
     CHECK(ends_well(ranks, 1, 0));
     for (int steps = 0; steps < ranks; ++steps) {
@@ -82,10 +82,10 @@ TEST_CASE("sorted ring: pre-steps take work from the link behind the last rank")
   for (int ranks = 2; ranks <= 20; ++ranks)
     for (int steps = 0; steps < ranks - 1; ++steps)
       CHECK(link_passes(ranks, ranks, steps, ranks - 1).size() == static_cast<std::size_t>(2 * ranks - 2 - steps));
-  // Without any it is the ring: in step t position i passes on chunk i - t.
+  // Without any it is the ring: in step t position i passes on block i - t.
   const std::vector<Pass> ring = link_passes(5, 5, 0, 3);
   for (int t = 0; t < 8; ++t) {
-    CHECK(ring[static_cast<std::size_t>(t)].chunk == (3 - t + 10) % 5);
+    CHECK(ring[static_cast<std::size_t>(t)].block == (3 - t + 10) % 5);
     CHECK(ring[static_cast<std::size_t>(t)].is_result == (t >= 4));
   }
 }
@@ -99,7 +99,7 @@ TEST_CASE("sorted ring: the order follows the arrivals, without a clock") {
     learn_arrivals(arrivals, order, waits(order, at, hop));
     return sort_by_arrival(order, arrivals);
   };
-  // All at once: the ways to and from the last position are no reason to change places.
+  // All at once: the paths to and from the last position are no reason to change positions.
   const std::vector<std::uint32_t> together(ranks, 5);
   for (int i = 0; i < 5; ++i) CHECK_FALSE(call(together));
   CHECK(pre_steps(order, arrivals, 1) == 0);

@@ -9,7 +9,7 @@
 
 namespace papaya {
 
-using topology::Place;
+using topology::Location;
 
 namespace {
 
@@ -19,30 +19,30 @@ struct Synthetic {
 };
 
 // Neighbours next to each other, or `stride` processors apart.
-std::vector<Place> places_on(const Synthetic& machine, unsigned ranks, unsigned stride) {
-  std::vector<Place> places;
+std::vector<Location> locations_on(const Synthetic& machine, unsigned ranks, unsigned stride) {
+  std::vector<Location> locations;
   for (unsigned rank = 0; rank < ranks; ++rank)
-    places.push_back(topology::allowed_in(machine.description, rank * stride % machine.processors, 1).place);
-  return places;
+    locations.push_back(topology::allowed_in(machine.description, rank * stride % machine.processors, 1).location);
+  return locations;
 }
 
 }  // namespace
 
 TEST_CASE("a process is in the NUMA node and the cache that all its processors share") {
   const char* const machine = "numa:2 l3:2 core:4 pu:2";
-  const auto place = [&](unsigned first, unsigned processors) {
-    return topology::allowed_in(machine, first, processors).place;
+  const auto location = [&](unsigned first, unsigned processors) {
+    return topology::allowed_in(machine, first, processors).location;
   };
-  CHECK(place(0, 1) == Place{0, 0});
-  CHECK(place(7, 1) == Place{0, 0});
-  CHECK(place(8, 8) == Place{0, 1});
-  CHECK(place(16, 1) == Place{1, 2});
-  CHECK(place(31, 1) == Place{1, 3});
-  CHECK(place(4, 8) == Place{0, -1});
-  CHECK(place(8, 16) == Place{-1, -1});
+  CHECK(location(0, 1) == Location{0, 0});
+  CHECK(location(7, 1) == Location{0, 0});
+  CHECK(location(8, 8) == Location{0, 1});
+  CHECK(location(16, 1) == Location{1, 2});
+  CHECK(location(31, 1) == Location{1, 3});
+  CHECK(location(4, 8) == Location{0, -1});
+  CHECK(location(8, 16) == Location{-1, -1});
   CHECK(topology::count(topology::allowed_in(machine, 0, 32).cores) == 16);
   CHECK(topology::count(topology::allowed_in(machine, 1, 2).cores) == 2);
-  CHECK(topology::allowed_in("numa:1 core:4 pu:1", 0, 1).place == Place{0, -1});
+  CHECK(topology::allowed_in("numa:1 core:4 pu:1", 0, 1).location == Location{0, -1});
   CHECK(topology::count(topology::allowed_in("what is this", 0, 1).cores) == 0);
 }
 
@@ -56,12 +56,12 @@ TEST_CASE("a broadcast enters each NUMA node and each cache once") {
                                   Synthetic{"numa:1 core:5 pu:1", 5}})
     for (const unsigned ranks : {1u, 2u, 3u, 5u, 8u, 16u})
       for (const unsigned stride : {1u, 7u})
-        for (const int fanout : {1, 2, 4, 64}) {
-          const std::vector<Place> places = places_on(machine, ranks, stride);
+        for (const int radix : {1, 2, 4, 64}) {
+          const std::vector<Location> locations = locations_on(machine, ranks, stride);
           for (int root = 0; root < static_cast<int>(ranks); ++root) {
             std::vector<int> order(ranks);
             std::vector<int> parents(ranks, -2);
-            patterns::broadcast_tree(places, root, fanout, order, parents);
+            patterns::broadcast_tree(locations, root, radix, order, parents);
             std::set<int> nodes;
             std::set<std::pair<int, int>> caches;
             int between_nodes = 0;
@@ -69,16 +69,16 @@ TEST_CASE("a broadcast enters each NUMA node and each cache once") {
             std::vector<int> children(ranks);
             bool ends_at_root = true;
             for (unsigned rank = 0; rank < ranks; ++rank) {
-              nodes.insert(places[rank].numa);
-              caches.insert({places[rank].numa, places[rank].cache});
+              nodes.insert(locations[rank].numa);
+              caches.insert({locations[rank].numa, locations[rank].cache});
               const int parent = parents[rank];
               if (parent < 0) {
                 ends_at_root = ends_at_root && parent == -1 && static_cast<int>(rank) == root;
                 continue;
               }
               const auto at = static_cast<std::size_t>(parent);
-              between_nodes += places[rank].numa != places[at].numa ? 1 : 0;
-              between_caches += !(places[rank] == places[at]) ? 1 : 0;
+              between_nodes += locations[rank].numa != locations[at].numa ? 1 : 0;
+              between_caches += !(locations[rank] == locations[at]) ? 1 : 0;
               ++children[at];
               int steps = 0;
               int up = static_cast<int>(rank);
@@ -86,23 +86,23 @@ TEST_CASE("a broadcast enters each NUMA node and each cache once") {
                 up = parents[static_cast<std::size_t>(up)];
               ends_at_root = ends_at_root && up == root;
             }
-            INFO(machine.description << " ranks " << ranks << " stride " << stride << " fanout " << fanout << " root "
+            INFO(machine.description << " ranks " << ranks << " stride " << stride << " radix " << radix << " root "
                                      << root);
             CHECK(ends_at_root);
             CHECK(between_nodes == static_cast<int>(nodes.size()) - 1);
             CHECK(between_caches == static_cast<int>(caches.size()) - 1);
-            for (const int count : children) CHECK(count <= 3 * fanout);  // one tree at each of three levels
+            for (const int count : children) CHECK(count <= 3 * radix);  // one tree at each of three levels
           }
         }
 }
 
 TEST_CASE("ranks by NUMA node, and whether the nodes are subtrees of the reduction tree") {
   const auto group = [](const std::vector<int>& numa) {
-    std::vector<Place> places;
-    for (const int node : numa) places.push_back({node, 0});
-    std::vector<int> order(places.size());
+    std::vector<Location> locations;
+    for (const int node : numa) locations.push_back({node, 0});
+    std::vector<int> order(locations.size());
     std::vector<int> ends;
-    patterns::group_by_numa(places, order, ends);
+    patterns::group_by_numa(locations, order, ends);
     return std::pair(order, ends);
   };
   using Result = std::pair<std::vector<int>, std::vector<int>>;
@@ -125,15 +125,15 @@ TEST_CASE("ranks by NUMA node, and whether the nodes are subtrees of the reducti
   CHECK_FALSE(are_subtrees({4, 6, 10}));
 
   // A synthetic machine's ranks, one a core: two NUMA nodes of four cores.
-  std::vector<Place> places;
+  std::vector<Location> locations;
   for (unsigned rank = 0; rank < 7; ++rank)
-    places.push_back(topology::allowed_in("numa:2 l3:1 core:4 pu:1", rank, 1).place);
+    locations.push_back(topology::allowed_in("numa:2 l3:1 core:4 pu:1", rank, 1).location);
   order.resize(7);
-  patterns::group_by_numa(places, order, ends);
+  patterns::group_by_numa(locations, order, ends);
   CHECK(ends == std::vector<int>{4, 7});
 }
 
-TEST_CASE("a broadcast tree without places is k-ary in rank order from the root") {
+TEST_CASE("a broadcast tree without locations is k-ary in rank order from the root") {
   std::vector<int> order(7);
   std::vector<int> parents(7);
   patterns::broadcast_tree({}, 2, 2, order, parents);

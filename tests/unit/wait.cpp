@@ -120,13 +120,13 @@ TEST_CASE("pokes that found work are told from others by how long they take") {
   };
   learn_idle(60, 100, 1);
   CHECK(learn_idle(60, 100, 1000) == 0);
-  CHECK(cost.pokes_to_follow(180) == wait::PokeCost::found_little);
-  CHECK(cost.pokes_to_follow(600) == wait::PokeCost::found_much);
+  CHECK(cost.pokes_to_follow(180) == wait::PokeCost::some_work);
+  CHECK(cost.pokes_to_follow(600) == wait::PokeCost::much_work);
   CHECK(cost.pokes_to_follow(3e6) == 0);  // another had the core
   // Moving large data, each poke works.
-  CHECK(learn_idle(3000, 3000, 5000) == 8 * 5000 * wait::PokeCost::found_much);
+  CHECK(learn_idle(3000, 3000, 5000) == 8 * 5000 * wait::PokeCost::much_work);
   learn_idle(60, 100, 1);
-  CHECK(cost.pokes_to_follow(180) == wait::PokeCost::found_little);
+  CHECK(cost.pokes_to_follow(180) == wait::PokeCost::some_work);
   // MPI has more to look at from now on.
   learn_idle(200, 300, 200);
   CHECK(learn_idle(200, 300, 100) == 0);
@@ -201,7 +201,7 @@ TEST_CASE("a thread that collects work of one that computes gives it its whole s
   CHECK(first >= waits / 2);
 }
 
-// A rank that is ahead looks for a moment before it goes another way; where another program computes on the core, each
+// A rank that is ahead looks for a moment before it falls back; where another program computes on the core, each
 // look may take a slice of that.
 TEST_CASE("a rank that must not wait does not give away a slice at each look") {
   const OnOneCore core;
@@ -212,7 +212,7 @@ TEST_CASE("a rank that must not wait does not give away a slice at each look") {
   }
   wait::Policy policy;
   policy.configure(wait::Mode::automatic, {.cores = 1, .ranks = 2}, nullptr);
-  REQUIRE(policy.crowded());
+  REQUIRE(policy.oversubscribed());
   int looks = 0;
   for (int attempt = 0; attempt < 3; ++attempt) {
     looks = 0;

@@ -71,7 +71,7 @@ void UcxNotified::progress_until(Done&& done) noexcept {
     progress();
     if (looks % 16 != 0) continue;
     policy_.poke();
-    if (policy_.crowded()) sched_yield();
+    if (policy_.oversubscribed()) sched_yield();
   }
 }
 

@@ -1,7 +1,7 @@
 // What the broadcasts through shared slots have in common: a message goes in rounds of a slot, and inside a slot every
 // `chunk_bytes` are announced, so that whoever copies on works at the same time.
 //
-// A root never waits for receivers with a message of one round: if the slots are in use it keeps apart, which those who
+// A root never waits for receivers with a message of one round: if the slots are in use it falls back, which those who
 // come to the call see, and all leave the call to MPI. (Larger messages make a root wait in MPI's own algorithms, too.)
 // So it does, with messages of any size, where it has to borrow memory and finds none.
 #pragma once
@@ -29,12 +29,12 @@ inline Rounds::Shape borrowing_shape_for(int ranks, int slots, std::size_t capac
           .slots = slots,
           .slot_bytes = slot,
           .borrows = true,
-          .stay = Stay::long_perhaps};
+          .lifetime = Lifetime::unbounded};
 }
 
-class InParts : public Prepared {
+class Fragmented : public Prepared {
  public:
-  InParts(const Team& team, const Rounds::Shape& shape) : rounds_(team, shape) {}
+  Fragmented(const Team& team, const Rounds::Shape& shape) : rounds_(team, shape) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
     const std::size_t slot = rounds_.shape().slot_bytes;
@@ -44,14 +44,13 @@ class InParts : public Prepared {
     start(operands.root);
     const bool is_root = rounds_.team().rank == operands.root;
     const bool is_one_round = next_ - first == 1;
-    may_keep_apart_ =
-        (is_one_round || rounds_.shape().borrows) && !operands.waits && rounds_.team().messages != nullptr;
-    is_apart_ = false;
-    if (may_keep_apart_ && deposits(is_root)) {
+    may_fall_back_ = (is_one_round || rounds_.shape().borrows) && !operands.waits && rounds_.team().messages != nullptr;
+    fell_back_ = false;
+    if (may_fall_back_ && deposits(is_root)) {
       if (!is_one_round) wait_until_free(first, site);
-      is_apart_ = rounds_.keeps_apart(first, next_, std::min(slot, operands.bytes));
+      fell_back_ = rounds_.falls_back(first, next_, std::min(slot, operands.bytes));
     }
-    bool is_served = !(is_root && is_apart_);
+    bool is_served = !(is_root && fell_back_);
     if (!is_served) rounds_.ring(first);
     if (!is_root && operands.deposited != nullptr) operands.deposited(operands.context);
     std::size_t offset = 0;
@@ -61,9 +60,9 @@ class InParts : public Prepared {
         deposit(static_cast<const std::byte*>(operands.send) + offset, bytes, round, site);
       else
         is_served = receive(static_cast<std::byte*>(operands.receive) + offset, bytes, round, operands.root, site);
-      if (!is_one_round && is_served) rounds_.take(round + 1);
+      if (!is_one_round && is_served) rounds_.return_credit(round + 1);
     }
-    rounds_.take(next_);
+    rounds_.return_credit(next_);
     rounds_.give_back(next_);
     if (is_root && is_served && operands.deposited != nullptr) operands.deposited(operands.context);
     return is_served;
@@ -75,22 +74,22 @@ class InParts : public Prepared {
   virtual void start([[maybe_unused]] int root) {}
   // Does this rank put what it has of the message into a slot?
   virtual bool deposits(bool is_root) const = 0;
-  // A round's `bytes`, at the root and elsewhere. receive(): false if the root keeps apart.
+  // A round's `bytes`, at the root and elsewhere. receive(): false if the root falls back.
   virtual void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) = 0;
   virtual bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) = 0;
 
   // Bytes [begin, end) of this round's `bytes`, which lie at `from`, into a slot.
   void put(const std::byte* from, std::size_t begin, std::size_t end, std::size_t bytes, std::uint64_t round,
            int slot) {
-    std::byte* const place = rounds_.own_place(round, slot, bytes);
+    std::byte* const data = rounds_.own_data(round, slot, bytes);
     for (std::size_t done = begin; done < end;) {
-      const std::size_t part = std::min(chunk_bytes, end - done);
-      std::memcpy(place + done, from + done, part);
-      done += part;
+      const std::size_t chunk = std::min(chunk_bytes, end - done);
+      std::memcpy(data + done, from + done, chunk);
+      done += chunk;
       rounds_.publish(round, slot, done == bytes ? Rounds::complete : done / chunk_bytes);
     }
   }
-  bool is_left_to_mpi(std::uint64_t round, int root) const { return may_keep_apart_ && rounds_.is_apart(round, root); }
+  bool is_left_to_mpi(std::uint64_t round, int root) const { return may_fall_back_ && rounds_.fell_back(round, root); }
   // How many of this round's `bytes` are in a slot.
   std::size_t bytes_in(std::uint64_t round, int slot, std::size_t bytes) const {
     const std::uint64_t progress = rounds_.progress_of(round, slot);
@@ -108,8 +107,8 @@ class InParts : public Prepared {
   }
 
   Rounds rounds_;
-  bool may_keep_apart_ = false;  // from this call
-  bool is_apart_ = false;        // from this call
+  bool may_fall_back_ = false;  // from this call
+  bool fell_back_ = false;      // from this call
 
  private:
   std::uint64_t next_ = rounds_.team().first_round;
