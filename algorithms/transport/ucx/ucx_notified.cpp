@@ -14,8 +14,8 @@ UcxNotified::UcxNotified(UcxWindow& window, const std::vector<int>& members, con
       window_(window),
       policy_(policy),
       members_(members),
-      is_owed_(members.size()) {
-  owed_.reserve(members.size());
+      is_outstanding_(members.size()) {
+  outstanding_.reserve(members.size());
 }
 
 std::unique_ptr<UcxNotified> UcxNotified::create(UcxWindow& window, MPI_Comm comm, const std::vector<int>& members,
@@ -55,13 +55,13 @@ void UcxNotified::write_notify(int peer, std::size_t offset, const void* source,
         .store(value, std::memory_order_release);
     return;
   }
-  ucx::Debt debt = ucx::Debt::none;
+  ucx::Outstanding outstanding = ucx::Outstanding::none;
   if (!window_.worker().write(target, segment_at(peer, offset), source, bytes, notification_at(peer, id), value,
-                              sources_, debt))
+                              sources_, outstanding))
     window_.end_after_failure();
-  if (debt == ucx::Debt::none || is_owed_[static_cast<std::size_t>(peer)]) return;
-  is_owed_[static_cast<std::size_t>(peer)] = true;
-  owed_.push_back(peer);
+  if (outstanding == ucx::Outstanding::none || is_outstanding_[static_cast<std::size_t>(peer)]) return;
+  is_outstanding_[static_cast<std::size_t>(peer)] = true;
+  outstanding_.push_back(peer);
 }
 
 // Others than the team's ranks may depend on this rank's MPI meanwhile.
@@ -81,11 +81,11 @@ void UcxNotified::release_sources() noexcept {
 
 bool UcxNotified::may_leave() noexcept {
   if (!are_sources_free()) return false;
-  if (owed_.empty()) return true;
-  for (; !owed_.empty(); owed_.pop_back()) {
-    const int peer = owed_.back();
-    if (window_.worker().debt(members_[static_cast<std::size_t>(peer)]) != ucx::Debt::none) return false;
-    is_owed_[static_cast<std::size_t>(peer)] = false;
+  if (outstanding_.empty()) return true;
+  for (; !outstanding_.empty(); outstanding_.pop_back()) {
+    const int peer = outstanding_.back();
+    if (window_.worker().outstanding(members_[static_cast<std::size_t>(peer)]) != ucx::Outstanding::none) return false;
+    is_outstanding_[static_cast<std::size_t>(peer)] = false;
   }
   if (!window_.worker().drain()) window_.end_after_failure();
   return true;

@@ -47,8 +47,8 @@ class UcxNotified final : public ArenaNotified {
   const wait::Policy& policy_;
   const std::vector<int> members_;  // ranks in the world
   ucx::Sources sources_;
-  std::vector<int> owed_;      // peers that this rank has debts to
-  std::vector<bool> is_owed_;  // by peer
+  std::vector<int> outstanding_;      // peers with outstanding writes of this rank
+  std::vector<bool> is_outstanding_;  // by peer
 };
 
 }  // namespace papaya

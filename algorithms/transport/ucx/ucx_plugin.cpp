@@ -16,12 +16,12 @@
 //
 // Leaving. A write may be complete for UCX when it lies in a buffer of this process. If the socket is full,
 // the rest is sent by this process's progress, of which there is none once its rank has left the collective
-// and sits in MPI_Recv, say for the rank that waits for the rest. So a rank has debts: writes that UCX has
-// queued, and peers with more bytes on their way, as far as it knows, than a socket takes for certain. What
+// and sits in MPI_Recv, say for the rank that waits for the rest. So a rank has outstanding writes: those that UCX
+// has queued, and peers with more bytes on their way, as far as it knows, than a socket takes for certain. What
 // it knows of puts it has from flushes, begun at half that limit and waited for by nobody; of messages from
-// the peer's own, each of which says how many have come: so small ones cost nothing more. A debt of messages
-// is paid by another, empty one: UCX takes a message for a TCP endpoint
-// when the system has taken all before it. A debt of puts is paid when a flush has ended, which may need the
+// the peer's own, each of which says how many have come: so small ones cost nothing more. Outstanding
+// messages are completed by another, empty one: UCX takes a message for a TCP endpoint
+// when the system has taken all before it. Outstanding puts are completed when a flush has ended, which may need the
 // peer's progress: it is there, or will come, for these very bytes. It need not stay for later answers; so
 // the flush is begun with the bytes that make it necessary, and those remain outside. UCX's own answers,
 // which let the peer's flush end, may be queued behind this rank's bytes: once those have come there is room,
@@ -74,10 +74,10 @@ ucs_log_func_rc_t hear(const char*, unsigned, const char*, ucs_log_level_t, cons
   return ours && !user_wants_messages ? UCS_LOG_FUNC_RC_STOP : UCS_LOG_FUNC_RC_CONTINUE;
 }
 
-// ---- cards
+// ---- addresses
 
-// Followed by the worker's address and the memory's key.
-struct CardHead {
+// Of what a rank must know of another. Followed by the worker's address and the memory's key.
+struct AddressHead {
   std::uint64_t memory;  // its address
   std::uint64_t address_bytes;
 };
@@ -96,15 +96,15 @@ struct Peer {
   int rank = -1;
   ucp_ep_h endpoint = nullptr;
   ucp_rkey_h key = nullptr;
-  std::uint64_t memory = 0;    // its address there
-  std::uint64_t written = 0;   // bytes so far, headers too
-  std::uint64_t flushed = 0;   // of them: have come
-  std::uint64_t flushing = 0;  // of them, once all flushes under way have ended
-  std::uint64_t paid = 0;      // of them, once all that is queued has gone
-  std::uint32_t queued = 0;    // numbers that UCX has not let go
-  std::uint64_t sent = 0;      // messages, and
-  std::uint64_t received = 0;  // from it
-  std::vector<Mark> marks;     // of messages that it has not said to have received; never grows
+  std::uint64_t memory = 0;     // its address there
+  std::uint64_t written = 0;    // bytes so far, headers too
+  std::uint64_t flushed = 0;    // of them: have come
+  std::uint64_t flushing = 0;   // of them, once all flushes under way have ended
+  std::uint64_t completed = 0;  // of them, once all that is queued has gone
+  std::uint32_t queued = 0;     // numbers that UCX has not let go
+  std::uint64_t sent = 0;       // messages, and
+  std::uint64_t received = 0;   // from it
+  std::vector<Mark> marks;      // of messages that it has not said to have received; never grows
   Link link = Link::under_way;
   bool by_messages = false;
 };
@@ -154,15 +154,15 @@ class UcpWorker final : public Worker {
   const char* open(const Options& options);  // throws std::bad_alloc
 
   std::byte* memory() const noexcept override { return memory_; }
-  const std::byte* card() const noexcept override { return card_.data(); }
-  std::size_t card_bytes() const noexcept override { return card_.size(); }
+  const std::byte* address() const noexcept override { return address_.data(); }
+  std::size_t address_bytes() const noexcept override { return address_.size(); }
 
-  bool connect(int rank, const std::byte* card, std::size_t bytes) noexcept override;
+  bool connect(int rank, const std::byte* address, std::size_t bytes) noexcept override;
   Link link(int rank) noexcept override;
   bool write(int rank, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
-             std::uint64_t value, Sources& sources, Debt& debt) noexcept override;
+             std::uint64_t value, Sources& sources, Outstanding& outstanding) noexcept override;
   bool is_needed(const Sources& sources) noexcept override;
-  Debt debt(int rank) noexcept override;
+  Outstanding outstanding(int rank) noexcept override;
   bool drain() noexcept override;
   bool progress() noexcept override;
   bool sleep(std::uint64_t nanoseconds) noexcept override;
@@ -187,7 +187,7 @@ class UcpWorker final : public Worker {
   void fail(int rank, ucs_status_t status) noexcept;
   void flush(Peer& to) noexcept;
   void end_flush(Request& record, ucs_status_t status) noexcept;
-  Debt debt_of(const Peer& to) const noexcept;
+  Outstanding outstanding_of(const Peer& to) const noexcept;
   // One of both kinds; false, with the failure noted, if UCX does not take it.
   bool put(Peer& to, std::size_t offset, const void* source, std::size_t bytes, Sources& sources) noexcept;
   bool put(Peer& to, std::size_t offset, std::uint64_t number) noexcept;
@@ -210,7 +210,7 @@ class UcpWorker final : public Worker {
   std::byte* memory_ = nullptr;
   std::size_t memory_bytes_ = 0;
   int own_rank_ = 0;
-  std::vector<std::byte> card_;
+  std::vector<std::byte> address_;
   std::vector<Peer> peers_;  // by rank
   // As many as were ever queued at once, which an algorithm's acknowledgements bound.
   std::deque<Request> records_;
@@ -281,36 +281,36 @@ const char* UcpWorker::open(const Options& options) {
   std::size_t key_bytes = 0;
   const ucs_status_t packed = ucp_rkey_pack(context_, registration_, &key, &key_bytes);
   if (packed == UCS_OK) {
-    const CardHead head{reinterpret_cast<std::uintptr_t>(memory_), address_bytes};
-    card_.resize(sizeof head + address_bytes + key_bytes);
-    std::memcpy(card_.data(), &head, sizeof head);
-    std::memcpy(card_.data() + sizeof head, address, address_bytes);
-    std::memcpy(card_.data() + sizeof head + address_bytes, key, key_bytes);
+    const AddressHead head{reinterpret_cast<std::uintptr_t>(memory_), address_bytes};
+    address_.resize(sizeof head + address_bytes + key_bytes);
+    std::memcpy(address_.data(), &head, sizeof head);
+    std::memcpy(address_.data() + sizeof head, address, address_bytes);
+    std::memcpy(address_.data() + sizeof head + address_bytes, key, key_bytes);
     ucp_rkey_buffer_release(key);
   }
   ucp_worker_release_address(worker_, address);
   return packed == UCS_OK ? nullptr : ucs_status_string(packed);
 }
 
-bool UcpWorker::connect(int rank, const std::byte* card, std::size_t bytes) noexcept {
+bool UcpWorker::connect(int rank, const std::byte* address, std::size_t bytes) noexcept {
   const Turn turn(mutex_);
   Peer& to = peers_[static_cast<std::size_t>(rank)];
   if (to.endpoint != nullptr) return to.link != Link::refused;
-  CardHead head{};
+  AddressHead head{};
   if (bytes < sizeof head) return false;
-  std::memcpy(&head, card, sizeof head);
+  std::memcpy(&head, address, sizeof head);
   if (head.address_bytes > bytes - sizeof head) return false;
   ucp_ep_params_t parameters{};
   // No UCP_ERR_HANDLING_MODE_PEER, for which UCX gives up shared memory. It tells of connections that break
   // without it, and of a rank that is gone the launcher knows anyway.
   parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  parameters.address = reinterpret_cast<const ucp_address_t*>(card + sizeof head);
+  parameters.address = reinterpret_cast<const ucp_address_t*>(address + sizeof head);
   parameters.err_handler = {on_failure, &to};
   if (ucp_ep_create(worker_, &parameters, &to.endpoint) != UCS_OK) {
     to.endpoint = nullptr;
     return false;
   }
-  if (ucp_ep_rkey_unpack(to.endpoint, card + sizeof head + head.address_bytes, &to.key) != UCS_OK) return false;
+  if (ucp_ep_rkey_unpack(to.endpoint, address + sizeof head + head.address_bytes, &to.key) != UCS_OK) return false;
   to.memory = head.memory;
   // A flush ends once the endpoint is wired up.
   to.written = 1;
@@ -497,7 +497,7 @@ ucs_status_t UcpWorker::on_message(void* self, const void* header, size_t size, 
 }
 
 bool UcpWorker::write(int rank, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
-                      std::uint64_t value, Sources& sources, Debt& debt) noexcept {
+                      std::uint64_t value, Sources& sources, Outstanding& outstanding) noexcept {
   const Turn turn(mutex_);
   if (failed_) return false;
   Peer& to = peers_[static_cast<std::size_t>(rank)];
@@ -518,7 +518,7 @@ bool UcpWorker::write(int rank, std::size_t offset, const void* source, std::siz
     if (!put(to, flag_offset, value)) return false;
   }
   if (!to.by_messages && to.written - to.flushing > most_unflushed_bytes / 2) flush(to);
-  debt = debt_of(to);
+  outstanding = outstanding_of(to);
   return !failed_;
 }
 
@@ -549,9 +549,9 @@ void UcpWorker::on_flush(void* request, ucs_status_t status, void* data) {
   ucp_request_free(request);
 }
 
-Debt UcpWorker::debt_of(const Peer& to) const noexcept {
-  const bool paid = to.written - to.flushed <= most_unflushed_bytes || to.paid == to.written;
-  return failed_ || (to.queued == 0 && paid) ? Debt::none : Debt::some;
+Outstanding UcpWorker::outstanding_of(const Peer& to) const noexcept {
+  const bool completed = to.written - to.flushed <= most_unflushed_bytes || to.completed == to.written;
+  return failed_ || (to.queued == 0 && completed) ? Outstanding::none : Outstanding::some;
 }
 
 bool UcpWorker::is_needed(const Sources& sources) noexcept {
@@ -559,15 +559,15 @@ bool UcpWorker::is_needed(const Sources& sources) noexcept {
   return sources.needed != 0 && !failed_;
 }
 
-Debt UcpWorker::debt(int rank) noexcept {
+Outstanding UcpWorker::outstanding(int rank) noexcept {
   const Turn turn(mutex_);
   Peer& to = peers_[static_cast<std::size_t>(rank)];
-  if (to.by_messages && to.paid != to.written && debt_of(to) == Debt::some) {
+  if (to.by_messages && to.completed != to.written && outstanding_of(to) == Outstanding::some) {
     Sources none;
     send(to, 0, nullptr, 0, no_flag, 0, none);
-    to.paid = to.written;
+    to.completed = to.written;
   }
-  return debt_of(to);
+  return outstanding_of(to);
 }
 
 bool UcpWorker::drain() noexcept {

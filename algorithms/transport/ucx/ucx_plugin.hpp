@@ -1,5 +1,5 @@
 // The seam between a flavour library, which knows an MPI and no UCX, and libpapaya-ucx.so, which knows UCX
-// and no MPI. What is passed through it is plain: what a rank must know of another is a card of bytes, which
+// and no MPI. What is passed through it is plain: what a rank must know of another is an address, bytes which
 // the flavour hands round by MPI.
 #pragma once
 
@@ -13,8 +13,8 @@ struct Sources {
   std::uint32_t needed = 0;
 };
 
-// How a peer stands, as far as this rank has to see to it.
-enum class Debt : std::uint8_t {
+// Whether writes to a peer are outstanding that this rank has to see to.
+enum class Outstanding : std::uint8_t {
   none,  // all that was written to it will arrive without this rank
   some,  // to be waited for, by progress(), before turning to something else; then drain()
 };
@@ -31,22 +31,22 @@ class Worker {
   virtual ~Worker() = default;
 
   virtual std::byte* memory() const noexcept = 0;
-  virtual const std::byte* card() const noexcept = 0;
-  virtual std::size_t card_bytes() const noexcept = 0;
+  virtual const std::byte* address() const noexcept = 0;
+  virtual std::size_t address_bytes() const noexcept = 0;
 
-  // Begins to connect to a rank, by its card; nothing if that has been done. False: UCX cannot reach it. Both
+  // Begins to connect to a rank, by its address; nothing if that has been done. False: UCX cannot reach it. Both
   // sides must progress() while its link is under way. A rank that is refused does not count as a failure: nothing has
   // been written to it.
-  virtual bool connect(int peer, const std::byte* card, std::size_t bytes) noexcept = 0;
+  virtual bool connect(int peer, const std::byte* address, std::size_t bytes) noexcept = 0;
   virtual Link link(int peer) noexcept = 0;
 
   // Writes `bytes` to `offset` of the peer's memory and then `value` to `flag_offset`, a multiple of 8, which
   // is never seen before the data. `source` is needed until `sources` says so. False after a failure, for
   // good.
   virtual bool write(int peer, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
-                     std::uint64_t value, Sources& sources, Debt& debt) noexcept = 0;
+                     std::uint64_t value, Sources& sources, Outstanding& outstanding) noexcept = 0;
   virtual bool is_needed(const Sources& sources) noexcept = 0;
-  virtual Debt debt(int peer) noexcept = 0;
+  virtual Outstanding outstanding(int peer) noexcept = 0;
 
   // False after a failure, for good.
   virtual bool progress() noexcept = 0;

@@ -95,27 +95,27 @@ UcxWindow::Failure UcxWindow::open(std::size_t bytes, const char* folder, std::s
   return Failure::not_opened;
 }
 
-bool UcxWindow::exchange_cards() noexcept {
+bool UcxWindow::exchange_addresses() noexcept {
   bool good = true;
-  const int mine = static_cast<int>(worker_->card_bytes());
+  const int mine = static_cast<int>(worker_->address_bytes());
   std::vector<int> bytes;
   try {
     bytes.resize(static_cast<std::size_t>(ranks_));
-    card_at_.assign(static_cast<std::size_t>(ranks_) + 1, 0);
+    address_offsets_.assign(static_cast<std::size_t>(ranks_) + 1, 0);
   } catch (const std::bad_alloc&) {
     good = false;
   }
   if (!agree(good, world_)) return false;
   PMPI_Allgather(&mine, 1, MPI_INT, bytes.data(), 1, MPI_INT, world_);
-  for (std::size_t i = 0; i < bytes.size(); ++i) card_at_[i + 1] = card_at_[i] + bytes[i];
+  for (std::size_t i = 0; i < bytes.size(); ++i) address_offsets_[i + 1] = address_offsets_[i] + bytes[i];
   try {
-    cards_.resize(static_cast<std::size_t>(card_at_.back()));
+    addresses_.resize(static_cast<std::size_t>(address_offsets_.back()));
   } catch (const std::bad_alloc&) {
     good = false;
   }
   if (!agree(good, world_)) return false;
-  return PMPI_Allgatherv(worker_->card(), mine, MPI_BYTE, cards_.data(), bytes.data(), card_at_.data(), MPI_BYTE,
-                         world_) == MPI_SUCCESS;
+  return PMPI_Allgatherv(worker_->address(), mine, MPI_BYTE, addresses_.data(), bytes.data(), address_offsets_.data(),
+                         MPI_BYTE, world_) == MPI_SUCCESS;
 }
 
 bool UcxWindow::create(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why) noexcept {
@@ -127,7 +127,7 @@ bool UcxWindow::create(MPI_Comm world, std::size_t bytes, const char* folder, st
   PMPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, world);
   if (worst == 0) {
     // Each to the next: whether UCX reaches anybody at all shows now, where there is still another way.
-    bool good = exchange_cards();
+    bool good = exchange_addresses();
     if (good) good = connect({rank_, (rank_ + 1) % ranks_}, world);
     if (good) {
       arena_.set_base(worker_->memory());
@@ -156,10 +156,10 @@ void UcxWindow::wait_for(MPI_Request& request) noexcept {
 bool UcxWindow::begin_connecting(const std::vector<int>& members) noexcept {
   bool good = true;
   for (const int member : members) {
-    const int at = card_at_[static_cast<std::size_t>(member)];
+    const int at = address_offsets_[static_cast<std::size_t>(member)];
     if (member != rank_ &&
-        !worker_->connect(member, cards_.data() + at,
-                          static_cast<std::size_t>(card_at_[static_cast<std::size_t>(member) + 1] - at)))
+        !worker_->connect(member, addresses_.data() + at,
+                          static_cast<std::size_t>(address_offsets_[static_cast<std::size_t>(member) + 1] - at)))
       good = false;
   }
   return good;

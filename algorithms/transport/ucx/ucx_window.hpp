@@ -1,5 +1,5 @@
-// The job's UCX, by libpapaya-ucx.so, if that is there: one worker and one arena for each process, and cards
-// of all ranks, by which those of a communicator are connected when it is set up.
+// The job's UCX, by libpapaya-ucx.so, if that is there: one worker and one arena for each process, and the
+// addresses of all ranks, by which those of a communicator are connected when it is set up.
 #pragma once
 
 #include <mpi.h>
@@ -48,7 +48,7 @@ class UcxWindow {
  private:
   enum class Failure : int;
   Failure open(std::size_t bytes, const char* folder, std::string& why) noexcept;
-  bool exchange_cards() noexcept;
+  bool exchange_addresses() noexcept;
   // Until the request is complete, with UCX's progress: the others may need it.
   void wait_for(MPI_Request& request) noexcept;
 
@@ -57,8 +57,8 @@ class UcxWindow {
   int ranks_ = 1;
   std::unique_ptr<ucx::Worker> worker_;
   Arena arena_;
-  std::vector<std::byte> cards_;
-  std::vector<int> card_at_;  // by rank, and the end
+  std::vector<std::byte> addresses_;
+  std::vector<int> address_offsets_;  // by rank, and the end
 };
 
 }  // namespace papaya
