@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/transport/shared_notified.hpp"
+#include "base/old_names.hpp"
 
 namespace papaya {
 
@@ -26,7 +27,9 @@ SharedBytes shared_bytes(const Descriptor& descriptor, const Layout& layout, std
 
 const Descriptor* find_algorithm(Collective collective, std::string_view name) noexcept {
   for (const Descriptor* descriptor : list())
-    if (descriptor->collective == collective && descriptor->name == name) return descriptor;
+    if (descriptor->collective == collective && !name.empty() &&
+        (descriptor->name == name || descriptor->old_name == name))
+      return descriptor;
   return nullptr;
 }
 
@@ -43,6 +46,7 @@ Registration::Registration(const Descriptor& descriptor) {
   list().insert(position, &descriptor);
   if (descriptor.automatic.most_ranks > 0 || descriptor.network_ns != nullptr)
     add_cost_model({descriptor.collective, descriptor.name, descriptor.max_bytes, descriptor.network_ns});
+  if (!descriptor.old_name.empty()) add_old_name(descriptor.old_name, descriptor.name);
 }
 
 }  // namespace papaya

@@ -95,6 +95,7 @@ struct Parameter {
   std::int64_t lowest;
   std::int64_t highest;
   std::string_view help;
+  std::string_view old_name = {};  // what it was called before: still understood, with a warning
 };
 
 // When `auto` takes an algorithm for calls on one node, as measured (docs/measurements.md). Sizes begin where those of
@@ -110,6 +111,7 @@ struct AutomaticUse {
 struct Descriptor {
   Collective collective;
   std::string_view name;             // the file's name
+  std::string_view old_name = {};    // what it was called before: still understood, with a warning
   std::string_view summary;          // one line with its cost
   std::string_view source;           // the paper
   bool one_node;                     // needs all ranks on one node
@@ -162,6 +164,7 @@ SharedBytes shared_bytes(const Descriptor& descriptor, const Layout& layout, std
 
 // All algorithms of the library, in no particular order.
 std::span<const Descriptor* const> registry() noexcept;
+// By its name or its old name.
 const Descriptor* find_algorithm(Collective collective, std::string_view name) noexcept;
 
 // Can it be chosen for calls of `collective`?

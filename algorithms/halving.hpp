@@ -1,6 +1,6 @@
 // Chunks of an allreduce among participants that write to each other over the wire: reduce-scatter by recursive
-// halving, then allgather by doubling. The participants are the ranks of a team (rsa) or a rank of each node
-// (hierarchical_rsa).
+// halving, then allgather by doubling. The participants are the ranks of a team (rabenseifner) or a rank of each node
+// (hierarchical_rabenseifner).
 //
 // Step k of log2 p: a participant gives half of the range it has to the one that differs in bit k, and reduces the
 // other half with what that one gives. Then the other way round, with results. If p is no power of two, 2^m + x, each

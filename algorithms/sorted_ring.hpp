@@ -39,8 +39,9 @@ class SortedRing final : public OverWire {
  public:
   static constexpr SlidingWindow window = {.slots = 8, .credits_at_once = 4};
   static constexpr std::size_t max_element_bytes = 1024;  // the smallest chunk
-  static constexpr Parameter chunk_parameter = {"segment_bytes", 65536, 1024, std::int64_t{4} << 20,
-                                                "bytes that travel at a time; a multiple of 64"};
+  static constexpr Parameter chunk_parameter = {
+      "chunk_bytes",  65536, 1024, std::int64_t{4} << 20, "bytes that travel at a time; a multiple of 64",
+      "segment_bytes"};
 
   struct Shape {
     std::size_t chunk_bytes;

@@ -34,6 +34,8 @@ int papaya_flavour_select(const char* collective, const char* selection) {
       log::warn("papaya_select(" + std::string(collective) + ", " + selection + "): " + problem);
     return 1;
   }
+  const std::string old_names = process.job.selection.old_names_warning();
+  if (process.job.rank == 0 && !old_names.empty()) log::warn(old_names);
   communicators::forget_choices();
   return 0;
 }

@@ -70,7 +70,8 @@ bool parse_range(std::string_view word, Rule& rule, std::string& problem) {
   return true;
 }
 
-bool parse_algorithm(Collective collective, Form form, std::string_view name, Rule& rule, std::string& problem) {
+bool parse_algorithm(Collective collective, Form form, std::string_view name, Rule& rule,
+                     std::vector<OldName>& old_names, std::string& problem) {
   if (name == "native") return true;
   if (name == "auto") {
     problem = form == Form::blocking ? "auto stands alone, not beside other rules or in a range"
@@ -107,15 +108,17 @@ bool parse_algorithm(Collective collective, Form form, std::string_view name, Ru
       if (can_be(*descriptor)) problem += " " + std::string(descriptor->name);
     return false;
   }
+  if (name != rule.algorithm->name) old_names.push_back({rule.algorithm->old_name, rule.algorithm->name});
   for (const Parameter& parameter : rule.algorithm->parameters) rule.values.push_back(parameter.fallback);
   return true;
 }
 
-bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
+bool parse_parameter(std::string_view word, Rule& rule, std::vector<OldName>& old_names, std::string& problem) {
   const std::size_t equals = word.find('=');
   const std::string_view name = word.substr(0, equals);
   const auto parameters = rule.algorithm == nullptr ? std::span<const Parameter>{} : rule.algorithm->parameters;
-  const auto parameter = std::find_if(parameters.begin(), parameters.end(), [&](auto& p) { return p.name == name; });
+  const auto parameter = std::find_if(parameters.begin(), parameters.end(),
+                                      [&](auto& p) { return p.name == name || (!name.empty() && p.old_name == name); });
   if (parameter == parameters.end()) {
     std::vector<std::string_view> names;
     for (const Parameter& p : parameters) names.push_back(p.name);
@@ -134,6 +137,7 @@ bool parse_parameter(std::string_view word, Rule& rule, std::string& problem) {
     if (word.find(':') != word.npos) problem += "; commas separate parameters";
     return false;
   }
+  if (name != parameter->name) old_names.push_back({parameter->old_name, parameter->name});
   rule.values[static_cast<std::size_t>(parameter - parameters.begin())] = value;
   return true;
 }
@@ -207,11 +211,11 @@ bool collective_of(std::string_view name, Collective& collective) noexcept {
   return false;
 }
 
-bool parse(Collective collective, Form form, std::string_view text, std::vector<Rule>& rules, bool& automatic,
-           std::string& problem) {
-  rules.clear();
-  automatic = text == "auto" && form == Form::blocking;
-  if (automatic) return true;
+bool parse(Collective collective, Form form, std::string_view text, Parsed& parsed, std::string& problem) {
+  parsed = {};
+  std::vector<Rule>& rules = parsed.rules;
+  parsed.automatic = text == "auto" && form == Form::blocking;
+  if (parsed.automatic) return true;
   // Items are separated by commas: a range or a name begins a rule, `param=value` belongs to the rule before
   // it.
   while (true) {
@@ -222,7 +226,7 @@ bool parse(Collective collective, Form form, std::string_view text, std::vector<
       return false;
     }
     if (!rules.empty() && item.find('=') != item.npos && item.find(':') == item.npos) {
-      if (!parse_parameter(item, rules.back(), problem)) return false;
+      if (!parse_parameter(item, rules.back(), parsed.old_names, problem)) return false;
     } else {
       Rule rule;
       std::size_t colon = item.find(':');
@@ -234,8 +238,8 @@ bool parse(Collective collective, Form form, std::string_view text, std::vector<
         item.remove_prefix(colon + 1);
         colon = item.find(':');
       }
-      if (!parse_algorithm(collective, form, item.substr(0, colon), rule, problem)) return false;
-      if (colon != item.npos && !parse_parameter(item.substr(colon + 1), rule, problem)) return false;
+      if (!parse_algorithm(collective, form, item.substr(0, colon), rule, parsed.old_names, problem)) return false;
+      if (colon != item.npos && !parse_parameter(item.substr(colon + 1), rule, parsed.old_names, problem)) return false;
       rules.push_back(std::move(rule));
     }
     if (comma == text.npos) break;
@@ -246,6 +250,13 @@ bool parse(Collective collective, Form form, std::string_view text, std::vector<
     if (rules[i].highest_bytes == rules[i + 1].lowest_bytes && rules[i].highest_bytes > rules[i].lowest_bytes)
       --rules[i].highest_bytes;
   return are_all_used(rules, problem);
+}
+
+std::string text_of(const std::vector<OldName>& old_names) {
+  std::string text = "The selections use old names, which still work; write";
+  for (std::size_t i = 0; i < old_names.size(); ++i)
+    text += (i == 0 ? " " : ", ") + std::string(old_names[i].name) + " for " + std::string(old_names[i].old_name);
+  return text + ".";
 }
 
 Selection::Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings) {
@@ -284,6 +295,7 @@ Selection::Selection(Settings& settings, std::string_view tuning_text, std::vect
                 std::string(row_of(variable).name) + "=" + std::string(settings.text(variable)), form))
         settings.reset(variable);
     }
+  if (std::string warning = old_names_warning(); !warning.empty()) warnings.push_back(std::move(warning));
 }
 
 bool Selection::select(Collective collective, std::string_view text, std::string& problem, Form form) {
@@ -291,28 +303,37 @@ bool Selection::select(Collective collective, std::string_view text, std::string
     problem = "MPI_Alltoallv goes by the selection for alltoall";
     return false;
   }
-  std::shared_ptr<const Chosen>& kept = seen_[{collective, form, std::string(text)}];
+  std::shared_ptr<const Parsed>& kept = seen_[{collective, form, std::string(text)}];
   if (kept == nullptr) {
-    auto chosen = std::make_shared<Chosen>();
-    if (!parse(collective, form, text, chosen->rules, chosen->automatic, problem)) return false;
-    kept = std::move(chosen);
+    auto parsed = std::make_shared<Parsed>();
+    if (!parse(collective, form, text, *parsed, problem)) return false;
+    for (const OldName& one : parsed->old_names)
+      if (std::find(old_names_.begin(), old_names_.end(), one) == old_names_.end()) old_names_.push_back(one);
+    kept = std::move(parsed);
   }
   (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)] = kept;
   return true;
 }
 
+std::string Selection::old_names_warning() {
+  if (warned_ == old_names_.size()) return "";
+  const std::vector<OldName> untold(old_names_.begin() + static_cast<std::ptrdiff_t>(warned_), old_names_.end());
+  warned_ = old_names_.size();
+  return text_of(untold);
+}
+
 const std::vector<Rule>& Selection::rules_of(Collective collective, Form form) const noexcept {
   if (form != Form::blocking) {
     static const auto& none = *new std::vector<Rule>;  // never destroyed, as the table's
-    const Chosen* const chosen = chosen_nonblocking_[index_of(collective)].get();
+    const Parsed* const chosen = chosen_nonblocking_[index_of(collective)].get();
     return chosen == nullptr ? none : chosen->rules;
   }
-  const Chosen* const chosen = chosen_[index_of(collective)].get();
+  const Parsed* const chosen = chosen_[index_of(collective)].get();
   return chosen == nullptr || chosen->automatic ? table_rules(collective) : chosen->rules;
 }
 
 Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts& facts, Form form) const noexcept {
-  const Chosen* const chosen = (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)].get();
+  const Parsed* const chosen = (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)].get();
   const bool automatic = chosen == nullptr || chosen->automatic;
   const std::vector<Rule>& rules = rules_of(collective, form);
   const Reason otherwise = !automatic ? Reason::outside_ranges : rules.empty() ? Reason::no_algorithm : Reason::table;

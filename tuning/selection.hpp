@@ -48,11 +48,26 @@ struct Choice {
   const Descriptor* named = nullptr;  // what the user named, if that cannot run
 };
 
+// What a selection calls as it was called before.
+struct OldName {
+  std::string_view old_name;
+  std::string_view name;
+  bool operator==(const OldName&) const = default;
+};
+
+struct Parsed {
+  std::vector<Rule> rules;
+  bool automatic = true;  // `auto`
+  std::vector<OldName> old_names;
+};
+
 // Parses `auto`, `native`, `NAME[:param=value,...]` or `LOW-HIGH:NAME...` lists. False if it cannot be used;
-// then `problem` says why, with the nearest valid name. `automatic` is set for `auto`.
+// then `problem` says why, with the nearest valid name. Old names of algorithms and parameters are understood.
 // Nonblocking calls have no `auto`, and only algorithms with a split phase.
-bool parse(Collective collective, Form form, std::string_view text, std::vector<Rule>& rules, bool& automatic,
-           std::string& problem);
+bool parse(Collective collective, Form form, std::string_view text, Parsed& parsed, std::string& problem);
+
+// The sentence that asks for the names of today.
+std::string text_of(const std::vector<OldName>& old_names);
 
 class Selection {
  public:
@@ -73,6 +88,9 @@ class Selection {
   // same text gets the same rules again.
   bool select(Collective collective, std::string_view text, std::string& problem, Form form = Form::blocking);
 
+  // A warning of the old names in what was selected, each at the first call after it; empty if there are none.
+  std::string old_names_warning();
+
   // False if every call runs natively whatever it is: then nothing needs to be set up.
   bool replaces_anything() const noexcept;
   // The same of nonblocking calls.
@@ -81,18 +99,16 @@ class Selection {
   bool works_across_nodes() const noexcept;
 
  private:
-  struct Chosen {
-    std::vector<Rule> rules;
-    bool automatic = true;
-  };
   const std::vector<Rule>& rules_of(Collective collective, Form form = Form::blocking) const noexcept;
   template <class Holds>
   bool any_rule(Holds&& holds) const noexcept;
 
   // Shared with every copy and kept for good: set-ups point to rules.
-  std::map<std::tuple<Collective, Form, std::string>, std::shared_ptr<const Chosen>> seen_;
-  std::array<std::shared_ptr<const Chosen>, collective_count> chosen_;              // null: auto
-  std::array<std::shared_ptr<const Chosen>, collective_count> chosen_nonblocking_;  // null: native
+  std::map<std::tuple<Collective, Form, std::string>, std::shared_ptr<const Parsed>> seen_;
+  std::array<std::shared_ptr<const Parsed>, collective_count> chosen_;              // null: auto
+  std::array<std::shared_ptr<const Parsed>, collective_count> chosen_nonblocking_;  // null: native
+  std::vector<OldName> old_names_;
+  std::size_t warned_ = 0;  // of old_names_
 };
 
 // The variable that selects the collective's algorithm; false if it has none.

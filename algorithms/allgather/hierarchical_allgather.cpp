@@ -137,7 +137,7 @@ class HierarchicalAllgather final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 16384, 64, most_chunk_bytes, "bytes of a block that travel at a time"},
+    {"chunk_bytes", 16384, 64, most_chunk_bytes, "bytes of a block that travel at a time", "part_bytes"},
 };
 
 constexpr Descriptor descriptor = {

@@ -129,8 +129,8 @@ class Hierarchical final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", RadixChoice::measured, 0, RadixChoice::most,
-     "ranks that each rank sends to in a round; 0: the fastest, measured in the first call"},
+    {"radix", RadixChoice::measured, 0, RadixChoice::most,
+     "ranks that each rank sends to in a round; 0: the fastest, measured in the first call", "ways"},
     {"levels", 2, 1, 2, "2: inside nodes by shared memory, and one rank of each to the others'; 1: every rank"},
 };
 

@@ -18,7 +18,7 @@
 // bits on all ranks, and without PAPAYA_ORDER=arrival in every run. The operation must be commutative, as the
 // predefined ones are.
 //
-// Cost, N nodes: 2 ceil(log_fanout N) latencies of the network, S bytes up and `radix` S bytes down for each node; in
+// Cost, N nodes: 2 ceil(log_radix N) latencies of the network, S bytes up and `radix` S bytes down for each node; in
 // each node a reduction and a broadcast of S bytes.
 
 #include <algorithm>
@@ -163,8 +163,8 @@ class HierarchicalTree final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, 4096, 1 << 20, "bytes that travel at a time, or fewer with many ranks"},
-    {"fanout", 8, 1, 1024, "nodes below each node"},
+    {"chunk_bytes", 65536, 4096, 1 << 20, "bytes that travel at a time, or fewer with many ranks", "part_bytes"},
+    {"radix", 8, 1, 1024, "nodes below each node", "fanout"},
 };
 
 // The node's ranks share it, whatever the number of all.

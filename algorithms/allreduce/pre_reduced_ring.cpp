@@ -23,8 +23,8 @@ namespace {
 
 constexpr Parameter parameters[] = {
     SortedRing::chunk_parameter,
-    {"most_pre_steps", 65536, 0, 65536,
-     "steps that the first ranks reduce before the last ones come, if arrivals allow"},
+    {"pre_reduced_steps", 65536, 0, 65536,
+     "most steps that the first ranks reduce before the last ones come, if arrivals allow", "most_pre_steps"},
 };
 
 SortedRing::Shape shape_of(int ranks, std::span<const std::int64_t> values) noexcept {

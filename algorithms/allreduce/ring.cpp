@@ -158,8 +158,8 @@ class Ring final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"segment_bytes", 262144, 1024, most_chunk_bytes,
-     "bytes that travel at a time, or fewer where memory is short; a multiple of 64"},
+    {"chunk_bytes", 262144, 1024, most_chunk_bytes,
+     "bytes that travel at a time, or fewer where memory is short; a multiple of 64", "segment_bytes"},
 };
 
 std::size_t chunk_bytes_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {

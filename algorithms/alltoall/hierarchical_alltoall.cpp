@@ -4,7 +4,7 @@
 // many.
 //
 // Blocks go in fragments, so that a message, the fragments from all ranks of one node to all of another, is at most
-// `message_bytes`. Messages are sent to the next node first, and taken from the one before first.
+// `chunk_bytes`. Messages are sent to the next node first, and taken from the one before first.
 //
 // Cost: one latency of the network, (N-1) q^2 S bytes sent and received by each node; in a node q p S bytes copied in
 // and out by each rank.
@@ -159,7 +159,7 @@ class HierarchicalAlltoall final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"message_bytes", 65536, 4096, 1 << 20, "bytes of a message between two nodes"},
+    {"chunk_bytes", 65536, 4096, 1 << 20, "bytes of a message between two nodes", "message_bytes"},
 };
 
 constexpr Descriptor descriptor = {

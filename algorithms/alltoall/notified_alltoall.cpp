@@ -225,7 +225,8 @@ class NotifiedAlltoall final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, 64, most_chunk_bytes, "bytes of a block that travel at a time, or fewer with many ranks"},
+    {"chunk_bytes", 65536, 64, most_chunk_bytes, "bytes of a block that travel at a time, or fewer with many ranks",
+     "part_bytes"},
 };
 
 constexpr Descriptor descriptor = {

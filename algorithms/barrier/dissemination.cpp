@@ -39,8 +39,8 @@ class Dissemination final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", RadixChoice::measured, 0, RadixChoice::most,
-     "ranks that each rank notifies in a round; 0: the fastest, measured in the first call"},
+    {"radix", RadixChoice::measured, 0, RadixChoice::most,
+     "ranks that each rank notifies in a round; 0: the fastest, measured in the first call", "ways"},
 };
 
 constexpr Descriptor descriptor = {

@@ -56,8 +56,8 @@ class HierarchicalBarrier final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"ways", RadixChoice::measured, 0, RadixChoice::most,
-     "nodes that each node notifies in a round; 0: the fastest, measured in the first call"},
+    {"radix", RadixChoice::measured, 0, RadixChoice::most,
+     "nodes that each node notifies in a round; 0: the fastest, measured in the first call", "ways"},
 };
 
 constexpr Descriptor descriptor = {

@@ -149,8 +149,8 @@ class HierarchicalBcast final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, Streams::least_chunk_bytes, most_chunk_bytes,
-     "bytes that travel at a time, or fewer with many ranks"},
+    {"chunk_bytes", 65536, Streams::least_chunk_bytes, most_chunk_bytes,
+     "bytes that travel at a time, or fewer with many ranks", "part_bytes"},
 };
 
 constexpr Descriptor descriptor = {

@@ -115,7 +115,7 @@ class NotifiedBcast final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"piece_bytes", 65536, 64, most_chunk_bytes, "bytes that travel at a time"},
+    {"chunk_bytes", 65536, 64, most_chunk_bytes, "bytes that travel at a time", "piece_bytes"},
 };
 
 constexpr Descriptor descriptor = {

@@ -99,7 +99,7 @@ class TreeBcast final : public bcast::Fragmented {
 };
 
 constexpr Parameter parameters[] = {
-    {.name = "fanout", .fallback = 4, .lowest = 1, .highest = 64, .help = "children of a rank"},
+    {.name = "radix", .fallback = 4, .lowest = 1, .highest = 64, .help = "children of a rank", .old_name = "fanout"},
 };
 
 constexpr Descriptor descriptor = {

@@ -151,8 +151,8 @@ class HierarchicalReduce final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"part_bytes", 65536, Streams::least_chunk_bytes, most_chunk_bytes,
-     "bytes that travel at a time, or fewer with many ranks"},
+    {"chunk_bytes", 65536, Streams::least_chunk_bytes, most_chunk_bytes,
+     "bytes that travel at a time, or fewer with many ranks", "part_bytes"},
 };
 
 constexpr Descriptor descriptor = {

@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/old_names.hpp"
 #include "base/settings.hpp"
 #include "profiler/read/read_spill.hpp"
 
@@ -171,6 +172,14 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
     reject_damaged("an impossible number of phases");
 }
 
+// An older record's algorithms have the names that they had then.
+void use_current_names(trace::Header& header) {
+  for (auto& field : header.algorithm_names) {
+    const std::string name(current_name(field));
+    std::strncpy(field, name.c_str(), sizeof(field) - 1);
+  }
+}
+
 void read_events(const Source& source, RankFile& file, Extent extent) {
   const trace::Header& header = file.header;
   const std::uint64_t capacity = header.event_capacity;
@@ -264,6 +273,7 @@ RankFile read_record(const std::string& name, const Source& source, Extent exten
   }
   read_or_reject(source, 0, &file.header, sizeof(file.header));
   check_header(file.header, source.bytes());
+  use_current_names(file.header);
   read_or_reject(source, file.header.totals_offset, &file.totals, sizeof(file.totals));
   // The count runs ahead of the table for a moment when that is full, and of a row while that is being
   // filled.

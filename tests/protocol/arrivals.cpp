@@ -152,7 +152,7 @@ TEST_CASE("no receiver of a bcast waits for another receiver that is late", "[pr
     for (int late = 1; late < ranks && descriptor->one_node; ++late) {  // over the wire some pass it on to others
       std::vector<std::int64_t> values = default_values(*descriptor);
       for (std::size_t i = 0; i < values.size(); ++i)
-        if (descriptor->parameters[i].name == "fanout") values[i] = 1;  // a chain: everybody is somebody's parent
+        if (descriptor->parameters[i].name == "radix") values[i] = 1;  // a chain: everybody is somebody's parent
       Node node(*descriptor, ranks, wait::Mode::automatic, false, values);
       const Reduction reduction = reduction_for(true, true);
       std::atomic<int> done{0};

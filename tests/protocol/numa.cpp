@@ -69,7 +69,7 @@ TEST_CASE("bcast on several NUMA nodes and caches, ancestors late or ahead", "[p
     for (const std::int64_t value : {1, 2, 64}) {
       std::vector<std::int64_t> values = default_values(*descriptor);
       for (std::size_t i = 0; i < values.size(); ++i)
-        if (descriptor->parameters[i].name == "fanout") values[i] = value;
+        if (descriptor->parameters[i].name == "radix") values[i] = value;
       Node node(*descriptor, ranks, wait::Mode::automatic, false, values, nullptr, 1, locations);
       const Reduction reduction = reduction_for(true, true);
       std::atomic<int> wrong{0};

@@ -45,24 +45,24 @@ class Simulation(unittest.TestCase):
         # Several ranks a node, a node that is not full, and three calls each, under a pattern that draws.
         for ranks in (1, 2, 13, 16):
             rows, _ = self.simulate("--ranks", ranks, "--ranks-per-node", 4, "--bytes", 8, 1000, 65536, "--pattern",
-                                    "random", "--mif", 20, "--calls", 3, "--algorithm", "ring", "rsa",
-                                    "dissemination:ways=1", "dissemination:ways=3", "hierarchical/ring",
-                                    "hierarchical/rsa", "native:ompi")
+                                    "random", "--mif", 20, "--calls", 3, "--algorithm", "ring", "rabenseifner",
+                                    "dissemination:radix=1", "dissemination:radix=3", "hierarchical/ring",
+                                    "hierarchical/rabenseifner", "native:ompi")
             self.assertEqual(len(rows), 21)
             for row in rows:
                 self.assertTrue(row["checked"])
                 self.assertEqual(row["wrong"], 0)
         # In chunks, of which one travels while the next is reduced.
         rows, _ = self.simulate("--ranks", 64, "--bytes", "1M", "--pattern", "none", "--algorithm", "hierarchical/ring",
-                                "hierarchical/rsa")
+                                "hierarchical/rabenseifner")
         self.assertEqual([row["wrong"] for row in rows], [0, 0])
         rows, _ = self.simulate("--type", "integer", "--ranks", 13, "--ranks-per-node", 4, "--bytes", 1000, "--pattern",
-                                "none", "--algorithm", "dissemination:ways=2")
+                                "none", "--algorithm", "dissemination:radix=2")
         self.assertEqual([row["wrong"] for row in rows], [0])
 
     def test_twice_the_same(self):
         words = ("--ranks", 16, "--ranks-per-node", 4, "--bytes", 8, "64K", "--pattern", "exponential", "--mif", 20,
-                 "--algorithm", "ring", "rsa", "dissemination:ways=2", "native:ompi")
+                 "--algorithm", "ring", "rabenseifner", "dissemination:radix=2", "native:ompi")
         first = self.simulate(*words)
         self.assertEqual(first, self.simulate(*words))
         self.assertIn("exponential 20", first[1])
@@ -70,26 +70,26 @@ class Simulation(unittest.TestCase):
     def test_ring_of_a_large_message_takes_what_its_bytes_take(self):
         ranks, size = 8, 32 << 20
         took_us = self.time_us("--ranks", ranks, "--ranks-per-node", 1, "--bytes", size, "--pattern", "none",
-                               "--algorithm", "ring:segment_bytes=65536", "--copy-gbytes", 1000,
+                               "--algorithm", "ring:chunk_bytes=65536", "--copy-gbytes", 1000,
                                "--reduce-gbytes", 1000)
         least_us = 2 * (ranks - 1) / ranks * size / LINK_BYTES_PER_US
         self.assertGreaterEqual(took_us, least_us)
         self.assertLess(took_us, 1.05 * least_us)
 
     def test_dissemination_takes_one_latency_a_round(self):
-        for ways in (1, 2, 7):
+        for radix in (1, 2, 7):
             took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 8, "--pattern", "none",
-                                   "--algorithm", f"dissemination:ways={ways}")
-            rounds = math.ceil(round(math.log(8, ways + 1), 9))
+                                   "--algorithm", f"dissemination:radix={radix}")
+            rounds = math.ceil(round(math.log(8, radix + 1), 9))
             # Each round, all messages have to be started, and the last of them to travel.
             self.assertGreaterEqual(took_us, rounds * (LATENCY_US + MESSAGE_US))
-            self.assertLess(took_us, rounds * (LATENCY_US + (ways + 0.5) * MESSAGE_US))
+            self.assertLess(took_us, rounds * (LATENCY_US + (radix + 0.5) * MESSAGE_US))
 
-    def test_rsa_takes_two_latencies_a_step(self):
+    def test_rabenseifner_takes_two_latencies_a_step(self):
         # Or one where a short message is exchanged whole.
-        for whole_bytes, latencies in ((0, 2), (2048, 1)):
+        for doubling_bytes, latencies in ((0, 2), (2048, 1)):
             took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 64, "--pattern", "none",
-                                   "--algorithm", f"rsa:whole_bytes={whole_bytes}")
+                                   "--algorithm", f"rabenseifner:recursive_doubling_bytes={doubling_bytes}")
             self.assertAlmostEqual(took_us, latencies * 3 * (LATENCY_US + MESSAGE_US), delta=0.5)
 
     def test_wrong_words(self):

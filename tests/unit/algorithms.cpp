@@ -13,6 +13,7 @@
 #include "algorithms/kernels/reduce.hpp"
 #include "algorithms/patterns/tree.hpp"
 #include "algorithms/transport/deposit_arena.hpp"
+#include "base/old_names.hpp"
 #include "profiler/record/identity.hpp"
 #include "profiler/record/recorder.hpp"
 #include "tests/catch.hpp"
@@ -194,6 +195,8 @@ TEST_CASE("the registry's descriptors are complete and their numbers stable") {
     CHECK_FALSE(descriptor->summary.empty());
     CHECK_FALSE(descriptor->source.empty());
     CHECK(find_algorithm(descriptor->collective, descriptor->name) == descriptor);
+    CHECK((descriptor->old_name.empty() || find_algorithm(descriptor->collective, descriptor->old_name) == descriptor));
+    CHECK(current_name(descriptor->name) == descriptor->name);
     CHECK(trace_number(*descriptor) > 0);
     CHECK(trace_number(*descriptor) < trace::algorithm_capacity);
     CHECK(numbers.insert(trace_number(*descriptor)).second);
@@ -207,12 +210,16 @@ TEST_CASE("the registry's descriptors are complete and their numbers stable") {
     CHECK(bytes(2, 4096) > 0);
     CHECK(bytes(8, 4096) >= bytes(2, 4096));
     CHECK(bytes(8, 65536) >= bytes(8, 4096));
+    std::set<std::string_view> names;  // of parameters, with the old ones
     for (const Parameter& parameter : descriptor->parameters) {
       CHECK(parameter.fallback >= parameter.lowest);
       CHECK(parameter.fallback <= parameter.highest);
+      CHECK(names.insert(parameter.name).second);
+      CHECK((parameter.old_name.empty() || names.insert(parameter.old_name).second));
     }
   }
   CHECK(find_algorithm(Collective::bcast, "arrival_leader") == nullptr);
+  CHECK(find_algorithm(Collective::allreduce, "") == nullptr);
 }
 
 TEST_CASE("identities differ by parent, members, salt and ordinal") {

@@ -478,6 +478,17 @@ TEST_CASE("report: algorithms and reasons are told by name") {
   check(3, "native", "device memory", 2);
 }
 
+TEST_CASE("report: an old record's algorithms have today's names") {
+  auto all = support::records(2);
+  std::strcpy(all[0].header.algorithm_names[1], "rsa");
+  std::strcpy(all[1].header.algorithm_names[1], "rabenseifner");
+  for (auto& record : all) record.totals.calls_by_algorithm[index_of(Collective::allreduce)][1] = 10;
+  const Report analysis = support::analyse(all);
+  REQUIRE(analysis.algorithms.size() == 1);
+  CHECK(analysis.algorithms[0].algorithm == "rabenseifner");
+  CHECK(analysis.algorithms[0].calls == 20);
+}
+
 TEST_CASE("report: communicators are compared each by itself") {
   auto all = support::records(4);
   for (int rank = 0; rank < 4; ++rank) {

@@ -200,6 +200,50 @@ TEST_CASE("a tuning file, and the environment above it") {
   CHECK_FALSE(Selection(settings, text, warnings).replaces_anything());
 }
 
+TEST_CASE("old names of algorithms and parameters are understood, with one warning") {
+  const auto take = [](const std::vector<std::pair<Variable, const char*>>& values, const char* tuning_text,
+                       std::vector<std::string>& warnings) {
+    Settings settings;
+    for (const auto& [variable, value] : values) settings.set(variable, value);
+    Selection selection(settings, tuning_text, warnings);
+    for (const auto& [variable, value] : values) CHECK(settings.text(variable) == value);
+    return selection;
+  };
+  const Facts nodes{4, 2};
+  std::vector<std::string> warnings;
+  Selection selection = take({{Variable::allreduce, "0-4K:dissemination:ways=3,4K-:rsa:piece_bytes=64K"},
+                              {Variable::iallreduce, "rsa:whole_bytes=1K"},
+                              {Variable::ibarrier, "dissemination:ways=2"}},
+                             "bcast notified_bcast:piece_bytes=4K\n", warnings);
+  CHECK(warnings == std::vector<std::string>{
+                        "The selections use old names, which still work; write chunk_bytes for piece_bytes, radix for "
+                        "ways, rabenseifner for rsa, recursive_doubling_bytes for whole_bytes."});
+  CHECK(selection.choose(Collective::allreduce, 8, nodes).rule->values[0] == 3);
+  const Rule* const blocking = selection.choose(Collective::allreduce, 8192, nodes).rule;
+  CHECK(blocking->algorithm->name == "rabenseifner");
+  CHECK(blocking->values[0] == 65536);
+  const Rule* const nonblocking = selection.choose(Collective::allreduce, 8, nodes, Form::nonblocking).rule;
+  CHECK(nonblocking->algorithm->name == "rabenseifner");
+  CHECK(nonblocking->values[1] == 1024);
+  CHECK(selection.choose(Collective::bcast, 8, nodes).rule->values[0] == 4096);
+  CHECK(selection.choose(Collective::barrier, 0, nodes, Form::nonblocking).rule->values[0] == 2);
+
+  // As papaya_select does: what was told is told no more.
+  std::string problem;
+  CHECK(selection.old_names_warning().empty());
+  REQUIRE(selection.select(Collective::allreduce, "rsa", problem));
+  CHECK(selection.old_names_warning().empty());
+  REQUIRE(selection.select(Collective::bcast, "tree_bcast:fanout=2", problem));
+  CHECK(selection.old_names_warning().find("write radix for fanout.") != std::string::npos);
+  CHECK(selection.old_names_warning().empty());
+
+  warnings.clear();
+  take({{Variable::allreduce, "rabenseifner:chunk_bytes=64K"}}, "", warnings);
+  CHECK(warnings.empty());
+  CHECK(problem_of("rsa:piece_byte=1").find("did you mean chunk_bytes?") == std::string::npos);
+  CHECK(problem_of("rsa:piece_bytes=1").find("parameter piece_bytes must be from") != std::string::npos);
+}
+
 TEST_CASE("names of collectives") {
   Collective collective{};
   CHECK((collective_of("MPI_Allreduce", collective) && collective == Collective::allreduce));
@@ -220,7 +264,7 @@ TEST_CASE("nonblocking calls have a selection of their own") {
   CHECK_FALSE(none.replaces_nonblocking());
   CHECK(none.choose(Collective::allreduce, 8, four_ranks, Form::nonblocking).reason == Reason::no_algorithm);
 
-  const Selection ring = take(Variable::iallreduce, "0-1K:native,1K-:ring:segment_bytes=4096", warnings);
+  const Selection ring = take(Variable::iallreduce, "0-1K:native,1K-:ring:chunk_bytes=4096", warnings);
   CHECK(warnings.empty());
   CHECK(ring.replaces_nonblocking());
   CHECK(ring.works_across_nodes());
@@ -238,7 +282,7 @@ TEST_CASE("nonblocking calls have a selection of their own") {
   };
   CHECK(problem(Variable::iallreduce, "arrival_leader") ==
         "PAPAYA_IALLREDUCE=arrival_leader: 'arrival_leader' has no split phase; those of MPI_Allreduce that have one "
-        "are: dissemination ring rsa; using the default, native.");
+        "are: dissemination rabenseifner ring; using the default, native.");
   CHECK(problem(Variable::iallreduce, "auto") ==
         "PAPAYA_IALLREDUCE=auto: there is no automatic choice for nonblocking calls; name an algorithm; using the "
         "default, native.");

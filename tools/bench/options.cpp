@@ -127,12 +127,12 @@ bool finish_algorithms(const Options& options, std::string& problem) {
           options.collectives.end())
         continue;
       names.push_back(descriptor->name);
-      if (descriptor->name != name) continue;
+      if (descriptor != find_algorithm(descriptor->collective, name)) continue;
       known = true;
       // With its parameters it is a selection as in the environment, which knows what may stand there.
-      std::vector<tuning::Rule> rules;
-      bool automatic = false;
-      if (!tuning::parse(descriptor->collective, Form::blocking, word, rules, automatic, problem)) {
+      // The preloaded library, which gets it, warns of old names.
+      tuning::Parsed parsed;
+      if (!tuning::parse(descriptor->collective, Form::blocking, word, parsed, problem)) {
         problem = "--algorithms " + word + ": " + problem;
         return false;
       }

@@ -69,7 +69,7 @@ bool is_hierarchical(const Options& options) {
 }
 
 // What is wrong with the command line, or nothing.
-std::string parse(int argc, char** argv, Options& options, tuning::Rule& rule) {
+std::string parse(int argc, char** argv, int rank, Options& options, tuning::Rule& rule) {
   CLI::App app("simulates an allreduce");
   app.add_option("--algorithm", options.algorithm);
   app.add_option("--type", options.type)->check(CLI::IsMember({"double", "integer"}));
@@ -96,13 +96,14 @@ std::string parse(int argc, char** argv, Options& options, tuning::Rule& rule) {
                                          [&](const bench::PatternRow& row) { return row.name == word; }))
       return fmt::format("'{}' is no pattern; papaya bench --help lists them", word);
   if (options.algorithm == "native") return "";
-  std::vector<tuning::Rule> rules;
-  bool automatic = false;
+  tuning::Parsed parsed;
   std::string problem;
   const std::string_view name =
       std::string_view(options.algorithm).substr(is_hierarchical(options) ? hierarchical.size() : 0);
-  if (!tuning::parse(Collective::allreduce, Form::blocking, name, rules, automatic, problem)) return problem;
-  if (automatic || rules.size() != 1 || rules[0].algorithm == nullptr || rules[0].algorithm->segment == nullptr)
+  if (!tuning::parse(Collective::allreduce, Form::blocking, name, parsed, problem)) return problem;
+  if (rank == 0 && !parsed.old_names.empty()) fmt::print(stderr, "papaya: {}\n", tuning::text_of(parsed.old_names));
+  const std::vector<tuning::Rule>& rules = parsed.rules;
+  if (parsed.automatic || rules.size() != 1 || rules[0].algorithm == nullptr || rules[0].algorithm->segment == nullptr)
     return "--algorithm takes one that works across nodes; papaya info --algorithms allreduce lists them";
   rule = rules[0];
   for (const std::size_t bytes : options.bytes)
@@ -360,7 +361,7 @@ __attribute__((visibility("default"))) int main(int argc, char** argv) {
   // Ranks whose variables are their own cannot hand addresses around.
   const void* first = &simulation::shared;
   MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
-  const std::string problem = first == &simulation::shared ? simulation::parse(argc, argv, options, rule)
+  const std::string problem = first == &simulation::shared ? simulation::parse(argc, argv, rank, options, rule)
                                                            : "start it with smpirun -no-privatize; tools/simulate does";
   if (!problem.empty()) {
     if (rank == 0) fmt::print(stderr, "papaya-simulation: {}\n", problem);

@@ -74,6 +74,19 @@ class Settings(Preload):
             self.assertRegex(job.complaints()[0], rf"\b{meant}\b")
 
     @quick
+    def test_old_names(self):
+        """What algorithms and parameters were called before still works, with one warning in the job."""
+        rules = self.scratch / "rules"
+        rules.write_text("bcast notified_bcast:piece_bytes=4K\nreduce native\n", encoding="utf-8")
+        job = self.job(2, self.program("loop"), 20,
+                       env={"PAPAYA_ALLREDUCE": "rsa:piece_bytes=64K", "PAPAYA_TUNING": str(rules)})
+        self.check_right(job, 2, quiet=False)
+        self.need_papaya()
+        self.assertGreater(job.allreduce_algorithms().get("rabenseifner", 0), 0)
+        self.assertEqual(len(job.complaints()), 1, job.err)
+        self.assertIn("write chunk_bytes for piece_bytes, rabenseifner for rsa.", job.complaints()[0])
+
+    @quick
     def test_mixed_environment(self):
         """Ranks whose environments differ: rank 0's holds."""
         for first, second in (("native", "arrival_leader"), ("arrival_leader", "native")):

@@ -120,16 +120,20 @@ class HierarchicalRabenseifner final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"piece_bytes", 256 << 10, 4096, most_chunk_bytes, "bytes of the message that are reduced at a time"},
-    {"whole_bytes", 2048, 0, 65536,
-     "up to this size a message is exchanged whole between nodes, in half as many steps"},
-    {"pieces_under_way", 2, 1, 8, "pieces that are between the nodes at a time"},
+    {"chunk_bytes", 256 << 10, 4096, most_chunk_bytes, "bytes of the message that are reduced at a time",
+     "piece_bytes"},
+    {"recursive_doubling_bytes", 2048, 0, 65536,
+     "up to this size nodes exchange whole messages by recursive doubling, in half as many steps", "whole_bytes"},
+    {"chunks_in_flight", 2, 1, 8, "chunks that are between the nodes at a time", "pieces_under_way"},
 };
 
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
-    .name = "hierarchical_rsa",
-    .summary = "a reduction in each node, rsa among one rank of each, a broadcast in each node, overlapping",
+    .name = "hierarchical_rabenseifner",
+    .old_name = "hierarchical_rsa",
+    .summary =
+        "a reduction in each node, Rabenseifner's algorithm among one rank of each, a broadcast in each node, "
+        "overlapping",
     .source = "Mohammadalizadehbakhtevari 2021, chapter 6",
     .one_node = false,
     .predefined_only = true,

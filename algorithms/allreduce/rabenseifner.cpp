@@ -1,4 +1,4 @@
-// MPI_Allreduce as reduce-scatter and allgather by recursive halving and doubling, flat over all ranks
+// MPI_Allreduce by Rabenseifner's algorithm: reduce-scatter by halving, then allgather by doubling, flat over all ranks
 // (Mohammadalizadehbakhtevari 2021, chapter 6, describes it before making it hierarchical). How a chunk goes is in
 // halving.hpp; messages larger than `chunk_bytes` go chunk by chunk, two of them under way at a time.
 //
@@ -66,14 +66,16 @@ class Rabenseifner final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"piece_bytes", 1 << 20, 4096, most_chunk_bytes, "bytes of the message that are reduced at a time"},
-    {"whole_bytes", 2048, 0, 65536, "up to this size a message is exchanged whole, in half as many steps"},
+    {"chunk_bytes", 1 << 20, 4096, most_chunk_bytes, "bytes of the message that are reduced at a time", "piece_bytes"},
+    {"recursive_doubling_bytes", 2048, 0, 65536,
+     "up to this size ranks exchange whole messages by recursive doubling, in half as many steps", "whole_bytes"},
 };
 
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
-    .name = "rsa",
-    .summary = "reduce-scatter by halving and allgather by doubling; 2 log2 p steps, 2(p-1)/p S bytes a rank",
+    .name = "rabenseifner",
+    .old_name = "rsa",
+    .summary = "reduce-scatter by halving, then allgather by doubling; 2 log2 p steps, 2(p-1)/p S bytes a rank",
     .source = "Mohammadalizadehbakhtevari 2021, chapter 6: the flat algorithm",
     .one_node = false,
     .predefined_only = true,
