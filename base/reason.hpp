@@ -8,13 +8,19 @@
 namespace papaya {
 
 enum class Reason : std::uint8_t {
-#define PAPAYA_REASON(enumerator, sentence) enumerator,
+#define PAPAYA_REASON(enumerator, ...) enumerator,
 #include "base/reasons.def"
 #undef PAPAYA_REASON
 };
 
 inline constexpr auto reason_names = std::to_array<std::string_view>({
-#define PAPAYA_REASON(enumerator, sentence) sentence,
+#define PAPAYA_REASON(enumerator, sentence, ...) sentence,
+#include "base/reasons.def"
+#undef PAPAYA_REASON
+});
+
+inline constexpr auto old_reason_names = std::to_array<std::string_view>({
+#define PAPAYA_REASON(enumerator, sentence, ...) std::string_view{__VA_ARGS__},
 #include "base/reasons.def"
 #undef PAPAYA_REASON
 });
@@ -27,6 +33,13 @@ static_assert([] {
 
 constexpr std::string_view name_of(Reason reason) {
   return reason_names[static_cast<std::size_t>(reason)];
+}
+
+// What a record calls a reason, in today's words.
+constexpr std::string_view current_reason_name(std::string_view name) {
+  for (std::size_t i = 0; i < reason_names.size(); ++i)
+    if (!name.empty() && name == old_reason_names[i]) return reason_names[i];
+  return name;
 }
 
 }  // namespace papaya

@@ -180,7 +180,7 @@ void add_differences(std::vector<Difference>& out, const std::map<std::string, s
   }
 }
 
-// "arrival_leader 96 %, native (the communicator has made too few calls yet) 4 %"
+// "arrival_leader 96 %, native (the communicator has made too few calls so far) 4 %"
 std::map<std::string, std::string> algorithm_texts(const RunSamples& run) {
   std::map<std::string, std::string> texts;
   for (const auto& [collective, calls] : run.algorithms) {

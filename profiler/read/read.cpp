@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/old_names.hpp"
+#include "base/reason.hpp"
 #include "base/settings.hpp"
 #include "profiler/read/read_spill.hpp"
 
@@ -172,12 +173,15 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
     reject_damaged("an impossible number of phases");
 }
 
-// An older record's algorithms have the names that they had then.
+// An older record has the names of algorithms and the sentences of reasons as they were then.
 void use_current_names(trace::Header& header) {
-  for (auto& field : header.algorithm_names) {
-    const std::string name(current_name(field));
-    std::strncpy(field, name.c_str(), sizeof(field) - 1);
-  }
+  const auto put = [](char(&field)[trace::name_bytes], std::string_view text) {
+    if (text.data() == field) return;
+    std::memset(field, 0, sizeof(field));
+    std::memcpy(field, text.data(), std::min(text.size(), sizeof(field) - 1));
+  };
+  for (auto& field : header.algorithm_names) put(field, current_name(field));
+  for (auto& field : header.reason_names) put(field, current_reason_name(field));
 }
 
 void read_events(const Source& source, RankFile& file, Extent extent) {

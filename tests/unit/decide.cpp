@@ -255,4 +255,17 @@ TEST_CASE("when a plan is set up") {
               }
 }
 
+TEST_CASE("an old sentence stands for one reason of today") {
+  std::set<std::string_view> names(reason_names.begin(), reason_names.end());
+  CHECK(names.size() == reason_names.size());
+  for (std::size_t i = 0; i < reason_names.size(); ++i) {
+    CHECK(current_reason_name(reason_names[i]) == reason_names[i]);
+    if (old_reason_names[i].empty()) continue;
+    CHECK(names.insert(old_reason_names[i]).second);
+    CHECK(current_reason_name(old_reason_names[i]) == reason_names[i]);
+  }
+  CHECK(current_reason_name("the communicator has made too few calls yet") == name_of(Reason::few_calls));
+  CHECK(current_reason_name("a reason of another version") == "a reason of another version");
+}
+
 }  // namespace papaya

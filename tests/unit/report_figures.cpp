@@ -478,15 +478,21 @@ TEST_CASE("report: algorithms and reasons are told by name") {
   check(3, "native", "device memory", 2);
 }
 
-TEST_CASE("report: an old record's algorithms have today's names") {
+TEST_CASE("report: an old record's algorithms and reasons have today's names") {
   auto all = support::records(2);
+  std::strcpy(all[0].header.reason_names[3], "the communicator has made too few calls yet");
+  std::strcpy(all[1].header.reason_names[3], "the communicator has made too few calls so far");
+  for (auto& record : all) record.totals.calls_by_algorithm[index_of(Collective::allreduce)][0] = 4;
+  for (auto& record : all) record.totals.native_calls_by_reason[index_of(Collective::allreduce)][3] = 4;
   std::strcpy(all[0].header.algorithm_names[1], "rsa");
   std::strcpy(all[1].header.algorithm_names[1], "rabenseifner");
   for (auto& record : all) record.totals.calls_by_algorithm[index_of(Collective::allreduce)][1] = 10;
   const Report analysis = support::analyse(all);
-  REQUIRE(analysis.algorithms.size() == 1);
+  REQUIRE(analysis.algorithms.size() == 2);
   CHECK(analysis.algorithms[0].algorithm == "rabenseifner");
   CHECK(analysis.algorithms[0].calls == 20);
+  CHECK(analysis.algorithms[1].reason == "the communicator has made too few calls so far");
+  CHECK(analysis.algorithms[1].calls == 8);
 }
 
 TEST_CASE("report: communicators are compared each by itself") {

@@ -74,9 +74,9 @@ class Applications(Preload):
                     self.assertEqual(row["algorithm"], "native")
                     # These no algorithm serves, or this one cannot; the others it must.
                     reasons = ("a communicator of one rank", "a call of zero bytes", "larger than the algorithm takes",
-                               "a user-defined operation, which the algorithm cannot cut")
+                               "a user-defined operation, which the algorithm cannot split")
                     if collective in ("Bcast", "Reduce"):  # who may leave early waits for nobody
-                        reasons += ("the communicator has made too few calls yet", "the root was too far ahead, or had no memory to deposit in")
+                        reasons += ("the communicator has made too few calls so far", "the root was too far ahead, or had no memory for a deposit")
                     self.assertIn(row["reason"], reasons, f"{row} with {chosen[collective]} forced")
                     others[collective] += row["calls"]
             print(f"  served {dict(served)}, by MPI {dict(others)}")

@@ -71,7 +71,7 @@ class Nonblocking(Preload):
         if self.native_only or not (self.build / "libpapaya-ucx.so").exists():
             self.skipTest("there is no libpapaya-ucx.so: built without UCX, or native only")
         tcp = {"PAPAYA_TRANSPORT": "ucx", "UCX_TLS": "tcp,self"}
-        missing = "no transport between the nodes to be had"
+        missing = "no transport between the nodes is available"
         # While some are still connecting to it, a rank that is through with that keeps UCX going. (MPICH goes over TCP
         # too then, and hangs in MPI_Finalize of three ranks, natively too.)
         if self.mpi == "openmpi":

@@ -53,7 +53,7 @@ class Transports(Preload):
         """UCX reaches a neighbour but not everybody: blocking and nonblocking calls go to MPI, whenever that is found out."""
         if self.native_only or not (self.build / "libpapaya-ucx.so").exists():
             self.skipTest("there is no libpapaya-ucx.so: built without UCX, or native only")
-        missing = "no transport between the nodes to be had"
+        missing = "no transport between the nodes is available"
         for when in ("now", "later"):
             env = {"PAPAYA_TRANSPORT": "ucx", "PAPAYA_ALLREDUCE": "ring", "REFUSE_RANK": "1", "REFUSE_WHEN": when,
                    "LD_PRELOAD": str(self.build / "tests" / "preload" / "librefused_links.so")}
