@@ -37,9 +37,8 @@ constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "pre_reduced_ring",
     .summary =
-        "the ring in the order of expected arrivals; who comes early reduces k steps before; (2p-2-k)/p S "
-        "bytes "
-        "after the last",
+        "the ring in the order of expected arrivals; early ranks reduce k steps before; (2p-2-k)/p S bytes after the "
+        "last",
     .source = "Proficz 2018, pre-reduced ring",
     .one_node = false,
     .needs_arrival_order = true,

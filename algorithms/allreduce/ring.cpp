@@ -170,7 +170,7 @@ std::size_t chunk_bytes_of(std::size_t capacity, std::span<const std::int64_t> v
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "ring",
-    .summary = "reduce-scatter and allgather over a ring in segments, by notifications; 2(p-1)/p S bytes a rank",
+    .summary = "reduce-scatter and allgather over a ring in chunks, by notifications; 2(p-1)/p S bytes a rank",
     .source = "Iakymchuk et al. 2021, section IV-A",
     .one_node = false,
     .predefined_only = true,
