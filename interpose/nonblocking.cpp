@@ -57,8 +57,7 @@ void start(bool concurrent) noexcept {
     background_progress::stop();
     if (process.job.rank == 0)
       log::warn(
-          "PAPAYA_IALLREDUCE and its like: some rank's MPI gives papaya no way to move operations on inside its own "
-          "calls "
+          "PAPAYA_IALLREDUCE and its like: on a rank papaya cannot progress operations inside MPI's own calls "
           "(an MPI without MPI_THREAD_MULTIPLE, or a rank without these variables); nonblocking collectives stay "
           "native.");
     return;

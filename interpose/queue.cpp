@@ -158,13 +158,13 @@ bool Queue::say_stall() noexcept {
                   mpi_name(first.arguments.collective, Form::nonblocking), first.call, text_of(first.comm), seconds);
   const Plan& plan = first.plan;
   if (plan.prepared == nullptr) {
-    log::warn(fmt::format("{}: rank {} waits for ranks that have not come to it", call, members_.team.rank));
+    log::warn(fmt::format("{}: rank {} waits for ranks that have not arrived", call, members_.team.rank));
     return true;
   }
   int count = 0;
   const std::string missing = missing_ranks(*plan.prepared, members_.team.size, count);
   log::warn(count == 0 ? fmt::format("{} on rank {}", call, members_.team.rank)
-                       : fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself",
+                       : fmt::format("{}: rank {} waits for data of rank {}, which may be waiting for another rank",
                                      call, members_.team.rank, missing));
   return true;
 }

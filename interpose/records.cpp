@@ -48,9 +48,8 @@ void warn_of_one_rank(const Job& job, const std::vector<bool>& records) {
   if (job.rank != 0 || !is_alone || job.settings.text(Variable::ranks) == "0" ||
       job.settings.text(Variable::profile) == "off")
     return;
-  log::warn(
-      fmt::format("PAPAYA_RANKS={}: of ranks 0 to {} only rank 0 records, and its arrivals are compared with nobody's.",
-                  job.settings.text(Variable::ranks), job.ranks - 1));
+  log::warn(fmt::format("PAPAYA_RANKS={}: only rank 0 of {} records, so no arrivals can be compared.",
+                        job.settings.text(Variable::ranks), job.ranks));
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ bool report_stall(void* prepared, double seconds) {
         fmt::format("{}; {} of {} ranks have arrived, missing: {}", call, state.size - count, state.size, missing));
   else
     // Whoever that is may be there and wait for another in its turn.
-    log::warn(fmt::format("{}: rank {} waits for what comes from rank {}, which may wait for another itself", call,
+    log::warn(fmt::format("{}: rank {} waits for data of rank {}, which may be waiting for another rank", call,
                           state.rank, missing));
   return true;
 }

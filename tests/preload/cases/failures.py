@@ -181,8 +181,8 @@ class Failures(Preload):
         # An algorithm of papaya's that MPI_Wait waits for: in its set-up, and with one that is there.
         job = self.job(3, self.program("stalled"), "chain", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring"})
         self.check_right(job, 3)
-        for settings, call, whom in (({"COLD": "1"}, 0, "ranks that have not come to it"),
-                                     ({"PAPAYA_PROFILE": "off"}, 6, r"what comes from rank \d")):
+        for settings, call, whom in (({"COLD": "1"}, 0, "ranks that have not arrived"),
+                                     ({"PAPAYA_PROFILE": "off"}, 6, r"data of rank \d")):
             job = self.job(4, self.program("stalled"), "nonblocking", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring", **settings})
             self.check_right(job, 4, quiet=False)
             self.assertRegex(job.err, rf"MPI_Iallreduce, call {call} on MPI_COMM_WORLD \(4 ranks\), cannot go on for \d s: rank 0 waits for {whom}")
