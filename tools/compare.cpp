@@ -9,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiler/read/units.hpp"
@@ -99,13 +100,18 @@ Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
+// The keys and words of the JSON stay: programs read them.
+std::string_view json_name_of(report::Outcome outcome) {
+  return outcome == report::Outcome::faster ? "won" : outcome == report::Outcome::slower ? "lost" : name_of(outcome);
+}
+
 Json to_object(const report::Change& change) {
   return {{"before_us", number(change.before_ns / 1e3)},
           {"after_us", number(change.after_ns / 1e3)},
           {"ratio", number(change.ratio)},
           {"low", number(change.low)},
           {"high", number(change.high)},
-          {"outcome", name_of(change.outcome)}};
+          {"outcome", json_name_of(change.outcome)}};
 }
 
 Json to_array(const std::vector<report::Difference>& differences) {
@@ -218,7 +224,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->add_flag("--json", options->json, "Print JSON instead of text");
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->footer(
-      "Exit codes: 0 fine, whether won or lost; 1 nothing to compare; 2 usage, no such folder; 3 the data is "
+      "Exit codes: 0 fine, whether faster or slower; 1 nothing to compare; 2 usage, no such folder; 3 the data is "
       "partial; 4 recorded by "
       "another version of papaya.");
   command->callback([options, &exit_code] { exit_code = compare_runs(*options); });

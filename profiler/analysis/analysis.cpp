@@ -236,9 +236,10 @@ void Analyser::add_last(const GroupCall& call, std::size_t collective, Sites::Si
   }
   if (site == nullptr) return;
   const double alpha = alpha_.ns(in.bytes, in.is_across_nodes);
-  site->calls.push_back({call.group->id, call.group->size, call.group->members[call.sightings[last].member].rank,
-                         world_rank(in.files[last]), in.cluster.worst_ns,
-                         std::max(uneven_factor * alpha, resolution_ns(in.files[earliest], in.files[last], last_ns))});
+  site->calls.push_back(
+      {call.group->id, call.group->size, call.group->members[call.sightings[last].member].rank,
+       world_rank(in.files[last]), in.cluster.worst_ns,
+       std::max(imbalanced_factor * alpha, resolution_ns(in.files[earliest], in.files[last], last_ns))});
 }
 
 void Analyser::add_waits(CollectiveSums& sums, CommunicatorFigures& communicator, PhaseFigures& phase,

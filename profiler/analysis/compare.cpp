@@ -127,8 +127,8 @@ void judge(Change& change, double whole_ns) {
   if (std::isnan(change.low)) return;
   const bool is_small = std::abs(change.after_ns - change.before_ns) < least_change * whole_ns;
   change.outcome = is_small || (change.low <= 1 && change.high >= 1) ? Outcome::neutral
-                   : change.high < 1                                 ? Outcome::won
-                                                                     : Outcome::lost;
+                   : change.high < 1                                 ? Outcome::faster
+                                                                     : Outcome::slower;
 }
 
 using Runs = std::vector<std::span<const double>>;
@@ -227,7 +227,7 @@ std::string verdict_of(const Comparison& out) {
   const std::string interval = fmt::format("{} of what it was (95 % interval {} to {})", ratio_text(change.ratio),
                                            ratio_text(change.low), ratio_text(change.high));
   if (change.outcome == Outcome::neutral) return fmt::format("Neutral: {} is {}.", what, interval);
-  return fmt::format("{}: {} is {}.", change.outcome == Outcome::won ? "Won" : "Lost", what, interval);
+  return fmt::format("{}: {} is {}.", change.outcome == Outcome::faster ? "Faster" : "Slower", what, interval);
 }
 
 std::string site_key(const std::vector<NamedFrame>& frames) {
@@ -245,7 +245,7 @@ std::string ratio_text(double ratio) {
 }
 
 std::string_view name_of(Outcome outcome) {
-  constexpr std::array<std::string_view, 4> names = {"won", "neutral", "lost", "unknown"};
+  constexpr std::array<std::string_view, 4> names = {"faster", "neutral", "slower", "unknown"};
   return names[static_cast<std::size_t>(outcome)];
 }
 

@@ -50,7 +50,7 @@ struct RunSamples {
 using NameFrames = std::function<void(const std::vector<std::vector<NamedFrame>*>&)>;
 RunSamples samples_of(const Run& run, const NameFrames& name_frames);
 
-enum class Outcome : std::uint8_t { won, neutral, lost, unknown };  // unknown: too few samples for an interval
+enum class Outcome : std::uint8_t { faster, neutral, slower, unknown };  // unknown: too few samples for an interval
 std::string_view name_of(Outcome outcome);
 
 // Below this share of the time a change is none, whatever its interval.

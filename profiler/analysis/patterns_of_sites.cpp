@@ -19,7 +19,7 @@ struct Words {
 };
 
 const Words& words_of(PatternClass pattern) {
-  static constexpr Words words[] = {{"unknown", "too few uneven calls to tell"},
+  static constexpr Words words[] = {{"unknown", "too few imbalanced calls to tell"},
                                     {"balanced", "balanced"},
                                     {"persistent", "persistent straggler"},
                                     {"rotating", "rotating"},
@@ -110,12 +110,12 @@ SitePattern pattern_of(const std::vector<CallOfSite>& calls) {
   Foretelling foretelling;
   Mode stragglers;
   for (const CallOfSite& call : calls) {
-    if (call.worst_ns <= std::max(call.least_ns, uneven_part * mean_ns)) continue;
-    ++result.uneven;
+    if (call.worst_ns <= std::max(call.least_ns, imbalanced_part * mean_ns)) continue;
+    ++result.imbalanced;
     foretelling.add(call);
     stragglers.count(call.rank);
   }
-  if (result.uneven < fewest_uneven || foretelling.calls() == 0) return result;
+  if (result.imbalanced < fewest_imbalanced || foretelling.calls() == 0) return result;
   const double most = foretelling.success(most_often);
   const double before = foretelling.success(as_before);
   const double step = foretelling.success(one_step_on);

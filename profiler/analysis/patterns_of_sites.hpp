@@ -1,10 +1,10 @@
 // What kind of arrival pattern the calls of one call site have, and how well the rank that arrives last can be
 // foretold.
 //
-// A site is balanced if its worst-case imbalance factor is on average no more than uneven_factor (or the imbalance no
-// more than the clocks can be wrong). Else three simple predictors name the last rank of each uneven call, one whose
-// own factor is more than that and whose imbalance is more than a quarter of the site's mean, from the uneven calls
-// before it on the same communicator:
+// A site is balanced if its worst-case imbalance factor is on average no more than imbalanced_factor (or the imbalance
+// no more than the clocks can be wrong). Else three simple predictors name the last rank of each imbalanced call, one
+// whose own factor is more than that and whose imbalance is more than a quarter of the site's mean, from the imbalanced
+// calls before it on the same communicator:
 //   most often    the rank that was last most often so far
 //   as before     the rank that was last the time before
 //   one step on   that rank plus the step it has most often moved by so far
@@ -20,7 +20,7 @@
 namespace papaya::report {
 
 enum class PatternClass : std::uint8_t {
-  unknown,  // not balanced, but too few calls are uneven
+  unknown,  // not balanced, but too few calls are imbalanced
   balanced,
   persistent,  // `most often` foretells it: one rank
   rotating,    // `one step on` does: all take turns
@@ -33,16 +33,16 @@ const char* text_of(PatternClass pattern);
 // One word, for programs.
 const char* name_of(PatternClass pattern);
 
-inline constexpr double uneven_factor = 10;  // the least imbalance of the thesis's benchmarks
-inline constexpr double uneven_part = 0.25;  // of the site's mean: what is less is noise beside it
-inline constexpr std::uint64_t fewest_uneven = 10;
+inline constexpr double imbalanced_factor = 10;  // the least imbalance of the thesis's benchmarks
+inline constexpr double imbalanced_part = 0.25;  // of the site's mean: what is less is noise beside it
+inline constexpr std::uint64_t fewest_imbalanced = 10;
 inline constexpr double foretold = 0.5;  // predictability from which on a predictor gives the class its name
 
 struct SitePattern {
   PatternClass pattern = PatternClass::unknown;
   std::int32_t straggler = -1;           // persistent: the rank of the job
   std::optional<double> predictability;  // unless balanced or unknown
-  std::uint64_t uneven = 0;              // calls, unless balanced
+  std::uint64_t imbalanced = 0;          // calls, unless balanced
 };
 
 struct CallOfSite {
@@ -51,7 +51,7 @@ struct CallOfSite {
   std::int32_t last;   // who arrived last, in the communicator
   std::int32_t rank;   // the same in the job
   double worst_ns;     // from the first to the last arrival
-  double least_ns;     // of an uneven call: uneven_factor messages, or the clocks' error
+  double least_ns;     // of an imbalanced call: imbalanced_factor messages, or the clocks' error
 };
 
 // Of all compared calls of a site, those of each communicator in the order they were made.

@@ -190,7 +190,7 @@ Json to_object(const CallSiteFigures& site) {
           {"pattern", name_of(site.pattern.pattern)},
           {"straggler", site.pattern.straggler >= 0 ? Json(site.pattern.straggler) : Json(nullptr)},
           {"predictability", site.pattern.predictability ? number(*site.pattern.predictability) : Json(nullptr)},
-          {"uneven_calls", site.pattern.uneven},
+          {"uneven_calls", site.pattern.imbalanced},
           {"savings", to_object(site.savings)}};
 }
 

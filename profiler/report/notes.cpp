@@ -101,8 +101,9 @@ void Notes::describe_trace() {
 
 void Notes::describe_calls() {
   if (analysis_.unrecorded_calls > 0)
-    note(fmt::format("Not recorded, as the program had switched that off by MPI_Pcontrol: {} (summed over ranks).",
-                     counted(analysis_.unrecorded_calls, "call", "calls")));
+    note(fmt::format(
+        "Not recorded because the program had switched recording off by MPI_Pcontrol: {} (summed over ranks).",
+        counted(analysis_.unrecorded_calls, "call", "calls")));
   if (facts_.torn_events > 0) {
     note(fmt::format("Left out because torn or damaged: {}.",
                      counted(facts_.torn_events, "record of a call", "records of calls")));

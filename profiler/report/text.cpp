@@ -339,8 +339,7 @@ std::string imbalance_text(const Analysis& analysis) {
 std::string late_ranks_text(const Analysis& analysis) {
   if (analysis.compared_calls == 0) return {};
   Table table(fmt::format("Late ranks (times last: by more than the clocks' error{})", between_nodes_text(analysis)), 2,
-              {"rank", "node", "times last", "of calls", "after the first", "it waited", "others waited for it",
-               "of all waiting"});
+              {"rank", "node", "times last", "of calls", "lateness", "it waited", "waiting caused", "of all waiting"});
   std::size_t listed = 0;
   for (const RankFigures& rank : analysis.late_ranks) {
     if (rank.compared == 0 || listed == most_ranks_listed) continue;
@@ -369,7 +368,7 @@ std::string whole_run_text(const Analysis& analysis) {
           "Late ranks over the whole run, each within its node ({} calls, compared while the job ran: first to last "
           "arrival {} on average, {} at most)",
           count_text(whole.all.calls), time_text(whole.all.worst_ns), time_text(whole.all.most_ns)),
-      2, {"rank", "node", "times last", "of calls", "others waited for it", "of all waiting"});
+      2, {"rank", "node", "times last", "of calls", "waiting caused", "of all waiting"});
   for (std::size_t i = 0; i < std::min(most_ranks_listed, whole.last.size()); ++i) {
     const WholeRun::Last& last = whole.last[i];
     ranks.add({fmt::format("{}", last.rank), fmt::format("{}", last.node), count_text(last.times_last),
@@ -439,8 +438,8 @@ std::string pattern_text(const CallSiteFigures& site) {
   std::string text = fmt::format("arrivals: {}", site.compared == 0 ? "not compared" : text_of(pattern.pattern));
   if (pattern.straggler >= 0) text += fmt::format(", rank {}", pattern.straggler);
   if (pattern.predictability)
-    text += fmt::format(" (predictability {:.2f}, of {} uneven calls)", *pattern.predictability,
-                        count_text(pattern.uneven));
+    text += fmt::format(" (predictability {:.2f}, of {} imbalanced calls)", *pattern.predictability,
+                        count_text(pattern.imbalanced));
   return text;
 }
 
@@ -481,7 +480,7 @@ std::string saving_text(const Saving& saving, double span_ns) {
 
 std::string savings_text(const Analysis& analysis) {
   Table table(
-      fmt::format("What it would bring (an estimate: the recorded arrivals replayed, with the same work between calls. "
+      fmt::format("Estimated savings (the recorded arrivals replayed, with the same work between calls. "
                   "Excess: summed over ranks. {} shorter: without any excess, and by the papaya algorithm that a "
                   "model of the measured message times finds best, in the calls that were left to MPI)",
                   analysis.is_overwritten ? "The recorded part of the run" : "Run"),

@@ -40,7 +40,7 @@ Comparison compare_one(const RunSamples& before, const RunSamples& after) {
   return report::compare({&before, 1}, {&after, 1});
 }
 
-TEST_CASE("compare: a known ratio is inside the interval, and won or lost") {
+TEST_CASE("compare: a known ratio is inside the interval, and faster or slower") {
   for (const double ratio : {0.5, 0.9, 1.15, 3.0}) {
     const Comparison comparison =
         compare_one(run_of(2000, 10'000, 6000, 0.5, 3), run_of(2000, 10'000 * ratio, 6000 * ratio, 0.5, 4));
@@ -50,22 +50,22 @@ TEST_CASE("compare: a known ratio is inside the interval, and won or lost") {
     CHECK(inside.low < ratio);
     CHECK(inside.high > ratio);
     CHECK(inside.high - inside.low < 0.2 * ratio);
-    const Outcome expected = ratio < 1 ? Outcome::won : Outcome::lost;
+    const Outcome expected = ratio < 1 ? Outcome::faster : Outcome::slower;
     CHECK(inside.outcome == expected);
     CHECK(comparison.rows[0].waiting.outcome == expected);
     CHECK(comparison.rows[0].excess.outcome == expected);
     CHECK(comparison.collectives.outcome == expected);
-    CHECK(comparison.verdict.starts_with(ratio < 1 ? "Won" : "Lost"));
+    CHECK(comparison.verdict.starts_with(ratio < 1 ? "Faster: " : "Slower: "));
     CHECK(comparison.run_time.outcome == Outcome::unknown);  // one run each
   }
 }
 
-TEST_CASE("compare: only what changed is won") {
+TEST_CASE("compare: only what changed is faster") {
   // The same waiting, half the excess.
   const Comparison comparison = compare_one(run_of(1000, 10'000, 6000, 0, 3), run_of(1000, 8000, 6000, 0, 4));
-  CHECK(comparison.rows[0].inside.outcome == Outcome::won);
+  CHECK(comparison.rows[0].inside.outcome == Outcome::faster);
   CHECK(comparison.rows[0].waiting.outcome == Outcome::neutral);
-  CHECK(comparison.rows[0].excess.outcome == Outcome::won);
+  CHECK(comparison.rows[0].excess.outcome == Outcome::faster);
 }
 
 TEST_CASE("compare: no difference is neutral, also where calls are like those before them") {
@@ -99,7 +99,7 @@ TEST_CASE("compare: less than two percent is no change, however sure") {
   for (double& ns : after.rows[key].inside_ns) ns *= 1.015;
   CHECK(compare_one(before, after).rows[0].inside.outcome == Outcome::neutral);
   for (double& ns : after.rows[key].inside_ns) ns *= 1.02;
-  CHECK(compare_one(before, after).rows[0].inside.outcome == Outcome::lost);
+  CHECK(compare_one(before, after).rows[0].inside.outcome == Outcome::slower);
 }
 
 TEST_CASE("compare: too few calls have no interval") {
@@ -127,9 +127,9 @@ TEST_CASE("compare: several runs on each side are Welch's") {
   CHECK(std::log(comparison.run_time.ratio) == Approx(-0.5));
   CHECK(std::log(comparison.run_time.low) == Approx(-0.5 - half).epsilon(0.01));
   CHECK(std::log(comparison.run_time.high) == Approx(-0.5 + half).epsilon(0.01));
-  CHECK(comparison.run_time.outcome == Outcome::won);
-  CHECK(comparison.rows[0].inside.outcome == Outcome::won);
-  CHECK(comparison.verdict.starts_with("Won: the run"));
+  CHECK(comparison.run_time.outcome == Outcome::faster);
+  CHECK(comparison.rows[0].inside.outcome == Outcome::faster);
+  CHECK(comparison.verdict.starts_with("Faster: the run"));
   // Runs that differ as much among themselves as the sides do.
   CHECK(report::compare(around(0), around(-0.1)).run_time.outcome == Outcome::neutral);
 }
@@ -165,7 +165,7 @@ TEST_CASE("compare: from the files of runs") {
   for (const report::ComparedRow& row : comparison.rows) {
     CHECK(row.calls_before == 20);
     CHECK(row.excess.ratio == Approx(0.4).epsilon(0.01));
-    CHECK(row.excess.outcome == Outcome::won);
+    CHECK(row.excess.outcome == Outcome::faster);
     CHECK(row.waiting.outcome == Outcome::neutral);
   }
   REQUIRE(comparison.algorithms.size() == 1);

@@ -19,7 +19,7 @@ std::vector<CallOfSite> calls_of(int count, int ranks, const std::function<int(i
   std::vector<CallOfSite> calls;
   for (int i = 0; i < count; ++i) {
     const int who = last(i);
-    calls.push_back({1, ranks, who, who + 100, worst_ns, report::uneven_factor * message_ns});
+    calls.push_back({1, ranks, who, who + 100, worst_ns, report::imbalanced_factor * message_ns});
   }
   return calls;
 }
@@ -29,7 +29,7 @@ TEST_CASE("patterns: balanced within ten messages, whoever is last") {
       500, 8, [](int) { return 3; }, 9 * message_ns));
   CHECK(pattern.pattern == PatternClass::balanced);
   CHECK_FALSE(pattern.predictability);
-  CHECK(pattern.uneven == 0);
+  CHECK(pattern.imbalanced == 0);
 }
 
 TEST_CASE("patterns: a persistent straggler, by its rank of the job") {
@@ -37,7 +37,7 @@ TEST_CASE("patterns: a persistent straggler, by its rank of the job") {
   CHECK(pattern.pattern == PatternClass::persistent);
   CHECK(pattern.straggler == 103);
   CHECK(*pattern.predictability == Approx(1));
-  CHECK(pattern.uneven == 50);
+  CHECK(pattern.imbalanced == 50);
 }
 
 TEST_CASE("patterns: a straggler at every twentieth call stands out of the noise of the others") {
@@ -48,7 +48,7 @@ TEST_CASE("patterns: a straggler at every twentieth call stands out of the noise
   const auto pattern = report::pattern_of(calls);
   CHECK(pattern.pattern == PatternClass::persistent);
   CHECK(pattern.straggler == 103);
-  CHECK(pattern.uneven == 100);
+  CHECK(pattern.imbalanced == 100);
 }
 
 TEST_CASE("patterns: large messages do not hide the straggler of small ones") {
@@ -60,7 +60,7 @@ TEST_CASE("patterns: large messages do not hide the straggler of small ones") {
   }
   const auto pattern = report::pattern_of(calls);
   CHECK(pattern.pattern == PatternClass::persistent);
-  CHECK(pattern.uneven == 30);
+  CHECK(pattern.imbalanced == 30);
 }
 
 TEST_CASE("patterns: ranks take turns, by any step") {
@@ -112,12 +112,12 @@ TEST_CASE("patterns: each communicator has a sequence of its own") {
   CHECK(*pattern.predictability == Approx(1));
 }
 
-TEST_CASE("patterns: too few uneven calls tell nothing") {
+TEST_CASE("patterns: too few imbalanced calls tell nothing") {
   CHECK(report::pattern_of({}).pattern == PatternClass::unknown);
   const auto pattern = report::pattern_of(calls_of(9, 8, [](int) { return 3; }));
   CHECK(pattern.pattern == PatternClass::unknown);
   CHECK_FALSE(pattern.predictability);
-  CHECK(pattern.uneven == 9);
+  CHECK(pattern.imbalanced == 9);
   // Nor do many communicators with a call each.
   auto calls = calls_of(50, 8, [](int) { return 3; });
   for (std::size_t i = 0; i < calls.size(); ++i) calls[i].communicator = i;

@@ -218,7 +218,7 @@ TEST_CASE("savings: by call site, and a saving at one does not count at another"
     CHECK(site["savings"]["best"] == "arrival_leader");
     CHECK(site["savings"]["no_excess"]["run_share"].is_number());
   }
-  CHECK(report::to_text(analysis).find("What it would bring") != std::string::npos);
+  CHECK(report::to_text(analysis).find("Estimated savings") != std::string::npos);
 }
 
 TEST_CASE("savings: the text stays within its columns") {
@@ -234,7 +234,7 @@ TEST_CASE("savings: the text stays within its columns") {
     }
   finalize(all, 2e8);
   const std::string text = report::to_text(analyse(all));
-  const std::size_t begin = text.find("What it would bring");
+  const std::size_t begin = text.find("Estimated savings");
   REQUIRE(begin != std::string::npos);
   CHECK(text.find("several", begin) != std::string::npos);
   for (std::size_t line = begin; line < text.size();) {

@@ -366,9 +366,9 @@
       ...(isAcrossNodes ? [{title: "node", left: true, cell: (rank) => `${rank.node}`}] : []),
       {title: "last", cell: (rank) => count(rank.times_last)},
       {title: "of its calls", cell: (rank) => shareBar(ratio(rank.times_last, rank.calls), true)},
-      {title: "after the first", cell: (rank) => time(rank.late_us)},
+      {title: "lateness", cell: (rank) => time(rank.late_us)},
       {title: "it waited", cell: (rank) => seconds(rank.waited_seconds)},
-      {title: "others waited for it", cell: (rank) => seconds(rank.caused_waiting_seconds)},
+      {title: "waiting caused", cell: (rank) => seconds(rank.caused_waiting_seconds)},
       {title: "of all waiting", cell: (rank) => shareBar(ratio(rank.caused_waiting_seconds, report.waiting_seconds))}];
     showMore(byId("ranks-all"), rows.length, RANKS_AT_FIRST, "ranks",
       (most) => fillTable(byId("ranks"), columns, rows.slice(0, most), "Late ranks"));
@@ -391,7 +391,7 @@
         ...(isAcrossNodes ? [{title: "node", left: true, cell: (rank) => `${rank.node}`}] : []),
         {title: "last", cell: (rank) => count(rank.times_last)},
         {title: "of calls", cell: (rank) => shareBar(ratio(rank.times_last, whole.calls), true)},
-        {title: "others waited for it", cell: (rank) => seconds(rank.caused_waiting_seconds)},
+        {title: "waiting caused", cell: (rank) => seconds(rank.caused_waiting_seconds)},
         {title: "of all waiting", cell: (rank) => waited(rank.caused_waiting_seconds)}],
       whole.late_ranks.slice(0, most), "Late ranks over the whole run"));
     if (whole.call_sites.length === 0) {
@@ -414,7 +414,7 @@
 
   // ---- call sites
 
-  const PATTERNS = {unknown: "too few uneven calls", balanced: "balanced", persistent: "persistent straggler", rotating: "rotating",
+  const PATTERNS = {unknown: "too few imbalanced calls", balanced: "balanced", persistent: "persistent straggler", rotating: "rotating",
     drifting: "drifting", random: "random"};
 
   function patternOf(site) {
@@ -425,7 +425,7 @@
     return element("div", {}, title, element("span", {class: `badge ${site.pattern}`}, name),
       known ? element("div", {class: "meter", "aria-hidden": "true"}, element("i", {part: site.predictability})) : null,
       element("p", {class: "small"}, site.pattern === "balanced" ? "arrivals within the time of ten messages on average"
-        : `${known ? `predictability ${site.predictability.toFixed(2)}; ` : ""}${count(site.uneven_calls)} of ${plural(site.compared_calls, "call", "calls")} uneven`));
+        : `${known ? `predictability ${site.predictability.toFixed(2)}; ` : ""}${count(site.uneven_calls)} of ${plural(site.compared_calls, "call", "calls")} imbalanced`));
   }
 
   function siteCard(site, index) {
