@@ -86,6 +86,7 @@ TEST_CASE("algorithms of the benchmark") {
   CHECK(good({"allreduce", "--algorithms", "arrival_leader,auto"}).algorithms == Words{"arrival_leader", "auto"});
   CHECK(good({"allreduce", "--algorithms", "arrival_leader:self_serve_bytes=0"}).algorithms ==
         Words{"arrival_leader:self_serve_bytes=0"});
+  CHECK(good({"allreduce", "--algorithms", "rsa:piece_bytes=64K"}).algorithms == Words{"rsa:piece_bytes=64K"});
   CHECK(says({"allreduce", "--algorithms", "arival_leader"}, "did you mean arrival_leader?"));
   CHECK(says({"allreduce", "--algorithms", "arrival_leader:x=1"}, "no parameter"));
 }
