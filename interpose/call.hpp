@@ -16,15 +16,15 @@ namespace papaya {
 // Counts and displacements of a v-form as the program passed them: int, or in the large form MPI_Count and MPI_Aint.
 struct Lists {
   const void* counts = nullptr;
-  const void* places = nullptr;
+  const void* displacements = nullptr;
   bool large = false;
 
-  bool is_there() const noexcept { return counts != nullptr && places != nullptr; }
+  bool is_there() const noexcept { return counts != nullptr && displacements != nullptr; }
   MPI_Count count(int i) const noexcept {
     return large ? static_cast<const MPI_Count*>(counts)[i] : static_cast<const int*>(counts)[i];
   }
-  MPI_Aint place(int i) const noexcept {
-    return large ? static_cast<const MPI_Aint*>(places)[i] : static_cast<const int*>(places)[i];
+  MPI_Aint displacement(int i) const noexcept {
+    return large ? static_cast<const MPI_Aint*>(displacements)[i] : static_cast<const int*>(displacements)[i];
   }
 };
 

@@ -1,7 +1,7 @@
-// Steps. Each rank has put itself on its node's board before PMPI_Init, so the board is usually whole when PMPI_Init
+// Steps. Each rank has put itself on its node's roster before PMPI_Init, so the roster is usually whole when PMPI_Init
 // returns, and nobody waits or sends. One rank decides for the node, by compare-and-swap. If the job has ranks
 // elsewhere, one rank of each node tells rank 0 and waits for its answer: one short message each way. Only rank 0 gets
-// a message without being known to have papaya. On its own node the board tells, so nothing is sent there; a rank
+// a message without being known to have papaya. On its own node the roster tells, so nothing is sent there; a rank
 // elsewhere that gets no answer ends the job, since a message that lies at a rank without papaya could be received by
 // the program.
 #include "interpose/census.hpp"
@@ -93,13 +93,13 @@ class Waiting {
   int looks_ = 0;
 };
 
-// All that is on the board by now; `ranks` says how many that are.
+// All that is on the roster by now; `ranks` says how many that are.
 Finding look(Node& node) noexcept {
   Finding found;
   found.build = node.build;
   found.ranks = 0;
   for (std::uint32_t i = 0; i < node.ranks; ++i) {
-    const Entry& entry = node.board->entries()[i];
+    const Entry& entry = node.roster->entries()[i];
     const Part part = entry.part.load(std::memory_order_acquire);
     if (part == Part::unknown) continue;
     ++found.ranks;
@@ -116,7 +116,7 @@ Finding look(Node& node) noexcept {
 std::vector<bool> present(Node& node, int ranks) {
   std::vector<bool> there(static_cast<std::size_t>(ranks));
   for (std::uint32_t i = 0; i < node.ranks; ++i)
-    if (const Entry& entry = node.board->entries()[i];
+    if (const Entry& entry = node.roster->entries()[i];
         entry.part.load(std::memory_order_acquire) != Part::unknown && entry.rank >= 0 && entry.rank < ranks)
       there[static_cast<std::size_t>(entry.rank)] = true;
   return there;
@@ -127,7 +127,7 @@ Finding settle_node(Node& node, void (*remove_name)(Node&), bool& decided) noexc
   Finding found = look(node);
   for (Waiting waiting(node_ns);
        static_cast<std::uint32_t>(found.ranks) < node.ranks && found.verdict == Verdict::together; found = look(node)) {
-    if (node.board->here.load(std::memory_order_acquire) != Verdict::open) break;
+    if (node.roster->here.load(std::memory_order_acquire) != Verdict::open) break;
     if (waiting.goes_on()) continue;
     found.absent = static_cast<int>(node.ranks) - found.ranks;
     found.object(Why::missing, -1);
@@ -137,7 +137,7 @@ Finding settle_node(Node& node, void (*remove_name)(Node&), bool& decided) noexc
   if (static_cast<std::uint32_t>(found.ranks) < node.ranks) remove_name(node);
   found.ranks = static_cast<int>(node.ranks);
   Verdict before = Verdict::open;
-  decided = node.board->here.compare_exchange_strong(before, found.verdict, std::memory_order_acq_rel);
+  decided = node.roster->here.compare_exchange_strong(before, found.verdict, std::memory_order_acq_rel);
   if (!decided) found.verdict = before;
   return found;
 }
@@ -243,14 +243,14 @@ bool take_census(Node& node, void (*remove_name)(Node&), int rank, int ranks) {
   found.build = node.build;
   bool decided = true;
   // The launcher's rank may be another job's, inside which this one was started.
-  const bool has_board = node.mine != nullptr && node.rank == rank;
-  if (has_board) found = settle_node(node, remove_name, decided);
+  const bool has_roster = node.mine != nullptr && node.rank == rank;
+  if (has_roster) found = settle_node(node, remove_name, decided);
   Verdict verdict = found.verdict;
-  if (has_board && node.ranks == static_cast<std::uint32_t>(ranks)) {
+  if (has_roster && node.ranks == static_cast<std::uint32_t>(ranks)) {
     if (decided) say(found, rank, found.why == Why::missing ? ranks_without(present(node, ranks)) : "");
     return verdict == Verdict::together;
   }
-  const bool has_rank_0 = has_board && present(node, ranks)[0];
+  const bool has_rank_0 = has_roster && present(node, ranks)[0];
   if (rank == 0) {
     found = gather(found, ranks);
     say(found, rank, "");
@@ -260,11 +260,11 @@ bool take_census(Node& node, void (*remove_name)(Node&), int rank, int ranks) {
   } else {
     verdict = Verdict::open;
     for (Waiting waiting(bystander_ns(ranks));
-         (verdict = node.board->whole.load(std::memory_order_acquire)) == Verdict::open;)
+         (verdict = node.roster->whole.load(std::memory_order_acquire)) == Verdict::open;)
       if (!waiting.goes_on())
         end_job("no decision has come whether all ranks have papaya, so the job ends. Please report this.");
   }
-  if (has_board) node.board->whole.store(verdict, std::memory_order_release);
+  if (has_roster) node.roster->whole.store(verdict, std::memory_order_release);
   return verdict == Verdict::together;
 }
 

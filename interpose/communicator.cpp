@@ -14,9 +14,9 @@ namespace papaya {
 
 Members members_of(Communicator& state) noexcept {
   Runtime& process = runtime();
-  Team team{state.rank,  state.size,      process.job.arrival_order,
-            nullptr,     &process.policy, process.memory.may_read_neighbours ? read_memory : nullptr,
-            state.places};
+  Team team{state.rank,     state.size,      process.job.arrival_order,
+            nullptr,        &process.policy, process.memory.may_read_neighbours ? read_memory : nullptr,
+            state.locations};
   team.nodes = &state.nodes;
   return {.resources = resources(process),
           .team = team,
@@ -116,9 +116,9 @@ int on_delete(MPI_Comm, int, void* value, void*) {
   auto* const state = static_cast<Communicator*>(value);
   {
     const std::lock_guard lock(mutex);
-    const auto place = std::find(all.begin(), all.end(), state);
-    if (place == all.end()) return MPI_SUCCESS;
-    *place = all.back();
+    const auto found = std::find(all.begin(), all.end(), state);
+    if (found == all.end()) return MPI_SUCCESS;
+    *found = all.back();
     all.pop_back();
   }
   destroy(state);
@@ -181,8 +181,8 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
                   .nodes = static_cast<int>(nodes.size()),
                   .oversubscribed = job.is_oversubscribed(),
                   .native_yields = native_yields};
-  if (const auto& places = job.places; !places.empty() && nodes.size() == 1 && !state->outside)
-    for (const int member : members) state->places.push_back(places[static_cast<std::size_t>(member)]);
+  if (const auto& locations = job.locations; !locations.empty() && nodes.size() == 1 && !state->outside)
+    for (const int member : members) state->locations.push_back(locations[static_cast<std::size_t>(member)]);
   if (!state->outside) {
     if (nodes.size() > 1) {
       state->members = members;

@@ -52,7 +52,7 @@ struct Communicator {
   bool outside = false;   // has members that MPI_COMM_WORLD does not
   bool is_known = false;  // `id` is the same on all ranks: it was made from known ones by calls that papaya follows
   tuning::Facts facts{};
-  std::vector<topology::Location> places;  // by rank; empty if all are the same
+  std::vector<topology::Location> locations;  // by rank; empty if all are the same
   std::vector<int> members;                // ranks in MPI_COMM_WORLD; only where they are on several nodes,
   Nodes nodes;                             // as is which of them are on which
   std::uint64_t calls = 0;                 // collective calls so far: the next call's number

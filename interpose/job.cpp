@@ -34,10 +34,10 @@ void split_by_node(Job& job) {
   MPI_Comm node = MPI_COMM_NULL;
   PMPI_Comm_split_type(job.world_comm, MPI_COMM_TYPE_SHARED, job.rank, MPI_INFO_NULL, &node);
   if (const auto size = static_cast<int>(job.settings.number(Variable::node_size)); size > 0) {
-    int place = 0;
-    PMPI_Comm_rank(node, &place);
+    int index = 0;
+    PMPI_Comm_rank(node, &index);
     MPI_Comm part = MPI_COMM_NULL;
-    PMPI_Comm_split(node, place / size, job.rank, &part);
+    PMPI_Comm_split(node, index / size, job.rank, &part);
     PMPI_Comm_free(&node);
     node = part;
   }
@@ -93,14 +93,15 @@ void look_at_node(Job& job) {
   PMPI_Allreduce(mine.cores.words, all.words, topology::CoreSet::capacity / 64, MPI_UINT64_T, MPI_BOR, job.node_comm);
   struct Entry {
     int rank;
-    topology::Location place;
+    topology::Location location;
   };
   const Entry entry{job.rank, mine.location};
   std::vector<Entry> entries(static_cast<std::size_t>(job.ranks_on_node));
   PMPI_Allgather(&entry, sizeof entry, MPI_BYTE, entries.data(), sizeof entry, MPI_BYTE, job.node_comm);
-  if (std::any_of(entries.begin(), entries.end(), [&](const Entry& e) { return !(e.place == entries[0].place); })) {
-    job.places.resize(static_cast<std::size_t>(job.ranks));
-    for (const Entry& e : entries) job.places[static_cast<std::size_t>(e.rank)] = e.place;
+  if (std::any_of(entries.begin(), entries.end(),
+                  [&](const Entry& e) { return !(e.location == entries[0].location); })) {
+    job.locations.resize(static_cast<std::size_t>(job.ranks));
+    for (const Entry& e : entries) job.locations[static_cast<std::size_t>(e.rank)] = e.location;
   }
   job.cores = topology::count(all);
 }

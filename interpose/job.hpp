@@ -1,4 +1,4 @@
-// What is the same for the whole job or node, and this rank's place in it: agreed on in MPI_Init.
+// What is the same for the whole job or node, and this rank's position in it: agreed on in MPI_Init.
 #pragma once
 
 #include <mpi.h>
@@ -35,7 +35,7 @@ struct Job {
   int rank_on_node = 0;
   int ranks_on_node = 1;
   int cores = 1;                           // of the node
-  std::vector<topology::Location> places;  // by rank, this node's are set; empty if they are all the same
+  std::vector<topology::Location> locations;  // by rank, this node's are set; empty if they are all the same
 
   clock::Pair origin{};  // the node's first rank's, as is the rate
   std::int64_t origin_unix_ns = 0;

@@ -59,7 +59,7 @@ void configure_waiting(Runtime& process) {
 
 void before_end(Communicator& state) noexcept {
   nonblocking::remove_queue(state);
-  why_native::say_what_was_not_set_up(state);
+  why_native::report_what_was_not_set_up(state);
 }
 
 // Whether this process is to go on natively: it was spawned, another rank has no papaya, or the user wants it.
@@ -135,7 +135,7 @@ void stop() noexcept {
   records.stop_watching();
   if (records.recorder.is_open()) records.recorder.header().end_ticks = clock::ticks();
   communicators::stop();
-  oddities::say(process.job);
+  oddities::report(process.job);
   records.close(process.job);
   process.between_nodes.close();
   process.memory.close();

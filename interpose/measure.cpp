@@ -86,11 +86,11 @@ class Quickest {
  public:
   void add(const Answer& answer) noexcept {
     ++asked_;
-    std::size_t place = count_ < kept ? count_++ : kept - 1;
-    if (place == kept - 1 && asked_ > kept && answers_[place].round_trip_ns <= answer.round_trip_ns) return;
-    for (; place > 0 && answers_[place - 1].round_trip_ns > answer.round_trip_ns; --place)
-      answers_[place] = answers_[place - 1];
-    answers_[place] = answer;
+    std::size_t slot = count_ < kept ? count_++ : kept - 1;
+    if (slot == kept - 1 && asked_ > kept && answers_[slot].round_trip_ns <= answer.round_trip_ns) return;
+    for (; slot > 0 && answers_[slot - 1].round_trip_ns > answer.round_trip_ns; --slot)
+      answers_[slot] = answers_[slot - 1];
+    answers_[slot] = answer;
   }
 
   std::size_t asked() const noexcept { return asked_; }

@@ -172,10 +172,10 @@ void wait_inside(bool (*is_done)(void* context), void* context) noexcept {
   }
 }
 
-bool say_stall() noexcept {
+bool report_stall() noexcept {
   bool all = true;
-  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place)
-    all = queue->say_stall() && all;
+  for (std::size_t index = 0; const std::shared_ptr<Queue> queue = active_queue(index); ++index)
+    all = queue->report_stall() && all;
   return all;
 }
 

@@ -65,7 +65,7 @@ void wait_until(Done&& is_done) {
 // What a wait in here waits for, to the stall reporter.
 extern void* const waiting;
 // After a long time in MPI_Wait or the like: which call of each communicator cannot go on, for PAPAYA_STALL_SECONDS,
-// and for whom. Each call once. True if all that are under way have been said.
-bool say_stall() noexcept;
+// and for whom. Each call once. True if all that are under way have been reported.
+bool report_stall() noexcept;
 
 }  // namespace papaya::nonblocking

@@ -8,7 +8,7 @@
 
 namespace papaya::oddities {
 
-void say(const Job& job) {
+void report(const Job& job) {
   std::uint64_t mine[3] = {verified.load(), mismatches.load(), failed_inner_calls.load()};
   std::uint64_t sums[3] = {0, 0, 0};
   PMPI_Reduce(mine, sums, 3, MPI_UINT64_T, MPI_SUM, 0, job.world_comm);

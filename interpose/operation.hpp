@@ -28,7 +28,7 @@ struct Operation {
   Steps steps;
   MPI_Comm comm;       // the program's
   std::uint64_t call;  // its number there
-  bool stall_said = false;
+  bool is_stall_reported = false;
 
   Operation(Plan& p, const Arguments& a, const Reduction& r, MPI_Comm c, std::uint64_t number)
       : plan(p), arguments(a), reduction(r), comm(c), call(number) {}

@@ -33,15 +33,15 @@ bool must_stay(const std::string& folder) {
   std::error_code error;
   const std::filesystem::path path = std::filesystem::canonical(folder, error);
   if (error) return false;
-  std::vector<std::filesystem::path> places = {std::filesystem::current_path(error)};
+  std::vector<std::filesystem::path> bases = {std::filesystem::current_path(error)};
   for (const char* name : {"HOME", "TMPDIR"})
-    if (const char* const place = std::getenv(name); place != nullptr && *place != '\0')
-      places.push_back(std::filesystem::weakly_canonical(place, error));
-  places.push_back("/tmp");
-  for (std::filesystem::path place : places)
-    for (; !place.empty(); place = place.parent_path()) {
-      if (place == path) return true;
-      if (place == place.parent_path()) break;
+    if (const char* const base = std::getenv(name); base != nullptr && *base != '\0')
+      bases.push_back(std::filesystem::weakly_canonical(base, error));
+  bases.push_back("/tmp");
+  for (std::filesystem::path base : bases)
+    for (; !base.empty(); base = base.parent_path()) {
+      if (base == path) return true;
+      if (base == base.parent_path()) break;
     }
   struct stat self {};
   struct stat parent {};

@@ -83,10 +83,10 @@ Caller callers[64];
 std::size_t caller_count = 0;
 
 bool called_from_fortran(const void* address) {
-  const auto place = reinterpret_cast<std::uintptr_t>(address);
+  const auto value = reinterpret_cast<std::uintptr_t>(address);
   const std::size_t known = __atomic_load_n(&caller_count, __ATOMIC_ACQUIRE);
   for (std::size_t i = 0; i < known; ++i)
-    if (place - callers[i].range.begin < callers[i].range.bytes) return callers[i].fortran;
+    if (value - callers[i].range.begin < callers[i].range.bytes) return callers[i].fortran;
   Module module;
   if (!find_module(address, module)) return false;
   const bool fortran = papaya::is_fortran_binding(module.path);

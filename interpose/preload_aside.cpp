@@ -20,7 +20,7 @@ void* native_init_thread = nullptr;
 // Whether all ranks of the node stand aside, and the lowest of them speaks for them.
 bool is_spoken_for() {
   using namespace papaya::presence;
-  if (node.board == nullptr || node.mine == nullptr) return false;
+  if (node.roster == nullptr || node.mine == nullptr) return false;
   std::uint32_t aside = 0;
   int lowest = node.rank;
   // MPI_Init has ended, so usually all have announced themselves.
@@ -28,7 +28,7 @@ bool is_spoken_for() {
     if (waited > 0) usleep(1000);
     aside = 0;
     for (std::uint32_t i = 0; i < node.ranks; ++i) {
-      const Entry& entry = node.board->entries()[i];
+      const Entry& entry = node.roster->entries()[i];
       const Part part = entry.part.load(std::memory_order_acquire);
       if (part == Part::takes_part) return false;
       if (part != Part::stands_aside) continue;

@@ -1,4 +1,4 @@
-// A process that stands aside: papaya is in it, but cannot be used. It says so, on the node's board and to the user.
+// A process that stands aside: papaya is in it, but cannot be used. It says so, on the node's roster and to the user.
 #pragma once
 
 #include <pthread.h>

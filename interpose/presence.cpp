@@ -131,9 +131,9 @@ int prefix(char* text, std::size_t bytes) noexcept {
   return std::snprintf(text, bytes, "papaya-%lu-", static_cast<unsigned long>(geteuid()));
 }
 
-// A rank that dies in or before MPI_Init takes its job with it, and nobody removes the board's name. Whoever has a
-// board open holds a shared lock, which the kernel takes from the dead; so a name that is not quite new and that nobody
-// holds is such a one.
+// A rank that dies in or before MPI_Init takes its job with it, and nobody removes the roster's name. Whoever has a
+// roster open holds a shared lock, which the kernel takes from the dead; so a name that is not quite new and that
+// nobody holds is such a one.
 void remove_left_behind() noexcept {
   constexpr time_t new_seconds = 10;  // it may have been made and not locked yet
   char mine[32];
@@ -158,7 +158,7 @@ void open(Node& node) noexcept {
   node.ranks = ranks_of_node(node.launcher);
   const std::uint64_t key = job_key(node.launcher);
   if (node.rank < 0 || node.ranks < 2 || key == 0) return;
-  node.bytes = sizeof(Board) + node.ranks * sizeof(Entry);
+  node.bytes = sizeof(Roster) + node.ranks * sizeof(Entry);
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < node.bytes) return;  // it would be SIGXFSZ
   char start[32];
@@ -166,14 +166,14 @@ void open(Node& node) noexcept {
   std::snprintf(node.path, sizeof node.path, "%s/%s%016llx", folder, start, static_cast<unsigned long long>(key));
   const int file = ::open(node.path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return;
-  // New memory is zero, which is an empty board. What is not to be had now would be SIGBUS later.
+  // New memory is zero, which is an empty roster. What is not to be had now would be SIGBUS later.
   struct stat status {};
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
       flock(file, LOCK_SH | LOCK_NB) == 0 && posix_fallocate(file, 0, static_cast<off_t>(node.bytes)) == 0)
     if (void* const memory = mmap(nullptr, node.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         memory != MAP_FAILED)
-      node.board = static_cast<Board*>(memory);
-  if (node.board == nullptr)
+      node.roster = static_cast<Roster*>(memory);
+  if (node.roster == nullptr)
     ::close(file);
   else
     node.file = file;
@@ -184,11 +184,11 @@ void open(Node& node) noexcept {
 void announce(Node& node, Part part) noexcept {
   if (node.rank >= 0 || node.mine != nullptr) return;
   open(node);
-  if (node.board == nullptr) return;
-  const std::uint32_t number = node.board->arrived.fetch_add(1, std::memory_order_relaxed);
+  if (node.roster == nullptr) return;
+  const std::uint32_t number = node.roster->arrived.fetch_add(1, std::memory_order_relaxed);
   if (number == 0) remove_left_behind();         // one rank of a job is enough
   if (number >= node.ranks) return close(node);  // the launcher started more than it said
-  node.mine = node.board->entries() + number;
+  node.mine = node.roster->entries() + number;
   node.mine->rank = node.rank;
   node.mine->build = node.build;
   std::snprintf(node.mine->version, sizeof node.mine->version, "%s", PAPAYA_VERSION);
@@ -204,10 +204,10 @@ void remove_name(Node& node) noexcept {
 }
 
 void close(Node& node) noexcept {
-  if (node.board != nullptr) munmap(node.board, node.bytes);
+  if (node.roster != nullptr) munmap(node.roster, node.bytes);
   if (node.file >= 0) ::close(node.file);
   node.file = -1;
-  node.board = nullptr;
+  node.roster = nullptr;
   node.mine = nullptr;
 }
 

@@ -20,7 +20,7 @@ struct Entry {
   std::uint64_t build;
   char version[16];
 };
-struct Board {
+struct Roster {
   std::atomic<std::uint32_t> arrived;  // entries given out
   std::atomic<Verdict> here;           // on this node's ranks; decided once, by whichever rank can
   std::atomic<Verdict> whole;          // on the job's
@@ -28,16 +28,16 @@ struct Board {
 
   Entry* entries() noexcept { return reinterpret_cast<Entry*>(this + 1); }
 };
-static_assert(sizeof(Entry) == 32 && sizeof(Board) == 16 && std::atomic<Part>::is_always_lock_free);
+static_assert(sizeof(Entry) == 32 && sizeof(Roster) == 16 && std::atomic<Part>::is_always_lock_free);
 
 // By what the launcher told the process its place. Variables of the other kind may be those of an outer job, inside
 // which this one was started.
 enum class Launcher { pmix, pmi };
 
-// What a process knows of its node's board.
+// What a process knows of its node's roster.
 struct Node {
   Launcher launcher = Launcher::pmix;
-  Board* board =
+  Roster* roster =
       nullptr;  // null: a node of one rank, no shared memory, or a launcher that does not tell what is needed
   std::uint32_t ranks = 0;  // of the job on this node
   int rank = -1;            // this one's in MPI_COMM_WORLD

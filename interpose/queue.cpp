@@ -38,9 +38,9 @@ Active& active = *new Active;
 
 }  // namespace
 
-std::shared_ptr<Queue> active_queue(std::size_t place) noexcept {
+std::shared_ptr<Queue> active_queue(std::size_t index) noexcept {
   const std::lock_guard lock(active.mutex);
-  return place < active.queues.size() ? active.queues[place] : nullptr;
+  return index < active.queues.size() ? active.queues[index] : nullptr;
 }
 std::shared_ptr<Queue> only_active_queue() noexcept {
   const std::lock_guard lock(active.mutex);
@@ -54,16 +54,16 @@ bool are_outstanding() noexcept {
 void progress_queues() noexcept {
   if (inside) return;
   const Inside here;
-  for (std::size_t place = 0; const std::shared_ptr<Queue> queue = active_queue(place); ++place) queue->advance();
+  for (std::size_t index = 0; const std::shared_ptr<Queue> queue = active_queue(index); ++index) queue->advance();
 }
 
 Queue::Queue(const Communicator& state, MPI_Comm copy)
     : copy_(copy),
-      places_(state.places),
+      locations_(state.locations),
       world_ranks_(state.members),
       offsets_(static_cast<std::size_t>(state.size)),
       members_{.resources = resources(runtime()),
-               .team = {state.rank, state.size, false, nullptr, &runtime().policy, nullptr, places_},
+               .team = {state.rank, state.size, false, nullptr, &runtime().policy, nullptr, locations_},
                .nodes = state.facts.nodes,
                .comm = copy,
                .world_ranks = world_ranks_,
@@ -139,20 +139,20 @@ void Queue::run_what_can_run(std::vector<MPI_Request>& ended) noexcept {
   }
   if (!operations_.empty() || !active_) return;
   const std::lock_guard lock(active.mutex);
-  const auto place = std::find_if(active.queues.begin(), active.queues.end(),
+  const auto found = std::find_if(active.queues.begin(), active.queues.end(),
                                   [&](const std::shared_ptr<Queue>& one) { return one.get() == this; });
-  if (place != active.queues.end()) active.queues.erase(place);
+  if (found != active.queues.end()) active.queues.erase(found);
   active_ = false;
 }
 
-bool Queue::say_stall() noexcept {
+bool Queue::report_stall() noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return false;
-  if (operations_.empty() || operations_.front()->stall_said) return true;
+  if (operations_.empty() || operations_.front()->is_stall_reported) return true;
   Operation& first = *operations_.front();
   const double seconds = static_cast<double>(clock::monotonic_ns() - first_since_ns_) * 1e-9;
   if (seconds < static_cast<double>(runtime().job.settings.number(Variable::stall_seconds))) return false;
-  first.stall_said = true;
+  first.is_stall_reported = true;
   const std::string call =
       fmt::format("{}, call {} on {}, cannot go on for {:.0f} s",
                   mpi_name(first.arguments.collective, Form::nonblocking), first.call, text_of(first.comm), seconds);

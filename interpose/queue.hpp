@@ -35,7 +35,7 @@ class Queue {
   Reason add(std::unique_ptr<Operation> operation, const std::shared_ptr<Queue>& self) noexcept;
   // Moves the first operations on, unless another thread is at it.
   void advance() noexcept;
-  bool say_stall() noexcept;
+  bool report_stall() noexcept;
   bool is_empty() noexcept;
   // Where to sleep: rung when the first operation is notified, if that can be.
   wait::Doorbell* bell() noexcept;
@@ -44,7 +44,7 @@ class Queue {
   void run_what_can_run(std::vector<MPI_Request>& ended) noexcept;
 
   const MPI_Comm copy_;
-  const std::vector<topology::Location> places_;
+  const std::vector<topology::Location> locations_;
   const std::vector<int> world_ranks_;
   std::vector<std::int64_t> offsets_;
   const Members members_;
@@ -58,7 +58,7 @@ class Queue {
 };
 
 // Those of this process that have operations.
-std::shared_ptr<Queue> active_queue(std::size_t place) noexcept;
+std::shared_ptr<Queue> active_queue(std::size_t index) noexcept;
 std::shared_ptr<Queue> only_active_queue() noexcept;
 bool are_outstanding() noexcept;  // operations
 // Moves all operations of the process on, as far as they get without waiting.

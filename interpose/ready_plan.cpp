@@ -61,7 +61,7 @@ Plan* ready_plan(Communicator& state, const tuning::Choice& choice, std::size_t 
     outcome.reason = plan.failure;
   }
   if (outcome.reason == Reason::none) return &plan;
-  if (choice.forced) why_native::say(state, plan.rule->algorithm, bytes, outcome.reason);
+  if (choice.forced) why_native::report(state, plan.rule->algorithm, bytes, outcome.reason);
   return nullptr;
 }
 
@@ -72,7 +72,7 @@ void set_up_due_plans(Communicator& state, const CallFacts& facts, Outcome& outc
     if (!plan.is_due) continue;
     plan.is_due = false;
     set_up_now(members, plan, facts, outcome);
-    if (plan.is_named) why_native::say(state, plan.rule->algorithm, plan.first_bytes, plan.failure);
+    if (plan.is_named) why_native::report(state, plan.rule->algorithm, plan.first_bytes, plan.failure);
   }
 }
 

@@ -155,10 +155,10 @@ void Records::stop_watching() noexcept {
 }
 
 // After the record is closed.
-void Records::say_incomplete_traces(const Job& job) const {
+void Records::report_incomplete_traces(const Job& job) const {
   if (job.settings.text(Variable::profile) != "trace" || job.settings.number(Variable::trace_limit) == 0) return;
   const Spiller* const spiller = recorder.spiller();
-  // A rank without a record has none, and that has been said.
+  // A rank without a record has none, and that has been reported.
   const auto ended = [&](trace::spill::State state) { return spiller != nullptr && spiller->file().state() == state; };
   const bool is_limited = ended(trace::spill::State::limited);
   const bool is_cut = spiller != nullptr && !is_limited && !ended(trace::spill::State::closed);
@@ -166,13 +166,13 @@ void Records::say_incomplete_traces(const Job& job) const {
   int all[2] = {0, 0};
   PMPI_Reduce(mine, all, 2, MPI_INT, MPI_SUM, 0, job.world_comm);
   if (job.rank != 0) return;
-  const auto say = [&](int ranks, const std::string& why) {
+  const auto warn = [&](int ranks, const std::string& why) {
     if (ranks != 0)
       log::warn(fmt::format("the traces of {} of {} ranks {}; of these the last {} calls are kept.", ranks, job.ranks,
                             why, trace_capacity));
   };
-  say(all[0], fmt::format("reached PAPAYA_TRACE_LIMIT={}", job.settings.text(Variable::trace_limit)));
-  say(all[1], "could not be written to their end");
+  warn(all[0], fmt::format("reached PAPAYA_TRACE_LIMIT={}", job.settings.text(Variable::trace_limit)));
+  warn(all[1], "could not be written to their end");
 }
 
 // Measured by the leaders of the nodes, whether they record or not, for all ranks of theirs.
@@ -203,9 +203,9 @@ void Records::write_report() {
   std::string error;
   // By its descriptor: another job may rename it at any moment.
   const bool is_there = folder.is_still_there();
-  const std::string place = is_there ? folder.path() : folder.name();
+  const std::string path = is_there ? folder.path() : folder.name();
   if (is_there) folder.look_up_name();
-  const bool is_written = report::write_reports(place, folder.name(), &error);
+  const bool is_written = report::write_reports(path, folder.name(), &error);
   if (is_there) {
     folder.look_up_name();
     folder.close();
@@ -231,7 +231,7 @@ void Records::close(const Job& job) {
     node_boards.close();
     recorder.close();
   }
-  say_incomplete_traces(job);
+  report_incomplete_traces(job);
   PMPI_Barrier(job.world_comm);
   if (job.rank == 0) write_report();
 }

@@ -37,7 +37,7 @@ struct Records {
   void start_spilling(const Job& job);
   void measure_clock_offset(const Job& job, double ns_per_tick, int which);
   void measure_message_times(const Job& job);
-  void say_incomplete_traces(const Job& job) const;
+  void report_incomplete_traces(const Job& job) const;
   void write_report();
 
   std::vector<bool> records_;  // by rank

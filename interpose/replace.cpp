@@ -111,7 +111,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   const tuning::Choice& choice = decision.choice;
   const std::uint64_t bytes = decision.bytes;
   const auto native_by_choice = [&] {
-    if (choice.forced) why_native::say(state, choice.named, bytes, choice.reason);
+    if (choice.forced) why_native::report(state, choice.named, bytes, choice.reason);
     return native(choice.reason);
   };
   if (choice.rule == nullptr && !decision.sets_up_due_plans) return native_by_choice();

@@ -68,7 +68,7 @@ std::size_t lay_out(const Communicator& state, const void* buffer, const Lists& 
   if (stages) staged.reserve(static_cast<std::size_t>(state.size));
   for (int rank = 0; rank < state.size; ++rank) {
     // By integers: MPI_BOTTOM is a null pointer.
-    const auto address = reinterpret_cast<std::intptr_t>(buffer) + lists.place(rank) * extent;
+    const auto address = reinterpret_cast<std::intptr_t>(buffer) + lists.displacement(rank) * extent;
     const auto count = static_cast<std::size_t>(lists.count(rank));
     auto* at = reinterpret_cast<std::byte*>(address);
     if (stages && count > 0) {

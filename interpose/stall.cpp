@@ -14,7 +14,7 @@ namespace papaya {
 
 bool report_stall(void* prepared, double seconds) {
   if (prepared == nullptr) return true;  // a wait that belongs to no call
-  if (prepared == nonblocking::waiting) return nonblocking::say_stall();
+  if (prepared == nonblocking::waiting) return nonblocking::report_stall();
   if (runtime().records.recorder.is_open()) return true;
   const communicators::Owner owner = communicators::owner_of(static_cast<const Prepared*>(prepared));
   if (owner.communicator == nullptr) return true;

@@ -1,4 +1,4 @@
-// Says who is missing when a rank has waited too long inside one of papaya's algorithms.
+// Reports who is missing when a rank has waited too long inside one of papaya's algorithms.
 #pragma once
 
 namespace papaya {

@@ -30,7 +30,7 @@ std::vector<std::byte> contiguous(const Arguments& a, const Reduction& reduction
 struct Packed {
   std::vector<std::byte> bytes;
   std::vector<int> counts;
-  std::vector<int> places;
+  std::vector<int> displacements;
 };
 constexpr std::size_t most_packed = std::numeric_limits<int>::max();
 
@@ -43,11 +43,11 @@ Packed packed(const void* buffer, const Lists& lists, MPI_Datatype type, int ran
   for (int rank = 0; rank < ranks; ++rank) {
     const auto count = static_cast<std::size_t>(lists.count(rank));
     const std::size_t bytes = count * element;
-    all.places.push_back(static_cast<int>(all.bytes.size()));
+    all.displacements.push_back(static_cast<int>(all.bytes.size()));
     all.counts.push_back(static_cast<int>(bytes));
     if (bytes == 0) continue;
     // By integers: MPI_BOTTOM is a null pointer.
-    const auto at = reinterpret_cast<std::intptr_t>(buffer) + lists.place(rank) * extent;
+    const auto at = reinterpret_cast<std::intptr_t>(buffer) + lists.displacement(rank) * extent;
     const Staging staged(reinterpret_cast<const void*>(at), count, type, element, Staging::Use::read, on_device);
     if (staged.lacks() != 0) end_for_lack_of_memory(staged.lacks());
     all.bytes.insert(all.bytes.end(), staged.bytes(), staged.bytes() + bytes);
@@ -253,8 +253,9 @@ void Verification::exchange_blocks(const Communicator& state) noexcept {
   int fits = sent.bytes.size() <= most_packed && received.bytes.size() <= most_packed ? 1 : 0;
   PMPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, state.handle);
   if (!fits) return;
-  done_ = PMPI_Alltoallv(sent.bytes.data(), sent.counts.data(), sent.places.data(), MPI_BYTE, received.bytes.data(),
-                         received.counts.data(), received.places.data(), MPI_BYTE, state.handle) == MPI_SUCCESS;
+  done_ =
+      PMPI_Alltoallv(sent.bytes.data(), sent.counts.data(), sent.displacements.data(), MPI_BYTE, received.bytes.data(),
+                     received.counts.data(), received.displacements.data(), MPI_BYTE, state.handle) == MPI_SUCCESS;
   expected_ = std::move(received.bytes);
 }
 

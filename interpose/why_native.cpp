@@ -12,17 +12,17 @@
 
 namespace papaya::why_native {
 
-void say(const Communicator& state, const Descriptor* algorithm, std::size_t bytes, Reason reason) noexcept {
+void report(const Communicator& state, const Descriptor* algorithm, std::size_t bytes, Reason reason) noexcept {
   const Job& job = runtime().job;
   const bool is_told = reason == Reason::several_nodes || reason == Reason::no_shared_memory ||
                        reason == Reason::no_transport || reason == Reason::unknown_origin ||
                        reason == Reason::not_met || (reason == Reason::order && !job.arrival_order);
   if (!is_told || job.rank != 0 || algorithm == nullptr) return;
-  static std::array<std::atomic<std::uint32_t>, collective_count> said{};
+  static std::array<std::atomic<std::uint32_t>, collective_count> reported{};
   static_assert(reason_names.size() <= 32);
   const std::uint32_t bit = 1u << static_cast<unsigned>(reason);
-  // Relaxed: nothing else hangs on it.
-  if ((said[index_of(algorithm->collective)].fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
+  // Relaxed: nothing else depends on it.
+  if ((reported[index_of(algorithm->collective)].fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
   Variable variable{};
   if (!tuning::variable_of(algorithm->collective, variable)) return;
   try {
@@ -34,9 +34,9 @@ void say(const Communicator& state, const Descriptor* algorithm, std::size_t byt
   }
 }
 
-void say_what_was_not_set_up(const Communicator& state) noexcept {
+void report_what_was_not_set_up(const Communicator& state) noexcept {
   for (const Plan& plan : state.plans)
-    if (plan.is_due && plan.is_named) say(state, plan.rule->algorithm, plan.first_bytes, Reason::not_met);
+    if (plan.is_due && plan.is_named) report(state, plan.rule->algorithm, plan.first_bytes, Reason::not_met);
 }
 
 }  // namespace papaya::why_native

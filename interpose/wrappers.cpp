@@ -13,8 +13,8 @@ namespace papaya {
 namespace {
 
 template <class C, class D>
-Lists lists_of(const C* counts, const D* places) noexcept {
-  return {counts, places, sizeof(C) > sizeof(int)};
+Lists lists_of(const C* counts, const D* displacements) noexcept {
+  return {counts, displacements, sizeof(C) > sizeof(int)};
 }
 
 constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { return false; };

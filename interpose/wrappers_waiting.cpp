@@ -72,18 +72,18 @@ class Packed {
     int room = 0;
     code = PMPI_Pack_size(count, type, comm, &room);
     if (code != MPI_SUCCESS || !allocate(static_cast<std::size_t>(room))) return;
-    int place = 0;
-    code = PMPI_Pack(buffer, count, type, bytes.data(), room, &place, comm);
-    size = place;
+    int position = 0;
+    code = PMPI_Pack(buffer, count, type, bytes.data(), room, &position, comm);
+    size = position;
   }
 #if MPI_VERSION >= 4
   Packed(const void* buffer, MPI_Count count, MPI_Datatype type, MPI_Comm comm) {
     MPI_Count room = 0;
     code = PMPI_Pack_size_c(count, type, comm, &room);
     if (code != MPI_SUCCESS || !allocate(static_cast<std::size_t>(room))) return;
-    MPI_Count place = 0;
-    code = PMPI_Pack_c(buffer, count, type, bytes.data(), room, &place, comm);
-    size = place;
+    MPI_Count position = 0;
+    code = PMPI_Pack_c(buffer, count, type, bytes.data(), room, &position, comm);
+    size = position;
   }
 #endif
   int code = MPI_SUCCESS;

@@ -19,7 +19,7 @@ std::string ranks_of(const std::vector<RankRange>& ranges) {
   return fmt::format("{} {}", one ? "rank" : "ranks", to_text(ranges));
 }
 
-std::string place_of(const std::vector<NamedFrame>& call_site) {
+std::string site_text(const std::vector<NamedFrame>& call_site) {
   return call_site.empty() ? std::string() : ", at " + call_site_text(call_site);
 }
 
@@ -27,7 +27,7 @@ std::string text_of(const LastSign& sign, std::int64_t now_unix_ns) {
   if (sign.name.empty()) return fmt::format("  rank {} has called no collective yet.\n", sign.rank);
   return fmt::format("  rank {} {} {}, call {} on {}{}, {:.0f} s ago.\n", sign.rank,
                      sign.inside ? "entered" : "last left", sign.name, sign.call, sign.communicator,
-                     place_of(sign.call_site), seconds_since(sign.unix_ns, now_unix_ns));
+                     site_text(sign.call_site), seconds_since(sign.unix_ns, now_unix_ns));
 }
 
 std::uint64_t count_of(const std::vector<RankRange>& ranges) {
@@ -43,7 +43,7 @@ std::string text_of(const PendingCall& call, std::int64_t now_unix_ns) {
   std::string text =
       fmt::format("{}all {} on {}: {} of {} ranks wait, for {:.0f} s ({}{}).\n", agree ? call.name + ", c" : "C",
                   call.call, call.communicator, inside, call.ranks, seconds_since(call.since_unix_ns, now_unix_ns),
-                  ranks_of(call.inside), agree ? place_of(call.call_site) : "");
+                  ranks_of(call.inside), agree ? site_text(call.call_site) : "");
   if (!call.conflict.empty()) text += fmt::format("  The ranks disagree about the collective: {}.\n", call.conflict);
   if (!call.not_arrived.empty()) text += fmt::format("  Missing: {}.\n", ranks_of(call.not_arrived));
   if (call.unknown_not_arrived > 0)

@@ -15,7 +15,7 @@ TEST_CASE("what Slurm says of the ranks of a node is taken where all nodes have 
   for (const char* text : {"", "x", "4,3", "2(x2),1", "2(x2", "99999999"}) CHECK(tasks_of_each_node(text) == 0);
 }
 
-TEST_CASE("ranks of a job meet on their node's board, which leaves nothing behind") {
+TEST_CASE("ranks of a job meet on their node's roster, which leaves nothing behind") {
   for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_FD",
                            "PMIX_RANK", "PMIX_NAMESPACE"})
     unsetenv(name);
@@ -26,7 +26,7 @@ TEST_CASE("ranks of a job meet on their node's board, which leaves nothing behin
   first.launcher = Launcher::pmi;
   first.build = 7;
   announce(first, Part::takes_part);
-  if (first.board == nullptr) return;  // no /dev/shm here
+  if (first.roster == nullptr) return;  // no /dev/shm here
   CHECK(access(first.path, F_OK) == 0);
   const std::string path = first.path;
   setenv("PMI_RANK", "3", 1);
@@ -34,12 +34,12 @@ TEST_CASE("ranks of a job meet on their node's board, which leaves nothing behin
   second.launcher = Launcher::pmi;
   announce(second, Part::stands_aside);
   announce(second, Part::takes_part);  // it has spoken
-  REQUIRE(second.board != nullptr);
+  REQUIRE(second.roster != nullptr);
   CHECK(access(path.c_str(), F_OK) != 0);
-  CHECK(first.board->arrived == 2);
-  CHECK(first.board->entries()[0].build == 7);
-  CHECK(first.board->entries()[1].rank == 3);
-  CHECK(first.board->entries()[1].part == Part::stands_aside);
+  CHECK(first.roster->arrived == 2);
+  CHECK(first.roster->entries()[0].build == 7);
+  CHECK(first.roster->entries()[1].rank == 3);
+  CHECK(first.roster->entries()[1].part == Part::stands_aside);
   close(first);
   close(second);
   // Another job of one rank a node needs none.
@@ -47,6 +47,6 @@ TEST_CASE("ranks of a job meet on their node's board, which leaves nothing behin
   Node alone;
   alone.launcher = Launcher::pmi;
   announce(alone, Part::takes_part);
-  CHECK(alone.board == nullptr);
+  CHECK(alone.roster == nullptr);
   for (const char* name : {"PMI_PORT", "PMI_LOCAL_SIZE", "PMI_RANK"}) unsetenv(name);
 }
