@@ -12,7 +12,8 @@
 #include "base/reason.hpp"
 #include "interpose/measure.hpp"
 #include "interpose/output.hpp"
-#include "profiler/report/report.hpp"
+#include "interpose/reports.hpp"
+#include "profiler/record/waits.hpp"
 
 namespace papaya {
 
@@ -205,7 +206,7 @@ void Records::write_report() {
   const bool is_there = folder.is_still_there();
   const std::string path = is_there ? folder.path() : folder.name();
   if (is_there) folder.look_up_name();
-  const bool is_written = report::write_reports(path, folder.name(), &error);
+  const bool is_written = reports::write(path, folder.name(), error);
   if (is_there) {
     folder.look_up_name();
     folder.close();

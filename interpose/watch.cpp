@@ -16,7 +16,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/output.hpp"
-#include "profiler/report/report.hpp"
+#include "interpose/reports.hpp"
 
 namespace papaya {
 
@@ -220,8 +220,8 @@ bool Watch::may_speak(const std::string& file) {
 
 void Watch::report(bool asked) {
   const std::int64_t now = clock::unix_ns();
-  const report::Analysis analysis = report::analyse(report::load_run(folder_, {}, report::Extent::latest));
-  std::string text = report::stall_text(analysis, now, asked ? 0 : stall_s_);
+  const reports::Stall stall = reports::find_stall(folder_, now, asked ? 0 : stall_s_);
+  std::string text = stall.text;
   std::string file;
   std::string heading;
   if (asked) {
@@ -235,13 +235,9 @@ void Watch::report(bool asked) {
     if (text.empty()) text = "No rank is inside a collective.\n";
   } else {
     if (text.empty()) return;  // it has gone on meanwhile
-    const report::PendingCall* first = nullptr;
-    for (const report::PendingCall& call : analysis.pending)
-      if (first == nullptr || call.since_unix_ns < first->since_unix_ns) first = &call;
-    file =
-        fmt::format("{}/stall-{}-{:06x}-{}.txt", folder_, first->name, first->communicator_id & 0xffffff, first->call);
+    file = folder_ + "/" + stall.file_name;
     if (!may_speak(file)) return;
-    heading = fmt::format("no progress for {:.0f} s in {}.", stall_s_, report::stall_headline(*first));
+    heading = fmt::format("no progress for {:.0f} s in {}.", stall_s_, stall.headline);
   }
   char name[4096];
   const ssize_t length = readlink(folder_.c_str(), name, sizeof name);

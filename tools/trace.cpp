@@ -22,6 +22,7 @@
 #include "profiler/analysis/horovod.hpp"
 #include "profiler/analysis/matching.hpp"
 #include "profiler/read/units.hpp"
+#include "profiler/record/waits.hpp"
 #include "tools/command.hpp"
 #include "tools/otf2.hpp"
 #include "tools/recorded_run.hpp"

@@ -20,6 +20,7 @@
 #include "profiler/analysis/sites.hpp"
 #include "profiler/analysis/totals.hpp"
 #include "profiler/read/clocks.hpp"
+#include "profiler/record/waits.hpp"
 
 namespace papaya::report {
 namespace {

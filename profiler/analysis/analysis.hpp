@@ -272,9 +272,6 @@ struct Analysis {
   Savings savings;           // of all call sites together
 };
 
-// Two arrivals on one node closer than this are a tie: a clock read and a cache miss or two.
-inline constexpr double tie_ns = 300;
-
 // max a - min a and mean |a - mean a|.
 struct WorstAverage {
   double worst_ns = 0;

@@ -9,6 +9,9 @@
 
 namespace papaya::report {
 
+// Two arrivals on one node closer than this are a tie: a clock read and a cache miss or two.
+inline constexpr double tie_ns = 300;
+
 // Whose data a rank needs before it may leave: all ranks', the root's (who needs none), as root all ranks' (the others
 // none), those of the ranks below it.
 enum class Need { all, root, root_needs_all, lower_ranks };

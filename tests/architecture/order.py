@@ -33,7 +33,7 @@ ORDER = {
     ],
     "interpose": [
         "agreement background_progress copy_communicator decide device_memory end_job measure output preload_children "
-        "preload_module presence symbols text_of wrappers.hpp",
+        "preload_module presence reports symbols text_of wrappers.hpp",
         "attention census flavour job preload_aside scratch trampoline watch",
         "between_nodes node_memory oddities output_folder preload",
         "plan records",

@@ -1,0 +1,26 @@
+#include "interpose/reports.hpp"
+
+#include <fmt/format.h>
+
+#include "profiler/report/report.hpp"
+
+namespace papaya::reports {
+
+bool write(const std::string& folder, const std::string& name, std::string& one_line_error) noexcept {
+  return report::write_reports(folder, name, &one_line_error);
+}
+
+Stall find_stall(const std::string& folder, std::int64_t now_unix_ns, double at_least_s) {
+  const report::Analysis analysis = report::analyse(report::load_run(folder, {}, report::Extent::latest));
+  Stall stall;
+  stall.text = report::stall_text(analysis, now_unix_ns, at_least_s);
+  const report::PendingCall* first = nullptr;
+  for (const report::PendingCall& call : analysis.pending)
+    if (first == nullptr || call.since_unix_ns < first->since_unix_ns) first = &call;
+  if (first == nullptr) return stall;
+  stall.headline = report::stall_headline(*first);
+  stall.file_name = fmt::format("stall-{}-{:06x}-{}.txt", first->name, first->communicator_id & 0xffffff, first->call);
+  return stall;
+}
+
+}  // namespace papaya::reports

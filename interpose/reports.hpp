@@ -1,0 +1,23 @@
+// What the process itself makes of records: rank 0 the report of the run, in MPI_Finalize, and the watch a report of a
+// stall. The only file that knows how records are read and what is made of them; nothing else that is preloaded does.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace papaya::reports {
+
+// report.txt and report.json into the folder, which is called `name` in them. False, with the reason as one line, if
+// that cannot be.
+bool write(const std::string& folder, const std::string& name, std::string& one_line_error) noexcept;
+
+// The calls of a running job that ranks have been inside for `at_least_s` seconds and more.
+struct Stall {
+  std::string text;  // all of them; empty: there are none
+  // Of the one that has lasted longest; empty: none is pending.
+  std::string headline;
+  std::string file_name;  // the same on all nodes
+};
+Stall find_stall(const std::string& folder, std::int64_t now_unix_ns, double at_least_s);
+
+}  // namespace papaya::reports
