@@ -1,32 +1,24 @@
-// How the ranks of a communicator tell each other what they need for the set-up of a plan. A call that waits for all
-// ranks does it at once, by MPI's blocking collectives on the program's communicator: nonblocking ones there would use
-// up tags (copy_communicator.cpp says why). A nonblocking call begins each exchange on papaya's copy and asks for its
-// end. Either way it is awaited in the coroutine that sets up.
+// How the ranks of a communicator tell each other what they need for the set-up of a plan. Each exchange is begun, and
+// its end is awaited in the coroutine that sets up, so that one text serves calls that wait and calls that must not.
+// MpiAgreement exchanges by MPI's collectives; tests have threads.
 #pragma once
-
-#include <mpi.h>
 
 #include <cstdint>
 
 #include "algorithms/steps.hpp"
-#include "algorithms/transport/ucx/ucx_window.hpp"
 
 namespace papaya {
 
 class Agreement {
- public:
-  enum class Way { waiting, asking };
-  // While asking: other ranks may need this one's UCX, if there is one, which MPI does not move on.
-  Agreement(MPI_Comm comm, Way way, UcxWindow& ucx) noexcept : comm_(comm), way_(way), ucx_(ucx) {}
-  Agreement(const Agreement&) = delete;
-  Agreement& operator=(const Agreement&) = delete;
-
- private:
   auto ended() noexcept {
     return until([this] { return is_ended(); });
   }
 
  public:
+  virtual ~Agreement() = default;
+  Agreement(const Agreement&) = delete;
+  Agreement& operator=(const Agreement&) = delete;
+
   // What is passed stays as it is until the exchange has ended.
   auto from_first(void* data, int bytes) noexcept {
     begin_from_first(data, bytes);
@@ -36,7 +28,7 @@ class Agreement {
     begin_least(mine, all);
     return ended();
   }
-  // The same while ranks may still be connecting to this one: asks, whatever the way.
+  // The same while ranks may still be connecting to this one: the others' steps need this one's.
   auto least_while_connecting(const int& mine, int& all) noexcept {
     begin_least_while_connecting(mine, all);
     return ended();
@@ -46,17 +38,21 @@ class Agreement {
     return ended();
   }
 
- private:
-  void begin_from_first(void* data, int bytes) noexcept;
-  void begin_least(const int& mine, int& all) noexcept;
-  void begin_least_while_connecting(const int& mine, int& all) noexcept;
-  void begin_gather(const std::int64_t& mine, std::int64_t* all) noexcept;
-  bool is_ended() noexcept;
+  // Steps that agree by this, to their end, for a call that may wait.
+  void finish(Steps& steps) noexcept {
+    while (!steps.advance()) pause();
+  }
 
-  const MPI_Comm comm_;
-  const Way way_;
-  UcxWindow& ucx_;
-  MPI_Request request_ = MPI_REQUEST_NULL;
+ protected:
+  Agreement() = default;
+
+ private:
+  virtual void begin_from_first(void* data, int bytes) noexcept = 0;
+  virtual void begin_least(const int& mine, int& all) noexcept = 0;
+  virtual void begin_least_while_connecting(const int& mine, int& all) noexcept = 0;
+  virtual void begin_gather(const std::int64_t& mine, std::int64_t* all) noexcept = 0;
+  virtual bool is_ended() noexcept = 0;
+  virtual void pause() noexcept = 0;
 };
 
 }  // namespace papaya

@@ -23,37 +23,36 @@ std::uint64_t key_of(std::uint64_t communicator, const Plan& plan) noexcept {
 
 Reason join(std::uint64_t communicator, const Members& members, Plan& plan, std::uint64_t call) noexcept {
   Joining& joining = plan.joining;
-  NodeWindow& window = members.resources.memory.window;
-  if (!window.exists()) return plan.failure = Reason::no_shared_memory;
+  Regions& regions = members.resources.regions;
+  if (!regions.exists()) return plan.failure = Reason::no_shared_memory;
   if (!joining.is_joined) {
     // Memory that is not there now may be there later; who asks less and less often loses nothing by it.
     if (call < joining.next_try) return Reason::no_shared_memory;
-    NodeWindow::Wish wishes[2];
+    Regions::Wish wishes[2];
     for (const bool is_lean : {false, true}) {
       plan.is_lean = is_lean;
       wishes[is_lean ? 1 : 0] = {shared_on_one_node(members, plan).total(), bytes_to_leave(members, plan)};
     }
     const std::size_t count = may_be_lean(members, plan) ? 2 : 1;
-    const NodeWindow::Attached found = window.attach(key_of(communicator, plan), {wishes, count});
+    const Regions::Attached found = regions.attach(key_of(communicator, plan), {wishes, count});
     if (found.offset < 0) {
       joining.next_try = call + call / 4 + 1;
       return Reason::no_shared_memory;
     }
     plan.is_lean = found.wish == 1;
-    plan.region.take(members.resources.memory, found.offset, wishes[found.wish].bytes);
+    plan.region.take(members.resources, found.offset, wishes[found.wish].bytes);
     joining.prepared = prepare_on_one_node(members, plan);
-    switch_over::join(window.agreement(found.offset), members.team.size, call, joining.prepared != nullptr);
+    switch_over::join(regions.agreement(found.offset), members.team.size, call, joining.prepared != nullptr);
     joining.is_joined = true;
     return Reason::few_calls;
   }
-  switch (switch_over::enter(window.agreement(plan.region.offset()), call)) {
+  switch (switch_over::enter(regions.agreement(plan.region.offset()), call)) {
     case switch_over::Verdict::not_yet:
       return Reason::few_calls;
     case switch_over::Verdict::from_now_on:
       plan.prepared = std::move(joining.prepared);
       return Reason::none;
     case switch_over::Verdict::never:
-      joining.prepared.reset();
       plan.give_up(Reason::no_shared_memory);
       break;
   }

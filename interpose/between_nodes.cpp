@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "algorithms/transport/mpi/mpi_notified.hpp"
-#include "algorithms/transport/ucx/ucx_notified.hpp"
+#include "algorithms/transport/mpi/mpi_transport.hpp"
+#include "algorithms/transport/ucx/ucx_transport.hpp"
 #include "base/log.hpp"
 #include "base/memory.hpp"
 
@@ -27,7 +27,7 @@ constexpr std::size_t least_between_nodes = 65536;  // bytes for a rank
 }  // namespace
 
 void BetweenNodes::open(const Job& job, const char* folder) {
-  const std::string_view transport = job.settings.text(Variable::transport);
+  const std::string_view wanted = job.settings.text(Variable::transport);
   if (job.nodes == 1) return;
   // Named, if only to be `auto`, it is wanted for algorithms that are selected later.
   int is_wanted = job.selection.works_across_nodes() || std::getenv("PAPAYA_TRANSPORT") != nullptr ? 1 : 0;
@@ -53,33 +53,22 @@ void BetweenNodes::open(const Job& job, const char* folder) {
   PMPI_Comm_dup(job.world_comm, &comm);
   // An MPI that stands on UCX would send the same messages by more calls. One that does not may know a network that UCX
   // does not.
-  int takes_ucx = transport == "ucx" || (transport == "auto" && is_loaded("libucp.so.0")) ? 1 : 0;
+  int takes_ucx = wanted == "ucx" || (wanted == "auto" && is_loaded("libucp.so.0")) ? 1 : 0;
   PMPI_Allreduce(MPI_IN_PLACE, &takes_ucx, 1, MPI_INT, MPI_MIN, job.world_comm);
   std::string why;
   if (takes_ucx != 0) {
-    if (ucx.create(job.world_comm, bytes, folder, why)) return;
-    if (job.rank == 0 && transport == "ucx")
+    transport = UcxTransport::open(job.world_comm, bytes, folder, why);
+    if (transport != nullptr) return;
+    if (job.rank == 0 && wanted == "ucx")
       log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's messages.", why));
     log::debug(fmt::format("UCX between nodes: {}", why));
   }
-  mpi_messages.create(job.world_comm, bytes);
+  transport = MpiTransport::open(job.world_comm, bytes);
 }
 
 void BetweenNodes::close() noexcept {
-  ucx.free();
-  mpi_messages.free();
+  if (transport != nullptr) transport->close();
   if (comm != MPI_COMM_NULL) PMPI_Comm_free(&comm);
-}
-
-void BetweenNodes::progress() noexcept {
-  if (ucx.exists()) ucx.progress();
-  if (mpi_messages.exists()) mpi_messages.progress();
-}
-
-std::unique_ptr<ArenaNotified> BetweenNodes::offer(const std::vector<int>& members, wait::Policy& policy,
-                                                   const SegmentShape& shape) {
-  if (ucx.exists()) return UcxNotified::offer(ucx, members, policy, shape);
-  return MpiNotified::offer(mpi_messages, members, policy, shape);
 }
 
 }  // namespace papaya

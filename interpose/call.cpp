@@ -22,12 +22,12 @@ Signature signature_of(const Arguments& a, Described& described) noexcept {
 
 }  // namespace
 
-Decision decide(const Communicator& state, const Arguments& a, Form form, bool is_named,
-                Described& described) noexcept {
+Decision decide(const tuning::Selection& selection, const Communicator& state, const Arguments& a, Form form,
+                bool is_named, Described& described) noexcept {
   const CommunicatorFacts facts = facts_of(state);
   const CallShape call = shape_of(a, form, is_named);
   if (const Reason reason = excluded(facts, call); reason != Reason::none) return {.choice = {.reason = reason}};
-  return decide(runtime().job.selection, facts, call, signature_of(a, described));
+  return decide(selection, facts, call, signature_of(a, described));
 }
 
 }  // namespace papaya

@@ -9,7 +9,6 @@
 #include "interpose/communicator.hpp"
 #include "interpose/decide.hpp"
 #include "interpose/reduction.hpp"
-#include "interpose/runtime.hpp"
 
 namespace papaya {
 
@@ -46,6 +45,8 @@ struct Arguments {
 
 // What dispatch knows of a call.
 struct CallFacts {
+  const Job& job;
+  Records& records;
   std::uint64_t call;  // its number on the communicator
   std::uint64_t arrival_ticks;
   const void* site;
@@ -64,7 +65,7 @@ struct Outcome {
 // Begins the event, if it has not been.
 inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   if (facts.arrival == nullptr || outcome.begun) return;
-  Records& records = runtime().records;
+  Records& records = facts.records;
   const Recorder::Arrival& arrival = *facts.arrival;
   const std::uint64_t call_site = records.call_sites.number_of(facts.site);
   outcome.event = records.recorder.begin(arrival, call_site);
@@ -83,7 +84,7 @@ struct Described {
 
 inline CommunicatorFacts facts_of(const Communicator& state) noexcept {
   return {.facts = state.facts,
-          .arrival_order = runtime().job.arrival_order,
+          .arrival_order = state.arrival_order,
           .inter = state.inter,
           .outside = state.outside,
           .has_copy = state.queue != nullptr,
@@ -95,7 +96,7 @@ inline CallShape shape_of(const Arguments& a, Form form, bool is_named) noexcept
 
 // decide() for this call. `is_named` as in CallShape. `described` is left as it is where datatype and operation are not
 // looked at.
-Decision decide(const Communicator& state, const Arguments& arguments, Form form, bool is_named,
-                Described& described) noexcept;
+Decision decide(const tuning::Selection& selection, const Communicator& state, const Arguments& arguments, Form form,
+                bool is_named, Described& described) noexcept;
 
 }  // namespace papaya

@@ -7,26 +7,7 @@
 #include <string_view>
 
 #include "interpose/attention.hpp"
-#include "interpose/runtime.hpp"
 #include "profiler/record/identity.hpp"
-
-namespace papaya {
-
-Members members_of(Communicator& state) noexcept {
-  Runtime& process = runtime();
-  Team team{state.rank,     state.size,      process.job.arrival_order,
-            nullptr,        &process.policy, process.memory.may_read_neighbours ? read_memory : nullptr,
-            state.locations};
-  team.nodes = &state.nodes;
-  return {.resources = resources(process),
-          .team = team,
-          .nodes = state.facts.nodes,
-          .comm = state.handle,
-          .world_ranks = state.members,
-          .offsets = state.offsets};
-}
-
-}  // namespace papaya
 
 namespace papaya::communicators {
 
@@ -54,7 +35,8 @@ Table& table = *new Table;
 std::mutex& mutex = table.mutex;
 std::vector<Communicator*>& all = table.all;
 MPI_Group world_group = MPI_GROUP_NULL;
-void (*before_end)(Communicator&) noexcept = nullptr;  // written in MPI_Init
+const Context* context = nullptr;  // both written in MPI_Init
+void (*before_end)(const Job&, Communicator&) noexcept = nullptr;
 
 // The communicators that this thread is freeing: a callback of one may free another. Attributes are deleted
 // one by one, papaya's among them, and in an order that is each rank's own; so what callbacks do on such a
@@ -75,7 +57,7 @@ bool is_being_freed(MPI_Comm comm) noexcept {
 std::array<std::atomic<std::uint64_t>, collective_count> replaced_before{};
 
 void write_row(Communicator& state) noexcept {
-  if (state.row == nullptr || !runtime().records.recorder.is_open()) return;
+  if (state.row == nullptr || !context->records.recorder.is_open()) return;
   state.row->calls = state.calls;
 }
 
@@ -103,9 +85,9 @@ void end_sooner_or_later(std::unique_ptr<Communicator> state) noexcept {
 }
 
 void destroy(Communicator* state) noexcept {
-  runtime().records.node_arrivals.end(state->on_node, state->calls);
+  context->records.node_arrivals.end(state->on_node, state->calls);
   write_row(*state);
-  before_end(*state);
+  before_end(context->job, *state);
   for (std::size_t i = 0; i < collective_count; ++i)
     replaced_before[i].fetch_add(state->served[i], std::memory_order_relaxed);
   end_sooner_or_later(std::unique_ptr<Communicator>(state));
@@ -141,8 +123,8 @@ std::vector<int> world_ranks_of(MPI_Comm comm, int size) {
 
 // The ranks on this node, if each of them records: its arrivals could not be compared otherwise.
 void find_group(Communicator& state, const std::vector<int>& members) {
-  const Job& job = runtime().job;
-  const Records& records = runtime().records;
+  const Job& job = context->job;
+  const Records& records = context->records;
   if (state.inter || state.outside || !records.recorder.is_open()) return;
   NodeArrivals::Group group;
   group.communicator = state.id;
@@ -158,8 +140,8 @@ void find_group(Communicator& state, const std::vector<int>& members) {
 
 // Makes the state of `comm`. The mutex is held. `parent` may be null: then the origin is unknown.
 Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
-  const Job& job = runtime().job;
-  Recorder& recorder = runtime().records.recorder;
+  const Job& job = context->job;
+  Recorder& recorder = context->records.recorder;
   auto state = std::make_unique<Communicator>();
   state->handle = comm;
   int inter = 0;
@@ -177,6 +159,7 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
     else
       nodes.insert(job.node_of[static_cast<std::size_t>(member)]);
   }
+  state->arrival_order = job.arrival_order;
   state->facts = {.ranks = state->size,
                   .nodes = static_cast<int>(nodes.size()),
                   .oversubscribed = job.is_oversubscribed(),
@@ -184,10 +167,8 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   if (const auto& locations = job.locations; !locations.empty() && nodes.size() == 1 && !state->outside)
     for (const int member : members) state->locations.push_back(locations[static_cast<std::size_t>(member)]);
   if (!state->outside) {
-    if (nodes.size() > 1) {
-      state->members = members;
-      state->offsets.resize(members.size());
-    }
+    state->members = members;
+    if (nodes.size() > 1) state->offsets.resize(members.size());
     std::vector<int> keys;
     for (const int member : members) keys.push_back(job.node_of[static_cast<std::size_t>(member)]);
     state->nodes = nodes_by(keys);
@@ -230,7 +211,19 @@ bool is_plausible(MPI_Comm comm) noexcept {
 #endif
 }
 
-bool start(void (*at_end)(Communicator&) noexcept) {
+Members members_of(Communicator& state) noexcept {
+  Team team{state.rank,       state.size,           state.arrival_order, nullptr,
+            &context->policy, context->read_memory, state.locations};
+  team.nodes = &state.nodes;
+  return {.resources = context->resources,
+          .team = team,
+          .nodes = state.facts.nodes,
+          .world_ranks = state.members,
+          .offsets = state.offsets};
+}
+
+bool start(const Context& process, void (*at_end)(const Job&, Communicator&) noexcept) {
+  context = new Context(process);  // never destroyed, as the table
   before_end = at_end;
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
@@ -311,7 +304,7 @@ int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
 }
 
 void rename(MPI_Comm comm, std::string_view name) noexcept {
-  if (!is_plausible(comm) || !runtime().records.recorder.is_open()) return;
+  if (!is_plausible(comm) || !context->records.recorder.is_open()) return;
   Communicator* const state = find(comm);
   if (state != nullptr && state->row != nullptr) Recorder::set_name(state->row->name, sizeof state->row->name, name);
 }

@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -16,10 +15,11 @@
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
-#include "algorithms/transport/mpi/team_messages.hpp"
 #include "base/reason.hpp"
 #include "base/topology.hpp"
+#include "interpose/job.hpp"
 #include "interpose/plan.hpp"
+#include "interpose/records.hpp"
 #include "profiler/record/format.hpp"
 #include "profiler/record/node_arrivals.hpp"
 #include "tuning/selection.hpp"
@@ -51,12 +51,13 @@ struct Communicator {
   bool inter = false;
   bool outside = false;   // has members that MPI_COMM_WORLD does not
   bool is_known = false;  // `id` is the same on all ranks: it was made from known ones by calls that papaya follows
+  bool arrival_order = false;  // PAPAYA_ORDER=arrival
   tuning::Facts facts{};
-  std::vector<topology::Location> locations;  // by rank; empty if all are the same
-  std::vector<int> members;                // ranks in MPI_COMM_WORLD; only where they are on several nodes,
-  Nodes nodes;                             // as is which of them are on which
-  std::uint64_t calls = 0;                 // collective calls so far: the next call's number
-  std::uint64_t replaced = 0;              // calls given to an algorithm while PAPAYA_VERIFY is set
+  std::vector<topology::Location> locations;             // by rank; empty if all are the same
+  std::vector<int> members;                              // ranks in MPI_COMM_WORLD; empty if `outside`,
+  Nodes nodes;                                           // as is which of them are on which node
+  std::uint64_t calls = 0;                               // collective calls so far: the next call's number
+  std::uint64_t replaced = 0;                            // calls given to an algorithm while PAPAYA_VERIFY is set
   std::array<std::uint64_t, collective_count> served{};  // calls that an algorithm has served, by collective
   trace::Communicator* row = nullptr;
   NodeArrivals::Group on_node;  // whose arrivals are compared while the job runs
@@ -66,7 +67,7 @@ struct Communicator {
 
   std::vector<Block> blocks;          // of the present alltoallv: what is sent, then what is received
   std::vector<std::int64_t> offsets;  // as in Members
-  std::list<Plan> plans;              // a list: LastChoice points into it
+  Plans plans;                        // LastChoice points into it
   bool has_due_plans = false;
   std::array<LastChoice, collective_count> last;
   std::shared_ptr<nonblocking::Queue> queue;  // of nonblocking calls; none where they are all MPI's
@@ -78,14 +79,23 @@ struct Communicator {
   }
 };
 
-// For whom its plans are.
-Members members_of(Communicator& state) noexcept;
-
 namespace communicators {
+
+// What the states need of the process; outlives them.
+struct Context {
+  const Job& job;
+  Records& records;
+  Resources resources;
+  wait::Policy& policy;
+  ReadMemory read_memory;  // as in Team
+};
+
+// For whom the plans of `state` are.
+Members members_of(Communicator& state) noexcept;
 
 // Creates the keyval and the state of MPI_COMM_WORLD. `at_end` is called for every state before it ends, while its
 // communicator is still there.
-bool start(void (*at_end)(Communicator&) noexcept);
+bool start(const Context& context, void (*at_end)(const Job&, Communicator&) noexcept);
 // Frees every state, in the same order on all ranks as far as the application's own order was.
 void stop() noexcept;
 

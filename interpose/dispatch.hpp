@@ -61,7 +61,7 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   const bool is_recording = process.records.recording.load(std::memory_order_relaxed);
   if (!process.records.recorder.is_open() || !is_recording) [[unlikely]] {
     if (process.records.recorder.is_open()) process.records.recorder.leave_out();
-    const CallFacts facts{call, arrival_ticks, site, nullptr, nullptr};
+    const CallFacts facts{process.job, process.records, call, arrival_ticks, site, nullptr, nullptr};
     const int code = replace_inside(replace, *state, facts, outcome) ? MPI_SUCCESS : native();
     if (code == MPI_SUCCESS && count()) process.records.node_arrivals.left(state->on_node, call);
     return code;
@@ -71,7 +71,7 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   open_event = no_event;
   const Message message = describe(*state);
   const Recorder::Arrival arrival{arrival_ticks, state->id, call, message.bytes, message.root, collective, form};
-  const CallFacts facts{call, arrival_ticks, site, &arrival, &state->on_node};
+  const CallFacts facts{process.job, process.records, call, arrival_ticks, site, &arrival, &state->on_node};
   int code = MPI_SUCCESS;
   if (!replace_inside(replace, *state, facts, outcome)) {
     begin_event(facts, outcome);

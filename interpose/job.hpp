@@ -34,7 +34,7 @@ struct Job {
 
   int rank_on_node = 0;
   int ranks_on_node = 1;
-  int cores = 1;                           // of the node
+  int cores = 1;                              // of the node
   std::vector<topology::Location> locations;  // by rank, this node's are set; empty if they are all the same
 
   clock::Pair origin{};  // the node's first rank's, as is the rate

@@ -7,6 +7,7 @@
 #include "base/log.hpp"
 #include "interpose/census.hpp"
 #include "interpose/communicator.hpp"
+#include "interpose/mpi_types.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/oddities.hpp"
 #include "interpose/runtime.hpp"
@@ -32,12 +33,13 @@ void after_fork_in_child() {
 
 void poke_progress() {
   // On a communicator that spans the job: MPICH does not progress its network for a probe on a copy of MPI_COMM_SELF.
+  Runtime& process = runtime();
   int found = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, runtime().job.world_comm, &found, MPI_STATUS_IGNORE);
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, process.job.world_comm, &found, MPI_STATUS_IGNORE);
   if (nonblocking::needs_attention()) nonblocking::progress();
   // What carries data between nodes moves on here, too: a rank that is about to leave may wait for this one to take
   // its.
-  runtime().between_nodes.progress();
+  process.between_nodes.progress();
 }
 
 void configure_waiting(Runtime& process) {
@@ -54,12 +56,11 @@ void configure_waiting(Runtime& process) {
                            : mode == "block" ? wait::Mode::block
                                              : wait::Mode::automatic,
                            machine, poke_progress);
-  process.policy.set_stall(static_cast<double>(job.settings.number(Variable::stall_seconds)), report_stall);
 }
 
-void before_end(Communicator& state) noexcept {
+void before_end(const Job& job, Communicator& state) noexcept {
   nonblocking::remove_queue(state);
-  why_native::report_what_was_not_set_up(state);
+  why_native::report_what_was_not_set_up(job, state);
 }
 
 // Whether this process is to go on natively: it was spawned, another rank has no papaya, or the user wants it.
@@ -103,25 +104,34 @@ void start() noexcept {
     return;
   }
   job::find_nodes(job);
+  pack_on(job.world_comm);
   process.memory.open(job);
   process.between_nodes.open(job, process.preload->folder);
+  process.channels.open(job, process.between_nodes.comm);
   const NodeWindow& window = process.memory.window;
   job::lower_limit(job, window.exists() ? window.limit() : job.shm_limit);
   configure_waiting(process);
   Records& records = process.records;
   records.open(job, *process.preload);
-  if (!communicators::start(before_end)) return;
-  nonblocking::start(job.thread_level == MPI_THREAD_MULTIPLE);
+  process.policy.set_stall(static_cast<double>(job.settings.number(Variable::stall_seconds)),
+                           records.recorder.is_open() ? report_nonblocking_stall : report_stall);
+  if (!communicators::start({.job = job,
+                             .records = records,
+                             .resources = resources(process),
+                             .policy = process.policy,
+                             .read_memory = process.memory.may_read_neighbours ? read_memory : nullptr},
+                            before_end))
+    return;
+  nonblocking::start(job, process.policy, process.preload->intercept_waiting);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   records.start_watching(job);
   if (records.recorder.is_open()) records.recorder.header().init_ticks = clock::ticks();
+  const Transport* const transport = process.between_nodes.transport.get();
   if (job.rank == 0)
     log::info(
         fmt::format("version {}, {} ranks, all with papaya (asked in {:.1f} us), on {} node{}, {} cores here{}{}{}",
                     PAPAYA_VERSION, job.ranks, asked_us, job.nodes, job.nodes == 1 ? "" : "s", job.cores,
-                    process.between_nodes.ucx.exists()            ? ", UCX between nodes"
-                    : process.between_nodes.mpi_messages.exists() ? ", MPI's messages between nodes"
-                                                                  : "",
+                    transport == nullptr ? "" : fmt::format(", {} between nodes", transport->name()),
                     records.folder.name().empty() ? "" : "; records go to ", records.folder.name()));
   process.active.store(true, std::memory_order_release);
 }

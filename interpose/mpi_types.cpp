@@ -4,11 +4,12 @@
 #include <cstring>
 
 #include "interpose/oddities.hpp"
-#include "interpose/runtime.hpp"
 
 namespace papaya {
 
 namespace {
+
+MPI_Comm packing_comm = MPI_COMM_NULL;
 
 using kernels::ElementType;
 
@@ -186,6 +187,10 @@ bool is_predefined(int combiner) noexcept {
 
 }  // namespace
 
+void pack_on(MPI_Comm comm) noexcept {
+  packing_comm = comm;
+}
+
 const TypeRow* find_row(MPI_Datatype type) noexcept {
   const Types& table = types();
   for (std::size_t i = 0; i < table.count; ++i)
@@ -197,7 +202,7 @@ void pack(const void* buffer, std::size_t count, MPI_Datatype type, std::size_t 
   in_pieces(buffer, count, type, element_bytes, [&](const Bottomless& part, std::size_t offset, int bytes) {
     int position = 0;
     oddities::must_succeed(PMPI_Pack(part.buffer(), part.count(), part.type(), static_cast<std::byte*>(packed) + offset,
-                                     bytes, &position, runtime().job.world_comm));
+                                     bytes, &position, packing_comm));
   });
 }
 
@@ -206,7 +211,7 @@ void unpack(const void* packed, void* buffer, std::size_t count, MPI_Datatype ty
   in_pieces(buffer, count, type, element_bytes, [&](const Bottomless& part, std::size_t offset, int bytes) {
     int position = 0;
     oddities::must_succeed(PMPI_Unpack(static_cast<const std::byte*>(packed) + offset, bytes, &position, part.buffer(),
-                                       part.count(), part.type(), runtime().job.world_comm));
+                                       part.count(), part.type(), packing_comm));
   });
 }
 
@@ -215,7 +220,7 @@ bool is_committed(MPI_Datatype type) noexcept {
   char nothing = 0;
   int position = 0;
   return is_plausible(type) &&
-         PMPI_Pack(&nothing, 0, type, &nothing, sizeof nothing, &position, runtime().job.world_comm) == MPI_SUCCESS;
+         PMPI_Pack(&nothing, 0, type, &nothing, sizeof nothing, &position, packing_comm) == MPI_SUCCESS;
 }
 
 bool is_dense(MPI_Datatype type) noexcept {

@@ -10,6 +10,10 @@
 
 namespace papaya {
 
+// A communicator of papaya's, on which errors return, for what is packed: with the program's a failure would be one for
+// its error handler. In MPI_Init.
+void pack_on(MPI_Comm comm) noexcept;
+
 // A predefined datatype that kernels take.
 struct TypeRow {
   MPI_Datatype type;

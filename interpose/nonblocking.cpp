@@ -2,9 +2,11 @@
 
 #include <sched.h>
 
+#include <atomic>
 #include <memory>
 #include <new>
 
+#include "algorithms/transport/mpi/mpi_messages.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/copy_communicator.hpp"
@@ -14,6 +16,11 @@
 namespace papaya::nonblocking {
 
 namespace {
+
+// The process's; written in MPI_Init, before the first operation.
+const Job* job = nullptr;
+wait::Policy* policy = nullptr;
+std::atomic<bool> has_stopped{false};  // relaxed: MPI_Finalize ends what operations there are
 
 char mark;
 
@@ -46,27 +53,28 @@ constexpr std::uint64_t most_to_wait_at_the_end_ns = 10'000'000'000;
 
 void* const waiting = &mark;
 
-void start(bool concurrent) noexcept {
-  Runtime& process = runtime();
-  if (!process.job.selection.replaces_nonblocking()) return;
+void start(const Job& the_job, wait::Policy& the_policy, void (*intercept_waiting)()) noexcept {
+  if (!the_job.selection.replaces_nonblocking()) return;
   // Where one rank's operations would not move on inside MPI another rank may wait for them in vain.
   int good = background_progress::start(are_outstanding, move_on) ? 1 : 0;
   int all_good = 0;
-  PMPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_MIN, process.job.world_comm);
+  PMPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_MIN, the_job.world_comm);
   if (!all_good) {
     background_progress::stop();
-    if (process.job.rank == 0)
+    if (the_job.rank == 0)
       log::warn(
           "PAPAYA_IALLREDUCE and its like: on a rank papaya cannot progress operations inside MPI's own calls "
           "(an MPI without MPI_THREAD_MULTIPLE, or a rank without these variables); nonblocking collectives stay "
           "native.");
     return;
   }
+  job = &the_job;
+  policy = &the_policy;
   asked_for = true;
   // Then one thread may start an operation while another is inside MPI, whose progress MPI would use.
-  if (concurrent) attention.store(1, std::memory_order_relaxed);
+  if (the_job.thread_level == MPI_THREAD_MULTIPLE) attention.store(1, std::memory_order_relaxed);
   if (Communicator* const world = communicators::find_or_make(MPI_COMM_WORLD)) add_queue(*world);
-  process.preload->intercept_waiting();
+  intercept_waiting();
 }
 
 void stop() noexcept {
@@ -77,12 +85,13 @@ void stop() noexcept {
   if (!nothing_left())
     log::warn("MPI_Finalize was called with nonblocking collectives under way that other ranks have not called.");
   background_progress::stop();
+  has_stopped.store(true, std::memory_order_relaxed);
 }
 
 void add_queue(Communicator& state) noexcept {
   if (!asked_for || state.inter || state.outside || state.size == 1 || state.queue != nullptr) return;
   // The communicator is new, or of MPI_COMM_WORLD papaya's own: nobody else sees its error handler changed.
-  const MPI_Comm origin = state.handle == MPI_COMM_WORLD ? runtime().job.world_comm : state.handle;
+  const MPI_Comm origin = state.handle == MPI_COMM_WORLD ? job->world_comm : state.handle;
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
   PMPI_Comm_get_errhandler(origin, &handler);
   PMPI_Comm_set_errhandler(origin, MPI_ERRORS_RETURN);
@@ -91,7 +100,8 @@ void add_queue(Communicator& state) noexcept {
   try {
     if (good) {
       PMPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
-      state.queue = std::make_shared<Queue>(state, copy);
+      state.queue = std::make_shared<Queue>(state, communicators::members_of(state), copy, job->world_comm,
+                                            static_cast<double>(job->settings.number(Variable::stall_seconds)));
     }
   } catch (const std::bad_alloc&) {
     good = 0;
@@ -106,7 +116,7 @@ void add_queue(Communicator& state) noexcept {
 void remove_queue(Communicator& state) noexcept {
   if (state.queue == nullptr) return;
   // After stop() what is left has been given up, and the list of active queues keeps it for good.
-  if (runtime().active.load(std::memory_order_relaxed)) {
+  if (!has_stopped.load(std::memory_order_relaxed)) {
     wait_until([&] { return state.queue->is_empty(); });
     // Another thread may still hold it, to look whether there is anything to do. Freed by that one, which moves others
     // on, it might keep these waiting: an algorithm ends when what is on its way to this rank has come.
@@ -123,9 +133,9 @@ bool begin(Communicator& state, const Arguments& a, const CallFacts& facts, Outc
   };
   Variable variable{};
   const bool is_asked_for = asked_for && tuning::variable_of(a.collective, variable, Form::nonblocking) &&
-                            !runtime().job.settings.is_default(variable);
+                            !facts.job.settings.is_default(variable);
   Described described;
-  const Decision decision = decide(state, a, Form::nonblocking, is_asked_for, described);
+  const Decision decision = decide(facts.job.selection, state, a, Form::nonblocking, is_asked_for, described);
   const tuning::Choice& choice = decision.choice;
   if (choice.rule == nullptr) return native(choice.reason);
   // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would
@@ -159,7 +169,7 @@ void wait_inside(bool (*is_done)(void* context), void* context) noexcept {
     wait::Doorbell* const rung = queue == nullptr ? nullptr : queue->bell();
     wait::Doorbell& bell = rung == nullptr ? own_bell : *rung;
     const std::uint32_t heard = bell.completed.load(std::memory_order_acquire);
-    runtime().policy.until(
+    policy->until(
         site, bell, heard + 1,
         [&] {
           if (!done) {

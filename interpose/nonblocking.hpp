@@ -20,9 +20,9 @@
 
 namespace papaya::nonblocking {
 
-// Collective; after the settings are known, before any communicator's state is made. `concurrent`: the program has
-// asked for MPI_THREAD_MULTIPLE.
-void start(bool concurrent) noexcept;
+// Collective; after the settings are known, before any communicator but MPI_COMM_WORLD has a state. `intercept_waiting`
+// as in Preload. What is passed outlives all operations.
+void start(const Job& job, wait::Policy& policy, void (*intercept_waiting)()) noexcept;
 // Ends what is outstanding, in MPI_Finalize.
 void stop() noexcept;
 

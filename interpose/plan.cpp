@@ -1,28 +1,26 @@
 #include "interpose/plan.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <chrono>
 #include <new>
-#include <numeric>
 #include <utility>
 
 #include "algorithms/transport/shared_notified.hpp"
 #include "interpose/decide.hpp"
+#include "interpose/make_wire.hpp"
 
 namespace papaya {
 
-void Region::take(NodeMemory& memory, std::int64_t offset, std::size_t bytes) noexcept {
-  memory_ = &memory;
+void Region::take(const Resources& resources, std::int64_t offset, std::size_t bytes) noexcept {
+  regions_ = &resources.regions;
+  deposits_ = &resources.deposits;
   offset_ = offset;
   bytes_ = bytes;
 }
 
 void Region::give_back() noexcept {
-  if (memory_ == nullptr) return;
-  if (!memory_->deposits.keep(begin(), offset_, bytes_)) memory_->window.release(offset_, bytes_);
-  memory_ = nullptr;
+  if (regions_ == nullptr) return;
+  if (!deposits_->keep(begin(), offset_, bytes_)) regions_->release(offset_, bytes_);
+  regions_ = nullptr;
 }
 
 Plan::Plan(const tuning::Rule& chosen, std::size_t bytes, std::uint64_t number, bool device_through_host) noexcept
@@ -34,7 +32,10 @@ Plan::Plan(const tuning::Rule& chosen, std::size_t bytes, std::uint64_t number, 
       through_host(device_through_host) {}
 
 void Plan::give_up(Reason why) noexcept {
+  joining.prepared.reset();
   prepared.reset();
+  node_messages.reset();
+  messages.reset();
   wire.reset();
   region.give_back();
   failure = why;
@@ -55,7 +56,7 @@ bool has_wire_alone(const Members& members) noexcept {
 // one plan serves all sizes.
 bool borrows(const Members& members, const Descriptor& algorithm) noexcept {
   return algorithm.control_bytes != nullptr && members.nodes == 1 && !has_wire_alone(members) &&
-         members.resources.memory.deposits.exists();
+         members.resources.deposits.exists();
 }
 
 const std::vector<int>& ranks_of_this_node(const Team& team) noexcept {
@@ -69,47 +70,29 @@ std::size_t own_bytes_for(int ranks) noexcept {
   return std::clamp<std::size_t>(32768 / static_cast<std::size_t>(ranks) / 1024 * 1024, 1024, 16384);
 }
 
-// Ranks of the communicator in that of the node.
-std::vector<int> ranks_on_node(MPI_Comm comm, int size, MPI_Comm node) {
-  std::vector<int> ranks(static_cast<std::size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  std::vector<int> found(ranks.size());
-  MPI_Group from = MPI_GROUP_NULL;
-  MPI_Group to = MPI_GROUP_NULL;
-  PMPI_Comm_group(comm, &from);
-  PMPI_Comm_group(node, &to);
-  PMPI_Group_translate_ranks(from, size, ranks.data(), to, found.data());
-  PMPI_Group_free(&from);
-  PMPI_Group_free(&to);
-  return found;
-}
-
-// For ranks that are ahead of others (Team::messages), on this node. What lies at different places of the window at
+// For ranks that are ahead of others (Team::messages), on this node. What lies in different parts of the window at
 // once has different tags: its pages are fewer than MPI has tags.
-std::unique_ptr<TeamMessages> messages_on_node(const Members& members, const Region& region) {
-  const MPI_Comm node = members.resources.memory.comm;
-  std::vector<int> ranks = ranks_on_node(members.comm, members.team.size, node);
-  if (members.nodes > 1) {
-    std::vector<int> here;
-    for (const int rank : ranks_of_this_node(members.team)) here.push_back(ranks[static_cast<std::size_t>(rank)]);
-    ranks = std::move(here);
-  }
-  std::vector<int> tags(ranks.size(), static_cast<int>(region.offset() / page_bytes));
-  return std::make_unique<TeamMessages>(node, std::move(ranks), std::move(tags));
+std::unique_ptr<Messages> messages_on_node(const Members& members, const Region& region) {
+  std::vector<int> here;
+  if (members.nodes == 1)
+    here = members.world_ranks;
+  else
+    for (const int rank : ranks_of_this_node(members.team))
+      here.push_back(members.world_ranks[static_cast<std::size_t>(rank)]);
+  std::vector<int> tags(here.size(), static_cast<int>(region.offset() / page_bytes));
+  return members.resources.channels.on_node(here, std::move(tags));
 }
 
 // The same between nodes. Null, on all ranks alike, where MPI has fewer tags than a rank has pages that others write
 // to.
-std::unique_ptr<TeamMessages> messages_between_nodes(const Members& members, const ArenaNotified& wire) {
-  BetweenNodes& between = members.resources.between_nodes;
-  int* most = nullptr;
-  int found = 0;
-  PMPI_Comm_get_attr(between.comm, MPI_TAG_UB, &most, &found);
-  if (found == 0 || static_cast<std::int64_t>(between.arena_bytes()) / page_bytes > *most) return nullptr;
+std::unique_ptr<Messages> messages_between_nodes(const Members& members, const ArenaNotified& wire) {
+  const Resources& resources = members.resources;
+  if (static_cast<std::int64_t>(resources.transport->arena().bytes()) / page_bytes > resources.channels.largest_tag())
+    return nullptr;
   std::vector<int> tags;
   for (int rank = 0; rank < members.team.size; ++rank)
     tags.push_back(static_cast<int>(wire.offset_of(rank) / page_bytes));
-  return std::make_unique<TeamMessages>(between.comm, members.world_ranks, std::move(tags));
+  return resources.channels.between_nodes(members.world_ranks, std::move(tags));
 }
 
 struct Allocated {
@@ -119,7 +102,7 @@ struct Allocated {
 
 // For all ranks, by the first of them.
 Allocated allocate_on_one_node(const Members& members, Plan& plan) noexcept {
-  NodeWindow& window = members.resources.memory.window;
+  Regions& regions = members.resources.regions;
   const int users = members.team.size;
   const auto bytes_with = [&](std::size_t own_bytes) {
     plan.own_bytes = own_bytes;
@@ -127,10 +110,10 @@ Allocated allocate_on_one_node(const Members& members, Plan& plan) noexcept {
   };
   if (borrows(members, *plan.rule->algorithm)) {
     const std::size_t own_bytes = own_bytes_for(users);
-    const std::int64_t offset = window.allocate(bytes_with(own_bytes), users, window.region_bytes() / 2);
+    const std::int64_t offset = regions.allocate(bytes_with(own_bytes), users, regions.region_bytes() / 2);
     if (offset >= 0) return {offset, own_bytes};
   }
-  return {window.allocate(bytes_with(0), users, bytes_to_leave(members, plan)), 0};
+  return {regions.allocate(bytes_with(0), users, bytes_to_leave(members, plan)), 0};
 }
 
 Steps set_up_on_one_node(Plan& plan, const Members& members, Agreement& agreement) {
@@ -142,7 +125,7 @@ Steps set_up_on_one_node(Plan& plan, const Members& members, Agreement& agreemen
     co_return;
   }
   plan.own_bytes = found.own_bytes;
-  plan.region.take(members.resources.memory, found.offset, shared_on_one_node(members, plan).total());
+  plan.region.take(members.resources, found.offset, shared_on_one_node(members, plan).total());
   std::unique_ptr<Prepared> prepared = prepare_on_one_node(members, plan);
   const int is_ready = prepared != nullptr ? 1 : 0;
   int are_ready = 0;
@@ -162,58 +145,15 @@ bool are_all_there(const std::vector<std::int64_t>& offsets) noexcept {
 // Each node has a region for its ranks, where the algorithm has one and the plan not the wire alone.
 Steps take_regions(Plan& plan, const Members& members, Agreement& agreement) {
   const Descriptor& algorithm = *plan.rule->algorithm;
-  NodeMemory& memory = members.resources.memory;
   const std::vector<int>& here = ranks_of_this_node(members.team);
   const auto users = static_cast<int>(here.size());
   const std::size_t bytes = algorithm.region_bytes(users, plan.capacity, plan.rule->values);
   const bool allocates = members.team.rank == here.front() && bytes != 0;
-  const std::int64_t mine = allocates ? memory.window.allocate(bytes, users) : 0;
+  const std::int64_t mine = allocates ? members.resources.regions.allocate(bytes, users, 0) : 0;
   co_await agreement.gather(mine, members.offsets.data());
   const std::int64_t offset = members.offsets[static_cast<std::size_t>(here.front())];
-  if (bytes != 0 && offset >= 0) plan.region.take(memory, offset, bytes);
+  if (bytes != 0 && offset >= 0) plan.region.take(members.resources, offset, bytes);
   if (!are_all_there(members.offsets)) plan.give_up(Reason::no_shared_memory);
-}
-
-// Until this rank's UCX reaches the others, or cannot.
-Steps connect(UcxWindow& ucx, const std::vector<int>& ranks, ucx::Link& link) {
-  link = ucx.begin_connecting(ranks) ? ucx.link(ranks) : ucx::Link::refused;
-  const auto latest = std::chrono::steady_clock::now() + UcxWindow::longest_connecting;
-  co_await until([&] {
-    if (link != ucx::Link::under_way) return true;
-    const bool works = ucx.worker().progress();
-    link = !works || std::chrono::steady_clock::now() > latest ? ucx::Link::refused : ucx.link(ranks);
-    return link != ucx::Link::under_way;
-  });
-}
-
-// This rank's share of a wire, with which all are connected; null, and the plan given up, on all ranks alike.
-Steps make_wire(Plan& plan, const Members& members, Agreement& agreement, std::unique_ptr<ArenaNotified>& wire) {
-  BetweenNodes& between = members.resources.between_nodes;
-  if (!between.exists())
-    co_return plan.give_up(between.has_too_little ? Reason::no_shared_memory : Reason::no_transport);
-  if (between.ucx.exists()) {
-    ucx::Link link{};
-    Steps connecting = connect(between.ucx, members.world_ranks, link);
-    co_await until([&] { return connecting.advance(); });
-    const int is_reached = link == ucx::Link::up ? 1 : 0;
-    int are_reached = 0;
-    co_await agreement.least_while_connecting(is_reached, are_reached);
-    if (!are_reached) co_return plan.give_up(Reason::no_transport);
-  }
-  try {
-    const SegmentShape shape = plan.rule->algorithm->segment(members.team.layout(), plan.capacity, plan.rule->values);
-    wire = between.offer(members.world_ranks, *members.team.policy, shape);
-  } catch (const std::bad_alloc&) {
-  }
-  const std::int64_t mine = wire != nullptr ? wire->offset() : -1;
-  // Also the barrier after which all shares are zero.
-  co_await agreement.gather(mine, members.offsets.data());
-  if (are_all_there(members.offsets)) {
-    wire->connect(members.offsets);
-    co_return;
-  }
-  wire.reset();
-  plan.give_up(Reason::no_shared_memory);
 }
 
 // With the plan's region, if it has one, and its wire. Null if there is too little memory.
@@ -222,10 +162,10 @@ std::unique_ptr<Prepared> prepare_across_nodes(const Members& members, Plan& pla
   Team team = members.team;
   if (plan.region.exists()) {
     const std::vector<int>& here = ranks_of_this_node(team);
-    const auto place = std::find(here.begin(), here.end(), team.rank) - here.begin();
+    const auto index = std::find(here.begin(), here.end(), team.rank) - here.begin();
     team.region = plan.region.begin();
-    if (!members.resources.memory.window.prepare_share(plan.region.offset(), plan.region.bytes(),
-                                                       static_cast<int>(place), static_cast<int>(here.size())))
+    if (!members.resources.regions.prepare_share(plan.region.offset(), plan.region.bytes(), static_cast<int>(index),
+                                                 static_cast<int>(here.size())))
       return nullptr;
   }
   try {
@@ -248,12 +188,17 @@ Steps set_up_across_nodes(Plan& plan, const Members& members, Agreement& agreeme
     co_await until([&] { return taking.advance(); });
     if (plan.failure != Reason::none) co_return;
   }
-  std::unique_ptr<ArenaNotified> wire;
-  Steps making = make_wire(plan, members, agreement, wire);
+  const Resources& resources = members.resources;
+  if (resources.transport == nullptr)
+    co_return plan.give_up(resources.has_too_little ? Reason::no_shared_memory : Reason::no_transport);
+  MadeWire made;
+  const SegmentShape shape = plan.rule->algorithm->segment(members.team.layout(), plan.capacity, plan.rule->values);
+  Steps making = make_wire({*resources.transport, members.world_ranks, *members.team.policy, shape}, agreement,
+                           members.offsets, made);
   co_await until([&] { return making.advance(); });
-  if (wire == nullptr) co_return;
-  const ArenaNotified& connected = *wire;
-  plan.wire = std::move(wire);
+  if (made.wire == nullptr) co_return plan.give_up(made.failure);
+  const ArenaNotified& connected = *made.wire;
+  plan.wire = std::move(made.wire);
   std::unique_ptr<Prepared> prepared = prepare_across_nodes(members, plan, connected);
   const int is_ready = prepared != nullptr ? 1 : 0;
   int are_ready = 0;
@@ -269,22 +214,31 @@ Steps set_up_across_nodes(Plan& plan, const Members& members, Agreement& agreeme
 }  // namespace
 
 std::size_t capacity_of(const Members& members, const Descriptor& algorithm, std::size_t bytes) noexcept {
-  const NodeMemory& memory = members.resources.memory;
-  if (borrows(members, algorithm)) return memory.deposits.largest_bytes();
+  const Resources& resources = members.resources;
+  if (borrows(members, algorithm)) return resources.deposits.largest_bytes();
   if (bytes <= small_capacity) return small_capacity;
   if (bytes <= medium_capacity || algorithm.max_bytes <= medium_capacity)
     return std::min(medium_capacity, algorithm.max_bytes);
   // A quarter of the window, or of what of it is not lent, for one algorithm: a program has several communicators and
   // collectives. Nodes may differ in what they lend; ranks of several must not differ in this.
-  const bool lends = members.nodes == 1 && memory.deposits.exists();
-  const std::size_t limit = members.resources.limit;
-  const std::size_t window = lends ? std::min(limit, memory.window.region_bytes()) : limit;
+  const bool lends = members.nodes == 1 && resources.deposits.exists();
+  const std::size_t limit = resources.limit;
+  const std::size_t window = lends ? std::min(limit, resources.regions.region_bytes()) : limit;
   return std::clamp(window / 4 / static_cast<std::size_t>(members.team.size), medium_capacity, largest_capacity);
+}
+
+Plan& Plans::plan_for(const Members& members, const tuning::Rule& rule, std::size_t bytes, Form form) {
+  const Descriptor& algorithm = *rule.algorithm;
+  const std::size_t capacity = capacity_of(members, algorithm, bytes);
+  for (Plan& plan : plans_)
+    if (plan.rule == &rule && plan.capacity == capacity) return plan;
+  const bool through_host = form == Form::nonblocking || is_rooted(algorithm.collective) || !algorithm.takes_vetoes;
+  return plans_.emplace_back(rule, capacity, plans_.size(), through_host);
 }
 
 bool may_be_lean(const Members& members, const Plan& plan) noexcept {
   return plan.rule->algorithm->lean_bytes != nullptr && members.nodes == 1 && !has_wire_alone(members) &&
-         members.resources.memory.deposits.exists();
+         members.resources.deposits.exists();
 }
 
 SharedBytes shared_on_one_node(const Members& members, const Plan& plan) noexcept {
@@ -294,7 +248,7 @@ SharedBytes shared_on_one_node(const Members& members, const Plan& plan) noexcep
     return {.wire = 0, .region = algorithm.control_bytes(ranks, plan.capacity, plan.own_bytes)};
   if (plan.is_lean && may_be_lean(members, plan))
     return {.wire = 0,
-            .region = algorithm.lean_bytes(ranks, plan.capacity, members.resources.memory.deposits.largest_bytes())};
+            .region = algorithm.lean_bytes(ranks, plan.capacity, members.resources.deposits.largest_bytes())};
   SharedBytes bytes = shared_bytes(algorithm, members.team.layout(), plan.capacity, plan.rule->values);
   if (has_wire_alone(members)) bytes.region = 0;
   return bytes;
@@ -304,19 +258,20 @@ SharedBytes shared_on_one_node(const Members& members, const Plan& plan) noexcep
 // on every communicator. Those that may borrow as well also leave what the arenas have addresses for beyond their
 // promise. Plans of nonblocking calls are few.
 std::size_t bytes_to_leave(const Members& members, const Plan& plan) noexcept {
-  const NodeMemory& memory = members.resources.memory;
-  if (!memory.deposits.exists() || borrows(members, *plan.rule->algorithm) || plan.is_lean || has_wire_alone(members))
+  const Resources& resources = members.resources;
+  if (!resources.deposits.exists() || borrows(members, *plan.rule->algorithm) || plan.is_lean ||
+      has_wire_alone(members))
     return 0;
-  return memory.window.region_bytes() / (may_be_lean(members, plan) ? 2 : 6);
+  return resources.regions.region_bytes() / (may_be_lean(members, plan) ? 2 : 6);
 }
 
 std::unique_ptr<Prepared> prepare_on_one_node(const Members& members, Plan& plan) noexcept {
   const Descriptor& algorithm = *plan.rule->algorithm;
-  NodeMemory& memory = members.resources.memory;
+  const Resources& resources = members.resources;
   Team team = members.team;
-  if (!memory.window.prepare_share(plan.region.offset(), plan.region.bytes(), team.rank, team.size)) return nullptr;
+  if (!resources.regions.prepare_share(plan.region.offset(), plan.region.bytes(), team.rank, team.size)) return nullptr;
   if (borrows(members, algorithm) || plan.is_lean) {
-    team.deposits = &memory.deposits;
+    team.deposits = &resources.deposits;
     team.own_bytes = plan.own_bytes;
   }
   team.region = plan.region.begin() + shared_on_one_node(members, plan).wire;
@@ -336,17 +291,6 @@ std::unique_ptr<Prepared> prepare_on_one_node(const Members& members, Plan& plan
 Steps set_up(Plan& plan, const Members& members, Agreement& agreement) {
   return members.nodes == 1 ? set_up_on_one_node(plan, members, agreement)
                             : set_up_across_nodes(plan, members, agreement);
-}
-
-void set_up_waiting(Plan& plan, const Members& members) noexcept {
-  Agreement agreement(members.comm, Agreement::Way::waiting, members.resources.between_nodes.ucx);
-  Steps steps = set_up(plan, members, agreement);
-  // It stops where UCX connects, if at all. Meanwhile other ranks may need this one's MPI.
-  while (!steps.advance()) {
-    int found = 0;
-    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, members.resources.between_nodes.ucx.world(), &found, MPI_STATUS_IGNORE);
-    sched_yield();
-  }
 }
 
 }  // namespace papaya

@@ -4,20 +4,18 @@
 // (async_setup.hpp) does where no rank may wait for another, by the same parts.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/steps.hpp"
-#include "algorithms/transport/mpi/team_messages.hpp"
+#include "algorithms/transport/messages.hpp"
 #include "base/reason.hpp"
 #include "interpose/agreement.hpp"
-#include "interpose/between_nodes.hpp"
-#include "interpose/node_memory.hpp"
+#include "interpose/resources.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya {
@@ -30,16 +28,17 @@ class Region {
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  void take(NodeMemory& memory, std::int64_t offset, std::size_t bytes) noexcept;
+  void take(const Resources& resources, std::int64_t offset, std::size_t bytes) noexcept;
   // Other ranks may still be in the last call. Until they have left it, what this one deposited stays as it is.
   void give_back() noexcept;
-  bool exists() const noexcept { return memory_ != nullptr; }
+  bool exists() const noexcept { return regions_ != nullptr; }
   std::int64_t offset() const noexcept { return offset_; }
   std::size_t bytes() const noexcept { return bytes_; }
-  std::byte* begin() const noexcept { return memory_->window.region(offset_); }
+  std::byte* begin() const noexcept { return regions_->region(offset_); }
 
  private:
-  NodeMemory* memory_ = nullptr;
+  Regions* regions_ = nullptr;
+  DepositArena* deposits_ = nullptr;
   std::int64_t offset_ = -1;
   std::size_t bytes_ = 0;
 };
@@ -71,8 +70,8 @@ struct Plan {
   // Destroyed from the last to the first.
   Region region;
   std::unique_ptr<Notified> wire;
-  std::unique_ptr<TeamMessages> messages;
-  std::unique_ptr<TeamMessages> node_messages;
+  std::unique_ptr<Messages> messages;
+  std::unique_ptr<Messages> node_messages;
   std::unique_ptr<Prepared> prepared;  // the plan can run
   Joining joining;
 
@@ -83,21 +82,28 @@ struct Plan {
   std::size_t first_bytes = 0;  // of the call that asked for it
 };
 
-// The process's, of which plans are made.
-struct Resources {
-  NodeMemory& memory;
-  BetweenNodes& between_nodes;
-  std::size_t limit;  // PAPAYA_SHM_LIMIT
-};
-
 // Whom a plan is for. Outlives it.
 struct Members {
   Resources resources;
   Team team;  // without what belongs to the plan; `nodes` null: the plan has the wire alone
   int nodes;
-  MPI_Comm comm;                        // of its ranks
-  const std::vector<int>& world_ranks;  // in MPI_COMM_WORLD; only on several nodes,
-  std::vector<std::int64_t>& offsets;   // as is room for a number of each rank
+  const std::vector<int>& world_ranks;  // in MPI_COMM_WORLD
+  std::vector<std::int64_t>& offsets;   // room for a number of each rank; only on several nodes
+};
+
+// The plans of a communicator for its calls of one form. Their addresses stay.
+class Plans {
+ public:
+  // The plan for calls of that rule and of up to that many bytes.
+  Plan& plan_for(const Members& members, const tuning::Rule& rule, std::size_t bytes, Form form);
+  auto begin() noexcept { return plans_.begin(); }
+  auto end() noexcept { return plans_.end(); }
+  auto begin() const noexcept { return plans_.begin(); }
+  auto end() const noexcept { return plans_.end(); }
+  void clear() noexcept { plans_.clear(); }
+
+ private:
+  std::list<Plan> plans_;
 };
 
 // The messages that a plan is made for when one of `bytes` comes.
@@ -116,7 +122,5 @@ std::unique_ptr<Prepared> prepare_on_one_node(const Members& members, Plan& plan
 // Collective over the members, at a call number that is equal on all of them. Afterwards the plan can run on every
 // rank, or has the same reason for its failure on every rank. All that is passed outlives it.
 Steps set_up(Plan& plan, const Members& members, Agreement& agreement);
-// The same to its end, by MPI's blocking collectives on the members' communicator.
-void set_up_waiting(Plan& plan, const Members& members) noexcept;
 
 }  // namespace papaya

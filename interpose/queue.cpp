@@ -10,8 +10,8 @@
 #include "base/log.hpp"
 #include "base/mpi_name.hpp"
 #include "interpose/attention.hpp"
+#include "interpose/communicator.hpp"
 #include "interpose/decide.hpp"
-#include "interpose/runtime.hpp"
 #include "interpose/text_of.hpp"
 
 namespace papaya::nonblocking {
@@ -57,18 +57,18 @@ void progress_queues() noexcept {
   for (std::size_t index = 0; const std::shared_ptr<Queue> queue = active_queue(index); ++index) queue->advance();
 }
 
-Queue::Queue(const Communicator& state, MPI_Comm copy)
+Queue::Queue(const Communicator& state, const Members& blocking, MPI_Comm copy, MPI_Comm world, double stall_seconds)
     : copy_(copy),
       locations_(state.locations),
       world_ranks_(state.members),
       offsets_(static_cast<std::size_t>(state.size)),
-      members_{.resources = resources(runtime()),
-               .team = {state.rank, state.size, false, nullptr, &runtime().policy, nullptr, locations_},
+      members_{.resources = blocking.resources,
+               .team = {state.rank, state.size, false, nullptr, blocking.team.policy, nullptr, locations_},
                .nodes = state.facts.nodes,
-               .comm = copy,
                .world_ranks = world_ranks_,
                .offsets = offsets_},
-      agreement_(copy, Agreement::Way::asking, runtime().between_nodes.ucx) {}
+      agreement_(copy, MpiAgreement::Way::asking, members_.resources.transport, world),
+      stall_seconds_(stall_seconds) {}
 
 Queue::~Queue() {
   plans_.clear();
@@ -77,11 +77,8 @@ Queue::~Queue() {
 }
 
 Plan& Queue::plan_for(const tuning::Rule& rule, std::size_t bytes) {
-  const std::size_t capacity = capacity_of(members_, *rule.algorithm, bytes);
   const std::lock_guard lock(mutex_);
-  for (Plan& plan : plans_)
-    if (plan.rule == &rule && plan.capacity == capacity) return plan;
-  return plans_.emplace_back(rule, capacity, 0, true);
+  return plans_.plan_for(members_, rule, bytes, Form::nonblocking);
 }
 
 namespace {
@@ -151,7 +148,7 @@ bool Queue::report_stall() noexcept {
   if (operations_.empty() || operations_.front()->is_stall_reported) return true;
   Operation& first = *operations_.front();
   const double seconds = static_cast<double>(clock::monotonic_ns() - first_since_ns_) * 1e-9;
-  if (seconds < static_cast<double>(runtime().job.settings.number(Variable::stall_seconds))) return false;
+  if (seconds < stall_seconds_) return false;
   first.is_stall_reported = true;
   const std::string call =
       fmt::format("{}, call {} on {}, cannot go on for {:.0f} s",

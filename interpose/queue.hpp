@@ -8,12 +8,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <vector>
 
-#include "interpose/agreement.hpp"
+#include "interpose/mpi_agreement.hpp"
 #include "interpose/operation.hpp"
 #include "interpose/plan.hpp"
 
@@ -22,7 +21,9 @@ namespace papaya::nonblocking {
 // Shared by the communicator and whoever is moving it on.
 class Queue {
  public:
-  explicit Queue(const Communicator& state, MPI_Comm copy);
+  // Of `state`, whose plans are for `blocking`, and which it may outlive. It runs on `copy` of its communicator, which
+  // it frees; `world` is a communicator of papaya's that spans the job.
+  Queue(const Communicator& state, const Members& blocking, MPI_Comm copy, MPI_Comm world, double stall_seconds);
   ~Queue();
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
@@ -48,10 +49,11 @@ class Queue {
   const std::vector<int> world_ranks_;
   std::vector<std::int64_t> offsets_;
   const Members members_;
-  Agreement agreement_;
+  MpiAgreement agreement_;
+  const double stall_seconds_;
 
   std::mutex mutex_;  // guards what follows; no user's code runs under it
-  std::list<Plan> plans_;
+  Plans plans_;
   std::deque<std::unique_ptr<Operation>> operations_;  // the first one is under way
   std::uint64_t first_since_ns_ = 0;                   // when it became the first
   bool active_ = false;                                // in the list of active queues

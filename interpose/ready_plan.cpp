@@ -2,26 +2,21 @@
 
 #include "interpose/async_setup.hpp"
 #include "interpose/attention.hpp"
+#include "interpose/mpi_agreement.hpp"
 #include "interpose/why_native.hpp"
 
 namespace papaya {
 
 namespace {
 
-Plan& find_plan(Communicator& state, const Members& members, const tuning::Rule& rule, std::size_t bytes) noexcept {
-  const Descriptor& algorithm = *rule.algorithm;
-  const std::size_t capacity = capacity_of(members, algorithm, bytes);
-  for (Plan& plan : state.plans)
-    if (plan.rule == &rule && plan.capacity == capacity) return plan;
-  const bool through_host = is_rooted(algorithm.collective) || !algorithm.serves_declines;
-  return state.plans.emplace_back(rule, capacity, state.plans.size(), through_host);
-}
-
 // It waits for all ranks: where this one is must be known.
-void set_up_now(const Members& members, Plan& plan, const CallFacts& facts, Outcome& outcome) noexcept {
+void set_up_now(const Communicator& state, const Members& members, Plan& plan, const CallFacts& facts,
+                Outcome& outcome) noexcept {
   begin_event(facts, outcome);
   const nonblocking::InsideMpi inside_mpi;
-  set_up_waiting(plan, members);
+  MpiAgreement agreement(state.handle, MpiAgreement::Way::waiting, members.resources.transport, facts.job.world_comm);
+  Steps steps = set_up(plan, members, agreement);
+  agreement.finish(steps);
 }
 
 // Of which papaya does not know where it comes from the ranks have no number in common.
@@ -42,8 +37,8 @@ void postpone(Communicator& state, Plan& plan, bool is_named, std::size_t bytes)
 
 Plan* ready_plan(Communicator& state, const tuning::Choice& choice, std::size_t bytes, const CallFacts& facts,
                  Outcome& outcome) noexcept {
-  const Members members = members_of(state);
-  Plan& plan = find_plan(state, members, *choice.rule, bytes);
+  const Members members = communicators::members_of(state);
+  Plan& plan = state.plans.plan_for(members, *choice.rule, bytes, Form::blocking);
   const Next next =
       next_step(choice, Form::blocking, state.facts.nodes, {plan.prepared != nullptr, plan.failure, plan.calls_before});
   outcome.reason = next.reason;
@@ -57,22 +52,22 @@ Plan* ready_plan(Communicator& state, const tuning::Choice& choice, std::size_t 
   if (next.step == Step::join) {
     outcome.reason = join_others(state, members, plan);
   } else {
-    set_up_now(members, plan, facts, outcome);
+    set_up_now(state, members, plan, facts, outcome);
     outcome.reason = plan.failure;
   }
   if (outcome.reason == Reason::none) return &plan;
-  if (choice.forced) why_native::report(state, plan.rule->algorithm, bytes, outcome.reason);
+  if (choice.forced) why_native::report(facts.job, state, plan.rule->algorithm, bytes, outcome.reason);
   return nullptr;
 }
 
 void set_up_due_plans(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {
-  const Members members = members_of(state);
+  const Members members = communicators::members_of(state);
   state.has_due_plans = false;
   for (Plan& plan : state.plans) {
     if (!plan.is_due) continue;
     plan.is_due = false;
-    set_up_now(members, plan, facts, outcome);
-    if (plan.is_named) why_native::report(state, plan.rule->algorithm, plan.first_bytes, plan.failure);
+    set_up_now(state, members, plan, facts, outcome);
+    if (plan.is_named) why_native::report(facts.job, state, plan.rule->algorithm, plan.first_bytes, plan.failure);
   }
 }
 

@@ -107,11 +107,11 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   if (const Reason why = excluded(facts_of(state), shape_of(a, Form::blocking, true)); why != Reason::none)
     return native(why);
   Described described;
-  const Decision decision = decide(state, a, Form::blocking, true, described);
+  const Decision decision = decide(facts.job.selection, state, a, Form::blocking, true, described);
   const tuning::Choice& choice = decision.choice;
   const std::uint64_t bytes = decision.bytes;
   const auto native_by_choice = [&] {
-    if (choice.forced) why_native::report(state, choice.named, bytes, choice.reason);
+    if (choice.forced) why_native::report(facts.job, state, choice.named, bytes, choice.reason);
     return native(choice.reason);
   };
   if (choice.rule == nullptr && !decision.sets_up_due_plans) return native_by_choice();
@@ -126,9 +126,9 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   const bool on_device = is_on_device(state, a, facts);
   const bool is_predefined =
       (!reduces(a.collective) || reduction.by_table) && (a.collective == Collective::barrier || is_named(a.type));
-  if (runtime().job.verify_every == 0 && flat && is_predefined)
+  if (facts.job.verify_every == 0 && flat && is_predefined)
     state.last[index_of(a.collective)] = {a.type, a.op, a.count, bytes, plan, reduction};
-  return run_verified(a, state, reduction, on_device, [&] {
+  return run_verified(facts.job.verify_every, a, state, reduction, on_device, [&] {
     return flat && !(on_device && plan->through_host)
                ? run_in_place(state, *plan, reduction, bytes, on_device, a, facts, outcome)
                : run_staged(state, *plan, reduction, bytes, on_device, a, facts, outcome);

@@ -150,7 +150,7 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
   tuning::Choice choice;
   if (!known) {
     Described nothing;
-    choice = decide(state, a, Form::blocking, true, nothing).choice;
+    choice = decide(facts.job.selection, state, a, Form::blocking, true, nothing).choice;
     if (choice.rule == nullptr) return native(choice.reason);
     // From here on on this rank's own arguments.
     if (!describe_elements(a, send_elements, elements)) return native(Reason::arguments);
@@ -159,12 +159,12 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
   if (!known) {
     plan = ready_plan(state, choice, plan_for_bytes, facts, outcome);
     if (plan == nullptr) return false;
-    if (runtime().job.verify_every == 0 && elements.dense && (in_place || a.send_type == a.type) && is_named(a.type))
+    if (facts.job.verify_every == 0 && elements.dense && (in_place || a.send_type == a.type) && is_named(a.type))
       last = {a.type, MPI_OP_NULL, 0, elements.bytes, plan, {}};
   }
   const bool on_device = is_on_device(state, a, facts);
   const Reduction none;
-  return run_verified(a, state, none, on_device,
+  return run_verified(facts.job.verify_every, a, state, none, on_device,
                       [&] { return run_blocks(state, *plan, a, send_elements, elements, on_device, facts, outcome); });
 }
 

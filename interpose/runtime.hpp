@@ -1,5 +1,6 @@
-// What papaya keeps for the process between MPI_Init and MPI_Finalize. Who needs a part of it takes that; asked for as
-// a whole it is by the path of a call alone, which begins in a function of MPI's and has nothing else to ask.
+// What papaya keeps for the process between MPI_Init and MPI_Finalize. Only what is entered from outside asks for it,
+// having nothing else to ask: functions of MPI's, those of include/papaya.h, handlers of fork and of waiting. They pass
+// the parts on to who needs them.
 #pragma once
 
 #include <mpi.h>
@@ -10,9 +11,10 @@
 #include "interpose/between_nodes.hpp"
 #include "interpose/flavour.hpp"
 #include "interpose/job.hpp"
+#include "interpose/mpi_channels.hpp"
 #include "interpose/node_memory.hpp"
-#include "interpose/plan.hpp"
 #include "interpose/records.hpp"
+#include "interpose/resources.hpp"
 
 namespace papaya {
 
@@ -23,6 +25,7 @@ struct Runtime {
   Records records;
   NodeMemory memory;
   BetweenNodes between_nodes;
+  MpiChannels channels;
   wait::Policy policy;
 };
 
@@ -34,7 +37,12 @@ inline Runtime& runtime() noexcept {
 
 // Of which plans are made.
 inline Resources resources(Runtime& process) noexcept {
-  return {process.memory, process.between_nodes, process.job.shm_limit};
+  return {.regions = process.memory.window,
+          .deposits = process.memory.deposits,
+          .transport = process.between_nodes.transport.get(),
+          .has_too_little = process.between_nodes.has_too_little,
+          .channels = process.channels,
+          .limit = process.job.shm_limit};
 }
 
 // True while this thread is inside papaya's own code: what MPI calls back from there (user operations, attribute

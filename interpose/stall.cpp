@@ -7,15 +7,17 @@
 #include "base/log.hpp"
 #include "interpose/communicator.hpp"
 #include "interpose/nonblocking.hpp"
-#include "interpose/runtime.hpp"
 #include "interpose/text_of.hpp"
 
 namespace papaya {
 
+bool report_nonblocking_stall(void* prepared, double /*seconds*/) {
+  return prepared != nonblocking::waiting || nonblocking::report_stall();
+}
+
 bool report_stall(void* prepared, double seconds) {
   if (prepared == nullptr) return true;  // a wait that belongs to no call
-  if (prepared == nonblocking::waiting) return nonblocking::report_stall();
-  if (runtime().records.recorder.is_open()) return true;
+  if (prepared == nonblocking::waiting) return report_nonblocking_stall(prepared, seconds);
   const communicators::Owner owner = communicators::owner_of(static_cast<const Prepared*>(prepared));
   if (owner.communicator == nullptr) return true;
   const Prepared* const waiting = owner.whole;

@@ -3,8 +3,10 @@
 
 namespace papaya {
 
-// A wait::Stalled; `prepared` is the algorithm's Prepared that waits, or nonblocking::waiting for what MPI_Wait and the
-// like wait for. Of blocking calls only where they are not recorded: else watch.cpp sees them, and those inside MPI.
+// Each a wait::Stalled; `prepared` is the algorithm's Prepared that waits, or nonblocking::waiting for what MPI_Wait
+// and the like wait for. Where calls are recorded, watch.cpp sees blocking ones, and those inside MPI: then only the
+// second.
 bool report_stall(void* prepared, double seconds);
+bool report_nonblocking_stall(void* prepared, double seconds);
 
 }  // namespace papaya

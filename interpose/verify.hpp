@@ -35,11 +35,10 @@ class Verification {
   bool done_ = false;
 };
 
-// A call by `run`, of which PAPAYA_VERIFY may want to know whether its result is right.
+// A call by `run`, of which PAPAYA_VERIFY, `every`, may want to know whether its result is right.
 template <class Run>
-bool run_verified(const Arguments& a, Communicator& state, const Reduction& reduction, bool on_device,
-                  Run&& run) noexcept {
-  const std::uint64_t every = runtime().job.verify_every;
+bool run_verified(std::uint64_t every, const Arguments& a, Communicator& state, const Reduction& reduction,
+                  bool on_device, Run&& run) noexcept {
   if (every == 0 || ++state.replaced % every != 0) return run();
   Verification verification(a, state, reduction, on_device);
   if (!run()) return false;

@@ -8,12 +8,11 @@
 #include <new>
 
 #include "base/log.hpp"
-#include "interpose/runtime.hpp"
 
 namespace papaya::why_native {
 
-void report(const Communicator& state, const Descriptor* algorithm, std::size_t bytes, Reason reason) noexcept {
-  const Job& job = runtime().job;
+void report(const Job& job, const Communicator& state, const Descriptor* algorithm, std::size_t bytes,
+            Reason reason) noexcept {
   const bool is_told = reason == Reason::several_nodes || reason == Reason::no_shared_memory ||
                        reason == Reason::no_transport || reason == Reason::unknown_origin ||
                        reason == Reason::not_met || (reason == Reason::order && !job.arrival_order);
@@ -34,9 +33,9 @@ void report(const Communicator& state, const Descriptor* algorithm, std::size_t 
   }
 }
 
-void report_what_was_not_set_up(const Communicator& state) noexcept {
+void report_what_was_not_set_up(const Job& job, const Communicator& state) noexcept {
   for (const Plan& plan : state.plans)
-    if (plan.is_due && plan.is_named) report(state, plan.rule->algorithm, plan.first_bytes, Reason::not_met);
+    if (plan.is_due && plan.is_named) report(job, state, plan.rule->algorithm, plan.first_bytes, Reason::not_met);
 }
 
 }  // namespace papaya::why_native

@@ -8,9 +8,10 @@
 
 namespace papaya::why_native {
 
-void report(const Communicator& state, const Descriptor* algorithm, std::size_t bytes, Reason reason) noexcept;
+void report(const Job& job, const Communicator& state, const Descriptor* algorithm, std::size_t bytes,
+            Reason reason) noexcept;
 
 // The communicator is freed: of the algorithms that no call could set up.
-void report_what_was_not_set_up(const Communicator& state) noexcept;
+void report_what_was_not_set_up(const Job& job, const Communicator& state) noexcept;
 
 }  // namespace papaya::why_native

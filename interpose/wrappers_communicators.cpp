@@ -9,6 +9,16 @@
 #include "interpose/runtime.hpp"
 #include "interpose/wrappers.hpp"
 
+namespace papaya {
+namespace {
+
+bool is_active() noexcept {
+  return runtime().active.load(std::memory_order_acquire);
+}
+
+}  // namespace
+}  // namespace papaya
+
 // Life cycle.
 
 PAPAYA_WRAPPER papaya_MPI_Init(int* argc, char*** argv) {
@@ -52,7 +62,7 @@ template <class Create>
 int create(MPI_Comm parent, MPI_Comm* child, trace::Origin origin, std::uint64_t salt, Create&& make) {
   const nonblocking::InsideMpi inside_mpi;
   const int code = make();
-  if (code != MPI_SUCCESS || !runtime().active.load(std::memory_order_acquire)) return code;
+  if (code != MPI_SUCCESS || !is_active()) return code;
   const Entry entry;
   if (entry.is_outermost() && communicators::is_plausible(parent)) communicators::adopt(parent, *child, origin, salt);
   if (nonblocking::are_asked_for() && communicators::is_plausible(*child))
@@ -78,8 +88,7 @@ PAPAYA_WRAPPER papaya_MPI_Comm_disconnect(MPI_Comm* comm) {
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_set_name(MPI_Comm comm, const char* name) {
   const int code = PMPI_Comm_set_name(comm, name);
-  if (code == MPI_SUCCESS && papaya::runtime().active.load(std::memory_order_acquire))
-    papaya::communicators::rename(comm, name);
+  if (code == MPI_SUCCESS && papaya::is_active()) papaya::communicators::rename(comm, name);
   return code;
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_dup(MPI_Comm comm, MPI_Comm* child) {

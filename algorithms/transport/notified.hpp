@@ -11,8 +11,8 @@
 // at the latest, for whatever is still under way to it. So each rank frees its memory by itself, whenever and
 // in whatever order it likes.
 //
-// Behind it lie a window in shared memory (shared_notified.hpp), messages of MPI
-// (mpi/mpi_notified.hpp) or those of UCX (ucx/ucx_notified.hpp). Used by one thread at a time, as the team is.
+// Behind it lie a window in shared memory (shared_notified.hpp) or, between nodes, messages of MPI or UCX
+// (transport.hpp). Used by one thread at a time, as the team is.
 #pragma once
 
 #include <cstddef>

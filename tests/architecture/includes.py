@@ -36,8 +36,9 @@ BESIDES = {
         "rank 0 writes the report in MPI_Finalize, where no process may be started, and the watch reports stalls",
 }
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
-KNOWS_MPI = re.compile(r"^(interpose/(?!decide|preload|presence|flavour|reports)|"
-                       r"algorithms/transport/(mpi/|ucx/ucx_(notified|window))|tools/measure/|tools/simulation/|"
+KNOWS_MPI = re.compile(r"^(interpose/(?!agreement|async_setup|decide|flavour|make_wire|plan|preload|presence|reports|"
+                       r"resources)|"
+                       r"algorithms/transport/(mpi/|ucx/ucx_(transport|window))|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|quiet)\.)")
 
 

@@ -25,7 +25,7 @@ void check(bool good, const char* what, int users) {
 void use(papaya::NodeWindow& window, int users) {
   constexpr std::size_t bytes = 100'000;
   const std::size_t before = window.used_pages();
-  const std::int64_t offset = window.allocate(bytes, users);
+  const std::int64_t offset = window.allocate(bytes, users, 0);
   check(offset >= 0, "there is space", users);
   if (offset < 0) return;
   const std::size_t taken = window.used_pages();
@@ -41,7 +41,7 @@ void use(papaya::NodeWindow& window, int users) {
 }
 
 std::int64_t take(papaya::NodeWindow& window, std::size_t bytes) {
-  const std::int64_t offset = window.allocate(bytes, 1);
+  const std::int64_t offset = window.allocate(bytes, 1, 0);
   if (offset >= 0) check(window.prepare_share(offset, bytes, 0, 1), "its pages are there", 1);
   return offset;
 }

@@ -10,21 +10,21 @@
 #include <cstring>
 #include <string>
 
-#include "algorithms/transport/mpi/mpi_notified.hpp"
-#include "algorithms/transport/ucx/ucx_notified.hpp"
+#include "algorithms/transport/mpi/mpi_transport.hpp"
+#include "algorithms/transport/ucx/ucx_transport.hpp"
+#include "interpose/make_wire.hpp"
+#include "interpose/mpi_agreement.hpp"
 #include "tests/protocol/notified_property.hpp"
 
 namespace papaya {
 namespace {
 
-UcxWindow ucx_window;
-MpiMessages mpi_messages;
+std::unique_ptr<Transport> transport;
 
 void poke() {
   int found = 0;
   MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
-  if (ucx_window.exists()) ucx_window.progress();
-  if (mpi_messages.exists()) mpi_messages.progress();
+  if (transport != nullptr) transport->progress();
 }
 
 std::vector<int> members_of(MPI_Comm comm) {
@@ -50,16 +50,18 @@ class Test {
 
   bool open(const char* folder) {
     const std::size_t bytes = (std::size_t{1} << 20) + 4 * static_cast<std::size_t>(ranks_) * most_bytes_;
-    if (!ucx_) return mpi_messages.create(world_, bytes);
     std::string why;
-    const bool good = ucx_window.create(world_, bytes, folder, why);
-    if (rank_ == 0 && !good) std::printf("%s\n", why.c_str());
-    return good;
+    if (ucx_)
+      transport = UcxTransport::open(world_, bytes, folder, why);
+    else
+      transport = MpiTransport::open(world_, bytes);
+    if (rank_ == 0 && transport == nullptr) std::printf("%s\n", why.c_str());
+    return transport != nullptr;
   }
 
   void close() {
-    mpi_messages.free();
-    ucx_window.free();
+    transport->close();
+    transport.reset();
     MPI_Comm_free(&world_);
   }
 
@@ -125,10 +127,16 @@ class Test {
   }
 
  private:
+  // As the library does, in turn for a call that waits and for one that must not.
   std::unique_ptr<Notified> make(MPI_Comm comm, const SegmentShape& shape) {
-    bool is_reached = false;
-    if (ucx_) return UcxNotified::create(ucx_window, comm, members_of(comm), policy_, shape, is_reached);
-    return MpiNotified::create(mpi_messages, comm, members_of(comm), policy_, shape);
+    const std::vector<int> members = members_of(comm);
+    std::vector<std::int64_t> offsets(members.size());
+    using Way = MpiAgreement::Way;
+    MpiAgreement agreement(comm, made_++ % 2 == 0 ? Way::waiting : Way::asking, transport.get(), world_);
+    MadeWire made;
+    Steps steps = make_wire({*transport, members, policy_, shape}, agreement, offsets, made);
+    agreement.finish(steps);
+    return std::move(made.wire);
   }
 
   const bool ucx_;
@@ -136,6 +144,7 @@ class Test {
   int rank_ = 0;
   int ranks_ = 1;
   MPI_Comm world_ = MPI_COMM_NULL;
+  int made_ = 0;
   wait::Policy policy_;
 };
 

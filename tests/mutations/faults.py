@@ -108,6 +108,16 @@ FAULTS = [
     ("a set-up that has failed is tried again", "interpose/decide.cpp",
      "if (plan.failure != Reason::none) return {Step::go_native, plan.failure};", "", ["unit"]),
 
+    # Set-up
+    ("a set-up that has failed keeps its region", "interpose/plan.cpp",
+     "  wire.reset();\n  region.give_back();\n", "  wire.reset();\n", ["unit"]),
+    ("a rank runs though another could not be prepared", "interpose/plan.cpp",
+     "  if (are_ready)\n    plan.prepared =", "  if (is_ready)\n    plan.prepared =", ["unit"]),
+    ("a rank that is not connected is taken for one that is", "interpose/make_wire.cpp",
+     "link == Link::up ? 1 : 0", "link != Link::under_way ? 1 : 0", ["unit"]),
+    ("a wire without all shares is used", "interpose/make_wire.cpp",
+     "return one < 0;", "return one < -1;", ["unit"]),
+
     # Waiting
     ("a sleeper does not look once more", "algorithms/waiting/wait.cpp",
      "  bell_.sleepers.fetch_add(1, std::memory_order_relaxed);\n  publish_before_look(bell_);\n",

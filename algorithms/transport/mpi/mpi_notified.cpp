@@ -1,6 +1,5 @@
 #include "algorithms/transport/mpi/mpi_notified.hpp"
 
-#include <new>
 #include <utility>
 
 namespace papaya {
@@ -11,17 +10,6 @@ MpiNotified::MpiNotified(MpiMessages& messages, std::vector<int> members, wait::
       messages_(messages),
       policy_(policy),
       members_(std::move(members)) {}
-
-std::unique_ptr<MpiNotified> MpiNotified::create(MpiMessages& messages, MPI_Comm comm, std::vector<int> members,
-                                                 wait::Policy& policy, const SegmentShape& shape) noexcept {
-  std::unique_ptr<MpiNotified> self;
-  try {
-    self = offer(messages, std::move(members), policy, shape);
-  } catch (const std::bad_alloc&) {
-  }
-  if (!exchange(self.get(), comm)) return nullptr;
-  return self;
-}
 
 std::unique_ptr<MpiNotified> MpiNotified::offer(MpiMessages& messages, std::vector<int> members, wait::Policy& policy,
                                                 const SegmentShape& shape) {

@@ -1,26 +1,19 @@
 // Notified communication by messages of MPI (mpi_messages.hpp).
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "algorithms/transport/mpi/arena_notified.hpp"
+#include "algorithms/transport/arena_notified.hpp"
 #include "algorithms/transport/mpi/mpi_messages.hpp"
 
 namespace papaya {
 
 class MpiNotified final : public ArenaNotified {
  public:
-  // Collective over `comm`, whose ranks are `members` of the messages' communicator. Null, on all ranks alike,
-  // if there is not enough memory. `policy` outlives it.
-  static std::unique_ptr<MpiNotified> create(MpiMessages& messages, MPI_Comm comm, std::vector<int> members,
-                                             wait::Policy& policy, const SegmentShape& shape) noexcept;
-  // The same in parts, for who must not wait. This rank's share, null if there is no memory; then connect() with
-  // everybody's offset(), gathered after all have offered.
+  // As Transport::offer; `members` are ranks of the messages' communicator.
   static std::unique_ptr<MpiNotified> offer(MpiMessages& messages, std::vector<int> members, wait::Policy& policy,
                                             const SegmentShape& shape);
   ~MpiNotified() override;

@@ -14,49 +14,34 @@
 #include <cstdint>
 #include <span>
 
+#include "algorithms/transport/regions.hpp"
 #include "algorithms/waiting/wait.hpp"
 
 namespace papaya {
 
-class NodeWindow {
+class NodeWindow final : public Regions {
  public:
   // Collective over `node`, whose error handler must return. At most `limit` bytes; less where less is free.
   // All ranks agree on the outcome.
   bool create(MPI_Comm node, std::size_t limit) noexcept;
   void free() noexcept;  // collective
-  bool exists() const noexcept { return base_ != nullptr; }
+  bool exists() const noexcept override { return base_ != nullptr; }
   std::size_t limit() const noexcept { return limit_; }  // what was left of that given to create()
 
-  // Space for `users` ranks, if `leave` bytes are left then: an offset, or -1. Called by one rank; the others are told
-  // the offset.
-  std::int64_t allocate(std::size_t bytes, int users, std::size_t leave = 0) noexcept;
-  // Space that whoever comes first to `key` allocates for all who come: for the first of their wishes, which they all
-  // have in common, that there is room for. An offset, and the number of the wish; or -1. Each calls it once. `key` has
-  // 64 bits of hash, alike on all ranks and never zero.
-  struct Wish {
-    std::size_t bytes;
-    std::size_t leave = 0;
-  };
-  struct Attached {
-    std::int64_t offset;
-    std::size_t wish;
-  };
-  Attached attach(std::uint64_t key, std::span<const Wish> wishes) noexcept;
-  // Of a region that ranks have attached to: zero at first.
-  std::atomic<std::uint64_t>& agreement(std::int64_t offset) const noexcept;
-  // Makes this rank's share of the region's pages present and zero. False if the memory is not there.
-  bool prepare_share(std::int64_t offset, std::size_t bytes, int rank, int ranks) noexcept;
-  // Each user calls it once; the last one gives the space back.
-  void release(std::int64_t offset, std::size_t bytes) noexcept;
+  std::int64_t allocate(std::size_t bytes, int users, std::size_t leave) noexcept override;
+  Attached attach(std::uint64_t key, std::span<const Wish> wishes) noexcept override;
+  std::atomic<std::uint64_t>& agreement(std::int64_t offset) const noexcept override;
+  bool prepare_share(std::int64_t offset, std::size_t bytes, int rank, int ranks) noexcept override;
+  void release(std::int64_t offset, std::size_t bytes) noexcept override;
+  std::byte* region(std::int64_t offset) const noexcept override;
 
-  std::byte* region(std::int64_t offset) const noexcept;
   wait::Load* board() const noexcept;
   // For tests: pages that regions have, and pages that are taken from the system.
   std::size_t used_pages() const noexcept { return count(Map::used); }
   std::size_t held_pages() const noexcept { return count(Map::held); }
 
   // Equal on all ranks.
-  std::size_t region_bytes() const noexcept;  // for all regions
+  std::size_t region_bytes() const noexcept override;
   std::size_t arena_bytes() const noexcept { return arena_bytes_; }
   std::byte* base() const noexcept { return base_; }
   std::size_t arena_offset(int rank) const noexcept;  // from base(); `rank` of the node

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstring>
-#include <new>
 
 namespace papaya {
 
@@ -16,20 +15,6 @@ UcxNotified::UcxNotified(UcxWindow& window, const std::vector<int>& members, con
       members_(members),
       is_outstanding_(members.size()) {
   outstanding_.reserve(members.size());
-}
-
-std::unique_ptr<UcxNotified> UcxNotified::create(UcxWindow& window, MPI_Comm comm, const std::vector<int>& members,
-                                                 const wait::Policy& policy, const SegmentShape& shape,
-                                                 bool& is_reached) noexcept {
-  is_reached = window.connect(members, comm);
-  if (!is_reached) return nullptr;
-  std::unique_ptr<UcxNotified> self;
-  try {
-    self = offer(window, members, policy, shape);
-  } catch (const std::bad_alloc&) {
-  }
-  if (!exchange(self.get(), comm)) return nullptr;
-  return self;
 }
 
 std::unique_ptr<UcxNotified> UcxNotified::offer(UcxWindow& window, const std::vector<int>& members,

@@ -3,28 +3,21 @@
 // target's progress of UCX, which every rank that waits in papaya makes; MPI is progressed beside it.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "algorithms/transport/mpi/arena_notified.hpp"
+#include "algorithms/transport/arena_notified.hpp"
 #include "algorithms/transport/ucx/ucx_window.hpp"
 
 namespace papaya {
 
 class UcxNotified final : public ArenaNotified {
  public:
-  // As MpiNotified's. `policy` outlives it.
-  // Without the exchange, for who does it without blocking: this rank's object, null if it has no share. Its members
-  // are connected. Throws std::bad_alloc.
+  // As Transport::offer; its members are connected.
   static std::unique_ptr<UcxNotified> offer(UcxWindow& window, const std::vector<int>& members,
                                             const wait::Policy& policy, const SegmentShape& shape);
-  static std::unique_ptr<UcxNotified> create(UcxWindow& window, MPI_Comm comm, const std::vector<int>& members,
-                                             const wait::Policy& policy, const SegmentShape& shape,
-                                             bool& is_reached) noexcept;
   ~UcxNotified() override;
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "algorithms/transport/link.hpp"
+
 namespace papaya::ucx {
 
 // Writes of one user whose sources are still needed. Guarded by the worker's lock.
@@ -18,8 +20,6 @@ enum class Outstanding : std::uint8_t {
   none,  // all that was written to it will arrive without this rank
   some,  // to be waited for, by progress(), before turning to something else; then drain()
 };
-
-enum class Link { under_way, up, refused };
 
 // The process's UCX: a context, a worker, an endpoint for each rank that it has been connected to, and memory
 // that they write into. Any thread may call any function; one lock guards all.

@@ -5,10 +5,12 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "algorithms/transport/transport.hpp"
 #include "base/log.hpp"
 
 namespace papaya {
@@ -153,7 +155,7 @@ void UcxWindow::wait_for(MPI_Request& request) noexcept {
   }
 }
 
-bool UcxWindow::begin_connecting(const std::vector<int>& members) noexcept {
+Link UcxWindow::begin_connecting(const std::vector<int>& members) noexcept {
   bool good = true;
   for (const int member : members) {
     const int at = address_offsets_[static_cast<std::size_t>(member)];
@@ -162,30 +164,30 @@ bool UcxWindow::begin_connecting(const std::vector<int>& members) noexcept {
                           static_cast<std::size_t>(address_offsets_[static_cast<std::size_t>(member) + 1] - at)))
       good = false;
   }
-  return good;
+  return good ? link(members) : Link::refused;
 }
 
-ucx::Link UcxWindow::link(const std::vector<int>& members) noexcept {
-  ucx::Link all = ucx::Link::up;
+Link UcxWindow::link(const std::vector<int>& members) noexcept {
+  Link all = Link::up;
   for (const int member : members) {
     if (member == rank_) continue;
-    const ucx::Link one = worker_->link(member);
-    if (one == ucx::Link::refused) return one;
-    if (one == ucx::Link::under_way) all = one;
+    const Link one = worker_->link(member);
+    if (one == Link::refused) return one;
+    if (one == Link::under_way) all = one;
   }
   return all;
 }
 
 bool UcxWindow::connect(const std::vector<int>& members, MPI_Comm comm) noexcept {
-  ucx::Link reached = begin_connecting(members) ? link(members) : ucx::Link::refused;
-  const auto until = std::chrono::steady_clock::now() + longest_connecting;
-  while (reached == ucx::Link::under_way) {
-    reached = !worker_->progress() || std::chrono::steady_clock::now() > until ? ucx::Link::refused : link(members);
+  Link reached = begin_connecting(members);
+  const auto until = std::chrono::steady_clock::now() + Transport::longest_connecting;
+  while (reached == Link::under_way) {
+    reached = !worker_->progress() || std::chrono::steady_clock::now() > until ? Link::refused : link(members);
     int found = 0;
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, world_, &found, MPI_STATUS_IGNORE);
     sched_yield();
   }
-  const int good = reached == ucx::Link::up ? 1 : 0;
+  const int good = reached == Link::up ? 1 : 0;
   int all = 0;
   MPI_Request request = MPI_REQUEST_NULL;
   if (PMPI_Iallreduce(&good, &all, 1, MPI_INT, MPI_MIN, comm, &request) != MPI_SUCCESS) return false;

@@ -4,13 +4,13 @@
 
 #include <mpi.h>
 
-#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "algorithms/transport/arena.hpp"
+#include "algorithms/transport/link.hpp"
 #include "algorithms/transport/ucx/ucx_plugin.hpp"
 
 namespace papaya {
@@ -23,15 +23,9 @@ class UcxWindow {
   void free() noexcept;  // collective
   bool exists() const noexcept { return arena_.base() != nullptr; }
 
-  // Collective over `comm`, whose ranks are these of the world: false, on all of them alike, unless each
-  // reaches all.
-  bool connect(const std::vector<int>& members, MPI_Comm comm) noexcept;
-
-  // The same without blocking, by each for itself: begins, and how far that is; to be asked again after progress().
-  bool begin_connecting(const std::vector<int>& members) noexcept;
-  ucx::Link link(const std::vector<int>& members) noexcept;
-  // An address that no answer comes from by then will not answer; TCP itself gives up after minutes.
-  static constexpr std::chrono::seconds longest_connecting{20};
+  // As Transport's.
+  Link begin_connecting(const std::vector<int>& members) noexcept;
+  Link link(const std::vector<int>& members) noexcept;
 
   void progress() noexcept {
     if (!worker_->progress()) end_after_failure();
@@ -49,6 +43,9 @@ class UcxWindow {
   enum class Failure : int;
   Failure open(std::size_t bytes, const char* folder, std::string& why) noexcept;
   bool exchange_addresses() noexcept;
+  // Collective over `comm`, whose ranks are these of the world: false, on all of them alike, unless each
+  // reaches all.
+  bool connect(const std::vector<int>& members, MPI_Comm comm) noexcept;
   // Until the request is complete, with UCX's progress: the others may need it.
   void wait_for(MPI_Request& request) noexcept;
 

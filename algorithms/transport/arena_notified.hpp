@@ -2,8 +2,6 @@
 // arena, notifications first and then the segment, and looking at it.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -31,9 +29,6 @@ class ArenaNotified : public Notified {
 
   // This rank's share, zero, and with it segment(); false if there is not enough memory.
   bool allocate() noexcept;
-  // Collective over `comm`, and the barrier after which all shares are zero. False, on all ranks alike,
-  // unless all have a share. A rank that could not even make its object calls it with null.
-  static bool exchange(ArenaNotified* self, MPI_Comm comm) noexcept;
 
   // In the peer's arena.
   std::size_t notification_at(int peer, int id) const noexcept {

@@ -1,4 +1,4 @@
-#include "algorithms/transport/mpi/arena_notified.hpp"
+#include "algorithms/transport/arena_notified.hpp"
 
 #include <atomic>
 
@@ -21,15 +21,6 @@ bool ArenaNotified::allocate() noexcept {
   offset_ = arena_.allocate(share_bytes_);
   if (offset_ < 0) return false;
   segment_ = arena_.base() + offset_ + notifications_bytes_;
-  return true;
-}
-
-bool ArenaNotified::exchange(ArenaNotified* self, MPI_Comm comm) noexcept {
-  const std::int64_t mine = self == nullptr ? -1 : self->offset_;
-  std::int64_t least = -1;
-  PMPI_Allreduce(&mine, &least, 1, MPI_INT64_T, MPI_MIN, comm);
-  if (least < 0 || self == nullptr) return false;
-  PMPI_Allgather(&mine, 1, MPI_INT64_T, self->offsets_.data(), 1, MPI_INT64_T, comm);
   return true;
 }
 

@@ -1,0 +1,18 @@
+#include "algorithms/transport/mpi/mpi_transport.hpp"
+
+#include "algorithms/transport/mpi/mpi_notified.hpp"
+
+namespace papaya {
+
+std::unique_ptr<MpiTransport> MpiTransport::open(MPI_Comm world, std::size_t bytes) noexcept {
+  auto self = std::make_unique<MpiTransport>();
+  if (!self->messages_.create(world, bytes)) return nullptr;
+  return self;
+}
+
+std::unique_ptr<ArenaNotified> MpiTransport::offer(const std::vector<int>& members, wait::Policy& policy,
+                                                   const SegmentShape& shape) {
+  return MpiNotified::offer(messages_, members, policy, shape);
+}
+
+}  // namespace papaya

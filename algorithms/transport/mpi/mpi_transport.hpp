@@ -1,0 +1,35 @@
+// Messages of MPI as the transport between nodes (mpi_messages.hpp).
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "algorithms/transport/mpi/mpi_messages.hpp"
+#include "algorithms/transport/transport.hpp"
+
+namespace papaya {
+
+class MpiTransport final : public Transport {
+ public:
+  // Collective over `world`, whose error handler must return. `bytes` of memory for each rank. Null, on all ranks
+  // alike, if there is no memory.
+  static std::unique_ptr<MpiTransport> open(MPI_Comm world, std::size_t bytes) noexcept;
+
+  const char* name() const noexcept override { return "MPI's messages"; }
+  Arena& arena() noexcept override { return messages_.arena(); }
+  std::unique_ptr<ArenaNotified> offer(const std::vector<int>& members, wait::Policy& policy,
+                                       const SegmentShape& shape) override;
+  // After close() too: operations that MPI_Finalize has given up may still ask.
+  void progress() noexcept override {
+    if (messages_.exists()) messages_.progress();
+  }
+  void close() noexcept override { messages_.free(); }
+
+ private:
+  MpiMessages messages_;
+};
+
+}  // namespace papaya

@@ -1,0 +1,58 @@
+// What carries data between nodes, and how a wire is made of it: notified communication among the ranks of one
+// communicator. The steps are the same for every transport, and none of them waits for another rank, so that a
+// nonblocking call may take them too:
+//
+//   1. where the transport connects(), begin_connecting(); then progress_connections() until link() is no longer under
+//      way. The ranks agree on whether all links are up.
+//   2. offer(): this rank's share of the wire. The ranks exchange the offsets, which is also the barrier after which
+//   all
+//      shares are zero.
+//   3. ArenaNotified::connect() with these offsets, if all have a share.
+//
+// interpose/make_wire.hpp takes them, for the library and for tests.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "algorithms/transport/arena.hpp"
+#include "algorithms/transport/arena_notified.hpp"
+#include "algorithms/transport/link.hpp"
+#include "algorithms/transport/notified.hpp"
+
+namespace papaya {
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual const char* name() const noexcept = 0;  // for people
+  virtual Arena& arena() noexcept = 0;            // of this rank: what others write to
+
+  // False, on all ranks alike: every rank reaches every other from the beginning.
+  virtual bool connects() const noexcept { return false; }
+  // `members` are ranks in MPI_COMM_WORLD. Connections that exist stay.
+  virtual Link begin_connecting(const std::vector<int>& /*members*/) noexcept { return Link::up; }
+  virtual Link link(const std::vector<int>& /*members*/) noexcept { return Link::up; }
+  // An address that no answer comes from by then will not answer; TCP itself gives up after minutes.
+  static constexpr std::chrono::seconds longest_connecting{20};
+  // Other ranks that connect to this one may need it too. False if this rank can connect no more.
+  virtual bool progress_connections() noexcept { return true; }
+
+  // Null if there is no memory. `policy` outlives it. Throws std::bad_alloc.
+  virtual std::unique_ptr<ArenaNotified> offer(const std::vector<int>& members, wait::Policy& policy,
+                                               const SegmentShape& shape) = 0;
+
+  // Moves what is under way. A failure ends the job: the others wait for what will never come.
+  virtual void progress() noexcept = 0;
+  // Collective over the job, once no wire is left.
+  virtual void close() noexcept = 0;
+
+ protected:
+  Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
+};
+
+}  // namespace papaya
