@@ -33,9 +33,9 @@ const Descriptor* find_algorithm(Collective collective, std::string_view name) n
   return nullptr;
 }
 
-std::uint8_t trace_number(const Descriptor& descriptor) noexcept {
+std::uint32_t trace_number(const Descriptor& descriptor) noexcept {
   const auto position = std::find(list().begin(), list().end(), &descriptor);
-  return static_cast<std::uint8_t>(position - list().begin() + 1);
+  return static_cast<std::uint32_t>(position - list().begin() + 1);
 }
 
 Registration::Registration(const Descriptor& descriptor) {

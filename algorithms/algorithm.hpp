@@ -172,8 +172,8 @@ inline bool serves(const Descriptor& descriptor, Collective collective) noexcept
   return descriptor.collective == collective || (collective == Collective::alltoallv && descriptor.serves_alltoallv);
 }
 
-// A number below trace::algorithm_capacity for the trace; 0 is "native".
-std::uint8_t trace_number(const Descriptor& descriptor) noexcept;
+// Its position in the registry, from 1: the number by which records refer to it. 0 is "native".
+std::uint32_t trace_number(const Descriptor& descriptor) noexcept;
 
 class Registration {
  public:

@@ -56,7 +56,7 @@ struct CallFacts {
 
 // What became of it, for the trace.
 struct Outcome {
-  std::uint8_t algorithm = 0;  // its number in the trace, 0: native
+  std::uint32_t algorithm = 0;  // its number in the trace, 0: native
   Reason reason = Reason::no_algorithm;
   std::uint64_t event = 0;  // the recorder's number for the call, once `begun`
   bool begun = false;

@@ -232,7 +232,7 @@ Plan& Plans::plan_for(const Members& members, const tuning::Rule& rule, std::siz
   const std::size_t capacity = capacity_of(members, algorithm, bytes);
   for (Plan& plan : plans_)
     if (plan.rule == &rule && plan.capacity == capacity) return plan;
-  const bool through_host = form == Form::nonblocking || is_rooted(algorithm.collective) || !algorithm.takes_vetoes;
+  const bool through_host = form == Form::nonblocking || is_rooted(algorithm.collective) || !algorithm.serves_declines;
   return plans_.emplace_back(rule, capacity, plans_.size(), through_host);
 }
 

@@ -57,7 +57,7 @@ struct Plan {
 
   const tuning::Rule* rule;
   std::size_t capacity;
-  std::uint8_t trace_number;
+  std::uint32_t trace_number;
   Collective collective;           // of the present call: one algorithm may serve two
   std::uint64_t ordinal;           // among the plans of its communicator; equal on all ranks
   std::uint64_t calls_before = 0;  // that it would have served so far, made natively; equal on all ranks

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "algorithms/algorithm.hpp"
 #include "base/log.hpp"
@@ -76,10 +78,6 @@ void Records::write_header(const Job& job, std::string_view program, std::string
   Recorder::set_name(header.papaya_version, sizeof header.papaya_version, PAPAYA_VERSION);
   Recorder::set_name(header.program, sizeof header.program, program);
   Recorder::set_name(header.command, sizeof header.command, output::command_line());
-  Recorder::set_name(header.algorithm_names[0], trace::name_bytes, "native");
-  for (const Descriptor* descriptor : registry())
-    if (const std::uint8_t number = trace_number(*descriptor); number < trace::algorithm_capacity)
-      Recorder::set_name(header.algorithm_names[number], trace::name_bytes, descriptor->name);
   for (std::size_t i = 0; i < reason_names.size(); ++i)
     Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
 }
@@ -88,8 +86,11 @@ void Records::write_header(const Job& job, std::string_view program, std::string
 void Records::open_files(const Job& job, std::string_view profile) {
   std::string error;
   const bool is_wanted = records_[static_cast<std::size_t>(job.rank)];
-  const bool opened = is_wanted && recorder.open(output::rank_file(folder.path(), job.rank),
-                                                 profile == "trace" ? trace_capacity : trace::event_capacity, error);
+  std::vector<std::string_view> algorithms;  // by trace_number(), from 1
+  for (const Descriptor* descriptor : registry()) algorithms.push_back(descriptor->name);
+  const bool opened =
+      is_wanted && recorder.open(output::rank_file(folder.path(), job.rank),
+                                 profile == "trace" ? trace_capacity : trace::event_capacity, algorithms, error);
   int failures = opened || !is_wanted ? 0 : 1;
   int all_failures = 0;
   PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, job.world_comm);

@@ -271,7 +271,7 @@ class Archive {
     }
     OTF2_AttributeList* const list = list_.get();
     check(OTF2_AttributeList_AddStringRef(list, algorithm,
-                                          string(report::clean_text(header.algorithm_names[event.algorithm]))));
+                                          string(report::algorithm_name(input_.run.files[f], event.algorithm))));
     if (const std::string why = report::clean_text(header.reason_names[event.reason]); !why.empty())
       check(OTF2_AttributeList_AddStringRef(list, reason, string(why)));
     check(OTF2_EvtWriter_Leave(writer, list, now, region_of(event)));

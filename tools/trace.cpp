@@ -225,7 +225,7 @@ class Trace {
     return mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
   }
   static std::string algorithm_of(const report::RankFile& file, const trace::Event& event) {
-    return report::clean_text(file.header.algorithm_names[event.algorithm]);
+    return report::algorithm_name(file, event.algorithm);
   }
   static std::string reason_of(const report::RankFile& file, const trace::Event& event) {
     return report::clean_text(file.header.reason_names[event.reason]);

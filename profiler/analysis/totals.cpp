@@ -51,7 +51,6 @@ std::vector<AlgorithmFigures> algorithms_of(const Run& run) {
       for (const RankFile& file : run.files) {
         const trace::Totals& totals = file.totals;
         const auto& by_reason = blocking ? totals.native_calls_by_reason : totals.native_nonblocking_by_reason;
-        const auto& by_algorithm = blocking ? totals.calls_by_algorithm : totals.nonblocking_by_algorithm;
         std::uint64_t explained = 0;
         for (std::size_t r = 1; r < trace::reason_capacity; ++r) {
           const std::uint64_t native = by_reason[c][r];
@@ -61,11 +60,12 @@ std::vector<AlgorithmFigures> algorithms_of(const Run& run) {
           calls[{"native", std::move(reason)}] += native;
           explained += native;
         }
-        for (std::size_t a = 0; a < trace::algorithm_capacity; ++a) {
-          std::uint64_t count = by_algorithm[c][a];
+        for (std::size_t a = 0; a < file.algorithms.size(); ++a) {
+          const trace::Algorithm& row = file.algorithms[a];
+          std::uint64_t count = blocking ? row.calls[c] : row.nonblocking[c];
           if (a == 0) count -= std::min(count, explained);
           if (count == 0) continue;
-          std::string algorithm = a == 0 ? "native" : clean_text(file.header.algorithm_names[a]);
+          std::string algorithm = a == 0 ? "native" : clean_text(row.name);
           if (algorithm.empty()) algorithm = fmt::format("algorithm {}", a);
           calls[{std::move(algorithm), std::string()}] += count;
         }

@@ -19,6 +19,7 @@
 #include "base/reason.hpp"
 #include "base/settings.hpp"
 #include "profiler/read/read_spill.hpp"
+#include "profiler/read/version_3.hpp"
 
 namespace papaya::report {
 namespace {
@@ -28,6 +29,7 @@ constexpr double fastest_ns_per_tick = 1e-6;
 constexpr double slowest_ns_per_tick = 1e9;
 constexpr std::size_t events_per_read = 32768;
 constexpr std::uint64_t latest_events = 1024;
+constexpr std::uint64_t most_algorithms = 1 << 16;   // bounds the memory that a damaged file can ask for
 constexpr std::int32_t most_listed_ranks = 1 << 24;  // looked at one by one
 constexpr std::uint64_t largest_settings_bytes = 1 << 20;
 
@@ -101,7 +103,8 @@ bool ends_in_bounds(const char (&field)[bytes]) {
   return std::memchr(field, '\0', bytes) != nullptr;
 }
 
-void check_beginning(const Source& source) {
+// Returns the version.
+std::uint32_t check_beginning(const Source& source) {
   struct {
     char magic[8];
     std::uint32_t version;
@@ -126,20 +129,26 @@ void check_beginning(const Source& source) {
                    "was written on a machine of the other byte order: make the report on a machine like that one"};
   }
   if (begin.endian_mark != trace::endian_mark) reject_damaged("no byte order mark");
-  if (begin.version != trace::format_version) {
+  if (begin.version != trace::format_version && begin.version != version_3::format_version) {
     throw Rejected{Trouble::other_version,
-                   fmt::format("has format version {}, but this papaya {} reads version {}: use the papaya command "
-                               "that belongs to the library that wrote it",
-                               begin.version, PAPAYA_VERSION, trace::format_version)};
+                   fmt::format("has format version {}, but this papaya {} reads versions {} and {}: use the papaya "
+                               "command that belongs to the library that wrote it",
+                               begin.version, PAPAYA_VERSION, version_3::format_version, trace::format_version)};
   }
+  return begin.version;
 }
 
 void check_header(const trace::Header& header, std::uint64_t file_bytes) {
-  if (header.header_bytes != sizeof(trace::Header)) reject_damaged("wrong header size");
+  const bool is_old = header.version == version_3::format_version;
+  if (header.header_bytes != (is_old ? version_3::header_bytes : sizeof(trace::Header)))
+    reject_damaged("wrong header size");
   if (header.event_bytes != sizeof(trace::Event)) reject_damaged("wrong event size");
   if (!std::has_single_bit(header.event_capacity)) reject_damaged("event capacity not a power of two");
   const std::uint64_t needed = std::max(
-      {end_of(header.totals_offset, 1, sizeof(trace::Totals), "totals"),
+      {end_of(header.totals_offset, 1, is_old ? version_3::totals_bytes : sizeof(trace::Totals), "totals"),
+       is_old
+           ? 0
+           : end_of(header.algorithms_offset, header.algorithm_count, sizeof(trace::Algorithm), "table of algorithms"),
        end_of(header.communicators_offset, header.communicator_capacity, sizeof(trace::Communicator),
               "communicator table"),
        end_of(header.modules_offset, header.module_count, sizeof(trace::Module), "table of modules"),
@@ -165,23 +174,24 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
   bool strings_end = ends_in_bounds(header.host) && ends_in_bounds(header.mpi) &&
                      ends_in_bounds(header.papaya_version) && ends_in_bounds(header.program) &&
                      ends_in_bounds(header.command);
-  for (const auto& name : header.algorithm_names) strings_end = strings_end && ends_in_bounds(name);
   for (const auto& name : header.reason_names) strings_end = strings_end && ends_in_bounds(name);
   for (const auto& name : header.phase_names) strings_end = strings_end && ends_in_bounds(name);
   if (!strings_end) reject_damaged("a text without end");
   if (header.phase_count < 1 || header.phase_count > trace::phase_capacity)
     reject_damaged("an impossible number of phases");
+  if (header.algorithm_count < 1 || header.algorithm_count > most_algorithms)
+    reject_damaged("an impossible number of algorithms");
 }
 
 // An older record has the names of algorithms and the sentences of reasons as they were then.
-void use_current_names(trace::Header& header) {
+void use_current_names(RankFile& file) {
   const auto put = [](char(&field)[trace::name_bytes], std::string_view text) {
     if (text.data() == field) return;
     std::memset(field, 0, sizeof(field));
     std::memcpy(field, text.data(), std::min(text.size(), sizeof(field) - 1));
   };
-  for (auto& field : header.algorithm_names) put(field, current_name(field));
-  for (auto& field : header.reason_names) put(field, current_reason_name(field));
+  for (trace::Algorithm& row : file.algorithms) put(row.name, current_name(row.name));
+  for (auto& field : file.header.reason_names) put(field, current_reason_name(field));
 }
 
 void read_events(const Source& source, RankFile& file, Extent extent) {
@@ -199,6 +209,7 @@ void read_events(const Source& source, RankFile& file, Extent extent) {
     trace::Event* const read = file.events.data() + kept;
     read_or_reject(source, header.events_offset + slot * sizeof(trace::Event), read, chunk * sizeof(trace::Event));
     for (std::size_t i = 0; i < chunk; ++i, ++number) {
+      if (header.version == version_3::format_version) read[i] = version_3::event_of(read[i]);
       if (is_whole(read[i], number, header)) {
         file.events[kept++] = read[i];
       } else {
@@ -268,17 +279,39 @@ void read_node_calls(const Source& source, RankFile& file) {
   }
 }
 
+// Header, totals and the table of algorithms.
+void read_head(const Source& source, RankFile& file) {
+  read_or_reject(source, 0, &file.header, sizeof(file.header));
+  check_header(file.header, source.bytes());
+  read_or_reject(source, file.header.totals_offset, &file.totals, sizeof(file.totals));
+  file.algorithms = read_table<trace::Algorithm>(source, file.header.algorithms_offset, file.header.algorithm_count);
+}
+
+void read_head_of_version_3(const Source& source, RankFile& file) {
+  std::vector<std::byte> bytes(version_3::header_bytes);
+  read_or_reject(source, 0, bytes.data(), bytes.size());
+  file.header = version_3::header_of(bytes.data());
+  check_header(file.header, source.bytes());
+  file.algorithms = version_3::names_of(bytes.data());
+  bytes.resize(version_3::totals_bytes);
+  read_or_reject(source, file.header.totals_offset, bytes.data(), bytes.size());
+  file.totals = version_3::totals_of(bytes.data(), file.algorithms);
+}
+
 RankFile read_record(const std::string& name, const Source& source, Extent extent) {
   RankFile file;
   file.name = name;
-  check_beginning(source);
-  if (source.bytes() < sizeof(trace::Header)) {
+  const bool is_old = check_beginning(source) == version_3::format_version;
+  if (source.bytes() < (is_old ? version_3::header_bytes : sizeof(trace::Header))) {
     throw Rejected{Trouble::cut_short, fmt::format("is cut short after {} bytes and is left out", source.bytes())};
   }
-  read_or_reject(source, 0, &file.header, sizeof(file.header));
-  check_header(file.header, source.bytes());
-  use_current_names(file.header);
-  read_or_reject(source, file.header.totals_offset, &file.totals, sizeof(file.totals));
+  if (is_old)
+    read_head_of_version_3(source, file);
+  else
+    read_head(source, file);
+  for (const trace::Algorithm& row : file.algorithms)
+    if (!ends_in_bounds(row.name)) reject_damaged("a text without end");
+  use_current_names(file);
   // The count runs ahead of the table for a moment when that is full, and of a row while that is being
   // filled.
   file.communicators.resize(std::min(file.header.communicator_count, file.header.communicator_capacity));
@@ -478,10 +511,14 @@ std::size_t sequence_bytes(std::string_view text) {
 
 bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Header& header) {
   return event.commit == static_cast<std::uint32_t>(number + 1) && event.collective < collective_count &&
-         event.form < form_count && event.algorithm < trace::algorithm_capacity &&
-         event.reason < trace::reason_capacity && event.call_site <= header.call_site_count &&
-         event.phase < header.phase_count && event.arrival_ticks >= header.begin_ticks &&
+         event.form < form_count && event.algorithm < header.algorithm_count && event.reason < trace::reason_capacity &&
+         event.call_site <= header.call_site_count && event.phase < header.phase_count &&
+         event.arrival_ticks >= header.begin_ticks &&
          (event.exit_ticks == 0 || event.exit_ticks >= event.arrival_ticks);
+}
+
+std::string algorithm_name(const RankFile& file, std::size_t number) {
+  return number < file.algorithms.size() ? clean_text(file.algorithms[number].name) : std::string();
 }
 
 bool MemorySource::read(std::uint64_t offset, void* to, std::size_t count) const {

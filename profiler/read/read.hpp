@@ -60,6 +60,7 @@ struct RankFile {
   std::string name;
   trace::Header header{};
   trace::Totals totals{};
+  std::vector<trace::Algorithm> algorithms;  // by the number that events have
   std::vector<trace::Communicator> communicators;
   std::vector<std::vector<Frame>> call_sites;  // number n of the events is the n-1st, innermost frame first
   std::vector<trace::NodeCalls> node_calls;    // calls that this rank compared for its node
@@ -118,6 +119,9 @@ Run load_run(const std::string& folder, const Progress& progress = {}, Extent ex
 bool add_record(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
 void add_spilled(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
 void finish_run(Run& run);
+
+// Of an event's algorithm; empty if it is not in the table.
+std::string algorithm_name(const RankFile& file, std::size_t number);
 
 // The text of a fixed-size field up to its NUL, as valid UTF-8 without control characters.
 std::string clean_text(std::string_view field);

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "profiler/read/version_3.hpp"
 #include "profiler/record/zstd.hpp"
 
 namespace papaya::report {
@@ -64,11 +65,13 @@ class Reader {
     if (header.endian_mark == __builtin_bswap32(trace::endian_mark))
       return fail(Trouble::other_version,
                   "was written on a machine of the other byte order: use papaya on a machine like that one");
-    if (header.endian_mark == trace::endian_mark && header.version != format_version)
-      return fail(Trouble::other_version,
-                  fmt::format("has format version {}, but this papaya {} reads version {}: use the papaya command that "
-                              "belongs to the library that wrote it",
-                              header.version, PAPAYA_VERSION, format_version));
+    if (header.endian_mark == trace::endian_mark && header.version != format_version &&
+        header.version != version_3::spill_version)
+      return fail(
+          Trouble::other_version,
+          fmt::format("has format version {}, but this papaya {} reads versions {} and {}: use the papaya command "
+                      "that belongs to the library that wrote it",
+                      header.version, PAPAYA_VERSION, version_3::spill_version, format_version));
     if (header.checksum != checksum_of(header) || header.endian_mark != trace::endian_mark ||
         header.header_bytes != sizeof header || header.event_bytes != sizeof(trace::Event) ||
         header.state > static_cast<std::uint32_t>(State::failed)) {
@@ -143,7 +146,7 @@ class Reader {
     for (std::uint32_t i = 0; i < block.header.count; ++i) {
       LateEvent event;
       std::memcpy(&event, raw_.data() + i * (sizeof event / sizeof(std::uint64_t)), sizeof event);
-      late_[event.number] = event.event;
+      late_[event.number] = as_today(event.event);
     }
   }
 
@@ -153,7 +156,7 @@ class Reader {
     from_columns(raw_.data(), std::span(out_.events).subspan(before));
     std::size_t kept = before;
     for (std::uint64_t i = 0; i < wanted; ++i) {
-      trace::Event event = out_.events[before + i];
+      trace::Event event = as_today(out_.events[before + i]);
       if (const auto late = late_.empty() ? late_.end() : late_.find(first + i); late != late_.end())
         event = late->second;
       if (is_whole(event, first + i, record_.header))
@@ -162,6 +165,10 @@ class Reader {
         ++out_.skipped;
     }
     out_.events.resize(kept);
+  }
+
+  trace::Event as_today(const trace::Event& event) const {
+    return out_.header.version == version_3::spill_version ? version_3::event_of(event) : event;
   }
 
   void note_gap(std::uint64_t from, std::uint64_t to) {

@@ -1,4 +1,4 @@
-// The per-rank file rank-NNNNN.pap, version 3. One mmap'ed file per rank: a header page, fixed tables, then a ring of
+// The per-rank file rank-NNNNN.pap, version 4. One mmap'ed file per rank: a header page, fixed tables, then a ring of
 // events. Every field is fixed-width and native-endian; the reader checks `endian_mark`, `version` and every offset
 // against the file's size before it looks at anything else. The file is valid at any moment of the run, so that a
 // job ended by SIGKILL leaves a readable record; docs/trace_format.md describes it for other tools.
@@ -11,13 +11,12 @@
 namespace papaya::trace {
 
 inline constexpr char magic[8] = {'P', 'A', 'P', 'A', 'Y', 'A', '\r', '\n'};
-inline constexpr std::uint32_t format_version = 3;
+inline constexpr std::uint32_t format_version = 4;
 inline constexpr std::uint32_t endian_mark = 0x01020304;
 
-inline constexpr std::uint32_t algorithm_capacity = 32;  // algorithm 0 is always "native"
-inline constexpr std::uint32_t reason_capacity = 32;     // reason 0 is always "" (not native)
-inline constexpr std::uint32_t phase_capacity = 24;      // phase 0 is always "", outside of all
-inline constexpr std::uint32_t name_bytes = 64;          // NUL-terminated
+inline constexpr std::uint32_t reason_capacity = 32;  // reason 0 is always "" (not native)
+inline constexpr std::uint32_t phase_capacity = 24;   // phase 0 is always "", outside of all
+inline constexpr std::uint32_t name_bytes = 64;       // NUL-terminated
 inline constexpr std::uint32_t alpha_capacity = 8;
 inline constexpr std::uint32_t path_bytes = 256;
 inline constexpr std::uint32_t most_frames = 16;  // of a call site
@@ -34,15 +33,15 @@ struct Event {
   std::uint64_t communicator;  // Communicator::id, equal on all its ranks
   std::uint64_t call;          // number of this collective call on that communicator, from 0, equal on all its ranks
   std::uint64_t bytes;         // message size as this rank passed it (see bytes in docs/trace_format.md)
-  std::uint64_t call_site;     // where the program made it: number of a CallSite, from 1; 0 if not recorded
+  std::uint32_t call_site;     // where the program made it: number of a CallSite, from 1; 0 if not recorded
+  std::uint32_t algorithm;     // row of the table of algorithms
   std::uint32_t commit;
   std::int32_t root;  // rank in the communicator, -1 where the collective has none
   std::uint8_t collective;
-  std::uint8_t form;       // papaya::Form
-  std::uint8_t algorithm;  // index into Header::algorithm_names
-  std::uint8_t reason;     // index into Header::reason_names, 0 unless native
-  std::uint16_t thread;    // small number of the calling thread, from 0
-  std::uint16_t phase;     // index into Header::phase_names
+  std::uint8_t form;     // papaya::Form
+  std::uint16_t reason;  // index into Header::reason_names, 0 unless native
+  std::uint16_t thread;  // small number of the calling thread, from 0
+  std::uint16_t phase;   // index into Header::phase_names
 };
 static_assert(sizeof(Event) == 64);
 
@@ -142,12 +141,18 @@ struct Total {
 
 struct Totals {
   Total by_size[collective_count][form_count][size_class_count];
-  std::uint64_t calls_by_algorithm[collective_count][algorithm_capacity];
   std::uint64_t native_calls_by_reason[collective_count][reason_capacity];
   // The same of nonblocking calls, where the user has chosen an algorithm for them.
-  std::uint64_t nonblocking_by_algorithm[collective_count][algorithm_capacity];
   std::uint64_t native_nonblocking_by_reason[collective_count][reason_capacity];
 };
+
+// An algorithm that calls may have run by, and how many have. Row 0 is "native".
+struct Algorithm {
+  char name[name_bytes];
+  std::uint64_t calls[collective_count];        // blocking
+  std::uint64_t nonblocking[collective_count];  // where the user has chosen an algorithm for them
+};
+static_assert(sizeof(Algorithm) == 336);
 
 // Time to send one message of `bytes`, one way, measured at finalize; 0 where not measured.
 struct Alpha {
@@ -215,7 +220,6 @@ struct Header {
   char papaya_version[name_bytes];
   char program[4 * name_bytes];
   char command[16 * name_bytes];
-  char algorithm_names[algorithm_capacity][name_bytes];
   char reason_names[reason_capacity][name_bytes];
 
   std::uint64_t modules_offset;
@@ -233,6 +237,8 @@ struct Header {
   std::uint64_t node_calls_given_up;  // not compared: a rank arrived too late for that, or has not published the call
   std::uint64_t phase_count;
   char phase_names[phase_capacity][name_bytes];
+  std::uint64_t algorithms_offset;
+  std::uint64_t algorithm_count;
 };
 static_assert(sizeof(Header) <= 8192);
 
@@ -256,8 +262,12 @@ static_assert(node_calls_offset + node_calls_capacity * sizeof(NodeCalls) <= eve
 static_assert(node_board_offset % 4096 == 0 && events_offset % 4096 == 0);
 inline constexpr std::uint64_t event_capacity = 1u << 15;  // 2 MiB of events in summary mode
 
-constexpr std::uint64_t file_bytes(std::uint64_t capacity) {
-  return events_offset + capacity * sizeof(Event);
+// Behind the ring.
+constexpr std::uint64_t algorithms_offset(std::uint64_t events) {
+  return events_offset + events * sizeof(Event);
+}
+constexpr std::uint64_t file_bytes(std::uint64_t events, std::uint64_t algorithms) {
+  return algorithms_offset(events) + algorithms * sizeof(Algorithm);
 }
 
 }  // namespace papaya::trace

@@ -25,8 +25,9 @@ Recorder::~Recorder() {
   close();
 }
 
-bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::string& error) noexcept {
-  const std::size_t bytes = trace::file_bytes(event_capacity);
+bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::span<const std::string_view> algorithms,
+                    std::string& error) noexcept {
+  const std::size_t bytes = trace::file_bytes(event_capacity, algorithms.size() + 1);
   // Beyond it, making the file larger ends the process by a signal.
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
@@ -61,6 +62,7 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   auto* bytes_base = static_cast<std::byte*>(base);
   mapped_bytes_ = bytes;
   totals_ = reinterpret_cast<trace::Totals*>(bytes_base + trace::totals_offset);
+  algorithms_ = reinterpret_cast<trace::Algorithm*>(bytes_base + trace::algorithms_offset(event_capacity));
   communicators_ = reinterpret_cast<trace::Communicator*>(bytes_base + trace::communicators_offset);
   events_ = reinterpret_cast<trace::Event*>(bytes_base + trace::events_offset);
   node_board_ = reinterpret_cast<trace::NodeBoard*>(bytes_base + trace::node_board_offset);
@@ -82,6 +84,11 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   header_->node_board_offset = trace::node_board_offset;
   header_->node_calls_offset = trace::node_calls_offset;
   header_->node_calls_capacity = trace::node_calls_capacity;
+  header_->algorithms_offset = trace::algorithms_offset(event_capacity);
+  header_->algorithm_count = algorithms.size() + 1;
+  set_name(algorithms_[0].name, trace::name_bytes, "native");
+  for (std::size_t i = 0; i < algorithms.size(); ++i)
+    set_name(algorithms_[i + 1].name, trace::name_bytes, algorithms[i]);
   header_->ns_per_tick = 1.0;
   header_->phase_count = 1;
   std::memcpy(header_->magic, trace::magic, sizeof trace::magic);

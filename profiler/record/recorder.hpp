@@ -31,9 +31,11 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Creates `path` with room for `event_capacity` events (a power of two). On failure returns false and says in
-  // `error` what the operating system said; the recorder stays closed.
-  bool open(const std::string& path, std::uint64_t event_capacity, std::string& error) noexcept;
+  // Creates `path` with room for `event_capacity` events (a power of two), whose calls go natively, algorithm 0, or by
+  // one of `algorithms`, from 1. On failure returns false and says in `error` what the operating system said; the
+  // recorder stays closed.
+  bool open(const std::string& path, std::uint64_t event_capacity, std::span<const std::string_view> algorithms,
+            std::string& error) noexcept;
   void close() noexcept;
   bool is_open() const noexcept { return header_ != nullptr; }
 
@@ -48,6 +50,7 @@ class Recorder {
 
   trace::Header& header() noexcept { return *header_; }
   trace::Totals& totals() noexcept { return *totals_; }
+  std::span<const trace::Algorithm> algorithms() const noexcept { return {algorithms_, header_->algorithm_count}; }
   trace::NodeBoard& node_board() noexcept { return *node_board_; }
   std::span<trace::NodeCalls> node_calls() noexcept { return {node_calls_, trace::node_calls_capacity}; }
 
@@ -78,7 +81,7 @@ class Recorder {
 
   // The arrival and the departure of one call. `begin` returns the event's number, which `finish` takes.
   std::uint64_t begin(const Arrival& arrival, std::uint64_t call_site) noexcept;
-  void finish(std::uint64_t number, const Arrival& arrival, std::uint64_t exit_ticks, std::uint8_t algorithm,
+  void finish(std::uint64_t number, const Arrival& arrival, std::uint64_t exit_ticks, std::uint32_t algorithm,
               std::uint8_t reason) noexcept;
   // The call returned an error: it has no number, and its arrival is compared with nothing.
   void take_back(std::uint64_t number) noexcept;
@@ -100,6 +103,7 @@ class Recorder {
 
   trace::Header* header_ = nullptr;
   trace::Totals* totals_ = nullptr;
+  trace::Algorithm* algorithms_ = nullptr;
   trace::Communicator* communicators_ = nullptr;
   trace::Event* events_ = nullptr;
   trace::NodeBoard* node_board_ = nullptr;
@@ -167,7 +171,7 @@ inline void Recorder::take_back(std::uint64_t number) noexcept {
 }
 
 inline void Recorder::finish(std::uint64_t number, const Arrival& arrival, std::uint64_t exit_ticks,
-                             std::uint8_t algorithm, std::uint8_t reason) noexcept {
+                             std::uint32_t algorithm, std::uint8_t reason) noexcept {
   trace::Event& event = events_[number & event_mask_];
   // Another thread may have wrapped around the ring in the meantime and own the slot now.
   if (std::atomic_ref(event.commit).load(std::memory_order_relaxed) == static_cast<std::uint32_t>(number + 1)) {
@@ -185,10 +189,10 @@ inline void Recorder::finish(std::uint64_t number, const Arrival& arrival, std::
   add(total.bytes, arrival.bytes);
   add(total.ticks, exit_ticks - arrival.ticks);
   if (arrival.form == Form::blocking) {
-    add(totals_->calls_by_algorithm[collective][algorithm], 1);
+    add(algorithms_[algorithm].calls[collective], 1);
     if (reason != 0) add(totals_->native_calls_by_reason[collective][reason], 1);
   } else if (reason != static_cast<std::uint8_t>(Reason::no_algorithm)) {
-    add(totals_->nonblocking_by_algorithm[collective][algorithm], 1);
+    add(algorithms_[algorithm].nonblocking[collective], 1);
     if (reason != 0) add(totals_->native_nonblocking_by_reason[collective][reason], 1);
   }
 }

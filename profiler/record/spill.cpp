@@ -279,7 +279,7 @@ void Spiller::keep_open_events(std::uint64_t first) noexcept {
       open_.push_back({first + i, copy_[i]});
 }
 
-void Spiller::note_late(std::uint64_t number, std::uint64_t exit_ticks, std::uint8_t algorithm,
+void Spiller::note_late(std::uint64_t number, std::uint64_t exit_ticks, std::uint32_t algorithm,
                         std::uint8_t reason) noexcept {
   std::uint64_t place = notes_begun_.load(std::memory_order_relaxed);
   do {

@@ -85,7 +85,7 @@ class Spiller {
     return event_count - number > lag_ / 2;
   }
   // The end of such an event; exit_ticks 0: it has none, and its call no number.
-  void note_late(std::uint64_t number, std::uint64_t exit_ticks, std::uint8_t algorithm, std::uint8_t reason) noexcept;
+  void note_late(std::uint64_t number, std::uint64_t exit_ticks, std::uint32_t algorithm, std::uint8_t reason) noexcept;
 
  private:
   // Passed from any thread to the helper without a lock: a thread that held one might not run for long.
@@ -93,7 +93,7 @@ class Spiller {
     std::atomic<std::uint64_t> ready{0};  // its number in the order of notes, plus one
     std::uint64_t number = 0;
     std::uint64_t exit_ticks = 0;
-    std::uint8_t algorithm = 0;
+    std::uint32_t algorithm = 0;
     std::uint8_t reason = 0;
   };
   static constexpr std::size_t note_capacity = 64;

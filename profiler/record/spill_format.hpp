@@ -1,4 +1,4 @@
-// The file rank-NNNNN.papz beside rank-NNNNN.pap, version 1: with PAPAYA_PROFILE=trace the events that the ring of the
+// The file rank-NNNNN.papz beside rank-NNNNN.pap, version 2: with PAPAYA_PROFILE=trace the events that the ring of the
 // latter is about to lose. A header, then blocks, appended as the job runs: a file that was cut anywhere is good up to
 // there. docs/trace_format.md describes it for other tools.
 #pragma once
@@ -15,7 +15,7 @@
 namespace papaya::trace::spill {
 
 inline constexpr char magic[8] = {'P', 'A', 'P', 'A', 'Y', 'A', 'Z', '\n'};
-inline constexpr std::uint32_t format_version = 1;
+inline constexpr std::uint32_t format_version = 2;
 inline constexpr std::uint32_t block_magic = 0x6b6c4250;  // "PBlk"
 inline constexpr std::uint32_t most_in_block = 1u << 13;  // events: 512 KiB
 

@@ -94,9 +94,7 @@ ShownCall Pictures::shown(const ComparedCall& call) const {
   shown.communicator = call.event->communicator;
   shown.call = call.event->call;
   shown.bytes = call.bytes;
-  const trace::Header& header = run_.files[call.files.front()].header;
-  const std::size_t algorithm = call.event->algorithm;
-  if (algorithm < trace::algorithm_capacity) shown.algorithm = clean_text(header.algorithm_names[algorithm]);
+  shown.algorithm = algorithm_name(run_.files[call.files.front()], call.event->algorithm);
   shown.first_ns = call.first_ns;
   shown.worst_ns = call.cluster.worst_ns;
   shown.last = call.last;

@@ -61,7 +61,7 @@ ORDER = {
         "analysis.cpp",
     ],
     "profiler/read": [
-        "units read.hpp",
+        "units read.hpp version_3",
         "read_spill",
         "clocks frames read.cpp",
     ],

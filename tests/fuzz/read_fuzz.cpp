@@ -85,15 +85,20 @@ using papaya::support::Record;
 using Bytes = std::vector<std::uint8_t>;
 using Random = std::mt19937_64;
 
+enum class Version { three, four };  // of the format
+
 constexpr long default_rounds = 1500;  // some seconds under sanitizers
 
-Bytes joined(const std::vector<Record>& records) {
+Bytes joined(const std::vector<Record>& records, Version version) {
   Bytes all;
   for (const Record& record : records) {
-    const Bytes own = record.bytes(true);
+    const bool is_old = version == Version::three;
+    const Bytes own = is_old ? record.bytes_of_version_3(true) : record.bytes(true);
     all.insert(all.end(), own.begin(), own.end());
     // In several blocks, or more of them than there are.
-    Bytes spilled = record.spilled(record.events.size() - 8, record.header.nodes == 1 ? 3 : 20);
+    const std::size_t count = record.events.size() - 8;
+    const std::size_t in_block = record.header.nodes == 1 ? 3 : 20;
+    Bytes spilled = is_old ? record.spilled_of_version_1(count, in_block) : record.spilled(count, in_block);
     spilled.resize(spilled_bytes);
     all.insert(all.end(), spilled.begin(), spilled.end());
   }
@@ -101,7 +106,7 @@ Bytes joined(const std::vector<Record>& records) {
 }
 
 // A run on `nodes` nodes that finished, or one whose ranks still are inside their last call.
-Bytes seed(int nodes, bool finished) {
+Bytes seed(int nodes, bool finished, Version version = Version::four) {
   std::vector<Record> records;
   for (int rank = 0; rank < static_cast<int>(records_per_input); ++rank) {
     Record record(rank, records_per_input, rank % nodes, nodes);
@@ -110,7 +115,7 @@ Bytes seed(int nodes, bool finished) {
     record.header.alpha[1] = {65536, 9000, 40000};
     for (auto& clock : record.header.clock) clock = {rank * 1000, 100, Record::ticks(0), 1};
     record.header.clock[1].at_ticks = Record::ticks(1e9);
-    const std::uint64_t site = record.add_call_site({{"/bin/app", 0x40}, {"/lib/libmd.so", 0x80}});
+    const std::uint32_t site = record.add_call_site({{"/bin/app", 0x40}, {"/lib/libmd.so", 0x80}});
     papaya::trace::NodeCalls row{};
     row.communicator = papaya::support::world_id;
     row.call_site = 1;
@@ -127,10 +132,12 @@ Bytes seed(int nodes, bool finished) {
                     !finished && call == 19 ? -1 : begin + 5000, std::uint64_t{1} << call, 0)
           .call_site = site;
     }
+    record.events[3].algorithm = 1;
+    record.algorithms[1].calls[3] = 1;
     if (finished) record.finalize(1e6);
     records.push_back(std::move(record));
   }
-  return joined(records);
+  return joined(records, version);
 }
 
 void mutate(Bytes& bytes, Random& random) {
@@ -140,7 +147,8 @@ void mutate(Bytes& bytes, Random& random) {
     // Half of the changes hit the headers: the tables behind them take the more room.
     const std::size_t part = bytes.size() / records_per_input;
     std::size_t at = random() % bytes.size();
-    if (random() % 2 == 0 && part > 1024) at = at / part % records_per_input * part + random() % 1024;
+    const std::size_t header = random() % 2 == 0 ? 1024 : sizeof(papaya::trace::Header);
+    if (random() % 2 == 0 && part > header) at = at / part % records_per_input * part + random() % header;
     switch (random() % 5) {
       case 0:
         bytes[at] ^= static_cast<std::uint8_t>(1u << random() % 8);
@@ -170,7 +178,12 @@ void mutate(Bytes& bytes, Random& random) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::vector<Bytes> seeds = {seed(1, true), seed(3, true), seed(1, false), seed(3, false)};
+  const std::vector<Bytes> seeds = {seed(1, true),
+                                    seed(3, true),
+                                    seed(1, false),
+                                    seed(3, false),
+                                    seed(1, true, Version::three),
+                                    seed(3, false, Version::three)};
   if (argc == 3 && std::strcmp(argv[1], "--write-seeds") == 0) {
     for (std::size_t i = 0; i < seeds.size(); ++i) {
       std::ofstream(argv[2] + std::string("/seed-") + std::to_string(i), std::ios::binary)

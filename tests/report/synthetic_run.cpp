@@ -71,12 +71,10 @@ int main(int argc, char** argv) {
       event.call_site = numbers[site];
       event.algorithm = site == 0 ? 1 : 0;
     }
-    record.totals.calls_by_algorithm[papaya::index_of(Collective::alltoall)][0] =
-        static_cast<std::uint64_t>(calls / sites);
+    record.algorithms[0].calls[papaya::index_of(Collective::alltoall)] = static_cast<std::uint64_t>(calls / sites);
     record.totals.native_calls_by_reason[papaya::index_of(Collective::alltoall)][1] =
         static_cast<std::uint64_t>(calls / sites);
-    record.totals.calls_by_algorithm[papaya::index_of(Collective::allreduce)][1] =
-        static_cast<std::uint64_t>(2 * calls / sites);
+    record.algorithms[1].calls[papaya::index_of(Collective::allreduce)] = static_cast<std::uint64_t>(2 * calls / sites);
     // Who was waited for at the first site, and how long, grows with the rank.
     papaya::trace::NodeCalls row{};
     row.communicator = papaya::support::world_id;

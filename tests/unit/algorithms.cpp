@@ -190,7 +190,7 @@ TEST_CASE("a phase on one node is the algorithm with the least limit that takes 
 }
 
 TEST_CASE("the registry's descriptors are complete and their numbers stable") {
-  std::set<std::uint8_t> numbers;
+  std::set<std::uint32_t> numbers;
   for (const Descriptor* descriptor : registry()) {
     CHECK_FALSE(descriptor->summary.empty());
     CHECK_FALSE(descriptor->source.empty());
@@ -198,7 +198,8 @@ TEST_CASE("the registry's descriptors are complete and their numbers stable") {
     CHECK((descriptor->old_name.empty() || find_algorithm(descriptor->collective, descriptor->old_name) == descriptor));
     CHECK(current_name(descriptor->name) == descriptor->name);
     CHECK(trace_number(*descriptor) > 0);
-    CHECK(trace_number(*descriptor) < trace::algorithm_capacity);
+    CHECK(registry()[trace_number(*descriptor) - 1u] == descriptor);
+    CHECK(descriptor->name.size() < trace::name_bytes);
     CHECK(numbers.insert(trace_number(*descriptor)).second);
     CHECK((descriptor->segment != nullptr || descriptor->region_bytes != nullptr));
     CHECK((descriptor->segment != nullptr) == !descriptor->one_node);
@@ -236,30 +237,41 @@ TEST_CASE("identities differ by parent, members, salt and ordinal") {
 TEST_CASE("the recorder's ring keeps the last events, its totals all") {
   const auto path = std::filesystem::temp_directory_path() / ("papaya-recorder-" + std::to_string(getpid()));
   std::filesystem::remove(path);
+  // More than there are, and than 8 bits count.
+  constexpr std::uint32_t most = 400;
+  std::vector<std::string> names;
+  for (std::uint32_t i = 1; i < most; ++i) names.push_back("algorithm_" + std::to_string(i));
+  const std::vector<std::string_view> algorithms(names.begin(), names.end());
   Recorder recorder;
   std::string error;
-  REQUIRE(recorder.open(path.string(), 16, error));
+  REQUIRE(recorder.open(path.string(), 16, algorithms, error));
   for (const bool concurrent : {false, true}) {
     recorder.set_concurrent(concurrent);
     for (std::uint64_t i = 0; i < 50; ++i) {
       const Recorder::Arrival arrival{1000 + i, 1, i, 100, -1, Collective::allreduce, Form::blocking};
       recorder.finish(recorder.begin(arrival, 0), arrival, 1010 + i, 0, 3);
+      recorder.finish(recorder.begin(arrival, 0), arrival, 1010 + i, most - 1, 0);
     }
   }
-  CHECK(recorder.header().event_count == 100);
+  CHECK(recorder.header().event_count == 200);
   const trace::Total& total = recorder.totals().by_size[index_of(Collective::allreduce)][0][0];
-  CHECK(total.calls == 100);
-  CHECK(total.bytes == 10000);
-  CHECK(total.ticks == 1000);
+  CHECK(total.calls == 200);
+  CHECK(total.bytes == 20000);
+  CHECK(total.ticks == 2000);
+  REQUIRE(recorder.algorithms().size() == most);
+  CHECK(std::string_view(recorder.algorithms()[0].name) == "native");
+  CHECK(std::string_view(recorder.algorithms()[most - 1].name) == names.back());
+  CHECK(recorder.algorithms()[0].calls[index_of(Collective::allreduce)] == 100);
+  CHECK(recorder.algorithms()[most - 1].calls[index_of(Collective::allreduce)] == 100);
   CHECK(recorder.totals().native_calls_by_reason[index_of(Collective::allreduce)][3] == 100);
   CHECK(recorder.add_communicator(1, 0, 4, 2, 1, std::string(200, 'x')) != nullptr);
   for (int i = 0; i < 1100; ++i) recorder.add_communicator(2, 0, 4, 2, 1, "c");
   CHECK(recorder.header().communicator_count == trace::communicator_capacity);
   CHECK(recorder.header().lost_communicators == 1101 - trace::communicator_capacity);
   recorder.close();
-  CHECK(std::filesystem::file_size(path) == trace::file_bytes(16));
+  CHECK(std::filesystem::file_size(path) == trace::file_bytes(16, most));
   Recorder second;
-  CHECK_FALSE(second.open(path.string(), 16, error));  // never overwrites
+  CHECK_FALSE(second.open(path.string(), 16, algorithms, error));  // never overwrites
   CHECK_FALSE(error.empty());
   std::filesystem::remove(path);
 }

@@ -148,7 +148,7 @@ TEST_CASE("compare: from the files of runs") {
                             base + 1000 * (ranks - 1) + excess_ns * (1 + 0.01 * static_cast<double>(call % 3)));
         event.call_site = site;
         event.algorithm = algorithm;
-        ++record.totals.calls_by_algorithm[index_of(Collective::allreduce)][algorithm];
+        ++record.algorithms[algorithm].calls[index_of(Collective::allreduce)];
       }
       record.finalize(3e7);
     }

@@ -11,7 +11,7 @@ namespace {
 struct Rank {
   Rank() {
     std::string error;
-    REQUIRE(recorder.open(path, capacity, error));
+    REQUIRE(recorder.open(path, capacity, {}, error));
     REQUIRE(live.open(path));
   }
   std::uint64_t enter(std::uint64_t ticks, Form form = Form::blocking) {

@@ -94,6 +94,10 @@ TEST_CASE("each kind of damage is told apart") {
   CHECK(trouble_with(with([](auto& h) { h.events_offset = 0; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.totals_offset = 1ull << 40; })) == Trouble::cut_short);
   CHECK(trouble_with(with([](auto& h) { h.communicator_capacity = ~0ull; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.algorithms_offset = 8; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.algorithm_count = 0; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.algorithm_count = ~0ull; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.algorithm_count = 1 << 16; })) == Trouble::cut_short);
   CHECK(trouble_with(with([](auto& h) { h.modules_offset = 0; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.frame_count = ~0ull; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.frame_count = trace::frame_capacity + 1; })) == Trouble::cut_short);
@@ -142,8 +146,106 @@ TEST_CASE("call sites that point nowhere are damage, events of no site there is 
 TEST_CASE("another version is named, with what to do") {
   const Run run = load_with(small_run(), with([](auto& h) { h.version = 1; }));
   CHECK(run.problems[0].sentence.find("format version 1") != std::string::npos);
-  CHECK(run.problems[0].sentence.find("reads version 3") != std::string::npos);
+  CHECK(run.problems[0].sentence.find("reads versions 3 and 4") != std::string::npos);
   CHECK(report::report_on(run).other_version);
+}
+
+TEST_CASE("a record of version 3 reads like one of version 4") {
+  auto all = small_run();
+  for (support::Record& record : all) {
+    const std::uint32_t site = record.add_call_site({{"/bin/app", 0x100}});
+    for (std::size_t i = 0; i < record.events.size(); ++i) {
+      record.events[i].algorithm = i % 2 == 0 ? 0 : 1;
+      record.events[i].reason = i % 2 == 0 ? 2 : 0;
+      record.events[i].call_site = site;
+      record.events[i].thread = 3;
+    }
+    record.algorithms[0].calls[index_of(Collective::allreduce)] = 10;
+    record.algorithms[1].calls[index_of(Collective::allreduce)] = 10;
+    record.algorithms[1].nonblocking[index_of(Collective::bcast)] = 5;
+    record.totals.native_calls_by_reason[index_of(Collective::allreduce)][2] = 10;
+  }
+  const support::Folder today;
+  const support::Folder old;
+  today.write(all);
+  for (const support::Record& record : all)
+    old.write(support::Record::file_name(record.header.rank), record.bytes_of_version_3());
+  const Run run = report::load_run(old.path());
+  CHECK(run.problems.empty());
+  REQUIRE(run.files.size() == all.size());
+  const Run same = report::load_run(today.path());
+  for (std::size_t f = 0; f < all.size(); ++f) {
+    CHECK(run.files[f].algorithms.size() == 32);
+    CHECK(report::algorithm_name(run.files[f], 1) == "flat");
+    CHECK(report::algorithm_name(run.files[f], 2).empty());
+    CHECK(run.files[f].call_sites == same.files[f].call_sites);
+    REQUIRE(run.files[f].events.size() == same.files[f].events.size());
+    for (std::size_t e = 0; e < same.files[f].events.size(); ++e)
+      CHECK(std::memcmp(&run.files[f].events[e], &same.files[f].events[e], sizeof(trace::Event)) == 0);
+  }
+  CHECK(report::to_json(report::report_on(run)) == report::to_json(report::report_on(same)));
+  auto bytes = all[1].bytes_of_version_3();
+  bytes.resize(7000);
+  CHECK(trouble_with(bytes) == Trouble::cut_short);
+  bytes = all[1].bytes_of_version_3();
+  bytes.resize(bytes.size() - 1);
+  CHECK(trouble_with(bytes) == Trouble::cut_short);
+}
+
+TEST_CASE("a record holds any number of algorithms") {
+  auto all = small_run();
+  for (std::size_t f = 0; f < all.size(); ++f) {
+    auto& algorithms = all[f].algorithms;
+    // Each rank has its own numbers.
+    const std::size_t count = 1000 + f;
+    algorithms.resize(count);
+    for (std::size_t a = 2; a < count; ++a)
+      std::snprintf(algorithms[a].name, sizeof algorithms[a].name, "algorithm_%zu", a - f);
+    algorithms[300 + f].calls[index_of(Collective::allreduce)] = 20;
+    for (trace::Event& event : all[f].events) event.algorithm = static_cast<std::uint32_t>(300 + f);
+  }
+  const Run run = support::load(all);
+  CHECK(run.problems.empty());
+  REQUIRE(run.files.size() == all.size());
+  for (std::size_t f = 0; f < all.size(); ++f) {
+    CHECK(run.files[f].skipped_events == 0);
+    CHECK(run.files[f].algorithms.size() == 1000 + f);
+    CHECK(report::algorithm_name(run.files[f], run.files[f].events.front().algorithm) == "algorithm_300");
+  }
+  const report::Report analysis = report::report_on(run);
+  REQUIRE(analysis.algorithms.size() == 1);
+  CHECK(analysis.algorithms[0].algorithm == "algorithm_300");
+  CHECK(analysis.algorithms[0].calls == 60);
+  // A name without an end, and a table cut in its last row.
+  auto bytes = all[1].bytes(true);
+  std::memset(bytes.data() + bytes.size() - sizeof(trace::Algorithm), 'a', trace::name_bytes);
+  CHECK(trouble_with(bytes) == Trouble::damaged);
+  bytes = all[1].bytes(true);
+  bytes.pop_back();
+  CHECK(trouble_with(bytes) == Trouble::cut_short);
+}
+
+TEST_CASE("spilled events of version 1 read like those of version 2") {
+  auto all = small_run();
+  const std::uint32_t site = all[1].add_call_site({{"/bin/app", 0x100}});
+  for (std::size_t i = 0; i < all[1].events.size(); ++i) {
+    all[1].events[i].algorithm = i % 2;
+    all[1].events[i].reason = i % 2 == 0 ? 2 : 0;
+    all[1].events[i].call_site = site;
+  }
+  const auto load_with_spilled = [&](const std::vector<std::uint8_t>& spilled) {
+    Folder folder;
+    folder.write(all);
+    folder.write(Record::file_name(1) + "z", spilled);
+    return report::load_run(folder.path());
+  };
+  const Run run = load_with_spilled(all[1].spilled_of_version_1(16, 10));
+  const Run same = load_with_spilled(all[1].spilled(16, 10));
+  CHECK(run.problems.empty());
+  CHECK(run.files[1].skipped_events == 0);
+  REQUIRE(run.files[1].events.size() == same.files[1].events.size());
+  for (std::size_t e = 0; e < same.files[1].events.size(); ++e)
+    CHECK(std::memcmp(&run.files[1].events[e], &same.files[1].events[e], sizeof(trace::Event)) == 0);
 }
 
 TEST_CASE("events that are torn or impossible are left out and counted") {
@@ -154,7 +256,7 @@ TEST_CASE("events that are torn or impossible are left out and counted") {
   events[12].form = form_count;
   events[13].exit_ticks = events[13].arrival_ticks - 1;
   events[14].arrival_ticks = support::origin_ticks - 1;
-  events[15].algorithm = trace::algorithm_capacity;
+  events[15].algorithm = static_cast<std::uint32_t>(all[1].algorithms.size());
   events[16].reason = trace::reason_capacity;
   const Run run = load_with(all, all[1].bytes(true));
   CHECK(run.files[1].events.size() == 9);

@@ -456,14 +456,13 @@ TEST_CASE("report: algorithms and reasons are told by name") {
   auto all = support::records(2);
   const auto allreduce = index_of(Collective::allreduce);
   for (auto& record : all) {
-    record.totals.calls_by_algorithm[allreduce][0] = 10;
-    record.totals.calls_by_algorithm[allreduce][1] = 50;
+    record.algorithms[0].calls[allreduce] = 10;
+    record.algorithms[1].calls[allreduce] = 50;
     record.totals.native_calls_by_reason[allreduce][1] = 7;
     record.totals.native_calls_by_reason[allreduce][2] = 1;
   }
   // Ranks may number their algorithms differently.
-  std::swap(all[1].header.algorithm_names[1], all[1].header.algorithm_names[2]);
-  std::swap(all[1].totals.calls_by_algorithm[allreduce][1], all[1].totals.calls_by_algorithm[allreduce][2]);
+  all[1].algorithms.insert(all[1].algorithms.begin() + 1, trace::Algorithm{});
   const Report analysis = support::analyse(all);
   REQUIRE(analysis.algorithms.size() == 4);
   const auto check = [&](std::size_t i, const char* algorithm, const char* reason, std::uint64_t calls) {
@@ -482,11 +481,11 @@ TEST_CASE("report: an old record's algorithms and reasons have today's names") {
   auto all = support::records(2);
   std::strcpy(all[0].header.reason_names[3], "the communicator has made too few calls yet");
   std::strcpy(all[1].header.reason_names[3], "the communicator has made too few calls so far");
-  for (auto& record : all) record.totals.calls_by_algorithm[index_of(Collective::allreduce)][0] = 4;
+  for (auto& record : all) record.algorithms[0].calls[index_of(Collective::allreduce)] = 4;
   for (auto& record : all) record.totals.native_calls_by_reason[index_of(Collective::allreduce)][3] = 4;
-  std::strcpy(all[0].header.algorithm_names[1], "rsa");
-  std::strcpy(all[1].header.algorithm_names[1], "rabenseifner");
-  for (auto& record : all) record.totals.calls_by_algorithm[index_of(Collective::allreduce)][1] = 10;
+  std::strcpy(all[0].algorithms[1].name, "rsa");
+  std::strcpy(all[1].algorithms[1].name, "rabenseifner");
+  for (auto& record : all) record.algorithms[1].calls[index_of(Collective::allreduce)] = 10;
   const Report analysis = support::analyse(all);
   REQUIRE(analysis.algorithms.size() == 2);
   CHECK(analysis.algorithms[0].algorithm == "rabenseifner");

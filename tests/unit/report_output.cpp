@@ -42,7 +42,7 @@ std::vector<Record> rich_run() {
           size.ticks += 12345678901234;
         }
       }
-      record.totals.calls_by_algorithm[c][0] = 123456789;
+      record.algorithms[0].calls[c] = 123456789;
       record.totals.native_calls_by_reason[c][1] = 12345678;
     }
     record.add_call(Collective::barrier, 0, 1e11, 1e11 + 5000.0 + 100 * rank, 0, -1, 0xfedcba9876543210);

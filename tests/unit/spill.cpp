@@ -32,7 +32,7 @@ constexpr std::uint64_t plenty = 1 << 20;
 struct Rank {
   explicit Rank(std::uint64_t limit = plenty) {
     std::string error;
-    REQUIRE(recorder.open(path, ring, error));
+    REQUIRE(recorder.open(path, ring, std::vector<std::string_view>(300, "any"), error));
     trace::Header& header = recorder.header();
     header.ranks = 1;
     header.nodes = 1;
@@ -202,14 +202,14 @@ TEST_CASE("the end of a call that outlasts its place in the ring") {
   rank.record(5, 8);
   const std::uint64_t number = rank.begin();
   rank.record(300, 8);
-  rank.spiller->note_late(number, 77777, 2, 1);
-  rank.spiller->note_late(9999, 77777, 2, 1);  // of none that is open
+  rank.spiller->note_late(number, 77777, 300, 1);
+  rank.spiller->note_late(9999, 77777, 300, 1);  // of none that is open
   rank.record(300, 8);
   const Run run = rank.read();
   const report::RankFile& file = run.files.at(0);
   REQUIRE(calls_of(file) == numbers(0, 606));
   CHECK(file.events[number].exit_ticks == 77777);
-  CHECK(file.events[number].algorithm == 2);
+  CHECK(file.events[number].algorithm == 300);
   CHECK(file.events[number].reason == 1);
   CHECK(file.events[number].arrival_ticks == 1000 + 10 * number);
 }
@@ -240,7 +240,7 @@ TEST_CASE("a helper, and threads that record at once") {
   Recorder recorder;
   std::string error;
   const std::string path = folder.path() + "/rank-00000.pap";
-  REQUIRE(recorder.open(path, 1024, error));
+  REQUIRE(recorder.open(path, 1024, {}, error));
   recorder.header().ranks = 1;
   recorder.header().nodes = 1;
   recorder.start_spilling(path + "z", path + "z", plenty);
@@ -369,7 +369,7 @@ TEST_CASE("spilled files that belong elsewhere") {
   later.header.begin_unix_ns += 1;
   CHECK(load_with(all, later.spilled(30, 10)).problems.at(0).trouble == Trouble::other_run);
   auto bytes = all[1].spilled(30, 10);
-  bytes[offsetof(trace::spill::FileHeader, version)] = 2;
+  bytes[offsetof(trace::spill::FileHeader, version)] = 3;
   CHECK(load_with(all, bytes).problems.at(0).trouble == Trouble::other_version);
   CHECK(load_with(all, std::vector<std::uint8_t>(500, 'x')).problems.at(0).trouble == Trouble::not_papaya);
 }

@@ -332,7 +332,7 @@ void check_output(const Job& job, const Settings& settings, Checks& checks) {
   fs::path place(std::string(settings.text(Variable::output)));
   place = place.empty() ? fs::current_path(error) : fs::absolute(place, error).parent_path();
   while (!fs::exists(place, error) && place.has_relative_path()) place = place.parent_path();
-  const double needed = static_cast<double>(trace::file_bytes(trace::event_capacity));
+  const double needed = static_cast<double>(trace::file_bytes(trace::event_capacity, registry().size() + 1));
   if (!can_hold_folder(place)) {
     checks.push_back(
         {"output", Level::problem,

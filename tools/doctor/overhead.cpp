@@ -29,7 +29,7 @@ double measure(const std::string& folder, int frames) {
   Recorder recorder;
   const std::string path = folder + "/overhead.pap";
   std::string error;
-  if (!recorder.open(path, trace::event_capacity, error)) return -1;
+  if (!recorder.open(path, trace::event_capacity, {}, error)) return -1;
   std::filesystem::remove(path);
   recorder.set_concurrent(false);
   const auto sites = std::make_unique<CallSites>();

@@ -23,6 +23,16 @@ void put(std::vector<std::uint8_t>& bytes, std::uint64_t offset, const T& value)
   std::memcpy(bytes.data() + offset, &value, sizeof(value));
 }
 
+// An event as versions before 4 laid it out: a wide call site, then algorithm and reason in 8 bits each.
+void narrow(std::uint8_t* event) {
+  trace::Event today;
+  std::memcpy(&today, event, sizeof today);
+  const std::uint64_t call_site = today.call_site;
+  std::memcpy(event + 40, &call_site, sizeof call_site);
+  event[58] = static_cast<std::uint8_t>(today.algorithm);
+  event[59] = static_cast<std::uint8_t>(today.reason);
+}
+
 }  // namespace
 
 std::uint64_t Record::ticks(double ns) {
@@ -56,8 +66,9 @@ Record::Record(int rank, int ranks, int node, int nodes) {
   set(header.papaya_version, "0.1.0");
   set(header.program, "app");
   set(header.command, "./app --steps 10");
-  set(header.algorithm_names[0], "native");
-  set(header.algorithm_names[1], "flat");
+  algorithms.resize(2);
+  set(algorithms[0].name, "native");
+  set(algorithms[1].name, "flat");
   set(header.reason_names[1], "too large");
   set(header.reason_names[2], "device memory");
 }
@@ -99,7 +110,7 @@ trace::Event& Record::add_call(Collective collective, std::uint64_t call, double
   return events.back();
 }
 
-std::uint64_t Record::add_call_site(const std::vector<std::pair<std::string, std::uint64_t>>& frames_of_it) {
+std::uint32_t Record::add_call_site(const std::vector<std::pair<std::string, std::uint64_t>>& frames_of_it) {
   call_sites.push_back({static_cast<std::uint32_t>(frames.size()), static_cast<std::uint32_t>(frames_of_it.size())});
   for (const auto& [path, offset] : frames_of_it) {
     auto place = std::find_if(modules.begin(), modules.end(), [&](const auto& one) { return path == one.path; });
@@ -112,7 +123,7 @@ std::uint64_t Record::add_call_site(const std::vector<std::pair<std::string, std
     }
     frames.push_back({path.empty() ? 0 : static_cast<std::uint32_t>(place - modules.begin() + 1), 0, offset});
   }
-  return call_sites.size();
+  return static_cast<std::uint32_t>(call_sites.size());
 }
 
 void Record::finalize(double end_ns) {
@@ -121,12 +132,16 @@ void Record::finalize(double end_ns) {
 }
 
 std::vector<std::uint8_t> Record::bytes(bool compact) const {
+  return bytes_with(compact, sizeof(trace::Header), sizeof(trace::Totals));
+}
+
+std::vector<std::uint8_t> Record::bytes_with(bool compact, std::size_t header_bytes, std::size_t totals_bytes) const {
   trace::Header h = header;
   h.event_capacity = capacity;
   h.communicator_count = communicators.size();
   h.communicator_capacity = compact ? std::max<std::uint64_t>(1, communicators.size()) : trace::communicator_capacity;
-  h.totals_offset = compact ? sizeof(trace::Header) : trace::totals_offset;
-  h.communicators_offset = compact ? h.totals_offset + sizeof(trace::Totals) : trace::communicators_offset;
+  h.totals_offset = compact ? header_bytes : trace::totals_offset;
+  h.communicators_offset = compact ? h.totals_offset + totals_bytes : trace::communicators_offset;
   h.module_count = modules.size();
   h.frame_count = frames.size();
   h.call_site_count = call_sites.size();
@@ -141,7 +156,9 @@ std::vector<std::uint8_t> Record::bytes(bool compact) const {
   h.node_calls_offset = compact ? h.node_board_offset : trace::node_calls_offset;
   h.node_calls_capacity = compact ? node_calls.size() : trace::node_calls_capacity;
   h.events_offset = compact ? h.node_calls_offset + node_calls.size() * sizeof(trace::NodeCalls) : trace::events_offset;
-  std::vector<std::uint8_t> out(h.events_offset + capacity * sizeof(trace::Event));
+  h.algorithms_offset = h.events_offset + capacity * sizeof(trace::Event);
+  h.algorithm_count = algorithms.size();
+  std::vector<std::uint8_t> out(h.algorithms_offset + algorithms.size() * sizeof(trace::Algorithm));
   put(out, 0, h);
   put(out, h.totals_offset, totals);
   for (std::size_t i = 0; i < communicators.size(); ++i) {
@@ -154,9 +171,53 @@ std::vector<std::uint8_t> Record::bytes(bool compact) const {
   put_table(h.frames_offset, frames);
   put_table(h.call_sites_offset, call_sites);
   put_table(h.node_calls_offset, node_calls);
+  put_table(h.algorithms_offset, algorithms);
   for (std::size_t i = 0; i < events.size(); ++i) {  // later events overwrite those a ring's length before
     put(out, h.events_offset + (i % capacity) * sizeof(trace::Event), events[i]);
   }
+  return out;
+}
+
+std::vector<std::uint8_t> Record::bytes_of_version_3(bool compact) const {
+  constexpr std::size_t names = 2040;  // where they were in the header
+  constexpr std::size_t header_bytes = 7784;
+  constexpr std::size_t totals_bytes = 21080;
+  constexpr std::size_t row = 32 * sizeof(std::uint64_t);  // of what is counted by algorithm or reason
+  const std::vector<std::uint8_t> today = bytes_with(compact, header_bytes, totals_bytes);
+  trace::Header h;
+  std::memcpy(&h, today.data(), sizeof h);
+  std::vector<std::uint8_t> out(today.begin(), today.begin() + static_cast<std::ptrdiff_t>(h.algorithms_offset));
+  std::memset(out.data(), 0, h.communicators_offset);
+  std::memcpy(out.data(), &h, names);
+  std::memcpy(out.data() + names + 2048, today.data() + names, header_bytes - names - 2048);
+  put(out, 8, std::uint32_t{3});
+  put(out, 16, static_cast<std::uint32_t>(header_bytes));
+  std::uint8_t* const by_size = out.data() + h.totals_offset;
+  std::memcpy(by_size, totals.by_size, sizeof totals.by_size);
+  std::uint8_t* const counts = by_size + sizeof totals.by_size;
+  std::memcpy(counts + 17 * row, totals.native_calls_by_reason, 17 * row);
+  std::memcpy(counts + 3 * 17 * row, totals.native_nonblocking_by_reason, 17 * row);
+  for (std::size_t a = 0; a < algorithms.size(); ++a) {
+    std::memcpy(out.data() + names + a * trace::name_bytes, algorithms[a].name, trace::name_bytes);
+    for (std::size_t c = 0; c < collective_count; ++c) {
+      std::memcpy(counts + c * row + a * 8, &algorithms[a].calls[c], 8);
+      std::memcpy(counts + 2 * 17 * row + c * row + a * 8, &algorithms[a].nonblocking[c], 8);
+    }
+  }
+  for (std::size_t slot = 0; slot < capacity; ++slot)
+    narrow(out.data() + h.events_offset + slot * sizeof(trace::Event));
+  return out;
+}
+
+std::vector<std::uint8_t> Record::spilled_of_version_1(std::size_t count, std::size_t in_block) const {
+  Record old = *this;
+  for (trace::Event& event : old.events) narrow(reinterpret_cast<std::uint8_t*>(&event));
+  std::vector<std::uint8_t> out = old.spilled(count, in_block);
+  trace::spill::FileHeader h;
+  std::memcpy(&h, out.data(), sizeof h);
+  h.version = 1;
+  h.checksum = checksum_of(h);
+  put(out, 0, h);
   return out;
 }
 

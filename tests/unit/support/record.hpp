@@ -29,7 +29,7 @@ struct Record {
                          std::uint64_t bytes = 8, int root = -1, std::uint64_t communicator = world_id,
                          Form form = Form::blocking);
   // A call site of one frame or more, innermost first, each a module and an offset. Returns its number, for an event.
-  std::uint64_t add_call_site(const std::vector<std::pair<std::string, std::uint64_t>>& frames_of_it);
+  std::uint32_t add_call_site(const std::vector<std::pair<std::string, std::uint64_t>>& frames_of_it);
   void finalize(double end_ns);
 
   // The .papz beside it: the first `count` events in blocks of so many, finished or as when the process was killed.
@@ -38,8 +38,13 @@ struct Record {
   // The file: its tables at the places the recorder uses, or, for speed, one right after the other.
   std::vector<std::uint8_t> bytes(bool compact = false) const;
 
+  // The same as papaya wrote them in format version 3 of the file, version 1 of the .papz.
+  std::vector<std::uint8_t> bytes_of_version_3(bool compact = false) const;
+  std::vector<std::uint8_t> spilled_of_version_1(std::size_t count, std::size_t in_block) const;
+
   trace::Header header{};
   trace::Totals totals{};
+  std::vector<trace::Algorithm> algorithms;
   std::vector<trace::Communicator> communicators;
   std::vector<trace::Event> events;
   std::vector<trace::Module> modules;
@@ -47,6 +52,9 @@ struct Record {
   std::vector<trace::CallSite> call_sites;
   std::vector<trace::NodeCalls> node_calls;
   std::uint64_t capacity = 16;
+
+ private:
+  std::vector<std::uint8_t> bytes_with(bool compact, std::size_t header_bytes, std::size_t totals_bytes) const;
 };
 
 // `ranks` records on one node with MPI_COMM_WORLD in each.

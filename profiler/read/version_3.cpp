@@ -1,0 +1,93 @@
+#include "profiler/read/version_3.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+namespace papaya::report::version_3 {
+
+namespace {
+
+// The rest of the header is the same, but lies behind the names.
+constexpr std::size_t names_offset = 2040;
+constexpr std::size_t names_bytes = algorithms * trace::name_bytes;
+static_assert(offsetof(trace::Header, reason_names) == names_offset);
+static_assert(offsetof(trace::Header, algorithms_offset) == header_bytes - names_bytes);
+
+struct Totals {
+  trace::Total by_size[17][3][3];
+  std::uint64_t calls_by_algorithm[17][algorithms];
+  std::uint64_t native_calls_by_reason[17][32];
+  std::uint64_t nonblocking_by_algorithm[17][algorithms];
+  std::uint64_t native_nonblocking_by_reason[17][32];
+};
+static_assert(sizeof(Totals) == totals_bytes);
+static_assert(sizeof(Totals::by_size) == sizeof(trace::Totals::by_size));
+static_assert(sizeof(Totals::native_calls_by_reason) == sizeof(trace::Totals::native_calls_by_reason));
+static_assert(collective_count == 17);
+
+struct Event {
+  std::uint64_t arrival_ticks;
+  std::uint64_t exit_ticks;
+  std::uint64_t communicator;
+  std::uint64_t call;
+  std::uint64_t bytes;
+  std::uint64_t call_site;
+  std::uint32_t commit;
+  std::int32_t root;
+  std::uint8_t collective;
+  std::uint8_t form;
+  std::uint8_t algorithm;
+  std::uint8_t reason;
+  std::uint16_t thread;
+  std::uint16_t phase;
+};
+static_assert(sizeof(Event) == sizeof(trace::Event));
+
+}  // namespace
+
+trace::Header header_of(const std::byte* header) {
+  trace::Header today{};
+  auto* const to = reinterpret_cast<std::byte*>(&today);
+  std::memcpy(to, header, names_offset);
+  std::memcpy(to + names_offset, header + names_offset + names_bytes, header_bytes - names_offset - names_bytes);
+  today.algorithm_count = algorithms;
+  return today;
+}
+
+std::vector<trace::Algorithm> names_of(const std::byte* header) {
+  std::vector<trace::Algorithm> rows(algorithms);
+  for (std::size_t a = 0; a < rows.size(); ++a)
+    std::memcpy(rows[a].name, header + names_offset + a * trace::name_bytes, trace::name_bytes);
+  return rows;
+}
+
+trace::Totals totals_of(const std::byte* totals, std::vector<trace::Algorithm>& algorithms_of_file) {
+  Totals then;
+  std::memcpy(&then, totals, sizeof then);
+  trace::Totals today{};
+  std::memcpy(today.by_size, then.by_size, sizeof then.by_size);
+  std::memcpy(today.native_calls_by_reason, then.native_calls_by_reason, sizeof then.native_calls_by_reason);
+  std::memcpy(today.native_nonblocking_by_reason, then.native_nonblocking_by_reason,
+              sizeof then.native_nonblocking_by_reason);
+  for (std::size_t c = 0; c < collective_count; ++c)
+    for (std::size_t a = 0; a < algorithms; ++a) {
+      algorithms_of_file[a].calls[c] = then.calls_by_algorithm[c][a];
+      algorithms_of_file[a].nonblocking[c] = then.nonblocking_by_algorithm[c][a];
+    }
+  return today;
+}
+
+trace::Event event_of(const trace::Event& read) {
+  const Event then = std::bit_cast<Event>(read);
+  trace::Event today = read;
+  // A number above 32 bits is damage, and so is the greatest number of 32 bits.
+  today.call_site =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(then.call_site, std::numeric_limits<std::uint32_t>::max()));
+  today.algorithm = then.algorithm;
+  today.reason = then.reason;
+  return today;
+}
+
+}  // namespace papaya::report::version_3
