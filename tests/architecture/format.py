@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """docs/trace_format.md against the headers that define the files: every field and where it lies."""
-import pathlib
 import re
-import sys
+
+from frame import run
 
 HEADERS = ("base/collective.hpp", "profiler/record/format.hpp", "profiler/record/spill_format.hpp")
 SIZES = {"char": 1, "double": 8}
 SIZES |= {f"std::{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 # Heading: the struct of its table. A table of several structs names them in its first column.
-TABLES = {"Header": "Header", "Totals": "Totals", "Communicators": "Communicator", "Calls of the node": "NodeCalls",
+TABLES = {"Header": "Header", "Totals": "Totals", "Algorithms": "Algorithm", "Communicators": "Communicator", "Calls of the node": "NodeCalls",
           "Events": "Event", "rank-NNNNN.papz": ("FileHeader", "BlockHeader"),
           "Call sites": {"call sites": "CallSite", "frames": "Frame", "modules": "Module"}}
 
@@ -70,7 +70,7 @@ def compare(where, listed, fields):
     return found
 
 
-def check(root, page):
+def check_page(root, page):
     collectives = (root / "base/collectives.def").read_text(encoding="utf-8").count("\nPAPAYA_COLLECTIVE(")
     layout = Layout([(root / header).read_text(encoding="utf-8") for header in HEADERS], collectives)
     sections = dict(re.findall(r"^##+ ([^\n]*)\n(.*?)(?=^##|\Z)", page, re.MULTILINE | re.DOTALL))
@@ -101,7 +101,7 @@ def check(root, page):
               if line.startswith("|")] if len(row) > 2}
     for part, struct in {"header": "Header", "totals": "Totals", "communicators": "Communicator", "modules": "Module",
                          "frames": "Frame", "call sites": "CallSite", "board of arrivals": "NodeBoard",
-                         "calls of the node": "NodeCalls", "ring of events": "Event"}.items():
+                         "calls of the node": "NodeCalls", "ring of events": "Event", "algorithms": "Algorithm"}.items():
         size = layout.types[struct][0]
         if not re.search(rf"\b{size}\b", parts.get(part, "")):
             found.append(f"the parts of the file: {part} is of {size} bytes, not {parts.get(part)!r}")
@@ -113,13 +113,10 @@ def check(root, page):
     return found, seen
 
 
-def main(root):
-    found, seen = check(root, (root / "docs/trace_format.md").read_text(encoding="utf-8"))
-    for line in found:
-        print(f"docs/trace_format.md: {line}")
-    print(f"{seen} fields, {len(found)} differences")
-    return 1 if found or seen < 50 else 0
+def check(root):
+    found, seen = check_page(root, (root / "docs/trace_format.md").read_text(encoding="utf-8"))
+    return [f"docs/trace_format.md: {line}" for line in found], f"{seen} fields, {len(found)} differences", seen >= 50
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1])))
+    run(check)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Dependencies point one way: reads every #include and holds the rule of docs/architecture.md."""
-import pathlib
 import re
-import sys
+
+from frame import COMPILED, files_of, includes_of, run
 
 # What stands above the transports, without those that know MPI.
 SHARED_BY_ALGORITHMS = {"algorithms", "algorithms/patterns", "algorithms/kernels", "algorithms/transport",
@@ -52,33 +52,24 @@ def allowed(path, included):
                for f in MAY_INCLUDE[folder_of(path)])
 
 
-def main(root):
+def check(root):
     broken = []
-    files = 0
+    files = [file for folder in sorted({f.split("/")[0] for f in MAY_INCLUDE})
+             for file in files_of(root / folder, COMPILED)]
     besides = set()
-    for folder in {f.split("/")[0] for f in MAY_INCLUDE}:
-        for file in sorted((root / folder).rglob("*")):
-            if file.suffix not in {".cpp", ".hpp", ".h", ".c"}:
-                continue
-            files += 1
-            path = file.relative_to(root).as_posix()
-            for line in file.read_text().splitlines():
-                match = re.match(r'\s*#\s*include\s+(["<])([^">]+)', line)
-                if not match:
-                    continue
-                if (path, match[2]) in BESIDES:
-                    besides.add((path, match[2]))
-                elif match[1] == '"' and not allowed(path, match[2]):
-                    broken.append(f"{path} includes {match[2]}")
-                if match[2] == "mpi.h" and not KNOWS_MPI.match(path):
-                    broken.append(f"{path} includes mpi.h")
+    for file in files:
+        path = file.relative_to(root).as_posix()
+        for quote, included in includes_of(file):
+            if (path, included) in BESIDES:
+                besides.add((path, included))
+            elif quote == '"' and not allowed(path, included):
+                broken.append(f"{path} includes {included}")
+            if included == "mpi.h" and not KNOWS_MPI.match(path):
+                broken.append(f"{path} includes mpi.h")
     broken += [f"{path} no longer includes {included}: take that off BESIDES"
-               for path, included in BESIDES if (path, included) not in besides]
-    for line in broken:
-        print(line)
-    print(f"{files} files, {len(broken)} includes against the rule")
-    return 1 if broken or files == 0 else 0
+               for path, included in sorted(set(BESIDES) - besides)]
+    return broken, f"{len(files)} files, {len(broken)} includes against the rule", files
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1])))
+    run(check)

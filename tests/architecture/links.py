@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Every relative link of the Markdown pages leads to a file, and to a heading of it where it has an anchor. Files that
 pages and comments mention by their path under docs/ exist, too."""
-import pathlib
 import re
-import sys
+
+from frame import run
 
 SKIPPED = {".git", "build", "subprojects"}
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -26,7 +26,7 @@ def sources(root):
             yield file
 
 
-def main(root):
+def check(root):
     broken = []
     links = 0
     pages = {}
@@ -55,11 +55,8 @@ def main(root):
                     pages[there] = anchors(there.read_text(encoding="utf-8"))
                 if anchor not in pages[there]:
                     broken.append(f"{name} links to {target}: no such heading")
-    for line in broken:
-        print(line)
-    print(f"{links} links, {len(broken)} broken")
-    return 1 if broken or links == 0 else 0
+    return broken, f"{links} links, {len(broken)} broken", links
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]).resolve()))
+    run(check)

@@ -4,10 +4,10 @@
 Variables, algorithms, subcommands and options are what the command itself prints; reasons, collectives and the fields
 of what papaya writes are read from the sources.
 """
-import pathlib
 import re
 import subprocess
-import sys
+
+from frame import run
 
 PLACEHOLDERS = {"PAPAYA_X"}  # for any of the collectives' variables
 NOT_SETTINGS = {"PAPAYA_RUN_PID"}  # between `papaya run` and libpapaya.so
@@ -271,16 +271,14 @@ class Lists:
                 if name != "none" and not re.search(rf"\bReason::{name}\b", sources)]
 
 
-def main(root, command):
+def check(root, command):
     lists = Lists(root, command)
     checks = [name for name in dir(Lists) if name.startswith("check_")]
     found = [line for check in checks for line in getattr(lists, check)()]
-    for line in found:
-        print(line)
-    print(f"{len(checks)} kinds of lists, {len(found)} differences; {len(lists.variables())} variables, "
-          f"{sum(map(len, lists.algorithms().values()))} algorithms")
-    return 1 if found or not lists.variables() or not lists.algorithms() else 0
+    variables, algorithms = len(lists.variables()), sum(map(len, lists.algorithms().values()))
+    return found, (f"{len(checks)} kinds of lists, {len(found)} differences; {variables} variables, "
+                   f"{algorithms} algorithms"), variables and algorithms
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()))
+    run(check)

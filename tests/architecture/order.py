@@ -3,9 +3,9 @@
 
 So there are no cycles, and nothing includes upward or sideways. Between folders, see includes.py.
 """
-import pathlib
 import re
-import sys
+
+from frame import COMPILED, files_of, includes_of, run
 
 # Lowest first. A name without an ending is a header with its source; FOLDER/ is what no other line names in there.
 ORDER = {
@@ -85,7 +85,7 @@ UPWARD = {
 }
 
 
-def place_of(name, lines):
+def line_of(name, lines):
     """(line, entry) of the longest entry that names the file, or None."""
     stem = re.sub(r"\.\w+$", "", name)
     matching = [(len(entry), line, entry) for line, entries in enumerate(lines) for entry in entries.split()
@@ -93,28 +93,26 @@ def place_of(name, lines):
     return max(matching)[1:] if matching else None
 
 
-def check(root, folder, lines, used):
+def check_folder(root, folder, lines, used):
     broken = []
     named = set()
-    for file in sorted((root / folder).rglob("*")):
-        if file.suffix not in {".cpp", ".hpp", ".h", ".c", ".S", ".def"}:
-            continue
+    for file in files_of(root / folder, COMPILED | {".S", ".def"}):
         name = file.relative_to(root / folder).as_posix()
-        included = [match[1] for match in re.finditer(r'^\s*#\s*include\s+"' + folder + r'/([^"]+)"',
-                                                      file.read_text(encoding="utf-8"), re.MULTILINE)]
+        included = [path[len(folder) + 1:] for quote, path in includes_of(file)
+                    if quote == '"' and path.startswith(folder + "/")]
         own = [other for other in included if re.sub(r"\.\w+$", "", other) == re.sub(r"\.\w+$", "", name)]
-        lower = [(place_of(other, lines) or (-1,))[0] for other in included if other not in own]
-        place = place_of(name, lines)
-        if not place:
+        lower = [(line_of(other, lines) or (-1,))[0] for other in included if other not in own]
+        own_line = line_of(name, lines)
+        if not own_line:
             line = max(lower, default=-1) + 2
             hint = f"; it can go on line {line} of {folder}, or a later one" if -1 not in lower else ""
             broken.append(f"{folder}/{name} is on no line of ORDER{hint}")
             continue
-        named.add(place[1])
+        named.add(own_line[1])
         for other in included:
-            below = place_of(other, lines)
+            below = line_of(other, lines)
             # A header may stand below its source, not above.
-            if not below or below[0] < place[0] or (other in own and below[0] == place[0]):
+            if not below or below[0] < own_line[0] or (other in own and below[0] == own_line[0]):
                 continue
             if (f"{folder}/{name}", f"{folder}/{other}") in UPWARD:
                 used.add((f"{folder}/{name}", f"{folder}/{other}"))
@@ -124,16 +122,13 @@ def check(root, folder, lines, used):
                      if entry not in named]
 
 
-def main(root):
+def check(root):
     used = set()
-    broken = [line for folder, lines in ORDER.items() for line in check(root, folder, lines, used)]
+    broken = [line for folder, lines in ORDER.items() for line in check_folder(root, folder, lines, used)]
     broken += [f"{file} no longer includes {other}: take that off UPWARD" for file, other in UPWARD
                if (file, other) not in used]
-    for line in broken:
-        print(line)
-    print(f"{len(ORDER)} folders, {len(broken)} against the order, {len(UPWARD)} excepted")
-    return 1 if broken else 0
+    return broken, f"{len(ORDER)} folders, {len(broken)} against the order, {len(UPWARD)} excepted", ORDER
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1])))
+    run(check)

@@ -4,9 +4,9 @@
 Lines are counted as clang-format leaves them; a function's are those from the opening to the closing line of its body.
 """
 import ast
-import pathlib
 import re
-import sys
+
+from frame import COMPILED, run
 
 MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 80
@@ -110,7 +110,7 @@ def sources(root):
         for file in sorted((root / folder).rglob("*")):
             if not file.is_file() or "__pycache__" in file.parts:
                 continue
-            if file.suffix in (".cpp", ".hpp", ".c", ".h"):
+            if file.suffix in COMPILED:
                 yield file, compiled_functions
             elif file.suffix == ".py" or file.read_bytes().startswith(b"#!/usr/bin/env python3\n"):
                 yield file, python_functions
@@ -118,7 +118,7 @@ def sources(root):
                 yield file, lambda text: ()
 
 
-def main(root):
+def check(root):
     long_files, long_functions, functions = {}, {}, 0
     for file, functions_of in sources(root):
         path = file.relative_to(root).as_posix()
@@ -136,12 +136,9 @@ def main(root):
                    for name in sorted(set(found) - set(listed))]
         broken += [f"{name} has at most {most} lines or is gone: take it off the list in sizes.py"
                    for name in sorted(set(listed) - set(found))]
-    for line in broken:
-        print(line)
-    print(f"{functions} functions; {len(long_files)} files over {MOST_FILE_LINES} lines, "
-          f"{len(long_functions)} functions over {MOST_FUNCTION_LINES}")
-    return 1 if broken or functions == 0 else 0
+    return broken, (f"{functions} functions; {len(long_files)} files over {MOST_FILE_LINES} lines, "
+                    f"{len(long_functions)} functions over {MOST_FUNCTION_LINES}"), functions
 
 
 if __name__ == "__main__":
-    sys.exit(main(pathlib.Path(sys.argv[1])))
+    run(check)
