@@ -1,4 +1,4 @@
-// Why a call ran natively: the rows of base/reasons.def. The trace stores the number, the report prints the sentence.
+// Why a call ran natively: the rows of base/reasons.def.
 #pragma once
 
 #include <array>
@@ -25,14 +25,27 @@ inline constexpr auto old_reason_names = std::to_array<std::string_view>({
 #undef PAPAYA_REASON
 });
 
+// What a reader recognises a reason by: sentences may be reworded, and another papaya may number reasons otherwise.
+inline constexpr auto reason_ids = std::to_array<std::string_view>({
+#define PAPAYA_REASON(enumerator, ...) #enumerator,
+#include "base/reasons.def"
+#undef PAPAYA_REASON
+});
+
+// What a record has room for.
 static_assert([] {
   for (const std::string_view name : reason_names)
-    if (name.size() > 63) return false;  // what a record has room for
+    if (name.size() > 63) return false;
+  for (const std::string_view id : reason_ids)
+    if (id.size() > 31) return false;
   return true;
 }());
 
 constexpr std::string_view name_of(Reason reason) {
   return reason_names[static_cast<std::size_t>(reason)];
+}
+constexpr std::string_view id_of(Reason reason) {
+  return reason_ids[static_cast<std::size_t>(reason)];
 }
 
 // What a record calls a reason, in today's words.

@@ -78,8 +78,10 @@ void Records::write_header(const Job& job, std::string_view program, std::string
   Recorder::set_name(header.papaya_version, sizeof header.papaya_version, PAPAYA_VERSION);
   Recorder::set_name(header.program, sizeof header.program, program);
   Recorder::set_name(header.command, sizeof header.command, output::command_line());
-  for (std::size_t i = 0; i < reason_names.size(); ++i)
+  for (std::size_t i = 0; i < reason_names.size(); ++i) {
     Recorder::set_name(header.reason_names[i], trace::name_bytes, reason_names[i]);
+    Recorder::set_name(header.reason_ids[i], trace::id_bytes, reason_ids[i]);
+  }
 }
 
 // This rank's record, and where the node's ranks put their arrivals.

@@ -31,10 +31,10 @@ constexpr double switch_ns = 5000;
 constexpr std::uint64_t most_steps = 300'000'000;
 
 // Reasons for which a call stays with MPI that a setting can lift.
-bool is_open(std::string_view reason) {
+bool is_open(std::string_view id) {
   for (const Reason one : {Reason::none, Reason::selected, Reason::table, Reason::few_calls, Reason::several_nodes,
                            Reason::outside_ranges})
-    if (reason == name_of(one)) return true;
+    if (id == id_of(one)) return true;
   return false;
 }
 
@@ -81,7 +81,7 @@ class Replay {
         crowding_ = std::max(crowding_, static_cast<double>(file.header.node_ranks) / file.header.cores);
     for (const RankFile& file : run.files) {
       auto& open = open_reasons_.emplace_back();
-      for (std::size_t r = 0; r < open.size(); ++r) open[r] = is_open(clean_text(file.header.reason_names[r]));
+      for (std::size_t r = 0; r < open.size(); ++r) open[r] = is_open(file.header.reason_ids[r]);
     }
   }
 

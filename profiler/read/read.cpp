@@ -175,6 +175,7 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
                      ends_in_bounds(header.papaya_version) && ends_in_bounds(header.program) &&
                      ends_in_bounds(header.command);
   for (const auto& name : header.reason_names) strings_end = strings_end && ends_in_bounds(name);
+  for (const auto& id : header.reason_ids) strings_end = strings_end && ends_in_bounds(id);
   for (const auto& name : header.phase_names) strings_end = strings_end && ends_in_bounds(name);
   if (!strings_end) reject_damaged("a text without end");
   if (header.phase_count < 1 || header.phase_count > trace::phase_capacity)

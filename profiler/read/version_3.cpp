@@ -4,6 +4,9 @@
 #include <bit>
 #include <cstring>
 #include <limits>
+#include <string_view>
+
+#include "base/reason.hpp"
 
 namespace papaya::report::version_3 {
 
@@ -53,6 +56,14 @@ trace::Header header_of(const std::byte* header) {
   std::memcpy(to, header, names_offset);
   std::memcpy(to + names_offset, header + names_offset + names_bytes, header_bytes - names_offset - names_bytes);
   today.algorithm_count = algorithms;
+  // A reason had no id; its sentence is today's or the one before.
+  for (std::size_t r = 0; r < trace::reason_capacity; ++r) {
+    const std::string_view field(today.reason_names[r], trace::name_bytes);
+    const std::string_view sentence = field.substr(0, field.find('\0'));
+    for (std::size_t i = 0; i < reason_names.size(); ++i)
+      if (sentence == reason_names[i] || (!sentence.empty() && sentence == old_reason_names[i]))
+        reason_ids[i].copy(today.reason_ids[r], trace::id_bytes - 1);
+  }
   return today;
 }
 

@@ -1,5 +1,5 @@
-// Records of format version 3, with spilled events of version 1: what is different from today's. They held the names
-// and the counts of 32 algorithms, at fixed places, and an event named one by 8 bits.
+// Records of format version 3, with spilled events of version 1, as those of today. They have room for 32 algorithms,
+// whose names are in the header and whose counts are in the totals; reasons have no ids.
 #pragma once
 
 #include <cstddef>

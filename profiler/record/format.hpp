@@ -17,6 +17,7 @@ inline constexpr std::uint32_t endian_mark = 0x01020304;
 inline constexpr std::uint32_t reason_capacity = 32;  // reason 0 is always "" (not native)
 inline constexpr std::uint32_t phase_capacity = 24;   // phase 0 is always "", outside of all
 inline constexpr std::uint32_t name_bytes = 64;       // NUL-terminated
+inline constexpr std::uint32_t id_bytes = 32;         // NUL-terminated
 inline constexpr std::uint32_t alpha_capacity = 8;
 inline constexpr std::uint32_t path_bytes = 256;
 inline constexpr std::uint32_t most_frames = 16;  // of a call site
@@ -239,6 +240,7 @@ struct Header {
   char phase_names[phase_capacity][name_bytes];
   std::uint64_t algorithms_offset;
   std::uint64_t algorithm_count;
+  char reason_ids[reason_capacity][id_bytes];  // by which a reader recognises reasons; their names are for people
 };
 static_assert(sizeof(Header) <= 8192);
 

@@ -112,6 +112,7 @@ TEST_CASE("each kind of damage is told apart") {
   CHECK(trouble_with(with([](auto& h) { h.ending = 9; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { std::memset(h.host, 'h', sizeof(h.host)); })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { std::memset(h.reason_names[31], 'r', 64); })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { std::memset(h.reason_ids[31], 'r', 32); })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.ranks = 12; })) == Trouble::other_run);
   CHECK(trouble_with(with([](auto& h) { h.nodes = 2; })) == Trouble::other_run);
   CHECK(trouble_with(with([](auto& h) { h.begin_unix_ns += 1; })) == Trouble::other_run);
@@ -160,6 +161,7 @@ TEST_CASE("a record of version 3 reads like one of version 4") {
       record.events[i].call_site = site;
       record.events[i].thread = 3;
     }
+    std::strcpy(record.header.reason_names[4], "the communicator has made too few calls yet");
     record.algorithms[0].calls[index_of(Collective::allreduce)] = 10;
     record.algorithms[1].calls[index_of(Collective::allreduce)] = 10;
     record.algorithms[1].nonblocking[index_of(Collective::bcast)] = 5;
@@ -178,6 +180,9 @@ TEST_CASE("a record of version 3 reads like one of version 4") {
     CHECK(run.files[f].algorithms.size() == 32);
     CHECK(report::algorithm_name(run.files[f], 1) == "flat");
     CHECK(report::algorithm_name(run.files[f], 2).empty());
+    CHECK(std::string_view(run.files[f].header.reason_ids[0]) == "none");
+    CHECK(std::string_view(run.files[f].header.reason_ids[1]).empty());
+    CHECK(std::string_view(run.files[f].header.reason_ids[4]) == "few_calls");
     CHECK(run.files[f].call_sites == same.files[f].call_sites);
     REQUIRE(run.files[f].events.size() == same.files[f].events.size());
     for (std::size_t e = 0; e < same.files[f].events.size(); ++e)

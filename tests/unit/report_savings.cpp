@@ -168,6 +168,20 @@ TEST_CASE("savings: calls that papaya served, cannot serve, or was not measured 
   }));
 }
 
+TEST_CASE("savings: a reason that a setting can lift is recognised by its id, however it is worded") {
+  auto all = one_node(2);
+  add_calls(all, Collective::allreduce, 0, {0, 10'000}, {15'000, 15'000});
+  finalize(all, 20'000);
+  for (Record& one : all) {
+    std::strcpy(one.header.reason_names[7], "a sentence of another papaya");
+    std::strcpy(one.header.reason_ids[7], "few_calls");
+    one.events[0].reason = 7;
+  }
+  CHECK(analyse(all).savings.open_calls == 1);
+  for (Record& one : all) std::strcpy(one.header.reason_ids[7], "few_calls_more");
+  CHECK(analyse(all).savings.open_calls == 0);
+}
+
 TEST_CASE("savings: native is said to be best where it is") {
   auto all = one_node(2);
   add_calls(all, Collective::barrier, 0, {0, 10'000}, {10'100, 10'100}, 0);

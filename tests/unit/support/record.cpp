@@ -71,6 +71,9 @@ Record::Record(int rank, int ranks, int node, int nodes) {
   set(algorithms[1].name, "flat");
   set(header.reason_names[1], "too large");
   set(header.reason_names[2], "device memory");
+  set(header.reason_ids[0], "none");
+  set(header.reason_ids[1], "too_large");
+  set(header.reason_ids[2], "device_memory");
 }
 
 void Record::add_communicator(std::uint64_t id, int size, int rank, const std::string& name) {
