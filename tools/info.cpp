@@ -54,9 +54,9 @@ void print_algorithms() {
 void print_flavours() {
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  for (const auto& place : {folder, folder.parent_path() / PAPAYA_LIBDIR})
+  for (const auto& searched : {folder, folder.parent_path() / PAPAYA_LIBDIR})
     for (const char* flavour : {"openmpi", "mpich"})
-      if (const auto path = place / fmt::format("libpapaya-{}.so", flavour); std::filesystem::exists(path, error))
+      if (const auto path = searched / fmt::format("libpapaya-{}.so", flavour); std::filesystem::exists(path, error))
         fmt::print("  {} ({})\n", flavour, path.string());
 }
 

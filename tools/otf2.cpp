@@ -110,7 +110,7 @@ OTF2_FlushType flush(void*, OTF2_FileType, OTF2_LocationRef, void*, bool) {
   return OTF2_FLUSH;
 }
 
-OTF2_ErrorCode say_nothing(void*, const char*, uint64_t, const char*, OTF2_ErrorCode code, const char*, va_list) {
+OTF2_ErrorCode ignore_error(void*, const char*, uint64_t, const char*, OTF2_ErrorCode code, const char*, va_list) {
   return code;
 }
 
@@ -131,7 +131,7 @@ struct Location {
 class Archive {
  public:
   explicit Archive(const Input& input) : input_(input) {
-    OTF2_Error_RegisterCallback(say_nothing, nullptr);
+    OTF2_Error_RegisterCallback(ignore_error, nullptr);
     string("");
     for (std::size_t f = 0; f < input.run.files.size(); ++f)
       for (const trace::Communicator& row : input.run.files[f].communicators) {
@@ -143,11 +143,11 @@ class Archive {
     // Parents first, and numbered so: readers want both. A damaged file may make a circle of them.
     std::set<std::uint64_t> seen;
     const auto add_with_parents = [&](const auto& again, std::uint64_t id) -> void {
-      const auto place = communicators_.find(id);
-      if (place == communicators_.end() || !seen.insert(id).second) return;
-      again(again, place->second.parent_id);
-      place->second.self = static_cast<OTF2_CommRef>(in_order_.size());
-      in_order_.push_back(place);
+      const auto entry = communicators_.find(id);
+      if (entry == communicators_.end() || !seen.insert(id).second) return;
+      again(again, entry->second.parent_id);
+      entry->second.self = static_cast<OTF2_CommRef>(in_order_.size());
+      in_order_.push_back(entry);
     };
     for (const auto& [id, communicator] : communicators_) add_with_parents(add_with_parents, id);
   }
@@ -259,15 +259,15 @@ class Archive {
     const trace::Event& event = *call.event;
     const trace::Header& header = input_.run.files[f].header;
     if (is_collective(call)) {
-      const auto place = communicators_.find(event.communicator);
-      const bool is_known = place != communicators_.end();
-      const std::uint32_t root = is_known ? root_of(event, place->second) : OTF2_COLLECTIVE_ROOT_NONE;
-      const bool is_root = is_known && event.root >= 0 && is_rank(place->second, event.root, f);
+      const auto entry = communicators_.find(event.communicator);
+      const bool is_known = entry != communicators_.end();
+      const std::uint32_t root = is_known ? root_of(event, entry->second) : OTF2_COLLECTIVE_ROOT_NONE;
+      const bool is_root = is_known && event.root >= 0 && is_rank(entry->second, event.root, f);
       const auto [sent, received] =
-          bytes_of(event, is_root, is_known ? static_cast<std::uint64_t>(place->second.size) : 1);
+          bytes_of(event, is_root, is_known ? static_cast<std::uint64_t>(entry->second.size) : 1);
       check(OTF2_EvtWriter_MpiCollectiveEnd(writer, nullptr, now,
                                             operation_of(static_cast<Collective>(event.collective)).op,
-                                            is_known ? place->second.self : OTF2_UNDEFINED_COMM, root, sent, received));
+                                            is_known ? entry->second.self : OTF2_UNDEFINED_COMM, root, sent, received));
     }
     OTF2_AttributeList* const list = list_.get();
     check(OTF2_AttributeList_AddStringRef(list, algorithm,
@@ -279,17 +279,17 @@ class Archive {
 
   static bool is_rank(const Communicator& communicator, std::int32_t rank, std::size_t f) {
     if (communicator.size == 1) return rank == 0;
-    const auto place = communicator.files.find(rank);
-    return place != communicator.files.end() && place->second == f;
+    const auto entry = communicator.files.find(rank);
+    return entry != communicator.files.end() && entry->second == f;
   }
 
-  // Its place in the group, which lacks the ranks without a record.
+  // Its rank in the group, which leaves out the ranks without a record.
   static std::uint32_t root_of(const trace::Event& event, const Communicator& communicator) {
     if (event.root < 0) return OTF2_COLLECTIVE_ROOT_NONE;
     if (communicator.size == 1) return 0;
-    const auto place = communicator.files.find(event.root);
-    if (place == communicator.files.end() || communicator.rivals != 0) return OTF2_COLLECTIVE_ROOT_NONE;
-    return static_cast<std::uint32_t>(std::distance(communicator.files.begin(), place));
+    const auto entry = communicator.files.find(event.root);
+    if (entry == communicator.files.end() || communicator.rivals != 0) return OTF2_COLLECTIVE_ROOT_NONE;
+    return static_cast<std::uint32_t>(std::distance(communicator.files.begin(), entry));
   }
 
   void write_definitions() {
@@ -389,8 +389,8 @@ class Archive {
     write_group(self_group, OTF2_GROUP_TYPE_COMM_SELF, {});
     OTF2_GroupRef next_group = first_group;
     const std::map<std::uint64_t, std::string> names = report::communicator_names(input_.run);
-    for (const auto place : in_order_) {
-      const auto& [id, communicator] = *place;
+    for (const auto entry : in_order_) {
+      const auto& [id, communicator] = *entry;
       OTF2_GroupRef group = self_group;
       if (communicator.size > 1) {
         members.clear();

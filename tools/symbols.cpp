@@ -80,14 +80,14 @@ std::vector<std::string> symbolise(const CallSites& sites) {
   for (std::vector<report::NamedFrame>* const site : sites)
     for (report::NamedFrame& frame : *site) {
       if (frame.module.empty() || !frame.python.empty()) continue;
-      const auto [place, is_new] = files.try_emplace({frame.module, frame.build_id}, nullptr);
+      const auto [entry, is_new] = files.try_emplace({frame.module, frame.build_id}, nullptr);
       if (is_new) {
-        place->second = std::make_unique<File>(frame.module, frame.build_id);
-        if (place->second->is_other())
+        entry->second = std::make_unique<File>(frame.module, frame.build_id);
+        if (entry->second->is_other())
           notes.push_back(
               fmt::format("{} has changed since the run: call sites in it are shown as addresses.", frame.module));
       }
-      place->second->name(frame);
+      entry->second->name(frame);
     }
   return notes;
 }

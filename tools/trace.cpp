@@ -40,7 +40,7 @@ struct Options {
 };
 
 // What is said of an event beside its own fields.
-struct Place {
+struct CallInGroup {
   bool is_matched = false;
   double waiting_ns = 0;  // until the last of those whose data it needs had arrived
   std::int32_t awaited = -1;
@@ -51,8 +51,8 @@ struct Place {
 class Trace {
  public:
   explicit Trace(const report::Run& run)
-      : run_(run), clocks_(run), places_(run.files.size()), communicators_(report::communicator_names(run)) {
-    for (std::size_t f = 0; f < run.files.size(); ++f) places_[f].resize(run.files[f].events.size());
+      : run_(run), clocks_(run), calls_in_groups_(run.files.size()), communicators_(report::communicator_names(run)) {
+    for (std::size_t f = 0; f < run.files.size(); ++f) calls_in_groups_[f].resize(run.files[f].events.size());
     for (const report::MatchedCall& call : report::matched_calls(run, clocks_)) {
       const report::RankInCall& last = call.ranks[call.order.last];
       const report::RankInCall& second = call.ranks[call.order.second];
@@ -60,13 +60,13 @@ class Trace {
       const std::vector<std::size_t> awaited_by = awaited_in(call);
       for (std::size_t i = 0; i < call.ranks.size(); ++i) {
         const report::RankInCall& rank = call.ranks[i];
-        Place& place = places_[rank.file][rank.event];
-        place.is_matched = true;
-        place.late_ns = rank.arrival_ns - call.ranks[call.order.first].arrival_ns;
+        CallInGroup& its = calls_in_groups_[rank.file][rank.event];
+        its.is_matched = true;
+        its.late_ns = rank.arrival_ns - call.ranks[call.order.first].arrival_ns;
         const report::RankInCall& awaited = call.ranks[awaited_by[i]];
-        place.waiting_ns = awaited.arrival_ns - rank.arrival_ns;
-        place.awaited = run.files[awaited.file].header.rank;
-        place.is_last = i == call.order.last && last.arrival_ns - second.arrival_ns > margin;
+        its.waiting_ns = awaited.arrival_ns - rank.arrival_ns;
+        its.awaited = run.files[awaited.file].header.rank;
+        its.is_last = i == call.order.last && last.arrival_ns - second.arrival_ns > margin;
       }
     }
     std::vector<std::vector<std::vector<report::NamedFrame>>> sites(run.files.size());
@@ -88,15 +88,15 @@ class Trace {
   void write_csv(std::ostream& out) const {
     out << "rank,node,thread,communicator,call,collective,bytes,root,arrival_us,exit_us,late_us,last,algorithm,reason,"
            "site\n";
-    for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, const std::string& site,
-                 double arrival_ns, double exit_ns) {
+    for_each([&](const report::RankFile& file, const trace::Event& event, const CallInGroup& its,
+                 const std::string& site, double arrival_ns, double exit_ns) {
       out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{}\n", file.header.rank, file.header.node,
                          event.thread, quoted(communicator_of(event)),
                          event.call == trace::no_call ? "" : fmt::format("{}", event.call), call_name(event),
                          event.bytes, event.root >= 0 ? fmt::format("{}", event.root) : "", arrival_ns / 1e3,
                          std::isnan(exit_ns) ? "" : fmt::format("{:.3f}", exit_ns / 1e3),
-                         place.is_matched ? fmt::format("{:.3f}", place.late_ns / 1e3) : "",
-                         place.is_matched ? (place.is_last ? "1" : "0") : "", quoted(algorithm_of(file, event)),
+                         its.is_matched ? fmt::format("{:.3f}", its.late_ns / 1e3) : "",
+                         its.is_matched ? (its.is_last ? "1" : "0") : "", quoted(algorithm_of(file, event)),
                          quoted(reason_of(file, event)), quoted(site));
     });
   }
@@ -126,8 +126,8 @@ class Trace {
              {"pid", run_.files[f].header.rank},
              {"tid", thread},
              {"args", {{"name", "Horovod background thread"}}}});
-    for_each([&](const report::RankFile& file, const trace::Event& event, const Place& place, const std::string& site,
-                 double arrival_ns, double exit_ns) {
+    for_each([&](const report::RankFile& file, const trace::Event& event, const CallInGroup& its,
+                 const std::string& site, double arrival_ns, double exit_ns) {
       const int rank = file.header.rank;
       const double end_ns = std::isnan(exit_ns) ? std::max(arrival_ns, end_of_record_ns()) : exit_ns;
       nlohmann::ordered_json arguments = {{"communicator", communicator_of(event)}, {"bytes", event.bytes}};
@@ -139,24 +139,24 @@ class Trace {
       if (std::isnan(exit_ns)) arguments["never left"] = true;
       add({{"ph", "X"},
            {"name", call_name(event)},
-           {"cat", place.is_last ? "last" : "collective"},
+           {"cat", its.is_last ? "last" : "collective"},
            {"pid", rank},
            {"tid", event.thread},
            {"ts", arrival_ns / 1e3},
            {"dur", (end_ns - arrival_ns) / 1e3},
            {"args", std::move(arguments)}});
-      if (place.waiting_ns > report::tie_ns)
+      if (its.waiting_ns > report::tie_ns)
         add({{"ph", "X"},
-             {"name", fmt::format("waits for rank {}", place.awaited)},
+             {"name", fmt::format("waits for rank {}", its.awaited)},
              {"cat", "waiting"},
              {"pid", rank},
              {"tid", event.thread},
              {"ts", arrival_ns / 1e3},
-             {"dur", std::min(place.waiting_ns, end_ns - arrival_ns) / 1e3}});
-      if (place.is_last)
+             {"dur", std::min(its.waiting_ns, end_ns - arrival_ns) / 1e3}});
+      if (its.is_last)
         add({{"ph", "i"},
              {"s", "p"},
-             {"name", "last, by " + report::time_text(place.late_ns)},
+             {"name", "last, by " + report::time_text(its.late_ns)},
              {"cat", "last"},
              {"pid", rank},
              {"tid", event.thread},
@@ -174,9 +174,9 @@ class Trace {
     const double end_ns = std::fmax(begin_ns, end_of_record_ns());
     const auto calls_of = [&](std::size_t f) {
       std::vector<otf2::Call> calls;
-      for_each_of(f, [&](const report::RankFile&, const trace::Event& event, const Place& place,
+      for_each_of(f, [&](const report::RankFile&, const trace::Event& event, const CallInGroup& its,
                          const std::string& site, double arrival_ns, double exit_ns) {
-        calls.push_back({&event, arrival_ns, exit_ns, place.is_matched ? place.late_ns : NAN, place.is_last, &site});
+        calls.push_back({&event, arrival_ns, exit_ns, its.is_matched ? its.late_ns : NAN, its.is_last, &site});
       });
       return calls;
     };
@@ -203,7 +203,7 @@ class Trace {
     const report::NodeClock& clock = clocks_.of_file(f);
     for (std::size_t e = 0; e < file.events.size(); ++e) {
       const trace::Event& event = file.events[e];
-      body(file, event, places_[f][e], event.call_site == 0 ? none : site_names_[f][event.call_site - 1],
+      body(file, event, calls_in_groups_[f][e], event.call_site == 0 ? none : site_names_[f][event.call_site - 1],
            clock.ns(event.arrival_ticks), event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
     }
   }
@@ -232,13 +232,13 @@ class Trace {
   }
   // Its id if it did not fit the table.
   std::string communicator_of(const trace::Event& event) const {
-    const auto place = communicators_.find(event.communicator);
-    return place == communicators_.end() ? fmt::format("{:#x}", event.communicator) : place->second;
+    const auto name = communicators_.find(event.communicator);
+    return name == communicators_.end() ? fmt::format("{:#x}", event.communicator) : name->second;
   }
 
   const report::Run& run_;
   const report::Clocks clocks_;
-  std::vector<std::vector<Place>> places_;                    // by file and event
+  std::vector<std::vector<CallInGroup>> calls_in_groups_;     // by file and event
   std::vector<std::vector<std::string>> site_names_;          // by file and number, from 1
   const std::map<std::uint64_t, std::string> communicators_;  // names by id
   mutable double end_ns_ = NAN;

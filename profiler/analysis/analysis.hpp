@@ -109,7 +109,7 @@ struct CommunicatorFigures {
   double waiting_ns = 0;       // summed over ranks
 };
 
-// The calls of one collective from one place in the program.
+// The calls of one collective from one call site.
 struct CallSiteFigures {
   std::vector<NamedFrame> frames;  // innermost first
   Collective collective{};
@@ -119,7 +119,7 @@ struct CallSiteFigures {
   std::uint64_t bytes = 0;  // in them
   std::uint64_t largest_bytes = 0;
   double ns = 0;  // inside them
-  // Of the calls compared; one belongs to the place its lowest rank made it from.
+  // Of the calls compared; one belongs to the call site from which its lowest rank made it.
   std::uint64_t compared = 0;
   double worst_ns = 0;    // mean
   double waiting_ns = 0;  // summed over ranks
@@ -182,7 +182,7 @@ struct PendingCall {
   std::vector<LastSign> last_signs;       // of those not arrived, the first few
 };
 
-// What the record lacks, as far as that is known.
+// What the record does not have, as far as that is known.
 struct RecordFacts {
   std::vector<std::string> problems;  // a sentence about each file that cannot be read as it is
   std::string failure;                // why the analysis ended early; empty: it did not
@@ -213,7 +213,7 @@ struct RecordFacts {
   std::uint64_t inconsistent_communicators = 0;  // whose ranks cannot be told apart, and that were used
 
   std::uint64_t partial_calls = 0;      // compared without the ranks that have no usable record
-  std::uint64_t unmatched_calls = 0;    // not compared: the record of one of the ranks lacks them
+  std::uint64_t unmatched_calls = 0;    // not compared: the record of one of the ranks does not have them
   std::uint64_t conflicting_calls = 0;  // in which ranks disagree about the collective
   std::string first_conflict;
   std::uint64_t pending_left_out = 0;  // unfinished calls that are not listed

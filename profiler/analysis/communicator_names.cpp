@@ -72,8 +72,8 @@ std::map<std::uint64_t, std::string> communicator_names(const Run& run) {
   std::vector<std::uint64_t> order;  // in which the ranks made them
   for (const RankFile& file : run.files)
     for (const trace::Communicator& row : file.communicators) {
-      const auto [place, is_new] = entries.try_emplace(row.id);
-      Entry& entry = place->second;
+      const auto [position, is_new] = entries.try_emplace(row.id);
+      Entry& entry = position->second;
       if (is_new) {
         entry = {row.parent_id, static_cast<Origin>(row.origin), row.size, {}, {}};
         order.push_back(row.id);

@@ -280,7 +280,7 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
   std::vector<std::vector<NamedFrame>*> to_name;
   for (auto& [frames, named] : sites) to_name.push_back(&named);
   name_frames(to_name);
-  // Without lines, several places of one function have one name: by their order in it, which a new build keeps.
+  // Without lines, several call sites in one function have one name: by their order in it, which a new build keeps.
   std::map<std::vector<Frame>, std::string> keys;
   std::map<std::string, std::size_t> times;
   for (const auto& [frames, named] : sites) {

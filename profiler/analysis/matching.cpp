@@ -22,8 +22,8 @@ Matching::Matching(const Run& run) : run_(run) {
 }
 
 const Group* Matching::find(std::uint64_t communicator) const {
-  const auto place = index_.find(communicator);
-  return place == index_.end() ? nullptr : &groups_[place->second];
+  const auto found = index_.find(communicator);
+  return found == index_.end() ? nullptr : &groups_[found->second];
 }
 
 void Matching::add_communicators() {
@@ -52,10 +52,10 @@ void Matching::add_communicators() {
 
 void Matching::add_events() {
   // Where in its group each file is a member.
-  std::vector<std::unordered_map<std::size_t, std::uint32_t>> place(run_.files.size());
+  std::vector<std::unordered_map<std::size_t, std::uint32_t>> member_index(run_.files.size());
   for (std::size_t g = 0; g < groups_.size(); ++g)
     for (std::size_t m = 0; m < groups_[g].members.size(); ++m)
-      place[groups_[g].members[m].file].try_emplace(g, static_cast<std::uint32_t>(m));
+      member_index[groups_[g].members[m].file].try_emplace(g, static_cast<std::uint32_t>(m));
   for (std::size_t i = 0; i < run_.files.size(); ++i) {
     std::uint64_t id = 0;
     Group* group = nullptr;
@@ -68,8 +68,8 @@ void Matching::add_events() {
         group = nullptr;
         const auto at = index_.find(event.communicator);
         if (at != index_.end()) {
-          const auto own = place[i].find(at->second);
-          if (own != place[i].end()) {
+          const auto own = member_index[i].find(at->second);
+          if (own != member_index[i].end()) {
             group = &groups_[at->second];
             member = own->second;
             id = event.communicator;

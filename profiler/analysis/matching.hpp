@@ -37,7 +37,7 @@ struct Group {
   std::uint64_t id = 0;
   std::string name;
   std::int32_t size = 0;
-  bool is_consistent = true;        // its ranks agree on its size, and no two of them claim one place
+  bool is_consistent = true;        // its ranks agree on its size, and no two of them claim one rank
   std::vector<Member> members;      // by rank in the communicator
   std::vector<Sighting> sightings;  // by call, then by rank in the communicator
 };
@@ -137,7 +137,7 @@ struct RankInCall {
 struct MatchedCall {
   std::uint64_t communicator = 0;
   std::uint64_t call = 0;
-  bool is_complete = false;       // no rank of the communicator lacks a usable record
+  bool is_complete = false;       // every rank of the communicator has a usable record
   std::vector<RankInCall> ranks;  // by rank of the job
   Order order;
 };

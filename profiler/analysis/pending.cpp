@@ -82,7 +82,7 @@ PendingCall pending_call(const Run& run, const Clocks& clocks, const Matching& m
                                     : 0;
   const std::uint64_t absent_ranks = run.missing_ranks + run.unwanted_ranks;
   if (group.size == run.ranks && unknown > 0) {
-    // Everybody is a member, so those without an entry are known by name; some may only lack a usable file.
+    // Everybody is a member, so those without an entry are known by name; some may only be without a usable file.
     std::vector<bool> is_member(run.files.size());
     for (const Member& member : group.members) is_member[member.file] = true;
     for (std::size_t i = 0; i < run.files.size(); ++i) {

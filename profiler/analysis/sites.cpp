@@ -7,24 +7,24 @@
 namespace papaya::report {
 
 Sites::Site* Sites::of(std::size_t file, const trace::Event& event) {
-  return event.call_site == 0 ? nullptr : &sites_[place_of(file, event)];
+  return event.call_site == 0 ? nullptr : &sites_[number_of(file, event)];
 }
 
-std::size_t Sites::place_of(std::size_t file, const trace::Event& event) {
+std::size_t Sites::number_of(std::size_t file, const trace::Event& event) {
   const auto [own, is_new_here] =
       own_[file].try_emplace({event.call_site, event.collective, event.form}, sites_.size());
   if (!is_new_here) return own->second;
   const std::vector<Frame>& frames = run_.files[file].call_sites[event.call_site - 1];
-  const auto [place, is_new] = index_.try_emplace({frames, event.collective, event.form}, sites_.size());
-  own->second = place->second;
-  if (!is_new) return place->second;
+  const auto [entry, is_new] = index_.try_emplace({frames, event.collective, event.form}, sites_.size());
+  own->second = entry->second;
+  if (!is_new) return entry->second;
   CallSiteFigures& figures = sites_.emplace_back().figures;
-  figures.number = place->second;
+  figures.number = entry->second;
   figures.frames = frames_of(run_.files[file], event);
   figures.collective = static_cast<Collective>(event.collective);
   figures.form = static_cast<Form>(event.form);
   figures.name = mpi_name(figures.collective, figures.form);
-  return place->second;
+  return entry->second;
 }
 
 std::vector<CallSiteFigures> Sites::take_figures() {

@@ -1,4 +1,4 @@
-// The places that the program calls from, those of all ranks as one list, and the program's phases.
+// The call sites of the program, those of all ranks as one list, and the program's phases.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class Sites {
   std::vector<CallSiteFigures> take_figures();
 
  private:
-  std::size_t place_of(std::size_t file, const trace::Event& event);
+  std::size_t number_of(std::size_t file, const trace::Event& event);
 
   const Run& run_;
   std::map<std::tuple<std::vector<Frame>, std::uint8_t, std::uint8_t>, std::size_t> index_;

@@ -49,8 +49,8 @@ WholeRun whole_run(const Run& run, const std::function<std::string(std::uint64_t
 
   WholeRun whole;
   std::map<std::int32_t, WholeRun::Last> ranks;
-  using Place = std::tuple<std::vector<Frame>, std::uint8_t>;
-  std::map<Place, Found> by_site;
+  using SiteKey = std::tuple<std::vector<Frame>, std::uint8_t>;
+  std::map<SiteKey, Found> by_site;
   std::map<std::pair<std::uint8_t, std::uint8_t>, NodeTally> by_size;
   std::map<std::uint64_t, NodeTally> by_communicator;
   for (const RankFile& file : run.files) {
@@ -73,18 +73,18 @@ WholeRun whole_run(const Run& run, const std::function<std::string(std::uint64_t
       if (its_file == file_of.end() || row.call_site == 0) continue;
       const RankFile& its = run.files[its_file->second];
       if (row.call_site > its.call_sites.size()) continue;
-      const Place place{its.call_sites[row.call_site - 1], row.collective};
-      Found& found = by_site[place];
+      const SiteKey key{its.call_sites[row.call_site - 1], row.collective};
+      Found& found = by_site[key];
       add(found.tally, tally);
       charge(found.last[row.rank]);
     }
   }
   whole.all = averaged(whole.all);
   whole.last = in_order(ranks);
-  for (const auto& [place, found] : by_site) {
+  for (const auto& [key, found] : by_site) {
     WholeRun::Site& site = whole.sites.emplace_back();
-    for (const Frame& frame : std::get<0>(place)) site.frames.push_back(named(frame));
-    site.collective = static_cast<Collective>(std::get<1>(place));
+    for (const Frame& frame : std::get<0>(key)) site.frames.push_back(named(frame));
+    site.collective = static_cast<Collective>(std::get<1>(key));
     site.tally = averaged(found.tally);
     site.last = in_order(found.last);
   }

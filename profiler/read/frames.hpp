@@ -1,4 +1,4 @@
-// A place in the program, as far as it has a name.
+// A line of the program, as far as it has a name.
 #pragma once
 
 #include <string>

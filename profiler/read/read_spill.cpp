@@ -39,7 +39,7 @@ class Reader {
         out_.unread += count;
     }
     note_gap(next, end_);
-    say_damage(next);
+    report_damage(next);
     return std::move(out_);
   }
 
@@ -133,8 +133,8 @@ class Reader {
     if (good && block.header.compression == static_cast<std::uint32_t>(Compression::none)) {
       std::memcpy(raw_.data(), stored_.data(), stored_.size());
     } else if (good) {
-      lacks_zstd_ = lacks_zstd_ || !zstd::is_there();
-      if (lacks_zstd_) return false;
+      needs_zstd_ = needs_zstd_ || !zstd::is_there();
+      if (needs_zstd_) return false;
       good = zstd::decompress(raw_.data(), raw_.size() * sizeof(std::uint64_t), stored_.data(), stored_.size());
     }
     if (!good && damaged_at_ == 0) damaged_at_ = block.payload_offset - sizeof(BlockHeader);
@@ -177,10 +177,10 @@ class Reader {
 
   // A file that ends in the middle of a block was being written as its process was killed; if the ring has the rest,
   // nothing is missing.
-  void say_damage(std::uint64_t next) {
+  void report_damage(std::uint64_t next) {
     std::uint64_t missing = 0;
     for (const Gap& gap : out_.gaps) missing += gap.events;
-    if (lacks_zstd_) {
+    if (needs_zstd_) {
       out_.trouble = Trouble::unreadable;
       out_.problem = "is compressed, and libzstd.so.1 cannot be loaded here: install libzstd1 to read it";
     } else if (damaged_at_ != 0) {
@@ -202,7 +202,7 @@ class Reader {
   std::vector<std::byte> stored_;
   std::uint64_t damaged_at_ = 0;
   bool is_cut_ = false;
-  bool lacks_zstd_ = false;
+  bool needs_zstd_ = false;
 };
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace papaya::report {
 // for lack of memory.
 struct SpilledEvents {
   std::vector<trace::Event> events;
-  std::vector<Gap> gaps;      // places in `events`
+  std::vector<Gap> gaps;      // indices into `events`
   std::uint64_t unread = 0;   // in the file, left there
   std::uint64_t skipped = 0;  // torn or impossible
   trace::spill::FileHeader header{};

@@ -28,7 +28,7 @@ std::string time_text(double ns) {
 
 std::string count_text(std::uint64_t count) {
   std::string text = fmt::format("{}", count);
-  for (std::size_t place = text.size(); place > 3; place -= 3) text.insert(place - 3, 1, ',');
+  for (std::size_t position = text.size(); position > 3; position -= 3) text.insert(position - 3, 1, ',');
   return text;
 }
 

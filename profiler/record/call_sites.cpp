@@ -110,12 +110,12 @@ std::uint64_t CallSites::find(const void* return_address) noexcept {
 void CallSites::remember(const void* return_address, std::uint64_t number) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(return_address);
   if (address <= address_mask)
-    cache_[place_of(address)].store(number << address_bits | address, std::memory_order_relaxed);
+    cache_[slot_of(address)].store(number << address_bits | address, std::memory_order_relaxed);
 }
 
 bool CallSites::is_python_module(const void* return_address) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(return_address);
-  std::atomic<std::uint64_t>& caller = callers_[place_of(address) % callers_.size()];
+  std::atomic<std::uint64_t>& caller = callers_[slot_of(address) % callers_.size()];
   const std::uint64_t cached = caller.load(std::memory_order_relaxed);
   if ((cached & address_mask) == address) return cached >> address_bits != 0;
   Object object{.address = return_address};
@@ -133,7 +133,7 @@ bool CallSites::find_python(const void* return_address, std::uint64_t& number) {
   if (count == 0) return false;
   // One cache for both: instructions of Python lie elsewhere than the machine's.
   const auto instruction = reinterpret_cast<std::uintptr_t>(positions[0].instruction);
-  const std::uint64_t cached = cache_[place_of(instruction)].load(std::memory_order_relaxed);
+  const std::uint64_t cached = cache_[slot_of(instruction)].load(std::memory_order_relaxed);
   if (frames_ == 1 && (cached & address_mask) == instruction) {
     number = cached >> address_bits;
     return true;
@@ -148,8 +148,8 @@ bool CallSites::find_python(const void* return_address, std::uint64_t& number) {
 
 std::uint64_t CallSites::number_of_frames(const std::vector<const void*>& frames,
                                           const PythonFrames::Position* python) {
-  const auto [place, is_new] = numbers_.try_emplace(frames, 0);
-  if (!is_new) return place->second;
+  const auto [entry, is_new] = numbers_.try_emplace(frames, 0);
+  if (!is_new) return entry->second;
   trace::Header& header = *header_;
   if (header.call_site_count >= trace::call_site_capacity ||
       header.frame_count + frames.size() > trace::frame_capacity) {
@@ -167,8 +167,8 @@ std::uint64_t CallSites::number_of_frames(const std::vector<const void*>& frames
   header.frame_count += frames.size();
   // Release: who reads the count, from the file, finds the row.
   std::atomic_ref(header.call_site_count).store(header.call_site_count + 1, std::memory_order_release);
-  place->second = header.call_site_count;
-  return place->second;
+  entry->second = header.call_site_count;
+  return entry->second;
 }
 
 std::uint32_t CallSites::module_of(const void* address, std::uint64_t& offset) {
@@ -197,12 +197,13 @@ std::uint32_t CallSites::module_of(const void* address, std::uint64_t& offset) {
 }
 
 std::uint32_t CallSites::function_of(const PythonFrames::Position& position, std::uint64_t& line) {
-  const PythonFrames::Place place = python_.place_of(position);
-  line = static_cast<std::uint64_t>(std::max(place.line, 0));
+  const PythonFrames::SourceLine source = python_.source_line_of(position);
+  line = static_cast<std::uint64_t>(std::max(source.line, 0));
   // The end of a long path, and the beginning of a long name.
-  const std::string function = place.function.substr(0, most_function_bytes);
+  const std::string function = source.function.substr(0, most_function_bytes);
   const std::size_t room = trace::path_bytes - function.size() - 2;
-  const std::string text = place.file.substr(place.file.size() - std::min(place.file.size(), room)) + '\0' + function;
+  const std::string text =
+      source.file.substr(source.file.size() - std::min(source.file.size(), room)) + '\0' + function;
   trace::Header& header = *header_;
   auto* const modules = reinterpret_cast<trace::Module*>(reinterpret_cast<std::byte*>(header_) + trace::modules_offset);
   for (std::uint32_t i = 0; i < header.module_count; ++i)

@@ -38,7 +38,7 @@ class CallSites {
     if (frames_ == 0) return 0;
     const auto address = reinterpret_cast<std::uintptr_t>(return_address);
     // Relaxed: the word is all there is to know.
-    const std::uint64_t cached = cache_[place_of(address)].load(std::memory_order_relaxed);
+    const std::uint64_t cached = cache_[slot_of(address)].load(std::memory_order_relaxed);
     return (cached & address_mask) == address ? cached >> address_bits : find(return_address);
   }
 
@@ -46,7 +46,7 @@ class CallSites {
   static constexpr int address_bits = 48;
   static constexpr std::uint64_t address_mask = (std::uint64_t{1} << address_bits) - 1;
   static_assert(trace::call_site_capacity < (1u << (64 - address_bits)));
-  static std::size_t place_of(std::uintptr_t address) noexcept { return (address * 0x9e3779b97f4a7c15u) >> 56; }
+  static std::size_t slot_of(std::uintptr_t address) noexcept { return (address * 0x9e3779b97f4a7c15u) >> 56; }
 
   std::uint64_t find(const void* return_address) noexcept;
   // The number of a place in a Python program; false if the call comes from no such place.

@@ -14,8 +14,8 @@ struct Seen {
   std::uint64_t ticks, what, root;
 };
 
-std::uint64_t word(const std::uint64_t& place) noexcept {
-  return __atomic_load_n(&place, __ATOMIC_RELAXED);
+std::uint64_t word(const std::uint64_t& field) noexcept {
+  return __atomic_load_n(&field, __ATOMIC_RELAXED);
 }
 
 // Looks for the communicator's set on the board of a rank; false while there is none.
@@ -158,7 +158,7 @@ bool NodeArrivals::compare(Group& group, std::uint64_t call) noexcept {
   }
   report::Roles roles{static_cast<Collective>(kind), size};
   for (std::size_t i = 0; i < size; ++i)
-    if (members[i].place == static_cast<std::int32_t>(own->root)) roles.root = i;
+    if (members[i].communicator_rank == static_cast<std::int32_t>(own->root)) roles.root = i;
   report::for_each_wait(
       roles, size, [&](std::size_t i) { return members[i].ticks; },
       [&](std::size_t i, std::size_t until) { members[until].caused += members[until].ticks - members[i].ticks; });

@@ -27,8 +27,8 @@ class NodeArrivals {
   // The ranks of a communicator on this node. Used by one thread at a time, as the communicator is.
   struct Group {
     struct Member {
-      std::int32_t rank;   // in MPI_COMM_WORLD
-      std::int32_t place;  // in the communicator
+      std::int32_t rank;  // in MPI_COMM_WORLD
+      std::int32_t communicator_rank;
       const trace::NodeBoard* board;
       std::uint64_t set = 0;                // where it was found last on that board
       std::uint64_t ticks = 0, caused = 0;  // of the call looked at
@@ -42,7 +42,7 @@ class NodeArrivals {
 
     std::uint64_t communicator = 0;
     std::vector<Member> members;  // by rank in the communicator; fewer than two: nothing is compared
-    std::size_t mine = 0;         // this rank's place among them
+    std::size_t mine = 0;         // this rank's index among them
     int set = -1;                 // its own; -1: none yet
     std::uint64_t published = 0;  // of the present block, bit by bit
     std::vector<Block> open;      // the oldest first

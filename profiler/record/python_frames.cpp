@@ -134,7 +134,7 @@ bool PythonFrames::is_right() const {
     void* const code = code_of(frame);
     if (same < count && found[same].code == code && has_name(code, layout_->file, "co_filename") &&
         has_name(code, layout_->function, layout_->number_bytes == 0 ? "co_qualname" : "co_name") &&
-        place_of(found[same]).line == line_of_frame(frame))
+        source_line_of(found[same]).line == line_of_frame(frame))
       ++same;
     else
       same = most_compared + 1;
@@ -183,12 +183,12 @@ int PythonFrames::walk(Position* positions, int most) const noexcept {
 }
 
 const char* PythonFrames::instructions_of(const void* code) const noexcept {
-  const void* const place = at(code, layout_->instructions);
-  if (layout_->number_bytes == 0) return static_cast<const char*>(place);
-  return *static_cast<const char* const*>(place) + bytes_header;
+  const void* const instructions = at(code, layout_->instructions);
+  if (layout_->number_bytes == 0) return static_cast<const char*>(instructions);
+  return *static_cast<const char* const*>(instructions) + bytes_header;
 }
 
-PythonFrames::Place PythonFrames::place_of(const Position& position) const {
+PythonFrames::SourceLine PythonFrames::source_line_of(const Position& position) const {
   const auto name = [&](int offset) { return text_of(*static_cast<const void* const*>(at(position.code, offset))); };
   const std::ptrdiff_t byte = static_cast<const char*>(position.instruction) - instructions_of(position.code);
   return {name(layout_->file), name(layout_->function), line_of_(position.code, static_cast<int>(byte))};

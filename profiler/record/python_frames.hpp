@@ -16,7 +16,7 @@ class PythonFrames {
     const void* code;         // the code object
     const void* instruction;  // in its instructions: where the frame is; different for each place that calls something
   };
-  struct Place {
+  struct SourceLine {
     std::string file;
     std::string function;
     int line = 0;
@@ -31,7 +31,7 @@ class PythonFrames {
   // Python.
   int walk(Position* positions, int most) const noexcept;
   // Of a frame that `walk` has found in the call that is still going on.
-  Place place_of(const Position& position) const;
+  SourceLine source_line_of(const Position& position) const;
 
  private:
   template <class Read>

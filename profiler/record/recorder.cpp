@@ -147,13 +147,13 @@ trace::Communicator* Recorder::add_communicator(std::uint64_t id, std::uint64_t 
                                                 int nodes, std::string_view name) noexcept {
   std::atomic_ref<std::uint64_t> count(header_->communicator_count);
   // Claimed first, so that two threads never share a row; the count is brought back when the table is full.
-  const std::uint64_t place = count.fetch_add(1, std::memory_order_relaxed);
-  if (place >= trace::communicator_capacity) {
+  const std::uint64_t row_number = count.fetch_add(1, std::memory_order_relaxed);
+  if (row_number >= trace::communicator_capacity) {
     count.store(trace::communicator_capacity, std::memory_order_relaxed);
     std::atomic_ref(header_->lost_communicators).fetch_add(1, std::memory_order_relaxed);
     return nullptr;
   }
-  trace::Communicator& row = communicators_[place];
+  trace::Communicator& row = communicators_[row_number];
   row.parent_id = parent_id;
   row.size = size;
   row.rank = rank;

@@ -281,17 +281,17 @@ void Spiller::keep_open_events(std::uint64_t first) noexcept {
 
 void Spiller::note_late(std::uint64_t number, std::uint64_t exit_ticks, std::uint32_t algorithm,
                         std::uint8_t reason) noexcept {
-  std::uint64_t place = notes_begun_.load(std::memory_order_relaxed);
+  std::uint64_t position = notes_begun_.load(std::memory_order_relaxed);
   do {
-    // Acquire: the helper has read what was in the place. Full: the event stays open.
-    if (place - notes_taken_.load(std::memory_order_acquire) >= note_capacity) return;
-  } while (!notes_begun_.compare_exchange_weak(place, place + 1, std::memory_order_relaxed));
-  Note& note = notes_[place % note_capacity];
+    // Acquire: the helper has read what the note held. Full: the event stays open.
+    if (position - notes_taken_.load(std::memory_order_acquire) >= note_capacity) return;
+  } while (!notes_begun_.compare_exchange_weak(position, position + 1, std::memory_order_relaxed));
+  Note& note = notes_[position % note_capacity];
   note.number = number;
   note.exit_ticks = exit_ticks;
   note.algorithm = algorithm;
   note.reason = reason;
-  note.ready.store(place + 1, std::memory_order_release);  // partner: write_notes()
+  note.ready.store(position + 1, std::memory_order_release);  // partner: write_notes()
   wake();
 }
 

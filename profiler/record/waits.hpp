@@ -37,9 +37,9 @@ constexpr Need need_of(Collective collective) {
 // What may be compared of a call's times: who takes part, in which role.
 struct Roles {
   Collective collective{};
-  std::size_t root = 0;  // place among the call's ranks; their number if it is not there, or there is none
+  std::size_t root = 0;  // index among the call's ranks; their number if it is not there, or there is none
   std::vector<std::size_t>
-      by_rank{};  // places by rank in the communicator, where those below matter; empty: they are in that order
+      by_rank{};  // indices by rank in the communicator, where those below matter; empty: they are in that order
 };
 
 // Calls `wait(i, j)` for each of `size` ranks: the i-th may leave once the j-th has arrived, which may be itself.
@@ -65,10 +65,10 @@ void for_each_wait(const Roles& roles, std::size_t size, Arrival&& arrival, Wait
       for (std::size_t i = 0; i < size; ++i) wait(i, i == roles.root ? later(i, last()) : i);
       break;
     case Need::lower_ranks: {
-      const auto place = [&](std::size_t k) { return roles.by_rank.empty() ? k : roles.by_rank[k]; };
-      for (std::size_t k = 0, found = size == 0 ? 0 : place(0); k < size; ++k) {
-        found = later(place(k), found);
-        wait(place(k), found);
+      const auto index = [&](std::size_t k) { return roles.by_rank.empty() ? k : roles.by_rank[k]; };
+      for (std::size_t k = 0, found = size == 0 ? 0 : index(0); k < size; ++k) {
+        found = later(index(k), found);
+        wait(index(k), found);
       }
       break;
     }

@@ -84,7 +84,7 @@ void Notes::describe_events() {
   if (facts_.is_trace && facts_.missing_events > 0) describe_trace();
 }
 
-// What it lacks.
+// What it does not have.
 void Notes::describe_trace() {
   std::string why;
   if (!facts_.trace_limited.empty())

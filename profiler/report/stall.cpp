@@ -39,7 +39,7 @@ std::uint64_t count_of(const std::vector<RankRange>& ranges) {
 std::string text_of(const PendingCall& call, std::int64_t now_unix_ns) {
   const std::uint64_t inside = count_of(call.inside);
   const std::uint64_t missing = count_of(call.not_arrived) + call.unknown_not_arrived;
-  const bool agree = call.conflict.empty();  // else one name and one place for all would be wrong
+  const bool agree = call.conflict.empty();  // else one name and one call site for all would be wrong
   std::string text =
       fmt::format("{}all {} on {}: {} of {} ranks wait, for {:.0f} s ({}{}).\n", agree ? call.name + ", c" : "C",
                   call.call, call.communicator, inside, call.ranks, seconds_since(call.since_unix_ns, now_unix_ns),

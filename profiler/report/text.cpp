@@ -24,7 +24,7 @@ constexpr std::size_t most_call_sites_listed = 10;
 constexpr std::size_t most_savings_listed = 5;
 constexpr std::size_t widest_algorithms = 28;  // "arrival_leader, arrival_tree"
 constexpr std::size_t bar_columns = 8;
-constexpr double shortest_wait_told_ns = 1e8;
+constexpr double shortest_reported_wait_ns = 1e8;
 constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
 
 // Columns on a terminal: one for each code point. Names of programs may use more; they stand last on their
@@ -245,7 +245,7 @@ std::string pending_text(const Analysis& analysis) {
                           one ? "was" : "were", pending.call, pending.communicator);
     // How long after the last record the job went on is not known; next to nothing would mislead.
     if (!pending.call_site.empty() && pending.conflict.empty()) text += ", at " + frame_text(pending.call_site.front());
-    if (pending.waited_ns >= shortest_wait_told_ns) {
+    if (pending.waited_ns >= shortest_reported_wait_ns) {
       text += fmt::format(", for {} or longer", time_text(pending.waited_ns));
     }
     page += wrap(text + ".", "  ", 2);

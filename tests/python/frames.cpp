@@ -23,8 +23,8 @@ __attribute__((visibility("default"))) const char* read_frames(int most) {
   const int count = frames.walk(positions, most);
   lines.clear();
   for (int i = 0; i < count; ++i) {
-    const papaya::PythonFrames::Place place = frames.place_of(positions[i]);
-    lines += place.function + " " + place.file + " " + std::to_string(place.line) + "\n";
+    const papaya::PythonFrames::SourceLine source = frames.source_line_of(positions[i]);
+    lines += source.function + " " + source.file + " " + std::to_string(source.line) + "\n";
   }
   return lines.c_str();
 }

@@ -1,4 +1,4 @@
-// What papaya will meet on the machine: clocks, shared memory, cores, its own parts, settings and the place for its
+// What papaya will meet on the machine: clocks, shared memory, cores, its own parts, settings and the folder for its
 // output.
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -87,21 +87,21 @@ void check_shared_memory(const Settings& settings, Checks& checks) {
   const double all = static_cast<double>(space.f_blocks) * static_cast<double>(space.f_frsize);
   const double free = static_cast<double>(memory::available_shared());
   const double limit = static_cast<double>(settings.number(Variable::shm_limit));
-  const std::string place = fmt::format("/dev/shm has {}, {} free; PAPAYA_SHM_LIMIT is {}", bytes_text(all),
-                                        bytes_text(free), bytes_text(limit));
+  const std::string room = fmt::format("/dev/shm has {}, {} free; PAPAYA_SHM_LIMIT is {}", bytes_text(all),
+                                       bytes_text(free), bytes_text(limit));
   const double usable = std::min(limit, free / 4);
   if (usable < static_cast<double>(least_shared_bytes))
     checks.push_back({"shared memory", Level::warning,
-                      place +
+                      room +
                           ": too little for algorithms of large messages, which stay with MPI. Make room, or mount it "
                           "with a larger size (docker run --shm-size=1g)."});
   else if (usable < limit)
     checks.push_back({"shared memory", Level::warning,
                       fmt::format("{}: papaya takes at most a quarter of what is free, {}. A larger one (docker run "
                                   "--shm-size=1g), and a larger memory limit where there is one, give it more.",
-                                  place, bytes_text(usable))});
+                                  room, bytes_text(usable))});
   else
-    checks.push_back({"shared memory", Level::ok, place + "."});
+    checks.push_back({"shared memory", Level::ok, room + "."});
 }
 
 // Two processes with one parent, as the ranks of a node are: may one read the other?
@@ -216,8 +216,8 @@ void check_parts(Checks& checks) {
 }
 
 // Tried, since rights and file systems say no in more ways than can be asked for.
-bool can_hold_folder(const fs::path& place) {
-  std::string folder = (place / ".papaya-doctor-XXXXXX").string();
+bool can_hold_folder(const fs::path& parent) {
+  std::string folder = (parent / ".papaya-doctor-XXXXXX").string();
   return mkdtemp(folder.data()) != nullptr && rmdir(folder.c_str()) == 0;
 }
 
@@ -329,15 +329,15 @@ void check_output(const Job& job, const Settings& settings, Checks& checks) {
     return;
   }
   std::error_code error;
-  fs::path place(std::string(settings.text(Variable::output)));
-  place = place.empty() ? fs::current_path(error) : fs::absolute(place, error).parent_path();
-  while (!fs::exists(place, error) && place.has_relative_path()) place = place.parent_path();
+  fs::path parent(std::string(settings.text(Variable::output)));
+  parent = parent.empty() ? fs::current_path(error) : fs::absolute(parent, error).parent_path();
+  while (!fs::exists(parent, error) && parent.has_relative_path()) parent = parent.parent_path();
   const double needed = static_cast<double>(trace::file_bytes(trace::event_capacity, registry().size() + 1));
-  if (!can_hold_folder(place)) {
+  if (!can_hold_folder(parent)) {
     checks.push_back(
         {"output", Level::problem,
          fmt::format("No folder can be made in {}: nothing would be recorded. Name another with PAPAYA_OUTPUT.",
-                     place.string())});
+                     parent.string())});
     return;
   }
   rlimit limit{};
@@ -349,18 +349,18 @@ void check_output(const Job& job, const Settings& settings, Checks& checks) {
     return;
   }
   struct statvfs space {};
-  const double free = statvfs(place.c_str(), &space) == 0
+  const double free = statvfs(parent.c_str(), &space) == 0
                           ? static_cast<double>(space.f_bavail) * static_cast<double>(space.f_frsize)
                           : INFINITY;
   if (free < needed * job.ranks)
     checks.push_back({"output", Level::warning,
                       fmt::format("{} has {} free, and the job's records take {} at least. Name another place with "
                                   "PAPAYA_OUTPUT.",
-                                  place.string(), bytes_text(free), bytes_text(needed * job.ranks))});
+                                  parent.string(), bytes_text(free), bytes_text(needed * job.ranks))});
   else
     checks.push_back(
         {"output", Level::ok,
-         fmt::format("{} can be written; a rank's record takes {} at least.", place.string(), bytes_text(needed))});
+         fmt::format("{} can be written; a rank's record takes {} at least.", parent.string(), bytes_text(needed))});
 }
 
 void check_overhead(const Overhead& overhead, Checks& checks) {
