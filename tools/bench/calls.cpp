@@ -99,14 +99,14 @@ Calls::Calls(Collective collective, std::size_t largest_bytes, int root, MPI_Com
     : collective_(collective), root_(root), comm_(comm) {
   PMPI_Comm_rank(comm, &rank_);
   PMPI_Comm_size(comm, &ranks_);
-  functions_[static_cast<int>(Way::native)] = {native_function<decltype(&MPI_Allreduce)>("PMPI_Allreduce"),
-                                               native_function<decltype(&MPI_Reduce)>("PMPI_Reduce"),
-                                               native_function<decltype(&MPI_Bcast)>("PMPI_Bcast"),
-                                               native_function<decltype(&MPI_Alltoall)>("PMPI_Alltoall"),
-                                               native_function<decltype(&MPI_Allgather)>("PMPI_Allgather"),
-                                               native_function<decltype(&MPI_Barrier)>("PMPI_Barrier")};
-  functions_[static_cast<int>(Way::preloaded)] = {MPI_Allreduce, MPI_Reduce,    MPI_Bcast,
-                                                  MPI_Alltoall,  MPI_Allgather, MPI_Barrier};
+  functions_[static_cast<int>(Path::native)] = {native_function<decltype(&MPI_Allreduce)>("PMPI_Allreduce"),
+                                                native_function<decltype(&MPI_Reduce)>("PMPI_Reduce"),
+                                                native_function<decltype(&MPI_Bcast)>("PMPI_Bcast"),
+                                                native_function<decltype(&MPI_Alltoall)>("PMPI_Alltoall"),
+                                                native_function<decltype(&MPI_Allgather)>("PMPI_Allgather"),
+                                                native_function<decltype(&MPI_Barrier)>("PMPI_Barrier")};
+  functions_[static_cast<int>(Path::preloaded)] = {MPI_Allreduce, MPI_Reduce,    MPI_Bcast,
+                                                   MPI_Alltoall,  MPI_Allgather, MPI_Barrier};
   const auto allocate = [&](bool blocks) {
     const std::size_t bytes = largest_bytes * static_cast<std::size_t>(blocks ? ranks_ : 1);
     auto* const memory = static_cast<std::byte*>(std::aligned_alloc(4096, (bytes / 4096 + 1) * 4096));
@@ -177,8 +177,8 @@ void Calls::touch(std::uint64_t call) noexcept {
   }
 }
 
-void Calls::run(Way way) {
-  const Functions& functions = functions_[static_cast<int>(way)];
+void Calls::run(Path path) {
+  const Functions& functions = functions_[static_cast<int>(path)];
   void* const send = send_.get();
   void* const receive = receive_.get();
   const int count = static_cast<int>(bytes_);

@@ -14,7 +14,7 @@
 namespace papaya::bench {
 
 // Which function a call goes to: MPI's own, past papaya's trampolines, or MPI_X as a program calls it.
-enum class Way : std::uint8_t { native, preloaded };
+enum class Path : std::uint8_t { native, preloaded };
 
 // Switches algorithms in the preloaded library, if that can do so. Every rank calls alike, outside
 // collectives.
@@ -22,7 +22,7 @@ class Switch {
  public:
   Switch();
   bool is_there() const noexcept { return select_ != nullptr; }
-  bool can_tell() const noexcept { return replaced_ != nullptr; }
+  bool counts_replaced() const noexcept { return replaced_ != nullptr; }
   bool to(Collective collective, const std::string& selection) const;
   // Calls of this process that an algorithm of papaya has served.
   std::uint64_t replaced(Collective collective) const;
@@ -42,9 +42,9 @@ class Calls {
   void fill(std::uint64_t call);
   // The same for the first and last element alone: what can be afforded between calls back to back.
   void touch(std::uint64_t call) noexcept;
-  void run(Way way);
+  void run(Path path);
   // A call that nobody leaves before all have come: across nodes what ranks may leave early is set up there.
-  void meet(Way way) { functions_[static_cast<int>(way)].barrier(comm_); }
+  void meet(Path path) { functions_[static_cast<int>(path)].barrier(comm_); }
   // Is the whole result right? After fill(call) and run; `touched` says which number touch was called with
   // since.
   bool check(std::uint64_t call, std::uint64_t touched) const;
@@ -68,7 +68,7 @@ class Calls {
   int rank_ = 0;
   int ranks_ = 1;
   std::size_t bytes_ = 0;   // message or block
-  Functions functions_[2];  // by Way
+  Functions functions_[2];  // by Path
   struct Free {
     void operator()(std::byte* memory) const noexcept;
   };

@@ -75,7 +75,7 @@ constexpr int samples = 5;
 constexpr int long_samples = 2;  // where one pass takes longer than a sample
 
 // Three buffers of `bytes` each: in the first cache, in the second, and beyond all of them.
-struct Place {
+struct Level {
   const char* name;
   std::size_t bytes;
 };
@@ -85,7 +85,7 @@ std::size_t cache_bytes(int level, std::size_t fallback) {
   return found > 0 ? static_cast<std::size_t>(found) : fallback;
 }
 
-std::array<Place, 3> places() {
+std::array<Level, 3> levels() {
   const std::size_t first = cache_bytes(_SC_LEVEL1_DCACHE_SIZE, 32768);
   const std::size_t second = std::max(cache_bytes(_SC_LEVEL2_CACHE_SIZE, 262144), 2 * first);
   const std::size_t third = cache_bytes(_SC_LEVEL3_CACHE_SIZE, 8u << 20);
@@ -154,25 +154,25 @@ bool write(const std::string& name, const std::string& text) {
 }  // namespace
 
 int run_kernels(const Options& options) {
-  const auto sizes = places();
+  const auto sizes = levels();
   const Buffers buffers(sizes[2].bytes);
   if (!buffers.is_there()) {
     std::fprintf(stderr, "papaya bench: no memory for the buffers.\n");
     return 1;
   }
   double copies[3];
-  for (std::size_t place = 0; place < 3; ++place)
-    copies[place] = bytes_per_second(sizes[place].bytes, [&] {
-      std::memcpy(buffers[2], buffers[0], sizes[place].bytes);
+  for (std::size_t level = 0; level < 3; ++level)
+    copies[level] = bytes_per_second(sizes[level].bytes, [&] {
+      std::memcpy(buffers[2], buffers[0], sizes[level].bytes);
       __asm__ volatile("" ::"r"(buffers[2]) : "memory");
     });
 
   fmt::print("out = left op right on one core, in GB/s of one operand; in brackets the share of a copy's rate.\n");
   fmt::print("{:<10}{:<8}", "", "");
-  for (const Place& place : sizes)
-    fmt::print("{:>20}", fmt::format("{} ({} each)", place.name,
-                                     place.bytes < (10u << 20) ? fmt::format("{}K", place.bytes >> 10)
-                                                               : fmt::format("{}M", (place.bytes + (1u << 19)) >> 20)));
+  for (const Level& level : sizes)
+    fmt::print("{:>20}", fmt::format("{} ({} each)", level.name,
+                                     level.bytes < (10u << 20) ? fmt::format("{}K", level.bytes >> 10)
+                                                               : fmt::format("{}M", (level.bytes + (1u << 19)) >> 20)));
   fmt::print("\n{:<18}", "copy");
   for (const double rate : copies) fmt::print("{:>13.2f}{:7}", rate * 1e-9, "");
   fmt::print("\n");
@@ -185,12 +185,12 @@ int run_kernels(const Options& options) {
       reduction.element_bytes = kernels::size_of(type.value);
       KernelRow row{type.name, operation.name, {}};
       fmt::print("{:<10}{:<8}", type.name, operation.name);
-      for (std::size_t place = 0; place < 3; ++place) {
-        const std::size_t count = sizes[place].bytes / reduction.element_bytes;
-        row.rates[place] = bytes_per_second(count * reduction.element_bytes,
+      for (std::size_t level = 0; level < 3; ++level) {
+        const std::size_t count = sizes[level].bytes / reduction.element_bytes;
+        row.rates[level] = bytes_per_second(count * reduction.element_bytes,
                                             [&] { combine(reduction, buffers[0], buffers[1], buffers[2], count); });
-        fmt::print("{:>13.2f} {:<6}", row.rates[place] * 1e-9,
-                   fmt::format("({:.2f})", row.rates[place] / copies[place]));
+        fmt::print("{:>13.2f} {:<6}", row.rates[level] * 1e-9,
+                   fmt::format("({:.2f})", row.rates[level] / copies[level]));
       }
       fmt::print("\n");
       std::fflush(stdout);
@@ -200,14 +200,14 @@ int run_kernels(const Options& options) {
   nlohmann::ordered_json json = {{"kernels", nlohmann::ordered_json::array()}};
   std::string csv = "type,operation,bytes,bytes_per_second,of_copy\n";
   for (const KernelRow& row : rows)
-    for (std::size_t place = 0; place < 3; ++place) {
+    for (std::size_t level = 0; level < 3; ++level) {
       json["kernels"].push_back({{"type", row.type},
                                  {"operation", row.operation},
-                                 {"bytes", sizes[place].bytes},
-                                 {"bytes_per_second", row.rates[place]},
-                                 {"copy_bytes_per_second", copies[place]}});
-      csv += fmt::format("{},{},{},{:.6g},{:.4g}\n", row.type, row.operation, sizes[place].bytes, row.rates[place],
-                         row.rates[place] / copies[place]);
+                                 {"bytes", sizes[level].bytes},
+                                 {"bytes_per_second", row.rates[level]},
+                                 {"copy_bytes_per_second", copies[level]}});
+      csv += fmt::format("{},{},{},{:.6g},{:.4g}\n", row.type, row.operation, sizes[level].bytes, row.rates[level],
+                         row.rates[level] / copies[level]);
     }
   return write(options.json, json.dump(2) + "\n") && write(options.csv, csv) ? 0 : 1;
 }

@@ -50,7 +50,7 @@ double limit_us(Collective collective, std::size_t bytes, int ranks, bool togeth
     case Collective::allgather:
     case Collective::alltoall:
       // Every rank gets the block of every other; after a lone last arrival its block is what the others
-      // lack, and theirs is what it lacks.
+      // miss, and theirs is what it misses.
       return together ? std::max({last_to_all, by_core(p - 1), by_node(p * (p - 1))})
                       : std::max({last_to_all, by_core(1), by_node(2 * (p - 1))});
     default:

@@ -147,7 +147,7 @@ double read_lines_us(Line* lines, Turns& turns, int count, bool reader, const Co
   return shortest;
 }
 
-void measure_lines(const CommonClock& clock, int node_rank, const std::vector<int>& places, Machine& machine) {
+void measure_lines(const CommonClock& clock, int node_rank, const std::vector<int>& cpus, Machine& machine) {
   MPI_Win window = MPI_WIN_NULL;
   void* own = nullptr;
   PMPI_Win_allocate_shared(node_rank == 0 ? static_cast<MPI_Aint>((most_lines + 3) * sizeof(Line)) : 0, 1,
@@ -162,7 +162,7 @@ void measure_lines(const CommonClock& clock, int node_rank, const std::vector<in
   if (node_rank == 0) std::memset(static_cast<void*>(lines), 0, (most_lines + 2) * sizeof(Line));
   quiet::barrier(clock.node());
   if (node_rank < 2) {
-    const Tied tied(places[static_cast<std::size_t>(node_rank)]);
+    const Tied tied(cpus[static_cast<std::size_t>(node_rank)]);
     const bool first = node_rank == 0;
     Turns turns(lines[most_lines], lines[most_lines + 1], first ? 0 : 1, clock);
     const double turn = line_turn_us(turns, clock);
@@ -204,9 +204,9 @@ void measure_lines_again(const CommonClock& clock, MPI_Comm world, Machine& mach
   PMPI_Comm_rank(clock.node(), &node_rank);
   PMPI_Comm_size(clock.node(), &node_ranks);
   if (quiet::maximum(rank == 0 ? 1 : 0, clock.node()) > 0 && node_ranks > 1) {
-    const std::vector<int> places = processors(clock.node());
+    const std::vector<int> cpus = processors(clock.node());
     Machine again;
-    if (places.size() > 1) measure_lines(clock, node_rank, places, again);
+    if (cpus.size() > 1) measure_lines(clock, node_rank, cpus, again);
     if (again.line_us > 0 && (machine.line_us == 0 || again.line_us < machine.line_us)) {
       machine.line_us = again.line_us;
       machine.further_line_us = again.further_line_us;
@@ -223,14 +223,14 @@ Machine measure_machine(const CommonClock& clock, MPI_Comm world, int cores_of_n
   PMPI_Comm_size(clock.node(), &node_ranks);
   const bool measures = quiet::maximum(rank == 0 ? 1 : 0, clock.node()) > 0;
   if (measures) {
-    const std::vector<int> places = processors(clock.node());
-    if (node_ranks > 1 && places.size() > 1) measure_lines(clock, node_rank, places, machine);
+    const std::vector<int> cpus = processors(clock.node());
+    if (node_ranks > 1 && cpus.size() > 1) measure_lines(clock, node_rank, cpus, machine);
 
-    const int copying = std::min({node_ranks, cores_of_node, static_cast<int>(places.size())});
+    const int copying = std::min({node_ranks, cores_of_node, static_cast<int>(cpus.size())});
     std::vector<std::size_t> sizes = {4096, 65536, 262144, 1u << 20};
     if (node_ranks <= 32 || largest_bytes > sizes.back()) sizes.push_back(16u << 20);
     const bool takes_part = node_rank < copying;
-    const Tied tied(takes_part ? places[static_cast<std::size_t>(node_rank)] : -1);
+    const Tied tied(takes_part ? cpus[static_cast<std::size_t>(node_rank)] : -1);
     std::vector<char> from(takes_part ? sizes.back() : 0, 1), to(from.size(), 2);
     for (const std::size_t bytes : sizes) {
       CopyRate rate{bytes, 0, 0};

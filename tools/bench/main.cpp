@@ -26,7 +26,7 @@ namespace {
 
 enum : int { fine = 0, failed = 1, usage = 2 };
 
-void say(const std::string& sentence) {
+void print_error(const std::string& sentence) {
   std::fprintf(stderr, "papaya bench: %s\n", sentence.c_str());
 }
 
@@ -71,7 +71,7 @@ bool write_file(const std::string& name, const std::string& text) {
   file << text;
   file.close();
   if (file) return true;
-  say("cannot write " + name + ": " + std::strerror(errno) + ".");
+  print_error("cannot write " + name + ": " + std::strerror(errno) + ".");
   return false;
 }
 
@@ -94,7 +94,7 @@ int measure_all(const Options& options, MPI_Comm world) {
   }
   problem = agreed(problem, world);
   if (!problem.empty()) {
-    if (job.rank == 0) say(problem);
+    if (job.rank == 0) print_error(problem);
     return usage;
   }
   replay = quiet::share(replay, world);
@@ -135,15 +135,15 @@ int measure_all(const Options& options, MPI_Comm world) {
   print(header_text(result));
 
   Progress progress(job.rank == 0);
-  std::vector<std::string> said;
-  const auto complain = [&](const std::string& sentence) {
-    if (job.rank != 0 || std::find(said.begin(), said.end(), sentence) != said.end()) return;
+  std::vector<std::string> warnings;
+  const auto warn = [&](const std::string& sentence) {
+    if (job.rank != 0 || std::find(warnings.begin(), warnings.end(), sentence) != warnings.end()) return;
     progress.clear();
-    say(sentence);
-    said.push_back(sentence);
+    print_error(sentence);
+    warnings.push_back(sentence);
   };
   if (!algorithms.is_there())
-    complain("the preloaded library has no papaya_select to switch algorithms with; measuring native MPI only.");
+    warn("the preloaded library has no papaya_select to switch algorithms with; measuring native MPI only.");
 
   const Others others(clock);
   std::size_t steps = 0, done = 0;
@@ -158,7 +158,7 @@ int measure_all(const Options& options, MPI_Comm world) {
           progress.show((static_cast<double>(done) + share) / static_cast<double>(steps),
                         fmt::format("{} {} {}", name_of(collective), short_bytes(bytes), algorithm));
       };
-      for (Row& row : measure_size(job, calls, collective, bytes, complain, step)) {
+      for (Row& row : measure_size(job, calls, collective, bytes, warn, step)) {
         result.skew_us = std::max(result.skew_us, row.skew_us);
         result.rows.push_back(std::move(row));
       }
@@ -197,13 +197,13 @@ int run(int argc, char** argv) {
     Options options;
     std::string problem;
     if (!parse(std::vector<std::string>(argv + 1, argv + argc), options, problem) || options.kernels) {
-      if (rank == 0) say(problem.empty() ? "papaya bench kernels runs without this program." : problem);
+      if (rank == 0) print_error(problem.empty() ? "papaya bench kernels runs without this program." : problem);
     } else {
       exit_code = measure_all(options, world);
     }
   } catch (const std::exception& error) {
     // The others cannot know.
-    say(error.what());
+    print_error(error.what());
     MPI_Abort(world, failed);
   }
   MPI_Finalize();

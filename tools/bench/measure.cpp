@@ -35,7 +35,7 @@ struct Samples {
 
 struct Candidate {
   std::string selection;
-  Way way;
+  Path path;
   double call_us = 0;            // roughly, from the warm-up
   double period_us = 0;          // from one call's start to the next one's
   double leave_us = 0;           // from a call's start until all ranks have left it, and check it
@@ -61,7 +61,7 @@ class Size {
   }
 
   bool take(Candidate& candidate) {
-    const bool taken = candidate.way == Way::native || job_.algorithms.to(collective_, candidate.selection);
+    const bool taken = candidate.path == Path::native || job_.algorithms.to(collective_, candidate.selection);
     return quiet::maximum(taken ? 0 : 1, job_.world) == 0;
   }
 
@@ -70,7 +70,7 @@ class Size {
     const int first = std::max(1, options.warmup < 0 ? least_warmup : options.warmup);
     double began = job_.clock.now_us();
     checked_calls(candidate, first);
-    calls_.meet(candidate.way);
+    calls_.meet(candidate.path);
     if (options.warmup < 0) {
       const double each = quiet::maximum((job_.clock.now_us() - began) / first, job_.world);
       checked_calls(candidate, static_cast<int>(std::clamp(longest_warmup_us / each - first, 0.0, 200.0)));
@@ -81,7 +81,7 @@ class Size {
     for (int group = 0; group < timed_groups; ++group) {
       quiet::barrier(job_.world);
       began = job_.clock.now_us();
-      for (int i = 0; i < timed_calls; ++i) calls_.run(candidate.way);
+      for (int i = 0; i < timed_calls; ++i) calls_.run(candidate.path);
       fastest = std::min(fastest, quiet::maximum((job_.clock.now_us() - began) / timed_calls, job_.world));
     }
     candidate.offered += timed_groups * timed_calls;
@@ -136,7 +136,7 @@ class Size {
   void checked_calls(Candidate& candidate, int count) {
     for (int i = 0; i < count; ++i) {
       calls_.fill(call_);
-      calls_.run(candidate.way);
+      calls_.run(candidate.path);
       if (!calls_.check(call_++)) ++candidate.wrong_here;
     }
     candidate.offered += static_cast<std::uint64_t>(count);
@@ -160,7 +160,7 @@ class Size {
       calls_.fill(call_);
       job_.clock.wait_until(begin + lateness_us(call_), job_.core_each);
       const double arrival = job_.clock.now_us();
-      calls_.run(candidate.way);
+      calls_.run(candidate.path);
       ++candidate.offered;
       leaving = std::max(leaving, job_.clock.now_us() - std::max(begin, arrival - skew_us_));
       job_.clock.wait_until(begin + candidate.leave_us, false);
@@ -195,7 +195,7 @@ class Size {
       const double begin = job_.clock.now_us();
       for (std::uint64_t i = 0; i < calls; ++i) {
         calls_.touch(filled + i);
-        calls_.run(candidate.way);
+        calls_.run(candidate.path);
       }
       const double end = job_.clock.now_us();
       call_ += calls;
@@ -229,7 +229,7 @@ class Size {
         if (mode == Mode::imbalanced) compute(static_cast<std::uint64_t>(units));
       }
       const double arrival = job_.clock.now_us();
-      calls_.run(candidate.way);
+      calls_.run(candidate.path);
       const double exit = job_.clock.now_us();
       // Who checked at once would take the core from those who have not left yet.
       if (mode == Mode::deadline) job_.clock.wait_until(start + i * candidate.period_us + candidate.leave_us, false);
@@ -327,7 +327,7 @@ Row row_of(const Job& job, const Size& size, Collective collective, std::size_t 
   row.wrong_results = samples.wrong;
   row.early_exits = samples.early;
   row.missed_arrivals = samples.missed;
-  if (candidate.way == Way::preloaded && job.algorithms.can_tell()) row.replaced = candidate.served;
+  if (candidate.path == Path::preloaded && job.algorithms.counts_replaced()) row.replaced = candidate.served;
   return row;
 }
 
@@ -342,7 +342,7 @@ bool order_allows(const AnyDescriptor& descriptor) {
 }
 
 // Why an algorithm is not measured; null if it is. `selection` has no parameters where it comes from the registry.
-const char* lacks(const Job& job, Collective collective, std::size_t bytes, const std::string& selection) {
+const char* why_unsuitable(const Job& job, Collective collective, std::size_t bytes, const std::string& selection) {
   const Descriptor* const descriptor =
       find_algorithm(collective, std::string_view(selection).substr(0, selection.find(':')));
   if (descriptor == nullptr) return "no algorithm has that name";
@@ -382,14 +382,14 @@ std::vector<std::string> algorithms_for(const Job& job, Collective collective, s
   if (job.options.algorithms.empty()) {
     for (const Descriptor* descriptor : registry())
       if (descriptor->collective == collective &&
-          lacks(job, collective, bytes, std::string(descriptor->name)) == nullptr)
+          why_unsuitable(job, collective, bytes, std::string(descriptor->name)) == nullptr)
         result.emplace_back(descriptor->name);
     if (result.size() > 1 || job.options.collectives.size() == 1) result.emplace_back("auto");
     return result;
   }
   for (const std::string& selection : job.options.algorithms) {
     if (selection == "native") continue;
-    const char* const why = selection == "auto" ? nullptr : lacks(job, collective, bytes, selection);
+    const char* const why = selection == "auto" ? nullptr : why_unsuitable(job, collective, bytes, selection);
     if (why == nullptr)
       result.push_back(selection);
     else
@@ -404,7 +404,7 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Collective collective, std
   Size size(job, calls, collective, bytes);
   std::vector<Candidate> candidates;
   for (const std::string& selection : algorithms_for(job, collective, bytes, problem)) {
-    Candidate candidate{selection, selection == "native" ? Way::native : Way::preloaded};
+    Candidate candidate{selection, selection == "native" ? Path::native : Path::preloaded};
     if (!size.take(candidate)) {
       problem("the library does not take " + selection + " for " + std::string(name_of(collective)) + "; left out.");
       continue;

@@ -83,12 +83,12 @@ bool finish_mode(Options& options, std::string& problem) {
   }
   options.mode = options.pattern == Pattern::none ? Mode::tight : Mode::deadline;
   if (!options.mode_word.empty()) {
-    const auto place = std::find(mode_names.begin(), mode_names.end(), options.mode_word);
-    if (place == mode_names.end()) {
+    const auto found = std::find(mode_names.begin(), mode_names.end(), options.mode_word);
+    if (found == mode_names.end()) {
       problem = unknown(options.mode_word, "mode", mode_names);
       return false;
     }
-    options.mode = static_cast<Mode>(place - mode_names.begin());
+    options.mode = static_cast<Mode>(found - mode_names.begin());
   }
   if (options.mode != Mode::deadline && options.pattern != Pattern::none) {
     problem =

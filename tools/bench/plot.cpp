@@ -126,12 +126,11 @@ std::string plot_svg(const Result& result) {
   std::vector<Series> all;
   Series limit{"limit", {}};
   for (const Row& row : result.rows) {
-    auto place =
-        std::find_if(all.begin(), all.end(), [&](const Series& series) { return series.name == row.algorithm; });
-    if (place == all.end()) place = all.insert(all.end(), Series{row.algorithm, {}});
-    // A logarithm has no place for what is not above 0.
+    auto own = std::find_if(all.begin(), all.end(), [&](const Series& series) { return series.name == row.algorithm; });
+    if (own == all.end()) own = all.insert(all.end(), Series{row.algorithm, {}});
+    // A logarithmic axis cannot show what is not above 0.
     if (row.bytes > 0 && row.excess_us.p50 > 0)
-      place->points.push_back({static_cast<double>(row.bytes), row.excess_us.p50});
+      own->points.push_back({static_cast<double>(row.bytes), row.excess_us.p50});
     if (row.algorithm == "native" && row.limit_us.value_or(0) > 0)
       limit.points.push_back({static_cast<double>(row.bytes), *row.limit_us});
   }

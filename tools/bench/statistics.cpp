@@ -23,8 +23,8 @@ Summary summarize(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
   const auto count = static_cast<double>(values.size());
-  const auto place = static_cast<std::size_t>(std::ceil(0.99 * count)) - 1;
-  return {std::accumulate(values.begin(), values.end(), 0.0) / count, median_of_sorted(values), values[place],
+  const auto position = static_cast<std::size_t>(std::ceil(0.99 * count)) - 1;
+  return {std::accumulate(values.begin(), values.end(), 0.0) / count, median_of_sorted(values), values[position],
           values.back()};
 }
 

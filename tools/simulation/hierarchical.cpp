@@ -31,11 +31,11 @@ class Hierarchical final : public Prepared {
     MPI_Comm_rank(node_, &rank_);
     MPI_Comm_size(node_, &ranks_);
     MPI_Comm_split(MPI_COMM_WORLD, rank_ == 0 ? 0 : MPI_UNDEFINED, rank, &leaders_);
-    // A place for each rank that writes here, for its operand or slice, or for its reduced slice; and of
+    // A slot for each rank that writes here, for its operand or slice, or for its reduced slice; and of
     // leaders the result.
-    place_bytes_ = in_lines(chunk_bytes_);
-    const int places = 2 * ranks_ + 1;
-    const SegmentShape shape{banks * static_cast<std::size_t>(places) * place_bytes_, places};
+    slot_bytes_ = in_lines(chunk_bytes_);
+    const int slots = 2 * ranks_ + 1;
+    const SegmentShape shape{banks * static_cast<std::size_t>(slots) * slot_bytes_, slots};
     wire_ = SimulatedNotified::create(node_, shape, costs, processor, keeps_data);
     leader_segment_ = wire_->segment();
     MPI_Bcast(&leader_segment_, sizeof leader_segment_, MPI_BYTE, 0, node_);
@@ -48,7 +48,7 @@ class Hierarchical final : public Prepared {
         leaders_, across.algorithm->segment(team.layout(), chunk_bytes_, across.values), costs, processor, keeps_data);
     team.wire = across_wire_.get();
     across_ = across.algorithm->prepare(team, chunk_bytes_, across.values);
-    results_.resize(banks * (keeps_data ? place_bytes_ : 0));
+    results_.resize(banks * (keeps_data ? slot_bytes_ : 0));
   }
   ~Hierarchical() override {
     across_.reset();
@@ -91,9 +91,9 @@ class Hierarchical final : public Prepared {
   int given_by(int rank) const { return rank; }
   int reduced_by(int rank) const { return ranks_ + rank; }
   int result() const { return 2 * ranks_; }
-  std::size_t place(const Chunk& chunk, int id) const {
+  std::size_t slot_offset(const Chunk& chunk, int id) const {
     return ((chunk.number % banks) * static_cast<std::size_t>(2 * ranks_ + 1) + static_cast<std::size_t>(id)) *
-           place_bytes_;
+           slot_bytes_;
   }
   std::size_t slice_begin(const Chunk& chunk, int slice) const {
     return chunk.elements * static_cast<std::size_t>(slice) / static_cast<std::size_t>(ranks_);
@@ -115,13 +115,14 @@ class Hierarchical final : public Prepared {
     const std::size_t bytes = chunk.elements * element;
     if (bytes <= largest_gathered) {
       if (rank_ != 0) {
-        wire_->write_notify(0, place(chunk, given_by(rank_)), own, bytes, given_by(rank_), chunk.number);
+        wire_->write_notify(0, slot_offset(chunk, given_by(rank_)), own, bytes, given_by(rank_), chunk.number);
         return;
       }
       const std::byte* sum = own;
       for (int r = 1; r < ranks_; ++r) {
         wait_for(given_by(r), chunk.number, site);
-        reduction.combine(reduction, sum, wire_->segment() + place(chunk, given_by(r)), bank(chunk, 0), chunk.elements);
+        reduction.combine(reduction, sum, wire_->segment() + slot_offset(chunk, given_by(r)), bank(chunk, 0),
+                          chunk.elements);
         sum = bank(chunk, 0);
       }
       if (keeps_data_ && sum == own) std::memcpy(bank(chunk, 0), own, bytes);
@@ -130,7 +131,7 @@ class Hierarchical final : public Prepared {
     for (int i = 1; i < ranks_; ++i) {
       const int to = (rank_ + i) % ranks_;
       const std::size_t begin = slice_begin(chunk, to);
-      wire_->write_notify(to, place(chunk, given_by(rank_)), own + begin * element,
+      wire_->write_notify(to, slot_offset(chunk, given_by(rank_)), own + begin * element,
                           (slice_begin(chunk, to + 1) - begin) * element, given_by(rank_), chunk.number);
     }
     const std::size_t begin = slice_begin(chunk, rank_);
@@ -140,11 +141,12 @@ class Hierarchical final : public Prepared {
     for (int i = 1; i < ranks_; ++i) {
       const int from = (rank_ + i) % ranks_;
       wait_for(given_by(from), chunk.number, site);
-      reduction.combine(reduction, left, wire_->segment() + place(chunk, given_by(from)), sum, elements);
+      reduction.combine(reduction, left, wire_->segment() + slot_offset(chunk, given_by(from)), sum, elements);
       left = sum;
     }
     if (rank_ != 0) {
-      wire_->write_notify(0, place(chunk, reduced_by(rank_)), sum, elements * element, reduced_by(rank_), chunk.number);
+      wire_->write_notify(0, slot_offset(chunk, reduced_by(rank_)), sum, elements * element, reduced_by(rank_),
+                          chunk.number);
       return;
     }
     if (keeps_data_ && left != sum) std::memcpy(sum, left, elements * element);
@@ -152,7 +154,7 @@ class Hierarchical final : public Prepared {
       wait_for(reduced_by(r), chunk.number, site);
       if (!keeps_data_) continue;
       const std::size_t from = slice_begin(chunk, r);
-      std::memcpy(bank(chunk, from * element), wire_->segment() + place(chunk, reduced_by(r)),
+      std::memcpy(bank(chunk, from * element), wire_->segment() + slot_offset(chunk, reduced_by(r)),
                   (slice_begin(chunk, r + 1) - from) * element);
     }
   }
@@ -184,7 +186,7 @@ class Hierarchical final : public Prepared {
     const std::size_t bytes = across_operands_.bytes;
     processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
     if (keeps_data_) {
-      std::memcpy(leader_segment_ + place(chunk, result()), bank(chunk, 0), bytes);
+      std::memcpy(leader_segment_ + slot_offset(chunk, result()), bank(chunk, 0), bytes);
       std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset, bank(chunk, 0), bytes);
     }
     for (int r = 1; r < ranks_; ++r) wire_->notify(r, result(), chunk.number);
@@ -197,13 +199,13 @@ class Hierarchical final : public Prepared {
     const std::size_t bytes = chunk.elements * operands_->reduction->element_bytes;
     processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
     if (keeps_data_)
-      std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset, leader_segment_ + place(chunk, result()),
-                  bytes);
+      std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset,
+                  leader_segment_ + slot_offset(chunk, result()), bytes);
   }
 
   // Where only time passes, some memory that is large enough.
   std::byte* bank(const Chunk& chunk, std::size_t offset) {
-    return keeps_data_ ? results_.data() + chunk.number % banks * place_bytes_ + offset
+    return keeps_data_ ? results_.data() + chunk.number % banks * slot_bytes_ + offset
                        : static_cast<std::byte*>(operands_->receive);
   }
   std::byte* own_slice(std::size_t bytes) {
@@ -217,7 +219,7 @@ class Hierarchical final : public Prepared {
   wait::Policy& policy_;
   const bool keeps_data_;
   const std::size_t chunk_bytes_;
-  std::size_t place_bytes_ = 0;
+  std::size_t slot_bytes_ = 0;
   MPI_Comm node_ = MPI_COMM_NULL;
   MPI_Comm leaders_ = MPI_COMM_NULL;
   int rank_ = 0;  // on the node

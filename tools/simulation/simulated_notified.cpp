@@ -65,7 +65,7 @@ void Processor::poke() {
   own.seen_ = own.arrived_;
 }
 
-void Processor::tell_arrival() {
+void Processor::announce_arrival() {
   ++arrived_;
   if (std::exchange(asleep_, false)) awake_->release();
 }
@@ -274,12 +274,12 @@ void SimulatedNotified::arrive(std::unique_ptr<Message> message) {
   }
   take(*message);
   ++next;
-  for (auto place = early_.find({from, next}); place != early_.end(); place = early_.find({from, next})) {
-    take(*place->second);
-    early_.erase(place);
+  for (auto found = early_.find({from, next}); found != early_.end(); found = early_.find({from, next})) {
+    take(*found->second);
+    early_.erase(found);
     ++next;
   }
-  processor_->tell_arrival();
+  processor_->announce_arrival();
 }
 
 void SimulatedNotified::take(const Message& message) {

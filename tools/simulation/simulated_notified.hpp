@@ -47,7 +47,7 @@ class Processor {
   void catch_up();
 
   // By whoever brings something.
-  void tell_arrival();
+  void announce_arrival();
 
   // The same for every rank, in its own policy: never sleeps in the kernel, and pokes at once.
   static void configure(wait::Policy& policy);
