@@ -9,8 +9,8 @@ SIZES = {"char": 1, "double": 8}
 SIZES |= {f"std::{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 # Heading: the struct of its table. A table of several structs names them in its first column.
-TABLES = {"Header": "Header", "Totals": "Totals", "Algorithms": "Algorithm", "Communicators": "Communicator", "Calls of the node": "NodeCalls",
-          "Events": "Event", "rank-NNNNN.papz": ("FileHeader", "BlockHeader"),
+TABLES = {"Header": "Header", "Totals": "Totals", "Algorithms": "Algorithm", "Communicators": "Communicator",
+          "Calls of the node": "NodeCalls", "Events": "Event", "rank-NNNNN.papz": ("FileHeader", "BlockHeader"),
           "Call sites": {"call sites": "CallSite", "frames": "Frame", "modules": "Module"}}
 
 
@@ -101,7 +101,8 @@ def check_page(root, page):
               if line.startswith("|")] if len(row) > 2}
     for part, struct in {"header": "Header", "totals": "Totals", "communicators": "Communicator", "modules": "Module",
                          "frames": "Frame", "call sites": "CallSite", "board of arrivals": "NodeBoard",
-                         "calls of the node": "NodeCalls", "ring of events": "Event", "algorithms": "Algorithm"}.items():
+                         "calls of the node": "NodeCalls", "ring of events": "Event",
+                         "algorithms": "Algorithm"}.items():
         size = layout.types[struct][0]
         if not re.search(rf"\b{size}\b", parts.get(part, "")):
             found.append(f"the parts of the file: {part} is of {size} bytes, not {parts.get(part)!r}")
