@@ -23,6 +23,7 @@ VARIABLES = [
 ]
 LEADER = {"PAPAYA_ALLREDUCE": "arrival_leader"}
 NONBLOCKING = {"PAPAYA_IALLREDUCE": "ring", "PAPAYA_IBCAST": "notified_bcast", "PAPAYA_IBARRIER": "dissemination"}
+WAITS = ("auto", "spin", "yield", "block")
 COLLECTIVES = ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier")  # that can be replaced
 
 
@@ -259,6 +260,16 @@ class Preload(unittest.TestCase):
 
     # What cases need
 
+    def transports(self):
+        """Those between nodes that papaya was built with."""
+        return ["mpi"] + (["ucx"] if (self.build / "libpapaya-ucx.so").exists() else [])
+
+    def places(self):
+        """{name: settings}: the ranks on one node, and each as if on its own."""
+        across = {f"across, {transport}": {"PAPAYA_NODE_SIZE": "1", "PAPAYA_TRANSPORT": transport}
+                  for transport in self.transports()}
+        return {"within": {"PAPAYA_NODE_SIZE": "0"}, **across}
+
     def papaya(self, *words, code=0):
         """One run of the command; returns standard output and standard error together."""
         done = subprocess.run([str(self.build / "papaya"), *map(str, words)], env=clean_environment(), cwd=self.scratch,
@@ -345,7 +356,7 @@ class Preload(unittest.TestCase):
 
     def nonblocking(self, ranks, way, node_size=0, env=None, timeout=30, quiet=True):
         """One job of the program of that name. Returns {algorithm or reason: calls} of its nonblocking calls."""
-        job = self.job(ranks, self.program("nonblocking"), way, timeout=timeout,
+        job = self.job(ranks, self.program("nonblocking"), *way.split(), timeout=timeout,
                        env={**NONBLOCKING, "PAPAYA_NODE_SIZE": str(node_size), **(env or {})})
         self.check_right(job, ranks, quiet)
         self.check_counts(job)

@@ -7,6 +7,7 @@
 //   nonblocking local      the others turn to MPI only once a rank has returned from the start, and from MPI_Test
 //   nonblocking early      the same of the root of a blocking MPI_Bcast and of who is not the root of MPI_Reduce
 //   nonblocking exact      calls of MPI's own whose nonblocking forms have faults
+// Several may be named.
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -281,15 +282,16 @@ enum way {
 static MPI_Win fenced;
 
 static void block_in(int way, int tag) {
+  enum { larger = 512 };  // 2 KiB: a selection may leave it to MPI and take smaller ones
   const int other = 1 - rank;
-  int data[2] = {rank, -1}, flag = 0;
+  int data[larger] = {rank, -1}, flag = 0;
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Message message;
   MPI_Request request;
   MPI_Comm pair = MPI_COMM_WORLD;
   if (way >= BCAST) {
     if (way == BCAST) {
-      CHECK(COUNTED(MPI_Bcast, data, 1, MPI_INT, 1, pair) == MPI_SUCCESS);
+      CHECK(COUNTED(MPI_Bcast, data, larger, MPI_INT, 1, pair) == MPI_SUCCESS);
       CHECK(data[0] == 1);
     } else if (way == GATHER) {
       int* const all = malloc(sizeof(int) * (size_t)ranks);
@@ -424,8 +426,8 @@ static void* starter(void* unused) {
   return NULL;
 }
 
-static void threads(void) {
-  MPI_Comm_dup(MPI_COMM_WORLD, &of_thread);
+static void threads(MPI_Comm comm) {
+  MPI_Comm_dup(comm, &of_thread);
   if (rank == 0) {
     pthread_t thread;
     pthread_create(&thread, NULL, starter, NULL);
@@ -637,6 +639,14 @@ static void leaves(MPI_Comm comm) {
   MPI_Win_free(&numbers);
 }
 
+static void results(MPI_Comm comm) {
+  by_test(comm);
+  several(comm);
+  shapes(comm);
+  in_place(comm);
+  communicators();
+}
+
 int main(int argc, char** argv) {
   int level = 0;
   const int multiple = argc > 1 && strcmp(argv[1], "threads") == 0;
@@ -652,24 +662,16 @@ int main(int argc, char** argv) {
     MPI_Finalize();
     return 77;
   }
-  if (multiple) {
-    threads();
-  } else if (argc > 1 && strcmp(argv[1], "waits") == 0) {
-    waits(MPI_COMM_WORLD);
-  } else if (argc > 1 && strcmp(argv[1], "leaves") == 0) {
-    leaves(MPI_COMM_WORLD);
-  } else if (argc > 1 && strcmp(argv[1], "local") == 0) {
-    local(MPI_COMM_WORLD);
-  } else if (argc > 1 && strcmp(argv[1], "early") == 0) {
-    early(MPI_COMM_WORLD);
-  } else if (argc > 1 && strcmp(argv[1], "exact") == 0) {
-    exact(MPI_COMM_WORLD);
-  } else {
-    by_test(MPI_COMM_WORLD);
-    several(MPI_COMM_WORLD);
-    shapes(MPI_COMM_WORLD);
-    in_place(MPI_COMM_WORLD);
-    communicators();
+  static const struct {
+    const char* name;
+    void (*run)(MPI_Comm comm);
+  } scenes[] = {{"results", results}, {"waits", waits}, {"leaves", leaves}, {"threads", threads},
+                {"local", local},     {"early", early}, {"exact", exact}};
+  for (int i = 1; i < argc; ++i) {
+    size_t scene = 0;
+    while (scene < sizeof scenes / sizeof *scenes && strcmp(argv[i], scenes[scene].name) != 0) ++scene;
+    if (scene == sizeof scenes / sizeof *scenes) MPI_Abort(MPI_COMM_WORLD, 2);
+    scenes[scene].run(MPI_COMM_WORLD);
   }
   const int code = finish();
   MPI_Finalize();
