@@ -23,9 +23,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 
 #include "algorithms/team.hpp"
 #include "algorithms/transport/deposit_arena.hpp"
+#include "algorithms/transport/messages.hpp"
 #include "algorithms/waiting/wait.hpp"
 #include "base/prefetch.hpp"
 
@@ -265,6 +267,15 @@ class Rounds {
     const Member& m = member(rank);
     return m.fallback_end.load(std::memory_order_acquire) > round &&
            m.fallback_begin.load(std::memory_order_relaxed) <= round;
+  }
+  // What such a rank sends instead, to a root that may be asleep in this call. It is woken once the message is on its
+  // way, so that it finds it, and before MPI has let it go, since for that the root may have to receive it.
+  void send_as_message(int root, const void* data, std::size_t bytes) const noexcept {
+    Messages& messages = *team_.messages;
+    if (!has_entered(root) || !is_anybody_asleep()) return messages.send(root, data, bytes);
+    messages.begin_send(root, data, bytes);
+    wait::Policy::stir(bell());
+    while (!messages.are_sent()) std::this_thread::yield();
   }
   // How often any rank has: as long as it stays the same there is nothing new to see.
   std::uint64_t times_fallen_back() const noexcept { return fallbacks().load(std::memory_order_acquire); }

@@ -170,11 +170,10 @@ void Tree::deposit(const Operands& operands, const Call& call, const Fragment& f
 
 // Calls of several rounds wait: MPI makes ranks wait for such messages, too.
 bool Tree::leaves_by_message(const Operands& operands, const Call& call) noexcept {
-  Messages* const messages = rounds_.team().messages;
-  if (messages == nullptr || operands.waits || call.end - call.first != 1 ||
+  if (rounds_.team().messages == nullptr || operands.waits || call.end - call.first != 1 ||
       !rounds_.falls_back(call.first, call.bytes))
     return false;
-  messages->send(operands.root, operands.send, operands.bytes);
+  rounds_.send_as_message(operands.root, operands.send, operands.bytes);
   return true;
 }
 

@@ -75,7 +75,7 @@ class ArrivalLeader final : public Tree {
   void wake_root(std::uint64_t round, int root) {
     if (!rounds_.is_anybody_asleep()) return;
     for (int rank = 0; rank < rounds_.team().size; ++rank)
-      if (rank != root && !rounds_.is_complete(round, rank)) return;
+      if (rank != root && !rounds_.is_complete(round, rank) && !rounds_.fell_back(round, rank)) return;
     rounds_.ring(round);
   }
 

@@ -70,7 +70,7 @@ class ArrivalTree final : public Tree {
   void wake_root(std::uint64_t round) {
     if (!rounds_.is_anybody_asleep()) return;
     for (int rank = 0; rank < rounds_.team().size; ++rank)
-      if (!rounds_.is_complete(round, rank)) return;
+      if (!rounds_.is_complete(round, rank) && !rounds_.fell_back(round, rank)) return;
     rounds_.ring(round);
   }
 };

@@ -68,7 +68,7 @@ bool Pairwise::run(const Operands& operands, wait::Site& site) {
       if (result != receive) std::memcpy(receive, result, fragment.bytes);  // of a single rank
     } else {
       if (fell_back) {
-        team.messages->send(operands.root, static_cast<const std::byte*>(operands.send) + offset, fragment.bytes);
+        rounds_.send_as_message(operands.root, static_cast<const std::byte*>(operands.send) + offset, fragment.bytes);
       } else {
         rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
         deposit(fragment);

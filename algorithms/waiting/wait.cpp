@@ -96,6 +96,10 @@ void Policy::wake(Doorbell& bell, std::uint32_t event) const noexcept {
     }
 }
 
+void Policy::stir(Doorbell& bell) noexcept {
+  futex_wake_all(bell.completed);
+}
+
 void Policy::give_way() noexcept {
   sched_yield();
 }

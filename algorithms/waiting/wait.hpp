@@ -163,6 +163,10 @@ class Policy {
     if (is_anybody_asleep(bell)) wake(bell, event);
   }
 
+  // Makes the sleepers look again, though their event has not come: something else that they take has. One that is just
+  // about to sleep may miss it, and finds out by its timeout.
+  static void stir(Doorbell& bell) noexcept;
+
   // Partner of itself: of two ranks that both write, pass here and read, one at least sees what the other wrote. A
   // fence, not a read-modify-write: the bell's line stays with all who read it.
   static void publish_before_look([[maybe_unused]] Doorbell& bell) noexcept {

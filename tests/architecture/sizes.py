@@ -23,6 +23,7 @@ FILES = {
     "tests/cluster/box": "one command: namespaces, the network between them, clocks and launchers",
     "tests/mpi/collectives.cpp": "one program, so that one launch runs all its checks",
     "tests/preload/nonblocking.c": "one program, so that one launch runs all its checks",
+    "tests/protocol/ahead.cpp": "one subject: a case for each way in which ranks run ahead",
     "tests/report/run.py": "one browser: its driver, and what is looked at with it",
     "tests/unit/report_figures.cpp": "a case for each figure of the report, over runs that they share",
     "tools/bench/measure.cpp": "one measurement: rounds, arrivals, checks of the results and their reduction",

@@ -302,6 +302,78 @@ TEST_CASE("early leavers of many teams and threads share arenas with who waits f
       }
 }
 
+TEST_CASE("a root that sleeps finds what comes as a message at once", "[protocol]") {
+  // Rank 2 has no memory to deposit in as long as the root has not come to the calls on the first teams.
+  const Reduction reduction = reduction_for(false, true);
+  constexpr std::size_t counts[] = {300, capacity / sizeof(Matrix)};  // that the root combines, and the others
+  for (const Descriptor* descriptor : lean_algorithms())
+    for (const std::size_t count : counts)
+      for (const bool is_eager : {true, false})
+        for (const int last : {1, 2}) {
+          if (descriptor->collective != Collective::reduce) continue;
+          INFO(descriptor->name << " count " << count << " eager " << is_eager << " last " << last);
+          constexpr int ranks = 3;
+          constexpr int first_teams = 4;
+          constexpr int at_once = 12;
+          Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes, false);
+          Mailbox between_two(2);
+          Mailbox mailbox(ranks, is_eager);
+          std::vector<std::unique_ptr<Node>> first;
+          for (int team = 0; team < first_teams; ++team)
+            first.push_back(std::make_unique<Node>(*descriptor, wait::Mode::block, arenas, std::vector<int>{0, 2}, 0,
+                                                   &between_two));
+          Node node(*descriptor, wait::Mode::block, arenas, {0, 1, 2}, 0, &mailbox);
+          wait::Policy& root = node.policy(0);
+          std::atomic<int> wrong{0};
+          std::atomic<int> best{0};  // of so many, those that took less than a sleep of the root's
+          std::atomic<std::uint64_t> begun{0};
+          std::atomic<int> quick{0};
+          std::atomic<bool> is_over{false};
+          std::barrier meeting(ranks);
+          const auto now_ns = [] {
+            return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+          };
+          on_ranks(ranks, [&](int rank) {
+            wait::Site site;
+            const auto call_on_first = [&] {
+              for (const auto& team : first) {
+                Call call(descriptor->collective, reduction, rank / 2, 2, 0, capacity / sizeof(Matrix), false);
+                if (!team->rank(rank / 2).run(call.operands(), site) || !call.is_right()) ++wrong;
+              }
+            };
+            if (rank == 2) call_on_first();
+            // Others may have the cores for a while.
+            for (int number = 0; number < 10 * at_once && !is_over; ++number) {
+              const std::uint64_t sleeps = root.sleeps();
+              meeting.arrive_and_wait();
+              // In sleeps of the longest.
+              while (rank != 0 && root.sleeps() < sleeps + 6) std::this_thread::yield();
+              if (rank == last) {
+                // The other's message or deposit is there, and the root asleep again.
+                const std::uint64_t since = root.sleeps();
+                std::this_thread::sleep_for(std::chrono::milliseconds(1));
+                while (root.sleeps() < since + 1) std::this_thread::yield();
+                begun = now_ns();
+              }
+              Call call(descriptor->collective, reduction, rank, ranks, number * ranks, count, false);
+              if (!node.rank(rank).run(call.operands(), site) || !call.is_right()) ++wrong;
+              if (rank == 0) {
+                quick += now_ns() - begun < 150'000 ? 1 : 0;
+                if (number % at_once == at_once - 1) {
+                  best = std::max(best.load(), quick.exchange(0));
+                  is_over = best > at_once / 2;
+                }
+              }
+              meeting.arrive_and_wait();
+            }
+            if (rank == 0) call_on_first();
+          });
+          CHECK(wrong == 0);
+          CHECK(mailbox.sent() > 0);
+          CHECK(best > at_once / 2);
+        }
+}
+
 TEST_CASE("a team is gone before anybody reads what its early leavers left", "[protocol]") {
   static std::atomic<int> released;
   const Reduction reduction = reduction_for(false, true);

@@ -78,10 +78,12 @@ inline Nodes some_nodes(int ranks) {
   return nodes_by(keys);
 }
 
-// Messages between threads: as those that MPI sends eagerly.
+// Messages between threads: as those that MPI sends eagerly, or as those that it does not let go before they are
+// received.
 class Mailbox {
  public:
-  explicit Mailbox(int ranks) : ranks_(ranks), boxes_(static_cast<std::size_t>(ranks * ranks)) {}
+  explicit Mailbox(int ranks, bool is_eager = true)
+      : ranks_(ranks), is_eager_(is_eager), boxes_(static_cast<std::size_t>(ranks * ranks)) {}
 
   // What `rank` sends and receives by.
   std::unique_ptr<Messages> of(int rank) { return std::make_unique<End>(*this, rank); }
@@ -98,8 +100,18 @@ class Mailbox {
   class End final : public Messages {
    public:
     End(Mailbox& mailbox, int rank) : mailbox_(mailbox), rank_(rank) {}
-    void begin_send(int to, const void* data, std::size_t bytes) noexcept override { send(to, data, bytes); }
-    bool are_sent() noexcept override { return true; }
+    void send(int to, const void* data, std::size_t bytes) noexcept override {
+      begin_send(to, data, bytes);
+      while (!are_sent()) std::this_thread::yield();
+    }
+    bool are_sent() noexcept override {
+      for (int to = 0; to < mailbox_.ranks_ && !mailbox_.is_eager_; ++to) {
+        Box& box = mailbox_.box(rank_, to);
+        const std::lock_guard lock(box.mutex);
+        if (!box.messages.empty()) return false;
+      }
+      return true;
+    }
     bool has_received(int from, void* data, std::size_t room, std::size_t& bytes) noexcept override {
       Box& box = mailbox_.box(from, rank_);
       const std::lock_guard lock(box.mutex);
@@ -111,7 +123,7 @@ class Mailbox {
       box.messages.pop_front();
       return true;
     }
-    void send(int to, const void* data, std::size_t bytes) noexcept override {
+    void begin_send(int to, const void* data, std::size_t bytes) noexcept override {
       Box& box = mailbox_.box(rank_, to);
       const auto* const begin = static_cast<const std::byte*>(data);
       const std::lock_guard lock(box.mutex);
@@ -135,6 +147,7 @@ class Mailbox {
   };
 
   const int ranks_;
+  const bool is_eager_;
   std::vector<Box> boxes_;
   std::atomic<int> sent_{0};
 };
