@@ -354,9 +354,9 @@ class Preload(unittest.TestCase):
             kill_all(marker)
             process.wait(10)
 
-    def nonblocking(self, ranks, way, node_size=0, env=None, timeout=30, quiet=True):
+    def nonblocking(self, ranks, way, node_size=0, env=None, timeout=30, quiet=True, starter=()):
         """One job of the program of that name. Returns {algorithm or reason: calls} of its nonblocking calls."""
-        job = self.job(ranks, self.program("nonblocking"), *way.split(), timeout=timeout,
+        job = self.job(ranks, *starter, self.program("nonblocking"), *way.split(), timeout=timeout,
                        env={**NONBLOCKING, "PAPAYA_NODE_SIZE": str(node_size), **(env or {})})
         self.check_right(job, ranks, quiet)
         self.check_counts(job)

@@ -8,6 +8,8 @@
 //   nonblocking early      the same of the root of a blocking MPI_Bcast and of who is not the root of MPI_Reduce
 //   nonblocking exact      calls of MPI's own whose nonblocking forms have faults
 // Several may be named.
+#define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -555,6 +557,16 @@ static void early(MPI_Comm comm) {
   MPI_Win_free(&numbers);
 }
 
+// How often MPI was called since the last time, by the preloaded native_calls.c: where it is there, one call of the
+// program's is one call of MPI's, of the same function.
+static void expect_native(int blocking, int nonblocking) {
+  int* const calls = dlsym(RTLD_DEFAULT, "native_calls");
+  int* const nonblocking_calls = dlsym(RTLD_DEFAULT, "native_nonblocking_calls");
+  if (calls == NULL || nonblocking_calls == NULL) return;
+  CHECK(*calls == blocking && *nonblocking_calls == nonblocking);
+  *calls = *nonblocking_calls = 0;
+}
+
 static void exact(MPI_Comm comm) {
   // An element without data against none.
   int to[64] = {0}, from[64] = {0}, places[64] = {0}, value = 0;
@@ -563,6 +575,7 @@ static void exact(MPI_Comm comm) {
   MPI_Type_commit(&nothing);
   for (int r = 0; r < ranks; ++r) to[r] = 1;
   CHECK(COUNTED(MPI_Alltoallv, &value, to, places, nothing, &value, from, places, nothing, comm) == MPI_SUCCESS);
+  expect_native(1, 0);
   MPI_Type_free(&nothing);
   // Between groups.
   MPI_Comm half, inter;
@@ -574,6 +587,7 @@ static void exact(MPI_Comm comm) {
     for (int i = 0; i < 1000; ++i) data[i] = side == 0 ? i + n : -1;
     const int root = side != 0 ? 0 : rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
     CHECK(COUNTED(MPI_Bcast, data, 1000, MPI_INT, root, inter) == MPI_SUCCESS);
+    expect_native(1, 0);
     int wrong = 0;
     for (int i = 0; i < 1000; ++i) wrong += data[i] != i + n;
     CHECK(wrong == 0);
