@@ -98,7 +98,7 @@ class Memory(Preload):
             for collective in COLLECTIVES:
                 names = [name for name, order in self.variants(collective) if order == "rank"]
                 env[f"PAPAYA_{collective.upper()}"] = names[which]
-            job = self.job(2, self.program("flat"), 100000, 10000, env=env)
+            job = self.job(2, self.program("flat"), 100000, 10000, env=env, timeout=85)
             print(job.err)
             self.check_right(job, 2)
             self.assertEqual(sum(job.counts().values()), 2 * (100000 + 2 * 10000 + 6 * 20 * 2))
