@@ -4,9 +4,8 @@
 //
 //   1. where the transport connects(), begin_connecting(); then progress_connections() until link() is no longer under
 //      way. The ranks agree on whether all links are up.
-//   2. offer(): this rank's share of the wire. The ranks exchange the offsets, which is also the barrier after which
-//   all
-//      shares are zero.
+//   2. offer(): this rank's share of the wire. The ranks exchange the offsets; after this barrier all shares are
+//      zero.
 //   3. ArenaNotified::connect() with these offsets, if all have a share.
 //
 // interpose/make_wire.hpp takes them, for the library and for tests.
