@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -15,12 +16,8 @@ import unittest
 import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
-VARIABLES = [
-    "PAPAYA_DISABLE", "PAPAYA_ALLREDUCE", "PAPAYA_REDUCE", "PAPAYA_BCAST", "PAPAYA_ALLTOALL", "PAPAYA_BARRIER",
-    "PAPAYA_ALLGATHER", "PAPAYA_IALLREDUCE", "PAPAYA_IBCAST", "PAPAYA_IBARRIER", "PAPAYA_PROFILE", "PAPAYA_OUTPUT", "PAPAYA_TUNING", "PAPAYA_ORDER", "PAPAYA_WAIT",
-    "PAPAYA_SHM_LIMIT", "PAPAYA_TRANSPORT", "PAPAYA_NODE_SIZE", "PAPAYA_VERIFY", "PAPAYA_STALL_SECONDS",
-    "PAPAYA_CALLSITES", "PAPAYA_TRACE_LIMIT", "PAPAYA_LOG",
-]
+VARIABLES = re.findall(r'^PAPAYA_VARIABLE\(\w+, "(PAPAYA_\w+)"',
+                       (HERE.parents[1] / "base" / "variables.def").read_text(encoding="utf-8"), re.MULTILINE)
 LEADER = {"PAPAYA_ALLREDUCE": "arrival_leader"}
 NONBLOCKING = {"PAPAYA_IALLREDUCE": "ring", "PAPAYA_IBCAST": "notified_bcast", "PAPAYA_IBARRIER": "dissemination"}
 WAITS = ("auto", "spin", "yield", "block")
@@ -270,11 +267,11 @@ class Preload(unittest.TestCase):
                   for transport in self.transports()}
         return {"within": {"PAPAYA_NODE_SIZE": "0"}, **across}
 
-    def papaya(self, *words, code=0):
+    def papaya(self, *words, code=0, env=None):
         """One run of the command; returns standard output and standard error together."""
-        done = subprocess.run([str(self.build / "papaya"), *map(str, words)], env=clean_environment(), cwd=self.scratch,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                              timeout=30, check=False)
+        done = subprocess.run([str(self.build / "papaya"), *map(str, words)], env={**clean_environment(), **(env or {})},
+                              cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=30, check=False)
         print(f"papaya {' '.join(map(str, words))}: {done.returncode}")
         codes = code if isinstance(code, tuple) else (code,)
         if done.returncode not in codes:

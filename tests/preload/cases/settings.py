@@ -41,10 +41,8 @@ class Settings(Preload):
     @time_limit(120)
     def test_bad_values(self):
         self.need_papaya()
-        names = re.findall(r"(?m)^\s*(PAPAYA_[A-Z_]+)", self.papaya("info", "--env"))
-        self.assertGreaterEqual(len(names), len(VARIABLES))
         special = {"PAPAYA_OUTPUT": "/dev/null/x", "PAPAYA_TUNING": str(self.scratch / "missing")}
-        tries = [(name, special.get(name, "bad-value!")) for name in names]
+        tries = [(name, special.get(name, "bad-value!")) for name in VARIABLES]
         tries += [("PAPAYA_CALLSITES", "17"), ("PAPAYA_NODE_SIZE", "-1"), ("PAPAYA_SHM_LIMIT", "12Q"),
                   ("PAPAYA_ALLREDUCE", "0-4K:arrival_leader,oops"), ("PAPAYA_ALLREDUCE", "arrival_leader:nothing=3")]
         for name, value in tries:
