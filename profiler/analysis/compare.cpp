@@ -204,8 +204,8 @@ void add_notes(Comparison& out, std::span<const RunSamples> before, std::span<co
       if (run.partial)
         out.notes.push_back(fmt::format("The record in {} is incomplete; what is there is compared.", run.folder));
       if (run.settings != runs.front().settings || run.facts != runs.front().facts)
-        out.notes.push_back(
-            fmt::format("{} differs from {}, both {}, in settings or place.", run.folder, runs.front().folder, side));
+        out.notes.push_back(fmt::format("{} differs from {}, both {}, in settings or other facts.", run.folder,
+                                        runs.front().folder, side));
     }
   for (const Difference& fact : out.facts)
     if (fact.name == "program" || fact.name == "ranks")
@@ -286,7 +286,7 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
   for (const auto& [frames, named] : sites) {
     const std::string key = site_key(named);
     const std::size_t number = ++times[key];
-    keys[frames] = number == 1 ? key : fmt::format("{}, place {}", key, number);
+    keys[frames] = number == 1 ? key : fmt::format("{}, call site {}", key, number);
   }
 
   std::vector<double> arrivals, legal;

@@ -94,7 +94,7 @@ std::uint64_t end_of(std::uint64_t offset, std::uint64_t count, std::uint64_t it
   if (__builtin_mul_overflow(count, item_bytes, &bytes) || __builtin_add_overflow(offset, bytes, &end)) {
     reject_damaged(fmt::format("impossible size of its {}", table));
   }
-  if (offset < sizeof(trace::Header)) reject_damaged(fmt::format("impossible place of its {}", table));
+  if (offset < sizeof(trace::Header)) reject_damaged(fmt::format("impossible position of its {}", table));
   return end;
 }
 

@@ -270,7 +270,7 @@ class Page(unittest.TestCase):
         self.assertIn("MPI_Alltoall, call", browser.text("#call-readout"))
         self.assertEqual(browser.run("return document.querySelector('#call-site').length"), 1)
         self.assertRegex(browser.text("#call-share"),
-                         r"^\d+ of the 400 calls of this place are here: 4 worst, \d+ evenly chosen\.$")
+                         r"^\d+ of the 400 calls of this call site are here: 4 worst, \d+ evenly chosen\.$")
         worst = browser.text("#call-readout")
         self.assertIn("1.60 ms later", worst)
         browser.click("#call-previous")

@@ -354,7 +354,7 @@ void check_output(const Job& job, const Settings& settings, Checks& checks) {
                           : INFINITY;
   if (free < needed * job.ranks)
     checks.push_back({"output", Level::warning,
-                      fmt::format("{} has {} free, and the job's records take {} at least. Name another place with "
+                      fmt::format("{} has {} free, and the job's records take {} at least. Name another folder with "
                                   "PAPAYA_OUTPUT.",
                                   parent.string(), bytes_text(free), bytes_text(needed * job.ranks))});
   else

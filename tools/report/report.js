@@ -431,7 +431,7 @@
   function siteCard(site, index) {
     const group = pictures.groups.findIndex((one) => one.call_site === index);
     const more = site.frames.length > 0 ? element("ol", {class: "stack"}, site.frames.map((frame) =>
-      element("li", {class: "place", title: `${frame.file || frame.module}${frame.line ? `:${frame.line}` : ""}`}, frameText(frame)))) : null;
+      element("li", {class: "frame", title: `${frame.file || frame.module}${frame.line ? `:${frame.line}` : ""}`}, frameText(frame)))) : null;
     const button = group < 0 ? null : element("button", {type: "button"}, "Show its calls");
     if (button) {
       button.addEventListener("click", () => {
@@ -526,8 +526,8 @@
     byId("call-previous").disabled = current.call === 0;
     byId("call-next").disabled = current.call === group.shown.length - 1;
     const even = group.shown.filter((call) => !call.is_worst).length;
-    byId("call-share").textContent = group.shown.length === group.calls ? `All ${plural(group.calls, "call", "calls")} of this place are here.`
-      : `${count(group.shown.length)} of the ${count(group.calls)} calls of this place are here: ` +
+    byId("call-share").textContent = group.shown.length === group.calls ? `All ${plural(group.calls, "call", "calls")} of this call site are here.`
+      : `${count(group.shown.length)} of the ${count(group.calls)} calls of this call site are here: ` +
         `${count(group.shown.length - even)} worst, ${count(even)} evenly chosen.`;
     drawCall();
   }
@@ -663,7 +663,7 @@
     chooseGroup(0);
     if (pictures.groups_of > pictures.groups.length) {
       byId("call-controls").after(element("p", {class: "hint"},
-        `Calls of ${count(pictures.groups.length)} of ${count(pictures.groups_of)} places are here, those with the most waiting.`));
+        `Calls of ${count(pictures.groups.length)} of ${count(pictures.groups_of)} call sites are here, those with the most waiting.`));
     }
   }
 
