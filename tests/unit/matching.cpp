@@ -42,6 +42,20 @@ TEST_CASE("calls that lack a rank which has a record are not matched") {
   CHECK(matched(all).empty());
 }
 
+TEST_CASE("a call that is twice in the record of one rank is not matched") {
+  for (const int ranks : {2, 3}) {
+    std::vector<Record> all = support::records(ranks);
+    for (Record& one : all) one.add_call(Collective::barrier, 0, 1000, 2000);
+    // As many as there are ranks, but the last one's is missing.
+    for (int rank = 0; rank + 1 < ranks; ++rank) all[rank].add_call(Collective::barrier, 1, 3000, 4000);
+    all[0].add_call(Collective::barrier, 1, 5000, 6000);
+    for (Record& one : all) one.finalize(20000);
+    const std::vector<MatchedCall> calls = matched(all);
+    REQUIRE(calls.size() == 1);
+    CHECK(calls[0].call == 0);
+  }
+}
+
 TEST_CASE("calls with different roots are not matched") {
   std::vector<Record> all = support::records(2);
   for (Record& one : all) one.add_call(Collective::bcast, 0, 1000, 2000, 8, one.header.rank);

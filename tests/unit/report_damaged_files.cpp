@@ -144,6 +144,26 @@ TEST_CASE("call sites that point nowhere are damage, events of no site there is 
   CHECK(run.files[1].call_sites[0][1] == report::Frame{"", 0x7f0000001234, ""});
 }
 
+TEST_CASE("texts become valid UTF-8 without control characters, whatever they are") {
+  const std::string replaced = "\xef\xbf\xbd";
+  const auto clean = [](const std::string& text) { return report::clean_text(text); };
+  CHECK(clean(std::string("abc\0def", 7)) == "abc");
+  CHECK(clean("a\tb\x7f\x1f") == "a b  ");
+  // The first and the last of each length, and what borders on the surrogates.
+  for (const char* valid : {"\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80", "\xef\xbf\xbf",
+                            "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf"})
+    CHECK(clean(std::string("<") + valid + ">") == std::string("<") + valid + ">");
+  // Overlong, surrogates, beyond the last character, no lead, cut: each byte by itself.
+  for (const char* invalid :
+       {"\xc0\x80", "\xc1\xbf", "\xe0\x80\x80", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xed\xbf\xbf", "\xf0\x80\x80\x80",
+        "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\x80", "\xff", "\xe2\x82", "\xf0\x9f\x98"}) {
+    std::string expected = "<";
+    for (const char* byte = invalid; *byte != '\0'; ++byte) expected += replaced;
+    CHECK(clean(std::string("<") + invalid + ">") == expected + ">");
+  }
+  CHECK(clean("\xe2\x82") == replaced + replaced);
+}
+
 TEST_CASE("another version is named, with what to do") {
   const Run run = load_with(small_run(), with([](auto& h) { h.version = 1; }));
   CHECK(run.problems[0].sentence.find("format version 1") != std::string::npos);

@@ -153,6 +153,24 @@ TEST_CASE("a waiting rank stays awake while pokes find work, and then sleeps") {
   CHECK(pokes < 20000);  // awake it would be a million
 }
 
+TEST_CASE("a rank that is about to sleep looks once more") {
+  wait::Policy policy;
+  policy.configure(wait::Mode::block, {.cores = 1, .ranks = 2}, nullptr);
+  wait::Doorbell bell{};
+  wait::Site site;
+  bool happened = false;
+  // Nobody rings: whoever made it happen saw no sleeper.
+  policy.until(
+      site, bell, 1, [&] { return happened; },
+      [&] {
+        happened = true;
+        return false;
+      },
+      nullptr);
+  CHECK(policy.sleeps() == 0);
+  CHECK(bell.sleepers.load() == 0);
+}
+
 // Horovod's shape: one thread computes, another one that was made for MPI waits.
 TEST_CASE("a thread that collects work of one that computes gives it its whole slices") {
   const OnOneCore core;
