@@ -1,5 +1,5 @@
-// Every collective of MPI, each a known number of times, with and without MPI_IN_PLACE, and with its result
-// checked.
+// Every collective of MPI, each a known number of times and of known bytes, with and without MPI_IN_PLACE, and with its
+// result checked.
 //   calls blocking|nonblocking|persistent|large
 #include <mpi.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@ static void complete(MPI_Request* request) {
   CHECK(MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS);
 }
 
-// CALL(Bcast, Ibcast, (ints), (counts)) calls MPI_Bcast, MPI_Ibcast, MPI_Bcast_init or MPI_Bcast_c. The
-// second list of arguments is the one for MPI_Bcast_c, whose arrays of counts have other types.
+// CALL(size, Bcast, Ibcast, (ints), (counts)) calls MPI_Bcast, MPI_Ibcast, MPI_Bcast_init or MPI_Bcast_c with a message
+// of that many ints. The second list of arguments is the one for MPI_Bcast_c, whose arrays of counts have other types.
 #define UNWRAP(...) __VA_ARGS__
 #if MPI_VERSION >= 4
 #define CALL_MPI4(name, ints, counts)                                                       \
@@ -33,15 +33,17 @@ static void complete(MPI_Request* request) {
 #else
 #define CALL_MPI4(name, ints, counts)
 #endif
-#define CALL(name, iname, ints, counts)                                           \
-  do {                                                                            \
-    if (form == blocking) CHECK(COUNTED(MPI_##name, UNWRAP ints) == MPI_SUCCESS); \
-    if (form == nonblocking) {                                                    \
-      MPI_Request request;                                                        \
-      CHECK(COUNTED(MPI_##iname, UNWRAP ints, &request) == MPI_SUCCESS);          \
-      complete(&request);                                                         \
-    }                                                                             \
-    CALL_MPI4(name, ints, counts)                                                 \
+#define CALL(size, name, iname, ints, counts)                                                             \
+  do {                                                                                                    \
+    static const char* const names[] = {"MPI_" #name, "MPI_" #iname, "MPI_" #name "_init", "MPI_" #name}; \
+    count_bytes(names[form], (long)(size) * (long)sizeof(int));                                           \
+    if (form == blocking) CHECK(COUNTED(MPI_##name, UNWRAP ints) == MPI_SUCCESS);                         \
+    if (form == nonblocking) {                                                                            \
+      MPI_Request request;                                                                                \
+      CHECK(COUNTED(MPI_##iname, UNWRAP ints, &request) == MPI_SUCCESS);                                  \
+      complete(&request);                                                                                 \
+    }                                                                                                     \
+    CALL_MPI4(name, ints, counts)                                                                         \
   } while (0)
 
 enum { most_ranks = 16, block = 5, most = most_ranks * most_ranks * block };
@@ -57,7 +59,9 @@ static int same_count[most_ranks],
     same_displacement[most_ranks];  // for alltoallv and alltoallw: `block` each
 static int w_displacement[most_ranks];
 static MPI_Datatype w_type[most_ranks];
+static const int none[most_ranks];  // where MPI does not look at counts
 #if MPI_VERSION >= 4
+static const MPI_Count none_c[most_ranks];
 static MPI_Count v_count_c[most_ranks], same_count_c[most_ranks];
 static MPI_Aint v_displacement_c[most_ranks], same_displacement_c[most_ranks], w_displacement_c[most_ranks];
 #endif
@@ -113,7 +117,7 @@ static void barrier(int n) {
 static void bcast(int n) {
   const int root = n % ranks;
   for (int j = 0; j < block; ++j) receive[j] = rank == root ? value(root, j, n) : -1;
-  CALL(Bcast, Ibcast, (receive, block, MPI_INT, root, world), (receive, block, MPI_INT, root, world));
+  CALL(block, Bcast, Ibcast, (receive, block, MPI_INT, root, world), (receive, block, MPI_INT, root, world));
   for (int j = 0; j < block; ++j) CHECK(receive[j] == value(root, j, n));
 }
 
@@ -126,8 +130,10 @@ static void gather(int n) {
   void* to = rank == root ? receive : NULL;
   const int count = rank == root ? block : -5;
   const MPI_Datatype type = rank == root ? MPI_INT : MPI_DATATYPE_NULL;
-  CALL(Gather, Igather, (from, block, MPI_INT, to, count, type, root, world),
-       (from, block, MPI_INT, to, count, type, root, world));
+  const int own_count = in_place ? 0 : block;
+  const MPI_Datatype own_type = in_place ? MPI_DATATYPE_NULL : MPI_INT;
+  CALL(block, Gather, Igather, (from, own_count, own_type, to, count, type, root, world),
+       (from, own_count, own_type, to, count, type, root, world));
   if (rank == root)
     for (int r = 0; r < ranks; ++r)
       for (int j = 0; j < block; ++j) CHECK(receive[r * block + j] == value(r, j, n));
@@ -138,8 +144,10 @@ static void gatherv(int n) {
   int* own = in_place ? receive + v_displacement[rank] : send;
   const void* from = in_place ? MPI_IN_PLACE : send;
   for (int j = 0; j <= rank; ++j) own[j] = value(rank, j, n);
-  CALL(Gatherv, Igatherv, (from, rank + 1, MPI_INT, receive, v_count, v_displacement, MPI_INT, root, world),
-       (from, rank + 1, MPI_INT, receive, v_count_c, v_displacement_c, MPI_INT, root, world));
+  const MPI_Datatype type = in_place ? MPI_DATATYPE_NULL : MPI_INT;
+  CALL(rank + 1, Gatherv, Igatherv,
+       (from, in_place ? 0 : rank + 1, type, receive, v_count, v_displacement, MPI_INT, root, world),
+       (from, in_place ? 0 : rank + 1, type, receive, v_count_c, v_displacement_c, MPI_INT, root, world));
   if (rank == root)
     for (int r = 0; r < ranks; ++r)
       for (int j = 0; j <= r; ++j) CHECK(receive[v_displacement[r] + j] == value(r, j, n));
@@ -151,8 +159,11 @@ static void scatter(int n) {
     for (int r = 0; r < ranks; ++r)
       for (int j = 0; j < block; ++j) send[r * block + j] = value(r, j, n);
   void* to = in_place ? MPI_IN_PLACE : receive;
-  CALL(Scatter, Iscatter, (send, block, MPI_INT, to, block, MPI_INT, root, world),
-       (send, block, MPI_INT, to, block, MPI_INT, root, world));
+  const int count = in_place ? 0 : block, sent = rank == root ? block : -5;
+  const MPI_Datatype type = in_place ? MPI_DATATYPE_NULL : MPI_INT;
+  const MPI_Datatype sent_type = rank == root ? MPI_INT : MPI_DATATYPE_NULL;
+  CALL(block, Scatter, Iscatter, (send, sent, sent_type, to, count, type, root, world),
+       (send, sent, sent_type, to, count, type, root, world));
   if (!in_place)
     for (int j = 0; j < block; ++j) CHECK(receive[j] == value(rank, j, n));
 }
@@ -163,8 +174,10 @@ static void scatterv(int n) {
     for (int r = 0; r < ranks; ++r)
       for (int j = 0; j <= r; ++j) send[v_displacement[r] + j] = value(r, j, n);
   void* to = in_place ? MPI_IN_PLACE : receive;
-  CALL(Scatterv, Iscatterv, (send, v_count, v_displacement, MPI_INT, to, rank + 1, MPI_INT, root, world),
-       (send, v_count_c, v_displacement_c, MPI_INT, to, rank + 1, MPI_INT, root, world));
+  const int count = in_place ? 0 : rank + 1;
+  const MPI_Datatype type = in_place ? MPI_DATATYPE_NULL : MPI_INT;
+  CALL(rank + 1, Scatterv, Iscatterv, (send, v_count, v_displacement, MPI_INT, to, count, type, root, world),
+       (send, v_count_c, v_displacement_c, MPI_INT, to, count, type, root, world));
   if (!in_place)
     for (int j = 0; j <= rank; ++j) CHECK(receive[j] == value(rank, j, n));
 }
@@ -175,7 +188,7 @@ static void allgather(int n) {
   for (int j = 0; j < block; ++j) own[j] = value(rank, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
   const MPI_Datatype type = in_place ? MPI_DATATYPE_NULL : MPI_INT;  // insignificant in place
-  CALL(Allgather, Iallgather, (from, in_place ? 0 : block, type, receive, block, MPI_INT, world),
+  CALL(block, Allgather, Iallgather, (from, in_place ? 0 : block, type, receive, block, MPI_INT, world),
        (from, in_place ? 0 : block, type, receive, block, MPI_INT, world));
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) CHECK(receive[r * block + j] == value(r, j, n));
@@ -186,8 +199,10 @@ static void allgatherv(int n) {
   int* own = in_place ? receive + v_displacement[rank] : send;
   for (int j = 0; j <= rank; ++j) own[j] = value(rank, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Allgatherv, Iallgatherv, (from, rank + 1, MPI_INT, receive, v_count, v_displacement, MPI_INT, world),
-       (from, rank + 1, MPI_INT, receive, v_count_c, v_displacement_c, MPI_INT, world));
+  const int count = in_place ? 0 : rank + 1;
+  const MPI_Datatype type = in_place ? MPI_DATATYPE_NULL : MPI_INT;
+  CALL(rank + 1, Allgatherv, Iallgatherv, (from, count, type, receive, v_count, v_displacement, MPI_INT, world),
+       (from, count, type, receive, v_count_c, v_displacement_c, MPI_INT, world));
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j <= r; ++j) CHECK(receive[v_displacement[r] + j] == value(r, j, n));
 }
@@ -203,8 +218,10 @@ static void alltoall(int n) {
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) own[r * block + j] = pair_value(rank, r, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Alltoall, Ialltoall, (from, block, MPI_INT, receive, block, MPI_INT, world),
-       (from, block, MPI_INT, receive, block, MPI_INT, world));
+  const int count = in_place ? 0 : block;
+  const MPI_Datatype type = in_place ? MPI_DATATYPE_NULL : MPI_INT;
+  CALL(block, Alltoall, Ialltoall, (from, count, type, receive, block, MPI_INT, world),
+       (from, count, type, receive, block, MPI_INT, world));
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) CHECK(receive[r * block + j] == pair_value(r, rank, j, n));
 }
@@ -215,9 +232,11 @@ static void alltoallv(int n) {
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) own[same_displacement[r] + j] = pair_value(rank, r, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Alltoallv, Ialltoallv,
-       (from, same_count, same_displacement, MPI_INT, receive, same_count, same_displacement, MPI_INT, world),
-       (from, same_count_c, same_displacement_c, MPI_INT, receive, same_count_c, same_displacement_c, MPI_INT, world));
+  CALL(ranks * block, Alltoallv, Ialltoallv,
+       (from, in_place ? none : same_count, same_displacement, MPI_INT, receive, same_count, same_displacement, MPI_INT,
+        world),
+       (from, in_place ? none_c : same_count_c, same_displacement_c, MPI_INT, receive, same_count_c,
+        same_displacement_c, MPI_INT, world));
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) CHECK(receive[same_displacement[r] + j] == pair_value(r, rank, j, n));
 }
@@ -228,9 +247,10 @@ static void alltoallw(int n) {
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) own[same_displacement[r] + j] = pair_value(rank, r, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Alltoallw, Ialltoallw,
-       (from, same_count, w_displacement, w_type, receive, same_count, w_displacement, w_type, world),
-       (from, same_count_c, w_displacement_c, w_type, receive, same_count_c, w_displacement_c, w_type, world));
+  CALL(ranks * block, Alltoallw, Ialltoallw,
+       (from, in_place ? none : same_count, w_displacement, w_type, receive, same_count, w_displacement, w_type, world),
+       (from, in_place ? none_c : same_count_c, w_displacement_c, w_type, receive, same_count_c, w_displacement_c,
+        w_type, world));
   for (int r = 0; r < ranks; ++r)
     for (int j = 0; j < block; ++j) CHECK(receive[same_displacement[r] + j] == pair_value(r, rank, j, n));
 }
@@ -246,7 +266,7 @@ static void reduce(int n) {
   for (int j = 0; j < block; ++j) own[j] = value(rank, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
   void* to = rank == root ? receive : NULL;
-  CALL(Reduce, Ireduce, (from, to, block, MPI_INT, MPI_SUM, root, world),
+  CALL(block, Reduce, Ireduce, (from, to, block, MPI_INT, MPI_SUM, root, world),
        (from, to, block, MPI_INT, MPI_SUM, root, world));
   if (rank == root)
     for (int j = 0; j < block; ++j) CHECK(receive[j] == sum(ranks, j, n));
@@ -257,7 +277,7 @@ static void allreduce(int n) {
   int* own = in_place ? receive : send;
   for (int j = 0; j < block; ++j) own[j] = value(rank, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Allreduce, Iallreduce, (from, receive, block, MPI_INT, MPI_SUM, world),
+  CALL(block, Allreduce, Iallreduce, (from, receive, block, MPI_INT, MPI_SUM, world),
        (from, receive, block, MPI_INT, MPI_SUM, world));
   for (int j = 0; j < block; ++j) CHECK(receive[j] == sum(ranks, j, n));
 }
@@ -268,7 +288,7 @@ static void reduce_scatter(int n) {
   const int total = ranks * (ranks + 1) / 2, first = rank * (rank + 1) / 2;
   for (int j = 0; j < total; ++j) own[j] = value(rank, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Reduce_scatter, Ireduce_scatter, (from, receive, v_count, MPI_INT, MPI_SUM, world),
+  CALL(total, Reduce_scatter, Ireduce_scatter, (from, receive, v_count, MPI_INT, MPI_SUM, world),
        (from, receive, v_count_c, MPI_INT, MPI_SUM, world));
   for (int j = 0; j <= rank; ++j) CHECK(receive[j] == sum(ranks, first + j, n));
 }
@@ -278,7 +298,7 @@ static void reduce_scatter_block(int n) {
   int* own = in_place ? receive : send;
   for (int j = 0; j < ranks * block; ++j) own[j] = value(rank, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Reduce_scatter_block, Ireduce_scatter_block, (from, receive, block, MPI_INT, MPI_SUM, world),
+  CALL(block, Reduce_scatter_block, Ireduce_scatter_block, (from, receive, block, MPI_INT, MPI_SUM, world),
        (from, receive, block, MPI_INT, MPI_SUM, world));
   for (int j = 0; j < block; ++j) CHECK(receive[j] == sum(ranks, rank * block + j, n));
 }
@@ -288,7 +308,8 @@ static void scan(int n) {
   int* own = in_place ? receive : send;
   for (int j = 0; j < block; ++j) own[j] = value(rank, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Scan, Iscan, (from, receive, block, MPI_INT, MPI_SUM, world), (from, receive, block, MPI_INT, MPI_SUM, world));
+  CALL(block, Scan, Iscan, (from, receive, block, MPI_INT, MPI_SUM, world),
+       (from, receive, block, MPI_INT, MPI_SUM, world));
   for (int j = 0; j < block; ++j) CHECK(receive[j] == sum(rank + 1, j, n));
 }
 
@@ -297,7 +318,7 @@ static void exscan(int n) {
   int* own = in_place ? receive : send;
   for (int j = 0; j < block; ++j) own[j] = value(rank, j, n);
   const void* from = in_place ? MPI_IN_PLACE : send;
-  CALL(Exscan, Iexscan, (from, receive, block, MPI_INT, MPI_SUM, world),
+  CALL(block, Exscan, Iexscan, (from, receive, block, MPI_INT, MPI_SUM, world),
        (from, receive, block, MPI_INT, MPI_SUM, world));
   if (rank > 0)
     for (int j = 0; j < block; ++j) CHECK(receive[j] == sum(rank, j, n));

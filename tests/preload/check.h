@@ -19,26 +19,45 @@ enum { counted_names = 64 };
 static struct {
   char name[32];
   long calls;
+  long bytes;
 } counted[counted_names];
 
-// Counts one call of the MPI function `name` by this rank.
-static inline void count_call(const char* name) {
+static inline void add_count(const char* name, long calls, long bytes) {
   for (int i = 0; i < counted_names; ++i) {
     if (counted[i].name[0] == '\0') snprintf(counted[i].name, sizeof counted[i].name, "%s", name);
     if (strcmp(counted[i].name, name) == 0) {
-      ++counted[i].calls;
+      counted[i].calls += calls;
+      counted[i].bytes += bytes;
       return;
     }
   }
 }
 
+// Counts one call of the MPI function `name` by this rank.
+static inline void count_call(const char* name) {
+  add_count(name, 1, 0);
+}
+
+// What docs/trace_format.md calls the bytes of such a call. Programs that count them do it for all their calls.
+static inline void count_bytes(const char* name, long bytes) {
+  add_count(name, 0, bytes);
+}
+
 // Makes the call and counts it.
 #define COUNTED(function, ...) (count_call(#function), function(__VA_ARGS__))
 
-// One line per rank, "counts MPI_Allreduce=12 ...", for the runner to sum up. Returns the exit code.
+// One line per rank, "counts MPI_Allreduce=12 ...", for the runner to sum up, and one before it of the bytes, if they
+// were counted. Returns the exit code.
 static inline int finish(void) {
   char line[counted_names * 48];
-  int length = snprintf(line, sizeof line, "counts");
+  long bytes = 0;
+  int length = snprintf(line, sizeof line, "bytes");
+  for (int i = 0; i < counted_names && counted[i].name[0] != '\0'; ++i) {
+    bytes += counted[i].bytes;
+    length += snprintf(line + length, sizeof line - (size_t)length, " %s=%ld", counted[i].name, counted[i].bytes);
+  }
+  if (bytes > 0) printf("%s\n", line);
+  length = snprintf(line, sizeof line, "counts");
   for (int i = 0; i < counted_names && counted[i].name[0] != '\0'; ++i)
     length += snprintf(line + length, sizeof line - (size_t)length, " %s=%ld", counted[i].name, counted[i].calls);
   printf("%s%s\n", line, failures == 0 ? "" : " FAILED");

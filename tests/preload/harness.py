@@ -88,11 +88,11 @@ class Job:
         """The same, without the line that says where the report is."""
         return [line for line in self.said() if str(self.folder) not in line]
 
-    def counts(self):
-        """Calls the program says it made, summed over its ranks."""
+    def counts(self, what="counts"):
+        """Calls the program says it made, or their "bytes" if it says that, summed over its ranks."""
         total = collections.Counter()
         for line in self.out.splitlines():
-            if line.startswith("counts"):
+            if line.startswith(what):
                 for word in line.split()[1:]:
                     if "=" in word:
                         name, number = word.split("=")
@@ -223,14 +223,19 @@ class Preload(unittest.TestCase):
             self.assertEqual(job.complaints(), [])
 
     def check_counts(self, job):
-        """The report has each call of the program exactly once."""
+        """The report has each call of the program exactly once, and its bytes."""
         self.need_papaya()
         reported = collections.Counter()
+        reported_bytes = collections.Counter()
         for row in job.report()["collectives"]:
             if row["calls"] > 0:
                 reported[row["name"]] += row["calls"]
+                reported_bytes[row["name"]] += row["bytes"]
         expected = {name: calls for name, calls in job.counts().items() if calls > 0}
         self.assertEqual(dict(reported), expected)
+        expected_bytes = job.counts("bytes")
+        if expected_bytes:
+            self.assertEqual(dict(reported_bytes), expected_bytes)
         blocking = expected.get("MPI_Allreduce", 0)
         self.assertEqual(sum(job.allreduce_algorithms().values()), blocking, "calls booked under an algorithm")
 
