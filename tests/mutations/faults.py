@@ -72,9 +72,9 @@ FAULTS = [
      "const std::size_t size = std::min(slot_bytes, bytes - offset);",
      "const std::size_t size = std::min(slot_bytes, bytes - offset - (bytes - offset > 4096 ? 1 : 0));",
      ["protocol-allreduce"]),
-    ("operands are swapped", "algorithms/halving.cpp",
-     "reduction.combine(reduction, keeps_upper ? theirs : mine, keeps_upper ? mine : theirs, result + low * element,",
-     "reduction.combine(reduction, keeps_upper ? mine : theirs, keeps_upper ? theirs : mine, result + low * element,",
+    ("the two that halve a range cut it in different places", "algorithms/halving.cpp",
+     "const std::size_t middle = low + (high - low) / 2;",
+     "const std::size_t middle = low + (high - low + (keeps_upper ? 1 : 0)) / 2;",
      ["protocol-allreduce"]),
     ("a block from the wrong sender", "algorithms/exchange.cpp",
      "copy_bytes(receive + block(sender), rounds_.data(round, sender, all) + mine, bytes);",
@@ -86,7 +86,7 @@ FAULTS = [
      "    rounds_.wait_until_released(next_, site, static_cast<Prepared*>(this));\n", "", ["protocol-exchange"]),
     ("dissemination leaves out the wrap-around", "algorithms/dissemination.cpp",
      "    patterns::cover_by_tree(shape.participants + first, shape.participants - 1, shape.participants, add);\n", "",
-     ["protocol-arrivals"]),
+     ["protocol-allreduce"]),
 
     # Ranks that decline, and decisions
     ("a rank that declines is missed", "algorithms/exchange.cpp",
@@ -123,9 +123,8 @@ FAULTS = [
      "return one < 0;", "return one < -1;", ["unit"]),
 
     # Waiting
-    ("a sleeper does not look once more", "algorithms/waiting/wait.cpp",
-     "  bell_.sleepers.fetch_add(1, std::memory_order_relaxed);\n  publish_before_look(bell_);\n",
-     "  bell_.sleepers.fetch_add(1, std::memory_order_relaxed);\n", ["protocol-allreduce", "tsan:protocol-allreduce"]),
+    ("a sleeper does not look once more", "algorithms/waiting/wait.hpp",
+     "if (!ready() && may_sleep(seen)) block(seen);", "if (may_sleep(seen)) block(seen);", ["unit"]),
     ("a waiting rank does not keep MPI going", "algorithms/waiting/wait.cpp",
      "  policy_.poke();\n  const std::uint64_t after", "  const std::uint64_t after", ["progress-openmpi"]),
     ("a stall is not reported", "algorithms/waiting/wait.cpp",
@@ -167,5 +166,5 @@ FAULTS = [
      "static_cast<std::uint64_t>(counts[i]) : 0);", ["c_blocking-openmpi"]),
     ("a negative count is large", "interpose/message.hpp",
      "return count > 0 ? bytes_of_elements(static_cast<std::uint64_t>(count), type) : 0;",
-     "return bytes_of_elements(static_cast<std::uint64_t>(count), type);", ["errors-openmpi", "invalid-openmpi"]),
+     "return bytes_of_elements(static_cast<std::uint64_t>(count), type);", ["errors-openmpi"]),
 ]
