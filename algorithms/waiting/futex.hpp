@@ -13,11 +13,14 @@
 
 namespace papaya {
 
-// Sleeps while `word` is `expected`, at most `timeout_ns`. May return early; the caller looks again. True if it slept.
-inline bool futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept {
+enum class Sleep { none, until_woken, until_timeout };
+
+// Sleeps while `word` is `expected`, at most `timeout_ns`. May return early; the caller looks again.
+inline Sleep futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t expected, std::uint64_t timeout_ns) noexcept {
   const timespec timeout{static_cast<time_t>(timeout_ns / 1000000000u), static_cast<long>(timeout_ns % 1000000000u)};
-  return syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, expected, &timeout, nullptr, 0) == 0 ||
-         errno != EAGAIN;
+  if (syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAIT, expected, &timeout, nullptr, 0) == 0)
+    return Sleep::until_woken;
+  return errno == EAGAIN ? Sleep::none : Sleep::until_timeout;
 }
 
 inline void futex_wake_all(std::atomic<std::uint32_t>& word) noexcept {

@@ -280,7 +280,9 @@ bool Policy::Wait::may_sleep(std::uint32_t seen) const noexcept {
 
 void Policy::Wait::block(std::uint32_t seen) noexcept {
   policy_.sleeps_.fetch_add(1, std::memory_order_relaxed);
-  if (futex_wait(bell_.completed, seen, timeout_ns_)) ++sleeps_in_waits;
+  const Sleep sleep = futex_wait(bell_.completed, seen, timeout_ns_);
+  if (sleep != Sleep::none) ++sleeps_in_waits;
+  if (sleep == Sleep::until_woken) policy_.wakes_.fetch_add(1, std::memory_order_relaxed);
   timeout_ns_ = std::min(timeout_ns_ * 2, longest_timeout_ns);
 }
 

@@ -188,6 +188,10 @@ class Policy {
   std::uint64_t sleeps() const noexcept {
     return sleeps_.load(std::memory_order_relaxed);
   }
+  // Of them, those that another rank has ended.
+  std::uint64_t wakes() const noexcept {
+    return wakes_.load(std::memory_order_relaxed);
+  }
 
  private:
   // The part of a wait that is longer than a few cache-line transfers.
@@ -252,6 +256,7 @@ class Policy {
   std::atomic<std::uint64_t> last_long_yield_ticks_{0};
   std::atomic<std::uint32_t> shared_yields_{0};  // of 256, lately: those in which another ran on this core
   std::atomic<std::uint64_t> sleeps_{0};
+  std::atomic<std::uint64_t> wakes_{0};
   PokeCost poke_cost_;
 };
 
