@@ -46,20 +46,17 @@ static inline void count_bytes(const char* name, long bytes) {
 // Makes the call and counts it.
 #define COUNTED(function, ...) (count_call(#function), function(__VA_ARGS__))
 
-// One line per rank, "counts MPI_Allreduce=12 ...", for the runner to sum up, and one before it of the bytes, if they
-// were counted. Returns the exit code.
+// One line per rank, "counts MPI_Allreduce=12 ...", for the runner to sum up; "MPI_Allreduce=12:96" with the bytes, if
+// they were counted. Returns the exit code.
 static inline int finish(void) {
   char line[counted_names * 48];
   long bytes = 0;
-  int length = snprintf(line, sizeof line, "bytes");
+  for (int i = 0; i < counted_names; ++i) bytes += counted[i].bytes;
+  int length = snprintf(line, sizeof line, "counts");
   for (int i = 0; i < counted_names && counted[i].name[0] != '\0'; ++i) {
-    bytes += counted[i].bytes;
-    length += snprintf(line + length, sizeof line - (size_t)length, " %s=%ld", counted[i].name, counted[i].bytes);
-  }
-  if (bytes > 0) printf("%s\n", line);
-  length = snprintf(line, sizeof line, "counts");
-  for (int i = 0; i < counted_names && counted[i].name[0] != '\0'; ++i)
     length += snprintf(line + length, sizeof line - (size_t)length, " %s=%ld", counted[i].name, counted[i].calls);
+    if (bytes > 0) length += snprintf(line + length, sizeof line - (size_t)length, ":%ld", counted[i].bytes);
+  }
   printf("%s%s\n", line, failures == 0 ? "" : " FAILED");
   fflush(stdout);
   return failures == 0 ? 0 : 1;
