@@ -21,6 +21,12 @@ using namespace papaya;
 
 namespace {
 
+std::chrono::nanoseconds process_cpu_time() {
+  timespec now;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 // The affinity of this thread, and of those it starts, to the first core that it may use.
 class OnOneCore {
  public:
@@ -199,10 +205,18 @@ TEST_CASE("a thread that collects work of one that computes gives it its whole s
     }
     return policy.sleeps() - sleeps;
   };
+  // Only where the two have the core to themselves: beside a third the waiting thread has to sleep.
   std::uint64_t beside = waits;
-  for (int attempt = 0; attempt < 10 && beside >= waits / 2; ++attempt) {  // others may use the core as well
-    std::thread waiting([&] { beside = sleeps_of_waits(true); });
+  int undisturbed = 0;
+  for (int attempt = 0; attempt < 20 && undisturbed < 5 && beside >= waits / 2; ++attempt) {
+    const auto begin = std::chrono::steady_clock::now();
+    const std::chrono::nanoseconds begin_cpu = process_cpu_time();
+    std::uint64_t sleeps = 0;
+    std::thread waiting([&] { sleeps = sleeps_of_waits(true); });
     waiting.join();
+    if (process_cpu_time() - begin_cpu < 0.95 * (std::chrono::steady_clock::now() - begin)) continue;
+    ++undisturbed;
+    beside = sleeps;
   }
   // A thread that makes call after call waits for each, and is woken at once.
   std::uint64_t in_a_hurry = 0;
@@ -214,7 +228,7 @@ TEST_CASE("a thread that collects work of one that computes gives it its whole s
   const std::uint64_t first = sleeps_of_waits(true);
   done = true;
   computing.join();
-  if (wait::does_yield_give_a_slice()) CHECK(beside < waits / 2);
+  if (wait::does_yield_give_a_slice() && undisturbed > 0) CHECK(beside < waits / 2);
   CHECK(in_a_hurry >= waits / 2);
   CHECK(first >= waits / 2);
 }
