@@ -136,7 +136,12 @@ class Lists:
             files = [file.stem for file in (self.root / "algorithms" / folder).glob("*.cpp")
                      if re.search(r"^\s*\.name = ", file.read_text(encoding="utf-8"), re.MULTILINE)]
             if folder not in ("iallreduce", "ibcast", "ibarrier"):
-                found += differences("the algorithm", f"algorithms/{folder}/", files, names)
+                compiled = self.read(f"algorithms/{folder}/meson.build")
+                for name in sorted(set(files) - set(names)):
+                    file = f"algorithms/{folder}/{name}.cpp"
+                    found.append(f"{file} is not in algorithms/{folder}/meson.build" if f"'{name}.cpp'" not in compiled
+                                 else f"{file} gives its algorithm another name, or the command is older than it")
+                found += [f"algorithms/{folder}/ lacks {name}.cpp" for name in names if name not in files]
         page = "docs/settings.md" if (self.root / "docs/settings.md").exists() else "README.md"
         listed, variable = {}, ""
         section = re.split(r"\n##+ .*(?:several|across) nodes\n", self.read(page))[1].split("\n#")[0]
