@@ -95,7 +95,7 @@ Members members_of(Communicator& state) noexcept;
 
 // Creates the keyval and the state of MPI_COMM_WORLD. `at_end` is called for every state before it ends, while its
 // communicator is still there.
-bool start(const Context& context, void (*at_end)(const Job&, Communicator&) noexcept);
+bool start(const Context& process, void (*at_end)(const Job&, Communicator&) noexcept);
 // Frees every state, in the same order on all ranks as far as the application's own order was.
 void stop() noexcept;
 

@@ -12,6 +12,8 @@ namespace papaya {
 class Regions {
  public:
   virtual ~Regions() = default;
+  Regions(const Regions&) = delete;
+  Regions& operator=(const Regions&) = delete;
   virtual bool exists() const noexcept = 0;
   virtual std::size_t region_bytes() const noexcept = 0;  // for all regions; equal on all ranks
 
@@ -41,8 +43,6 @@ class Regions {
 
  protected:
   Regions() = default;
-  Regions(const Regions&) = delete;
-  Regions& operator=(const Regions&) = delete;
 };
 
 }  // namespace papaya

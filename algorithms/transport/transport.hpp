@@ -25,6 +25,8 @@ namespace papaya {
 class Transport {
  public:
   virtual ~Transport() = default;
+  Transport(const Transport&) = delete;
+  Transport& operator=(const Transport&) = delete;
 
   virtual const char* name() const noexcept = 0;  // for people
   virtual Arena& arena() noexcept = 0;            // of this rank: what others write to
@@ -50,8 +52,6 @@ class Transport {
 
  protected:
   Transport() = default;
-  Transport(const Transport&) = delete;
-  Transport& operator=(const Transport&) = delete;
 };
 
 }  // namespace papaya
