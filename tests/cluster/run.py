@@ -118,7 +118,10 @@ class Case(unittest.TestCase):
     def test_nodes(self):
         """Nodes differ, memory is shared inside one, data goes over the links between them, and takes its time."""
         stats = self.folder / "stats"
-        round_trip_us, _ = self.figures("--nodes", "3", "--delay", "2ms", "--stats", str(stats))
+        for _ in range(4):  # a launcher that did not end has been ended, and the box with it, before it wrote them
+            round_trip_us, _ = self.figures("--nodes", "3", "--delay", "2ms", "--stats", str(stats))
+            if stats.exists():
+                break
         self.assertGreaterEqual(round_trip_us, 4000)
         sent = {node: counts["sent"]["bytes"] for node, counts in json.loads(stats.read_text()).items()}
         # 8 MiB from node1 to node2, and as much inside each node that nobody sees.
