@@ -1,6 +1,6 @@
 """Beginning and end of a program, of its communicators and of its threads, and what MPI calls back meanwhile."""
 
-from harness import LEADER, Preload, quick, time_limit
+from harness import LEADER, MEASURES_MEMORY, Preload, quick, time_limit
 
 
 class Lifecycle(Preload):
@@ -113,7 +113,8 @@ class Lifecycle(Preload):
     @time_limit(120)
     def test_communicators(self):
         # More than MPICH's 2048 contexts; Open MPI takes long to make a communicator where cores are busy.
-        self.check_program(2, self.program("comm_churn"), {"openmpi": 500, "mpich": 1200}[self.mpi], ways=("run",))
-        job = self.job(3, self.program("comm_churn"), 120, env=LEADER)
+        self.check_program(2, self.program("comm_churn"), {"openmpi": 500, "mpich": 1200}[self.mpi],
+                           env=MEASURES_MEMORY, ways=("run",))
+        job = self.job(3, self.program("comm_churn"), 120, env={**LEADER, **MEASURES_MEMORY})
         self.check_right(job, 3)
         self.check_counts(job)

@@ -1,6 +1,6 @@
 """Shared memory: limits, and that nothing grows."""
 
-from harness import COLLECTIVES, LEADER, Preload, quick, time_limit
+from harness import COLLECTIVES, LEADER, MEASURES_MEMORY, Preload, quick, time_limit
 
 
 class Memory(Preload):
@@ -94,7 +94,7 @@ class Memory(Preload):
         """Memory, descriptors and windows stay where they are over 100,000 calls and 10,000 communicators."""
         for which in (0, -1):
             # A small window, which is soon full of what is not given back.
-            env = {"PAPAYA_SHM_LIMIT": "4M"}
+            env = {"PAPAYA_SHM_LIMIT": "4M", **MEASURES_MEMORY}
             for collective in COLLECTIVES:
                 names = [name for name, order in self.variants(collective) if order == "rank"]
                 env[f"PAPAYA_{collective.upper()}"] = names[which]

@@ -2,7 +2,7 @@
 
 import shutil
 
-from harness import Preload, quick, time_limit
+from harness import MEASURES_MEMORY, Preload, quick, time_limit
 
 
 class Transports(Preload):
@@ -15,7 +15,8 @@ class Transports(Preload):
             if self.mpi == "mpich" and ranks > 2:
                 continue  # a flush waits for a target whose core another rank holds, spinning
             for name, _ in self.variants("allreduce", "across"):
-                job = self.job(ranks, *words, env={"PAPAYA_NODE_SIZE": "1", "PAPAYA_ALLREDUCE": name}, timeout=40)
+                env = {"PAPAYA_NODE_SIZE": "1", "PAPAYA_ALLREDUCE": name, **MEASURES_MEMORY}
+                job = self.job(ranks, *words, env=env, timeout=40)
                 self.check_right(job, ranks, quiet=False)
                 if not self.native_only:
                     self.assertGreater(job.allreduce_algorithms().get(name, 0), 0)
@@ -41,7 +42,8 @@ class Transports(Preload):
                       [self.program("callbacks"), "crosswise"]):
             ranks = 3 if "progress" in words[0] else 2
             self.check_right(self.job(ranks, *words, env=ucx, timeout=40), ranks, quiet=False)
-        self.check_right(self.job(2, self.program("comm_churn"), 600, env=ucx, timeout=40), 2, quiet=False)
+        job = self.job(2, self.program("comm_churn"), 600, env={**ucx, **MEASURES_MEMORY}, timeout=40)
+        self.check_right(job, 2, quiet=False)
         for ending in ("exit", "kill"):
             native = self.job(2, self.program("loop"), 200, ending, via="native")
             for tls in ("all", "tcp,self"):
