@@ -167,11 +167,6 @@ constexpr Parameter parameters[] = {
     {"radix", 8, 1, 1024, "nodes below each node", "fanout"},
 };
 
-// The node's ranks share it, whatever the number of all.
-std::size_t region_chunk_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return std::max(std::min(capacity, static_cast<std::size_t>(values[chunk_bytes])), Streams::least_chunk_bytes);
-}
-
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "hierarchical_tree",
@@ -188,14 +183,15 @@ constexpr Descriptor descriptor = {
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-          const std::size_t chunk = region_chunk_of(capacity, values);
+          const std::size_t chunk = Streams::region_chunk(capacity, values[chunk_bytes]);
           return NodePhase::region_bytes(reduction_for(chunk), ranks) +
                  NodePhase::region_bytes(broadcast_for(chunk), ranks);
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<HierarchicalTree>(team, chunk_bytes_of(team.layout(), capacity, values),
-                                                region_chunk_of(capacity, values), static_cast<int>(values[radix]));
+                                                Streams::region_chunk(capacity, values[chunk_bytes]),
+                                                static_cast<int>(values[radix]));
     },
 };
 const Registration registration(descriptor);

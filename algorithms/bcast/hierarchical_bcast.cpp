@@ -23,12 +23,8 @@ namespace {
 
 constexpr std::int64_t most_chunk_bytes = 1 << 20;
 
-// What the node's ranks share is for chunks as wanted; between nodes they are smaller where there are many ranks.
-std::size_t region_chunk_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return in_lines(std::max(std::min(capacity, static_cast<std::size_t>(values[0])), Streams::least_chunk_bytes));
-}
 std::size_t chunk_bytes_of(int ranks, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return Streams::fair_chunk(ranks, region_chunk_of(capacity, values));
+  return Streams::fair_chunk(ranks, Streams::region_chunk(capacity, values[0]));
 }
 NodePhase::Choice broadcast_for(std::size_t chunk) {
   return {Collective::bcast, chunk};
@@ -169,12 +165,12 @@ constexpr Descriptor descriptor = {
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-          return NodePhase::region_bytes(broadcast_for(region_chunk_of(capacity, values)), ranks);
+          return NodePhase::region_bytes(broadcast_for(Streams::region_chunk(capacity, values[0])), ranks);
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<HierarchicalBcast>(team, chunk_bytes_of(team.size, capacity, values),
-                                                 region_chunk_of(capacity, values));
+                                                 Streams::region_chunk(capacity, values[0]));
     },
 };
 const Registration registration(descriptor);
