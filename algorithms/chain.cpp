@@ -79,17 +79,17 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
   const Team& team = rounds_.team();
   const Reduction& reduction = *operands.reduction;
   const std::size_t element = reduction.element_bytes;
-  const std::size_t slot = rounds_.shape().slot_bytes / element * element;
-  const std::size_t chunk = std::max(chunk_limit / element, std::size_t{1}) * element;
+  const std::size_t slot = Rounds::whole_elements(rounds_.shape().slot_bytes, element);
+  const std::size_t chunk = std::max(Rounds::whole_elements(chunk_limit, element), element);
   const std::uint64_t first = next_;
-  next_ += (operands.bytes + slot - 1) / slot;
+  next_ += Rounds::pieces(operands.bytes, slot);
   rounds_.enter(first);
   bool is_declined = false;
 
   const bool has_result = operands.receive != nullptr || operands.declines;
   const bool may_fall_back = next_ - first == 1 && !operands.waits && team.messages != nullptr && operands.root >= 0;
   if (may_fall_back && !has_result && rounds_.falls_back(first, operands.bytes)) {
-    rounds_.send_as_message(operands.root, operands.send, operands.bytes);
+    rounds_.send_as_message(first, operands.root, operands.send, operands.bytes, site, static_cast<Prepared*>(this));
     if (operands.deposited != nullptr) operands.deposited(operands.context);
     rounds_.return_credit(next_);
     return true;
@@ -105,7 +105,7 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
   std::size_t offset = 0;
   for (std::uint64_t round = first; round < next_ && !is_declined; ++round, offset += slot) {
     const std::size_t bytes = std::min(slot, operands.bytes - offset);
-    const auto chunks = static_cast<int>((bytes + chunk - 1) / chunk);
+    const auto chunks = static_cast<int>(Rounds::pieces(bytes, chunk));
     rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
     auto* const links = reinterpret_cast<Counter*>(rounds_.extra(round));
     Counter* const counts = links + 1;

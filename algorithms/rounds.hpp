@@ -23,7 +23,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <thread>
 
 #include "algorithms/team.hpp"
 #include "algorithms/transport/deposit_arena.hpp"
@@ -84,6 +83,14 @@ class Rounds {
   }
   static constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
     return (bytes + unit - 1) / unit * unit;
+  }
+  // How many pieces of at most so many bytes, and the largest whole number of elements in `bytes`. A division costs as
+  // much as the other arithmetic of a short call.
+  static constexpr std::size_t pieces(std::size_t bytes, std::size_t piece) {
+    return bytes <= piece ? bytes != 0 : (bytes + piece - 1) / piece;
+  }
+  static constexpr std::size_t whole_elements(std::size_t bytes, std::size_t element) {
+    return std::has_single_bit(element) ? bytes & ~(element - 1) : bytes / element * element;
   }
 
   Rounds(const Team& team, const Shape& shape)
@@ -270,12 +277,15 @@ class Rounds {
   }
   // What such a rank sends instead, to a root that may be asleep in this call. It is woken once the message is on its
   // way, so that it finds it, and before MPI has let it go, since for that the root may have to receive it.
-  void send_as_message(int root, const void* data, std::size_t bytes) const noexcept {
+  void send_as_message(std::uint64_t round, int root, const void* data, std::size_t bytes, wait::Site& site,
+                       void* stalled) const noexcept {
     Messages& messages = *team_.messages;
     if (!has_entered(root) || !is_anybody_asleep()) return messages.send(root, data, bytes);
     messages.begin_send(root, data, bytes);
     wait::Policy::stir(bell());
-    while (!messages.are_sent()) std::this_thread::yield();
+    team_.policy->until(
+        site, bell(), static_cast<std::uint32_t>(round), [&] { return messages.are_sent(); }, [] { return true; },
+        stalled);
   }
   // How often any rank has: as long as it stays the same there is nothing new to see.
   std::uint64_t times_fallen_back() const noexcept { return fallbacks().load(std::memory_order_acquire); }

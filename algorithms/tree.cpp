@@ -100,16 +100,16 @@ Tree::Tree(const Team& team, const Rounds::Shape& shape, std::size_t chunk_bytes
 Tree::Fragment Tree::Call::fragment(std::uint64_t round) const {
   const std::size_t offset = static_cast<std::size_t>(round - first) * slot_bytes;
   const std::size_t size = std::min(slot_bytes, bytes - offset);
-  return {round, offset, size, static_cast<int>((size + chunk_bytes - 1) / chunk_bytes)};
+  return {round, offset, size, static_cast<int>(Rounds::pieces(size, chunk_bytes))};
 }
 
 Tree::Call Tree::begin(const Operands& operands, bool by_numa) noexcept {
   // Slots and chunks hold whole elements. An element larger than a slot never gets here: see the descriptors.
   const std::size_t element = operands.reduction->element_bytes;
   Call call{.first = next_, .end = 0, .slot_bytes = 0, .chunk_bytes = 0, .bytes = operands.bytes};
-  call.slot_bytes = rounds_.shape().slot_bytes / element * element;
-  call.chunk_bytes = std::max(chunk_bytes_ / element, std::size_t{1}) * element;
-  next_ += (operands.bytes + call.slot_bytes - 1) / call.slot_bytes;
+  call.slot_bytes = Rounds::whole_elements(rounds_.shape().slot_bytes, element);
+  call.chunk_bytes = std::max(Rounds::whole_elements(chunk_bytes_, element), element);
+  next_ += Rounds::pieces(operands.bytes, call.slot_bytes);
   call.end = next_;
   declined_ = false;
   const bool allowed = operands.reduction->commutative ? numa_trees_if_commutative_ : numa_trees_in_rank_order_;
@@ -169,11 +169,11 @@ void Tree::deposit(const Operands& operands, const Call& call, const Fragment& f
 }
 
 // Calls of several rounds wait: MPI makes ranks wait for such messages, too.
-bool Tree::leaves_by_message(const Operands& operands, const Call& call) noexcept {
+bool Tree::leaves_by_message(const Operands& operands, const Call& call, wait::Site& site) noexcept {
   if (rounds_.team().messages == nullptr || operands.waits || call.end - call.first != 1 ||
       !rounds_.falls_back(call.first, call.bytes))
     return false;
-  rounds_.send_as_message(operands.root, operands.send, operands.bytes);
+  rounds_.send_as_message(call.first, operands.root, operands.send, operands.bytes, site, static_cast<Prepared*>(this));
   return true;
 }
 

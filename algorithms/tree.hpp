@@ -78,7 +78,7 @@ class Tree : public Prepared {
 
   // For a non-root of a reduce. True: it need not wait for a free bank, and its operand is on its way to the root as a
   // message.
-  bool leaves_by_message(const Operands& operands, const Call& call) noexcept;
+  bool leaves_by_message(const Operands& operands, const Call& call, wait::Site& site) noexcept;
   // For the root, at each look: deposits operands that have come as messages.
   void take_messages(const Fragment& fragment) noexcept;
 

@@ -30,7 +30,7 @@ class ArrivalBcast final : public bcast::Fragmented {
                : bcast::borrowing_shape_for(team.size, 1, capacity, team.deposits->largest_bytes());
   }
 
-  bool deposits(bool is_root) const override { return is_root; }
+  bool start(int, bool is_root) override { return is_root; }
 
   void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) override {
     wait_until_free(round, site);

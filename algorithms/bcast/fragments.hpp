@@ -39,14 +39,14 @@ class Fragmented : public Prepared {
   bool run(const Operands& operands, wait::Site& site) override {
     const std::size_t slot = rounds_.shape().slot_bytes;
     const std::uint64_t first = next_;
-    next_ += (operands.bytes + slot - 1) / slot;
+    next_ += Rounds::pieces(operands.bytes, slot);
     rounds_.enter(first);
-    start(operands.root);
     const bool is_root = rounds_.team().rank == operands.root;
+    const bool deposits = start(operands.root, is_root);
     const bool is_one_round = next_ - first == 1;
     may_fall_back_ = (is_one_round || rounds_.shape().borrows) && !operands.waits && rounds_.team().messages != nullptr;
     fell_back_ = false;
-    if (may_fall_back_ && deposits(is_root)) {
+    if (may_fall_back_ && deposits) {
       if (!is_one_round) wait_until_free(first, site);
       fell_back_ = rounds_.falls_back(first, next_, std::min(slot, operands.bytes));
     }
@@ -71,9 +71,8 @@ class Fragmented : public Prepared {
   bool is_missing(int rank) const override { return !rounds_.has_entered(rank); }
 
  protected:
-  virtual void start([[maybe_unused]] int root) {}
-  // Does this rank put what it has of the message into a slot?
-  virtual bool deposits(bool is_root) const = 0;
+  // Before a call. Does this rank put what it has of the message into a slot?
+  virtual bool start(int root, bool is_root) = 0;
   // A round's `bytes`, at the root and elsewhere. receive(): false if the root falls back.
   virtual void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) = 0;
   virtual bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) = 0;

@@ -35,11 +35,9 @@ class TreeBcast final : public bcast::Fragmented {
                : bcast::borrowing_shape_for(team.size, team.size, capacity, team.deposits->largest_bytes());
   }
 
-  bool deposits(bool) const override { return has_children_; }
-
   // This rank's position in the tree below `root`.
-  void start(int root) override {
-    if (root == root_) return;
+  bool start(int root, bool) override {
+    if (root == root_) return has_children_;
     root_ = root;
     const int rank = rounds_.team().rank;
     patterns::broadcast_tree(rounds_.team().locations, root, radix_, order_, parents_);
@@ -47,6 +45,7 @@ class TreeBcast final : public bcast::Fragmented {
     for (int a = parents_[static_cast<std::size_t>(rank)]; a >= 0; a = parents_[static_cast<std::size_t>(a)])
       ancestors_.push_back(a);
     has_children_ = std::find(parents_.begin(), parents_.end(), rank) != parents_.end();
+    return has_children_;
   }
 
   void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) override {

@@ -41,7 +41,7 @@ class ArrivalLeader final : public Tree {
     if (is_root && root_serves) {
       if (operands.deposited != nullptr) operands.deposited(operands.context);
       serve_root(operands, fragment, site);
-    } else if (!is_root && leaves_by_message(operands, call)) {
+    } else if (!is_root && leaves_by_message(operands, call, site)) {
       if (operands.deposited != nullptr) operands.deposited(operands.context);
     } else {
       rounds_.wait_until_free(fragment.round, site, static_cast<Prepared*>(this));

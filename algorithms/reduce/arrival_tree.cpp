@@ -23,7 +23,7 @@ class ArrivalTree final : public Tree {
     const auto ranks = static_cast<std::size_t>(rounds_.team().size);
     const bool root_combines = operands.reduction->by_table && operands.bytes * ranks <= root_combines_bytes;
     const Call call = begin(operands, !root_combines);
-    if (!is_root && leaves_by_message(operands, call)) {
+    if (!is_root && leaves_by_message(operands, call, site)) {
       if (operands.deposited != nullptr) operands.deposited(operands.context);
       rounds_.return_credit(call.end);
       return true;

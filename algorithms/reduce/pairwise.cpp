@@ -45,9 +45,9 @@ std::size_t Pairwise::Fragment::count() const {
 bool Pairwise::run(const Operands& operands, wait::Site& site) {
   const Team& team = rounds_.team();
   const std::size_t element = operands.reduction->element_bytes;
-  const std::size_t slot = rounds_.shape().slot_bytes / element * element;
+  const std::size_t slot = Rounds::whole_elements(rounds_.shape().slot_bytes, element);
   const std::uint64_t first = next_;
-  next_ += (operands.bytes + slot - 1) / slot;
+  next_ += Rounds::pieces(operands.bytes, slot);
   rounds_.enter(first);
   const bool is_root = team.rank == operands.root;
   const bool in_pairs =
@@ -68,7 +68,8 @@ bool Pairwise::run(const Operands& operands, wait::Site& site) {
       if (result != receive) std::memcpy(receive, result, fragment.bytes);  // of a single rank
     } else {
       if (fell_back) {
-        rounds_.send_as_message(operands.root, static_cast<const std::byte*>(operands.send) + offset, fragment.bytes);
+        rounds_.send_as_message(round, operands.root, static_cast<const std::byte*>(operands.send) + offset,
+                                fragment.bytes, site, static_cast<Prepared*>(this));
       } else {
         rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
         deposit(fragment);
