@@ -1,8 +1,10 @@
 """What the cases in cases/*.py share: how a job is started, and what must hold for it."""
 
 import collections
+import concurrent.futures
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -137,15 +139,14 @@ class Preload(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="papaya-test-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
-        self.jobs = 0
+        self.numbers = itertools.count(1)  # of jobs, which threads may start
 
     # How jobs are started
 
     def launch(self, ranks, words, via, env, cwd, wrapper=()):
         """The command, its environment and the output folder of one job."""
-        self.jobs += 1
         environment = clean_environment()
-        folder = self.scratch / f"out{self.jobs}"
+        folder = self.scratch / f"out{next(self.numbers)}"
         if via != "native":
             environment["PAPAYA_OUTPUT"] = str(folder)
         environment.update(env or {})
@@ -181,7 +182,7 @@ class Preload(unittest.TestCase):
         command, environment, marker, folder = self.launch(ranks, words, via, env, cwd, wrapper)
         begin = time.monotonic()
         # Into files: a process left behind that still holds a pipe would keep communicate() waiting.
-        with open(self.scratch / "stdout", "w+b") as out, open(self.scratch / "stderr", "w+b") as err:
+        with tempfile.TemporaryFile(dir=self.scratch) as out, tempfile.TemporaryFile(dir=self.scratch) as err:
             process = subprocess.Popen(command, env=environment, cwd=cwd or self.scratch, stdin=subprocess.DEVNULL,
                                        stdout=out, stderr=err, start_new_session=True)
             try:
@@ -203,6 +204,12 @@ class Preload(unittest.TestCase):
             self.show(result)
             self.fail(f"did not end within {timeout} s: {shown}")
         return result
+
+    def together(self, *runs, width=3):
+        """Runs these functions, so many at a time: for jobs that mostly wait for a clock. Fails as the first of them."""
+        with concurrent.futures.ThreadPoolExecutor(width) as pool:
+            for done in [pool.submit(one) for one in runs]:
+                done.result()
 
     def show(self, job):
         print(f"--- standard output\n{job.out[-4000:]}\n--- standard error\n{job.err[-4000:]}\n---")

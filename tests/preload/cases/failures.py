@@ -1,5 +1,7 @@
 """Ranks that end or stop where others wait for them."""
 
+import functools
+import itertools
 import os
 import re
 import signal
@@ -26,17 +28,19 @@ class Failures(Preload):
 
     @time_limit(120)
     def test_rank_dies(self):
-        for ending in ("exit", "kill", "segv"):
+        def dies(ending):
             native = self.job(3, self.program("loop"), 200, ending, via="native")
             self.assertNotEqual(native.code, 0)
             if self.native_only:
-                continue
+                return
             for env in ({}, LEADER):
                 # MPICH's launcher gives the code of whichever rank it saw first: the one that died or one it killed.
                 job = self.job(3, self.program("loop"), 200, ending, env=env, timeout=20)
                 self.assertNotEqual(job.code, 0)
                 self.assertLess(job.seconds, native.seconds + 8)
                 self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
+
+        self.together(*(functools.partial(dies, ending) for ending in ("exit", "kill", "segv")))
         self.need_papaya()
 
     @quick
@@ -65,14 +69,19 @@ class Failures(Preload):
         if probe.returncode != -signal.SIGKILL:
             self.skipTest("ptrace is not permitted here")
         # A /dev/shm of the job's own, where that is permitted, so that what is left in it is this job's.
-        left = self.scratch / "left"
-        own = f'mount -t tmpfs none /dev/shm && {{ "$@"; code=$?; ls -A /dev/shm > {left}; exit $code; }}'
-        wrapper = ["unshare", "-m", "sh", "-c", own, "sh"]
-        if subprocess.run([*wrapper, "true"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          check=False).returncode != 0:
-            wrapper = []
+        numbers = itertools.count()
+
+        def own_memory():
+            left = self.scratch / f"left{next(numbers)}"
+            own = f'mount -t tmpfs none /dev/shm && {{ "$@"; code=$?; ls -A /dev/shm > {left}; exit $code; }}'
+            return left, ["unshare", "-m", "sh", "-c", own, "sh"]
+
+        may_mount = subprocess.run([*own_memory()[1], "true"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   check=False).returncode == 0
 
         def job(collective, victim, steps, *calls, **more):
+            """The job, and what it left in its /dev/shm."""
+            left, wrapper = own_memory() if may_mount else (None, ())
             done = self.job(3, self.program("killed"), collective, victim, steps, *calls, timeout=25, wrapper=wrapper, **more)
             wrong = done.code == 0 or "killed after" not in done.err or re.search("failed:|Segm", done.err)
             if wrong or done.complaints():
@@ -86,32 +95,35 @@ class Failures(Preload):
                     break
                 time.sleep(0.1)
             self.assertEqual(processes_with(marker), [], "a rank lives on")
-            return done
+            return done, left.read_text().split() if left is not None else []
 
-        native = job("allreduce", 1, 500, via="native")
-        natively_left = left.read_text() if wrapper else ""
+        native, natively_left = job("allreduce", 1, 500, via="native")
         self.need_papaya()
         algorithms = [(collective, *variant) for collective in COLLECTIVES for variant in self.variants(collective)]
-        for place, (collective, algorithm, order) in enumerate(algorithms):
+
+        def during_calls(number_of_algorithm, collective, algorithm, order):
             env = {f"PAPAYA_{collective.upper()}": algorithm, "PAPAYA_ORDER": order}
             for number, steps in enumerate(KILLED_AFTER):
                 # The root is rank 1 in the first call. Other points for each algorithm.
-                done = job(collective, (1, 0)[number % 2], steps + 23 * place, env=env)
+                done, left = job(collective, (1, 0)[number % 2], steps + 23 * number_of_algorithm, env=env)
                 self.assertLess(done.seconds, native.seconds + 8)
-                if wrapper:
-                    self.assertLessEqual(len(left.read_text().split()), len(natively_left.split()), left.read_text())
+                self.assertLessEqual(len(left), len(natively_left), left)
                 report = self.papaya("report", done.folder, code=(0, 3))
                 self.assertRegex(report, f"(?mi)^.*MPI_{collective} +{algorithm}")
                 # Open MPI's second between SIGTERM and SIGKILL: once for each algorithm.
                 env["OMPI_MCA_odls_base_sigkill_timeout"] = "0"
+
         # In the first call, which sets the algorithm up: before, between and after what is agreed on there.
-        for number, steps in enumerate(KILLED_IN_SET_UP):
+        def during_set_up(number, steps):
             collective = ("bcast", "allreduce")[number % 2]
             env = {f"PAPAYA_{collective.upper()}": f"arrival_{('bcast', 'leader')[number % 2]}",
                    "OMPI_MCA_odls_base_sigkill_timeout": "0"}
-            done = job(collective, number % 3, steps, 0, env=env)
+            done, _ = job(collective, number % 3, steps, 0, env=env)
             self.assertIn("and 0 whole calls", done.err)
             self.assertLess(done.seconds, native.seconds + 8)
+
+        self.together(*(functools.partial(during_calls, number, *names) for number, names in enumerate(algorithms)),
+                      *(functools.partial(during_set_up, *one) for one in enumerate(KILLED_IN_SET_UP)))
 
     @quick
     def test_rank_stops(self):
@@ -146,44 +158,60 @@ class Failures(Preload):
     def test_stalls(self):
         """A rank that does not come is named while the job runs, in MPI's collectives and in papaya's; and a SIGUSR1 asks."""
         self.need_papaya()
-        for settings in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"},
-                         {"PAPAYA_ALLREDUCE": "arrival_tree", "COLD": "1"}):  # the last while the algorithm is set up
-            with self.subTest(settings):
-                call = 0 if "COLD" in settings else 5
-                text, job = self.stalls(
-                    "late", said=f"no progress for 2 s in MPI_Allreduce, call {call} on MPI_COMM_WORLD: rank 2 is missing.",
-                    file=f"stall-MPI_Allreduce-*-{call}.txt", **settings)
-                self.assertRegex(
-                    text, rf"^MPI_Allreduce, call {call} on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s \(ranks 0-1, 3, at stalled-")
-                self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 " + (
-                    "has called no collective yet" if call == 0 else "last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-"))
-                self.check_right(job, 4, quiet=False)
-        text, job = self.stalls("differ", said=r"no progress for 2 s in MPI_.*, call 0 on forces: the ranks disagree about the collective.",
-                                file="stall-*.txt", code=None)
-        self.assertIn("Call 0 on forces: 4 of 4 ranks wait", text)
-        self.assertIn("The ranks disagree about the collective: at call 0 on forces, rank 0 called MPI_Allreduce and rank 1 called "
-                      "MPI_Barrier.", text)
-        self.assertIn("energy() (stalled.c:", self.papaya("report", job.folder, code=3).replace("energy (", "energy() ("))
-        text, job = self.stalls("asked", said="asked by SIGUSR1", file="asked.txt", PAPAYA_STALL_SECONDS="0")
-        self.assertIn("3 of 4 ranks wait", text)
-        self.check_right(job, 4, quiet=False)
-        self.assertEqual(list(job.folder.glob("stall-*")), [])
-        # The program's own handler, whenever it comes.
-        for late in ({}, {"LATE_CLAIM": "1"}):
-            job = self.job(2, self.program("stalled"), "claimed", env=late)
+
+        def late(settings):
+            call = 0 if "COLD" in settings else 5
+            text, job = self.stalls(
+                "late", said=f"no progress for 2 s in MPI_Allreduce, call {call} on MPI_COMM_WORLD: rank 2 is missing.",
+                file=f"stall-MPI_Allreduce-*-{call}.txt", **settings)
+            self.assertRegex(
+                text, rf"^MPI_Allreduce, call {call} on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s \(ranks 0-1, 3, at stalled-")
+            self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 " + (
+                "has called no collective yet" if call == 0 else "last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-"))
+            self.check_right(job, 4, quiet=False)
+
+        def differ():
+            text, job = self.stalls("differ", said=r"no progress for 2 s in MPI_.*, call 0 on forces: the ranks disagree about the collective.",
+                                    file="stall-*.txt", code=None)
+            self.assertIn("Call 0 on forces: 4 of 4 ranks wait", text)
+            self.assertIn("The ranks disagree about the collective: at call 0 on forces, rank 0 called MPI_Allreduce and rank 1 called "
+                          "MPI_Barrier.", text)
+            self.assertIn("energy() (stalled.c:", self.papaya("report", job.folder, code=3).replace("energy (", "energy() ("))
+
+        def asked():
+            text, job = self.stalls("asked", said="asked by SIGUSR1", file="asked.txt", PAPAYA_STALL_SECONDS="0")
+            self.assertIn("3 of 4 ranks wait", text)
+            self.check_right(job, 4, quiet=False)
+            self.assertEqual(list(job.folder.glob("stall-*")), [])
+
+        def claimed(settings):
+            """The program's own handler, whenever it comes."""
+            job = self.job(2, self.program("stalled"), "claimed", env=settings)
             self.check_right(job, 2)
             self.assertFalse((job.folder / "asked.txt").exists())
-        # Without records a stall in an algorithm of papaya's is said as well.
-        job = self.job(4, self.program("stalled"), "slow",
-                       env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_ALLREDUCE": "arrival_tree", "PAPAYA_PROFILE": "off"})
-        self.check_right(job, 4, quiet=False)
-        self.assertRegex(job.err, "call 5 on MPI_COMM_WORLD .*missing: 2")
-        # An algorithm of papaya's that MPI_Wait waits for: in its set-up, and with one that is there.
-        job = self.job(3, self.program("stalled"), "chain", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring"})
-        self.check_right(job, 3)
-        for settings, call, whom in (({"COLD": "1"}, 0, "ranks that have not arrived"),
-                                     ({"PAPAYA_PROFILE": "off"}, 6, r"data of rank \d")):
+
+        def without_records():
+            """A stall in an algorithm of papaya's is reported as well."""
+            job = self.job(4, self.program("stalled"), "slow",
+                           env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_ALLREDUCE": "arrival_tree", "PAPAYA_PROFILE": "off"})
+            self.check_right(job, 4, quiet=False)
+            self.assertRegex(job.err, "call 5 on MPI_COMM_WORLD .*missing: 2")
+
+        def chain():
+            job = self.job(3, self.program("stalled"), "chain", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring"})
+            self.check_right(job, 3)
+
+        def nonblocking(settings, call, whom):
+            """An algorithm of papaya's that MPI_Wait waits for: in its set-up, and with one that is there."""
             job = self.job(4, self.program("stalled"), "nonblocking", env={"PAPAYA_STALL_SECONDS": "2", "PAPAYA_IALLREDUCE": "ring", **settings})
             self.check_right(job, 4, quiet=False)
             self.assertRegex(job.err, rf"MPI_Iallreduce, call {call} on MPI_COMM_WORLD \(4 ranks\), cannot go on for \d s: rank 0 waits for {whom}")
             self.assertEqual(job.err.count("cannot go on"), 3)
+
+        self.together(
+            *(functools.partial(late, settings) for settings in (
+                {}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"},
+                {"PAPAYA_ALLREDUCE": "arrival_tree", "COLD": "1"})),  # the last while the algorithm is set up
+            differ, asked, functools.partial(claimed, {}), functools.partial(claimed, {"LATE_CLAIM": "1"}), without_records,
+            chain, functools.partial(nonblocking, {"COLD": "1"}, 0, "ranks that have not arrived"),
+            functools.partial(nonblocking, {"PAPAYA_PROFILE": "off"}, 6, r"data of rank \d"), width=2)
