@@ -89,7 +89,7 @@ class Output(Preload):
                 warnings = [line for line in job.said() if not line.startswith("papaya: report in ")]
                 self.assertEqual(len(warnings), 1, job.said())
                 self.assertEqual(os.listdir(work), ["precious"])
-                self.assertEqual(sorted(os.listdir(self.scratch)), ["notes", "outer", "stderr", "stdout", "temporary"])
+                self.assertEqual(sorted(os.listdir(self.scratch)), ["notes", "outer", "temporary"])
                 reports = list(temporary.rglob("report.json"))
                 # "." and ".." are no names for a folder elsewhere.
                 self.assertEqual(len(reports), 1)
