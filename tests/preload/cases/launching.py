@@ -46,7 +46,6 @@ class Launching(Preload):
 
         return end
 
-    @quick
     def test_partly(self):
         """Ranks without papaya, with one that cannot load its flavour, with another version, build or tool: the job goes on
         natively and says why. They wait for the others, so all run at once."""

@@ -45,7 +45,6 @@ class Nonblocking(Preload):
         self.check_counts(job)
         self.assertEqual(re.findall("thread level .", native.out), re.findall("thread level .", job.out))
 
-    @quick
     def test_nonblocking_everywhere(self):
         """No start, test or early leaver waits for ranks that are not in MPI; what stays MPI's is the program's very call,
         and moves papaya's operations on nevertheless."""
