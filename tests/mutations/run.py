@@ -9,6 +9,7 @@ or is no longer there to plant. About a minute a fault on 2 cores.
 """
 import argparse
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -74,9 +75,10 @@ def finds(kind, name):
         return None
     # As in tools/test: ThreadSanitizer cannot place its shadow where addresses are randomised with more bits.
     still = ["setarch", "-R"] if kind == "tsan" else []
+    environment = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}  # the first race says it
     command = [*still, "meson", "test", "-C", str(folder), "--no-rebuild", "--maxfail", "1", *tests]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as runner:
+                          stderr=subprocess.DEVNULL, env=environment) as runner:
         try:
             return runner.wait(timeout=SECONDS[kind]) != 0
         except subprocess.TimeoutExpired:
