@@ -23,7 +23,7 @@ MAY_INCLUDE = {
     "algorithms/kernels": {"algorithms/kernels", "algorithms/datatype.hpp", "base"},
     "algorithms": SHARED_BY_ALGORITHMS,
     **{f"algorithms/{collective}": {f"algorithms/{collective}"} | SHARED_BY_ALGORITHMS
-       for collective in ("allgather", "allreduce", "alltoall", "barrier", "bcast", "reduce")},
+       for collective in ("allgather", "allreduce", "alltoall", "barrier", "bcast", "reduce", "weak")},
     "tuning": {"tuning", "algorithms", "base"},
     "interpose": {"interpose", "tuning", "algorithms/*", "profiler/record", "base"},
     # The benchmark sets its clocks as the library does.

@@ -32,7 +32,7 @@ ORDER = {
         "chain exchange hierarchy steps tree",
         "dissemination halving sorted_ring",
         "bcast/fragments reduce/pairwise",
-        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/",
+        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/",
     ],
     "interpose": [
         "agreement background_progress copy_communicator decide device_memory end_job measure output preload_children "

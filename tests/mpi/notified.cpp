@@ -1,7 +1,6 @@
-// Notified communication between nodes: the same property as through shared memory, and that a rank which has
-// left a call may turn to MPI alone.
-// usage: notified mpi|ucx MOST_BYTES FOLDER_OF_THE_PLUGIN [UCX_TLS]
-// Exit status 77, which is a skipped test, where there is no such communication.
+// Notified communication between nodes: the same property as through shared memory, that a rank which has left a call
+// may turn to MPI alone, and the stale synchronous parallel allreduce. usage: notified mpi|ucx MOST_BYTES
+// FOLDER_OF_THE_PLUGIN [UCX_TLS] Exit status 77, which is a skipped test, where there is no such communication.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "interpose/make_wire.hpp"
 #include "interpose/mpi_agreement.hpp"
 #include "tests/protocol/notified_property.hpp"
+#include "tests/protocol/ssp_contribution.hpp"
 
 namespace papaya {
 namespace {
@@ -82,6 +82,44 @@ class Test {
         wrong += wire == nullptr ? 1 : NotifiedProperty(*wire, rank, size, most_bytes_, messages).run(policy_, site);
       }
     MPI_Comm_free(&half);
+    return wrong;
+  }
+
+  // Ranks stop now and then.
+  int stale_synchronous(std::uint64_t calls) {
+    const Reduction reduction = Contribution::reduction();
+    const std::size_t count = most_bytes_ / sizeof(Contribution);
+    const std::size_t bytes = count * sizeof(Contribution);
+    std::vector<Contribution> contribution(count);
+    std::vector<Contribution> result(count);
+    int wrong = 0;
+    for (const std::uint64_t slack : {0, 1, 2}) {
+      const auto wire = make(MPI_COMM_WORLD, SspHypercube::segment(ranks_, bytes, slack));
+      if (wire == nullptr) return 1;
+      {
+        SspHypercube allreduce({.rank = rank_,
+                                .size = ranks_,
+                                .arrival_order = false,
+                                .region = nullptr,
+                                .policy = &policy_,
+                                .wire = wire.get()},
+                               bytes, slack);
+        wait::Site site;
+        for (std::uint64_t clock = 1; clock <= calls; ++clock) {
+          contribution.assign(count, Contribution::of(rank_, clock));
+          if ((clock + static_cast<std::uint64_t>(rank_)) % 8 == 0) usleep(1000);
+          allreduce.run({.send = contribution.data(),
+                         .receive = result.data(),
+                         .count = count,
+                         .bytes = bytes,
+                         .root = -1,
+                         .reduction = &reduction},
+                        site);
+          if (fault_in(result, allreduce.status(), clock, slack, ranks_) != nullptr) ++wrong;
+        }
+      }
+      wire->leave();
+    }
     return wrong;
   }
 
@@ -169,6 +207,7 @@ int main(int argc, char** argv) {
   }
   int wrong = test.property(most_bytes > 65536 ? 8 : 40);
   wrong += test.leaving();
+  wrong += test.stale_synchronous(most_bytes > 65536 ? 8 : 40);
   wrong += test.too_large();
   test.close();
   int all_wrong = 0;

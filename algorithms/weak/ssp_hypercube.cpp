@@ -1,0 +1,172 @@
+#include "algorithms/weak/ssp_hypercube.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/clock.hpp"
+
+namespace papaya {
+
+namespace {
+
+// A slot: the clock of the oldest contribution in the message, on a line of its own, then the data.
+constexpr std::size_t header_bytes = 64;
+
+std::size_t slot_bytes(std::size_t bytes) noexcept {
+  return header_bytes + in_lines(bytes);
+}
+std::uint64_t slots_for(std::uint64_t slack) noexcept {
+  return 2 * slack + 2;
+}
+
+// Ranks at positions of the hypercube, in rank order: the first `extra` positions stand for two ranks each.
+struct Cube {
+  explicit Cube(int ranks) noexcept
+      : positions(static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)))),
+        dimensions(std::countr_zero(static_cast<unsigned>(positions))),
+        extra(ranks - positions) {}
+
+  bool is_paired(int rank) const noexcept { return rank < 2 * extra; }
+  int position_of(int rank) const noexcept { return is_paired(rank) ? rank / 2 : rank - extra; }
+  int rank_at(int position) const noexcept { return position < extra ? 2 * position : position + extra; }
+  int edges() const noexcept { return dimensions + (extra > 0 ? 1 : 0); }
+
+  int positions;
+  int dimensions;
+  int extra;
+};
+
+}  // namespace
+
+SegmentShape SspHypercube::segment(int ranks, std::size_t bytes, std::uint64_t slack) noexcept {
+  const int edges = Cube(ranks).edges();
+  const std::size_t slots = static_cast<std::size_t>(edges) * static_cast<std::size_t>(slots_for(slack));
+  return {std::max<std::size_t>(slots * slot_bytes(bytes), 64), std::max(edges, 1)};
+}
+
+std::vector<SspHypercube::Exchange> SspHypercube::exchanges_of(int rank, int ranks) {
+  const Cube cube(ranks);
+  const int pair_edge = cube.dimensions;
+  if (cube.is_paired(rank) && rank % 2 == 1)
+    return {{.peer = rank - 1, .edge = pair_edge, .sends = true, .taken = Taken::result}};
+
+  std::vector<Exchange> exchanges;
+  if (cube.is_paired(rank))
+    exchanges.push_back({.peer = rank + 1, .edge = pair_edge, .sends = false, .taken = Taken::right});
+  const int position = cube.position_of(rank);
+  for (int k = 0; k < cube.dimensions; ++k) {
+    const int partner = position ^ (1 << k);
+    exchanges.push_back({.peer = cube.rank_at(partner),
+                         .edge = k,
+                         .sends = true,
+                         .taken = partner < position ? Taken::left : Taken::right});
+  }
+  if (cube.is_paired(rank))
+    exchanges.push_back({.peer = rank + 1, .edge = pair_edge, .sends = true, .taken = Taken::nothing});
+  return exchanges;
+}
+
+SspHypercube::SspHypercube(const Team& team, std::size_t bytes, std::uint64_t slack)
+    : OverWire(team),
+      bytes_(bytes),
+      slack_(slack),
+      exchanges_(exchanges_of(team.rank, team.size)),
+      sources_(exchanges_.size() * slot_bytes(bytes)),
+      clock_(team.first_round - 1) {}
+
+SspHypercube::~SspHypercube() {
+  wait::Site site;
+  if (!has_heard_all())
+    team_.wire->wait(
+        *team_.policy, site, [this] { return has_heard_all(); }, nullptr);
+}
+
+// Nothing is under way any more to this rank, nor from memory of its own.
+bool SspHypercube::has_heard_all() const noexcept {
+  return team_.wire->are_sources_free() &&
+         std::all_of(exchanges_.begin(), exchanges_.end(), [this](const Exchange& exchange) {
+           return exchange.taken == Taken::nothing || clock_ < team_.first_round ||
+                  team_.wire->look(exchange.edge) >= clock_;
+         });
+}
+
+Steps SspHypercube::steps(Operands operands) {
+  ++clock_;
+  status_ = {.clock = clock_, .oldest = clock_};
+  team_.wire->progress();  // who never waits takes what has come, too
+  // The sources of the call before: a message may leave its sender only once the receiver makes progress.
+  if (!team_.wire->are_sources_free()) {
+    const std::uint64_t begin = clock::ticks();
+    co_await released(*team_.wire);
+    count_wait(begin);
+  }
+
+  auto* const receive = static_cast<std::byte*>(operands.receive);
+  const auto* partial = static_cast<const std::byte*>(operands.send);
+  for (std::size_t i = 0; i < exchanges_.size(); ++i) {
+    const Exchange& exchange = exchanges_[i];
+    std::byte* const source = sources_.data() + i * slot_bytes(bytes_);
+    if (exchange.sends) {
+      send(exchange, source, partial);
+      partial = source + header_bytes;
+    }
+    if (i == 0) tell_deposited(operands);
+    if (exchange.taken == Taken::nothing) continue;
+
+    std::uint64_t number = usable(exchange);
+    if (number == 0) {
+      const std::uint64_t begin = clock::ticks();
+      co_await until([&] { return (number = usable(exchange)) != 0; }, exchange.peer);
+      count_wait(begin);
+    }
+    const std::byte* const message = team_.wire->segment() + slot(exchange, number);
+    std::uint64_t oldest = 0;
+    std::memcpy(&oldest, message, sizeof oldest);
+    status_.oldest = std::min(status_.oldest, oldest);
+
+    const std::byte* const taken = message + header_bytes;
+    std::byte* const out = i + 1 < exchanges_.size() ? source + slot_bytes(bytes_) + header_bytes : receive;
+    if (exchange.taken == Taken::result) {
+      partial = taken;
+      continue;
+    }
+    const bool is_left = exchange.taken == Taken::left;
+    if (operands.count != 0)
+      operands.reduction->combine(*operands.reduction, is_left ? taken : partial, is_left ? partial : taken, out,
+                                  operands.count);
+    partial = out;
+  }
+  if (partial != receive && bytes_ != 0) std::memcpy(receive, partial, bytes_);
+}
+
+void SspHypercube::send(const Exchange& exchange, std::byte* source, const std::byte* partial) noexcept {
+  std::memcpy(source, &status_.oldest, sizeof status_.oldest);
+  if (partial != source + header_bytes && bytes_ != 0) std::memcpy(source + header_bytes, partial, bytes_);
+  team_.wire->write_notify(exchange.peer, slot(exchange, clock_), source, header_bytes + bytes_, exchange.edge, clock_);
+}
+
+// The number of the newest message that the present call may take; 0: there is none yet. The slots hold those of the
+// last 2 slack + 2 clocks, and the peer is at most slack + 1 calls ahead.
+std::uint64_t SspHypercube::usable(const Exchange& exchange) const noexcept {
+  const std::uint64_t newest = team_.wire->look(exchange.edge);
+  if (newest >= clock_) return clock_;
+  if (newest + slack_ < clock_) return 0;
+  std::uint64_t oldest = 0;
+  std::memcpy(&oldest, team_.wire->segment() + slot(exchange, newest), sizeof oldest);
+  return oldest + slack_ >= clock_ ? newest : 0;
+}
+
+void SspHypercube::count_wait(std::uint64_t begin_ticks) noexcept {
+  status_.waited_ticks += clock::ticks() - begin_ticks;
+  status_.has_waited = true;
+}
+
+std::size_t SspHypercube::slot(const Exchange& exchange, std::uint64_t number) const noexcept {
+  const std::uint64_t slots = slots_for(slack_);
+  return (static_cast<std::size_t>(exchange.edge) * static_cast<std::size_t>(slots) +
+          static_cast<std::size_t>(number % slots)) *
+         slot_bytes(bytes_);
+}
+
+}  // namespace papaya
