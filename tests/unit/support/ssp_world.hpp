@@ -1,0 +1,311 @@
+// All ranks of a job in one thread, one step of one rank at a time, with the class itself running: each rank is a fiber
+// that stops at every operation of a wire. Who moves next is for the test to choose.
+//
+// What a schedule may interleave: the first half of a write; its second half with the notification; a look; and what
+// follows from the look, that is to read the message, combine, and begin the next write. Reading is one step, at any
+// time after the look: whatever would come between parts of it also comes before all of it. On a late wire writes
+// leave their rank at once and land later, in two steps each, in order between two ranks, as by MPI's messages.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "algorithms/weak/ssp_hypercube.hpp"
+#include "tests/protocol/ssp_contribution.hpp"
+#include "tests/unit/support/fiber.hpp"
+
+namespace papaya {
+
+struct SspJob {
+  int ranks;
+  std::uint64_t slack;
+  std::uint64_t calls;
+  bool is_late;  // the wire
+};
+
+// Two numbers by what has been put in: states are told apart by both.
+class StateDigest {
+ public:
+  using Value = std::pair<std::uint64_t, std::uint64_t>;
+  void put(std::uint64_t word) noexcept {
+    a_ = (a_ ^ word) * 0x9e3779b97f4a7c15u;
+    a_ ^= a_ >> 29;
+    b_ = (b_ + word) * 0xc2b2ae3d27d4eb4fu;
+    b_ ^= b_ >> 31;
+  }
+  void put(const std::byte* data, std::size_t bytes) noexcept {
+    for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, data + at, std::min(sizeof word, bytes - at));
+      put(word);
+    }
+  }
+  Value value() const noexcept { return {a_, b_}; }
+  struct Hash {
+    std::size_t operator()(const Value& value) const noexcept { return value.first; }
+  };
+
+ private:
+  std::uint64_t a_ = 1;
+  std::uint64_t b_ = 2;
+};
+
+// All ranks of a job, on from its beginning one step at a time.
+class SspWorld {
+ public:
+  SspWorld(const SspJob& job, std::vector<Fiber>& fibers) : job_(job), shape_(shape_of(job)) {
+    const auto ranks = static_cast<std::size_t>(job.ranks);
+    if (job.is_late) queues_.resize(ranks * ranks);
+    ranks_.resize(ranks);
+    for (int rank = 0; rank < job.ranks; ++rank) {
+      Rank& one = at(rank);
+      one.fiber = &fibers[static_cast<std::size_t>(rank)];
+      one.segment.resize(shape_.bytes);
+      one.numbers.resize(static_cast<std::size_t>(shape_.notifications));
+      one.seen.resize(one.numbers.size(), unseen);
+      one.wire = std::make_unique<Wire>(*this, rank);
+      const Team team{.rank = rank,
+                      .size = job.ranks,
+                      .arrival_order = false,
+                      .region = nullptr,
+                      .policy = &policy_,
+                      .wire = one.wire.get()};
+      one.algorithm = std::make_unique<SspHypercube>(team, elements * sizeof(Contribution), job.slack);
+      one.fiber->set([this, rank] { run(rank); });
+    }
+  }
+  // A stopped call cannot be left: all are run to their end, and find there what they like.
+  ~SspWorld() {
+    is_abandoned_ = true;
+    for (Rank& one : ranks_)
+      while (!one.fiber->is_done()) one.fiber->resume();
+  }
+  SspWorld(const SspWorld&) = delete;
+  SspWorld& operator=(const SspWorld&) = delete;
+
+  // Ranks, and after them the pairs of ranks whose first write may land, by number.
+  std::vector<int> can_move() const {
+    std::vector<int> all;
+    for (int rank = 0; rank < job_.ranks; ++rank)
+      if (can_go_on(rank)) all.push_back(rank);
+    for (std::size_t pair = 0; pair < queues_.size(); ++pair)
+      if (!queues_[pair].empty()) all.push_back(job_.ranks + static_cast<int>(pair));
+    return all;
+  }
+  void move(int which) {
+    if (which < job_.ranks)
+      at(which).fiber->resume();
+    else
+      land(queues_[static_cast<std::size_t>(which - job_.ranks)], (which - job_.ranks) % job_.ranks);
+  }
+  bool is_over() const {
+    return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& one) { return one.fiber->is_done(); });
+  }
+  const std::string& fault() const noexcept { return fault_; }
+
+  StateDigest::Value state() const {
+    StateDigest digest;
+    for (const Rank& one : ranks_) {
+      digest.put(one.segment.data(), one.segment.size());
+      for (std::size_t id = 0; id < one.numbers.size(); ++id)
+        digest.put(one.numbers[id] << 1 | std::uint64_t{one.seen[id] != unseen});
+      digest.put(one.call << 32 | one.writes << 16 | static_cast<std::uint64_t>(one.stopped) << 8 |
+                 static_cast<std::uint64_t>(one.fiber->is_done()) << 1 | std::uint64_t{has_nothing_new(one)});
+      digest.put(static_cast<std::uint64_t>(one.looked_at) << 32 | one.looked);
+      digest.put(one.last_sent.first);
+      digest.put(one.last_sent.second);
+    }
+    for (const auto& queue : queues_) {
+      digest.put(queue.size());
+      for (const Write& write : queue) {
+        digest.put(write.source, write.bytes);
+        digest.put(write.offset << 32 | static_cast<std::uint64_t>(write.id) << 1 | std::uint64_t{write.is_half_there});
+        digest.put(write.value);
+      }
+    }
+    return digest.value();
+  }
+
+ private:
+  static constexpr std::size_t elements = 2;  // of a message, one in each half of a write
+  static constexpr std::uint64_t unseen = ~std::uint64_t{0};
+  static SegmentShape shape_of(const SspJob& job) {
+    return SspHypercube::segment(job.ranks, elements * sizeof(Contribution), job.slack);
+  }
+
+  struct Write {
+    std::size_t offset;
+    const std::byte* source;
+    std::size_t bytes;
+    int id;
+    std::uint64_t value;
+    bool is_half_there;
+  };
+
+  class Wire final : public Notified {
+   public:
+    Wire(SspWorld& world, int rank) : world_(world), rank_(rank) {
+      segment_ = world.at(rank).segment.data();
+      bell_ = &own_bell_;
+    }
+    void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
+                      std::uint64_t value) noexcept override {
+      world_.write(rank_, peer, {offset, static_cast<const std::byte*>(source), bytes, id, value, false});
+    }
+    std::uint64_t look(int id) noexcept override { return world_.look(rank_, id); }
+    std::uint64_t reset(int /*id*/) noexcept override { std::abort(); }
+    bool are_sources_free() noexcept override { return world_.are_sources_free(rank_); }
+    void progress() noexcept override {}
+
+   private:
+    SspWorld& world_;
+    const int rank_;
+    wait::Doorbell own_bell_{};
+  };
+
+  enum class Stop : std::uint8_t { nowhere, in_write, before_look, after_look, for_news, for_sources };
+  struct Rank {
+    Fiber* fiber = nullptr;
+    std::unique_ptr<Wire> wire;
+    std::vector<std::byte> segment;
+    std::vector<std::uint64_t> numbers;  // its notifications
+    std::vector<std::uint64_t> seen;     // by its looks since it last wrote
+    Stop stopped = Stop::nowhere;
+    std::uint64_t call = 0;
+    std::uint64_t writes = 0;  // in this call
+    int looked_at = 0;
+    std::uint64_t looked = 0;
+    StateDigest::Value last_sent;
+    bool has_ended = false;
+    std::unique_ptr<SspHypercube> algorithm;
+  };
+  Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
+
+  // A rank, in its fiber.
+  void run(int rank) {
+    Rank& self = at(rank);
+    const Reduction reduction = Contribution::reduction();
+    std::vector<Contribution> contribution(elements);
+    std::vector<Contribution> result(elements);
+    for (std::uint64_t clock = 1; clock <= job_.calls; ++clock) {
+      begin_call(self);
+      contribution.assign(elements, Contribution::of(rank, clock));
+      self.algorithm->start({.send = contribution.data(),
+                             .receive = result.data(),
+                             .count = elements,
+                             .bytes = elements * sizeof(Contribution),
+                             .root = -1,
+                             .reduction = &reduction});
+      while (!self.algorithm->progress()) {
+      }
+      if (is_abandoned_) continue;
+      if (const char* const found = fault_in(result, self.algorithm->status(), clock, job_.slack, job_.ranks))
+        fail(rank, found);
+    }
+    begin_call(self);
+    while (!self.algorithm->may_end()) {
+    }
+    self.has_ended = true;
+    if (!is_abandoned_ && has_sources_under_way(rank)) fail(rank, "its end, with writes from its memory under way");
+  }
+  static void begin_call(Rank& self) {
+    ++self.call;
+    self.writes = 0;
+    self.last_sent = {};
+    std::fill(self.seen.begin(), self.seen.end(), unseen);
+  }
+  void fail(int rank, const std::string& what) {
+    if (fault_.empty())
+      fault_ = "rank " + std::to_string(rank) + ", call " + std::to_string(at(rank).call) + ": " + what;
+  }
+
+  void stop(Rank& self, Stop where) {
+    self.stopped = where;
+    if (!is_abandoned_) self.fiber->stop();
+    self.stopped = Stop::nowhere;
+  }
+
+  void write(int rank, int peer, const Write& write) {
+    Rank& self = at(rank);
+    StateDigest sent;
+    sent.put(write.source, write.bytes);
+    self.last_sent = sent.value();
+    ++self.writes;
+    std::fill(self.seen.begin(), self.seen.end(), unseen);
+    if (is_abandoned_) return;
+    if (job_.is_late) return queues_[static_cast<std::size_t>(rank * job_.ranks + peer)].push_back(write);
+    std::deque<Write> alone{write};
+    land(alone, peer);
+    stop(self, Stop::in_write);
+    if (!is_abandoned_) land(alone, peer);
+  }
+  // Half of the first write, the second with its notification.
+  void land(std::deque<Write>& queue, int peer) {
+    Write& write = queue.front();
+    Rank& to = at(peer);
+    if (to.has_ended) fail(peer, "a write to a rank that has ended");
+    const std::size_t half = write.bytes - (write.bytes - data_at) / 2;
+    const std::size_t begin = write.is_half_there ? half : 0;
+    const std::size_t end = write.is_half_there ? write.bytes : half;
+    std::memcpy(to.segment.data() + write.offset + begin, write.source + begin, end - begin);
+    if (std::exchange(write.is_half_there, true)) {
+      to.numbers[static_cast<std::size_t>(write.id)] = write.value;
+      queue.pop_front();
+    }
+  }
+  static constexpr std::size_t data_at = 64;  // in a message
+
+  std::uint64_t look(int rank, int id) {
+    if (is_abandoned_) return job_.calls + 1;
+    Rank& self = at(rank);
+    const auto which = static_cast<std::size_t>(id);
+    self.looked_at = id;
+    // Whoever looks again finds the same until there is news.
+    stop(self, self.seen[which] == unseen ? Stop::before_look : Stop::for_news);
+    if (is_abandoned_) return job_.calls + 1;
+    self.seen[which] = self.looked = self.numbers[which];
+    stop(self, Stop::after_look);
+    const std::uint64_t looked = self.looked;
+    self.looked = 0;
+    self.looked_at = 0;
+    return is_abandoned_ ? job_.calls + 1 : looked;
+  }
+  static bool has_nothing_new(const Rank& self) {
+    for (std::size_t id = 0; id < self.numbers.size(); ++id)
+      if (self.seen[id] != unseen && self.seen[id] != self.numbers[id]) return false;
+    return true;
+  }
+  bool are_sources_free(int rank) {
+    if (!is_abandoned_ && has_sources_under_way(rank)) stop(at(rank), Stop::for_sources);
+    return true;
+  }
+  bool has_sources_under_way(int rank) const {
+    if (!job_.is_late) return false;
+    const auto* const first = queues_.data() + static_cast<std::ptrdiff_t>(rank) * job_.ranks;
+    return std::any_of(first, first + job_.ranks, [](const auto& queue) { return !queue.empty(); });
+  }
+  bool can_go_on(int rank) const {
+    const Rank& self = ranks_[static_cast<std::size_t>(rank)];
+    if (self.fiber->is_done()) return false;
+    if (self.stopped == Stop::for_news) return !has_nothing_new(self);
+    return self.stopped != Stop::for_sources || !has_sources_under_way(rank);
+  }
+
+  const SspJob job_;
+  const SegmentShape shape_;
+  wait::Policy policy_;
+  std::vector<Rank> ranks_;
+  std::vector<std::deque<Write>> queues_;  // of a late wire, by writer and reader
+  bool is_abandoned_ = false;
+  std::string fault_;
+};
+
+}  // namespace papaya
