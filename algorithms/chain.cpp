@@ -89,7 +89,7 @@ bool Chain::run(const Operands& operands, wait::Site& site) {
   const bool has_result = operands.receive != nullptr || operands.declines;
   const bool may_fall_back = next_ - first == 1 && !operands.waits && team.messages != nullptr && operands.root >= 0;
   if (may_fall_back && !has_result && rounds_.falls_back(first, operands.bytes)) {
-    rounds_.send_as_message(first, operands.root, operands.send, operands.bytes, site, static_cast<Prepared*>(this));
+    rounds_.send_as_message(first, operands.root, operands.send, operands.bytes, site);
     if (operands.deposited != nullptr) operands.deposited(operands.context);
     rounds_.return_credit(next_);
     return true;

@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <thread>
 
 #include "algorithms/team.hpp"
 #include "algorithms/transport/deposit_arena.hpp"
@@ -84,8 +85,8 @@ class Rounds {
   static constexpr std::size_t round_up(std::size_t bytes, std::size_t unit) {
     return (bytes + unit - 1) / unit * unit;
   }
-  // How many pieces of at most so many bytes, and the largest whole number of elements in `bytes`. A division costs as
-  // much as the other arithmetic of a short call.
+  // Into how many pieces of at most `piece` bytes; and the bytes of as many whole elements as fit in `bytes`. A
+  // division costs as much as the other arithmetic of a short call.
   static constexpr std::size_t pieces(std::size_t bytes, std::size_t piece) {
     return bytes <= piece ? bytes != 0 : (bytes + piece - 1) / piece;
   }
@@ -277,15 +278,20 @@ class Rounds {
   }
   // What such a rank sends instead, to a root that may be asleep in this call. It is woken once the message is on its
   // way, so that it finds it, and before MPI has let it go, since for that the root may have to receive it.
-  void send_as_message(std::uint64_t round, int root, const void* data, std::size_t bytes, wait::Site& site,
-                       void* stalled) const noexcept {
+  void send_as_message(std::uint64_t round, int root, const void* data, std::size_t bytes,
+                       wait::Site& site) const noexcept {
     Messages& messages = *team_.messages;
     if (!has_entered(root) || !is_anybody_asleep()) return messages.send(root, data, bytes);
     messages.begin_send(root, data, bytes);
     wait::Policy::stir(bell());
+    // The root receives it soon, maybe on this core, and rings no bell: this rank gives its core away, but does not
+    // sleep.
+    const auto give_way = [] {
+      std::this_thread::yield();
+      return true;
+    };
     team_.policy->until(
-        site, bell(), static_cast<std::uint32_t>(round), [&] { return messages.are_sent(); }, [] { return true; },
-        stalled);
+        site, bell(), static_cast<std::uint32_t>(round), [&] { return messages.are_sent(); }, give_way, nullptr);
   }
   // How often any rank has: as long as it stays the same there is nothing new to see.
   std::uint64_t times_fallen_back() const noexcept { return fallbacks().load(std::memory_order_acquire); }

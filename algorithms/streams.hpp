@@ -39,7 +39,8 @@ class Streams {
         std::max(std::min(wanted, memory / (slots_of_a_pair * static_cast<std::size_t>(writers))), least_chunk_bytes));
   }
 
-  // The bytes of a chunk inside a node, as wanted: between nodes it is smaller where there are many ranks.
+  // The bytes of a chunk inside a node: as wanted, at most `capacity`, in whole cache lines. Between nodes fair_chunk()
+  // makes it smaller where there are many ranks.
   static std::size_t region_chunk(std::size_t capacity, std::int64_t wanted) noexcept {
     return in_lines(std::max(std::min(capacity, static_cast<std::size_t>(wanted)), least_chunk_bytes));
   }

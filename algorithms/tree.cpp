@@ -173,7 +173,7 @@ bool Tree::leaves_by_message(const Operands& operands, const Call& call, wait::S
   if (rounds_.team().messages == nullptr || operands.waits || call.end - call.first != 1 ||
       !rounds_.falls_back(call.first, call.bytes))
     return false;
-  rounds_.send_as_message(call.first, operands.root, operands.send, operands.bytes, site, static_cast<Prepared*>(this));
+  rounds_.send_as_message(call.first, operands.root, operands.send, operands.bytes, site);
   return true;
 }
 

@@ -71,7 +71,7 @@ class Fragmented : public Prepared {
   bool is_missing(int rank) const override { return !rounds_.has_entered(rank); }
 
  protected:
-  // Before a call. Does this rank put what it has of the message into a slot?
+  // At a call's beginning. True if this rank puts what it has of the message into a slot.
   virtual bool start(int root, bool is_root) = 0;
   // A round's `bytes`, at the root and elsewhere. receive(): false if the root falls back.
   virtual void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) = 0;

@@ -35,7 +35,7 @@ class TreeBcast final : public bcast::Fragmented {
                : bcast::borrowing_shape_for(team.size, team.size, capacity, team.deposits->largest_bytes());
   }
 
-  // This rank's position in the tree below `root`.
+  // Finds this rank's position in the tree below `root`; true if it has children.
   bool start(int root, bool) override {
     if (root == root_) return has_children_;
     root_ = root;

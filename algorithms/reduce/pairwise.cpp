@@ -69,7 +69,7 @@ bool Pairwise::run(const Operands& operands, wait::Site& site) {
     } else {
       if (fell_back) {
         rounds_.send_as_message(round, operands.root, static_cast<const std::byte*>(operands.send) + offset,
-                                fragment.bytes, site, static_cast<Prepared*>(this));
+                                fragment.bytes, site);
       } else {
         rounds_.wait_until_free(round, site, static_cast<Prepared*>(this));
         deposit(fragment);

@@ -104,6 +104,7 @@ Steps SspHypercube::steps(Operands operands) {
 
   auto* const receive = static_cast<std::byte*>(operands.receive);
   const auto* partial = static_cast<const std::byte*>(operands.send);
+  bool is_deposited = false;
   for (std::size_t i = 0; i < exchanges_.size(); ++i) {
     const Exchange& exchange = exchanges_[i];
     std::byte* const source = sources_.data() + i * slot_bytes(bytes_);
@@ -111,7 +112,10 @@ Steps SspHypercube::steps(Operands operands) {
       send(exchange, source, partial);
       partial = source + header_bytes;
     }
-    if (i == 0) tell_deposited(operands);
+    if (exchange.sends && !is_deposited) {
+      tell_deposited(operands);
+      is_deposited = true;
+    }
     if (exchange.taken == Taken::nothing) continue;
 
     std::uint64_t number = usable(exchange);
@@ -138,6 +142,7 @@ Steps SspHypercube::steps(Operands operands) {
     partial = out;
   }
   if (partial != receive && bytes_ != 0) std::memcpy(receive, partial, bytes_);
+  if (!is_deposited) tell_deposited(operands);  // a single rank
 }
 
 void SspHypercube::send(const Exchange& exchange, std::byte* source, const std::byte* partial) noexcept {
@@ -151,7 +156,7 @@ void SspHypercube::send(const Exchange& exchange, std::byte* source, const std::
 std::uint64_t SspHypercube::usable(const Exchange& exchange) const noexcept {
   const std::uint64_t newest = team_.wire->look(exchange.edge);
   if (newest >= clock_) return clock_;
-  if (newest + slack_ < clock_) return 0;
+  if (newest == 0 || newest + slack_ < clock_) return 0;
   std::uint64_t oldest = 0;
   std::memcpy(&oldest, team_.wire->segment() + slot(exchange, newest), sizeof oldest);
   return oldest + slack_ >= clock_ ? newest : 0;
