@@ -1,6 +1,9 @@
 // Notified communication between nodes: the same property as through shared memory, that a rank which has left a call
-// may turn to MPI alone, and the stale synchronous parallel allreduce. usage: notified mpi|ucx MOST_BYTES
-// FOLDER_OF_THE_PLUGIN [UCX_TLS] Exit status 77, which is a skipped test, where there is no such communication.
+// may turn to MPI alone, and the stale synchronous parallel allreduce.
+//
+//   notified mpi|ucx MOST_BYTES FOLDER_OF_THE_PLUGIN [UCX_TLS]
+//
+// Exit status 77, which is a skipped test, where there is no such communication.
 #include <mpi.h>
 #include <unistd.h>
 

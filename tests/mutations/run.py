@@ -75,7 +75,8 @@ def finds(kind, name):
         return None
     # As in tools/test: ThreadSanitizer cannot place its shadow where addresses are randomised with more bits.
     still = ["setarch", "-R"] if kind == "tsan" else []
-    environment = {**os.environ, "TSAN_OPTIONS": "halt_on_error=1"}  # the first race says it
+    # One race is enough.
+    environment = {**os.environ, "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + ":halt_on_error=1"}
     command = [*still, "meson", "test", "-C", str(folder), "--no-rebuild", "--maxfail", "1", *tests]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, env=environment) as runner:

@@ -21,7 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 VARIABLES = re.findall(r'^PAPAYA_VARIABLE\(\w+, "(PAPAYA_\w+)"',
                        (HERE.parents[1] / "base" / "variables.def").read_text(encoding="utf-8"), re.MULTILINE)
 LEADER = {"PAPAYA_ALLREDUCE": "arrival_leader"}
-# For programs that look at their memory: Meson lets malloc fill blocks, and what was only reserved becomes resident.
+# For programs that look at their memory: Meson sets MALLOC_PERTURB_, so malloc fills its blocks, and what was only
+# reserved becomes resident.
 MEASURES_MEMORY = {"MALLOC_PERTURB_": None}
 NONBLOCKING = {"PAPAYA_IALLREDUCE": "ring", "PAPAYA_IBCAST": "notified_bcast", "PAPAYA_IBARRIER": "dissemination"}
 WAITS = ("auto", "spin", "yield", "block")
@@ -206,10 +207,13 @@ class Preload(unittest.TestCase):
         return result
 
     def together(self, *runs, width=3):
-        """Runs these functions, so many at a time: for jobs that mostly wait for a clock. Fails as the first of them."""
+        """Runs the functions, `width` at a time: for jobs that mostly wait for a clock. Begins no more after a failure."""
         with concurrent.futures.ThreadPoolExecutor(width) as pool:
-            for done in [pool.submit(one) for one in runs]:
-                done.result()
+            try:
+                for done in concurrent.futures.as_completed([pool.submit(one) for one in runs]):
+                    done.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
 
     def show(self, job):
         print(f"--- standard output\n{job.out[-4000:]}\n--- standard error\n{job.err[-4000:]}\n---")
@@ -349,7 +353,7 @@ class Preload(unittest.TestCase):
     def running(self, ranks, *words, via="run", env=None):
         """A job that does not end by itself: its pids, its marker, its folder and its standard error."""
         command, environment, marker, folder = self.launch(ranks, words, via, env, None)
-        out, err = self.scratch / "stdout", self.scratch / "stderr"
+        out, err = self.scratch / f"{marker[-36:]}.out", self.scratch / f"{marker[-36:]}.err"
         with open(out, "wb") as out_file, open(err, "wb") as err_file:
             process = subprocess.Popen(command, env=environment, cwd=self.scratch, stdin=subprocess.DEVNULL,
                                        stdout=out_file, stderr=err_file, start_new_session=True)

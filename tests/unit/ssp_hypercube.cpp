@@ -80,20 +80,20 @@ void explore(std::span<const SspJob> jobs) {
 }
 
 // Two ranks make enough calls for every slot to be written again while it might still be read.
-TEST_CASE("ssp hypercube: no schedule tears, loses, repeats, ages or stops anything") {
+TEST_CASE("ssp hypercube: every schedule of a few calls is right") {
   const SspJob jobs[] = {{1, 0, 3, false}, {2, 0, 4, false}, {2, 1, 7, false}, {2, 0, 4, true},
                          {2, 1, 6, true},  {3, 0, 3, false}, {3, 1, 3, false}, {4, 0, 2, false}};
   explore(jobs);
 }
 
 // A minute: build/tests/unit_tests "[deep]"
-TEST_CASE("ssp hypercube: nor does one of more calls", "[.][deep]") {
+TEST_CASE("ssp hypercube: every schedule of more calls is right", "[.][deep]") {
   const SspJob jobs[] = {{3, 1, 5, false}, {3, 1, 3, true}, {4, 1, 2, false}};
   explore(jobs);
 }
 
-// More ranks have too many. In these some ranks are far ahead of others for long: of those that can go on the one with
-// the highest priority does, and now and then one gets another.
+// More ranks have too many schedules to follow all. Here the runnable rank of the highest priority moves, and
+// priorities change now and then, so that some ranks are far ahead for long.
 TEST_CASE("ssp hypercube: random schedules of many ranks") {
   const SspJob jobs[] = {{5, 1, 16, false}, {6, 2, 16, true},  {7, 1, 12, true},
                          {8, 0, 8, false},  {8, 2, 16, false}, {8, 5, 30, true}};

@@ -89,7 +89,7 @@ class Failures(Preload):
             self.assertFalse(wrong)
             self.assertEqual(done.complaints(), [])
             print(re.search("killed after.*", done.err)[0])
-            marker = f"PAPAYA_OUTPUT={done.folder}"
+            marker = f"PAPAYA_OUTPUT={done.folder}\0"  # no other job's, whose number begins with this one's
             for _ in range(50):
                 if not processes_with(marker):
                     break
@@ -122,8 +122,8 @@ class Failures(Preload):
             self.assertIn("and 0 whole calls", done.err)
             self.assertLess(done.seconds, native.seconds + 8)
 
-        self.together(*(functools.partial(during_calls, number, *names) for number, names in enumerate(algorithms)),
-                      *(functools.partial(during_set_up, *one) for one in enumerate(KILLED_IN_SET_UP)))
+        self.together(*(functools.partial(during_calls, number, *names) for number, names in enumerate(algorithms)))
+        self.together(*(functools.partial(during_set_up, *one) for one in enumerate(KILLED_IN_SET_UP)), width=2)
 
     @quick
     def test_rank_stops(self):

@@ -1,4 +1,4 @@
-// Functions that stop where they like and go on when they are told to, all in one thread.
+// Functions that can be suspended at any point and resumed, all in one thread.
 #pragma once
 
 #include <ucontext.h>

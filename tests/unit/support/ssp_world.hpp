@@ -82,7 +82,7 @@ class SspWorld {
       one.fiber->set([this, rank] { run(rank); });
     }
   }
-  // A stopped call cannot be left: all are run to their end, and find there what they like.
+  // A stopped fiber cannot be destroyed: all are run to their end, with results that do not matter.
   ~SspWorld() {
     is_abandoned_ = true;
     for (Rank& one : ranks_)
