@@ -10,7 +10,11 @@ namespace papaya {
 
 namespace {
 
-// A slot: the clock of the oldest contribution in the message, on a line of its own, then the data.
+// A slot: the header on a line of its own, then the data.
+struct Header {
+  std::uint64_t oldest;   // the clock of the oldest contribution in the message
+  std::uint64_t of_peer;  // the clock of the receiver's own contribution in it; 0: there is none
+};
 constexpr std::size_t header_bytes = 64;
 
 std::size_t slot_bytes(std::size_t bytes) noexcept {
@@ -68,7 +72,7 @@ std::vector<SspHypercube::Exchange> SspHypercube::exchanges_of(int rank, int ran
 }
 
 SspHypercube::SspHypercube(const Team& team, std::size_t bytes, std::uint64_t slack)
-    : OverWire(team),
+    : Weak(team),
       bytes_(bytes),
       slack_(slack),
       exchanges_(exchanges_of(team.rank, team.size)),
@@ -93,7 +97,7 @@ bool SspHypercube::has_heard_all() const noexcept {
 
 Steps SspHypercube::steps(Operands operands) {
   ++clock_;
-  status_ = {.clock = clock_, .oldest = clock_};
+  status_ = {.clock = clock_, .oldest = clock_, .own = clock_, .ranks = team_.size, .bytes = bytes_};
   team_.wire->progress();  // who never waits takes what has come, too
   // The sources of the call before: a message may leave its sender only once the receiver makes progress.
   if (!team_.wire->are_sources_free()) {
@@ -105,11 +109,12 @@ Steps SspHypercube::steps(Operands operands) {
   auto* const receive = static_cast<std::byte*>(operands.receive);
   const auto* partial = static_cast<const std::byte*>(operands.send);
   bool is_deposited = false;
+  std::uint64_t of_extra = 0;  // the clock of the extra rank's contribution
   for (std::size_t i = 0; i < exchanges_.size(); ++i) {
     const Exchange& exchange = exchanges_[i];
     std::byte* const source = sources_.data() + i * slot_bytes(bytes_);
     if (exchange.sends) {
-      send(exchange, source, partial);
+      send(exchange, source, partial, exchange.taken == Taken::nothing ? of_extra : 0);
       partial = source + header_bytes;
     }
     if (exchange.sends && !is_deposited) {
@@ -125,14 +130,16 @@ Steps SspHypercube::steps(Operands operands) {
       count_wait(begin);
     }
     const std::byte* const message = team_.wire->segment() + slot(exchange, number);
-    std::uint64_t oldest = 0;
-    std::memcpy(&oldest, message, sizeof oldest);
-    status_.oldest = std::min(status_.oldest, oldest);
+    Header header{};
+    std::memcpy(&header, message, sizeof header);
+    status_.oldest = std::min(status_.oldest, header.oldest);
+    if (!exchange.sends) of_extra = number;
 
     const std::byte* const taken = message + header_bytes;
     std::byte* const out = i + 1 < exchanges_.size() ? source + slot_bytes(bytes_) + header_bytes : receive;
     if (exchange.taken == Taken::result) {
       partial = taken;
+      status_.own = header.of_peer;
       continue;
     }
     const bool is_left = exchange.taken == Taken::left;
@@ -145,8 +152,10 @@ Steps SspHypercube::steps(Operands operands) {
   if (!is_deposited) tell_deposited(operands);  // a single rank
 }
 
-void SspHypercube::send(const Exchange& exchange, std::byte* source, const std::byte* partial) noexcept {
-  std::memcpy(source, &status_.oldest, sizeof status_.oldest);
+void SspHypercube::send(const Exchange& exchange, std::byte* source, const std::byte* partial,
+                        std::uint64_t of_peer) noexcept {
+  const Header header{.oldest = status_.oldest, .of_peer = of_peer};
+  std::memcpy(source, &header, sizeof header);
   if (partial != source + header_bytes && bytes_ != 0) std::memcpy(source + header_bytes, partial, bytes_);
   team_.wire->write_notify(exchange.peer, slot(exchange, clock_), source, header_bytes + bytes_, exchange.edge, clock_);
 }
@@ -157,14 +166,9 @@ std::uint64_t SspHypercube::usable(const Exchange& exchange) const noexcept {
   const std::uint64_t newest = team_.wire->look(exchange.edge);
   if (newest >= clock_) return clock_;
   if (newest == 0 || newest + slack_ < clock_) return 0;
-  std::uint64_t oldest = 0;
-  std::memcpy(&oldest, team_.wire->segment() + slot(exchange, newest), sizeof oldest);
-  return oldest + slack_ >= clock_ ? newest : 0;
-}
-
-void SspHypercube::count_wait(std::uint64_t begin_ticks) noexcept {
-  status_.waited_ticks += clock::ticks() - begin_ticks;
-  status_.has_waited = true;
+  Header header{};
+  std::memcpy(&header, team_.wire->segment() + slot(exchange, newest), sizeof header);
+  return header.oldest + slack_ >= clock_ ? newest : 0;
 }
 
 std::size_t SspHypercube::slot(const Exchange& exchange, std::uint64_t number) const noexcept {
@@ -173,5 +177,32 @@ std::size_t SspHypercube::slot(const Exchange& exchange, std::uint64_t number) c
           static_cast<std::size_t>(number % slots)) *
          slot_bytes(bytes_);
 }
+
+namespace {
+
+constexpr Parameter parameters[] = {{.name = "slack",
+                                     .fallback = 0,
+                                     .lowest = 0,
+                                     .highest = 1 << 20,
+                                     .help = "clocks that a contribution in the result may be old"}};
+
+constexpr WeakDescriptor descriptor = {
+    .collective = WeakCollective::ssp_allreduce,
+    .name = "ssp_hypercube",
+    .summary = "exchanges along a hypercube of stale partial results: log2(p) steps of the whole message",
+    .source = "Iakymchuk et al. 2021, Algorithm 1; Faustino 2020, 3.2",
+    .parameters = parameters,
+    .segment =
+        [](const WeakRequest& request) {
+          return SspHypercube::segment(request.ranks, request.bytes(), static_cast<std::uint64_t>(request.values[0]));
+        },
+    .prepare = [](const Team& team, const WeakRequest& request) -> std::unique_ptr<Weak> {
+      return std::make_unique<SspHypercube>(team, request.bytes(), static_cast<std::uint64_t>(request.values[0]));
+    },
+};
+
+const WeakRegistration registration(descriptor);
+
+}  // namespace
 
 }  // namespace papaya

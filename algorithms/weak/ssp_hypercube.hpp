@@ -34,21 +34,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "algorithms/steps.hpp"
+#include "algorithms/weak/weak.hpp"
 
 namespace papaya {
 
-// Of a call: how old its result is, and what it waited for.
-struct SspStatus {
-  std::uint64_t clock = 0;   // of the call
-  std::uint64_t oldest = 0;  // the clock of the oldest contribution in the result
-  // For messages, or until those it sent in the previous call had left. Of a call that is not waited for, up to the
-  // progress() that found so.
-  std::uint64_t waited_ticks = 0;
-  bool has_waited = false;
-};
-
-class SspHypercube final : public OverWire {
+class SspHypercube final : public Weak {
  public:
   static SegmentShape segment(int ranks, std::size_t bytes, std::uint64_t slack) noexcept;
 
@@ -57,9 +47,6 @@ class SspHypercube final : public OverWire {
   ~SspHypercube() override;
   SspHypercube(const SspHypercube&) = delete;
   SspHypercube& operator=(const SspHypercube&) = delete;
-
-  // Of the last call, once it is done.
-  const SspStatus& status() const noexcept { return status_; }
 
   bool may_end() noexcept override { return has_heard_all(); }
 
@@ -75,9 +62,8 @@ class SspHypercube final : public OverWire {
   static std::vector<Exchange> exchanges_of(int rank, int ranks);
 
   Steps steps(Operands operands) override;
-  void send(const Exchange& exchange, std::byte* source, const std::byte* partial) noexcept;
+  void send(const Exchange& exchange, std::byte* source, const std::byte* partial, std::uint64_t of_peer) noexcept;
   std::uint64_t usable(const Exchange& exchange) const noexcept;
-  void count_wait(std::uint64_t begin_ticks) noexcept;
   bool has_heard_all() const noexcept;
   std::size_t slot(const Exchange& exchange, std::uint64_t number) const noexcept;
 
@@ -86,7 +72,6 @@ class SspHypercube final : public OverWire {
   const std::vector<Exchange> exchanges_;  // of a call, in order
   std::vector<std::byte> sources_;         // what each of them sends: a slot's contents
   std::uint64_t clock_;
-  SspStatus status_;
 };
 
 }  // namespace papaya

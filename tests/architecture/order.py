@@ -32,7 +32,8 @@ ORDER = {
         "chain exchange hierarchy steps tree",
         "dissemination halving sorted_ring",
         "bcast/fragments reduce/pairwise",
-        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/",
+        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/weak",
+        "weak/",
     ],
     "interpose": [
         "agreement background_progress copy_communicator decide device_memory end_job measure output preload_children "

@@ -14,6 +14,7 @@
 
 #include "algorithms/transport/mpi/mpi_transport.hpp"
 #include "algorithms/transport/ucx/ucx_transport.hpp"
+#include "algorithms/weak/ssp_hypercube.hpp"
 #include "interpose/make_wire.hpp"
 #include "interpose/mpi_agreement.hpp"
 #include "tests/protocol/notified_property.hpp"
@@ -118,7 +119,7 @@ class Test {
                          .root = -1,
                          .reduction = &reduction},
                         site);
-          if (fault_in(result, allreduce.status(), clock, slack, ranks_) != nullptr) ++wrong;
+          if (fault_in(result, allreduce.status(), clock, slack, rank_, ranks_) != nullptr) ++wrong;
         }
       }
       wire->leave();

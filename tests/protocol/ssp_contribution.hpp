@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "algorithms/datatype.hpp"
-#include "algorithms/weak/ssp_hypercube.hpp"
+#include "algorithms/weak/weak.hpp"
 
 namespace papaya {
 
@@ -49,10 +49,11 @@ struct Contribution {
 
 // What is wrong with a rank's result of a call; null for nothing. A message of which a part was overwritten has
 // elements that differ.
-inline const char* fault_in(const std::vector<Contribution>& result, const SspStatus& status, std::uint64_t clock,
-                            std::uint64_t slack, int ranks) {
+inline const char* fault_in(const std::vector<Contribution>& result, const WeakStatus& status, std::uint64_t clock,
+                            std::uint64_t slack, int rank, int ranks) {
   if (status.clock != clock) return "the status is of another call";
   if (status.oldest + slack < clock) return "the status admits data older than the slack";
+  if (status.ranks != ranks) return "the status is of fewer ranks";
   if (result.empty()) return nullptr;
   const Contribution& all = result.front();
   if (std::any_of(result.begin(), result.end(), [&](const Contribution& one) { return one != all; }))
@@ -63,6 +64,7 @@ inline const char* fault_in(const std::vector<Contribution>& result, const SspSt
   if (oldest + slack < clock) return "a contribution older than the slack";
   if (oldest == 0) return "a contribution of no call";
   if (*std::max_element(all.clocks.begin(), end) > clock) return "a contribution newer than the call";
+  if (all.clocks[static_cast<std::size_t>(rank)] != status.own) return "the status does not tell the own contribution";
   if (oldest != status.oldest) return "the status does not tell the oldest contribution";
   return nullptr;
 }

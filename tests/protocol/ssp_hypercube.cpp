@@ -87,8 +87,9 @@ TEST_CASE("ssp hypercube: whole messages, one of every rank, none older than the
           std::vector<Contribution>& receive = clock % 2 == 0 ? contribution : result;
           stop_at_random(random);
           all[rank].run(all.operands(contribution, receive, reduction), site);
-          const SspStatus& status = all[rank].status();
-          if (const char* const found = fault_in(receive, status, clock, slack, ranks); found != nullptr) fault = found;
+          const WeakStatus& status = all[rank].status();
+          if (const char* const found = fault_in(receive, status, clock, slack, rank, ranks); found != nullptr)
+            fault = found;
           if (!status.has_waited && status.waited_ticks != 0) fault = "no wait, but time waited";
           if (status.has_waited) ++waits;
         }

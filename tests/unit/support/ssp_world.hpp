@@ -207,7 +207,7 @@ class SspWorld {
       while (!self.algorithm->progress()) {
       }
       if (is_abandoned_) continue;
-      if (const char* const found = fault_in(result, self.algorithm->status(), clock, job_.slack, job_.ranks))
+      if (const char* const found = fault_in(result, self.algorithm->status(), clock, job_.slack, rank, job_.ranks))
         fail(rank, found);
     }
     begin_call(self);

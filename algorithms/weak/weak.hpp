@@ -1,0 +1,101 @@
+// The self-describing weakly consistent collective. One file per algorithm ends in a WeakDescriptor that registers
+// itself; the C API, the command and the tests read the registry and know no algorithm by name. Nothing that MPI
+// promises is replaced by these: a program asks for them.
+//
+// All calls of one prepared collective are alike: as many elements, the same reduction, the same root. A rank's calls
+// are its clock: 1, 2, 3 and so on. All ranks make the same number of calls.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "algorithms/algorithm.hpp"
+#include "algorithms/steps.hpp"
+
+namespace papaya {
+
+enum class WeakCollective : std::uint8_t {
+  // Of every rank one contribution, at most `slack` clocks old.
+  ssp_allreduce,
+  // A share of the data, from the first element on, or a share of the ranks.
+  threshold_bcast,
+  threshold_reduce,
+  // Whoever has come: the others' contributions are those of earlier calls that have not been used yet.
+  partial_allreduce,
+  // Ranks in groups that change from call to call.
+  group_allreduce,
+  // The largest elements only; the rest is carried over to the next call.
+  sparse_allreduce,
+};
+std::string_view name_of(WeakCollective collective) noexcept;
+
+// What all calls have in common, equal on all ranks.
+struct WeakRequest {
+  int ranks;
+  std::size_t count;  // elements
+  std::size_t element_bytes;
+  int root = -1;                         // -1 without
+  const Reduction* reduction = nullptr;  // reductions only; outlives what is prepared
+  double share = 1;                      // thresholds only: in (0, 1]
+  std::span<const std::int64_t> values;  // one per parameter of the descriptor
+
+  std::size_t bytes() const noexcept { return count * element_bytes; }
+};
+
+// Of a call, once it is done.
+struct WeakStatus {
+  std::uint64_t clock = 0;   // of the call
+  std::uint64_t oldest = 0;  // the clock of the oldest contribution in the result; 0: it has none
+  std::uint64_t own = 0;     // the clock of this rank's own contribution in the result; 0: it has none
+  int ranks = 0;             // whose contributions are in the result
+  std::size_t bytes = 0;     // of the result that this call has brought up to date, from its first byte on
+  // For messages, or until those it sent in the previous call had left. Of a call that is not waited for, up to the
+  // progress() that found so.
+  std::uint64_t waited_ticks = 0;
+  bool has_waited = false;
+};
+
+// What an algorithm keeps for one team. One call at a time.
+class Weak : public OverWire {
+ public:
+  // Of the last call, once it is done.
+  const WeakStatus& status() const noexcept { return status_; }
+
+ protected:
+  using OverWire::OverWire;
+
+  void count_wait(std::uint64_t begin_ticks) noexcept {
+    status_.waited_ticks += clock::ticks() - begin_ticks;
+    status_.has_waited = true;
+  }
+
+  WeakStatus status_;
+};
+
+struct WeakDescriptor {
+  WeakCollective collective;
+  std::string_view name;     // the file's name
+  std::string_view summary;  // one line with its cost
+  std::string_view source;   // the paper
+  bool commutative_only = false;
+  std::span<const Parameter> parameters;
+
+  // What each rank offers the others. `request` is complete but for the reduction's function.
+  SegmentShape (*segment)(const WeakRequest& request);
+  // Team::wire is there, with such a segment.
+  std::unique_ptr<Weak> (*prepare)(const Team& team, const WeakRequest& request);
+};
+
+// By collective, then by name.
+std::span<const WeakDescriptor* const> weak_registry() noexcept;
+const WeakDescriptor* find_weak(std::string_view name) noexcept;
+
+class WeakRegistration {
+ public:
+  explicit WeakRegistration(const WeakDescriptor& descriptor);
+};
+
+}  // namespace papaya
