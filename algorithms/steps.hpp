@@ -110,6 +110,7 @@ class OverWire : public Prepared {
     return true;
   }
   bool is_missing(int rank) const override { return rank == steps_.awaited_rank(); }
+  int awaited_rank() const noexcept { return steps_.awaited_rank(); }
 
   // The same in parts. Between start() and the end, buffers, reduction and this object stay as they are.
   OverWire* split_phase() noexcept final { return this; }

@@ -36,4 +36,11 @@ static inline void papaya_end_phase(void) {
 }
 #endif
 
+/* The weakly consistent collectives, whose library has to be linked. */
+#if defined(__has_include)
+#if __has_include(<mpi.h>)
+#include "papaya_weak.h"
+#endif
+#endif
+
 #endif

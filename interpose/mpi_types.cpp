@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "interpose/oddities.hpp"
+#include "interpose/inner_calls.hpp"
 
 namespace papaya {
 

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
-#include "interpose/oddities.hpp"
+#include "interpose/inner_calls.hpp"
 #include "interpose/scratch.hpp"
 
 namespace papaya {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/weak/weak.hpp"
 #include "base/settings.hpp"
 #include "tools/command.hpp"
 #include "tuning/selection.hpp"
@@ -26,6 +27,37 @@ void print_names(Collective collective) {
     if (serves(*descriptor, collective)) fmt::print("{}\n", descriptor->name);
 }
 
+void print_parameters(std::span<const Parameter> parameters) {
+  for (const Parameter& parameter : parameters)
+    fmt::print("    {}={} ({} to {}): {}\n", parameter.name, parameter.fallback, parameter.lowest, parameter.highest,
+               parameter.help);
+}
+
+// False if there is no such weakly consistent collective.
+bool print_weak_names(std::string_view collective) {
+  bool is_known = false;
+  for (const WeakDescriptor* descriptor : weak_registry())
+    if (name_of(descriptor->collective) == collective) {
+      fmt::print("{}\n", descriptor->name);
+      is_known = true;
+    }
+  return is_known;
+}
+
+void print_weak_algorithms() {
+  fmt::print("\nWeakly consistent collectives (papaya_weak.h)\n");
+  std::string_view last;
+  for (const WeakDescriptor* descriptor : weak_registry()) {
+    const std::string_view collective = name_of(descriptor->collective);
+    if (collective != last) fmt::print("{}\n", collective);
+    last = collective;
+    fmt::print("  {}: {}\n    {}{}{}\n", descriptor->name, descriptor->summary,
+               descriptor->segment == nullptr ? "ranks on one node; " : "",
+               descriptor->commutative_only ? "commutative operations; " : "", descriptor->source);
+    print_parameters(descriptor->parameters);
+  }
+}
+
 void print_algorithms() {
   for (std::size_t i = 0; i < collective_count; ++i) {
     const auto collective = static_cast<Collective>(i);
@@ -44,11 +76,10 @@ void print_algorithms() {
                  : descriptor->predefined_only   ? ", predefined operations"
                                                  : "",
                  descriptor->source);
-      for (const Parameter& parameter : descriptor->parameters)
-        fmt::print("    {}={} ({} to {}): {}\n", parameter.name, parameter.fallback, parameter.lowest,
-                   parameter.highest, parameter.help);
+      print_parameters(descriptor->parameters);
     }
   }
+  print_weak_algorithms();
 }
 
 void print_flavours() {
@@ -80,6 +111,7 @@ void add_info(CLI::App& app, int& exit_code) {
     if (some && !options->collective.empty()) {
       if (options->collective == "all") return print_algorithms();
       Collective collective{};
+      if (print_weak_names(options->collective)) return;
       if (!tuning::collective_of(options->collective, collective))
         throw CLI::ValidationError("--algorithms", "no collective is called " + options->collective);
       print_names(collective);

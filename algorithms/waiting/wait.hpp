@@ -119,6 +119,8 @@ class Policy {
   bool oversubscribed() const noexcept { return oversubscribed_.load(std::memory_order_relaxed); }
   // True if others than this job's ranks run on this process's core, by how long its yields take.
   bool shares_core() const noexcept { return shared_yields_.load(std::memory_order_relaxed) > 128; }
+  std::uint64_t to_ticks(double ns) const noexcept { return static_cast<std::uint64_t>(ns / machine_.ns_per_tick); }
+  double to_ns(std::uint64_t ticks) const noexcept { return static_cast<double>(ticks) * machine_.ns_per_tick; }
   // A poke is one call of MPI's progress engine, which moves messages and operations on that need this rank.
   void poke() const noexcept {
     if (progress_ != nullptr) progress_();
@@ -240,10 +242,6 @@ class Policy {
   bool may_share_core() const noexcept {
     return machine_.ranks > machine_.cores || shares_core();
   }
-  std::uint64_t to_ticks(double ns) const noexcept {
-    return static_cast<std::uint64_t>(ns / machine_.ns_per_tick);
-  }
-
   Mode mode_ = Mode::automatic;
   Machine machine_;
   void (*progress_)() = nullptr;

@@ -191,6 +191,7 @@ constexpr WeakDescriptor descriptor = {
     .name = "ssp_hypercube",
     .summary = "exchanges along a hypercube of stale partial results: log2(p) steps of the whole message",
     .source = "Iakymchuk et al. 2021, Algorithm 1; Faustino 2020, 3.2",
+    .automatic_from_bytes = 0,
     .parameters = parameters,
     .segment =
         [](const WeakRequest& request) {

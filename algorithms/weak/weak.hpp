@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -81,10 +82,15 @@ struct WeakDescriptor {
   std::string_view summary;  // one line with its cost
   std::string_view source;   // the paper
   bool commutative_only = false;
+  // Where the program names none, the one with the highest of these that the message reaches.
+  std::uint64_t automatic_from_bytes = std::numeric_limits<std::uint64_t>::max();
   std::span<const Parameter> parameters;
 
-  // What each rank offers the others. `request` is complete but for the reduction's function.
-  SegmentShape (*segment)(const WeakRequest& request);
+  // What each rank offers the others. Null: it works on one node only, in a region.
+  SegmentShape (*segment)(const WeakRequest& request) = nullptr;
+  // For those that have a way of their own on one node: bytes of a region that all ranks share, zero at first. Team
+  // has it where all ranks are on one node.
+  std::size_t (*region_bytes)(const WeakRequest& request) = nullptr;
   // Team::wire is there, with such a segment.
   std::unique_ptr<Weak> (*prepare)(const Team& team, const WeakRequest& request);
 };

@@ -26,6 +26,10 @@ MAY_INCLUDE = {
        for collective in ("allgather", "allreduce", "alltoall", "barrier", "bcast", "reduce", "weak")},
     "tuning": {"tuning", "algorithms", "base"},
     "interpose": {"interpose", "tuning", "algorithms/*", "profiler/record", "base"},
+    # They share with what is preloaded how to speak to MPI.
+    "api": {"api", "include/papaya_weak.h", "algorithms/*", "base",
+            *(f"interpose/{name}.hpp" for name in ("copy_communicator", "device_memory", "make_wire", "mpi_agreement",
+                                                   "mpi_types", "reduction", "staging"))},
     # The benchmark sets its clocks as the library does.
     "tools/bench": {"tools/*", "interpose/measure.hpp", "tuning", "algorithms/*", "profiler/*", "base"},
     "tools": {"tools/*", "tuning", "algorithms/*", "profiler/*", "base"},
@@ -38,7 +42,7 @@ BESIDES = {
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
 KNOWS_MPI = re.compile(r"^(interpose/(?!agreement|async_setup|decide|flavour|make_wire|plan|preload|presence|reports|"
                        r"resources)|"
-                       r"algorithms/transport/(mpi/|ucx/ucx_(transport|window))|tools/measure/|tools/simulation/|"
+                       r"api/(?!choice)|include/papaya_weak|algorithms/transport/(mpi/|ucx/ucx_(transport|window))|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|quiet)\.)")
 
 

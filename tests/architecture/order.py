@@ -36,8 +36,8 @@ ORDER = {
         "weak/",
     ],
     "interpose": [
-        "agreement background_progress copy_communicator decide device_memory end_job measure output preload_children "
-        "preload_module presence reports resources symbols text_of wrappers.hpp",
+        "agreement background_progress copy_communicator decide device_memory end_job inner_calls measure output "
+        "preload_children preload_module presence reports resources symbols text_of wrappers.hpp",
         "attention census flavour job make_wire mpi_agreement preload_aside scratch trampoline watch",
         "between_nodes mpi_channels node_memory oddities output_folder plan preload",
         "async_setup mpi_types records",
@@ -51,6 +51,12 @@ ORDER = {
         "stall wrappers.cpp wrappers_waiting",
         "lifecycle",
         "wrappers_communicators",
+    ],
+    "api": [
+        "choice error process",
+        "meeting",
+        "instance",
+        "weak",
     ],
     "profiler/analysis": [
         "alpha patterns_of_sites run_times savings.hpp whole_run",

@@ -10,7 +10,7 @@ from frame import COMPILED, run
 
 MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 80
-FOLDERS = ("base", "profiler", "algorithms", "tuning", "interpose", "tools", "tests", "examples", "include")
+FOLDERS = ("api", "base", "profiler", "algorithms", "tuning", "interpose", "tools", "tests", "examples", "include")
 
 FILES = {
     "algorithms/allreduce/arrival_leader.cpp": "one algorithm is one file: three ways to deposit share a layout",

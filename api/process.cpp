@@ -1,0 +1,135 @@
+#include "api/process.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <vector>
+
+#include "algorithms/steps.hpp"
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "base/topology.hpp"
+#include "interpose/mpi_types.hpp"
+
+namespace papaya::weak {
+
+namespace {
+
+struct Process {
+  std::mutex mutex;  // guards what follows
+  bool has_started = false;
+  std::vector<Member*> members;
+  int keyval = MPI_KEYVAL_INVALID;
+  MPI_Comm packing = MPI_COMM_NULL;
+  wait::Policy policy;
+};
+Process& process() noexcept {
+  static auto& one = *new Process;  // never destroyed: threads may wait while the process ends
+  return one;
+}
+
+// MPICH does not progress its network for a probe on a copy of MPI_COMM_SELF: so on those of the collectives. Whoever
+// finds another at it leaves it to that one.
+void poke() {
+  Process& self = process();
+  const std::unique_lock lock(self.mutex, std::try_to_lock);
+  if (!lock) return;
+  for (Member* const member : self.members) {
+    int found = 0;
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, member->comm(), &found, MPI_STATUS_IGNORE);
+    member->progress();
+  }
+}
+
+// Called as MPI_Finalize begins, while MPI still works: what the program has not freed.
+int end_with_mpi(MPI_Comm, int, void*, void*) {
+  Process& self = process();
+  std::vector<Member*> left;
+  {
+    const std::lock_guard lock(self.mutex);
+    left = self.members;
+  }
+  if (!left.empty())
+    log::info(fmt::format("{} weakly consistent collective{} not freed before MPI_Finalize; freed now.", left.size(),
+                          left.size() == 1 ? " was" : "s were"));
+  for (Member* const member : left) member->end();
+  if (self.packing != MPI_COMM_NULL) PMPI_Comm_free(&self.packing);
+  return MPI_SUCCESS;
+}
+
+double ns_per_tick() {
+  clock::choose(clock::counter_is_trusted());
+  const clock::Pair first = clock::read_pair();
+  const timespec long_enough{0, 5'000'000};
+  nanosleep(&long_enough, nullptr);
+  return clock::ns_per_tick(first, clock::read_pair());
+}
+
+// Ranks of this job on the node, as its launcher says; 0: it does not.
+int launched_here() {
+  for (const char* const name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE"})
+    if (const char* const value = std::getenv(name)) return std::atoi(value);
+  return 0;
+}
+
+bool report_stall(void* context, double seconds) {
+  const auto* const waiting = static_cast<const OverWire*>(context);
+  if (waiting == nullptr) return false;
+  const int rank = waiting->awaited_rank();
+  if (rank < 0) return false;
+  log::warn(fmt::format("a rank has waited {:.0f} s in a weakly consistent collective for rank {} of its communicator.",
+                        seconds, rank));
+  return true;
+}
+
+}  // namespace
+
+wait::Policy& policy() noexcept {
+  return process().policy;
+}
+
+void start(MPI_Comm node, const Settings& settings) {
+  Process& self = process();
+  topology::Share mine = topology::allowed();
+  topology::CoreSet all{};
+  PMPI_Allreduce(mine.cores.words, all.words, topology::CoreSet::capacity / 64, MPI_UINT64_T, MPI_BOR, node);
+  int ranks = 1;
+  int rank = 0;
+  PMPI_Comm_size(node, &ranks);
+  PMPI_Comm_rank(node, &rank);
+  // Ranks that are not bound share the cores with all others, not only those of this communicator.
+  if (topology::count(mine.cores) == topology::count(all)) ranks = std::max(ranks, launched_here());
+
+  const std::lock_guard lock(self.mutex);
+  if (self.has_started) return;
+  self.has_started = true;
+  const std::string_view mode = settings.text(Variable::wait);
+  self.policy.configure(mode == "spin"    ? wait::Mode::spin
+                        : mode == "yield" ? wait::Mode::yield
+                        : mode == "block" ? wait::Mode::block
+                                          : wait::Mode::automatic,
+                        {.cores = topology::count(all), .ranks = ranks, .rank = rank, .ns_per_tick = ns_per_tick()},
+                        poke);
+  self.policy.set_stall(static_cast<double>(settings.number(Variable::stall_seconds)), report_stall);
+  PMPI_Comm_dup(MPI_COMM_SELF, &self.packing);
+  PMPI_Comm_set_errhandler(self.packing, MPI_ERRORS_RETURN);
+  pack_on(self.packing);
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_with_mpi, &self.keyval, nullptr);
+  PMPI_Comm_set_attr(MPI_COMM_SELF, self.keyval, nullptr);
+}
+
+void enter(Member& member) {
+  const std::lock_guard lock(process().mutex);
+  process().members.push_back(&member);
+}
+
+void leave(Member& member) noexcept {
+  const std::lock_guard lock(process().mutex);
+  auto& members = process().members;
+  members.erase(std::remove(members.begin(), members.end(), &member), members.end());
+}
+
+}  // namespace papaya::weak

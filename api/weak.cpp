@@ -1,0 +1,167 @@
+// The functions of papaya_weak.h.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <new>
+
+#include "api/instance.hpp"
+
+#define PAPAYA_PUBLIC __attribute__((visibility("default")))
+
+using papaya::WeakCollective;
+namespace weak = papaya::weak;
+using weak::Error;
+using weak::Instance;
+using weak::Wish;
+
+// Never given back, so that a handle that has been freed is known as such.
+struct papaya_weak_collective {
+  std::unique_ptr<Instance> collective;
+  std::unique_ptr<Instance> abandoned;  // freed, but other ranks may still write to it
+  std::atomic<bool> is_used{false};     // by a thread, now
+};
+
+namespace {
+
+papaya_weak_collective* new_handle() {
+  static std::mutex mutex;
+  static auto& all = *new std::deque<papaya_weak_collective>;
+  const std::lock_guard lock(mutex);
+  return &all.emplace_back();
+}
+
+int create(const char* function, MPI_Comm comm, const Wish& wish, papaya_weak* handle) noexcept {
+  if (!weak::is_mpi_running())
+    return weak::raise({MPI_ERR_OTHER, "MPI is not initialised, or finalized already; call it in between"}, function,
+                       MPI_COMM_NULL);
+  const auto fail = [&](const Error& error) {
+    return weak::raise(error, function, comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm);
+  };
+  if (handle == nullptr) return fail({MPI_ERR_ARG, "the handle to be set is a null pointer"});
+  *handle = PAPAYA_WEAK_NULL;
+  if (comm == MPI_COMM_NULL) return fail({MPI_ERR_COMM, "the communicator is MPI_COMM_NULL"});
+  int is_between = 0;
+  if (const int code = PMPI_Comm_test_inter(comm, &is_between); code != MPI_SUCCESS) return code;
+  if (is_between != 0) return fail({MPI_ERR_COMM, "an inter-communicator has no weak collectives"});
+  try {
+    Error error;
+    papaya_weak_collective* const one = new_handle();
+    one->collective = Instance::create(comm, wish, error);
+    if (one->collective == nullptr) return fail(error);
+    *handle = one;
+    return MPI_SUCCESS;
+  } catch (const std::bad_alloc&) {
+    return fail({MPI_ERR_NO_MEM, "there is no memory"});
+  }
+}
+
+// Does it with the collective of a handle that is in no other thread's use.
+template <class Do>
+int with(const char* function, papaya_weak handle, Do&& act) noexcept {
+  const auto fail = [&](int code, const char* sentence) {
+    return weak::raise({code, sentence}, function, MPI_COMM_WORLD);
+  };
+  if (!weak::is_mpi_running()) return fail(MPI_ERR_OTHER, "MPI is not initialised, or finalized already");
+  if (handle == PAPAYA_WEAK_NULL) return fail(MPI_ERR_ARG, "the handle is PAPAYA_WEAK_NULL");
+  if (handle->is_used.exchange(true, std::memory_order_acquire))
+    return fail(MPI_ERR_ARG, "another thread is using this collective; create one for each thread");
+  if (handle->collective == nullptr) {
+    handle->is_used.store(false, std::memory_order_release);
+    return fail(MPI_ERR_ARG, "the collective has been freed");
+  }
+  Error error;
+  try {
+    error = act(*handle->collective);
+  } catch (const std::bad_alloc&) {
+    error = {MPI_ERR_NO_MEM, "there is no memory"};
+  }
+  // Release: the partner is the next user's acquire above.
+  handle->is_used.store(false, std::memory_order_release);
+  if (!error.is_set()) return MPI_SUCCESS;
+  return handle->collective != nullptr ? handle->collective->raise(error, function)
+                                       : weak::raise(error, function, MPI_COMM_WORLD);
+}
+
+void tell(const Instance& collective, papaya_weak_status* status) {
+  if (status != PAPAYA_WEAK_STATUS_IGNORE) *status = collective.status();
+}
+
+}  // namespace
+
+extern "C" {
+
+PAPAYA_PUBLIC int papaya_ssp_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack,
+                                              const char* algorithm, papaya_weak* collective) {
+  return create(__func__, comm,
+                {.collective = WeakCollective::ssp_allreduce,
+                 .count = count,
+                 .type = type,
+                 .op = op,
+                 .algorithm = algorithm,
+                 .values = {{"slack", slack}}},
+                collective);
+}
+
+PAPAYA_PUBLIC int papaya_weak_call(papaya_weak collective, const void* contribution, void* result,
+                                   papaya_weak_status* status) {
+  return with(__func__, collective, [&](Instance& one) -> Error {
+    if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};
+    if (Error error = one.start(contribution, result); error.is_set()) return error;
+    if (!one.wait(one.limit())) return one.late();
+    tell(one, status);
+    return {};
+  });
+}
+
+PAPAYA_PUBLIC int papaya_weak_start(papaya_weak collective, const void* contribution, void* result) {
+  return with(__func__, collective, [&](Instance& one) -> Error {
+    if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};
+    return one.start(contribution, result);
+  });
+}
+
+PAPAYA_PUBLIC int papaya_weak_wait(papaya_weak collective, double seconds, int* flag, papaya_weak_status* status) {
+  return with(__func__, collective, [&](Instance& one) -> Error {
+    if (flag == nullptr) return {MPI_ERR_ARG, "flag is a null pointer"};
+    *flag = one.wait(seconds) ? 1 : 0;
+    if (*flag != 0) tell(one, status);
+    return {};
+  });
+}
+
+PAPAYA_PUBLIC int papaya_weak_test(papaya_weak collective, int* flag, papaya_weak_status* status) {
+  return papaya_weak_wait(collective, 0, flag, status);
+}
+
+PAPAYA_PUBLIC int papaya_weak_set_limit(papaya_weak collective, double seconds) {
+  return with(__func__, collective, [&](Instance& one) -> Error {
+    if (!(seconds >= 0)) return {MPI_ERR_ARG, "the limit is negative; 0 is none"};
+    one.set_limit(seconds);
+    return {};
+  });
+}
+
+PAPAYA_PUBLIC int papaya_weak_free(papaya_weak* collective) {
+  if (collective == nullptr) return with(__func__, PAPAYA_WEAK_NULL, [](Instance&) { return Error{}; });
+  papaya_weak const handle = *collective;
+  return with(__func__, handle, [&](Instance& one) -> Error {
+    if (one.is_under_way())
+      return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait before the collective is freed"};
+    *collective = PAPAYA_WEAK_NULL;
+    const Error error = one.close();
+    // What others may still write to stays.
+    if (error.is_set())
+      handle->abandoned.swap(handle->collective);
+    else
+      handle->collective.reset();
+    return error;
+  });
+}
+
+PAPAYA_PUBLIC const char* papaya_error(void) {
+  return weak::last_sentence();
+}
+
+}  // extern "C"

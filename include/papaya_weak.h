@@ -1,0 +1,86 @@
+/* papaya_weak.h: weakly consistent collectives, which MPI has no name for. A rank that is late does not hold up the
+ * others, within a bound that the program sets. Included by papaya.h where there is an mpi.h. C99 and C++; Fortran has
+ * the module papaya, Python papaya.py.
+ *
+ *   cc app.c $(pkg-config --cflags --libs papaya-weak-openmpi)      or papaya-weak-mpich
+ *
+ * The program runs with and without libpapaya.so preloaded. docs/weak.md and the man page papaya_weak(3) have examples.
+ *
+ * All functions return MPI_SUCCESS or an error of one of MPI's classes, through the error handler that the communicator
+ * had when the collective was created: by default the job ends with a sentence on standard error. Under
+ * MPI_ERRORS_RETURN papaya_error() has the sentence.
+ *
+ * A collective is created once and called often. Its calls on a rank are numbered from 1: these numbers are its clock.
+ * What a rank brings to a call is its contribution of that clock. All ranks make the same number of calls. One thread
+ * at a time uses a collective; several threads use several collectives at once under MPI_THREAD_MULTIPLE. */
+#ifndef PAPAYA_WEAK_H
+#define PAPAYA_WEAK_H
+
+#include <mpi.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* A weakly consistent collective on one communicator. PAPAYA_WEAK_NULL is none. */
+typedef struct papaya_weak_collective* papaya_weak;
+#define PAPAYA_WEAK_NULL ((papaya_weak)0)
+
+/* What a call had to work with. */
+typedef struct papaya_weak_status {
+  long long clock;    /* of the call */
+  long long oldest;   /* the clock of the oldest contribution in the result; 0: it has none */
+  long long own;      /* the clock of this rank's own contribution in it; 0: it has none */
+  int ranks;          /* whose contributions are in it */
+  MPI_Count elements; /* of the result that the call has brought up to date, from the first on */
+  double waited;      /* seconds, for other ranks */
+} papaya_weak_status;
+#define PAPAYA_WEAK_STATUS_IGNORE ((papaya_weak_status*)0)
+
+/* Creating is collective over `comm`, an intra-communicator, and waits for all its ranks, as MPI_Comm_dup does. The
+ * communicator may be freed afterwards; `type` too, but not a user-defined `op`. `count` elements of `type` and the
+ * operation are the same on all ranks and in all calls. Where they differ, or the memory is not there, all ranks get an
+ * error.
+ *
+ * `algorithm`: NULL or "auto" for papaya's choice, or NAME[:parameter=value,...] as `papaya info --algorithms` lists
+ * them.
+ *
+ * Errors: MPI_ERR_COMM, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_OP, MPI_ERR_ROOT; MPI_ERR_ARG for anything else that is
+ * out of range or differs between ranks; MPI_ERR_NO_MEM; MPI_ERR_OTHER before MPI_Init and after MPI_Finalize. */
+
+/* Stale synchronous parallel allreduce (Iakymchuk et al. 2021, III-A; Faustino 2020). A result has one contribution of
+ * every rank, each at most `slack` clocks old; a rank waits only for those that are older. With slack 0 it is
+ * MPI_Allreduce, with the same bits on all ranks and in every run. */
+int papaya_ssp_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack,
+                                const char* algorithm, papaya_weak* collective);
+
+/* One call: `contribution` has count elements, or is MPI_IN_PLACE, which takes it from `result`; `result` has room for
+ * count elements. When it returns both may be used again. `status` may be PAPAYA_WEAK_STATUS_IGNORE.
+ * Errors: MPI_ERR_BUFFER for a null pointer; MPI_ERR_REQUEST if a call is under way; MPI_ERR_PENDING if a limit is set
+ * and has passed: papaya_error() names the missing ranks, and the call stays under way: papaya_weak_wait goes on. */
+int papaya_weak_call(papaya_weak collective, const void* contribution, void* result, papaya_weak_status* status);
+
+/* The same in parts (split phase, as GASPI's collectives with a timeout). Both buffers belong to the call until it is
+ * done. A start never waits for other ranks. */
+int papaya_weak_start(papaya_weak collective, const void* contribution, void* result);
+/* `flag`: whether the call is done; it moves on in here. Of a collective without a call under way it is 1. */
+int papaya_weak_test(papaya_weak collective, int* flag, papaya_weak_status* status);
+/* Waits, at most so many seconds; less than 0: for as long as it takes. What has not come by then stays pending. */
+int papaya_weak_wait(papaya_weak collective, double seconds, int* flag, papaya_weak_status* status);
+
+/* Calls and papaya_weak_free of this rank wait so many seconds at most; 0, as at first: for as long as it takes. */
+int papaya_weak_set_limit(papaya_weak collective, double seconds);
+
+/* Collective; sets the handle to PAPAYA_WEAK_NULL. Errors: MPI_ERR_REQUEST if a call is under way, which is not for
+ * ever: finish it first; MPI_ERR_PENDING if a limit is set and other ranks have not come by then: the handle is gone,
+ * its memory is not given back. */
+int papaya_weak_free(papaya_weak* collective);
+
+/* What the last function of these that failed on this thread had to say; "" if none has. Valid until the next one. */
+const char* papaya_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,163 @@
+// Weakly consistent collectives as a program calls them: every algorithm of one collective, on several communicators,
+// with all counts and kinds of types, blocking and not, in place and not, and left to MPI_Finalize.
+//
+//   calls few|many ALGORITHM...
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "papaya.h"
+
+static int rank, ranks, failures;
+
+#define CHECK(good)                                                                 \
+  do {                                                                              \
+    if (!(good)) {                                                                  \
+      if (failures++ < 10) printf("rank %d, line %d: %s\n", rank, __LINE__, #good); \
+    }                                                                               \
+  } while (0)
+
+static void stop_now_and_then(int call) {
+  if ((call * 7 + rank * 3) % 11 == 0) usleep(500);
+}
+
+// Every element is the clock: the least and the largest tell how old contributions are.
+static void bounds(MPI_Comm comm, const char* algorithm, int slack, int count, int calls) {
+  papaya_weak least, sum;
+  int size;
+  MPI_Comm_size(comm, &size);
+  CHECK(papaya_ssp_allreduce_create(comm, count, MPI_LONG, MPI_MIN, slack, algorithm, &least) == MPI_SUCCESS);
+  CHECK(papaya_ssp_allreduce_create(comm, count, MPI_LONG, MPI_SUM, slack, algorithm, &sum) == MPI_SUCCESS);
+  long* const mine = malloc((size_t)count * sizeof(long) + 1);
+  long* const result = malloc((size_t)count * sizeof(long) + 1);
+  for (int call = 1; call <= calls; ++call) {
+    stop_now_and_then(call);
+    papaya_weak_status status;
+    memset(&status, -1, sizeof status);
+    for (int i = 0; i < count; ++i) mine[i] = result[i] = call;
+    const int in_place = call % 3 == 0;
+    if (call % 2 == 0) {
+      CHECK(papaya_weak_call(least, in_place ? MPI_IN_PLACE : mine, result, &status) == MPI_SUCCESS);
+    } else {
+      CHECK(papaya_weak_start(least, in_place ? MPI_IN_PLACE : mine, result) == MPI_SUCCESS);
+      int flag = 0;
+      if (call % 5 == 0)
+        CHECK(papaya_weak_wait(least, -1, &flag, &status) == MPI_SUCCESS && flag == 1);
+      else
+        while (flag == 0) CHECK(papaya_weak_test(least, &flag, &status) == MPI_SUCCESS);
+    }
+    CHECK(status.clock == call && status.ranks == size && status.elements == count);
+    CHECK(status.oldest >= call - slack && status.oldest >= 1 && status.oldest <= call);
+    CHECK(status.own >= status.oldest && status.own <= call);
+    CHECK(status.waited >= 0 && status.waited < 60);
+    for (int i = 0; i < count; ++i) CHECK(result[i] >= status.oldest && result[i] <= call);
+    // All of one clock with slack 0.
+    CHECK(papaya_weak_call(sum, mine, result, PAPAYA_WEAK_STATUS_IGNORE) == MPI_SUCCESS);
+    for (int i = 0; i < count; ++i)
+      CHECK(result[i] <= (long)call * size && result[i] >= (long)(call - slack) * size &&
+            (slack != 0 || result[i] == (long)call * size));
+  }
+  CHECK(papaya_weak_free(&sum) == MPI_SUCCESS && sum == PAPAYA_WEAK_NULL);
+  CHECK(papaya_weak_free(&least) == MPI_SUCCESS);
+  free(mine);
+  free(result);
+}
+
+// Against MPI_Allreduce, in types that are not contiguous, have holes, or are derived.
+static void types(MPI_Comm comm, const char* algorithm) {
+  int size, me;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &me);
+  struct {
+    double value;
+    int index;
+  } pair[5], expected[5];
+  papaya_weak maxloc;
+  CHECK(papaya_ssp_allreduce_create(comm, 5, MPI_DOUBLE_INT, MPI_MAXLOC, 0, algorithm, &maxloc) == MPI_SUCCESS);
+  for (int call = 1; call <= 20; ++call) {
+    memset(pair, call, sizeof pair);
+    memset(expected, call, sizeof expected);
+    for (int i = 0; i < 5; ++i) {
+      pair[i].value = (me * 5 + call * (i + 1)) % 7;
+      pair[i].index = me;
+    }
+    MPI_Allreduce(pair, expected, 5, MPI_DOUBLE_INT, MPI_MAXLOC, comm);
+    CHECK(papaya_weak_call(maxloc, MPI_IN_PLACE, pair, NULL) == MPI_SUCCESS);
+    for (int i = 0; i < 5; ++i) CHECK(pair[i].value == expected[i].value && pair[i].index == expected[i].index);
+  }
+  CHECK(papaya_weak_free(&maxloc) == MPI_SUCCESS);
+}
+
+static void add_columns(void* in, void* inout, int* count, MPI_Datatype* type) {
+  (void)type;
+  for (int i = 0; i < *count; ++i)
+    for (int row = 0; row < 3; ++row) ((int*)inout)[i * 7 + 2 * row] += ((int*)in)[i * 7 + 2 * row];
+}
+
+static void derived(MPI_Comm comm, const char* algorithm) {
+  enum { elements = 4, span = 7 * elements };
+  int size, me;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &me);
+  MPI_Datatype column, spaced;
+  MPI_Type_vector(3, 1, 2, MPI_INT, &column);
+  MPI_Type_create_resized(column, 0, 7 * sizeof(int), &spaced);
+  MPI_Type_commit(&spaced);
+  MPI_Op add;
+  MPI_Op_create(add_columns, 1, &add);
+  papaya_weak sum;
+  CHECK(papaya_ssp_allreduce_create(comm, elements, spaced, add, 0, algorithm, &sum) == MPI_SUCCESS);
+  MPI_Type_free(&column);
+  MPI_Type_free(&spaced);
+  for (int call = 1; call <= 10; ++call) {
+    int mine[span], result[span];
+    for (int i = 0; i < span; ++i) {
+      mine[i] = me + call + i;
+      result[i] = -5;
+    }
+    CHECK(papaya_weak_call(sum, mine, result, NULL) == MPI_SUCCESS);
+    for (int i = 0; i < span; ++i) {
+      const int is_in_type = i % 7 % 2 == 0 && i % 7 < 5;
+      CHECK(result[i] == (is_in_type ? size * (call + i) + size * (size - 1) / 2 : -5));
+    }
+  }
+  CHECK(papaya_weak_free(&sum) == MPI_SUCCESS);
+  MPI_Op_free(&add);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int many = argc > 1 && strcmp(argv[1], "many") == 0;
+  MPI_Comm half, backwards;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &backwards);
+  const int counts[] = {3000, 0, 1, ranks - 1, ranks, ranks + 1};
+  for (int a = 2; a < argc; ++a) {
+    if (many)
+      for (int slack = 0; slack <= 2; ++slack)
+        for (size_t i = 1; i < sizeof counts / sizeof *counts; ++i)
+          bounds(i % 2 == 0 ? MPI_COMM_WORLD : half, argv[a], slack, counts[i], 12);
+    for (int slack = 0; slack <= 2; ++slack) bounds(backwards, argv[a], slack, counts[slack], 30);
+    bounds(half, argv[a], 1, 100000, 6);
+    bounds(MPI_COMM_SELF, argv[a], 1, 10, 5);
+    types(backwards, argv[a]);
+    derived(half, argv[a]);
+    if (failures != 0) printf("rank %d: %d failures with %s\n", rank, failures, argv[a]);
+  }
+  // Not freed: MPI_Finalize does.
+  papaya_weak left;
+  long one = 1;
+  CHECK(papaya_ssp_allreduce_create(half, 1, MPI_LONG, MPI_SUM, 0, NULL, &left) == MPI_SUCCESS);
+  CHECK(papaya_weak_call(left, MPI_IN_PLACE, &one, NULL) == MPI_SUCCESS);
+  MPI_Comm_free(&half);
+  MPI_Comm_free(&backwards);
+  int all = 0;
+  MPI_Reduce(&failures, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  MPI_Finalize();
+  if (rank == 0 && all == 0) printf("all right\n");
+  return failures == 0 ? 0 : 1;
+}
