@@ -14,6 +14,7 @@ ORDER = {
         "kernels/reduce.hpp",
         "kernels/targets",
         "kernels/loops kernels/reduce.cpp",
+        "patterns/binomial",
         "patterns/",
         "waiting/futex waiting/switch_over",
         "waiting/wait",
@@ -33,6 +34,7 @@ ORDER = {
         "dissemination halving sorted_ring",
         "bcast/fragments reduce/pairwise",
         "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/weak",
+        "weak/threshold",
         "weak/",
     ],
     "interpose": [
