@@ -38,6 +38,10 @@ ThresholdPlan::ThresholdPlan(const WeakRequest& request, Towards towards)
   ranks_taking_part_ = values.is_of_ranks
                            ? static_cast<int>(patterns::share_of(request.share, static_cast<std::size_t>(ranks_)))
                            : ranks_;
+  if (values.is_of_ranks)
+    share_ = static_cast<double>(ranks_taking_part_) / ranks_;
+  else if (count_ != 0)
+    share_ = static_cast<double>(elements_) / static_cast<double>(count_);
   takes_part_ = patterns::taking_part(ranks_, root_, ranks_taking_part_);
   chunk_elements_ = std::clamp<std::size_t>(values.chunk_bytes / std::max<std::size_t>(element_bytes_, 1), 1,
                                             std::max<std::size_t>(elements_, 1));
@@ -102,7 +106,8 @@ WeakStatus ThresholdPlan::status(std::uint64_t clock, bool has_result, bool is_i
           .oldest = has_result ? clock : 0,
           .own = is_in_result ? clock : 0,
           .ranks = ranks_taking_part_,
-          .bytes = has_result ? elements_ * element_bytes_ : 0};
+          .bytes = has_result ? elements_ * element_bytes_ : 0,
+          .share = share_};
 }
 
 }  // namespace papaya

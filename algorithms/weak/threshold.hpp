@@ -34,12 +34,12 @@ class ThresholdPlan {
        .highest = 2,
        .help = "0: by length, 1: the binomial tree, 2: a chain"},
       {.name = "chunk",
-       .fallback = 65536,
+       .fallback = 61440,  // with its header less than what MPI over TCP sends without asking the receiver
        .lowest = 64,
        .highest = std::int64_t{4} << 20,
        .help = "bytes that travel at a time"},
       {.name = "slots",
-       .fallback = 8,
+       .fallback = 16,
        .lowest = 2,
        .highest = 1024,
        .help = "chunks that a rank may be ahead of the next"},
@@ -50,8 +50,7 @@ class ThresholdPlan {
   std::vector<Streams::Peer> peers(int rank) const;
   bool takes_part(int rank) const noexcept { return takes_part_[static_cast<std::size_t>(rank)]; }
   patterns::Neighbours neighbours(int rank) const { return patterns::neighbours_of(rank, root_, route_, takes_part_); }
-  // Of a call on this rank, `bytes` of whose result are up to date afterwards, and in whose result is its own
-  // contribution or not.
+  // Of a call, on a rank that has its result or not, and whose own contribution is in somebody's result or not.
   WeakStatus status(std::uint64_t clock, bool has_result, bool is_in_result) const noexcept;
 
   // Of the message, as far as it is sent.
@@ -79,6 +78,7 @@ class ThresholdPlan {
   const std::size_t element_bytes_;
   const std::uint64_t slots_;
   std::size_t elements_;
+  double share_ = 1;  // of the elements or of the ranks, exactly
   std::size_t chunk_elements_;
   std::vector<bool> takes_part_;
   int ranks_taking_part_;

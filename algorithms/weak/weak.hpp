@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "algorithms/algorithm.hpp"
+#include "algorithms/kernels/reduce.hpp"
 #include "algorithms/steps.hpp"
 
 namespace papaya {
@@ -40,6 +42,9 @@ struct WeakRequest {
   std::size_t element_bytes;
   int root = -1;                         // -1 without
   const Reduction* reduction = nullptr;  // reductions only; outlives what is prepared
+  // Of the reduction, where they are among those that kernels know.
+  std::optional<kernels::ElementType> type = std::nullopt;
+  std::optional<kernels::Operation> operation = std::nullopt;
   double share = 1;                      // thresholds only: in (0, 1]
   std::span<const std::int64_t> values;  // one per parameter of the descriptor
 
@@ -51,8 +56,11 @@ struct WeakStatus {
   std::uint64_t clock = 0;   // of the call
   std::uint64_t oldest = 0;  // the clock of the oldest contribution in the result; 0: it has none
   std::uint64_t own = 0;     // the clock of this rank's own contribution in the result; 0: it has none
-  int ranks = 0;             // whose contributions are in the result
+  int ranks = 0;             // whose contributions are in the result; of a broadcast, that have it
   std::size_t bytes = 0;     // of the result that this call has brought up to date, from its first byte on
+  double share = 1;          // of the elements, or of the ranks, that took part
+  double residual = 0;  // sparse only: the norm of what is left for later calls, of what there was; NaN if that is not
+                        // finite
   // For messages, or until those it sent in the previous call had left. Of a call that is not waited for, up to the
   // progress() that found so.
   std::uint64_t waited_ticks = 0;
@@ -64,6 +72,11 @@ class Weak : public OverWire {
  public:
   // Of the last call, once it is done.
   const WeakStatus& status() const noexcept { return status_; }
+
+  // What this rank has brought to calls and none has sent yet, element by element; empty where all is sent.
+  virtual std::span<const std::byte> residual() const noexcept { return {}; }
+  // The next call sends that, too, and leaves nothing. For all ranks, between the same two calls.
+  virtual void flush() noexcept {}
 
  protected:
   using OverWire::OverWire;
@@ -84,6 +97,8 @@ struct WeakDescriptor {
   bool commutative_only = false;
   // Where the program names none, the one with the highest of these that the message reaches.
   std::uint64_t automatic_from_bytes = std::numeric_limits<std::uint64_t>::max();
+  // A sentence that says why such calls cannot be served; null if they can. Null: all can.
+  const char* (*refusal)(const WeakRequest& request) noexcept = nullptr;
   std::span<const Parameter> parameters;
 
   // What each rank offers the others. Null: it works on one node only, in a region.

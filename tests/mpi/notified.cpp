@@ -1,5 +1,5 @@
 // Notified communication between nodes: the same property as through shared memory, that a rank which has left a call
-// may turn to MPI alone, and the stale synchronous parallel allreduce.
+// may turn to MPI alone, and the weakly consistent collectives.
 //
 //   notified mpi|ucx MOST_BYTES FOLDER_OF_THE_PLUGIN [UCX_TLS]
 //
@@ -12,6 +12,8 @@
 #include <cstring>
 #include <string>
 
+#include "algorithms/kernels/reduce.hpp"
+#include "algorithms/patterns/threshold.hpp"
 #include "algorithms/transport/mpi/mpi_transport.hpp"
 #include "algorithms/transport/ucx/ucx_transport.hpp"
 #include "algorithms/weak/ssp_hypercube.hpp"
@@ -127,6 +129,85 @@ class Test {
     return wrong;
   }
 
+  // Broadcast and reduce of a share, and the largest elements, for which a plain loop gives the expected numbers.
+  int shares(std::uint64_t calls) {
+    Reduction sum;
+    sum.element_bytes = sizeof(double);
+    sum.combine = kernels::find(kernels::ElementType::f64, kernels::Operation::sum);
+    const std::size_t count = std::max<std::size_t>(most_bytes_ / sizeof(double), 5);
+    const std::size_t bytes = count * sizeof(double);
+    const int root = ranks_ - 1;
+    std::vector<double> data(count);
+    std::vector<double> result(count);
+    int wrong = 0;
+    int turn = 0;
+    for (const char* const name : {"threshold_bcast", "threshold_reduce", "top_k"})
+      for (const std::int64_t of_ranks : {0, 1}) {
+        const bool is_bcast = name == std::string("threshold_bcast");
+        const bool is_top_k = name == std::string("top_k");
+        if (is_top_k && of_ranks == 1) continue;
+        std::vector<std::int64_t> values{of_ranks, 1 + turn++ % 2, static_cast<std::int64_t>(bytes / 3), 3};
+        if (is_top_k) values = {1'000'000};
+        const double share = 0.6;
+        const WeakRequest request{.ranks = ranks_,
+                                  .count = count,
+                                  .element_bytes = sizeof(double),
+                                  .root = root,
+                                  .reduction = &sum,
+                                  .type = kernels::ElementType::f64,
+                                  .operation = kernels::Operation::sum,
+                                  .share = share,
+                                  .values = values};
+        const WeakDescriptor& descriptor = *find_weak(name);
+        const auto wire = make(MPI_COMM_WORLD, descriptor.segment(request));
+        if (wire == nullptr) return 1;
+        const auto weak = descriptor.prepare({.rank = rank_,
+                                              .size = ranks_,
+                                              .arrival_order = false,
+                                              .region = nullptr,
+                                              .policy = &policy_,
+                                              .wire = wire.get()},
+                                             request);
+        wait::Site site;
+        const std::size_t sent = of_ranks == 0 && !is_top_k ? patterns::share_of(share, count) : count;
+        const std::vector<bool> takes_part = patterns::taking_part(
+            ranks_, root,
+            of_ranks == 0 ? ranks_ : static_cast<int>(patterns::share_of(share, static_cast<std::size_t>(ranks_))));
+        const auto is_in = [&](int rank) { return takes_part[static_cast<std::size_t>(rank)]; };
+        const auto of = [](int rank, std::uint64_t call, std::size_t i) {
+          return static_cast<double>(1 + rank * 3) + static_cast<double>(call + i % 100);
+        };
+        for (std::uint64_t call = 1; call <= calls; ++call) {
+          for (std::size_t i = 0; i < count; ++i) data[i] = is_bcast && rank_ != root ? -1 : of(rank_, call, i);
+          std::fill(result.begin(), result.end(), -1);
+          if ((call + static_cast<std::uint64_t>(rank_)) % 8 == 0) usleep(1000);
+          weak->run({.send = data.data(),
+                     .receive = is_bcast ? data.data() : result.data(),
+                     .count = count,
+                     .bytes = bytes,
+                     .root = root,
+                     .reduction = &sum},
+                    site);
+          wire->leave();
+          // MPI's own in between, which those in it wait for each other in.
+          if (call % 3 == 0) MPI_Barrier(MPI_COMM_WORLD);
+          const bool has_result = is_top_k || rank_ == root || (is_bcast && is_in(rank_));
+          for (std::size_t i = 0; i < count; ++i) {
+            double expected = -1;
+            if (is_bcast && (rank_ == root || (i < sent && is_in(rank_)))) expected = of(root, call, i);
+            if (!is_bcast && has_result && i < sent) {
+              expected = 0;
+              for (int from = 0; from < ranks_; ++from)
+                if (is_in(from)) expected += of(from, call, i);
+            }
+            if ((is_bcast ? data : result)[i] != expected) ++wrong;
+          }
+          if (weak->status().clock != call || weak->status().bytes != (has_result ? sent * sizeof(double) : 0)) ++wrong;
+        }
+      }
+    return wrong;
+  }
+
   // Too large for the window: none has it, and all say so.
   int too_large() {
     return make(MPI_COMM_WORLD, {std::size_t{64} << 20, 1}) == nullptr &&
@@ -212,6 +293,7 @@ int main(int argc, char** argv) {
   int wrong = test.property(most_bytes > 65536 ? 8 : 40);
   wrong += test.leaving();
   wrong += test.stale_synchronous(most_bytes > 65536 ? 8 : 40);
+  wrong += test.shares(most_bytes > 65536 ? 8 : 30);
   wrong += test.too_large();
   test.close();
   int all_wrong = 0;
