@@ -13,8 +13,10 @@ namespace {
 const WeakDescriptor* automatic(WeakCollective collective, std::uint64_t bytes) {
   const WeakDescriptor* best = nullptr;
   for (const WeakDescriptor* one : weak_registry())
-    if (one->collective == collective && bytes >= one->automatic_from_bytes &&
-        (best == nullptr || one->automatic_from_bytes > best->automatic_from_bytes))
+    if (one->collective == collective &&
+        (best == nullptr ||
+         (bytes >= one->automatic_from_bytes &&
+          (best->automatic_from_bytes > bytes || one->automatic_from_bytes > best->automatic_from_bytes))))
       best = one;
   return best;
 }

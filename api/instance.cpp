@@ -64,13 +64,13 @@ constexpr std::array facts{
     Fact{"the size of type", MPI_ERR_TYPE, true},
     Fact{"op", MPI_ERR_OP},
     Fact{"root", MPI_ERR_ROOT, true},
-    Fact{"the threshold", MPI_ERR_ARG},
+    Fact{"the share", MPI_ERR_ARG},
 };
 
+// A user's are all one.
 std::int64_t number_of(MPI_Op op) {
-  const std::array known{MPI_SUM,  MPI_MAX, MPI_MIN,  MPI_PROD,   MPI_LAND,   MPI_LOR,    MPI_LXOR,
-                         MPI_BAND, MPI_BOR, MPI_BXOR, MPI_MINLOC, MPI_MAXLOC, MPI_OP_NULL};
-  return std::find(known.begin(), known.end(), op) - known.begin();  // a user's is beyond
+  kernels::Operation operation{};
+  return operation_of(op, operation) ? static_cast<std::int64_t>(operation) : -1;
 }
 
 }  // namespace
@@ -83,7 +83,7 @@ Error Instance::check(const Wish& wish) {
     return {MPI_ERR_ROOT,
             fmt::format("root is {}; the communicator has ranks 0 to {}", wish.root, meeting_->ranks() - 1)};
   if (!(wish.share > 0 && wish.share <= 1))
-    return {MPI_ERR_ARG, fmt::format("the threshold is {}; it must be above 0 and at most 1", wish.share)};
+    return {MPI_ERR_ARG, fmt::format("the share is {}; it must be above 0 and at most 1", wish.share)};
   type_ = wish.type;
   int size = 0;
   if (!is_named(wish.type) && PMPI_Type_dup(wish.type, &type_) != MPI_SUCCESS)
@@ -103,6 +103,10 @@ Error Instance::check(const Wish& wish) {
     if (!describe(type_, wish.op, reduction_, context_)) return {MPI_ERR_OP, "MPI does not define op for this type"};
     request_.element_bytes = reduction_.element_bytes;
     request_.reduction = &reduction_;
+    kernels::ElementType element{};
+    kernels::Operation operation{};
+    if (element_type_of(type_, element)) request_.type = element;
+    if (operation_of(wish.op, operation)) request_.operation = operation;
   }
   std::string problem;
   if (!choose(wish.collective, wish.algorithm == nullptr ? "" : wish.algorithm, request_.bytes(), choice_, problem))
@@ -112,7 +116,8 @@ Error Instance::check(const Wish& wish) {
   if (choice_.algorithm->commutative_only && !reduction_.commutative)
     return {MPI_ERR_OP, fmt::format("{} needs a commutative op", choice_.algorithm->name)};
   request_.values = choice_.values;
-  return {};
+  const char* const refusal = choice_.algorithm->refusal == nullptr ? nullptr : choice_.algorithm->refusal(request_);
+  return refusal == nullptr ? Error{} : Error{MPI_ERR_UNSUPPORTED_OPERATION, refusal};
 }
 
 // Every number and its negative: the least of both tell whether all are equal. The first is whether a rank has found
@@ -246,6 +251,13 @@ void Instance::finish() {
   meeting_->leave_call(request_.bytes());
 }
 
+Error Instance::flush() {
+  if (choice_.algorithm->collective != WeakCollective::sparse_allreduce)
+    return {MPI_ERR_ARG, "only a sparse allreduce keeps something back"};
+  algorithm_->flush();
+  return {};
+}
+
 bool Instance::test() {
   if (!is_under_way_) return true;
   int found = 0;
@@ -270,6 +282,8 @@ papaya_weak_status Instance::status() const {
           .own = static_cast<long long>(status.own),
           .ranks = status.ranks,
           .elements = static_cast<MPI_Count>(status.bytes / std::max<std::size_t>(request_.element_bytes, 1)),
+          .share = status.share,
+          .residual = status.residual,
           .waited = policy().to_ns(status.waited_ticks) * 1e-9};
 }
 

@@ -44,6 +44,7 @@ class Instance final : public Member {
   Instance& operator=(const Instance&) = delete;
 
   Error start(const void* contribution, void* result);
+  Error flush();
   // True once the call is done; nothing has to be under way.
   bool test();
   // For so many seconds; less than 0: for as long as it takes.

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <cmath>
 #include <deque>
 #include <mutex>
 #include <new>
@@ -102,6 +103,50 @@ PAPAYA_PUBLIC int papaya_ssp_allreduce_create(MPI_Comm comm, MPI_Count count, MP
                  .algorithm = algorithm,
                  .values = {{"slack", slack}}},
                 collective);
+}
+
+PAPAYA_PUBLIC int papaya_threshold_bcast_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, double threshold,
+                                                int of, int root, papaya_weak* collective) {
+  return create(__func__, comm,
+                {.collective = WeakCollective::threshold_bcast,
+                 .count = count,
+                 .type = type,
+                 .root = root,
+                 .share = threshold,
+                 .values = {{"of_ranks", of}}},
+                collective);
+}
+
+PAPAYA_PUBLIC int papaya_threshold_reduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                                                 double threshold, int of, int root, papaya_weak* collective) {
+  return create(__func__, comm,
+                {.collective = WeakCollective::threshold_reduce,
+                 .count = count,
+                 .type = type,
+                 .op = op,
+                 .root = root,
+                 .share = threshold,
+                 .values = {{"of_ranks", of}}},
+                collective);
+}
+
+PAPAYA_PUBLIC int papaya_sparse_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, double share,
+                                                 papaya_weak* collective) {
+  return create(__func__, comm,
+                {.collective = WeakCollective::sparse_allreduce,
+                 .count = count,
+                 .type = type,
+                 .op = MPI_SUM,
+                 .share = share,
+                 .values = {{"per_million", share > 0 && share <= 1 ? std::llround(std::ceil(share * 1e6)) : 1}}},
+                collective);
+}
+
+PAPAYA_PUBLIC int papaya_weak_flush(papaya_weak collective) {
+  return with(__func__, collective, [&](Instance& one) -> Error {
+    if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};
+    return one.flush();
+  });
 }
 
 PAPAYA_PUBLIC int papaya_weak_call(papaya_weak collective, const void* contribution, void* result,

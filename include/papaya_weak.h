@@ -33,6 +33,8 @@ typedef struct papaya_weak_status {
   long long own;      /* the clock of this rank's own contribution in it; 0: it has none */
   int ranks;          /* whose contributions are in it */
   MPI_Count elements; /* of the result that the call has brought up to date, from the first on */
+  double share;       /* of the elements or ranks that took part */
+  double residual;    /* sparse allreduce: the norm of what is kept for later calls, of what there was */
   double waited;      /* seconds, for other ranks */
 } papaya_weak_status;
 #define PAPAYA_WEAK_STATUS_IGNORE ((papaya_weak_status*)0)
@@ -46,13 +48,34 @@ typedef struct papaya_weak_status {
  * them.
  *
  * Errors: MPI_ERR_COMM, MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_OP, MPI_ERR_ROOT; MPI_ERR_ARG for anything else that is
- * out of range or differs between ranks; MPI_ERR_NO_MEM; MPI_ERR_OTHER before MPI_Init and after MPI_Finalize. */
+ * out of range or differs between ranks; MPI_ERR_UNSUPPORTED_OPERATION where the algorithm does not serve the type or
+ * the operation; MPI_ERR_NO_MEM; MPI_ERR_OTHER before MPI_Init and after MPI_Finalize. */
 
 /* Stale synchronous parallel allreduce (Iakymchuk et al. 2021, III-A; Faustino 2020). A result has one contribution of
  * every rank, each at most `slack` clocks old; a rank waits only for those that are older. With slack 0 it is
  * MPI_Allreduce, with the same bits on all ranks and in every run. */
 int papaya_ssp_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack,
                                 const char* algorithm, papaya_weak* collective);
+
+/* Threshold broadcast and reduce (Iakymchuk et al. 2021, III-B), on binomial trees. `threshold` in (0, 1] is a share
+ * of the data: the first elements, as many as that needs, and the rest of the receiver's buffer stays as it was. Or a
+ * share of the ranks, of which at least so many take part, whole branches of the tree left out, the farthest from the
+ * root first. With threshold 1 they are MPI_Bcast and MPI_Reduce. A broadcast reads the contribution at the root and
+ * writes the result elsewhere; a reduce writes the result at the root. */
+#define PAPAYA_OF_DATA 0
+#define PAPAYA_OF_RANKS 1
+int papaya_threshold_bcast_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, double threshold, int of, int root,
+                                  papaya_weak* collective);
+int papaya_threshold_reduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, double threshold,
+                                   int of, int root, papaya_weak* collective);
+
+/* Sparse allreduce: the sum of the largest elements of each rank, with error feedback (as Iakymchuk et al. announce).
+ * Each rank sends the `share` of its elements that are largest in magnitude, at least one; what it does not send is
+ * added to its next contribution. MPI_FLOAT and MPI_DOUBLE. The sums of all results and of what is still kept are those
+ * of all contributions: a call after papaya_weak_flush, on all ranks, sends everything. */
+int papaya_sparse_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, double share,
+                                   papaya_weak* collective);
+int papaya_weak_flush(papaya_weak collective);
 
 /* One call: `contribution` has count elements, or is MPI_IN_PLACE, which takes it from `result`; `result` has room for
  * count elements. When it returns both may be used again. `status` may be PAPAYA_WEAK_STATUS_IGNORE.

@@ -38,22 +38,6 @@ bool is_exact(ElementType element) noexcept {
   }
 }
 
-bool operation_of(MPI_Op op, Operation& operation) noexcept {
-  if (op == MPI_SUM) return operation = Operation::sum, true;
-  if (op == MPI_MAX) return operation = Operation::max, true;
-  if (op == MPI_MIN) return operation = Operation::min, true;
-  if (op == MPI_PROD) return operation = Operation::prod, true;
-  if (op == MPI_LAND) return operation = Operation::land, true;
-  if (op == MPI_LOR) return operation = Operation::lor, true;
-  if (op == MPI_LXOR) return operation = Operation::lxor, true;
-  if (op == MPI_BAND) return operation = Operation::band, true;
-  if (op == MPI_BOR) return operation = Operation::bor, true;
-  if (op == MPI_BXOR) return operation = Operation::bxor, true;
-  if (op == MPI_MINLOC) return operation = Operation::minloc, true;
-  if (op == MPI_MAXLOC) return operation = Operation::maxloc, true;
-  return false;
-}
-
 const ReductionContext& context_of(const Reduction& reduction) {
   return *static_cast<const ReductionContext*>(reduction.context);
 }
@@ -109,6 +93,22 @@ void combine_laid_out(const Reduction& reduction, const void* left, const void* 
 }
 
 }  // namespace
+
+bool operation_of(MPI_Op op, Operation& operation) noexcept {
+  if (op == MPI_SUM) return operation = Operation::sum, true;
+  if (op == MPI_MAX) return operation = Operation::max, true;
+  if (op == MPI_MIN) return operation = Operation::min, true;
+  if (op == MPI_PROD) return operation = Operation::prod, true;
+  if (op == MPI_LAND) return operation = Operation::land, true;
+  if (op == MPI_LOR) return operation = Operation::lor, true;
+  if (op == MPI_LXOR) return operation = Operation::lxor, true;
+  if (op == MPI_BAND) return operation = Operation::band, true;
+  if (op == MPI_BOR) return operation = Operation::bor, true;
+  if (op == MPI_BXOR) return operation = Operation::bxor, true;
+  if (op == MPI_MINLOC) return operation = Operation::minloc, true;
+  if (op == MPI_MAXLOC) return operation = Operation::maxloc, true;
+  return false;
+}
 
 bool is_plausible_operation(MPI_Op op) noexcept {
 #if defined(MPICH)

@@ -22,6 +22,9 @@ struct ReductionContext {
 // everywhere.
 bool describe(MPI_Datatype type, MPI_Op op, Reduction& reduction, ReductionContext& context) noexcept;
 
+// The kernel operation of a predefined one; false for all others.
+bool operation_of(MPI_Op op, kernels::Operation& operation) noexcept;
+
 // True if the handle may be given to MPI's inquiry functions.
 bool is_plausible_operation(MPI_Op op) noexcept;
 

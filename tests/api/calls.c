@@ -3,21 +3,12 @@
 //
 //   calls few|many ALGORITHM...
 #include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "papaya.h"
-
-static int rank, ranks, failures;
-
-#define CHECK(good)                                                                 \
-  do {                                                                              \
-    if (!(good)) {                                                                  \
-      if (failures++ < 10) printf("rank %d, line %d: %s\n", rank, __LINE__, #good); \
-    }                                                                               \
-  } while (0)
 
 static void stop_now_and_then(int call) {
   if ((call * 7 + rank * 3) % 11 == 0) usleep(500);
@@ -128,9 +119,7 @@ static void derived(MPI_Comm comm, const char* algorithm) {
 }
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  begin(&argc, &argv);
   const int many = argc > 1 && strcmp(argv[1], "many") == 0;
   MPI_Comm half, backwards;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
@@ -155,9 +144,5 @@ int main(int argc, char** argv) {
   CHECK(papaya_weak_call(left, MPI_IN_PLACE, &one, NULL) == MPI_SUCCESS);
   MPI_Comm_free(&half);
   MPI_Comm_free(&backwards);
-  int all = 0;
-  MPI_Reduce(&failures, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  MPI_Finalize();
-  if (rank == 0 && all == 0) printf("all right\n");
-  return failures == 0 ? 0 : 1;
+  return end();
 }

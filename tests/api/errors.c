@@ -2,13 +2,11 @@
 // and everything goes on afterwards. At least two ranks.
 #include <mpi.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "check.h"
 #include "papaya.h"
-
-static int rank, ranks, failures;
 
 static void expect(int line, int code, int wanted, const char* words) {
   int class = MPI_SUCCESS;
@@ -21,8 +19,6 @@ static void expect(int line, int code, int wanted, const char* words) {
 }
 #define EXPECT(call, class, words) expect(__LINE__, call, class, words)
 #define GOOD(call) expect(__LINE__, call, MPI_SUCCESS, "")
-#define CHECK(good) \
-  if (!(good)) printf("rank %d, line %d: %s\n", rank, __LINE__, #good), ++failures
 
 static int create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack, const char* algorithm) {
   papaya_weak handle = (papaya_weak)&rank;
@@ -181,9 +177,5 @@ int main(int argc, char** argv) {
     pthread_join(thread, &result);
     CHECK(result == NULL);
   }
-  int all = 0;
-  MPI_Reduce(&failures, &all, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  MPI_Finalize();
-  if (rank == 0 && all == 0) printf("all right\n");
-  return failures == 0 ? 0 : 1;
+  return end();
 }

@@ -62,7 +62,7 @@ class Lists:
     def algorithms(self):
         """{variable: {name: description}}"""
         found, of_one = {}, {}
-        for line in self.says("info", "--algorithms").splitlines():
+        for line in self.says("info", "--algorithms").split("\nWeakly consistent")[0].splitlines():
             if heading := re.match(r"MPI_\w+ \((PAPAYA_\w+)\)", line):
                 of_one = found.setdefault(heading[1], {})
             elif algorithm := re.match(r"  (\w+): ", line):

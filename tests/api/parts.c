@@ -1,0 +1,144 @@
+// Collectives of a part of the data or of the ranks, as a program calls them: threshold broadcast and reduce, sparse
+// allreduce.
+#include <math.h>
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "papaya.h"
+
+static void stop_now_and_then(int call) {
+  if ((call * 7 + rank * 3) % 5 == 0) usleep(300);
+}
+
+static void bcast(MPI_Comm comm, int count, double threshold, int of, int root) {
+  int size, me;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &me);
+  papaya_weak bcast;
+  CHECK(papaya_threshold_bcast_create(comm, count, MPI_INT, threshold, of, root, &bcast) == MPI_SUCCESS);
+  int* const data = malloc((size_t)count * sizeof(int) + 1);
+  const int part = of == PAPAYA_OF_RANKS ? count : (int)ceil(threshold * count);
+  for (int call = 1; call <= 8; ++call) {
+    for (int i = 0; i < count; ++i) data[i] = me == root ? call * 1000 + i : -call;
+    stop_now_and_then(call);
+    papaya_weak_status status;
+    CHECK(papaya_weak_call(bcast, me == root ? data : NULL, me == root ? NULL : data, &status) == MPI_SUCCESS);
+    CHECK(status.clock == call);
+    CHECK(status.elements == part || (of == PAPAYA_OF_RANKS && me != root && status.elements == 0));
+    for (int i = 0; i < count; ++i) CHECK(data[i] == (me == root || i < status.elements ? call * 1000 + i : -call));
+    int have = status.elements == count, all = 0;
+    MPI_Allreduce(&have, &all, 1, MPI_INT, MPI_SUM, comm);
+    if (of == PAPAYA_OF_RANKS && count > 0) CHECK(all >= threshold * size && (threshold < 1 || all == size));
+  }
+  CHECK(papaya_weak_free(&bcast) == MPI_SUCCESS);
+  free(data);
+}
+
+// In a type with holes: those of the result stay.
+static void reduce(MPI_Comm comm, int count, double threshold, int of, int root) {
+  int size, me;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &me);
+  papaya_weak reduce;
+  CHECK(papaya_threshold_reduce_create(comm, count, MPI_LONG, MPI_SUM, threshold, of, root, &reduce) == MPI_SUCCESS);
+  long* const mine = malloc((size_t)count * sizeof(long) + 1);
+  long* const result = malloc((size_t)count * sizeof(long) + 1);
+  const int part = of == PAPAYA_OF_RANKS ? count : (int)ceil(threshold * count);
+  for (int call = 1; call <= 8; ++call) {
+    for (int i = 0; i < count; ++i) {
+      mine[i] = (1l << (4 * me)) * (call + i % 2);
+      result[i] = -7;
+    }
+    stop_now_and_then(call);
+    papaya_weak_status status;
+    const int in_place = me == root && call % 2 == 0;
+    if (in_place) memcpy(result, mine, (size_t)count * sizeof(long));
+    CHECK(papaya_weak_call(reduce, in_place ? MPI_IN_PLACE : mine, me == root ? result : NULL, &status) == MPI_SUCCESS);
+    if (me != root) continue;
+    CHECK(status.elements == part && (count == 0 || (status.ranks >= 1 && status.ranks <= size)));
+    if (of == PAPAYA_OF_RANKS) CHECK(status.ranks >= threshold * size);
+    for (int i = 0; i < count; ++i) {
+      int took_part = 0;
+      for (int other = 0; other < size; ++other) {
+        const long digit = result[i] >> (4 * other) & 15;
+        if (i < part) CHECK(digit == 0 || digit == call + i % 2);
+        took_part += digit != 0;
+      }
+      if (i < part) CHECK(took_part == status.ranks);
+      if (i >= part) CHECK(result[i] == (in_place ? mine[i] : -7));
+    }
+  }
+  CHECK(papaya_weak_free(&reduce) == MPI_SUCCESS);
+  free(mine);
+  free(result);
+}
+
+static void sparse(MPI_Comm comm, int count, double share) {
+  papaya_weak sparse;
+  CHECK(papaya_sparse_allreduce_create(comm, count, MPI_DOUBLE, share, &sparse) == MPI_SUCCESS);
+  double* const mine = calloc((size_t)count, sizeof(double));
+  double* const result = calloc((size_t)count, sizeof(double));
+  double* const sum = calloc((size_t)count, sizeof(double));
+  double* const expected = calloc((size_t)count, sizeof(double));
+  for (int call = 1; call <= 6; ++call) {
+    for (int i = 0; i < count; ++i) mine[i] = (i * 31 + rank * 17 + call * 7) % 97 - 48;
+    if (call == 6) CHECK(papaya_weak_flush(sparse) == MPI_SUCCESS);
+    papaya_weak_status status;
+    CHECK(papaya_weak_call(sparse, mine, result, &status) == MPI_SUCCESS);
+    for (int i = 0; i < count; ++i) sum[i] += result[i];
+    if (count > 10) CHECK(call == 6 ? status.residual == 0 : status.residual > 0 && status.residual < 1);
+    MPI_Allreduce(MPI_IN_PLACE, mine, count, MPI_DOUBLE, MPI_SUM, comm);
+    for (int i = 0; i < count; ++i) expected[i] += mine[i];
+  }
+  for (int i = 0; i < count; ++i) CHECK(sum[i] == expected[i]);
+  CHECK(papaya_weak_free(&sparse) == MPI_SUCCESS);
+  free(mine);
+  free(result);
+  free(sum);
+  free(expected);
+}
+
+static void refusals(void) {
+  papaya_weak none;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CHECK(papaya_threshold_bcast_create(MPI_COMM_WORLD, 1, MPI_INT, 0, 0, 0, &none) == MPI_ERR_ARG &&
+        strstr(papaya_error(), "share is 0") != NULL);
+  CHECK(papaya_threshold_bcast_create(MPI_COMM_WORLD, 1, MPI_INT, 1.5, 0, 0, &none) == MPI_ERR_ARG);
+  CHECK(papaya_threshold_bcast_create(MPI_COMM_WORLD, 1, MPI_INT, NAN, 0, 0, &none) == MPI_ERR_ARG);
+  CHECK(papaya_threshold_bcast_create(MPI_COMM_WORLD, 1, MPI_INT, 1, 2, 0, &none) == MPI_ERR_ARG);
+  CHECK(papaya_threshold_bcast_create(MPI_COMM_WORLD, 1, MPI_INT, 1, 0, ranks, &none) == MPI_ERR_ROOT);
+  CHECK(papaya_threshold_reduce_create(MPI_COMM_WORLD, 1, MPI_INT, MPI_SUM, 0.5, 0, rank, &none) == MPI_ERR_ROOT);
+  CHECK(papaya_threshold_reduce_create(MPI_COMM_WORLD, 1, MPI_INT, MPI_SUM, rank == 0 ? 0.5 : 0.25, 0, 0, &none) ==
+        MPI_ERR_ARG);
+  CHECK(papaya_sparse_allreduce_create(MPI_COMM_WORLD, 1, MPI_INT, 0.5, &none) == MPI_ERR_UNSUPPORTED_OPERATION &&
+        strstr(papaya_error(), "float or double") != NULL);
+  CHECK(papaya_sparse_allreduce_create(MPI_COMM_WORLD, 1, MPI_FLOAT, -0.5, &none) == MPI_ERR_ARG);
+  CHECK(papaya_threshold_bcast_create(MPI_COMM_WORLD, 1, MPI_INT, 1, 0, 0, &none) == MPI_SUCCESS);
+  CHECK(papaya_weak_flush(none) == MPI_ERR_ARG && strstr(papaya_error(), "keeps") != NULL);
+  CHECK(papaya_weak_free(&none) == MPI_SUCCESS);
+}
+
+int main(int argc, char** argv) {
+  begin(&argc, &argv);
+  MPI_Comm half;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+  const int last = ranks - 1;
+  bcast(MPI_COMM_WORLD, 1000, 1, PAPAYA_OF_DATA, 0);
+  bcast(MPI_COMM_WORLD, 10001, 0.25, PAPAYA_OF_DATA, last);
+  bcast(MPI_COMM_WORLD, 300000, 0.5, PAPAYA_OF_DATA, 0);
+  bcast(MPI_COMM_WORLD, 100, 0.5, PAPAYA_OF_RANKS, last);
+  bcast(half, 0, 1, PAPAYA_OF_DATA, 0);
+  reduce(MPI_COMM_WORLD, 1000, 1, PAPAYA_OF_DATA, last);
+  reduce(MPI_COMM_WORLD, 10001, 0.25, PAPAYA_OF_DATA, 0);
+  reduce(MPI_COMM_WORLD, 300000, 0.5, PAPAYA_OF_DATA, last);
+  reduce(MPI_COMM_WORLD, 100, 0.5, PAPAYA_OF_RANKS, 0);
+  reduce(half, 1, 0.01, PAPAYA_OF_DATA, 0);
+  sparse(MPI_COMM_WORLD, 1000, 0.05);
+  sparse(MPI_COMM_WORLD, 1, 0.05);
+  MPI_Comm_free(&half);
+  refusals();
+  return end();
+}
