@@ -20,8 +20,9 @@ constexpr std::size_t header_bytes = 64;
 std::size_t slot_bytes(std::size_t bytes) noexcept {
   return header_bytes + in_lines(bytes);
 }
-std::uint64_t slots_for(std::uint64_t slack) noexcept {
-  return 2 * slack + 2;
+
+SspSlots slots_for(std::size_t bytes, std::uint64_t slack) noexcept {
+  return {slack, 2 * slack + 2, slot_bytes(bytes)};
 }
 
 // Ranks at positions of the hypercube, in rank order: the first `extra` positions stand for two ranks each.
@@ -45,8 +46,8 @@ struct Cube {
 
 SegmentShape SspHypercube::segment(int ranks, std::size_t bytes, std::uint64_t slack) noexcept {
   const int edges = Cube(ranks).edges();
-  const std::size_t slots = static_cast<std::size_t>(edges) * static_cast<std::size_t>(slots_for(slack));
-  return {std::max<std::size_t>(slots * slot_bytes(bytes), 64), std::max(edges, 1)};
+  return {std::max<std::size_t>(slots_for(bytes, slack).bytes(static_cast<std::size_t>(edges)), 64),
+          std::max(edges, 1)};
 }
 
 std::vector<SspHypercube::Exchange> SspHypercube::exchanges_of(int rank, int ranks) {
@@ -74,7 +75,7 @@ std::vector<SspHypercube::Exchange> SspHypercube::exchanges_of(int rank, int ran
 SspHypercube::SspHypercube(const Team& team, std::size_t bytes, std::uint64_t slack)
     : Weak(team),
       bytes_(bytes),
-      slack_(slack),
+      slots_(slots_for(bytes, slack)),
       exchanges_(exchanges_of(team.rank, team.size)),
       sources_(exchanges_.size() * slot_bytes(bytes)),
       clock_(team.first_round - 1) {}
@@ -123,13 +124,13 @@ Steps SspHypercube::steps(Operands operands) {
     }
     if (exchange.taken == Taken::nothing) continue;
 
-    std::uint64_t number = usable(exchange);
+    std::uint64_t number = slots_.usable(*team_.wire, exchange.edge, clock_);
     if (number == 0) {
       const std::uint64_t begin = clock::ticks();
-      co_await until([&] { return (number = usable(exchange)) != 0; }, exchange.peer);
+      co_await until([&] { return (number = slots_.usable(*team_.wire, exchange.edge, clock_)) != 0; }, exchange.peer);
       count_wait(begin);
     }
-    const std::byte* const message = team_.wire->segment() + slot(exchange, number);
+    const std::byte* const message = team_.wire->segment() + slots_.offset(exchange.edge, number);
     Header header{};
     std::memcpy(&header, message, sizeof header);
     status_.oldest = std::min(status_.oldest, header.oldest);
@@ -157,34 +158,13 @@ void SspHypercube::send(const Exchange& exchange, std::byte* source, const std::
   const Header header{.oldest = status_.oldest, .of_peer = of_peer};
   std::memcpy(source, &header, sizeof header);
   if (partial != source + header_bytes && bytes_ != 0) std::memcpy(source + header_bytes, partial, bytes_);
-  team_.wire->write_notify(exchange.peer, slot(exchange, clock_), source, header_bytes + bytes_, exchange.edge, clock_);
-}
-
-// The number of the newest message that the present call may take; 0: there is none yet. The slots hold those of the
-// last 2 slack + 2 clocks, and the peer is at most slack + 1 calls ahead.
-std::uint64_t SspHypercube::usable(const Exchange& exchange) const noexcept {
-  const std::uint64_t newest = team_.wire->look(exchange.edge);
-  if (newest >= clock_) return clock_;
-  if (newest == 0 || newest + slack_ < clock_) return 0;
-  Header header{};
-  std::memcpy(&header, team_.wire->segment() + slot(exchange, newest), sizeof header);
-  return header.oldest + slack_ >= clock_ ? newest : 0;
-}
-
-std::size_t SspHypercube::slot(const Exchange& exchange, std::uint64_t number) const noexcept {
-  const std::uint64_t slots = slots_for(slack_);
-  return (static_cast<std::size_t>(exchange.edge) * static_cast<std::size_t>(slots) +
-          static_cast<std::size_t>(number % slots)) *
-         slot_bytes(bytes_);
+  team_.wire->write_notify(exchange.peer, slots_.offset(exchange.edge, clock_), source, header_bytes + bytes_,
+                           exchange.edge, clock_);
 }
 
 namespace {
 
-constexpr Parameter parameters[] = {{.name = "slack",
-                                     .fallback = 0,
-                                     .lowest = 0,
-                                     .highest = 1 << 20,
-                                     .help = "clocks that a contribution in the result may be old"}};
+constexpr Parameter parameters[] = {slack_parameter};
 
 constexpr WeakDescriptor descriptor = {
     .collective = WeakCollective::ssp_allreduce,

@@ -34,6 +34,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "algorithms/weak/ssp.hpp"
 #include "algorithms/weak/weak.hpp"
 
 namespace papaya {
@@ -63,12 +64,10 @@ class SspHypercube final : public Weak {
 
   Steps steps(Operands operands) override;
   void send(const Exchange& exchange, std::byte* source, const std::byte* partial, std::uint64_t of_peer) noexcept;
-  std::uint64_t usable(const Exchange& exchange) const noexcept;
   bool has_heard_all() const noexcept;
-  std::size_t slot(const Exchange& exchange, std::uint64_t number) const noexcept;
 
   const std::size_t bytes_;
-  const std::uint64_t slack_;
+  const SspSlots slots_;
   const std::vector<Exchange> exchanges_;  // of a call, in order
   std::vector<std::byte> sources_;         // what each of them sends: a slot's contents
   std::uint64_t clock_;

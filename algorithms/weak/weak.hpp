@@ -67,11 +67,20 @@ struct WeakStatus {
   bool has_waited = false;
 };
 
+// A portion of the result whose contributions have clocks of their own, up to the next portion.
+struct WeakPortion {
+  std::size_t begin;  // its first element
+  std::uint64_t oldest;
+  std::uint64_t own;
+};
+
 // What an algorithm keeps for one team. One call at a time.
 class Weak : public OverWire {
  public:
   // Of the last call, once it is done.
   const WeakStatus& status() const noexcept { return status_; }
+  // Of its result, ascending, some of them empty perhaps; none where the status speaks of all elements alike.
+  virtual std::span<const WeakPortion> portions() const noexcept { return {}; }
 
   // What this rank has brought to calls and none has sent yet, element by element; empty where all is sent.
   virtual std::span<const std::byte> residual() const noexcept { return {}; }

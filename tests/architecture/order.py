@@ -33,7 +33,7 @@ ORDER = {
         "chain exchange hierarchy steps tree",
         "dissemination halving sorted_ring",
         "bcast/fragments reduce/pairwise",
-        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/weak",
+        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/ssp.hpp weak/weak",
         "weak/threshold",
         "weak/",
     ],

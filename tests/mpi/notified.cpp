@@ -16,7 +16,7 @@
 #include "algorithms/patterns/threshold.hpp"
 #include "algorithms/transport/mpi/mpi_transport.hpp"
 #include "algorithms/transport/ucx/ucx_transport.hpp"
-#include "algorithms/weak/ssp_hypercube.hpp"
+#include "algorithms/weak/weak.hpp"
 #include "interpose/make_wire.hpp"
 #include "interpose/mpi_agreement.hpp"
 #include "tests/protocol/notified_property.hpp"
@@ -92,36 +92,43 @@ class Test {
   }
 
   // Ranks stop now and then.
-  int stale_synchronous(std::uint64_t calls) {
-    const Reduction reduction = Contribution::reduction();
+  int stale_synchronous(const WeakDescriptor& descriptor, std::uint64_t calls) {
+    const Reduction reduction = Contribution::reduction(descriptor.commutative_only);
     const std::size_t count = most_bytes_ / sizeof(Contribution);
-    const std::size_t bytes = count * sizeof(Contribution);
     std::vector<Contribution> contribution(count);
     std::vector<Contribution> result(count);
     int wrong = 0;
     for (const std::uint64_t slack : {0, 1, 2}) {
-      const auto wire = make(MPI_COMM_WORLD, SspHypercube::segment(ranks_, bytes, slack));
+      std::vector<std::int64_t> values{static_cast<std::int64_t>(slack)};
+      for (std::size_t i = 1; i < descriptor.parameters.size(); ++i)
+        values.push_back(descriptor.parameters[i].fallback);
+      const WeakRequest request{.ranks = ranks_,
+                                .count = count,
+                                .element_bytes = sizeof(Contribution),
+                                .reduction = &reduction,
+                                .values = values};
+      const auto wire = make(MPI_COMM_WORLD, descriptor.segment(request));
       if (wire == nullptr) return 1;
       {
-        SspHypercube allreduce({.rank = rank_,
-                                .size = ranks_,
-                                .arrival_order = false,
-                                .region = nullptr,
-                                .policy = &policy_,
-                                .wire = wire.get()},
-                               bytes, slack);
+        const auto allreduce = descriptor.prepare({.rank = rank_,
+                                                   .size = ranks_,
+                                                   .arrival_order = false,
+                                                   .region = nullptr,
+                                                   .policy = &policy_,
+                                                   .wire = wire.get()},
+                                                  request);
         wait::Site site;
         for (std::uint64_t clock = 1; clock <= calls; ++clock) {
           contribution.assign(count, Contribution::of(rank_, clock));
           if ((clock + static_cast<std::uint64_t>(rank_)) % 8 == 0) usleep(1000);
-          allreduce.run({.send = contribution.data(),
-                         .receive = result.data(),
-                         .count = count,
-                         .bytes = bytes,
-                         .root = -1,
-                         .reduction = &reduction},
-                        site);
-          if (fault_in(result, allreduce.status(), clock, slack, rank_, ranks_) != nullptr) ++wrong;
+          allreduce->run({.send = contribution.data(),
+                          .receive = result.data(),
+                          .count = count,
+                          .bytes = request.bytes(),
+                          .root = -1,
+                          .reduction = &reduction},
+                         site);
+          if (fault_in(result, *allreduce, clock, slack, rank_, ranks_) != nullptr) ++wrong;
         }
       }
       wire->leave();
@@ -292,7 +299,8 @@ int main(int argc, char** argv) {
   }
   int wrong = test.property(most_bytes > 65536 ? 8 : 40);
   wrong += test.leaving();
-  wrong += test.stale_synchronous(most_bytes > 65536 ? 8 : 40);
+  for (const char* const name : {"ssp_hypercube", "ssp_ring"})
+    wrong += test.stale_synchronous(*papaya::find_weak(name), most_bytes > 65536 ? 8 : 40);
   wrong += test.shares(most_bytes > 65536 ? 8 : 30);
   wrong += test.too_large();
   test.close();

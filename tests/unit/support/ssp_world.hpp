@@ -18,13 +18,15 @@
 #include <utility>
 #include <vector>
 
-#include "algorithms/weak/ssp_hypercube.hpp"
+#include "algorithms/weak/ssp.hpp"
+#include "algorithms/weak/weak.hpp"
 #include "tests/protocol/ssp_contribution.hpp"
 #include "tests/unit/support/fiber.hpp"
 
 namespace papaya {
 
 struct SspJob {
+  const char* algorithm;
   int ranks;
   std::uint64_t slack;
   std::uint64_t calls;
@@ -61,15 +63,28 @@ class StateDigest {
 // All ranks of a job, on from its beginning one step at a time.
 class SspWorld {
  public:
-  SspWorld(const SspJob& job, std::vector<Fiber>& fibers) : job_(job), shape_(shape_of(job)) {
+  SspWorld(const SspJob& job, std::vector<Fiber>& fibers)
+      : job_(job),
+        descriptor_(*find_weak(job.algorithm)),
+        elements_(elements_for(job, descriptor_)),
+        reduction_(Contribution::reduction(descriptor_.commutative_only)) {
+    for (const Parameter& parameter : descriptor_.parameters)
+      values_.push_back(parameter.name == slack_parameter.name ? static_cast<std::int64_t>(job.slack)
+                                                               : parameter.fallback);
+    const WeakRequest request{.ranks = job.ranks,
+                              .count = elements_,
+                              .element_bytes = sizeof(Contribution),
+                              .reduction = &reduction_,
+                              .values = values_};
+    const SegmentShape shape = descriptor_.segment(request);
     const auto ranks = static_cast<std::size_t>(job.ranks);
     if (job.is_late) queues_.resize(ranks * ranks);
     ranks_.resize(ranks);
     for (int rank = 0; rank < job.ranks; ++rank) {
       Rank& one = at(rank);
       one.fiber = &fibers[static_cast<std::size_t>(rank)];
-      one.segment.resize(shape_.bytes);
-      one.numbers.resize(static_cast<std::size_t>(shape_.notifications));
+      one.segment.resize(shape.bytes);
+      one.numbers.resize(static_cast<std::size_t>(shape.notifications));
       one.seen.resize(one.numbers.size(), unseen);
       one.wire = std::make_unique<Wire>(*this, rank);
       const Team team{.rank = rank,
@@ -78,7 +93,7 @@ class SspWorld {
                       .region = nullptr,
                       .policy = &policy_,
                       .wire = one.wire.get()};
-      one.algorithm = std::make_unique<SspHypercube>(team, elements * sizeof(Contribution), job.slack);
+      one.algorithm = descriptor_.prepare(team, request);
       one.fiber->set([this, rank] { run(rank); });
     }
   }
@@ -122,6 +137,7 @@ class SspWorld {
       digest.put(static_cast<std::uint64_t>(one.looked_at) << 32 | one.looked);
       digest.put(one.last_sent.first);
       digest.put(one.last_sent.second);
+      digest.put(reinterpret_cast<const std::byte*>(one.result.data()), one.result.size() * sizeof(Contribution));
     }
     for (const auto& queue : queues_) {
       digest.put(queue.size());
@@ -135,11 +151,11 @@ class SspWorld {
   }
 
  private:
-  static constexpr std::size_t elements = 2;  // of a message, one in each half of a write
-  static constexpr std::uint64_t unseen = ~std::uint64_t{0};
-  static SegmentShape shape_of(const SspJob& job) {
-    return SspHypercube::segment(job.ranks, elements * sizeof(Contribution), job.slack);
+  // One for each half of a write, and of each part where the message is cut into those.
+  static std::size_t elements_for(const SspJob& job, const WeakDescriptor& descriptor) {
+    return descriptor.name == "ssp_ring" ? 2 * static_cast<std::size_t>(job.ranks) : 2;
   }
+  static constexpr std::uint64_t unseen = ~std::uint64_t{0};
 
   struct Write {
     std::size_t offset;
@@ -184,30 +200,29 @@ class SspWorld {
     int looked_at = 0;
     std::uint64_t looked = 0;
     StateDigest::Value last_sent;
+    std::vector<Contribution> result;  // as far as it has come
     bool has_ended = false;
-    std::unique_ptr<SspHypercube> algorithm;
+    std::unique_ptr<Weak> algorithm;
   };
   Rank& at(int rank) { return ranks_[static_cast<std::size_t>(rank)]; }
 
   // A rank, in its fiber.
   void run(int rank) {
     Rank& self = at(rank);
-    const Reduction reduction = Contribution::reduction();
-    std::vector<Contribution> contribution(elements);
-    std::vector<Contribution> result(elements);
+    std::vector<Contribution> contribution(elements_);
     for (std::uint64_t clock = 1; clock <= job_.calls; ++clock) {
       begin_call(self);
-      contribution.assign(elements, Contribution::of(rank, clock));
+      contribution.assign(elements_, Contribution::of(rank, clock));
       self.algorithm->start({.send = contribution.data(),
-                             .receive = result.data(),
-                             .count = elements,
-                             .bytes = elements * sizeof(Contribution),
+                             .receive = self.result.data(),
+                             .count = elements_,
+                             .bytes = elements_ * sizeof(Contribution),
                              .root = -1,
-                             .reduction = &reduction});
+                             .reduction = &reduction_});
       while (!self.algorithm->progress()) {
       }
       if (is_abandoned_) continue;
-      if (const char* const found = fault_in(result, self.algorithm->status(), clock, job_.slack, rank, job_.ranks))
+      if (const char* const found = fault_in(self.result, *self.algorithm, clock, job_.slack, rank, job_.ranks))
         fail(rank, found);
     }
     begin_call(self);
@@ -216,7 +231,8 @@ class SspWorld {
     self.has_ended = true;
     if (!is_abandoned_ && has_sources_under_way(rank)) fail(rank, "its end, with writes from its memory under way");
   }
-  static void begin_call(Rank& self) {
+  void begin_call(Rank& self) const {
+    self.result.assign(elements_, {});
     ++self.call;
     self.writes = 0;
     self.last_sent = {};
@@ -300,7 +316,10 @@ class SspWorld {
   }
 
   const SspJob job_;
-  const SegmentShape shape_;
+  const WeakDescriptor& descriptor_;
+  const std::size_t elements_;
+  const Reduction reduction_;
+  std::vector<std::int64_t> values_;
   wait::Policy policy_;
   std::vector<Rank> ranks_;
   std::vector<std::deque<Write>> queues_;  // of a late wire, by writer and reader
