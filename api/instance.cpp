@@ -113,8 +113,9 @@ Error Instance::check(const Wish& wish) {
     return {MPI_ERR_ARG, problem};
   for (const Wish::Value& value : wish.values)
     if (!set(choice_, value.parameter, value.value, problem)) return {MPI_ERR_ARG, problem};
-  if (choice_.algorithm->commutative_only && !reduction_.commutative)
-    return {MPI_ERR_OP, fmt::format("{} needs a commutative op", choice_.algorithm->name)};
+  if ((choice_.algorithm->commutative_only || wish.accumulates) && !reduction_.commutative)
+    return {MPI_ERR_OP,
+            fmt::format("{} needs a commutative op", wish.accumulates ? "what adds up" : choice_.algorithm->name)};
   request_.values = choice_.values;
   const char* const refusal = choice_.algorithm->refusal == nullptr ? nullptr : choice_.algorithm->refusal(request_);
   return refusal == nullptr ? Error{} : Error{MPI_ERR_UNSUPPORTED_OPERATION, refusal};
@@ -131,7 +132,7 @@ Error Instance::compare(const Wish& wish, const Error& found) const {
     least[at++] = number;
     least[at++] = -number;
   };
-  put(static_cast<std::int64_t>(wish.collective));
+  put(2 * static_cast<std::int64_t>(wish.collective) + (wish.accumulates ? 1 : 0));
   put(std::find(weak_registry().begin(), weak_registry().end(), choice_.algorithm) - weak_registry().begin());
   put(wish.count);
   put(static_cast<std::int64_t>(request_.element_bytes));
@@ -166,6 +167,10 @@ Error Instance::prepare(const Wish& wish, const Settings& settings) {
   Error lacks{};
   try {
     algorithm_ = algorithm.prepare(meeting_->team(), request_);
+    const auto slack = std::find_if(wish.values.begin(), wish.values.end(),
+                                    [](const Wish::Value& one) { return one.parameter == "slack"; });
+    if (wish.accumulates)
+      total_ = std::make_unique<RunningTotal>(request_.count, reduction_, static_cast<std::uint64_t>(slack->value));
   } catch (const std::bad_alloc&) {
     lacks = {MPI_ERR_NO_MEM, "a rank has too little memory; create it for fewer elements or with less slack"};
   }
@@ -232,8 +237,10 @@ Error Instance::start(const void* contribution, void* result) {
                          : Staging();
   if (contribution_.lacks() != 0 || result_.lacks() != 0)
     return {MPI_ERR_NO_MEM, fmt::format("there is no memory to pack {} bytes in", request_.bytes())};
+  const std::byte* const mine = is_in_place ? result_.bytes() : contribution_.bytes();
+  const std::byte* const brought = total_ == nullptr ? mine : total_->add(mine);
   is_under_way_ = true;
-  algorithm_->start({.send = is_in_place ? result_.bytes() : contribution_.bytes(),
+  algorithm_->start({.send = brought,
                      .receive = writes ? result_.bytes() : nullptr,
                      .count = request_.count,
                      .bytes = request_.bytes(),
@@ -244,6 +251,7 @@ Error Instance::start(const void* contribution, void* result) {
 }
 
 void Instance::finish() {
+  if (total_ != nullptr) total_->complete(*algorithm_, result_.bytes());
   result_.write_back(algorithm_->status().bytes / std::max<std::size_t>(request_.element_bytes, 1));
   contribution_ = {};
   result_ = {};
@@ -279,7 +287,7 @@ papaya_weak_status Instance::status() const {
   const WeakStatus& status = algorithm_->status();
   return {.clock = static_cast<long long>(status.clock),
           .oldest = static_cast<long long>(status.oldest),
-          .own = static_cast<long long>(status.own),
+          .own = static_cast<long long>(total_ != nullptr ? status.clock : status.own),
           .ranks = status.ranks,
           .elements = static_cast<MPI_Count>(status.bytes / std::max<std::size_t>(request_.element_bytes, 1)),
           .share = status.share,

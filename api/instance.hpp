@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/weak/running_total.hpp"
 #include "algorithms/weak/weak.hpp"
 #include "api/choice.hpp"
 #include "api/error.hpp"
@@ -28,6 +29,7 @@ struct Wish {
   int root = -1;            // where there is one
   double share = 1;         // thresholds
   const char* algorithm = nullptr;
+  bool accumulates = false;  // contributions add up
   struct Value {
     std::string_view parameter;
     std::int64_t value;
@@ -92,6 +94,7 @@ class Instance final : public Member {
   ReductionContext context_{};
   WeakRequest request_{};
   std::unique_ptr<Weak> algorithm_;
+  std::unique_ptr<RunningTotal> total_;  // if contributions add up
   wait::Site site_;
   double limit_ = 0;
   bool is_entered_ = false;

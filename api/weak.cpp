@@ -105,6 +105,19 @@ PAPAYA_PUBLIC int papaya_ssp_allreduce_create(MPI_Comm comm, MPI_Count count, MP
                 collective);
 }
 
+PAPAYA_PUBLIC int papaya_ssp_accumulate_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack,
+                                               const char* algorithm, papaya_weak* collective) {
+  return create(__func__, comm,
+                {.collective = WeakCollective::ssp_allreduce,
+                 .count = count,
+                 .type = type,
+                 .op = op,
+                 .algorithm = algorithm,
+                 .accumulates = true,
+                 .values = {{"slack", slack}}},
+                collective);
+}
+
 PAPAYA_PUBLIC int papaya_threshold_bcast_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, double threshold,
                                                 int of, int root, papaya_weak* collective) {
   return create(__func__, comm,

@@ -57,6 +57,12 @@ typedef struct papaya_weak_status {
 int papaya_ssp_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack,
                                 const char* algorithm, papaya_weak* collective);
 
+/* The same with contributions that add up, as the parameter servers' that Faustino starts from: a result is the total of
+ * all contributions of every rank up to a clock that is at most `slack` behind, of this rank up to this call. No
+ * contribution is lost, and none counts twice. `op` is commutative. */
+int papaya_ssp_accumulate_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack,
+                                 const char* algorithm, papaya_weak* collective);
+
 /* Threshold broadcast and reduce (Iakymchuk et al. 2021, III-B), on binomial trees. `threshold` in (0, 1] is a share
  * of the data: the first elements, as many as that needs, and the rest of the receiver's buffer stays as it was. Or a
  * share of the ranks, of which at least so many take part, whole branches of the tree left out, the farthest from the

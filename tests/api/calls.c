@@ -56,6 +56,36 @@ static void bounds(MPI_Comm comm, const char* algorithm, int slack, int count, i
   free(result);
 }
 
+// Each rank has a digit of its own: how many of its contributions are in the result.
+static void totals(MPI_Comm comm, const char* algorithm, int slack, int count, int calls) {
+  int size, me;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &me);
+  papaya_weak total;
+  CHECK(papaya_ssp_accumulate_create(comm, count, MPI_LONG, MPI_SUM, slack, algorithm, &total) == MPI_SUCCESS);
+  long* const mine = malloc((size_t)count * sizeof(long) + 1);
+  long* const result = malloc((size_t)count * sizeof(long) + 1);
+  // After `slack` calls that bring nothing all that has been brought is there.
+  for (int call = 1; call <= calls + slack; ++call) {
+    stop_now_and_then(call);
+    const int brought = call < calls ? call : calls;
+    for (int i = 0; i < count; ++i) mine[i] = result[i] = call <= calls ? 1l << 8 * me : 0;
+    papaya_weak_status status;
+    CHECK(papaya_weak_call(total, call % 3 == 0 ? MPI_IN_PLACE : mine, result, &status) == MPI_SUCCESS);
+    CHECK(status.own == call && status.oldest >= call - slack);
+    for (int i = 0; i < count; ++i)
+      for (int other = 0; other < size; ++other) {
+        const int digit = (int)(result[i] >> 8 * other & 255);
+        const int oldest = (int)status.oldest;
+        CHECK(digit <= brought && digit >= (oldest < calls ? oldest : calls));
+        if (other == me || call == calls + slack) CHECK(digit == brought);
+      }
+  }
+  CHECK(papaya_weak_free(&total) == MPI_SUCCESS);
+  free(mine);
+  free(result);
+}
+
 // Against MPI_Allreduce, in types that are not contiguous, have holes, or are derived.
 static void types(MPI_Comm comm, const char* algorithm) {
   int size, me;
@@ -131,6 +161,7 @@ int main(int argc, char** argv) {
         for (size_t i = 1; i < sizeof counts / sizeof *counts; ++i)
           bounds(i % 2 == 0 ? MPI_COMM_WORLD : half, argv[a], slack, counts[i], 12);
     for (int slack = 0; slack <= 2; ++slack) bounds(backwards, argv[a], slack, counts[slack], 30);
+    for (int slack = 0; slack <= 3; ++slack) totals(MPI_COMM_WORLD, argv[a], slack, slack == 2 ? 5000 : 7, 40);
     bounds(half, argv[a], 1, 100000, 6);
     bounds(MPI_COMM_SELF, argv[a], 1, 10, 5);
     types(backwards, argv[a]);

@@ -34,7 +34,7 @@ ORDER = {
         "dissemination halving sorted_ring",
         "bcast/fragments reduce/pairwise",
         "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/ssp.hpp weak/weak",
-        "weak/threshold",
+        "weak/running_total weak/threshold",
         "weak/",
     ],
     "interpose": [
