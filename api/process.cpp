@@ -106,6 +106,11 @@ void start(MPI_Comm node, const Settings& settings) {
   const std::lock_guard lock(self.mutex);
   if (self.has_started) return;
   self.has_started = true;
+  const std::string_view level = settings.text(Variable::log);
+  log::set_level(level == "error"   ? log::Level::error
+                 : level == "info"  ? log::Level::info
+                 : level == "debug" ? log::Level::debug
+                                    : log::Level::warn);
   const std::string_view mode = settings.text(Variable::wait);
   self.policy.configure(mode == "spin"    ? wait::Mode::spin
                         : mode == "yield" ? wait::Mode::yield

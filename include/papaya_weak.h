@@ -57,8 +57,8 @@ typedef struct papaya_weak_status {
 int papaya_ssp_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack,
                                 const char* algorithm, papaya_weak* collective);
 
-/* The same with contributions that add up, as the parameter servers' that Faustino starts from: a result is the total of
- * all contributions of every rank up to a clock that is at most `slack` behind, of this rank up to this call. No
+/* The same with contributions that add up, as the parameter servers' that Faustino starts from: a result is the total
+ * of all contributions of every rank up to a clock that is at most `slack` behind, of this rank up to this call. No
  * contribution is lost, and none counts twice. `op` is commutative. */
 int papaya_ssp_accumulate_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack,
                                  const char* algorithm, papaya_weak* collective);
@@ -107,6 +107,23 @@ int papaya_weak_free(papaya_weak* collective);
 
 /* What the last function of these that failed on this thread had to say; "" if none has. Valid until the next one. */
 const char* papaya_error(void);
+
+/* For bindings of other languages: the functions above that take handles of MPI's, with Fortran's; and Fortran's handle
+ * of MPI_COMM_WORLD ("world"), of a type by numpy's name ("float64") and of an operation ("sum", "prod", "min", "max"),
+ * -1 for others. */
+int papaya_ssp_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, int slack,
+                                  const char* algorithm, papaya_weak* collective);
+int papaya_ssp_accumulate_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, int slack,
+                                   const char* algorithm, papaya_weak* collective);
+int papaya_threshold_bcast_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, double threshold, int of, int root,
+                                    papaya_weak* collective);
+int papaya_threshold_reduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, double threshold,
+                                     int of, int root, papaya_weak* collective);
+int papaya_sparse_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, double share,
+                                     papaya_weak* collective);
+int papaya_weak_call_in_place(papaya_weak collective, void* result, papaya_weak_status* status);
+int papaya_weak_start_in_place(papaya_weak collective, void* result);
+MPI_Fint papaya_handle_f(const char* name);
 
 #ifdef __cplusplus
 }

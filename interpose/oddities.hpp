@@ -10,7 +10,7 @@
 namespace papaya::oddities {
 
 inline constinit std::atomic<std::uint64_t> verified{0};
-inline constinit std::atomic<std::uint64_t> mismatches{0};          // of those
+inline constinit std::atomic<std::uint64_t> mismatches{0};  // of those
 // Collective over the job.
 void report(const Job& job);
 

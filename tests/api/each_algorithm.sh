@@ -8,5 +8,5 @@ names=
 for collective in "$@"; do
   names="$names $("$papaya" info --algorithms "$collective")"
 done
-# shellcheck disable=SC2086
+# shellcheck disable=SC2086  # names are words
 exec "$mpirun" -n "$ranks" "$program" "$argument" $names

@@ -42,7 +42,8 @@ BESIDES = {
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
 KNOWS_MPI = re.compile(r"^(interpose/(?!agreement|async_setup|decide|flavour|make_wire|plan|preload|presence|reports|"
                        r"resources)|"
-                       r"api/(?!choice)|include/papaya_weak|algorithms/transport/(mpi/|ucx/ucx_(transport|window))|tools/measure/|tools/simulation/|"
+                       r"api/(?!choice)|include/papaya_weak|"
+                       r"algorithms/transport/(mpi/|ucx/ucx_(transport|window))|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|quiet)\.)")
 
 

@@ -55,7 +55,7 @@ ORDER = {
         "wrappers_communicators",
     ],
     "api": [
-        "choice error process",
+        "choice error fortran process",
         "meeting",
         "instance",
         "weak",
