@@ -106,16 +106,8 @@ void start(MPI_Comm node, const Settings& settings) {
   const std::lock_guard lock(self.mutex);
   if (self.has_started) return;
   self.has_started = true;
-  const std::string_view level = settings.text(Variable::log);
-  log::set_level(level == "error"   ? log::Level::error
-                 : level == "info"  ? log::Level::info
-                 : level == "debug" ? log::Level::debug
-                                    : log::Level::warn);
-  const std::string_view mode = settings.text(Variable::wait);
-  self.policy.configure(mode == "spin"    ? wait::Mode::spin
-                        : mode == "yield" ? wait::Mode::yield
-                        : mode == "block" ? wait::Mode::block
-                                          : wait::Mode::automatic,
+  log::set_level(log::level_of(settings.text(Variable::log)));
+  self.policy.configure(wait::mode_of(settings.text(Variable::wait)),
                         {.cores = topology::count(all), .ranks = ranks, .rank = rank, .ns_per_tick = ns_per_tick()},
                         poke);
   self.policy.set_stall(static_cast<double>(settings.number(Variable::stall_seconds)), report_stall);

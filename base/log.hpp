@@ -8,6 +8,10 @@ namespace papaya::log {
 
 enum class Level : std::uint8_t { error, warn, info, debug };
 
+// As PAPAYA_LOG names it.
+constexpr Level level_of(std::string_view name) noexcept {
+  return name == "error" ? Level::error : name == "info" ? Level::info : name == "debug" ? Level::debug : Level::warn;
+}
 void set_level(Level level) noexcept;
 Level level() noexcept;
 

@@ -142,11 +142,7 @@ void agree_on_settings(Job& job) {
   job.arrival_order = job.settings.text(Variable::order) == "arrival";
   job.verify_every = static_cast<std::uint64_t>(job.settings.number(Variable::verify));
   job.shm_limit = static_cast<std::size_t>(job.settings.number(Variable::shm_limit));
-  const std::string_view level = job.settings.text(Variable::log);
-  log::set_level(level == "error"   ? log::Level::error
-                 : level == "info"  ? log::Level::info
-                 : level == "debug" ? log::Level::debug
-                                    : log::Level::warn);
+  log::set_level(log::level_of(job.settings.text(Variable::log)));
   if (job.rank == 0)
     for (const std::string& warning : warnings) log::warn(warning);
 }

@@ -44,18 +44,13 @@ void poke_progress() {
 
 void configure_waiting(Runtime& process) {
   const Job& job = process.job;
-  const std::string_view mode = job.settings.text(Variable::wait);
   wait::Policy::Machine machine;
   machine.cores = job.cores;
   machine.board = process.memory.window.board();
   machine.ns_per_tick = job.ns_per_tick;
   machine.ranks = job.ranks_on_node;
   machine.rank = job.rank_on_node;
-  process.policy.configure(mode == "spin"    ? wait::Mode::spin
-                           : mode == "yield" ? wait::Mode::yield
-                           : mode == "block" ? wait::Mode::block
-                                             : wait::Mode::automatic,
-                           machine, poke_progress);
+  process.policy.configure(wait::mode_of(job.settings.text(Variable::wait)), machine, poke_progress);
 }
 
 void before_end(const Job& job, Communicator& state) noexcept {

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string_view>
 
 #include "base/clock.hpp"
 
@@ -31,6 +32,10 @@ inline void cpu_pause() noexcept {
 }
 
 enum class Mode : std::uint8_t { automatic, spin, yield, block };
+// As PAPAYA_WAIT names it.
+constexpr Mode mode_of(std::string_view name) noexcept {
+  return name == "spin" ? Mode::spin : name == "yield" ? Mode::yield : name == "block" ? Mode::block : Mode::automatic;
+}
 
 // Where ranks sleep until an event of a team. `completed` counts events; it is also the word the kernel looks at.
 // Owner: whoever completes the event. `sleepers`: each sleeper adds and removes itself.
