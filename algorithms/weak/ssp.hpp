@@ -11,16 +11,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "algorithms/algorithm.hpp"
 #include "algorithms/transport/notified.hpp"
 
 namespace papaya {
-
-inline constexpr Parameter slack_parameter = {.name = "slack",
-                                              .fallback = 0,
-                                              .lowest = 0,
-                                              .highest = 1 << 20,
-                                              .help = "clocks that a contribution in the result may be old"};
 
 class SspSlots {
  public:

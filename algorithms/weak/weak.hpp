@@ -57,7 +57,9 @@ struct WeakStatus {
   std::uint64_t oldest = 0;  // the clock of the oldest contribution in the result; 0: it has none
   std::uint64_t own = 0;     // the clock of this rank's own contribution in the result; 0: it has none
   int ranks = 0;             // whose contributions are in the result; of a broadcast, that have it
-  std::size_t bytes = 0;     // of the result that this call has brought up to date, from its first byte on
+  // Where contributions that are not used are carried over: this rank's that are in no result up to this one.
+  std::uint64_t unused = 0;
+  std::size_t bytes = 0;  // of the result that this call has brought up to date, from its first byte on
   double share = 1;          // of the elements, or of the ranks, that took part
   double residual = 0;  // sparse only: the norm of what is left for later calls, of what there was; NaN if that is not
                         // finite
@@ -86,6 +88,9 @@ class Weak : public OverWire {
   virtual std::span<const std::byte> residual() const noexcept { return {}; }
   // The next call sends that, too, and leaves nothing. For all ranks, between the same two calls.
   virtual void flush() noexcept {}
+  // Between calls: this rank's contributions that are in no result, combined, which then are in no later one either.
+  // Returns how many; without any, `to` stays as it is. After the last call it finds all that are left.
+  virtual std::uint64_t withdraw(void* /*to*/) noexcept { return 0; }
 
  protected:
   using OverWire::OverWire;
@@ -110,14 +115,21 @@ struct WeakDescriptor {
   const char* (*refusal)(const WeakRequest& request) noexcept = nullptr;
   std::span<const Parameter> parameters;
 
-  // What each rank offers the others. Null: it works on one node only, in a region.
+  // What each rank offers the others. `request` is complete but for the reduction's function. Null: ranks meet in the
+  // region alone, and all have to be on one node.
   SegmentShape (*segment)(const WeakRequest& request) = nullptr;
-  // For those that have a way of their own on one node: bytes of a region that all ranks share, zero at first. Team
-  // has it where all ranks are on one node.
+  // Bytes of Team::region, which is zero at first, if it needs one.
   std::size_t (*region_bytes)(const WeakRequest& request) = nullptr;
   // Team::wire is there, with such a segment.
-  std::unique_ptr<Weak> (*prepare)(const Team& team, const WeakRequest& request);
+  std::unique_ptr<Weak> (*prepare)(const Team& team, const WeakRequest& request) = nullptr;
 };
+
+// Of those that are stale synchronous parallel.
+inline constexpr Parameter slack_parameter = {.name = "slack",
+                                              .fallback = 0,
+                                              .lowest = 0,
+                                              .highest = 1 << 20,
+                                              .help = "clocks that a contribution in the result may be old"};
 
 // By collective, then by name.
 std::span<const WeakDescriptor* const> weak_registry() noexcept;

@@ -33,8 +33,8 @@ ORDER = {
         "chain exchange hierarchy steps tree",
         "dissemination halving sorted_ring",
         "bcast/fragments reduce/pairwise",
-        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/ssp.hpp weak/weak",
-        "weak/running_total weak/threshold",
+        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/weak",
+        "weak/partial_allreduce.hpp weak/running_total weak/ssp.hpp weak/threshold",
         "weak/",
     ],
     "interpose": [

@@ -21,6 +21,7 @@
 #include "algorithms/weak/ssp.hpp"
 #include "algorithms/weak/weak.hpp"
 #include "tests/protocol/ssp_contribution.hpp"
+#include "tests/unit/support/exploration.hpp"
 #include "tests/unit/support/fiber.hpp"
 
 namespace papaya {
@@ -32,37 +33,15 @@ struct SspJob {
   std::uint64_t calls;
   bool is_late;  // the wire
 };
-
-// Two numbers by what has been put in: states are told apart by both.
-class StateDigest {
- public:
-  using Value = std::pair<std::uint64_t, std::uint64_t>;
-  void put(std::uint64_t word) noexcept {
-    a_ = (a_ ^ word) * 0x9e3779b97f4a7c15u;
-    a_ ^= a_ >> 29;
-    b_ = (b_ + word) * 0xc2b2ae3d27d4eb4fu;
-    b_ ^= b_ >> 31;
-  }
-  void put(const std::byte* data, std::size_t bytes) noexcept {
-    for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, data + at, std::min(sizeof word, bytes - at));
-      put(word);
-    }
-  }
-  Value value() const noexcept { return {a_, b_}; }
-  struct Hash {
-    std::size_t operator()(const Value& value) const noexcept { return value.first; }
-  };
-
- private:
-  std::uint64_t a_ = 1;
-  std::uint64_t b_ = 2;
-};
+inline std::string describe(const SspJob& job) {
+  return std::string(job.algorithm) + ": " + std::to_string(job.ranks) + " ranks, slack " + std::to_string(job.slack) +
+         ", " + std::to_string(job.calls) + " calls" + (job.is_late ? ", late writes" : "");
+}
 
 // All ranks of a job, on from its beginning one step at a time.
 class SspWorld {
  public:
+  using Job = SspJob;
   SspWorld(const SspJob& job, std::vector<Fiber>& fibers)
       : job_(job),
         descriptor_(*find_weak(job.algorithm)),

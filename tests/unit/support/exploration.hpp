@@ -1,30 +1,60 @@
-// The stale synchronous parallel algorithms under every schedule of a few calls, and under random ones of more ranks.
+// A world of ranks under every schedule of a few calls, and under random ones of more ranks. A world has one thread;
+// who moves next is for this to choose. Its Job says what it is to do, and describe() says so to people.
 //
-// Schedules that lead to the same state are followed once. A state is the wire's memory, and of each rank where it has
-// stopped, what it has sent last, what it has seen and its result so far: an algorithm that goes on from there does the
-// same thing.
+// Schedules that lead to the same state are followed once. A state is the memory that ranks share, and of each rank
+// where it has stopped and what else decides how it goes on.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <random>
-#include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tests/catch.hpp"
 #include "tests/unit/support/fiber.hpp"
-#include "tests/unit/support/ssp_world.hpp"
 
 namespace papaya {
 
+// Two numbers by what has been put in: states are told apart by both.
+class StateDigest {
+ public:
+  using Value = std::pair<std::uint64_t, std::uint64_t>;
+  void put(std::uint64_t word) noexcept {
+    a_ = (a_ ^ word) * 0x9e3779b97f4a7c15u;
+    a_ ^= a_ >> 29;
+    b_ = (b_ + word) * 0xc2b2ae3d27d4eb4fu;
+    b_ ^= b_ >> 31;
+  }
+  void put(const std::byte* data, std::size_t bytes) noexcept {
+    for (std::size_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, data + at, std::min(sizeof word, bytes - at));
+      put(word);
+    }
+  }
+  Value value() const noexcept { return {a_, b_}; }
+  struct Hash {
+    std::size_t operator()(const Value& value) const noexcept { return value.first; }
+  };
+
+ private:
+  std::uint64_t a_ = 1;
+  std::uint64_t b_ = 2;
+};
+
 // Every schedule of a job, until one goes wrong.
+template <class World>
 class Exploration {
  public:
-  explicit Exploration(const SspJob& job) : job_(job), fibers_(static_cast<std::size_t>(job.ranks)) {
-    world_ = std::make_unique<SspWorld>(job_, fibers_);
+  explicit Exploration(const typename World::Job& job) : job_(job), fibers_(static_cast<std::size_t>(job.ranks)) {
+    world_ = std::make_unique<World>(job_, fibers_);
     schedules_ = follow();
     world_.reset();
   }
@@ -56,40 +86,42 @@ class Exploration {
   // The world as it was after that many steps.
   void repeat(std::size_t steps) {
     world_.reset();
-    world_ = std::make_unique<SspWorld>(job_, fibers_);
+    world_ = std::make_unique<World>(job_, fibers_);
     for (std::size_t i = 0; i < steps; ++i) world_->move(schedule_[i]);
   }
 
-  const SspJob job_;
+  const typename World::Job job_;
   std::vector<Fiber> fibers_;
-  std::unique_ptr<SspWorld> world_;
+  std::unique_ptr<World> world_;
   std::vector<int> schedule_;
   std::unordered_map<StateDigest::Value, double, StateDigest::Hash> known_;
   double schedules_ = 0;
   std::string fault_;
 };
 
-inline void explore(std::span<const SspJob> jobs) {
-  for (const SspJob& job : jobs) {
-    CAPTURE(job.ranks, job.slack, job.calls, job.is_late);
-    const Exploration all(job);
+template <class World, std::size_t n>
+void explore(const typename World::Job (&jobs)[n]) {
+  for (const auto& job : jobs) {
+    const std::string what = describe(job);
+    CAPTURE(what);
+    const Exploration<World> all(job);
     INFO(all.fault());
     CHECK(all.fault().empty());
-    std::printf("%s: %d ranks, slack %d, %d calls%s: %.3g schedules, %zu states\n", job.algorithm, job.ranks,
-                static_cast<int>(job.slack), static_cast<int>(job.calls), job.is_late ? ", late writes" : "",
-                all.schedules(), all.states());
+    std::printf("%s: %.3g schedules, %zu states\n", what.c_str(), all.schedules(), all.states());
   }
 }
 
 // More ranks have too many schedules to follow all. Here the runnable rank of the highest priority moves, and
 // priorities change now and then, so that some ranks are far ahead for long.
-inline void explore_at_random(std::span<const SspJob> jobs) {
-  for (const SspJob& job : jobs) {
+template <class World, std::size_t n>
+void explore_at_random(const typename World::Job (&jobs)[n]) {
+  for (const auto& job : jobs) {
+    const std::string what = describe(job);
     std::vector<Fiber> fibers(static_cast<std::size_t>(job.ranks));
     for (unsigned seed = 1; seed <= 100; ++seed) {
-      CAPTURE(job.ranks, job.slack, job.is_late, seed);
+      CAPTURE(what, seed);
       std::minstd_rand random(seed);
-      SspWorld world(job, fibers);
+      World world(job, fibers);
       std::vector<std::uint64_t> priorities(static_cast<std::size_t>(job.ranks * (job.ranks + 1)));
       for (std::uint64_t& priority : priorities) priority = random();
       for (std::vector<int> choices = world.can_move(); !choices.empty(); choices = world.can_move()) {
