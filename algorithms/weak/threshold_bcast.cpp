@@ -77,7 +77,8 @@ Steps ThresholdBcast::steps(Operands operands) {
   if (!is_deposited) tell_deposited(operands);
   if (!streams_.are_sources_free()) {
     const std::uint64_t begin = clock::ticks();
-    co_await until([this] { return streams_.are_sources_free(); });
+    const int reader = sent_.size() == 1 ? neighbours_.children[0].rank : -1;  // of several it is not known which
+    co_await until([this] { return streams_.are_sources_free(); }, reader);
     count_wait(begin);
   }
 }
