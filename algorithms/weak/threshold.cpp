@@ -57,6 +57,14 @@ ThresholdPlan::ThresholdPlan(const WeakRequest& request, Towards towards)
                            : patterns::Route::around;
 }
 
+// Long chunks of several children share the slots that one would have, but for four each: the link to the parent is
+// theirs in turn.
+std::uint64_t ThresholdPlan::slots() const noexcept {
+  if (chunk_bytes() <= Streams::least_chunk_bytes) return slots_;
+  return std::clamp<std::uint64_t>(slots_ / static_cast<std::uint64_t>(writers()), std::min<std::uint64_t>(slots_, 4),
+                                   slots_);
+}
+
 int ThresholdPlan::most_children() const noexcept {
   switch (route_) {
     case patterns::Route::binomial:
@@ -70,7 +78,7 @@ int ThresholdPlan::most_children() const noexcept {
 }
 
 SegmentShape ThresholdPlan::segment() const noexcept {
-  return Streams::segment_of(1 + most_children(), writers(), slots_, chunk_bytes());
+  return Streams::segment_of(1 + most_children(), writers(), slots(), chunk_bytes());
 }
 
 std::vector<Streams::Peer> ThresholdPlan::peers(int rank) const {

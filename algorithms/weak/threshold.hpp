@@ -42,7 +42,7 @@ class ThresholdPlan {
        .fallback = 16,
        .lowest = 2,
        .highest = 1024,
-       .help = "chunks that a rank may be ahead of the next"},
+       .help = "chunks that a rank may be ahead of the next; of long ones less for a reduction's several children"},
   };
 
   SegmentShape segment() const noexcept;
@@ -63,7 +63,7 @@ class ThresholdPlan {
     return static_cast<std::size_t>(chunk) * chunk_elements_ * element_bytes_;
   }
   std::size_t chunk_bytes() const noexcept { return in_lines(chunk_elements_ * element_bytes_); }
-  std::uint64_t slots() const noexcept { return slots_; }
+  std::uint64_t slots() const noexcept;  // of a stream
   int root() const noexcept { return root_; }
 
  private:
@@ -76,7 +76,7 @@ class ThresholdPlan {
   const int root_;
   const std::size_t count_;
   const std::size_t element_bytes_;
-  const std::uint64_t slots_;
+  const std::uint64_t slots_;  // of one writer
   std::size_t elements_;
   double share_ = 1;  // of the elements or of the ranks, exactly
   std::size_t chunk_elements_;
