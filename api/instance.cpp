@@ -266,6 +266,18 @@ Error Instance::flush() {
   return {};
 }
 
+Error Instance::withdraw(void* contributions, long long& calls) {
+  if (choice_.algorithm->collective != WeakCollective::partial_allreduce)
+    return {MPI_ERR_ARG, "only a partial allreduce carries contributions over"};
+  if (is_missing(contributions)) return {MPI_ERR_BUFFER, "the buffer is a null pointer"};
+  Staging to(contributions, request_.count, type_, request_.element_bytes, Staging::Use::write,
+             device_memory::holds(contributions, clock::ticks()));
+  if (to.lacks() != 0) return {MPI_ERR_NO_MEM, fmt::format("there is no memory to pack {} bytes in", to.lacks())};
+  calls = static_cast<long long>(algorithm_->withdraw(to.bytes()));
+  if (calls != 0) to.write_back();
+  return {};
+}
+
 bool Instance::test() {
   if (!is_under_way_) return true;
   int found = 0;
@@ -288,6 +300,7 @@ papaya_weak_status Instance::status() const {
   return {.clock = static_cast<long long>(status.clock),
           .oldest = static_cast<long long>(status.oldest),
           .own = static_cast<long long>(total_ != nullptr ? status.clock : status.own),
+          .unused = static_cast<long long>(status.unused),
           .ranks = status.ranks,
           .elements = static_cast<MPI_Count>(status.bytes / std::max<std::size_t>(request_.element_bytes, 1)),
           .share = status.share,

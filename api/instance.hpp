@@ -47,6 +47,7 @@ class Instance final : public Member {
 
   Error start(const void* contribution, void* result);
   Error flush();
+  Error withdraw(void* contributions, long long& calls);
   // True once the call is done; nothing has to be under way.
   bool test();
   // For so many seconds; less than 0: for as long as it takes.

@@ -19,7 +19,7 @@ import os
 import numpy
 
 __all__ = ["Collective", "Error", "Status", "ssp_allreduce", "ssp_accumulate", "threshold_bcast", "threshold_reduce",
-           "sparse_allreduce", "init", "IN_PLACE"]
+           "sparse_allreduce", "partial_allreduce", "init", "IN_PLACE"]
 
 IN_PLACE = object()  # as the contribution: it is taken from the result
 
@@ -36,7 +36,7 @@ class Status(ctypes.Structure):
     """What a call had to work with."""
 
     _fields_ = [("clock", ctypes.c_longlong), ("oldest", ctypes.c_longlong), ("own", ctypes.c_longlong),
-                ("ranks", ctypes.c_int), ("elements", ctypes.c_longlong), ("share", ctypes.c_double),
+                ("unused", ctypes.c_longlong), ("ranks", ctypes.c_int), ("elements", ctypes.c_longlong), ("share", ctypes.c_double),
                 ("residual", ctypes.c_double), ("waited", ctypes.c_double)]
 
     def __repr__(self):
@@ -167,6 +167,13 @@ class Collective:
         """The next call of a sparse allreduce sends all that has been kept."""
         _check(_library.papaya_weak_flush(self._handle))
 
+    def withdraw(self, contributions):
+        """After the last call of a partial allreduce: puts there what is left, and returns of how many calls it is."""
+        calls = ctypes.c_longlong()
+        _check(_library.papaya_weak_withdraw(self._handle, _buffer(contributions, self.dtype, self.count, True),
+                                             ctypes.byref(calls)))
+        return calls.value
+
     def free(self):
         """Collective."""
         _check(_library.papaya_weak_free(ctypes.byref(self._handle)))
@@ -210,3 +217,9 @@ def threshold_reduce(comm, count, dtype, operation="sum", threshold=1.0, of_rank
 def sparse_allreduce(comm, count, dtype, share):
     """Sum of the largest elements of each rank, with error feedback."""
     return Collective("papaya_sparse_allreduce_create_f", comm, count, dtype, ctypes.c_double(share))
+
+
+def partial_allreduce(comm, count, dtype, operation="sum", algorithm=None):
+    """Sum of what the ranks have brought so far; what comes too late for its call is in the next."""
+    return Collective("papaya_partial_allreduce_create_f", comm, count, dtype, ctypes.c_int(_handle(operation)),
+                      _text(algorithm))

@@ -155,6 +155,22 @@ PAPAYA_PUBLIC int papaya_sparse_allreduce_create(MPI_Comm comm, MPI_Count count,
                 collective);
 }
 
+PAPAYA_PUBLIC int papaya_partial_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                                                  const char* algorithm, papaya_weak* collective) {
+  return create(
+      __func__, comm,
+      {.collective = WeakCollective::partial_allreduce, .count = count, .type = type, .op = op, .algorithm = algorithm},
+      collective);
+}
+
+PAPAYA_PUBLIC int papaya_weak_withdraw(papaya_weak collective, void* contributions, long long* calls) {
+  return with(__func__, collective, [&](Instance& one) -> Error {
+    if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};
+    if (calls == nullptr) return {MPI_ERR_ARG, "calls is a null pointer"};
+    return one.withdraw(contributions, *calls);
+  });
+}
+
 PAPAYA_PUBLIC int papaya_weak_flush(papaya_weak collective) {
   return with(__func__, collective, [&](Instance& one) -> Error {
     if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};

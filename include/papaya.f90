@@ -13,6 +13,7 @@ module papaya
   public :: papaya_weak_status, papaya_weak_null, papaya_of_data, papaya_of_ranks, papaya_error
   public :: papaya_ssp_allreduce_create, papaya_ssp_accumulate_create, papaya_threshold_bcast_create
   public :: papaya_threshold_reduce_create, papaya_sparse_allreduce_create
+  public :: papaya_partial_allreduce_create, papaya_weak_withdraw
   public :: papaya_weak_call, papaya_weak_call_in_place, papaya_weak_start, papaya_weak_test, papaya_weak_wait
   public :: papaya_weak_flush, papaya_weak_set_limit, papaya_weak_free
 
@@ -21,7 +22,7 @@ module papaya
   integer(c_int), parameter :: papaya_of_data = 0, papaya_of_ranks = 1
 
   type, bind(c) :: papaya_weak_status
-    integer(c_long_long) :: clock, oldest, own
+    integer(c_long_long) :: clock, oldest, own, unused
     integer(c_int) :: ranks
     integer(c_long_long) :: elements
     real(c_double) :: share, residual, waited
@@ -74,6 +75,16 @@ module papaya
       integer(c_int) :: error
     end function
 
+    function create_partial(comm, count, type, op, algorithm, collective) &
+        bind(c, name="papaya_partial_allreduce_create_f") result(error)
+      import :: c_char, c_int, c_long_long, c_ptr
+      integer(c_int), value :: comm, type, op
+      integer(c_long_long), value :: count
+      character(kind=c_char), intent(in) :: algorithm(*)
+      type(c_ptr), intent(out) :: collective
+      integer(c_int) :: error
+    end function
+
     function papaya_weak_call(collective, contribution, result, status) bind(c) result(error)
       import :: c_int, c_ptr, papaya_weak_status
       type(c_ptr), value :: collective
@@ -111,6 +122,13 @@ module papaya
       real(c_double), value :: seconds
       integer(c_int), intent(out) :: flag
       type(papaya_weak_status), intent(out), optional :: status
+      integer(c_int) :: error
+    end function
+    function papaya_weak_withdraw(collective, contributions, calls) bind(c) result(error)
+      import :: c_int, c_long_long, c_ptr
+      type(c_ptr), value :: collective
+      type(*) :: contributions(*)
+      integer(c_long_long), intent(out) :: calls
       integer(c_int) :: error
     end function
     function papaya_weak_flush(collective) bind(c) result(error)
@@ -182,6 +200,14 @@ contains
     real(c_double), intent(in) :: share
     type(c_ptr), intent(out) :: collective
     error = create_sparse(int(comm, c_int), int(count, c_long_long), int(type, c_int), share, collective)
+  end function
+
+  integer(c_int) function papaya_partial_allreduce_create(comm, count, type, op, collective, algorithm) result(error)
+    integer, intent(in) :: comm, count, type, op
+    type(c_ptr), intent(out) :: collective
+    character(*), intent(in), optional :: algorithm
+    error = create_partial(int(comm, c_int), int(count, c_long_long), int(type, c_int), int(op, c_int), in_c(algorithm), &
+                           collective)
   end function
 
   ! What the last function that failed had to say.

@@ -31,6 +31,7 @@ typedef struct papaya_weak_status {
   long long clock;    /* of the call */
   long long oldest;   /* the clock of the oldest contribution in the result; 0: it has none */
   long long own;      /* the clock of this rank's own contribution in it; 0: it has none */
+  long long unused;   /* partial allreduce: calls of this rank's whose contributions are in no result yet */
   int ranks;          /* whose contributions are in it */
   MPI_Count elements; /* of the result that the call has brought up to date, from the first on */
   double share;       /* of the elements or ranks that took part */
@@ -83,6 +84,17 @@ int papaya_sparse_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype 
                                    papaya_weak* collective);
 int papaya_weak_flush(papaya_weak collective);
 
+/* Partial allreduce of eager-SGD (Li et al., PPoPP'20). A call is executed as soon as one rank has come to it: the
+ * first
+ * ("solo_allreduce", or NULL), or one that is drawn for the call ("majority_allreduce": on average half of the others
+ * have come by then). The result has what the ranks have brought so far; what comes too late for its call is combined
+ * into the next. All ranks get the same results, and each contribution is in one of them. After the last call
+ * papaya_weak_withdraw gives what is left of this rank's, and of how many calls it is: of none, `contributions` stays
+ * as it was. `op` is commutative. All ranks are on one node. */
+int papaya_partial_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, const char* algorithm,
+                                    papaya_weak* collective);
+int papaya_weak_withdraw(papaya_weak collective, void* contributions, long long* calls);
+
 /* One call: `contribution` has count elements, or is MPI_IN_PLACE, which takes it from `result`; `result` has room for
  * count elements. When it returns both may be used again. `status` may be PAPAYA_WEAK_STATUS_IGNORE.
  * Errors: MPI_ERR_BUFFER for a null pointer; MPI_ERR_REQUEST if a call is under way; MPI_ERR_PENDING if a limit is set
@@ -121,6 +133,8 @@ int papaya_threshold_reduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint ty
                                      int of, int root, papaya_weak* collective);
 int papaya_sparse_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, double share,
                                      papaya_weak* collective);
+int papaya_partial_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, const char* algorithm,
+                                      papaya_weak* collective);
 int papaya_weak_call_in_place(papaya_weak collective, void* result, papaya_weak_status* status);
 int papaya_weak_start_in_place(papaya_weak collective, void* result);
 MPI_Fint papaya_handle_f(const char* name);

@@ -312,6 +312,7 @@ constexpr WeakDescriptor partial_descriptor(std::string_view name, std::string_v
       .summary = summary,
       .source = "Li et al., PPoPP 2020 (eager-SGD)",
       .commutative_only = true,
+      .automatic_from_bytes = starter == Starter::first ? 0 : WeakDescriptor::never_automatic,
       .parameters = partial_parameters,
       .region_bytes = [](const WeakRequest& request) { return PartialShape::of(request).region_bytes(); },
       .prepare = [](const Team& team, const WeakRequest& request) -> std::unique_ptr<Weak> {

@@ -110,7 +110,8 @@ struct WeakDescriptor {
   std::string_view source;   // the paper
   bool commutative_only = false;
   // Where the program names none, the one with the highest of these that the message reaches.
-  std::uint64_t automatic_from_bytes = std::numeric_limits<std::uint64_t>::max();
+  static constexpr std::uint64_t never_automatic = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t automatic_from_bytes = never_automatic;
   // A sentence that says why such calls cannot be served; null if they can. Null: all can.
   const char* (*refusal)(const WeakRequest& request) noexcept = nullptr;
   std::span<const Parameter> parameters;

@@ -1,5 +1,5 @@
 // Collectives of a part of the data or of the ranks, as a program calls them: threshold broadcast and reduce, sparse
-// allreduce.
+// allreduce, partial allreduce.
 #include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
@@ -101,6 +101,54 @@ static void sparse(MPI_Comm comm, int count, double share) {
   free(expected);
 }
 
+// Each rank has a digit of its own, so results and what is left add up to what has been brought. All ranks have the
+// same.
+static void partial(const char* algorithm, int count) {
+  enum { calls = 60 };
+  papaya_weak partial;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  const int code = papaya_partial_allreduce_create(MPI_COMM_WORLD, count, MPI_LONG, MPI_SUM, algorithm, &partial);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  if (getenv("PAPAYA_NODE_SIZE") != NULL && strcmp(getenv("PAPAYA_NODE_SIZE"), "1") == 0) {
+    CHECK(code == MPI_ERR_COMM && strstr(papaya_error(), "on one node") != NULL);
+    return;
+  }
+  CHECK(code == MPI_SUCCESS);
+  long* const mine = calloc((size_t)count, sizeof(long));
+  long* const result = calloc((size_t)count, sizeof(long));
+  long* const sum = calloc((size_t)count, sizeof(long));
+  long long unused = 0;
+  for (int call = 1; call <= calls; ++call) {
+    stop_now_and_then(call);
+    for (int i = 0; i < count; ++i) mine[i] = 1l << 8 * rank;
+    papaya_weak_status status;
+    CHECK(papaya_weak_call(partial, mine, result, &status) == MPI_SUCCESS);
+    CHECK(status.clock == call && status.ranks >= 1 && status.ranks <= ranks && status.elements == count);
+    CHECK(status.own <= call && status.oldest >= 1 && status.oldest <= call);
+    unused = status.unused;
+    for (int i = 0; i < count; ++i) {
+      sum[i] += result[i];
+      int in_it = 0;
+      for (int other = 0; other < ranks; ++other) in_it += (result[i] >> 8 * other & 255) != 0;
+      CHECK(in_it == status.ranks);
+    }
+  }
+  long long left = -1;
+  CHECK(papaya_weak_withdraw(partial, mine, &left) == MPI_SUCCESS);
+  CHECK(left <= unused);  // others may have taken it since
+  for (int i = 0; i < count; ++i) {
+    CHECK((sum[i] >> 8 * rank & 255) == calls - left);
+    CHECK(left == 0 || mine[i] == left << 8 * rank);
+  }
+  long other = count > 0 ? sum[0] : 0;
+  MPI_Bcast(&other, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+  CHECK(count == 0 || sum[0] == other);
+  CHECK(papaya_weak_free(&partial) == MPI_SUCCESS);
+  free(mine);
+  free(result);
+  free(sum);
+}
+
 static void refusals(void) {
   papaya_weak none;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -139,6 +187,9 @@ int main(int argc, char** argv) {
   sparse(MPI_COMM_WORLD, 1000, 0.05);
   sparse(MPI_COMM_WORLD, 1, 0.05);
   MPI_Comm_free(&half);
+  partial(NULL, 1);
+  partial("majority_allreduce:lag=1", 1000);
+  partial("solo_allreduce:lag=0", 3);
   refusals();
   return end();
 }
