@@ -44,10 +44,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <vector>
 
+#include "algorithms/weak/node_words.hpp"
 #include "algorithms/weak/weak.hpp"
 #include "base/clock.hpp"
 
@@ -68,12 +67,10 @@ struct PartialShape {
   std::uint64_t lag;
 
   std::uint64_t slots() const noexcept { return lag + 1; }
-  static constexpr std::size_t line = 64;
-  static constexpr std::size_t words_at = sizeof(wait::Doorbell);
   std::size_t words() const noexcept { return 2 + 2 * static_cast<std::size_t>(ranks); }
-  std::size_t place_bytes() const noexcept { return line + in_lines(bytes); }
+  std::size_t place_bytes() const noexcept { return NodeWords::line + in_lines(bytes); }
   std::size_t place_at(int rank, std::size_t buffer) const noexcept {
-    return words_at + words() * line + (2 * static_cast<std::size_t>(rank) + buffer) * place_bytes();
+    return NodeWords::bytes(words()) + (2 * static_cast<std::size_t>(rank) + buffer) * place_bytes();
   }
   // Its header: the ranks in it, the oldest clock, then the newest clock of each rank or 0.
   std::size_t result_header_bytes() const noexcept {
@@ -95,18 +92,15 @@ template <class Word>
 class PartialAllreduceOf : public Weak {
  public:
   PartialAllreduceOf(const Team& team, const PartialShape& shape, Starter starter)
-      : Weak(over(team, wire_)),
-        shape_(shape),
-        starter_(starter),
-        wire_(*reinterpret_cast<wait::Doorbell*>(team.region)) {}
+      : Weak(NodeWords::over(team, bell_)), shape_(shape), starter_(starter), bell_(team.region) {}
 
   // Between calls.
   std::uint64_t withdraw(void* to) noexcept override {
     const std::uint64_t buffer = held(team_.rank).exchange(0, std::memory_order_acquire);
     if (buffer == 0) return 0;
     const std::byte* const place = at(shape_.place_at(team_.rank, buffer - 1));
-    if (shape_.bytes != 0) std::memcpy(to, place + PartialShape::line, shape_.bytes);
-    const Held clocks = read<Held>(place);
+    if (shape_.bytes != 0) std::memcpy(to, place + NodeWords::line, shape_.bytes);
+    const Held clocks = NodeWords::read<Held>(place);
     return clocks.newest - clocks.oldest + 1;
   }
 
@@ -121,23 +115,6 @@ class PartialAllreduceOf : public Weak {
     std::uint64_t oldest;
     std::uint64_t newest;
   };
-
-  // Waits need no more than a bell: all else is in the region.
-  class Bell final : public Notified {
-   public:
-    explicit Bell(wait::Doorbell& bell) noexcept { bell_ = &bell; }
-    void write_notify(int, std::size_t, const void*, std::size_t, int, std::uint64_t) noexcept override {
-      std::abort();
-    }
-    std::uint64_t look(int) noexcept override { std::abort(); }
-    std::uint64_t reset(int) noexcept override { std::abort(); }
-    void progress() noexcept override {}
-  };
-  static Team over(const Team& team, Bell& wire) noexcept {
-    Team with = team;
-    with.wire = &wire;
-    return with;
-  }
 
   Steps steps(Operands operands) override {
     const std::uint64_t number = ++calls_;
@@ -211,10 +188,10 @@ class PartialAllreduceOf : public Weak {
       std::uint64_t& newest = header[2 + static_cast<std::size_t>(rank)];
       newest = 0;
       if (const std::byte* const place = take(rank); place != nullptr) {
-        const Held clocks = read<Held>(place);
+        const Held clocks = NodeWords::read<Held>(place);
         oldest = std::min(oldest, clocks.oldest);
         newest = clocks.newest;
-        add(place + PartialShape::line);
+        add(place + NodeWords::line);
       }
       if (rank == team_.rank) {
         newest = clock_of(number);
@@ -226,7 +203,7 @@ class PartialAllreduceOf : public Weak {
     header[0] = ranks;
     header[1] = oldest;
     executed().store(number, std::memory_order_release);  // partner in is_executed()
-    ring();
+    bell_.ring(*team_.policy);
   }
   bool is_executed(std::uint64_t number) noexcept {
     return executed().load(std::memory_order_acquire) >= number;  // partner in execute()
@@ -246,12 +223,12 @@ class PartialAllreduceOf : public Weak {
     const std::uint64_t buffer = own.exchange(0, std::memory_order_acquire);
     if (buffer == 0) last_ = 3 - last_;
     std::byte* const place = at(shape_.place_at(team_.rank, last_ - 1));
-    std::byte* const data = place + PartialShape::line;
+    std::byte* const data = place + NodeWords::line;
     if (buffer == 0) {
-      write(place, Held{clock_of(number), clock_of(number)});
+      NodeWords::write(place, Held{clock_of(number), clock_of(number)});
       if (shape_.bytes != 0) std::memcpy(data, operands.send, shape_.bytes);
     } else {
-      write(place, Held{read<Held>(place).oldest, clock_of(number)});
+      NodeWords::write(place, Held{NodeWords::read<Held>(place).oldest, clock_of(number)});
       if (operands.count != 0)
         operands.reduction->combine(*operands.reduction, data, operands.send, data, operands.count);
     }
@@ -268,38 +245,19 @@ class PartialAllreduceOf : public Weak {
     status_.unused = status_.clock - used_;
     if (shape_.bytes != 0) std::memcpy(operands.receive, result + shape_.result_header_bytes(), shape_.bytes);
     left(team_.rank).store(number, std::memory_order_release);  // partner in has_room()
-    ring();
-  }
-
-  void ring() const noexcept {
-    wait::Doorbell& bell = wire_.bell();
-    if (team_.policy->is_anybody_asleep(bell))
-      team_.policy->ring(bell, bell.completed.load(std::memory_order_relaxed) + 1);
+    bell_.ring(*team_.policy);
   }
 
   std::uint64_t clock_of(std::uint64_t number) const noexcept { return team_.first_round - 1 + number; }
   std::byte* at(std::size_t offset) const noexcept { return team_.region + offset; }
-  Word& word(std::size_t which) const noexcept {
-    return *reinterpret_cast<Word*>(at(PartialShape::words_at + which * PartialShape::line));
-  }
+  Word& word(std::size_t which) const noexcept { return NodeWords::word<Word>(team_.region, which); }
   Word& claimed() const noexcept { return word(0); }   // solo: the last call that a rank executes or has executed
   Word& executed() const noexcept { return word(1); }  // the last call; its executor sets it
   Word& held(int rank) const noexcept { return word(2 + 2 * static_cast<std::size_t>(rank)); }
   Word& left(int rank) const noexcept { return word(3 + 2 * static_cast<std::size_t>(rank)); }  // the last call
-  template <class Value>
-  static Value read(const std::byte* from) noexcept {
-    Value value{};
-    std::memcpy(&value, from, sizeof value);
-    return value;
-  }
-  template <class Value>
-  static void write(std::byte* to, const Value& value) noexcept {
-    std::memcpy(to, &value, sizeof value);
-  }
-
   const PartialShape shape_;
   const Starter starter_;
-  Bell wire_;
+  NodeWords::Bell bell_;
   std::uint64_t calls_ = 0;
   int slowest_ = -1;
 };

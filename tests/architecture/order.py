@@ -34,7 +34,8 @@ ORDER = {
         "dissemination halving sorted_ring",
         "bcast/fragments reduce/pairwise",
         "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/weak",
-        "weak/partial_allreduce.hpp weak/running_total weak/ssp.hpp weak/threshold",
+        "weak/node_words weak/running_total weak/ssp.hpp weak/threshold",
+        "weak/partial_allreduce.hpp weak/wait_avoiding_group.hpp",
         "weak/",
     ],
     "interpose": [

@@ -1,81 +1,18 @@
 // Solo and majority allreduce, with threads as ranks. All schedules of a few calls: tests/unit.
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cstring>
-#include <memory>
-#include <mutex>
-#include <new>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "tests/catch.hpp"
-#include "tests/protocol/node.hpp"
 #include "tests/protocol/partial_contribution.hpp"
+#include "tests/protocol/region_ranks.hpp"
 
 namespace papaya {
 namespace {
-
-class PartialRanks {
- public:
-  PartialRanks(const char* name, int ranks, std::size_t count, const Reduction& reduction, std::int64_t lag,
-               wait::Mode mode = wait::Mode::yield, std::uint64_t first_round = 1)
-      : reduction_(reduction),
-        values_{lag},
-        request_{.ranks = ranks,
-                 .count = count,
-                 .element_bytes = reduction.element_bytes,
-                 .reduction = &reduction_,
-                 .values = values_},
-        policies_(static_cast<std::size_t>(ranks)) {
-    const WeakDescriptor& descriptor = *find_weak(name);
-    const std::size_t bytes = descriptor.region_bytes(request_);
-    region_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}));
-    std::memset(region_, 0, bytes);
-    for (int rank = 0; rank < ranks; ++rank) {
-      wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
-      policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
-      const Team team{.rank = rank,
-                      .size = ranks,
-                      .arrival_order = false,
-                      .region = region_,
-                      .policy = &policy,
-                      .first_round = first_round};
-      algorithms_.push_back(descriptor.prepare(team, request_));
-    }
-  }
-  ~PartialRanks() { ::operator delete (region_, std::align_val_t{4096}); }
-  PartialRanks(const PartialRanks&) = delete;
-  PartialRanks& operator=(const PartialRanks&) = delete;
-
-  Weak& operator[](int rank) { return *algorithms_[static_cast<std::size_t>(rank)]; }
-  template <class Element>
-  Operands operands(const std::vector<Element>& contribution, std::vector<Element>& result) const {
-    return {.send = contribution.data(),
-            .receive = result.data(),
-            .count = request_.count,
-            .bytes = request_.bytes(),
-            .root = -1,
-            .reduction = &reduction_};
-  }
-
- private:
-  const Reduction reduction_;
-  const std::vector<std::int64_t> values_;
-  const WeakRequest request_;
-  std::vector<wait::Policy> policies_;
-  std::byte* region_ = nullptr;
-  std::vector<std::unique_ptr<Weak>> algorithms_;
-};
-
-void stop_at_random(std::minstd_rand& random) {
-  const auto chance = random() % 128;
-  if (chance < 8) std::this_thread::yield();
-  if (chance == 8) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
-}
 
 constexpr const char* names[] = {"solo_allreduce", "majority_allreduce"};
 
@@ -83,7 +20,7 @@ constexpr const char* names[] = {"solo_allreduce", "majority_allreduce"};
 std::uint64_t check_contributions(const char* name, int ranks, std::size_t count, std::int64_t lag, wait::Mode mode,
                                   std::uint64_t calls) {
   CAPTURE(name, ranks, count, lag);
-  PartialRanks all(name, ranks, count, PartialContribution::reduction(), lag, mode);
+  RegionRanks all(name, ranks, count, PartialContribution::reduction(), {lag}, mode);
   std::atomic<const char*> fault{nullptr};
   std::atomic<std::uint64_t> left{0};
   on_ranks(ranks, [&](int rank) {
@@ -142,7 +79,7 @@ TEST_CASE("partial allreduce: the same bits on all ranks", "[protocol]") {
     for (const std::size_t count : {std::size_t{7}, std::size_t{5000}}) {
       constexpr int ranks = 4;
       CAPTURE(name, count);
-      PartialRanks all(name, ranks, count, sum, 2, wait::Mode::automatic, (std::uint64_t{1} << 32) - 50);
+      RegionRanks all(name, ranks, count, sum, {2}, wait::Mode::automatic, (std::uint64_t{1} << 32) - 50);
       std::vector<std::vector<double>> results(ranks);
       on_ranks(ranks, [&](int rank) {
         std::minstd_rand random(static_cast<unsigned>(rank));
@@ -168,7 +105,7 @@ TEST_CASE("partial allreduce: the first rank waits for nobody until one is more 
   for (const int ranks : {2, 3, 8})
     for (const std::int64_t lag : {0, 1, 4}) {
       CAPTURE(ranks, lag);
-      PartialRanks all("solo_allreduce", ranks, 1, PartialContribution::reduction(), lag);
+      RegionRanks all("solo_allreduce", ranks, 1, PartialContribution::reduction(), {lag});
       std::vector<std::vector<PartialContribution>> data(static_cast<std::size_t>(ranks));
       const auto start = [&](int rank, std::uint64_t clock) {
         std::vector<PartialContribution>& mine = data[static_cast<std::size_t>(rank)];
@@ -218,7 +155,7 @@ TEST_CASE("partial allreduce: a majority waits for the rank that is drawn, which
           "[protocol]") {
   constexpr int ranks = 4;
   constexpr std::uint64_t calls = 400;
-  PartialRanks all("majority_allreduce", ranks, 1, PartialContribution::reduction(), 0);
+  RegionRanks all("majority_allreduce", ranks, 1, PartialContribution::reduction(), {0});
   std::vector<std::vector<PartialContribution>> data(ranks);
   std::array<int, ranks> drawn{};
   for (std::uint64_t clock = 1; clock <= calls; ++clock) {

@@ -1,5 +1,7 @@
-// Ranks of a partial allreduce in one thread, one step of one rank at a time, with the class itself running: each rank
-// is a fiber that stops before and after every access to a word that ranks share, and while it combines.
+// Ranks that meet in words of a node's memory, in one thread, one step of one rank at a time, with the class itself
+// running: each rank is a fiber that stops before every access to such a word, and in the middle of what it combines.
+// For random schedules it stops after every access as well. ThreadSanitizer checks that what a rank does in between
+// touches nothing that others do (tests/protocol).
 #pragma once
 
 #include <algorithm>
@@ -10,36 +12,84 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/weak/partial_allreduce.hpp"
-#include "tests/protocol/partial_contribution.hpp"
+#include "algorithms/weak/weak.hpp"
 #include "tests/unit/support/exploration.hpp"
 #include "tests/unit/support/fiber.hpp"
 
 namespace papaya {
 
-struct PartialJob {
-  Starter starter;
-  int ranks;
-  std::uint64_t lag;
-  std::uint64_t calls;
-  bool stops_often = false;
-};
-inline std::string describe(const PartialJob& job) {
-  return std::string(job.starter == Starter::first ? "solo" : "majority") + "_allreduce: " + std::to_string(job.ranks) +
-         " ranks, lag " + std::to_string(job.lag) + ", " + std::to_string(job.calls) + " calls";
-}
-
-class PartialWorld {
+// A word that ranks share, in a world that runs their fibers one at a time.
+class WordWorld {
  public:
-  using Job = PartialJob;
+  WordWorld(const WordWorld&) = delete;
+  WordWorld& operator=(const WordWorld&) = delete;
 
-  PartialWorld(const PartialJob& job, std::vector<Fiber>& fibers)
+  class Word {
+   public:
+    std::uint64_t load(std::memory_order) noexcept {
+      if (current->is_abandoned_) return beyond;
+      current->stop();
+      const std::uint64_t found = value_;
+      current->stop_after(found);
+      return current->is_abandoned_ ? beyond : found;
+    }
+    void store(std::uint64_t value, std::memory_order) noexcept { exchange(value, std::memory_order_relaxed); }
+    std::uint64_t exchange(std::uint64_t value, std::memory_order) noexcept {
+      if (current->is_abandoned_) return 0;
+      current->stop();
+      const std::uint64_t found = value_;
+      if (found != value) ++current->changes_;
+      value_ = value;
+      current->stop_after(found);
+      return current->is_abandoned_ ? 0 : found;
+    }
+    bool compare_exchange_strong(std::uint64_t& expected, std::uint64_t value, std::memory_order,
+                                 std::memory_order) noexcept {
+      if (current->is_abandoned_) return true;  // who tries until it succeeds does so
+      current->stop();
+      const std::uint64_t found = value_;
+      const bool is_expected = found == expected;
+      if (is_expected) {
+        ++current->changes_;
+        value_ = value;
+      }
+      expected = found;
+      current->stop_after(found);
+      return is_expected || current->is_abandoned_;
+    }
+
+   private:
+    static constexpr std::uint64_t beyond = (std::uint64_t{1} << 40) + 1;  // all calls, and the first of some buffers
+    std::uint64_t value_;
+  };
+
+ protected:
+  WordWorld() { current = this; }
+  ~WordWorld() { current = nullptr; }
+  virtual void stop() = 0;
+  // Once it has found that.
+  virtual void stop_after(std::uint64_t found) = 0;
+
+  static inline thread_local WordWorld* current = nullptr;
+  std::uint64_t changes_ = 0;
+  bool is_abandoned_ = false;
+};
+
+// `Subject` says what is to be run: Job, Element and Algorithm, how these are made, and a Ledger of each rank that
+// checks its results.
+template <class Subject>
+class NodeWorld final : public WordWorld {
+ public:
+  using Job = typename Subject::Job;
+
+  NodeWorld(const Job& job, std::vector<Fiber>& fibers)
       : job_(job),
-        shape_{job.ranks, elements * sizeof(PartialContribution), job.lag},
-        region_(shape_.region_bytes() / line) {
-    current = this;
-    reduction_ = PartialContribution::reduction();
+        bytes_(elements * sizeof(Element)),
+        region_(Subject::region_bytes(job, bytes_) / line),
+        reduction_(Subject::reduction()),
+        whole_(reduction_) {
     reduction_.combine = combine;
+    reduction_.context = this;
     ranks_.resize(static_cast<std::size_t>(job.ranks));
     for (int rank = 0; rank < job.ranks; ++rank) {
       Rank& one = at(rank);
@@ -48,14 +98,11 @@ class PartialWorld {
     }
   }
   // A stopped fiber cannot be destroyed: all are run to their end, with results that do not matter.
-  ~PartialWorld() {
+  ~NodeWorld() {
     is_abandoned_ = true;
     for (int rank = 0; rank < job_.ranks; ++rank)
       while (!at(rank).fiber->is_done()) resume(rank);
-    current = nullptr;
   }
-  PartialWorld(const PartialWorld&) = delete;
-  PartialWorld& operator=(const PartialWorld&) = delete;
 
   std::vector<int> can_move() const {
     std::vector<int> all;
@@ -83,54 +130,12 @@ class PartialWorld {
     return digest.value();
   }
 
-  // A word that ranks share.
-  class Word {
-   public:
-    std::uint64_t load(std::memory_order) noexcept {
-      if (current->is_abandoned_) return ~std::uint64_t{0};
-      current->stop();
-      const std::uint64_t found = value_;
-      return current->stop_after(found, ~std::uint64_t{0});
-    }
-    void store(std::uint64_t value, std::memory_order) noexcept { exchange(value, std::memory_order_relaxed); }
-    std::uint64_t exchange(std::uint64_t value, std::memory_order) noexcept {
-      if (current->is_abandoned_) return 0;
-      current->stop();
-      const std::uint64_t found = value_;
-      if (found != value) ++current->changes_;
-      value_ = value;
-      return current->stop_after(found, 0);
-    }
-    bool compare_exchange_strong(std::uint64_t& expected, std::uint64_t value, std::memory_order,
-                                 std::memory_order) noexcept {
-      if (current->is_abandoned_) return false;
-      current->stop();
-      const std::uint64_t found = value_;
-      const bool is_expected = found == expected;
-      if (is_expected) {
-        ++current->changes_;
-        value_ = value;
-      }
-      expected = current->stop_after(found, 0);
-      return is_expected;
-    }
-
-   private:
-    std::uint64_t value_;
-  };
-
  private:
+  using Element = typename Subject::Element;
   static constexpr std::size_t elements = 2;  // one in each half of what is combined
   static constexpr std::size_t line = 64;
   struct alignas(line) Line {
     std::byte bytes[line];
-  };
-  class Watched final : public PartialAllreduceOf<Word> {
-   public:
-    using PartialAllreduceOf::PartialAllreduceOf;
-    void put_in(StateDigest& digest) const noexcept {
-      for (const std::uint64_t value : {this->last_, this->used_, this->all_left_}) digest.put(value);
-    }
   };
   struct Rank {
     Fiber* fiber = nullptr;
@@ -144,22 +149,22 @@ class PartialWorld {
   // A rank, in its fiber.
   void run(int rank) {
     Rank& self = at(rank);
-    std::vector<PartialContribution> contribution(elements);
-    std::vector<PartialContribution> result(elements);
-    PartialLedger ledger(rank, job_.ranks);
+    std::vector<Element> contribution(elements);
+    std::vector<Element> result(elements);
+    typename Subject::Ledger ledger(rank, job_);
     const Team team{.rank = rank,
                     .size = job_.ranks,
                     .arrival_order = false,
                     .region = reinterpret_cast<std::byte*>(region_.data()),
                     .policy = &policy_};
-    Watched algorithm(team, shape_, job_.starter);
+    typename Subject::Algorithm algorithm(team, job_, bytes_);
     for (std::uint64_t clock = 1; clock <= job_.calls; ++clock) {
       begin_call(self, clock, algorithm, ledger);
-      contribution.assign(elements, PartialContribution::of(rank, clock));
+      contribution.assign(elements, Element::of(rank, clock));
       algorithm.start({.send = contribution.data(),
                        .receive = result.data(),
                        .count = elements,
-                       .bytes = elements * sizeof(PartialContribution),
+                       .bytes = elements * sizeof(Element),
                        .root = -1,
                        .reduction = &reduction_});
       self.changes_seen = changes_;
@@ -184,22 +189,23 @@ class PartialWorld {
     if (const char* const found = ledger.fault_at_end(result, withdrawn, algorithm.status()))
       fail(rank, job_.calls, found);
   }
-  void begin_call(Rank& self, std::uint64_t clock, const Watched& algorithm, const PartialLedger& ledger) const {
+  void begin_call(Rank& self, std::uint64_t clock, const typename Subject::Algorithm& algorithm,
+                  const typename Subject::Ledger& ledger) const {
     self.history = {};
     self.history.put(clock);
     algorithm.put_in(self.history);
-    for (int rank = 0; rank < job_.ranks; ++rank) self.history.put(ledger.used(rank));
+    ledger.put_in(self.history);
   }
   void fail(int rank, std::uint64_t clock, const char* what) {
     if (fault_.empty()) fault_ = "rank " + std::to_string(rank) + ", call " + std::to_string(clock) + ": " + what;
   }
 
-  static void combine(const Reduction&, const void* left, const void* right, void* out, std::size_t count) {
-    static const Reduction whole = PartialContribution::reduction();
+  static void combine(const Reduction& reduction, const void* left, const void* right, void* out, std::size_t count) {
+    auto& world = *static_cast<NodeWorld*>(const_cast<void*>(reduction.context));
     for (std::size_t i = 0; i < count; ++i) {
-      if (!current->is_abandoned_ && (i > 0 || current->job_.stops_often)) current->stop();
-      whole.combine(whole, static_cast<const PartialContribution*>(left) + i,
-                    static_cast<const PartialContribution*>(right) + i, static_cast<PartialContribution*>(out) + i, 1);
+      if (!world.is_abandoned_ && (i > 0 || world.job_.stops_often)) world.stop();
+      world.whole_.combine(world.whole_, static_cast<const Element*>(left) + i, static_cast<const Element*>(right) + i,
+                           static_cast<Element*>(out) + i, 1);
     }
   }
 
@@ -207,28 +213,25 @@ class PartialWorld {
     running_ = rank;
     at(rank).fiber->resume();
   }
-  void stop() {
+  void stop() override {
     Rank& self = at(running_);
     self.history.put(1);
     self.fiber->stop();
   }
-  std::uint64_t stop_after(std::uint64_t found, std::uint64_t if_abandoned) {
+  void stop_after(std::uint64_t found) override {
     Rank& self = at(running_);
     self.history.put(found + 2);
     if (job_.stops_often) self.fiber->stop();
-    return is_abandoned_ ? if_abandoned : found;
   }
 
-  static inline thread_local PartialWorld* current = nullptr;
-  const PartialJob job_;
-  const PartialShape shape_;
+  const Job job_;
+  const std::size_t bytes_;
   std::vector<Line> region_;
-  Reduction reduction_;
+  Reduction reduction_;    // with stops
+  const Reduction whole_;  // without
   wait::Policy policy_;
   std::vector<Rank> ranks_;
   int running_ = 0;
-  std::uint64_t changes_ = 0;  // of words that are shared
-  bool is_abandoned_ = false;
   std::string fault_;
 };
 
