@@ -12,7 +12,11 @@
 // in whatever order it likes.
 //
 // Behind it lie a window in shared memory (shared_notified.hpp) or, between nodes, messages of MPI or UCX
-// (transport.hpp). Used by one thread at a time, as the team is.
+// (transport.hpp).
+//
+// Used by one thread at a time, as the team is. Where serves_two_threads() a second thread of the rank may use it
+// meanwhile (weak/service.hpp): write_notify(), look(), progress() and are_sources_free(), which speaks of the writes
+// of both. Each id has one writer and is looked at by one thread, on either side.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +35,7 @@ constexpr std::size_t in_lines(std::size_t bytes) noexcept {
 struct SegmentShape {
   std::size_t bytes;  // of memory that they write into; a multiple of 64
   int notifications;
+  int served = 0;  // so many of them, the last, are for the second thread of each rank
 };
 
 class Notified {
@@ -73,6 +78,11 @@ class Notified {
 
   // Rung at a notification, where that can be.
   wait::Doorbell& bell() const noexcept { return *bell_; }
+
+  // Whether a second thread may use it, and the bell of the notifications that are for that one. Null: nothing tells,
+  // the thread looks now and then.
+  virtual bool serves_two_threads() const noexcept { return false; }
+  virtual wait::Doorbell* service_bell() const noexcept { return nullptr; }
 
   // Moves what is under way; look() alone need not.
   virtual void progress() noexcept = 0;

@@ -16,9 +16,12 @@ struct alignas(line_bytes) Flag {
   std::atomic<std::uint64_t> value;
 };
 
-// Bell, notifications, segment; on pages of its own, which its rank touches first.
+// Bells, notifications, segment; on pages of its own, which its rank touches first.
+std::size_t bells_bytes(const SegmentShape& shape) noexcept {
+  return (shape.served != 0 ? 2 : 1) * sizeof(wait::Doorbell);
+}
 std::size_t head_bytes(const SegmentShape& shape) noexcept {
-  return sizeof(wait::Doorbell) + static_cast<std::size_t>(shape.notifications) * sizeof(Flag);
+  return bells_bytes(shape) + static_cast<std::size_t>(shape.notifications) * sizeof(Flag);
 }
 std::size_t share_bytes(const SegmentShape& shape) noexcept {
   return (head_bytes(shape) + shape.bytes + page_bytes - 1) / page_bytes * page_bytes;
@@ -27,7 +30,7 @@ std::size_t share_bytes(const SegmentShape& shape) noexcept {
 }  // namespace
 
 struct SharedNotified::Share {
-  wait::Doorbell* bell;
+  wait::Doorbell* bells;  // the second one is the second thread's, if it has notifications
   Flag* flags;
   std::byte* segment;
 };
@@ -41,12 +44,12 @@ SharedNotified::SharedNotified(std::byte* region, int rank, const wait::Policy& 
     : region_(region), rank_(rank), policy_(policy), shape_(shape) {
   const Share mine = share(rank);
   segment_ = mine.segment;
-  bell_ = mine.bell;
+  bell_ = mine.bells;
 }
 
 SharedNotified::Share SharedNotified::share(int rank) const noexcept {
   std::byte* const at = region_ + static_cast<std::size_t>(rank) * share_bytes(shape_);
-  return {reinterpret_cast<wait::Doorbell*>(at), reinterpret_cast<Flag*>(at + sizeof(wait::Doorbell)),
+  return {reinterpret_cast<wait::Doorbell*>(at), reinterpret_cast<Flag*>(at + bells_bytes(shape_)),
           at + head_bytes(shape_)};
 }
 
@@ -56,8 +59,16 @@ void SharedNotified::write_notify(int peer, std::size_t offset, const void* sour
   if (bytes != 0) std::memcpy(to.segment + offset, source, bytes);
   // Release: partner of the acquire in look(); the bytes come first.
   to.flags[id].value.store(value, std::memory_order_release);
-  if (peer != rank_ && policy_.is_anybody_asleep(*to.bell))
-    policy_.ring(*to.bell, to.bell->completed.load(std::memory_order_relaxed) + 1);
+  if (peer == rank_) return;
+  const bool is_served = id >= shape_.notifications - shape_.served;
+  wait::Doorbell& bell = to.bells[is_served ? 1 : 0];
+  // A thread that serves sleeps whenever it has nothing to do, on however many cores.
+  if (is_served) wait::Policy::publish_before_look(bell);
+  if (policy_.is_anybody_asleep(bell)) policy_.ring(bell, bell.completed.load(std::memory_order_relaxed) + 1);
+}
+
+wait::Doorbell* SharedNotified::service_bell() const noexcept {
+  return shape_.served != 0 ? share(rank_).bells + 1 : nullptr;
 }
 
 std::uint64_t SharedNotified::look(int id) noexcept {

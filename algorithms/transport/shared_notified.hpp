@@ -19,6 +19,8 @@ class SharedNotified final : public Notified {
   std::uint64_t look(int id) noexcept override;
   std::uint64_t reset(int id) noexcept override;
   void progress() noexcept override {}
+  bool serves_two_threads() const noexcept override { return true; }
+  wait::Doorbell* service_bell() const noexcept override;
 
  private:
   struct Share;  // of one rank

@@ -4,12 +4,21 @@
 
 namespace papaya {
 
+namespace {
+bool may_many_threads_call() noexcept {
+  int level = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&level);
+  return level == MPI_THREAD_MULTIPLE;
+}
+}  // namespace
+
 MpiNotified::MpiNotified(MpiMessages& messages, std::vector<int> members, wait::Policy& policy,
                          const SegmentShape& shape)
     : ArenaNotified(messages.arena(), members.size(), shape),
       messages_(messages),
       policy_(policy),
-      members_(std::move(members)) {}
+      members_(std::move(members)),
+      may_many_call_(may_many_threads_call()) {}
 
 std::unique_ptr<MpiNotified> MpiNotified::offer(MpiMessages& messages, std::vector<int> members, wait::Policy& policy,
                                                 const SegmentShape& shape) {

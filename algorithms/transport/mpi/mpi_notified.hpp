@@ -25,6 +25,8 @@ class MpiNotified final : public ArenaNotified {
   bool may_leave() noexcept override { return under_way_.sends.load(std::memory_order_relaxed) == 0; }
   void leave() noexcept override;
   void progress() noexcept override { messages_.progress(); }
+  // What they have in common is atomic or behind the messages' lock; MPI is called by both.
+  bool serves_two_threads() const noexcept override { return may_many_call_; }
 
  private:
   MpiNotified(MpiMessages& messages, std::vector<int> members, wait::Policy& policy, const SegmentShape& shape);
@@ -32,6 +34,7 @@ class MpiNotified final : public ArenaNotified {
   MpiMessages& messages_;
   wait::Policy& policy_;
   const std::vector<int> members_;  // ranks in the messages' communicator
+  const bool may_many_call_;        // several threads at once, MPI
   MpiMessages::UnderWay under_way_;
   wait::Site site_;
 };
