@@ -36,8 +36,8 @@ class Status(ctypes.Structure):
     """What a call had to work with."""
 
     _fields_ = [("clock", ctypes.c_longlong), ("oldest", ctypes.c_longlong), ("own", ctypes.c_longlong),
-                ("unused", ctypes.c_longlong), ("ranks", ctypes.c_int), ("elements", ctypes.c_longlong), ("share", ctypes.c_double),
-                ("residual", ctypes.c_double), ("waited", ctypes.c_double)]
+                ("unused", ctypes.c_longlong), ("ranks", ctypes.c_int), ("elements", ctypes.c_longlong),
+                ("share", ctypes.c_double), ("residual", ctypes.c_double), ("waited", ctypes.c_double)]
 
     def __repr__(self):
         return "Status(" + ", ".join(f"{name}={getattr(self, name)}" for name, _ in self._fields_) + ")"
@@ -146,7 +146,7 @@ class Collective:
         self._buffers = (contribution, result)
 
     def wait(self, seconds=-1.0):
-        """The call's Status, or None if it is not done after so many seconds; less than 0: waits as long as it takes."""
+        """The call's Status, or None if it is not done after so many seconds; less than 0: it waits for it."""
         flag, status = ctypes.c_int(), Status()
         _check(_library.papaya_weak_wait(self._handle, ctypes.c_double(seconds), ctypes.byref(flag),
                                          ctypes.byref(status)))

@@ -60,7 +60,7 @@ struct WeakStatus {
   // Where contributions that are not used are carried over: this rank's that are in no result up to this one.
   std::uint64_t unused = 0;
   std::size_t bytes = 0;  // of the result that this call has brought up to date, from its first byte on
-  double share = 1;          // of the elements, or of the ranks, that took part
+  double share = 1;       // of the elements, or of the ranks, that took part
   double residual = 0;  // sparse only: the norm of what is left for later calls, of what there was; NaN if that is not
                         // finite
   // For messages, or until those it sent in the previous call had left. Of a call that is not waited for, up to the
