@@ -43,6 +43,12 @@ PAPAYA_PUBLIC int papaya_partial_allreduce_create_f(MPI_Fint comm, MPI_Count cou
                                          collective);
 }
 
+PAPAYA_PUBLIC int papaya_group_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, int group,
+                                                  int period, papaya_weak* collective) {
+  return papaya_group_allreduce_create(MPI_Comm_f2c(comm), count, MPI_Type_f2c(type), MPI_Op_f2c(op), group, period,
+                                       collective);
+}
+
 PAPAYA_PUBLIC int papaya_weak_call_in_place(papaya_weak collective, void* result, papaya_weak_status* status) {
   return papaya_weak_call(collective, MPI_IN_PLACE, result, status);
 }

@@ -19,7 +19,8 @@ import os
 import numpy
 
 __all__ = ["Collective", "Error", "Status", "ssp_allreduce", "ssp_accumulate", "threshold_bcast", "threshold_reduce",
-           "sparse_allreduce", "partial_allreduce", "init", "IN_PLACE"]
+           "sparse_allreduce", "partial_allreduce",
+           "group_allreduce", "init", "IN_PLACE"]
 
 IN_PLACE = object()  # as the contribution: it is taken from the result
 
@@ -223,3 +224,9 @@ def partial_allreduce(comm, count, dtype, operation="sum", algorithm=None):
     """Sum of what the ranks have brought so far; what comes too late for its call is in the next."""
     return Collective("papaya_partial_allreduce_create_f", comm, count, dtype, ctypes.c_int(_handle(operation)),
                       _text(algorithm))
+
+
+def group_allreduce(comm, count, dtype, operation="sum", group=4, period=10):
+    """Allreduce in groups that change from call to call; every `period` calls one of all ranks."""
+    return Collective("papaya_group_allreduce_create_f", comm, count, dtype, ctypes.c_int(_handle(operation)),
+                      ctypes.c_int(group), ctypes.c_int(period))

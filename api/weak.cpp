@@ -163,6 +163,17 @@ PAPAYA_PUBLIC int papaya_partial_allreduce_create(MPI_Comm comm, MPI_Count count
       collective);
 }
 
+PAPAYA_PUBLIC int papaya_group_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int group,
+                                                int period, papaya_weak* collective) {
+  return create(__func__, comm,
+                {.collective = WeakCollective::group_allreduce,
+                 .count = count,
+                 .type = type,
+                 .op = op,
+                 .values = {{"group", group}, {"period", period}}},
+                collective);
+}
+
 PAPAYA_PUBLIC int papaya_weak_withdraw(papaya_weak collective, void* contributions, long long* calls) {
   return with(__func__, collective, [&](Instance& one) -> Error {
     if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};

@@ -13,7 +13,7 @@ module papaya
   public :: papaya_weak_status, papaya_weak_null, papaya_of_data, papaya_of_ranks, papaya_error
   public :: papaya_ssp_allreduce_create, papaya_ssp_accumulate_create, papaya_threshold_bcast_create
   public :: papaya_threshold_reduce_create, papaya_sparse_allreduce_create
-  public :: papaya_partial_allreduce_create, papaya_weak_withdraw
+  public :: papaya_partial_allreduce_create, papaya_weak_withdraw, papaya_group_allreduce_create
   public :: papaya_weak_call, papaya_weak_call_in_place, papaya_weak_start, papaya_weak_test, papaya_weak_wait
   public :: papaya_weak_flush, papaya_weak_set_limit, papaya_weak_free
 
@@ -81,6 +81,15 @@ module papaya
       integer(c_int), value :: comm, type, op
       integer(c_long_long), value :: count
       character(kind=c_char), intent(in) :: algorithm(*)
+      type(c_ptr), intent(out) :: collective
+      integer(c_int) :: error
+    end function
+
+    function create_group(comm, count, type, op, group, period, collective) &
+        bind(c, name="papaya_group_allreduce_create_f") result(error)
+      import :: c_int, c_long_long, c_ptr
+      integer(c_int), value :: comm, type, op, group, period
+      integer(c_long_long), value :: count
       type(c_ptr), intent(out) :: collective
       integer(c_int) :: error
     end function
@@ -208,6 +217,13 @@ contains
     character(*), intent(in), optional :: algorithm
     error = create_partial(int(comm, c_int), int(count, c_long_long), int(type, c_int), int(op, c_int), in_c(algorithm), &
                            collective)
+  end function
+
+  integer(c_int) function papaya_group_allreduce_create(comm, count, type, op, group, period, collective) result(error)
+    integer, intent(in) :: comm, count, type, op, group, period
+    type(c_ptr), intent(out) :: collective
+    error = create_group(int(comm, c_int), int(count, c_long_long), int(type, c_int), int(op, c_int), int(group, c_int), &
+                         int(period, c_int), collective)
   end function
 
   ! What the last function that failed had to say.

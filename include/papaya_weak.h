@@ -95,6 +95,13 @@ int papaya_partial_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype
                                     papaya_weak* collective);
 int papaya_weak_withdraw(papaya_weak collective, void* contributions, long long* calls);
 
+/* Wait-avoiding group allreduce (Li et al., TPDS 2021), for models that are averaged. In each call the ranks are in
+ * groups of `group`, a power of two, others than in the call before. A group's call is executed as soon as its first
+ * member is there, with the newest contribution of every member; the calls 1, 1 + `period` and so on are of all ranks,
+ * and wait for all. status.ranks says how many a result has. All ranks are on one node. */
+int papaya_group_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int group, int period,
+                                  papaya_weak* collective);
+
 /* One call: `contribution` has count elements, or is MPI_IN_PLACE, which takes it from `result`; `result` has room for
  * count elements. When it returns both may be used again. `status` may be PAPAYA_WEAK_STATUS_IGNORE.
  * Errors: MPI_ERR_BUFFER for a null pointer; MPI_ERR_REQUEST if a call is under way; MPI_ERR_PENDING if a limit is set
@@ -135,6 +142,8 @@ int papaya_sparse_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint ty
                                      papaya_weak* collective);
 int papaya_partial_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, const char* algorithm,
                                       papaya_weak* collective);
+int papaya_group_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, int group, int period,
+                                    papaya_weak* collective);
 int papaya_weak_call_in_place(papaya_weak collective, void* result, papaya_weak_status* status);
 int papaya_weak_start_in_place(papaya_weak collective, void* result);
 MPI_Fint papaya_handle_f(const char* name);

@@ -18,12 +18,19 @@ constexpr Parameter parameters[] = {
      .help = "calls that a rank may be behind before others wait"},
 };
 
+const char* refusal(const WeakRequest& request) noexcept {
+  return std::has_single_bit(static_cast<std::uint64_t>(request.values[0]))
+             ? nullptr
+             : "group is no power of two; take 2, 4, 8 and so on";
+}
+
 constexpr WeakDescriptor descriptor = {
     .collective = WeakCollective::group_allreduce,
     .name = "wait_avoiding_group",
     .summary =
         "executed in groups, other ones in each call, by the first of each that arrives, with the others' newest",
     .source = "Li et al., TPDS 2021 (WAGMA-SGD)",
+    .refusal = refusal,
     .parameters = parameters,
     .region_bytes = [](const WeakRequest& request) { return GroupShape::of(request).region_bytes(); },
     .prepare = [](const Team& team, const WeakRequest& request) -> std::unique_ptr<Weak> {

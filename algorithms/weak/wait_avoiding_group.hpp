@@ -50,7 +50,7 @@ namespace papaya {
 struct GroupShape {
   int ranks;
   std::size_t bytes;
-  int group;  // a power of two, or what is above one is left off
+  int group;  // a power of two
   std::uint64_t period;
   std::uint64_t lag;
 

@@ -1,5 +1,5 @@
 // Collectives of a part of the data or of the ranks, as a program calls them: threshold broadcast and reduce, sparse
-// allreduce, partial allreduce.
+// allreduce, partial and group allreduce.
 #include <math.h>
 #include <mpi.h>
 #include <stdlib.h>
@@ -149,6 +149,29 @@ static void partial(const char* algorithm, int count) {
   free(sum);
 }
 
+// Each rank's digit is its call.
+static void group(int members, int period) {
+  if (getenv("PAPAYA_NODE_SIZE") != NULL && strcmp(getenv("PAPAYA_NODE_SIZE"), "1") == 0) return;
+  papaya_weak group;
+  CHECK(papaya_group_allreduce_create(MPI_COMM_WORLD, 2, MPI_LONG, MPI_SUM, members, period, &group) == MPI_SUCCESS);
+  for (int call = 1; call <= 40; ++call) {
+    stop_now_and_then(call);
+    long mine[2] = {(long)call << 8 * rank, (long)call << 8 * rank}, result[2];
+    papaya_weak_status status;
+    CHECK(papaya_weak_call(group, mine, result, &status) == MPI_SUCCESS);
+    CHECK(result[0] == result[1]);
+    int in_it = 0;
+    for (int other = 0; other < ranks; ++other) {
+      const long digit = result[0] >> 8 * other & 255;
+      in_it += digit != 0;
+      CHECK(digit == 0 || (digit <= call && digit > call - 2 * period));
+      if ((call - 1) % period == 0) CHECK(digit == call);
+    }
+    CHECK(in_it == status.ranks && (result[0] >> 8 * rank & 255) == status.own && status.own > 0);
+  }
+  CHECK(papaya_weak_free(&group) == MPI_SUCCESS);
+}
+
 static void refusals(void) {
   papaya_weak none;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
@@ -163,6 +186,8 @@ static void refusals(void) {
         MPI_ERR_ARG);
   CHECK(papaya_sparse_allreduce_create(MPI_COMM_WORLD, 1, MPI_INT, 0.5, &none) == MPI_ERR_UNSUPPORTED_OPERATION &&
         strstr(papaya_error(), "float or double") != NULL);
+  CHECK(papaya_group_allreduce_create(MPI_COMM_WORLD, 1, MPI_INT, MPI_SUM, 3, 5, &none) ==
+        MPI_ERR_UNSUPPORTED_OPERATION);
   CHECK(papaya_sparse_allreduce_create(MPI_COMM_WORLD, 1, MPI_FLOAT, -0.5, &none) == MPI_ERR_ARG);
   CHECK(papaya_threshold_bcast_create(MPI_COMM_WORLD, 1, MPI_INT, 1, 0, 0, &none) == MPI_SUCCESS);
   CHECK(papaya_weak_flush(none) == MPI_ERR_ARG && strstr(papaya_error(), "keeps") != NULL);
@@ -190,6 +215,8 @@ int main(int argc, char** argv) {
   partial(NULL, 1);
   partial("majority_allreduce:lag=1", 1000);
   partial("solo_allreduce:lag=0", 3);
+  group(2, 5);
+  group(1, 1);
   refusals();
   return end();
 }
