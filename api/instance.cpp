@@ -117,6 +117,17 @@ Error Instance::check(const Wish& wish) {
     return {MPI_ERR_OP,
             fmt::format("{} needs a commutative op", wish.accumulates ? "what adds up" : choice_.algorithm->name)};
   request_.values = choice_.values;
+  // The bytes of all slots have to be a number.
+  std::int64_t most_slots = 0;
+  for (std::size_t i = 0; i < choice_.values.size(); ++i)
+    if (const std::string_view name = choice_.algorithm->parameters[i].name;
+        name == "slack" || name == "lag" || name == "slots")
+      most_slots = std::max(most_slots, choice_.values[i]);
+  const double slots = 4.0 * (static_cast<double>(most_slots) + 1) * request_.ranks;
+  if (slots * static_cast<double>(request_.bytes() + 4096) * request_.ranks > 0x1p60)
+    return {MPI_ERR_NO_MEM, fmt::format("no rank has memory for that many slots of {} bytes; create it for fewer "
+                                        "elements or with less slack",
+                                        request_.bytes())};
   const char* const refusal = choice_.algorithm->refusal == nullptr ? nullptr : choice_.algorithm->refusal(request_);
   return refusal == nullptr ? Error{} : Error{MPI_ERR_UNSUPPORTED_OPERATION, refusal};
 }
@@ -356,10 +367,11 @@ Error Instance::close() {
 
 void Instance::end() noexcept {
   if (has_been_freed_) return;
-  // A call that others will never make must not keep the program from ending.
+  // What others will never do must not keep the program from ending: what is left then goes with the process.
   constexpr double long_enough = 10;
-  if (is_under_way_ && !wait(limit() > 0 ? limit() : long_enough)) return;
-  if (const Error error = close(); error.is_set()) log::warn(error.sentence + ".");
+  if (limit_ == 0) limit_ = long_enough;
+  if (is_under_way_ && !wait(limit_)) return;
+  if (const Error error = close(); error.is_set()) log::info(error.sentence + ".");
 }
 
 }  // namespace papaya::weak

@@ -49,6 +49,7 @@ static void creation(MPI_Comm comm) {
   EXPECT(create(MPI_COMM_NULL, 5, MPI_INT, MPI_SUM, 0, NULL), MPI_ERR_COMM, "MPI_COMM_NULL");
   // More than there is memory.
   EXPECT(create(comm, (MPI_Count)1 << 44, MPI_DOUBLE, MPI_SUM, 1, "ssp_hypercube"), MPI_ERR_NO_MEM, "fewer elements");
+  EXPECT(create(comm, (MPI_Count)1 << 40, MPI_DOUBLE, MPI_SUM, 1 << 20, NULL), MPI_ERR_NO_MEM, "less slack");
   MPI_Datatype loose;
   MPI_Type_contiguous(2, MPI_INT, &loose);
   EXPECT(create(comm, 5, loose, MPI_SUM, 0, NULL), MPI_ERR_TYPE, "MPI_Type_commit");
