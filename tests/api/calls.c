@@ -1,7 +1,9 @@
 // Weakly consistent collectives as a program calls them: every algorithm of one collective, on several communicators,
 // with all counts and kinds of types, blocking and not, in place and not, and left to MPI_Finalize.
 //
-//   calls few|many ALGORITHM...
+//   calls few|many|million ALGORITHM...
+//
+// A million calls, which take a minute, are made by hand.
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +88,31 @@ static void totals(MPI_Comm comm, const char* algorithm, int slack, int count, i
   free(result);
 }
 
+// Each rank counts its calls in an element of its own, and stops at random.
+static void million(const char* algorithm) {
+  enum { calls = 1000000, slack = 3 };
+  papaya_weak total;
+  CHECK(papaya_ssp_accumulate_create(MPI_COMM_WORLD, ranks, MPI_LONG, MPI_SUM, slack, algorithm, &total) ==
+        MPI_SUCCESS);
+  long* const mine = calloc((size_t)ranks, sizeof(long));
+  long* const result = calloc((size_t)ranks, sizeof(long));
+  unsigned random = (unsigned)rank + 1;
+  for (int call = 1; call <= calls + slack; ++call) {
+    random = random * 1103515245u + 12345u;
+    if ((random >> 16 & 1023) == 0) usleep(random >> 20 & 255);
+    mine[rank] = call <= calls;
+    papaya_weak_status status;
+    CHECK(papaya_weak_call(total, mine, result, &status) == MPI_SUCCESS);
+    const long brought = call < calls ? call : calls, oldest = status.oldest < calls ? status.oldest : calls;
+    for (int other = 0; other < ranks; ++other)
+      CHECK(result[other] >= (other == rank || call == calls + slack ? brought : oldest) && result[other] <= brought);
+    CHECK(status.oldest >= call - slack);
+  }
+  CHECK(papaya_weak_free(&total) == MPI_SUCCESS);
+  free(mine);
+  free(result);
+}
+
 // Against MPI_Allreduce, in types that are not contiguous, have holes, or are derived.
 static void types(MPI_Comm comm, const char* algorithm) {
   int size, me;
@@ -150,6 +177,10 @@ static void derived(MPI_Comm comm, const char* algorithm) {
 
 int main(int argc, char** argv) {
   begin(&argc, &argv);
+  for (int a = 2; a < argc && strcmp(argv[1], "million") == 0; ++a) {
+    million(argv[a]);
+    if (a + 1 == argc) return end();
+  }
   const int many = argc > 1 && strcmp(argv[1], "many") == 0;
   MPI_Comm half, backwards;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
