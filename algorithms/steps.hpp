@@ -138,6 +138,7 @@ class OverWire : public Prepared {
   // A call from its beginning to when the result is in place and the operand may be changed. `operands` is a copy.
   virtual Steps steps(Operands operands) = 0;
 
+  bool is_under_way() const noexcept { return !steps_.is_done(); }  // a call
   auto heard(int id, std::uint64_t value, int peer) const { return papaya::heard(*team_.wire, id, value, peer); }
   static void tell_deposited(const Operands& operands) {
     if (operands.deposited != nullptr) operands.deposited(operands.context);

@@ -53,6 +53,8 @@ class Notified {
   virtual void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                             std::uint64_t value) noexcept = 0;
   void notify(int peer, int id, std::uint64_t value) noexcept { write_notify(peer, 0, nullptr, 0, id, value); }
+  // True if a source of so many bytes may be changed as soon as write_notify() has returned.
+  virtual bool takes_at_once(std::size_t /*bytes*/) const noexcept { return false; }
 
   // Whether what has been written from may be changed; to be asked again after progress().
   virtual bool are_sources_free() noexcept { return true; }

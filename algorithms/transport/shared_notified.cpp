@@ -59,7 +59,7 @@ void SharedNotified::write_notify(int peer, std::size_t offset, const void* sour
   if (bytes != 0) std::memcpy(to.segment + offset, source, bytes);
   // Release: partner of the acquire in look(); the bytes come first.
   to.flags[id].value.store(value, std::memory_order_release);
-  if (peer == rank_) return;
+  if (peer == rank_ && shape_.served == 0) return;  // there is no other thread
   const bool is_served = id >= shape_.notifications - shape_.served;
   wait::Doorbell& bell = to.bells[is_served ? 1 : 0];
   // A thread that serves sleeps whenever it has nothing to do, on however many cores.

@@ -16,6 +16,7 @@ class SharedNotified final : public Notified {
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
+  bool takes_at_once(std::size_t /*bytes*/) const noexcept override { return true; }
   std::uint64_t look(int id) noexcept override;
   std::uint64_t reset(int id) noexcept override;
   void progress() noexcept override {}

@@ -34,7 +34,7 @@ ORDER = {
         "dissemination halving sorted_ring",
         "bcast/fragments reduce/pairwise",
         "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/weak",
-        "weak/node_words weak/running_total weak/ssp.hpp weak/threshold",
+        "weak/node_words weak/running_total weak/service weak/ssp.hpp weak/threshold",
         "weak/partial_allreduce.hpp weak/wait_avoiding_group.hpp",
         "weak/",
     ],

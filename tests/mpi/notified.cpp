@@ -16,10 +16,12 @@
 #include "algorithms/patterns/threshold.hpp"
 #include "algorithms/transport/mpi/mpi_transport.hpp"
 #include "algorithms/transport/ucx/ucx_transport.hpp"
+#include "algorithms/weak/ssp_sharded.hpp"
 #include "algorithms/weak/weak.hpp"
 #include "interpose/make_wire.hpp"
 #include "interpose/mpi_agreement.hpp"
 #include "tests/protocol/notified_property.hpp"
+#include "tests/protocol/shard_contribution.hpp"
 #include "tests/protocol/ssp_contribution.hpp"
 
 namespace papaya {
@@ -133,6 +135,50 @@ class Test {
       }
       wire->leave();
     }
+    return wrong;
+  }
+
+  // The same in shards, in all variants.
+  int sharded(std::uint64_t calls) {
+    Reduction reduction = Contribution::reduction();
+    reduction.by_table = true;  // as if it were papaya's own, hence for its threads
+    int level = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&level);
+    const bool may_have_thread = !ucx_ && level == MPI_THREAD_MULTIPLE && ranks_ > 1;
+    const std::size_t count = most_bytes_ / sizeof(Contribution);
+    std::vector<Contribution> contribution(count);
+    std::vector<Contribution> result(count);
+    int wrong = 0;
+    for (const bool is_consistent : {false, true})
+      for (const auto keeper : {SspSharded::Keeper::calls, SspSharded::Keeper::thread}) {
+        const SspShards shards(ranks_, count, sizeof(Contribution), {is_consistent ? 1u : 2u, is_consistent, 1});
+        const auto wire = make(MPI_COMM_WORLD, shards.segment());
+        if (wire == nullptr) return 1;
+        {
+          SspSharded allreduce({.rank = rank_,
+                                .size = ranks_,
+                                .arrival_order = false,
+                                .region = nullptr,
+                                .policy = &policy_,
+                                .wire = wire.get()},
+                               shards, reduction, keeper);
+          if (allreduce.has_thread() != (keeper == SspSharded::Keeper::thread && may_have_thread)) ++wrong;
+          wait::Site site;
+          for (std::uint64_t clock = 1; clock <= calls; ++clock) {
+            contribution.assign(count, Contribution::of(rank_, clock));
+            if ((clock + static_cast<std::uint64_t>(rank_)) % 8 == 0) usleep(1000);
+            allreduce.run({.send = contribution.data(),
+                           .receive = result.data(),
+                           .count = count,
+                           .bytes = count * sizeof(Contribution),
+                           .root = -1,
+                           .reduction = &reduction},
+                          site);
+            if (fault_in_shards(result, allreduce, clock, rank_) != nullptr) ++wrong;
+          }
+        }
+        wire->leave();
+      }
     return wrong;
   }
 
@@ -283,7 +329,10 @@ class Test {
 
 int main(int argc, char** argv) {
   if (argc < 4) return 2;
-  MPI_Init(&argc, &argv);
+  // Large messages at the level that lets a thread of papaya's call MPI.
+  int level = MPI_THREAD_SINGLE;
+  const bool is_large = std::strcmp(argv[1], "mpi") == 0 && std::strtoul(argv[2], nullptr, 10) > 65536;
+  MPI_Init_thread(&argc, &argv, is_large ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &level);
   // Only now: MPICH, which uses UCX itself, hangs in MPI_Finalize of three ranks over TCP.
   if (argc > 4) setenv("UCX_TLS", argv[4], 1);
   int rank = 0;
@@ -301,6 +350,7 @@ int main(int argc, char** argv) {
   wrong += test.leaving();
   for (const char* const name : {"ssp_hypercube", "ssp_ring"})
     wrong += test.stale_synchronous(*papaya::find_weak(name), most_bytes > 65536 ? 8 : 40);
+  wrong += test.sharded(most_bytes > 65536 ? 8 : 40);
   wrong += test.shares(most_bytes > 65536 ? 8 : 30);
   wrong += test.too_large();
   test.close();

@@ -119,7 +119,7 @@ void MpiMessages::write(int target, std::size_t offset, const void* source, std:
   }
   const Turn turn{std::unique_lock(mutex_)};
   try {
-    if (bytes > most_copied_bytes) {
+    if (!copies(bytes)) {
       send_copy(target, header, nullptr, 0, under_way);
       return send(target, nullptr, source, bytes, under_way);
     }

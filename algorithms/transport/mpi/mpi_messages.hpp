@@ -40,6 +40,8 @@ class MpiMessages {
   // stays as it is, and `under_way` where it is, until that says so. Not to be called where is_inside().
   void write(int target, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
              std::uint64_t value, UnderWay& under_way) noexcept;
+  // Whether write() needs a source of so many bytes no more when it returns.
+  static constexpr bool copies(std::size_t bytes) noexcept { return bytes <= most_copied_bytes; }
   // Moves what is under way, and MPI with it. Nothing while another thread is at it.
   void progress() noexcept;
   // `under_way` ends before its last sends do, which need none of its sources.

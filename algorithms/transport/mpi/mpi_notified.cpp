@@ -37,6 +37,9 @@ void MpiNotified::write_notify(int peer, std::size_t offset, const void* source,
                                std::uint64_t value) noexcept {
   messages_.write(members_[static_cast<std::size_t>(peer)], segment_at(peer, offset), source, bytes,
                   notification_at(peer, id), value, under_way_);
+  // By one thread of the rank for the other, maybe.
+  if (members_[static_cast<std::size_t>(peer)] == messages_.rank())
+    policy_.ring(*bell_, bell_->completed.load(std::memory_order_relaxed) + 1);
 }
 
 void MpiNotified::release_sources() noexcept {

@@ -20,6 +20,7 @@ class MpiNotified final : public ArenaNotified {
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
+  bool takes_at_once(std::size_t bytes) const noexcept override { return MpiMessages::copies(bytes); }
   bool are_sources_free() noexcept override { return under_way_.sources.load(std::memory_order_relaxed) == 0; }
   void release_sources() noexcept override;
   bool may_leave() noexcept override { return under_way_.sends.load(std::memory_order_relaxed) == 0; }

@@ -49,11 +49,20 @@ class StateDigest {
   std::uint64_t b_ = 2;
 };
 
+// One for each rank, if the world does not say so.
+template <class World>
+std::size_t fibers_for(const typename World::Job& job) {
+  if constexpr (requires { World::fibers_for(job); })
+    return World::fibers_for(job);
+  else
+    return static_cast<std::size_t>(job.ranks);
+}
+
 // Every schedule of a job, until one goes wrong.
 template <class World>
 class Exploration {
  public:
-  explicit Exploration(const typename World::Job& job) : job_(job), fibers_(static_cast<std::size_t>(job.ranks)) {
+  explicit Exploration(const typename World::Job& job) : job_(job), fibers_(fibers_for<World>(job)) {
     world_ = std::make_unique<World>(job_, fibers_);
     schedules_ = follow();
     world_.reset();
@@ -117,12 +126,12 @@ template <class World, std::size_t n>
 void explore_at_random(const typename World::Job (&jobs)[n]) {
   for (const auto& job : jobs) {
     const std::string what = describe(job);
-    std::vector<Fiber> fibers(static_cast<std::size_t>(job.ranks));
+    std::vector<Fiber> fibers(fibers_for<World>(job));
     for (unsigned seed = 1; seed <= 100; ++seed) {
       CAPTURE(what, seed);
       std::minstd_rand random(seed);
       World world(job, fibers);
-      std::vector<std::uint64_t> priorities(static_cast<std::size_t>(job.ranks * (job.ranks + 1)));
+      std::vector<std::uint64_t> priorities(static_cast<std::size_t>(job.ranks * (job.ranks + 2)));
       for (std::uint64_t& priority : priorities) priority = random();
       for (std::vector<int> choices = world.can_move(); !choices.empty(); choices = world.can_move()) {
         if (random() % 16 == 0) priorities[random() % priorities.size()] = random();
