@@ -208,7 +208,7 @@ class Lists:
         found += differences("the mode", "docs/man/papaya-bench.1", stated, modes)
         measured = [variable.removeprefix("PAPAYA_").lower() for variable in self.algorithms()
                     if not variable.startswith("PAPAYA_I")]
-        offered = re.search(r'compgen -W "(allreduce [^"]*)"', self.read(completion))[1].split()
+        offered = re.search(r'compgen -W "(allreduce [^"$]*)', self.read(completion))[1].split()
         return found + differences("the collective", completion, offered, [*measured, "all", "kernels"])
 
     def check_fields(self):
@@ -216,7 +216,7 @@ class Lists:
         found = []
         bench = self.read("tools/bench/output.cpp")
         keys = set(re.findall(r'\{"(\w+)", ', bench.split("json_text")[-1].split("csv_text")[0]))
-        keys |= set(re.findall(r'out\["(\w+)"\]', bench))
+        keys |= set(re.findall(r'out\["(\w+)"\]', bench + self.read("tools/bench/weak_output.cpp")))
         page = self.section("papaya-bench", "JSON")
         found += lacking("docs/man/papaya-bench.1, JSON,", page, keys)
         head = re.search(r'out << ("rank,node.*?);', self.read("tools/trace.cpp"), re.DOTALL)[1]

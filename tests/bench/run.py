@@ -9,6 +9,7 @@ import csv
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -119,6 +120,52 @@ class Bench(unittest.TestCase):
             _, data = self.measured("allreduce", "-m", "64", "--mode", mode, *SHORT)
             self.assertEqual(data["mode"], mode)
 
+    def test_weak(self):
+        """Weakly consistent collectives, whichever there are, beside native."""
+        said = self.start([build / "papaya", "info", "--algorithms"]).stdout.split("\nWeakly consistent")[1]
+        collectives = re.findall(r"^(\w+)$", said, re.MULTILINE)
+        self.assertIn("ssp_allreduce", collectives)
+        for collective in collectives:
+            ssp = collective == "ssp_allreduce"
+            compute = ["--compute", "200", "--pattern", "workers", "--skew", "100"] if ssp else []
+            _, data = self.measured(collective, "-m", "64:128", "--rounds", "2", "-i", "8", *compute,
+                                    "--csv", self.folder / "out.csv", "--plot", self.folder / "out.svg",
+                                    ranks=2 if mpi == "mpich" else 3)
+            picture = xml.etree.ElementTree.parse(self.folder / "out.svg").getroot()
+            lines = len(picture.findall(".//{http://www.w3.org/2000/svg}polyline"))
+            shown = {(row["algorithm"], row["threshold"]) for row in data["rows"]}
+            # Time, calls per second and, but for native, waiting at two sizes; or time over both sizes.
+            self.assertEqual(lines, 2 * (3 * len(shown) - 1) if ssp else len(shown))
+            self.assertNotIn("nan", (self.folder / "out.svg").read_text().lower())
+            self.assertEqual(data["mode"], "free" if ssp else "balanced")
+            names = self.start([build / "papaya", "info", "--algorithms", collective]).stdout.split()
+            self.assertEqual({row["algorithm"] for row in data["rows"]}, {"native", *names})
+            self.assertEqual({row["collective"] for row in data["rows"]}, {collective})
+            with open(self.folder / "out.csv", encoding="utf-8", newline="") as file:
+                rows = list(csv.DictReader(file))
+            self.assertEqual([row["algorithm"] for row in rows], [row["algorithm"] for row in data["rows"]])
+            self.assertNotIn(None, rows[0])
+            for row in data["rows"]:
+                self.assertEqual(row["checked_results"], row["iterations"])
+                self.assertEqual(row["aggregation"], "mean" if ssp else "max")
+                self.assertEqual(row["calls_per_second"] is not None, ssp)
+                self.assertGreater(row["mean_ratio"], 0)
+                if row["algorithm"] == "native":
+                    self.assertEqual(row["mean_ratio"], 1)
+                    self.assertNotIn("waited_us", row)
+                    continue
+                self.assertEqual(row["slack"] is not None, ssp)
+                self.assertLessEqual(row["staleness_mean"], row["staleness_max"])
+                self.assertTrue(0 <= row["share_least"] <= row["share_mean"] <= 1)
+                if ssp:
+                    self.assertLessEqual(row["staleness_max"], row["slack"])
+                    self.assertLess(row["calls_per_second"], 1e6 / 200)  # each rank computes for so long
+        _, data = self.measured("threshold_reduce", "-m", "64", "--of", "ranks", "--threshold", "0.5,1",
+                                "--rounds", "2", "-i", "8", ranks=2)
+        self.assertEqual([(row["threshold"], row["of"]) for row in data["rows"]],
+                         [(None, None), (0.5, "ranks"), (1, "ranks")])
+        self.assertEqual([row["ranks_least"] for row in data["rows"][1:]], [1, 2])
+
     def test_files(self):
         result, data = self.measured("allgather", "-m", "1:4K", "--algorithms", "auto",
                                      "--csv", self.folder / "out.csv", "--plot", self.folder / "out.svg", *SHORT)
@@ -159,6 +206,8 @@ class Bench(unittest.TestCase):
     def test_wrong_usage(self):
         for words, said in ((["alreduce"], "did you mean allreduce?"), (["bcast", "--root", "3"], "there are 3 ranks"),
                             (["bcast", "-m", "9:1"], "the smaller first"), (["bcast", "--nonsense"], "--nonsense"),
+                            (["bcast", "--slack", "1"], "weakly consistent"),
+                            (["ssp_allreduce", "--algorithms", "ssp_hypercube:x=1"], "no parameter 'x'"),
                             (["bcast", "--json", "missing/out.json"], "cannot write missing/out.json"),
                             (["bcast", "--pattern", "replay:missing"], "cannot read missing"), ([], "required")):
             result = self.launch(3, *words)

@@ -3,6 +3,7 @@
 
 #include "tests/catch.hpp"
 #include "tools/bench/options.hpp"
+#include "tools/bench/weak_options.hpp"
 
 namespace papaya::bench {
 
@@ -89,6 +90,47 @@ TEST_CASE("algorithms of the benchmark") {
   CHECK(good({"allreduce", "--algorithms", "rsa:piece_bytes=64K"}).algorithms == Words{"rsa:piece_bytes=64K"});
   CHECK(says({"allreduce", "--algorithms", "arival_leader"}, "did you mean arrival_leader?"));
   CHECK(says({"allreduce", "--algorithms", "arrival_leader:x=1"}, "no parameter"));
+}
+
+TEST_CASE("weakly consistent collectives and what bounds them") {
+  const Options ssp = good({"ssp_allreduce", "--compute", "100", "--pattern", "workers", "--slack", "0,3"});
+  CHECK(ssp.weak == WeakCollective::ssp_allreduce);
+  CHECK(ssp.collectives.empty());
+  CHECK(ssp.mode == Mode::free);
+  CHECK(ssp.skew_us == 100);
+  CHECK(ssp.slacks == std::vector<int>{0, 3});
+  const std::vector<WeakCandidate> candidates = weak_candidates(ssp);
+  CHECK(candidates.front().selection == "native");
+  CHECK(candidates.size() % 2 == 1);
+  CHECK(candidates[1].slack == 0);
+  CHECK(candidates[2].slack == 3);
+  CHECK(good({"ssp_allreduce", "--compute", "9"}).mode == Mode::free);
+  CHECK(good({"ssp_allreduce"}).mode == Mode::balanced);
+  const Options bcast = good({"threshold_bcast", "--threshold", "0.25,1", "--of", "ranks"});
+  CHECK(bcast.of_ranks);
+  CHECK(weak_candidates(bcast).size() == 3);
+  CHECK(weak_candidates(bcast)[1].share == 0.25);
+  CHECK(good({"sparse_allreduce", "--share", "0.5"}).shares == std::vector<double>{0.5});
+  for (const WeakCollective one : weak_benchmarked()) {
+    CHECK(weak_candidates(good({std::string(name_of(one))})).size() > 1);
+    CHECK(weak_candidates(good({std::string(name_of(one)), "--algorithms", "native"})).size() == 1);
+  }
+  CHECK(says({"ssp_allreduce", "--threshold", "0.5"}, "--threshold does not bound ssp_allreduce"));
+  CHECK(says({"threshold_bcast", "--slack", "1"}, "--slack does not bound"));
+  CHECK(says({"threshold_bcast", "--threshold", "25"}, "above 0 and at most 1"));
+  CHECK(says({"threshold_bcast", "--threshold", "0"}, "above 0 and at most 1"));
+  CHECK(says({"threshold_bcast", "--of", "nodes"}, "nodes"));
+  CHECK(says({"sparse_allreduce", "--share", "0"}, "above 0 and at most 1"));
+  CHECK(says({"ssp_allreduce", "-m", "12"}, "multiple of 8"));
+  CHECK(says({"ssp_allreduce", "--algorithms", "ssp_hyprcube"}, "did you mean ssp_hypercube?"));
+  CHECK(says({"ssp_allreduce", "--mode", "tight"}, "take free or balanced"));
+  CHECK(says({"ssp_allreduce", "--mode", "balanced", "--compute", "5"}, "--mode free"));
+  CHECK(says({"ssp_allreduce", "--mode", "balanced", "--pattern", "random"}, "--mode free"));
+  CHECK(says({"ssp_alreduce"}, "did you mean ssp_allreduce?"));
+  CHECK(says({"allreduce", "--slack", "1"}, "--slack is for weakly consistent collectives"));
+  CHECK(says({"allreduce", "--compute", "1"}, "--compute is for weakly consistent collectives"));
+  CHECK(says({"allreduce", "--mode", "free"}, "keep the ranks together"));
+  CHECK(says({"kernels", "--share", "0.1"}, "--share is for collectives"));
 }
 
 TEST_CASE("wrong usage is one sentence") {

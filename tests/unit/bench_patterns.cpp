@@ -24,6 +24,12 @@ TEST_CASE("arrival patterns") {
   CHECK(all(Pattern::half_late, 4) == Values{0, 0, 1, 1});
   CHECK(all(Pattern::half_late, 5) == Values{0, 0, 0, 1, 1});
   CHECK(all(Pattern::straggler, 3, 4) == Values{0, 1, 0});
+  const Values workers = all(Pattern::workers, 3, 4);
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    CHECK(workers[rank] >= 0.25 * static_cast<double>(rank));
+    CHECK(workers[rank] < 0.25 * static_cast<double>(rank) + 0.5);
+  }
+  CHECK(workers != all(Pattern::workers, 3, 5));
   for (const PatternRow& row : pattern_rows()) CHECK(name_of(row.pattern) == row.name);
 }
 

@@ -19,6 +19,8 @@
 #include "tools/bench/options.hpp"
 #include "tools/bench/output.hpp"
 #include "tools/bench/quiet.hpp"
+#include "tools/bench/weak_measure.hpp"
+#include "tools/bench/weak_output.hpp"
 
 namespace papaya::bench {
 
@@ -75,6 +77,22 @@ bool write_file(const std::string& name, const std::string& text) {
   return false;
 }
 
+void measure_weak(Job& job, const std::function<void(const std::string&)>& warn, Progress& progress, Result& result) {
+  const std::vector<std::size_t>& sizes = job.options.sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto step = [&](double share, const std::string& algorithm) {
+      if (job.rank == 0)
+        progress.show((static_cast<double>(i) + share) / static_cast<double>(sizes.size()),
+                      fmt::format("{} {} {}", name_of(*job.options.weak), short_bytes(sizes[i]), algorithm));
+    };
+    for (Row& row : measure_weak_size(job, sizes[i], warn, step)) {
+      result.skew_us = std::max(result.skew_us, row.skew_us);
+      result.rows.push_back(std::move(row));
+    }
+  }
+  progress.clear();
+}
+
 int measure_all(const Options& options, MPI_Comm world) {
   CommonClock clock(world);
   const Switch algorithms;
@@ -85,6 +103,7 @@ int measure_all(const Options& options, MPI_Comm world) {
   std::string problem;
   if (options.root >= job.ranks)
     problem = fmt::format("--root {}: there are {} ranks, counted from 0.", options.root, job.ranks);
+  if (options.weak && problem.empty()) problem = weak_problem(options);
   if (job.rank == 0 && problem.empty()) problem = output_problem(options);
   std::string replay;
   if (job.rank == 0 && problem.empty() && options.pattern == Pattern::replay) {
@@ -119,6 +138,7 @@ int measure_all(const Options& options, MPI_Comm world) {
   result.mode = std::string(name_of(options.mode));
   result.pattern = options.mode == Mode::imbalanced ? "random" : std::string(name_of(options.pattern));
   if (options.mif >= 0) result.mif = options.mif;
+  if (options.weak) result.compute_us = options.compute_us;
   result.seed = options.seed;
   result.rounds = options.rounds;
   result.root = options.root;
@@ -142,13 +162,14 @@ int measure_all(const Options& options, MPI_Comm world) {
     print_error(sentence);
     warnings.push_back(sentence);
   };
-  if (!algorithms.is_there())
+  if (!algorithms.is_there() && !options.weak)
     warn("the preloaded library has no papaya_select to switch algorithms with; measuring native MPI only.");
 
   const Others others(clock);
   std::size_t steps = 0, done = 0;
   for (const Collective collective : options.collectives)
     steps += collective == Collective::barrier ? 1 : options.sizes.size();
+  if (options.weak) measure_weak(job, warn, progress, result);
   for (const Collective collective : options.collectives) {
     const bool barrier = collective == Collective::barrier;
     Calls calls(collective, barrier ? 0 : largest, options.root, world);
@@ -173,6 +194,7 @@ int measure_all(const Options& options, MPI_Comm world) {
     progress.clear();
     print(table_text(result, collective));
   }
+  if (options.weak) print(weak_table_text(result));
   result.clock_error_us = clock.error_us();
   result.others_share = quiet::maximum(others.share(), world);
 

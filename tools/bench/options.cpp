@@ -8,6 +8,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "base/settings.hpp"
+#include "tools/bench/weak_options.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya::bench {
@@ -17,22 +18,12 @@ namespace {
 constexpr std::array<Collective, 6> collectives = {Collective::allreduce, Collective::reduce,    Collective::bcast,
                                                    Collective::alltoall,  Collective::allgather, Collective::barrier};
 
-constexpr std::array<std::string_view, 4> mode_names = {"tight", "deadline", "balanced", "imbalanced"};
+constexpr std::array<std::string_view, 5> mode_names = {"tight", "deadline", "balanced", "imbalanced", "free"};
 
 std::string lower(std::string_view word) {
   std::string text(word);
   for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
   return text;
-}
-
-// "'X' is not KIND", with the nearest name if there is one.
-std::string unknown(std::string_view word, std::string_view kind, std::span<const std::string_view> names) {
-  std::string text = "'" + std::string(word) + "' is no " + std::string(kind);
-  if (const std::string_view nearest = nearest_name(word, names); !nearest.empty())
-    return text + "; did you mean " + std::string(nearest) + "?";
-  text += ": take one of";
-  for (const std::string_view name : names) text += (name == names.front() ? " " : ", ") + std::string(name);
-  return text + ".";
 }
 
 bool finish_collective(Options& options, std::string& problem) {
@@ -50,8 +41,11 @@ bool finish_collective(Options& options, std::string& problem) {
     options.collectives = {collective};
     return true;
   }
-  constexpr std::array<std::string_view, 8> names = {"allreduce", "reduce",  "bcast", "alltoall",
-                                                     "allgather", "barrier", "all",   "kernels"};
+  options.weak = weak_called(options.collective_word);
+  if (options.weak) return true;
+  std::vector<std::string_view> names = {"allreduce", "reduce",  "bcast", "alltoall",
+                                         "allgather", "barrier", "all",   "kernels"};
+  for (const WeakCollective one : weak_benchmarked()) names.push_back(name_of(one));
   problem = unknown(lower(options.collective_word), "collective that can be measured", names);
   return false;
 }
@@ -81,7 +75,11 @@ bool finish_mode(Options& options, std::string& problem) {
     problem = "--skew, --mif and --seconds take numbers.";
     return false;
   }
-  options.mode = options.pattern == Pattern::none ? Mode::tight : Mode::deadline;
+  const bool skewed_by_pattern = options.pattern != Pattern::none;
+  if (options.weak)
+    options.mode = skewed_by_pattern || options.compute_us >= 0 ? Mode::free : Mode::balanced;
+  else
+    options.mode = skewed_by_pattern ? Mode::deadline : Mode::tight;
   if (!options.mode_word.empty()) {
     const auto found = std::find(mode_names.begin(), mode_names.end(), options.mode_word);
     if (found == mode_names.end()) {
@@ -90,12 +88,18 @@ bool finish_mode(Options& options, std::string& problem) {
     }
     options.mode = static_cast<Mode>(found - mode_names.begin());
   }
-  if (options.mode != Mode::deadline && options.pattern != Pattern::none) {
-    problem =
-        "--mode " + std::string(name_of(options.mode)) + " makes its own arrivals; --pattern is for --mode deadline.";
+  if (options.weak ? options.mode != Mode::free && options.mode != Mode::balanced : options.mode == Mode::free) {
+    problem = "--mode " + std::string(name_of(options.mode)) + " is not for " + lower(options.collective_word) +
+              (options.weak ? "; take free or balanced." : ", whose calls keep the ranks together.");
     return false;
   }
-  const bool skewed = options.mode == Mode::imbalanced || options.pattern != Pattern::none;
+  const Mode skewed_mode = options.weak ? Mode::free : Mode::deadline;
+  if (options.mode != skewed_mode && skewed_by_pattern) {
+    problem = "--mode " + std::string(name_of(options.mode)) + " makes its own arrivals; --pattern is for --mode " +
+              std::string(name_of(skewed_mode)) + ".";
+    return false;
+  }
+  const bool skewed = options.mode == Mode::imbalanced || skewed_by_pattern;
   if (!skewed && (options.skew_us >= 0 || options.mif >= 0)) {
     problem = "--skew and --mif say how late ranks are in a --pattern, and there is none.";
     return false;
@@ -112,7 +116,12 @@ bool finish_mode(Options& options, std::string& problem) {
     problem = "a replay has its own times; --skew scales the latest arrival to so many microseconds.";
     return false;
   }
-  if (skewed && options.pattern != Pattern::replay && options.skew_us < 0 && options.mif < 0) options.mif = 20;
+  if (skewed && options.pattern != Pattern::replay && options.skew_us < 0 && options.mif < 0) {
+    if (options.compute_us > 0)
+      options.skew_us = options.compute_us;
+    else
+      options.mif = 20;
+  }
   return true;
 }
 
@@ -176,10 +185,19 @@ std::string_view of_collectives_only(const Options& options) {
                                                      {"--mpi", !options.mpi.empty()}};
   for (const auto& [name, is_given] : given)
     if (is_given) return name;
-  return {};
+  return of_weak_ones(options);
 }
 
 }  // namespace
+
+std::string unknown(std::string_view word, std::string_view kind, std::span<const std::string_view> names) {
+  std::string text = "'" + std::string(word) + "' is no " + std::string(kind);
+  if (const std::string_view nearest = nearest_name(word, names); !nearest.empty())
+    return text + "; did you mean " + std::string(nearest) + "?";
+  text += ": take one of";
+  for (const std::string_view name : names) text += (name == names.front() ? " " : ", ") + std::string(name);
+  return text + ".";
+}
 
 std::string_view name_of(Mode mode) noexcept {
   return mode_names[static_cast<std::size_t>(mode)];
@@ -190,9 +208,10 @@ std::span<const Collective> benchmarked() noexcept {
 }
 
 void add_options(CLI::App& app, Options& options) {
-  app.add_option("collective", options.collective_word,
-                 "allreduce, reduce, bcast, alltoall, allgather, barrier, all of them, or kernels: papaya's "
-                 "reduction kernels, without MPI")
+  app.add_option(
+         "collective", options.collective_word,
+         "allreduce, reduce, bcast, alltoall, allgather, barrier, all of them; a weakly consistent collective: " +
+             weak_names() + "; or kernels: papaya's reduction kernels, without MPI")
       ->required()
       ->type_name("COLLECTIVE");
   app.add_option("-m,--sizes", options.sizes_word,
@@ -219,14 +238,14 @@ void add_options(CLI::App& app, Options& options) {
                  "what to measure, beside native, as in PAPAYA_ALLREDUCE; without it, all there are and auto")
       ->delimiter(',')
       ->type_name("NAME,...");
-  app.add_option("--root", options.root, "root of reduce and bcast")
+  app.add_option("--root", options.root, "root of reduce and bcast, with thresholds too")
       ->check(CLI::Range(0, 100000000))
       ->type_name("RANK")
       ->capture_default_str();
   app.add_option("--pattern", options.pattern_word,
                  "who arrives late: none, random, ascending, descending, first-late, last-late, half-late, "
                  "straggler, "
-                 "exponential, replay:FILE")
+                 "exponential, workers, replay:FILE")
       ->type_name("PATTERN")
       ->capture_default_str();
   app.add_option("--skew", options.skew_us, "how late, in microseconds")->check(CLI::Range(0.0, 1e8))->type_name("US");
@@ -235,13 +254,19 @@ void add_options(CLI::App& app, Options& options) {
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("FACTOR");
   app.add_option("--seed", options.seed, "of the random patterns")->type_name("N")->capture_default_str();
-  app.add_option("--mode", options.mode_word,
-                 "tight: back to back (without a pattern the default); deadline: arrivals on a common clock (with a "
-                 "pattern the default); balanced, imbalanced: after a barrier, as in the thesis")
+  app.add_option(
+         "--mode", options.mode_word,
+         "tight: back to back (without a pattern the default); deadline: arrivals on a common clock (with a "
+         "pattern the default); balanced, imbalanced: after a barrier, as in the thesis; free: of weakly consistent "
+         "collectives, which nothing but their calls keeps together")
       ->type_name("MODE");
   app.add_option("--json", options.json, "write the results as JSON")->type_name("FILE");
   app.add_option("--csv", options.csv, "write the results as CSV")->type_name("FILE");
-  app.add_option("--plot", options.plot, "draw size against excess as SVG, of one collective")->type_name("FILE");
+  app.add_option("--plot", options.plot,
+                 "draw size against excess as SVG, of one collective; of weakly consistent ones slack against time, "
+                 "waiting and calls per second, or size against time")
+      ->type_name("FILE");
+  add_weak_options(app, options);
   app.add_option("--mpi", options.mpi, "which MPI, where the launcher does not tell: openmpi or mpich")
       ->check(CLI::IsMember({"openmpi", "mpich"}))
       ->type_name("NAME");
@@ -276,17 +301,19 @@ bool finish(Options& options, std::string& problem) {
     return problem.empty();
   }
   if (!parse_sizes(options.sizes_word, options.sizes, problem) || !finish_pattern(options, problem) ||
-      !finish_mode(options, problem) || !finish_algorithms(options, problem))
+      !finish_mode(options, problem) || !finish_weak(options, problem) ||
+      (!options.weak && !finish_algorithms(options, problem)))
     return false;
-  for (const Collective collective : options.collectives) {
-    if (collective != Collective::allreduce && collective != Collective::reduce) continue;
+  const auto is_of_doubles = [](Collective one) { return one == Collective::allreduce || one == Collective::reduce; };
+  if (options.weak || std::any_of(options.collectives.begin(), options.collectives.end(), is_of_doubles))
     for (const std::size_t bytes : options.sizes)
       if (bytes % sizeof(double) != 0) {
-        problem = "reductions are measured with doubles: " + std::to_string(bytes) + " bytes are no multiple of 8.";
+        problem = std::string(options.weak ? "weakly consistent collectives" : "reductions") +
+                  " are measured with doubles: " + std::to_string(bytes) + " bytes are no multiple of 8.";
         return false;
       }
-  }
-  if (!options.plot.empty() && (options.collectives.size() != 1 || options.collectives[0] == Collective::barrier)) {
+  if (!options.plot.empty() && !options.weak &&
+      (options.collectives.size() != 1 || options.collectives[0] == Collective::barrier)) {
     problem = "--plot draws one collective over its message sizes.";
     return false;
   }

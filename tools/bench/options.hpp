@@ -4,10 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "algorithms/weak/weak.hpp"
 #include "base/collective.hpp"
 #include "tools/bench/patterns.hpp"
 
@@ -18,6 +21,7 @@ enum class Mode : std::uint8_t {
   deadline,    // every rank arrives at its own deadline on the common clock
   balanced,    // a barrier, then the call: Mohammadalizadehbakhtevari 2021, Listing 4.1
   imbalanced,  // a barrier, a computation of random length, then the call: Listing 4.2
+  free,        // weakly consistent ones: a computation, then the call, and nothing else keeps the ranks together
 };
 std::string_view name_of(Mode mode) noexcept;
 
@@ -40,9 +44,17 @@ struct Options {
   double skew_us = -1;  // below 0: not given
   double mif = -1;
   std::uint64_t seed = 1;
+  // Of weakly consistent collectives
+  double compute_us = -1;  // of every rank before each call; below 0: not given
+  std::vector<int> slacks;
+  std::vector<double> thresholds;
+  std::string of_word;
+  std::vector<double> shares;
 
   // Made of them by finish()
   std::vector<Collective> collectives;
+  std::optional<WeakCollective> weak;  // instead of these
+  bool of_ranks = false;
   bool kernels = false;
   std::vector<std::size_t> sizes;
   Pattern pattern = Pattern::none;
@@ -52,6 +64,9 @@ struct Options {
 
 // The collectives that can be measured.
 std::span<const Collective> benchmarked() noexcept;
+
+// "'X' is no KIND", with the nearest name if there is one.
+std::string unknown(std::string_view word, std::string_view kind, std::span<const std::string_view> names);
 
 // Declares the options; `options` must outlive the parse.
 void add_options(CLI::App& app, Options& options);

@@ -10,6 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "tools/bench/weak_output.hpp"
+
 namespace papaya::bench {
 
 namespace {
@@ -23,6 +25,10 @@ std::string lower_name(Collective collective) {
   std::string name(name_of(collective));
   name[0] = static_cast<char>(name[0] - 'A' + 'a');
   return name;
+}
+
+std::string collective_of(const Row& row) {
+  return row.weak ? row.weak->collective : lower_name(row.collective);
 }
 
 std::string gigabytes(double bytes_per_second) {
@@ -138,6 +144,8 @@ std::string header_text(const Result& result) {
     text += "\ncalls back to back\n";
   else if (result.mode == "balanced")
     text += "\na barrier before each call\n";
+  else if (result.mode == "free")
+    text += "\n" + free_text(result) + "\n";
   else if (result.mif)
     text += fmt::format("\narrivals {} within {:g} message times\n", result.pattern, *result.mif);
   else
@@ -212,14 +220,15 @@ std::string remarks_text(const Result& result) {
   bool unclear = false;
   double missed = 0;
   for (const Row& row : result.rows) {
-    const std::string name = fmt::format("{} {} {}", lower_name(row.collective), short_bytes(row.bytes), row.algorithm);
+    const std::string name = fmt::format("{} {} {}", collective_of(row), short_bytes(row.bytes), row.algorithm);
     if (row.wrong_results != 0) text += fmt::format("WRONG: {}: {} results were wrong.\n", name, row.wrong_results);
     if (row.early_exits != 0)
       text += fmt::format("WRONG: {}: in {} of {} calls a rank left before all had come.\n", name, row.early_exits,
                           row.iterations);
     if (row.replaced && row.algorithm != "auto" && *row.replaced < 1)
       text += fmt::format("{}: papaya ran only {:.0f} % of the calls, MPI the others.\n", name, *row.replaced * 100);
-    unclear |= row.algorithm != "native" && row.ratio_lowest && *row.ratio_lowest < 1 && *row.ratio_highest > 1;
+    unclear |=
+        !row.weak && row.algorithm != "native" && row.ratio_lowest && *row.ratio_lowest < 1 && *row.ratio_highest > 1;
     missed = std::max(missed, row.missed_arrivals);
   }
   if (result.others_share > 0.05)
@@ -237,7 +246,7 @@ std::string remarks_text(const Result& result) {
 std::string json_text(const Result& result) {
   Json rows = Json::array();
   for (const Row& row : result.rows) {
-    Json out = {{"collective", lower_name(row.collective)},
+    Json out = {{"collective", collective_of(row)},
                 {"algorithm", row.algorithm},
                 {"bytes", row.bytes},
                 {"iterations", row.iterations},
@@ -245,7 +254,7 @@ std::string json_text(const Result& result) {
                 {"inside_us", to_json(row.inside_us)},
                 {"ratio_to_native", to_json(row.ratio_to_native)},
                 {"limit_us", to_json(row.limit_us)},
-                {"aggregation", aggregation_of(row.collective) == Aggregation::mean ? "mean" : "max"},
+                {"aggregation", aggregation_of(row) == Aggregation::mean ? "mean" : "max"},
                 {"excess_max_us", to_json(row.excess_max_us)},
                 {"excess_mean_us", to_json(row.excess_mean_us)}};
     if (row.root_inside_us) out["root_inside_us"] = to_json(*row.root_inside_us);
@@ -259,25 +268,27 @@ std::string json_text(const Result& result) {
     out["wrong_results"] = row.wrong_results;
     out["early_exits"] = row.early_exits;
     out["replaced"] = to_json(row.replaced);
+    if (row.weak) add_weak_fields(*row.weak, out);
     rows.push_back(std::move(out));
   }
-  const Json out = {{"ranks", result.ranks},
-                    {"nodes", result.nodes},
-                    {"cores", result.cores},
-                    {"mpi", result.mpi},
-                    {"pattern", result.pattern},
-                    {"skew_us", result.skew_us},
-                    {"mif", to_json(result.mif)},
-                    {"mode", result.mode},
-                    {"seed", result.seed},
-                    {"rounds", result.rounds},
-                    {"root", result.root},
-                    {"clock_error_us", result.clock_error_us},
-                    {"others_share", result.others_share},
-                    {"line_us", result.machine.line_us},
-                    {"further_line_us", result.machine.further_line_us},
-                    {"copy_rates", rates_json(result.machine)},
-                    {"rows", std::move(rows)}};
+  Json out = {{"ranks", result.ranks},
+              {"nodes", result.nodes},
+              {"cores", result.cores},
+              {"mpi", result.mpi},
+              {"pattern", result.pattern},
+              {"skew_us", result.skew_us},
+              {"mif", to_json(result.mif)},
+              {"mode", result.mode},
+              {"seed", result.seed},
+              {"rounds", result.rounds},
+              {"root", result.root},
+              {"clock_error_us", result.clock_error_us},
+              {"others_share", result.others_share},
+              {"line_us", result.machine.line_us},
+              {"further_line_us", result.machine.further_line_us},
+              {"copy_rates", rates_json(result.machine)}};
+  if (result.compute_us) out["compute_us"] = *result.compute_us;
+  out["rows"] = std::move(rows);
   return out.dump(2) + "\n";
 }
 
@@ -285,16 +296,19 @@ std::string csv_text(const Result& result) {
   std::string text =
       "collective,algorithm,bytes,iterations,excess_mean_us,excess_p50_us,excess_p99_us,excess_max_us,inside_"
       "mean_us,"
-      "inside_p50_us,inside_p99_us,inside_max_us,ratio_to_native,limit_us,skew_us,wrong_results\n";
+      "inside_p50_us,inside_p99_us,inside_max_us,ratio_to_native,limit_us,skew_us,wrong_results";
+  const bool is_weak = !result.rows.empty() && result.rows.front().weak;
+  text += is_weak ? weak_csv_columns() + "\n" : "\n";
   const auto optional = [](const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : ""; };
   for (const Row& row : result.rows) {
     // A selection with several parameters has commas.
     const std::string name = row.algorithm.find(',') == std::string::npos ? row.algorithm : "\"" + row.algorithm + "\"";
-    text += fmt::format("{},{},{},{}", lower_name(row.collective), name, row.bytes, row.iterations);
+    text += fmt::format("{},{},{},{}", collective_of(row), name, row.bytes, row.iterations);
     for (const Summary& summary : {row.excess_us, row.inside_us})
       text += fmt::format(",{:.6g},{:.6g},{:.6g},{:.6g}", summary.mean, summary.p50, summary.p99, summary.max);
-    text += fmt::format(",{},{},{:.6g},{}\n", optional(row.ratio_to_native), optional(row.limit_us), row.skew_us,
+    text += fmt::format(",{},{},{:.6g},{}", optional(row.ratio_to_native), optional(row.limit_us), row.skew_us,
                         row.wrong_results + row.early_exits);
+    text += row.weak ? weak_csv(*row.weak) + "\n" : "\n";
   }
   return text;
 }

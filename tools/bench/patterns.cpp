@@ -9,7 +9,7 @@ namespace papaya::bench {
 
 namespace {
 
-constexpr std::array<PatternRow, 10> rows = {{
+constexpr std::array<PatternRow, 11> rows = {{
     {Pattern::none, "none", "all at once"},
     {Pattern::random, "random", "uniform within the skew, anew at every call"},
     {Pattern::ascending, "ascending", "evenly spread, rank 0 first"},
@@ -19,6 +19,8 @@ constexpr std::array<PatternRow, 10> rows = {{
     {Pattern::half_late, "half-late", "the upper half of the ranks late by the skew"},
     {Pattern::straggler, "straggler", "one rank late by the skew, another one at every call"},
     {Pattern::exponential, "exponential", "exponential with a quarter of the skew as mean, cut at the skew"},
+    {Pattern::workers, "workers",
+     "half of the skew each rank's own, evenly spread, the other half uniform, anew at every call"},
     {Pattern::replay, "replay", "from a file"},
 }};
 
@@ -70,6 +72,8 @@ double lateness(Pattern pattern, int rank, int ranks, std::uint64_t call, std::u
       return call % static_cast<std::uint64_t>(ranks) == unsigned_rank ? 1 : 0;
     case Pattern::exponential:
       return std::min(1.0, -0.25 * std::log1p(-uniform(seed, call, unsigned_rank)));
+    case Pattern::workers:
+      return 0.5 * share + 0.5 * uniform(seed, call, unsigned_rank);
   }
   return 0;
 }

@@ -19,6 +19,7 @@ enum class Pattern : std::uint8_t {
   half_late,
   straggler,
   exponential,
+  workers,
   replay,
 };
 

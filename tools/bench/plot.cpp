@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "tools/bench/output.hpp"
+#include "tools/bench/svg.hpp"
+#include "tools/bench/weak_output.hpp"
 
 namespace papaya::bench {
 
@@ -17,27 +18,6 @@ namespace {
 constexpr double width = 860, height = 520;
 constexpr double left = 78, right = 200, top = 64, bottom = 62;  // margins; the legend is on the right
 constexpr double plot_width = width - left - right, plot_height = height - top - bottom;
-
-// Distinguishable to colour-blind readers and on light and dark ground alike (after Okabe and Ito).
-constexpr std::array<const char*, 8> colours = {"#808080", "#0072b2", "#d55e00", "#009e73",
-                                                "#cc79a7", "#b8860b", "#56b4e9", "#7f5fc7"};
-
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<')
-      out += "&lt;";
-    else if (c == '>')
-      out += "&gt;";
-    else if (c == '&')
-      out += "&amp;";
-    else if (c == '"')
-      out += "&quot;";
-    else
-      out += c;
-  }
-  return out;
-}
 
 struct Point {
   double bytes;
@@ -123,11 +103,14 @@ std::string polyline(const Axes& axes, const Series& series, const char* colour,
 }  // namespace
 
 std::string plot_svg(const Result& result) {
+  const bool is_weak = !result.rows.empty() && result.rows.front().weak;
+  if (is_weak && has_slack(result)) return slack_svg(result);
   std::vector<Series> all;
   Series limit{"limit", {}};
   for (const Row& row : result.rows) {
-    auto own = std::find_if(all.begin(), all.end(), [&](const Series& series) { return series.name == row.algorithm; });
-    if (own == all.end()) own = all.insert(all.end(), Series{row.algorithm, {}});
+    const std::string name = row.weak ? series_name(row) : row.algorithm;
+    auto own = std::find_if(all.begin(), all.end(), [&](const Series& series) { return series.name == name; });
+    if (own == all.end()) own = all.insert(all.end(), Series{name, {}});
     // A logarithmic axis cannot show what is not above 0.
     if (row.bytes > 0 && row.excess_us.p50 > 0)
       own->points.push_back({static_cast<double>(row.bytes), row.excess_us.p50});
@@ -138,25 +121,17 @@ std::string plot_svg(const Result& result) {
   everything.push_back(limit);
   const Axes axes(everything);
 
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
-      "font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"13\">\n"
-      "<style>\n  .ground {{ fill: #ffffff }}\n  text {{ fill: #222222 }}\n  .faint {{ fill: #666666 }}\n  "
-      ".grid {{ stroke: #dddddd }}\n"
-      "  .axis {{ stroke: #888888; fill: none }}\n"
-      "  @media (prefers-color-scheme: dark) {{\n    .ground {{ fill: #16181c }}\n    text {{ fill: #e6e6e6 "
-      "}}\n    .faint {{ fill: #a0a0a0 }}\n"
-      "    .grid {{ stroke: #34383f }}\n  }}\n</style>\n<rect class=\"ground\" width=\"{0}\" "
-      "height=\"{1}\"/>\n",
-      width, height);
+  std::string svg = svg_begin(width, height);
   const std::string collective(result.rows.empty() ? "" : name_of(result.rows.front().collective));
+  const std::string title = is_weak ? result.rows.front().weak->collective : "MPI_" + collective;
   std::string how = result.mode == "tight"      ? "calls back to back"
                     : result.mode == "balanced" ? "after a barrier"
+                    : result.mode == "free"     ? free_text(result)
                                                 : "arrivals " + result.pattern;
-  if (result.mode != "tight" && result.mode != "balanced" && result.pattern != "none")
+  if (result.mode != "tight" && result.mode != "balanced" && result.mode != "free" && result.pattern != "none")
     how += result.mif ? fmt::format(" within {:g} message times", *result.mif)
                       : fmt::format(" within {} us", short_number(result.skew_us));
-  svg += fmt::format("<text x=\"{}\" y=\"26\" font-size=\"17\" font-weight=\"600\">MPI_{}</text>\n", left, collective);
+  svg += fmt::format("<text x=\"{}\" y=\"26\" font-size=\"17\" font-weight=\"600\">{}</text>\n", left, title);
   svg += fmt::format("<text class=\"faint\" x=\"{}\" y=\"46\">{}, {} ranks on {} cores, {}</text>\n", left,
                      escaped(result.mpi), result.ranks, result.cores, escaped(how));
   for (const double bytes : axes.sizes())
@@ -175,7 +150,10 @@ std::string plot_svg(const Result& result) {
   svg += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{} size in bytes</text>\n", left + plot_width / 2,
                      height - 16, blocks ? "block" : "message");
   svg += fmt::format("<text transform=\"translate(22 {}) rotate(-90)\" text-anchor=\"middle\">{} in us</text>\n",
-                     top + plot_height / 2, result.mode == "tight" ? "median time per call" : "median excess");
+                     top + plot_height / 2,
+                     is_weak                  ? "median time inside a call"
+                     : result.mode == "tight" ? "median time per call"
+                                              : "median excess");
   double y = top + 12;
   const auto legend = [&](const std::string& name, const char* colour, const char* more, bool dot) {
     svg += fmt::format("<line x1=\"{}\" y1=\"{:.0f}\" x2=\"{}\" y2=\"{:.0f}\" stroke=\"{}\" stroke-width=\"2\"{}/>\n",
@@ -188,8 +166,8 @@ std::string plot_svg(const Result& result) {
   };
   if (!limit.points.empty()) svg += polyline(axes, limit, "#999999", " stroke-dasharray=\"6 5\"", false);
   // Native last, so that it lies on top where lines meet; in the legend it comes first.
-  for (std::size_t i = all.size(); i-- > 0;) svg += polyline(axes, all[i], colours[i % colours.size()], "", true);
-  for (std::size_t i = 0; i < all.size(); ++i) legend(all[i].name, colours[i % colours.size()], "", true);
+  for (std::size_t i = all.size(); i-- > 0;) svg += polyline(axes, all[i], colour_of(i), "", true);
+  for (std::size_t i = 0; i < all.size(); ++i) legend(all[i].name, colour_of(i), "", true);
   if (!limit.points.empty()) legend("limit", "#999999", " stroke-dasharray=\"6 5\"", false);
   return svg + "</svg>\n";
 }

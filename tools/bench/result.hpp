@@ -12,9 +12,29 @@
 
 namespace papaya::bench {
 
+// What rows of weakly consistent collectives, and of native beside them, have in addition.
+struct WeakFigures {
+  std::string collective;
+  std::optional<int> slack;         // asked for
+  std::optional<double> threshold;  // asked for, a share
+  std::string of;                   // of what
+  Aggregation aggregation = Aggregation::mean;
+  std::optional<double> mean_ratio;        // to native's mean time inside, the median of the rounds
+  std::optional<double> calls_per_second;  // of a rank, their mean; not where barriers keep them together
+  // Not of native.
+  std::optional<Summary> waited_us;  // the ranks' mean
+  double staleness_mean = 0;         // clocks
+  double staleness_max = 0;
+  double ranks_mean = 0;  // whose contributions were in it
+  double ranks_least = 0;
+  double share_mean = 1;  // that took part
+  double share_least = 1;
+  double residual_mean = 0;
+};
+
 struct Row {
-  Collective collective{};
-  std::string algorithm;  // native, auto, or a selection
+  Collective collective{};  // of weakly consistent ones the counterpart
+  std::string algorithm;    // native, auto, or a selection
   std::size_t bytes = 0;
   std::uint64_t iterations = 0;
   Summary excess_us;
@@ -35,6 +55,7 @@ struct Row {
   std::uint64_t early_exits = 0;      // calls that a rank left before all had come
   double missed_arrivals = 0;         // share of the arrivals that came late at their deadline
   std::optional<double> replaced;     // share of the calls that an algorithm served, if the library can tell
+  std::optional<WeakFigures> weak = std::nullopt;
 };
 
 struct Result {
@@ -46,6 +67,7 @@ struct Result {
   std::string mode;
   double skew_us = 0;  // the largest of the rows
   std::optional<double> mif;
+  std::optional<double> compute_us;  // weakly consistent collectives
   std::uint64_t seed = 0;
   int rounds = 0;
   int root = 0;
@@ -54,6 +76,10 @@ struct Result {
   Machine machine;
   std::vector<Row> rows;
 };
+
+inline Aggregation aggregation_of(const Row& row) noexcept {
+  return row.weak ? row.weak->aggregation : aggregation_of(row.collective);
+}
 
 // Rows whose results were wrong, or whose algorithm did not run.
 inline bool is_wrong(const Row& row) noexcept {

@@ -44,11 +44,15 @@ _papaya() {
         return
         ;;
       --pattern)
-        mapfile -t COMPREPLY < <(compgen -W "none random ascending descending first-late last-late half-late straggler exponential replay:" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "none random ascending descending first-late last-late half-late straggler exponential workers replay:" -- "$word")
         return
         ;;
       --mode)
-        mapfile -t COMPREPLY < <(compgen -W "tight deadline balanced imbalanced" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "tight deadline balanced imbalanced free" -- "$word")
+        return
+        ;;
+      --of)
+        mapfile -t COMPREPLY < <(compgen -W "data ranks" -- "$word")
         return
         ;;
       --mpi)
@@ -57,7 +61,9 @@ _papaya() {
         ;;
     esac
     if [ "$COMP_CWORD" -eq 2 ] && [ "${word:0:1}" != - ]; then
-      mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall allgather barrier all kernels" -- "$word")
+      mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall allgather barrier all kernels $(
+        "$command" info --algorithms 2>/dev/null | sed -n '/^Weakly consistent/,$s/^\([a-z_]*\)$/\1/p'
+      )" -- "$word")
       return
     fi
   fi
