@@ -54,6 +54,9 @@ TEST_CASE("a stale sum has one contribution of each rank, within the slack") {
   const auto checked = [](int slack) { return Checked(WeakCollective::ssp_allreduce, {"one", slack}).zero(); };
   CHECK(checked(0).add(0, 3).add(1, 3).add(2, 3).is(3, 3));
   CHECK(checked(2).add(0, 3).add(1, 1).add(2, 2).is(1, 3));
+  CHECK(checked(2).add(0, 3).add(1, 6).add(2, 6).is(3, 3));
+  CHECK_FALSE(checked(2).add(0, 6).add(1, 6).add(2, 7).is(3, 3));  // newer than can be
+  CHECK_FALSE(checked(0).add(0, 3).add(1, 3).add(2, 4).is(3, 3));
   CHECK_FALSE(checked(1).add(0, 3).add(1, 1).add(2, 2).is(1, 3));  // too old
   CHECK_FALSE(checked(2).add(0, 1).add(1, 1).add(2, 1).is(2, 3));  // older than it says
   CHECK_FALSE(checked(2).add(0, 3).add(1, 3).is(3, 3));            // one is missing

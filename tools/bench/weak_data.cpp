@@ -70,13 +70,14 @@ bool WeakData::check(const WeakOutcome& outcome) {
   return is_sum_of_some();
 }
 
-// One contribution of every rank, none older than the slack, nor than the call says.
+// One contribution of every rank, none older than the slack, nor than the call says. Others' may be newer than the
+// call: who has this rank's of this clock leaves calls up to `slack` later, and brings to the next.
 bool WeakData::is_ssp(const WeakOutcome& outcome) const noexcept {
   const auto slack = static_cast<std::uint64_t>(candidate_.slack.value_or(0));
   if (outcome.ranks != ranks_ || outcome.oldest < 1 || outcome.oldest > clock_ || outcome.oldest + slack < clock_)
     return false;
   const double lowest = static_cast<double>(outcome.oldest) * ranks_;
-  const double highest = static_cast<double>(clock_) * ranks_;
+  const double highest = static_cast<double>(slack == 0 ? clock_ : clock_ + slack + 1) * ranks_;
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < result_.size(); ++i) {
     const double clocks = result_[i] - rank_unit * numbers_of(ranks_) - static_cast<double>(i % ripple) * ranks_;
