@@ -53,8 +53,9 @@ typedef struct papaya_weak_status {
  * the operation; MPI_ERR_NO_MEM; MPI_ERR_OTHER before MPI_Init and after MPI_Finalize. */
 
 /* Stale synchronous parallel allreduce (Iakymchuk et al. 2021, III-A; Faustino 2020). A result has one contribution of
- * every rank, each at most `slack` clocks old; a rank waits only for those that are older. With slack 0 it is
- * MPI_Allreduce, with the same bits on all ranks and in every run. */
+ * every rank, each at most `slack` clocks old; a rank waits only for those that are older. Ranks that are ahead may be
+ * in it with newer ones, by at most `slack` (ssp_sharded). With slack 0 it is MPI_Allreduce, with the same bits on all
+ * ranks and in every run. */
 int papaya_ssp_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int slack,
                                 const char* algorithm, papaya_weak* collective);
 
