@@ -61,7 +61,7 @@ TEST_CASE("a stale sum has one contribution of each rank, within the slack") {
   CHECK_FALSE(checked(2).add(0, 1).add(1, 1).add(2, 1).is(2, 3));  // older than it says
   CHECK_FALSE(checked(2).add(0, 3).add(1, 3).is(3, 3));            // one is missing
   CHECK_FALSE(checked(2).add(0, 3).add(1, 3).add(1, 3).is(3, 3));  // one counts twice
-  CHECK_FALSE(checked(2).add(0, 3).add(1, 3).add(2, 3).spoil(count - 1).is(3, 3));
+  CHECK_FALSE(checked(0).add(0, 3).add(1, 3).add(2, 3).spoil(count - 1).is(3, 3));
   CHECK_FALSE(checked(2).add(0, 3).add(1, 3).add(2, 3).data().check({.clock = 2, .oldest = 2, .ranks = 3}));
 }
 
