@@ -203,7 +203,18 @@ std::unique_ptr<Instance> Instance::create(MPI_Comm comm, const Wish& wish, Erro
   PMPI_Comm_get_errhandler(comm, &self->handler_);
   enter(*self);
   self->is_entered_ = true;
+  self->record(comm, wish);
   return self;
+}
+
+void Instance::record(MPI_Comm comm, const Wish& wish) {
+  const WeakDescriptor& algorithm = *choice_.algorithm;
+  std::string parameters = wish.share < 1 && has_root(wish.collective) ? fmt::format("share={:g}", wish.share) : "";
+  for (std::size_t i = 0; i < choice_.values.size(); ++i)
+    parameters +=
+        fmt::format("{}{}={}", parameters.empty() ? "" : ",", algorithm.parameters[i].name, choice_.values[i]);
+  recording_.open(comm, wish.accumulates ? "ssp_accumulate" : std::string(name_of(wish.collective)),
+                  std::string(algorithm.name), parameters, request_.bytes(), wish.root);
 }
 
 Instance::~Instance() {
@@ -251,6 +262,7 @@ Error Instance::start(const void* contribution, void* result) {
   const std::byte* const mine = is_in_place ? result_.bytes() : contribution_.bytes();
   const std::byte* const brought = total_ == nullptr ? mine : total_->add(mine);
   is_under_way_ = true;
+  recording_.begin();
   algorithm_->start({.send = brought,
                      .receive = writes ? result_.bytes() : nullptr,
                      .count = request_.count,
@@ -258,6 +270,7 @@ Error Instance::start(const void* contribution, void* result) {
                      .root = request_.root,
                      .reduction = request_.reduction});
   algorithm_->progress();
+  recording_.leave();
   return {};
 }
 
@@ -267,6 +280,7 @@ void Instance::finish() {
   contribution_ = {};
   result_ = {};
   is_under_way_ = false;
+  recording_.finish([this] { return status(); }, request_.element_bytes);
   meeting_->leave_call(request_.bytes());
 }
 
@@ -292,18 +306,20 @@ Error Instance::withdraw(void* contributions, long long& calls) {
 bool Instance::test() {
   if (!is_under_way_) return true;
   int found = 0;
+  recording_.enter();
   PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, meeting_->comm(), &found, MPI_STATUS_IGNORE);
-  if (!algorithm_->progress()) return false;
-  finish();
-  return true;
+  const bool is_done = algorithm_->progress();
+  is_done ? finish() : recording_.leave();
+  return is_done;
 }
 
 bool Instance::wait(double seconds) {
   if (!is_under_way_) return true;
   if (seconds == 0) return test();
-  if (!algorithm_->finish(deadline_after(seconds), site_)) return false;
-  finish();
-  return true;
+  recording_.enter();
+  const bool is_done = algorithm_->finish(deadline_after(seconds), site_);
+  is_done ? finish() : recording_.leave();
+  return is_done;
 }
 
 papaya_weak_status Instance::status() const {

@@ -14,6 +14,7 @@
 #include "api/error.hpp"
 #include "api/meeting.hpp"
 #include "api/process.hpp"
+#include "api/recording.hpp"
 #include "include/papaya_weak.h"
 #include "interpose/reduction.hpp"
 #include "interpose/staging.hpp"
@@ -77,6 +78,7 @@ class Instance final : public Member {
   Error compare(const Wish& wish, const Error& found) const;
   Error prepare(const Wish& wish, const Settings& settings);
   void finish();
+  void record(MPI_Comm comm, const Wish& wish);
   // Which buffers of this rank's count.
   struct Part {
     bool reads;
@@ -96,6 +98,7 @@ class Instance final : public Member {
   WeakRequest request_{};
   std::unique_ptr<Weak> algorithm_;
   std::unique_ptr<RunningTotal> total_;  // if contributions add up
+  Recording recording_;
   wait::Site site_;
   double limit_ = 0;
   bool is_entered_ = false;

@@ -1,6 +1,7 @@
 // The handshake between libpapaya.so, which knows no MPI, and a flavour library, which knows one.
 #pragma once
 
+#include "base/weak_records.hpp"
 #include "interpose/presence.hpp"
 
 namespace papaya {
@@ -28,5 +29,7 @@ using FlavourSelect = int (*)(const char* collective, const char* selection);
 using FlavourReplaced = unsigned long (*)(const char* collective);
 // papaya_flavour_phase: what include/papaya.h says; null ends a phase.
 using FlavourPhase = void (*)(const char* name);
+// papaya_flavour_weak_records: what libpapaya.so exports as papaya_weak_records, to a library of its version.
+using FlavourWeakRecords = const WeakRecords* (*)();
 
 }  // namespace papaya

@@ -38,5 +38,6 @@ std::string find_folder(const std::string& wanted, int node, std::string_view ru
 
 std::string rank_file(const std::string& folder, int rank);
 std::string spill_file(const std::string& folder, int rank);  // of PAPAYA_PROFILE=trace
+std::string weak_file(const std::string& folder, int rank);   // of weakly consistent collectives
 
 }  // namespace papaya::output

@@ -69,6 +69,7 @@ void* wrappers[symbol_count];                        // of the flavour, nullptr 
 char folder[4096] = "";                              // of the libraries; written when this one is loaded
 papaya::FlavourSelect flavour_select = nullptr;      // written under the mutex
 papaya::FlavourReplaced flavour_replaced = nullptr;  // written under the mutex
+papaya::FlavourWeakRecords flavour_weak = nullptr;   // written under the mutex
 papaya::FlavourPhase flavour_phase = nullptr;        // atomic
 bool child_of_run = false;  // started by a process under `papaya run`, which preloads into one process only
 
@@ -175,6 +176,7 @@ bool load_flavour(const char* version, const char* mpi_path) {
   if (start == nullptr) return false;
   flavour_select = reinterpret_cast<papaya::FlavourSelect>(dlsym(handle, "papaya_flavour_select"));
   flavour_replaced = reinterpret_cast<papaya::FlavourReplaced>(dlsym(handle, "papaya_flavour_replaced"));
+  flavour_weak = reinterpret_cast<papaya::FlavourWeakRecords>(dlsym(handle, "papaya_flavour_weak_records"));
   start(&services);
   // Release: partner of the acquire in change_phase().
   __atomic_store_n(&flavour_phase, reinterpret_cast<papaya::FlavourPhase>(dlsym(handle, "papaya_flavour_phase")),
@@ -324,6 +326,14 @@ unsigned long papaya_replaced(const char* collective) {
   const papaya::FlavourReplaced replaced = flavour_replaced;
   pthread_mutex_unlock(&mutex);
   return replaced == nullptr ? 0 : replaced(collective);
+}
+
+const papaya::WeakRecords* papaya_weak_records(const char* version) {
+  if (version == nullptr || strcmp(version, PAPAYA_VERSION) != 0) return nullptr;
+  pthread_mutex_lock(&mutex);
+  const papaya::FlavourWeakRecords records = flavour_weak;
+  pthread_mutex_unlock(&mutex);
+  return records == nullptr ? nullptr : records();
 }
 
 namespace {

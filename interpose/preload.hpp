@@ -6,6 +6,7 @@
 
 #include <cstddef>
 
+#include "base/weak_records.hpp"
 #include "interpose/preload_module.hpp"
 
 // Of interpose/trampoline.S, and what it calls and reads.
@@ -29,4 +30,6 @@ __attribute__((visibility("default"))) void papaya_phase_begin(const char* name)
 __attribute__((visibility("default"))) void papaya_phase_end(void);
 // FlavourReplaced, for the same. 0 where there is no flavour library.
 __attribute__((visibility("default"))) unsigned long papaya_replaced(const char* collective);
+// FindWeakRecords, for libpapaya-weak-MPI.so.
+__attribute__((visibility("default"))) const papaya::WeakRecords* papaya_weak_records(const char* version);
 }

@@ -13,11 +13,13 @@
 #include "profiler/record/node_arrivals.hpp"
 #include "profiler/record/node_boards.hpp"
 #include "profiler/record/recorder.hpp"
+#include "profiler/record/weak_recorder.hpp"
 
 namespace papaya {
 
 struct Records {
   Recorder recorder;
+  WeakRecorder weak;
   NodeBoards node_boards;
   NodeArrivals node_arrivals;
   std::atomic<bool> recording{true};  // relaxed: MPI_Pcontrol says from when on

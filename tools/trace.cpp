@@ -87,10 +87,10 @@ class Trace {
 
   void write_csv(std::ostream& out) const {
     out << "rank,node,thread,communicator,call,collective,bytes,root,arrival_us,exit_us,late_us,last,algorithm,reason,"
-           "site\n";
+           "site,clock,oldest,own,ranks,share,waited_us\n";
     for_each([&](const report::RankFile& file, const trace::Event& event, const CallInGroup& its,
                  const std::string& site, double arrival_ns, double exit_ns) {
-      out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{}\n", file.header.rank, file.header.node,
+      out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{},,,,,,\n", file.header.rank, file.header.node,
                          event.thread, quoted(communicator_of(event)),
                          event.call == trace::no_call ? "" : fmt::format("{}", event.call), call_name(event),
                          event.bytes, event.root >= 0 ? fmt::format("{}", event.root) : "", arrival_ns / 1e3,
@@ -98,6 +98,18 @@ class Trace {
                          its.is_matched ? fmt::format("{:.3f}", its.late_ns / 1e3) : "",
                          its.is_matched ? (its.is_last ? "1" : "0") : "", quoted(algorithm_of(file, event)),
                          quoted(reason_of(file, event)), quoted(site));
+    });
+    for_each_weak([&](const report::RankFile& file, const trace::WeakEvent& event, const trace::WeakRow& row,
+                      double arrival_ns, double exit_ns) {
+      const bool has_left = !std::isnan(exit_ns);
+      out << fmt::format("{},{},{},{},,{},{},{},{:.3f},{},,,{},,,{},{}\n", file.header.rank, file.header.node,
+                         event.thread, quoted(report::weak_communicator(row)), report::clean_text(row.collective),
+                         event.bytes, row.root >= 0 ? fmt::format("{}", row.root) : "", arrival_ns / 1e3,
+                         has_left ? fmt::format("{:.3f}", exit_ns / 1e3) : "",
+                         quoted(report::clean_text(row.algorithm)), event.clock,
+                         has_left ? fmt::format("{},{},{},{:g},{:.3f}", event.oldest, event.own, event.ranks,
+                                                event.share, static_cast<double>(event.waited_ns) / 1e3)
+                                  : ",,,,");
     });
   }
 
@@ -162,6 +174,7 @@ class Trace {
              {"tid", event.thread},
              {"ts", arrival_ns / 1e3}});
     });
+    write_weak_slices(add);
     out << "\n]\n";
   }
 
@@ -192,6 +205,53 @@ class Trace {
         [&](std::size_t i, std::size_t until) { awaited[i] = until; });
     return awaited;
   }
+  template <class Add>
+  void write_weak_slices(Add&& add) const {
+    std::uint64_t split_calls = 0;
+    for_each_weak([&](const report::RankFile& file, const trace::WeakEvent& event, const trace::WeakRow& row,
+                      double arrival_ns, double exit_ns) {
+      const bool has_left = !std::isnan(exit_ns);
+      const double end_ns = has_left ? exit_ns : std::max(arrival_ns, end_of_record_ns());
+      nlohmann::ordered_json arguments = {{"communicator", report::weak_communicator(row)},
+                                          {"bytes", event.bytes},
+                                          {"algorithm", report::clean_text(row.algorithm)},
+                                          {"parameters", report::clean_text(row.parameters)},
+                                          {"clock", event.clock}};
+      if (row.root >= 0) arguments["root"] = row.root;
+      if (has_left) {
+        if (event.oldest > 0 && event.oldest <= event.clock) arguments["staleness"] = event.clock - event.oldest;
+        arguments.update({{"own", event.own},
+                          {"ranks", event.ranks},
+                          {"share", event.share},
+                          {"waited us", static_cast<double>(event.waited_ns) / 1e3}});
+      } else {
+        arguments["never left"] = true;
+      }
+      nlohmann::ordered_json slice = {{"name", report::clean_text(row.collective)},
+                                      {"cat", "weak"},
+                                      {"pid", file.header.rank},
+                                      {"tid", event.thread}};
+      const auto begin_as = [&](const char* phase) {
+        slice["ph"] = phase;
+        slice["ts"] = arrival_ns / 1e3;
+        slice["args"] = arguments;
+      };
+      // While the rank does something else its calls lie across the call's slice, which needs a track of its own then.
+      constexpr double own_work_ns = 1e4;
+      if (has_left && end_ns - arrival_ns > static_cast<double>(event.inside_ns) + own_work_ns) {
+        slice["id"] = split_calls++;
+        begin_as("b");
+        add(slice);
+        slice.erase("args");
+        slice["ph"] = "e";
+        slice["ts"] = end_ns / 1e3;
+      } else {
+        begin_as("X");
+        slice["dur"] = (end_ns - arrival_ns) / 1e3;
+      }
+      add(slice);
+    });
+  }
   template <class Body>
   void for_each(Body&& body) const {
     for (std::size_t f = 0; f < run_.files.size(); ++f) for_each_of(f, body);
@@ -207,11 +267,24 @@ class Trace {
            clock.ns(event.arrival_ticks), event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
     }
   }
+  template <class Body>
+  void for_each_weak(Body&& body) const {
+    for (std::size_t f = 0; f < run_.files.size(); ++f) {
+      const report::RankFile& file = run_.files[f];
+      const report::NodeClock& clock = clocks_.of_file(f);
+      for (const trace::WeakEvent& event : file.weak.events)
+        body(file, event, file.weak.rows[event.row], clock.ns(event.arrival_ticks),
+             event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
+    }
+  }
   double end_of_record_ns() const {
-    if (std::isnan(end_ns_))
+    if (std::isnan(end_ns_)) {
+      for_each_weak([&](const report::RankFile&, const trace::WeakEvent&, const trace::WeakRow&, double arrival_ns,
+                        double exit_ns) { end_ns_ = std::fmax(end_ns_, std::fmax(arrival_ns, exit_ns)); });
       for (std::size_t f = 0; f < run_.files.size(); ++f)
         for (const trace::Event& event : run_.files[f].events)
           end_ns_ = std::fmax(end_ns_, clocks_.of_file(f).ns(std::max(event.arrival_ticks, event.exit_ticks)));
+    }
     return end_ns_;
   }
 

@@ -319,6 +319,7 @@ void Analyser::finish_figures() {
   });
   out_.call_sites = sites_.take_figures();
   out_.phases = phases_.take_figures();
+  out_.weak = weak_figures(run_, clocks_);
   std::stable_sort(out_.communicators.begin(), out_.communicators.end(), [](const auto& a, const auto& b) {
     return std::tie(a.waiting_ns, a.calls) > std::tie(b.waiting_ns, b.calls);
   });
@@ -358,6 +359,7 @@ void Analyser::describe_record() {
     facts.torn_events += file.skipped_events;
     facts.lost_communicators += file.header.lost_communicators;
     facts.lost_call_sites += file.header.lost_call_sites;
+    facts.lost_weak_collectives += file.weak.lost_collectives;
     facts.is_trace = facts.is_trace || file.is_spilled;
     if (file.spill_state == trace::spill::State::limited) {
       limited.push_back(file.header.rank);

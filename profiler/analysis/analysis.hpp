@@ -25,6 +25,7 @@
 #include "base/collective.hpp"
 #include "profiler/analysis/patterns_of_sites.hpp"
 #include "profiler/analysis/savings.hpp"
+#include "profiler/analysis/weak.hpp"
 #include "profiler/analysis/whole_run.hpp"
 #include "profiler/read/frames.hpp"
 #include "profiler/read/read.hpp"
@@ -210,6 +211,7 @@ struct RecordFacts {
   std::uint64_t untabled_events = 0;     // on communicators that the record has no room for
   std::uint64_t lost_communicators = 0;
   std::uint64_t lost_call_sites = 0;
+  std::uint64_t lost_weak_collectives = 0;
   std::uint64_t inconsistent_communicators = 0;  // whose ranks cannot be told apart, and that were used
 
   std::uint64_t partial_calls = 0;      // compared without the ranks that have no usable record
@@ -256,8 +258,9 @@ struct Analysis {
   std::vector<PhaseFigures> phases;         // most waiting first; empty if the program names none
   std::uint64_t unrecorded_calls = 0;       // summed over ranks: the program had switched recording off
   std::vector<PendingCall> pending;
-  std::string horovod_library;  // empty: the program does not use Horovod
-  std::string horovod_threads;  // "thread 1", of each rank
+  std::vector<WeakFigures> weak;  // most time inside first
+  std::string horovod_library;    // empty: the program does not use Horovod
+  std::string horovod_threads;    // "thread 1", of each rank
 
   WholeRun whole_run;
   double whole_run_share = 0;   // of the ranks' time, that they wait within their nodes

@@ -19,6 +19,7 @@
 #include "base/reason.hpp"
 #include "base/settings.hpp"
 #include "profiler/read/read_spill.hpp"
+#include "profiler/read/read_weak.hpp"
 #include "profiler/read/version_3.hpp"
 
 namespace papaya::report {
@@ -440,11 +441,13 @@ std::vector<Setting> read_settings(const std::string& path) {
   return settings;
 }
 
-void add_spilled_file(Run& run, const std::string& folder, const std::string& name, Extent extent) {
+// A file beside the rank's record, if there is one.
+template <class Add>
+void add_beside(Run& run, const std::string& folder, const std::string& name, Add&& add) {
   if (std::error_code ignored; !std::filesystem::exists(folder + "/" + name, ignored)) return;
   const FileSource source(folder + "/" + name);
   if (source.error().empty())
-    add_spilled(run, name, source, extent);
+    add(source);
   else
     add_problem(run, Trouble::unreadable, name, fmt::format("cannot be read: {}", source.error()));
 }
@@ -477,7 +480,9 @@ Run load(const std::string& folder, const Progress& progress, Extent extent) {
                                 run.files.back().header.rank));
         run.files.pop_back();
       } else if (is_read && extent != Extent::latest) {
-        add_spilled_file(run, folder, name + "z", extent);
+        add_beside(run, folder, name + "z",
+                   [&](const Source& spilled) { add_spilled(run, name + "z", spilled, extent); });
+        add_beside(run, folder, name + "w", [&](const Source& weak) { add_weak(run, name + "w", weak); });
       }
     }
     if (progress) progress(i + 1, names.size());
@@ -558,6 +563,11 @@ void add_spilled(Run& run, const std::string& name, const Source& source, Extent
   file.spill_state = static_cast<trace::spill::State>(spilled.header.state);
   file.spill_error = spilled.header.error;
   file.spill_limit = spilled.header.limit_bytes;
+}
+
+void add_weak(Run& run, const std::string& name, const Source& source) {
+  if (const std::string problem = read_weak(source, run.files.back()); !problem.empty())
+    add_problem(run, Trouble::damaged, name, problem);
 }
 
 void finish_run(Run& run) {

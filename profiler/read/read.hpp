@@ -13,6 +13,7 @@
 
 #include "profiler/record/format.hpp"
 #include "profiler/record/spill_format.hpp"
+#include "profiler/record/weak_format.hpp"
 
 namespace papaya::report {
 
@@ -55,6 +56,14 @@ struct Gap {
   std::uint64_t events = 0;
 };
 
+// A rank's calls of weakly consistent collectives.
+struct WeakCalls {
+  std::vector<trace::WeakRow> rows;
+  std::vector<trace::WeakEvent> events;  // those still there and whole, in the order they began
+  std::uint64_t begun = 0;
+  std::uint64_t lost_collectives = 0;  // for which the file had no room
+};
+
 // What one rank recorded. Every count, index and string in here has been checked.
 struct RankFile {
   std::string name;
@@ -73,6 +82,7 @@ struct RankFile {
   trace::spill::State spill_state = trace::spill::State::open;
   std::uint32_t spill_error = 0;  // errno
   std::uint64_t spill_limit = 0;  // bytes
+  WeakCalls weak;
 };
 
 enum class Trouble : std::uint8_t { unreadable, not_papaya, cut_short, other_version, damaged, other_run };
@@ -118,6 +128,8 @@ Run load_run(const std::string& folder, const Progress& progress = {}, Extent ex
 // finish once. False: the record is left out.
 bool add_record(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
 void add_spilled(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
+// The same with its calls of weakly consistent collectives.
+void add_weak(Run& run, const std::string& name, const Source& source);
 void finish_run(Run& run);
 
 // Of an event's algorithm; empty if it is not in the table.

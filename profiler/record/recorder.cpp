@@ -1,19 +1,13 @@
 #include "profiler/record/recorder.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <new>
 #include <utility>
 
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
+#include "profiler/record/mapped_file.hpp"
 
 namespace papaya {
 
@@ -28,36 +22,13 @@ Recorder::~Recorder() {
 bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::span<const std::string_view> algorithms,
                     std::string& error) noexcept {
   const std::size_t bytes = trace::file_bytes(event_capacity, algorithms.size() + 1);
-  // Beyond it, making the file larger ends the process by a signal.
-  rlimit limit{};
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
-    error = "larger than the limit for files (ulimit -f)";
-    return false;
-  }
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (file < 0) {
-    error = std::strerror(errno);
-    return false;
-  }
-  // Some file systems (NFS before 4.2) cannot reserve; there the size alone must do.
-  int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
-  if (failure == EOPNOTSUPP || failure == EINVAL) failure = ftruncate(file, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  void* base = MAP_FAILED;
-  if (failure == 0) {
-    base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (base == MAP_FAILED) failure = errno;
-  }
-  ::close(file);
-  // The first write to a page costs half a microsecond; taken now, not in the application's calls. Only a hint: an old
-  // kernel does not know it. Not the board and the table behind it, of which few pages are ever used.
-  if (failure == 0 && bytes <= prefault_bytes) {
-    madvise(base, trace::node_board_offset, MADV_POPULATE_WRITE);
-    madvise(static_cast<std::byte*>(base) + trace::events_offset, bytes - trace::events_offset, MADV_POPULATE_WRITE);
-  }
-  if (failure != 0) {
-    ::unlink(path.c_str());
-    error = std::strerror(failure);
-    return false;
+  void* const base = create_mapped(path, bytes, error);
+  if (base == nullptr) return false;
+  // The first write to a page costs half a microsecond; taken now, not in the application's calls. Not the board and
+  // the table behind it, of which few pages are ever used.
+  if (bytes <= prefault_bytes) {
+    populate(base, trace::node_board_offset);
+    populate(static_cast<std::byte*>(base) + trace::events_offset, bytes - trace::events_offset);
   }
   auto* bytes_base = static_cast<std::byte*>(base);
   mapped_bytes_ = bytes;

@@ -24,6 +24,14 @@ namespace papaya {
 
 static_assert(reason_names.size() <= trace::reason_capacity);  // their names are in the header
 
+// A small number of the calling thread, from 0.
+inline std::uint32_t thread_number() noexcept {
+  static std::atomic<std::uint32_t> threads{0};
+  static thread_local constinit std::uint32_t number_plus_one = 0;
+  if (number_plus_one == 0) number_plus_one = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  return number_plus_one - 1;
+}
+
 class Recorder {
  public:
   Recorder() = default;
@@ -122,9 +130,6 @@ class Recorder {
 };
 
 inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_site) noexcept {
-  static std::atomic<std::uint32_t> threads{0};
-  static thread_local constinit std::uint32_t thread_plus_one = 0;
-  if (thread_plus_one == 0) thread_plus_one = threads.fetch_add(1, std::memory_order_relaxed) + 1;
   std::atomic_ref<std::uint64_t> count(header_->event_count);
   std::uint64_t number;
   if (concurrent_) {
@@ -150,7 +155,7 @@ inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_
   put(event.form, arrival.form);
   put(event.algorithm, 0);
   put(event.reason, 0);
-  put(event.thread, thread_plus_one - 1);
+  put(event.thread, thread_number());
   put(event.phase, phase_.load(std::memory_order_relaxed));
   // Release: whoever reads this number (the report, from the file) finds the fields above.
   std::atomic_ref(event.commit).store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);

@@ -232,6 +232,25 @@ Json to_object(const PendingCall& pending) {
           {"conflict", pending.conflict}};
 }
 
+Json to_object(const WeakFigures& figures) {
+  const bool is_compared = figures.compared > 0;
+  const bool has_age = figures.aged_calls > 0;
+  return {{"name", figures.collective},
+          {"algorithm", figures.algorithm},
+          {"parameters", figures.parameters},
+          {"calls", figures.calls},
+          {"bytes", figures.bytes},
+          {"seconds", seconds(figures.inside_ns)},
+          {"waited_seconds", seconds(figures.waited_ns)},
+          {"staleness", has_age ? number(figures.staleness) : Json(nullptr)},
+          {"most_staleness", has_age ? Json(figures.most_staleness) : Json(nullptr)},
+          {"share", number(figures.share)},
+          {"compared_calls", figures.compared},
+          {"compared_waited_seconds", is_compared ? seconds(figures.compared_waited_ns) : Json(nullptr)},
+          {"consistent_waiting_seconds", is_compared ? seconds(figures.consistent_waiting_ns) : Json(nullptr)},
+          {"saved_seconds", is_compared ? seconds(figures.saved_ns()) : Json(nullptr)}};
+}
+
 Json to_object(const Report& report) {
   Json object = {{"program", report.program},
                  {"command", report.command},
@@ -269,6 +288,7 @@ Json to_object(const Report& report) {
   list("late_ranks", report.late_ranks);
   list("call_sites", report.call_sites);
   list("phases", report.phases);
+  list("weak_collectives", report.weak);
   object["whole_run"] = to_object(report.whole_run, report.whole_run_share);
   list("pending", report.pending);
 

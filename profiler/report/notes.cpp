@@ -130,6 +130,11 @@ void Notes::describe_calls() {
     note(fmt::format("The program has more call sites than the record holds; not recorded: {} (summed over ranks).",
                      counted(facts_.lost_call_sites, "call site", "call sites")));
   }
+  if (facts_.lost_weak_collectives > 0)
+    note(
+        fmt::format("The program has created more kinds of weakly consistent collectives than the record holds; not "
+                    "recorded: {} (summed over ranks).",
+                    counted(facts_.lost_weak_collectives, "collective", "collectives")));
   if (facts_.inconsistent_communicators > 0) {
     note(fmt::format("Not compared because their ranks cannot be told apart: the calls on {}.",
                      counted(facts_.inconsistent_communicators, "communicator", "communicators")));

@@ -416,6 +416,31 @@ std::string phases_text(const Analysis& analysis) {
   return table.empty() ? std::string() : table.text();
 }
 
+std::string weak_text(const Analysis& analysis) {
+  Table table(
+      "Weakly consistent collectives (calls, time and waiting summed over ranks; stale: calls that the oldest "
+      "contribution to a result is behind, on average and at most; took part: of the elements or ranks. Saved, an "
+      "estimate: what ranks would have waited in consistent collectives, with the same work between calls, less what "
+      "they waited)",
+      2, {"collective", "algorithm", "calls", "time", "waited", "stale", "most", "took part", "saved"});
+  for (const WeakFigures& figures : analysis.weak) {
+    const bool has_age = figures.aged_calls > 0;
+    std::string below = figures.parameters.empty() ? "" : figures.parameters + "; ";
+    below += bytes_text(static_cast<double>(figures.bytes));
+    if (figures.compared > 0)
+      below += fmt::format("; consistent: {} of waiting, in {} of which the record has all ranks",
+                           time_text(figures.consistent_waiting_ns), counted(figures.compared, "call", "calls"));
+    table.add({figures.collective, figures.algorithm, count_text(figures.calls), time_text(figures.inside_ns),
+               time_text(figures.waited_ns), has_age ? fmt::format("{:.2f}", figures.staleness) : "-",
+               has_age ? count_text(figures.most_staleness) : "-", share_text(figures.share),
+               figures.compared == 0    ? "-"
+               : figures.saved_ns() < 0 ? "-" + time_text(-figures.saved_ns())
+                                        : time_text(figures.saved_ns())},
+              {below});
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
 std::string inside_text(const Analysis& analysis) {
   Table table(
       fmt::format("Time inside a call (waiting: until all that the rank needs had arrived, the price of late ranks; "
@@ -584,6 +609,7 @@ std::string render(const Report& report) {
   page += horovod_text(report);
   page += call_sites_text(report);
   page += phases_text(report);
+  page += weak_text(report);
   page += inside_text(report);
   page += savings_text(report);
   page += algorithms_text(report);

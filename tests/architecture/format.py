@@ -4,13 +4,15 @@ import re
 
 from frame import run
 
-HEADERS = ("base/collective.hpp", "profiler/record/format.hpp", "profiler/record/spill_format.hpp")
+HEADERS = ("base/collective.hpp", "profiler/record/format.hpp", "profiler/record/spill_format.hpp",
+           "profiler/record/weak_format.hpp")
 SIZES = {"char": 1, "double": 8}
 SIZES |= {f"std::{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 
 # Heading: the struct of its table. A table of several structs names them in its first column.
 TABLES = {"Header": "Header", "Totals": "Totals", "Algorithms": "Algorithm", "Communicators": "Communicator",
           "Calls of the node": "NodeCalls", "Events": "Event", "rank-NNNNN.papz": ("FileHeader", "BlockHeader"),
+          "rank-NNNNN.papw": ("WeakHeader", "WeakRow", "WeakEvent"),
           "Call sites": {"call sites": "CallSite", "frames": "Frame", "modules": "Module"}}
 
 
@@ -107,7 +109,8 @@ def check_page(root, page):
         if not re.search(rf"\b{size}\b", parts.get(part, "")):
             found.append(f"the parts of the file: {part} is of {size} bytes, not {parts.get(part)!r}")
     for stated, constant in ((r"format version (\d+)", "profiler/record/format.hpp"),
-                             (r"`rank-NNNNN\.papz`, version (\d+)", "profiler/record/spill_format.hpp")):
+                             (r"`rank-NNNNN\.papz`, version (\d+)", "profiler/record/spill_format.hpp"),
+                             (r"`rank-NNNNN\.papw`, version (\d+)", "profiler/record/weak_format.hpp")):
         version = re.search(r"format_version = (\d+)", (root / constant).read_text(encoding="utf-8"))[1]
         if (re.search(stated, page) or [None, None])[1] != version:
             found.append(f"the page is not about version {version} of {constant}")

@@ -48,7 +48,7 @@ ORDER = {
         "reduction why_native",
         "call staging",
         "runtime",  # what stands above is entered from outside; what stands below is passed what it needs
-        "control dispatch operation ready_plan run verify",
+        "control dispatch operation ready_plan run verify weak_calls",
         "message queue replace replace_alltoallv",
         "nonblocking repeat",
         "stall wrappers.cpp wrappers_waiting",
@@ -57,12 +57,12 @@ ORDER = {
     ],
     "api": [
         "choice error fortran process",
-        "meeting",
+        "meeting recording",
         "instance",
         "weak",
     ],
     "profiler/analysis": [
-        "alpha patterns_of_sites run_times savings.hpp whole_run",
+        "alpha patterns_of_sites run_times savings.hpp weak whole_run",
         "analysis.hpp",
         "horovod imbalance sites totals",
         "communicator_names",
@@ -72,15 +72,15 @@ ORDER = {
     ],
     "profiler/read": [
         "units read.hpp version_3",
-        "read_spill",
+        "read_spill read_weak",
         "clocks frames read.cpp",
     ],
     "profiler/record": [
-        "checksum format identity python_frames waits zstd",
+        "checksum format identity mapped_file python_frames waits weak_format zstd",
         "live node_arrivals node_boards spill_format",
         "spill",
         "recorder",
-        "call_sites",
+        "call_sites weak_recorder",
     ],
     "profiler/report": [
         "notes pictures",

@@ -1,5 +1,6 @@
 """What the records say of a run: report, replay and compare."""
 
+import csv
 import json
 import os
 import shutil
@@ -25,6 +26,51 @@ class Report(Preload):
                 self.assertIn(f".{site['name'].removeprefix('MPI_')}(", source[site["frames"][0]["line"] - 1])
             self.assertEqual(sorted(site["calls"] for site in sites), [4, 6, 8, 10, 12, 14, 16, 18])
             self.assertRegex(self.papaya("report", job.folder), r"MPI_Alltoall .*\n    <module> \(calls.py:\d+\)\n")
+
+    @quick
+    def test_weak_collectives(self):
+        """Calls of weakly consistent collectives are in the report and in the trace, and in no figure of MPI's."""
+        self.need_papaya()
+        job = self.job(2, self.program("weak_late"))
+        self.assertEqual((job.code, job.complaints()), (0, []))
+        report = job.report()
+        self.assertEqual(({one["name"]: one["calls"] for one in report["collectives"]}, report["compared_calls"]),
+                         ({"MPI_Allreduce": 6}, 3))
+        self.assertEqual((report["pending"], report["unrecorded_calls"]), ([], 2))
+        weak = {one["name"]: one for one in report["weak_collectives"]}
+        self.assertEqual({name: (one["calls"], one["bytes"]) for name, one in weak.items()},
+                         {"ssp_allreduce": (40, 32000), "threshold_bcast": (2, 1600), "ssp_accumulate": (4, 3200)})
+        late = weak["ssp_allreduce"]
+        self.assertEqual((late["algorithm"], late["share"], late["compared_calls"]), ("ssp_hypercube", 1, 20))
+        self.assertIn("slack=2", late["parameters"])
+        self.assertIn("share=0.5", weak["threshold_bcast"]["parameters"])
+        self.assertLessEqual(late["most_staleness"], 2)
+        # Rank 1 is late by 2 ms and more each time.
+        self.assertGreater(late["consistent_waiting_seconds"], 0.03)
+        waited = sum(float(line.split()[3]) for line in job.out.splitlines())
+        self.assertAlmostEqual(late["waited_seconds"], waited, places=6)
+        self.assertAlmostEqual(late["saved_seconds"], late["consistent_waiting_seconds"] - waited, places=6)
+        # What a rank does between start and end is no time inside.
+        self.assertLess(weak["ssp_accumulate"]["seconds"], 0.06)
+        self.assertIn("Weakly consistent collectives (", (job.folder / "report.txt").read_text())
+
+        rows = [row for row in csv.DictReader(self.papaya("trace", "--csv", job.folder).splitlines()) if row["clock"]]
+        self.assertEqual({(row["collective"], row["communicator"]) for row in rows},
+                         {("ssp_allreduce", "MPI_COMM_WORLD"), ("threshold_bcast", "a copy"),
+                          ("ssp_accumulate", "MPI_COMM_WORLD")})
+        of_late = [row for row in rows if row["collective"] == "ssp_allreduce"]
+        self.assertEqual(sorted((int(row["rank"]), int(row["clock"])) for row in of_late),
+                         [(rank, clock) for rank in range(2) for clock in range(1, 21)])
+        stale = [int(row["clock"]) - int(row["oldest"]) for row in of_late if int(row["oldest"])]
+        self.assertEqual(max(stale), late["most_staleness"])
+        events = [event for event in json.loads(self.papaya("trace", "--chrome", job.folder))
+                  if event.get("cat") == "weak"]
+        slices = [event for event in events if event["ph"] == "X" and event["name"] == "ssp_allreduce"]
+        self.assertEqual(sorted(event["args"]["clock"] for event in slices), sorted(2 * list(range(1, 21))))
+        self.assertEqual(sorted(event["args"]["staleness"] for event in slices if "staleness" in event["args"]),
+                         sorted(stale))
+        # They lie across other calls.
+        self.assertEqual([sum(event["ph"] == phase for event in events) for phase in "be"], [4, 4])
 
     @quick
     def test_rank_file_damaged(self):

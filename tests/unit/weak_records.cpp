@@ -1,0 +1,196 @@
+// Weakly consistent collectives in the record and in the report, against numbers worked out by hand.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "profiler/analysis/weak.hpp"
+#include "profiler/record/weak_recorder.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+using support::Record;
+
+struct Call {
+  double arrival_us;
+  double exit_us;
+  std::uint64_t oldest;
+  double share = 1;
+  double waited_us = 0;
+  double inside_us = -1;  // all the time
+};
+
+// One rank's calls of one collective of 800 bytes on MPI_COMM_WORLD, as the recorder writes them.
+void write(const support::Folder& folder, const Record& record, const char* collective, int root,
+           const std::vector<Call>& calls) {
+  WeakRecorder recorder;
+  const WeakDescription description{nullptr, collective, "ssp_hypercube", "slack=2", 800, root};
+  const auto* const one =
+      recorder.add(folder.path() + "/" + Record::file_name(record.header.rank) + "w", record.header, description,
+                   {support::world_id, true, record.header.ranks, record.header.rank, "MPI_COMM_WORLD"});
+  REQUIRE(one != nullptr);
+  std::uint64_t clock = 0;
+  for (const Call& call : calls) {
+    const std::uint64_t number = recorder.begin(*one, ++clock, Record::ticks(call.arrival_us * 1e3));
+    if (call.exit_us < 0) continue;
+    const double inside_us = call.inside_us < 0 ? call.exit_us - call.arrival_us : call.inside_us;
+    recorder.finish(*one, number, Record::ticks(call.exit_us * 1e3),
+                    {.clock = clock,
+                     .oldest = call.oldest,
+                     .own = clock,
+                     .updated_bytes = 800,
+                     .inside_ns = static_cast<std::uint64_t>(inside_us * 1e3),
+                     .waited_ns = static_cast<std::uint64_t>(call.waited_us * 1e3),
+                     .share = call.share,
+                     .ranks = 2});
+  }
+}
+
+// Two ranks: 0 is late at the one MPI_Allreduce by 5 us, 1 at every weak call by 20 us and more.
+std::vector<Record> two_ranks() {
+  auto all = support::records(2);
+  all[0].add_call(Collective::allreduce, 0, 205e3, 206e3);
+  all[1].add_call(Collective::allreduce, 0, 200e3, 206e3);
+  for (Record& record : all) record.finalize(300e3);
+  return all;
+}
+
+// With work of 10 us and 30 us between calls, of which rank 0 once waits for 7 us.
+const std::vector<Call> fast{{0, 1, 0, 0.5}, {11, 12, 1}, {22, 30, 1, 1, 7}};
+const std::vector<Call> slow{{20, 21, 1}, {51, 52, 2}, {82, 83, 3}};
+
+TEST_CASE("weak records: who is late at a weak call is blamed for nothing, and what that saved is exact") {
+  const support::Folder folder;
+  const std::vector<Record> records = two_ranks();
+  folder.write(records);
+  const report::Report without = report::report_on(report::load_run(folder.path()));
+  CHECK(without.weak.empty());
+  CHECK(report::to_text(without).find("Weakly consistent") == std::string::npos);
+  write(folder, records[0], "ssp_allreduce", -1, fast);
+  write(folder, records[1], "ssp_allreduce", -1, slow);
+  const report::Report with = report::report_on(report::load_run(folder.path()));
+
+  CHECK(with.verdict == without.verdict);
+  CHECK(with.notes == without.notes);
+  CHECK(with.compared_calls == 1);
+  CHECK(with.waiting_ns == Approx(5000));
+  CHECK(with.waiting_share == without.waiting_share);
+  CHECK(support::rank_of(with, 0).times_last == 1);
+  CHECK(support::rank_of(with, 1).times_last == 0);
+  CHECK(support::rank_of(with, 1).caused_ns == 0);
+  CHECK(with.pending.empty());
+
+  REQUIRE(with.weak.size() == 1);
+  const report::WeakFigures& weak = with.weak[0];
+  CHECK(weak.collective == "ssp_allreduce");
+  CHECK(weak.algorithm == "ssp_hypercube");
+  CHECK(weak.parameters == "slack=2");
+  CHECK(weak.calls == 6);
+  CHECK(weak.bytes == 4800);
+  CHECK(weak.inside_ns == Approx(13000));
+  CHECK(weak.waited_ns == Approx(7000));
+  CHECK(weak.aged_calls == 5);
+  CHECK(weak.staleness == Approx(0.6));
+  CHECK(weak.most_staleness == 2);
+  CHECK(weak.share == Approx(5.5 / 6));
+  // In an MPI_Allreduce rank 0 would have waited 20 us each time, though it was up to 60 us ahead as it was.
+  CHECK(weak.compared == 3);
+  CHECK(weak.consistent_waiting_ns == Approx(60000));
+  CHECK(weak.saved_ns() == Approx(53000));
+
+  const auto json = nlohmann::json::parse(report::to_json(with))["weak_collectives"];
+  REQUIRE(json.size() == 1);
+  CHECK(json[0]["staleness"] == Approx(0.6));
+  CHECK(json[0]["saved_seconds"] == Approx(53e-6));
+  const std::string text = report::to_text(with);
+  CHECK(text.find("ssp_allreduce  ssp_hypercube      6") != std::string::npos);
+}
+
+TEST_CASE("weak records: a broadcast's ranks wait for the root alone, and a rank's own work is no waiting") {
+  const support::Folder folder;
+  const std::vector<Record> records = two_ranks();
+  folder.write(records);
+  SECTION("broadcast") {
+    write(folder, records[0], "threshold_bcast", 0, fast);
+    write(folder, records[1], "threshold_bcast", 0, slow);
+    const auto weak = report::report_on(report::load_run(folder.path())).weak;
+    CHECK(weak.at(0).consistent_waiting_ns == 0);
+    CHECK(weak.at(0).saved_ns() == Approx(-7000));
+  }
+  SECTION("split phase") {
+    // Rank 0 does something for 15 of the 20 us by which the other is late.
+    write(folder, records[0], "ssp_allreduce", -1, {{0, 16, 1, 1, 0, 1}});
+    write(folder, records[1], "ssp_allreduce", -1, {{20, 21, 1}});
+    CHECK(report::report_on(report::load_run(folder.path())).weak.at(0).consistent_waiting_ns == Approx(5000));
+  }
+  SECTION("a call that one rank never left, and those after it") {
+    write(folder, records[0], "ssp_allreduce", -1, {{0, 1, 1}, {11, -1, 0}});
+    write(folder, records[1], "ssp_allreduce", -1, slow);
+    const auto weak = report::report_on(report::load_run(folder.path())).weak;
+    CHECK(weak.at(0).calls == 4);
+    CHECK(weak.at(0).compared == 1);
+  }
+  SECTION("a rank without a record") {
+    write(folder, records[0], "ssp_allreduce", -1, fast);
+    const auto weak = report::report_on(report::load_run(folder.path())).weak;
+    CHECK(weak.at(0).calls == 3);
+    CHECK(weak.at(0).compared == 0);
+  }
+}
+
+TEST_CASE("weak records: sums cover the whole run, the ring its end") {
+  const support::Folder folder;
+  std::vector<Record> records = support::records(1);
+  records[0].finalize(1e9);
+  folder.write(records);
+  constexpr std::size_t calls = trace::weak::event_capacity + 1000;
+  std::vector<Call> all;
+  for (std::size_t i = 0; i < calls; ++i)
+    all.push_back({static_cast<double>(i), static_cast<double>(i) + 0.5, i == 0 ? 0 : i});
+  write(folder, records[0], "ssp_allreduce", -1, all);
+  const report::Run run = report::load_run(folder.path());
+  CHECK(run.files[0].weak.begun == calls);
+  REQUIRE(run.files[0].weak.events.size() == trace::weak::event_capacity);
+  CHECK(run.files[0].weak.events.front().clock == 1001);
+  CHECK(run.files[0].weak.events.back().clock == calls);
+  const auto weak = report::report_on(run).weak;
+  CHECK(weak.at(0).calls == calls);
+  CHECK(weak.at(0).staleness == Approx(1));
+  // The first of them may come after any drift.
+  CHECK(weak.at(0).compared == trace::weak::event_capacity - 1);
+}
+
+TEST_CASE("weak records: damaged ones, and those of another run, are left out with a sentence") {
+  const support::Folder folder;
+  const std::vector<Record> records = two_ranks();
+  folder.write(records);
+  write(folder, records[0], "ssp_allreduce", -1, fast);
+  const std::string name = Record::file_name(0) + "w";
+  const std::vector<std::uint8_t> good = folder.bytes_of(name);
+  const auto problem_of = [&](const std::vector<std::uint8_t>& bytes) {
+    folder.write(name, bytes);
+    const report::Run run = report::load_run(folder.path());
+    CHECK(run.files.size() == 2);
+    CHECK(run.files[0].weak.rows.empty());
+    REQUIRE(run.problems.size() == 1);
+    return run.problems[0].sentence;
+  };
+  for (const std::size_t bytes : {0u, 50u, 5000u})
+    CHECK(problem_of({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(bytes)}).find("cut short") !=
+          std::string::npos);
+  const auto with_byte = [&](std::size_t at, std::uint8_t value) {
+    std::vector<std::uint8_t> bytes = good;
+    bytes[at] = value;
+    return bytes;
+  };
+  CHECK(problem_of(with_byte(0, 'x')).find("not a record") != std::string::npos);
+  CHECK(problem_of(with_byte(8, 99)).find("format version") != std::string::npos);
+  CHECK(problem_of(with_byte(offsetof(trace::WeakHeader, begin_ticks), 1)).find("another run") != std::string::npos);
+  CHECK(problem_of(with_byte(offsetof(trace::WeakHeader, row_count) + 7, 1)).find("damaged") != std::string::npos);
+  CHECK(problem_of(with_byte(trace::weak::rows_offset + offsetof(trace::WeakRow, rank), 7)).find("damaged") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace papaya
