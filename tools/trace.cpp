@@ -219,7 +219,7 @@ class Trace {
                                           {"clock", event.clock}};
       if (row.root >= 0) arguments["root"] = row.root;
       if (has_left) {
-        if (event.oldest > 0 && event.oldest <= event.clock) arguments["staleness"] = event.clock - event.oldest;
+        if (event.oldest > 0) arguments["staleness"] = event.clock - std::min(event.clock, event.oldest);
         arguments.update({{"own", event.own},
                           {"ranks", event.ranks},
                           {"share", event.share},

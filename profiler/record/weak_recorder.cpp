@@ -115,7 +115,6 @@ void WeakRecorder::finish(const Collective& collective, std::uint64_t number, st
   if (header_ == nullptr || number == not_recorded) return;
   trace::WeakEvent& event = events_[number & (trace::weak::event_capacity - 1)];
   trace::WeakRow& row = rows_[collective.row];
-  const std::uint64_t clock = outcome.clock;
   // Another collective's calls may have wrapped around the ring since.
   if (std::atomic_ref(event.commit).load(std::memory_order_relaxed) == static_cast<std::uint32_t>(number + 1)) {
     put(event.oldest, outcome.oldest);
@@ -133,8 +132,10 @@ void WeakRecorder::finish(const Collective& collective, std::uint64_t number, st
   sum(row.inside_ns, outcome.inside_ns);
   sum(row.waited_ns, outcome.waited_ns);
   sum(row.share_millionths, static_cast<std::uint64_t>(std::llround(outcome.share * 1e6)));
-  if (outcome.oldest == 0 || outcome.oldest > clock) return;
-  const std::uint64_t staleness = clock - outcome.oldest;
+  if (outcome.oldest == 0) return;
+  const std::uint64_t clock = outcome.clock;
+  // By some algorithms ranks that are ahead may have brought all there is.
+  const std::uint64_t staleness = clock - std::min(clock, outcome.oldest);
   sum(row.aged_calls, 1);
   sum(row.staleness, staleness);
   std::atomic_ref most(row.most_staleness);

@@ -1,7 +1,7 @@
 // Writes this rank's file rank-NNNNN.papw (profiler/record/weak_format.hpp): its calls of weakly consistent
-// collectives. A file of their own, and no events of the rank's .pap: nobody has to wait at such a call, so that a rank
-// that is late there costs nothing, and none of what is compared of MPI's collectives holds. A call costs some stores:
-// no lock, no system call, no allocation.
+// collectives. A file of their own, and no events of the rank's .pap: a late rank holds others up there only as far as
+// the program lets it, so that nothing holds which is concluded from arrivals at MPI's collectives. A call costs some
+// stores: no lock, no system call, no allocation.
 #pragma once
 
 #include <atomic>

@@ -68,7 +68,9 @@ std::string Verdict::write() const {
     return stuck + " Until then, " + before + whole_run_verdict();
   }
   if (analysis_.collectives.empty() && analysis_.events_kept == 0) {
-    return "The program made no collective calls, so there are no arrivals to compare.";
+    return analysis_.weak.empty()
+               ? "The program made no collective calls, so there are no arrivals to compare."
+               : "The program called none of MPI's collectives, only weakly consistent ones: their table is below.";
   }
   if (analysis_.ranks == 1) return "The job has one rank, so no rank can be late.";
   if (analysis_.compared_calls == 0) {
