@@ -26,16 +26,21 @@ int raise(const Error& error, const char* function, MPI_Comm comm, MPI_Errhandle
     last.clear();
   }
   if (handler == MPI_ERRORS_RETURN) return error.code;
-  log::error(last);
-  if (!is_mpi_running()) return error.code;
-  // MPICH's launcher now and then drops what it has not read yet when a job is aborted.
-  const timespec to_be_read{0, 200'000'000};
-  nanosleep(&to_be_read, nullptr);
+  const bool is_running = is_mpi_running();
+  // A handler of the program's asks papaya_error().
+  if (handler == MPI_ERRORS_ARE_FATAL || !is_running) log::error(last);
+  if (!is_running) return error.code;
+  if (handler == MPI_ERRORS_ARE_FATAL) {
+    // MPICH's launcher now and then drops what it has not read yet when a job is aborted.
+    const timespec to_be_read{0, 200'000'000};
+    nanosleep(&to_be_read, nullptr);
+  }
   MPI_Errhandler before = MPI_ERRHANDLER_NULL;
   PMPI_Comm_get_errhandler(comm, &before);
   PMPI_Comm_set_errhandler(comm, handler);
   PMPI_Comm_call_errhandler(comm, error.code);
   PMPI_Comm_set_errhandler(comm, before);
+  if (before != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&before);
   return error.code;
 }
 

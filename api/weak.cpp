@@ -81,8 +81,8 @@ int with(const char* function, papaya_weak handle, Do&& act) noexcept {
   // Release: the partner is the next user's acquire above.
   handle->is_used.store(false, std::memory_order_release);
   if (!error.is_set()) return MPI_SUCCESS;
-  return handle->collective != nullptr ? handle->collective->raise(error, function)
-                                       : weak::raise(error, function, MPI_COMM_WORLD);
+  // What papaya_weak_free could not free has its handler still.
+  return (handle->collective != nullptr ? *handle->collective : *handle->abandoned).raise(error, function);
 }
 
 void tell(const Instance& collective, papaya_weak_status* status) {
@@ -210,6 +210,7 @@ PAPAYA_PUBLIC int papaya_weak_start(papaya_weak collective, const void* contribu
 PAPAYA_PUBLIC int papaya_weak_wait(papaya_weak collective, double seconds, int* flag, papaya_weak_status* status) {
   return with(__func__, collective, [&](Instance& one) -> Error {
     if (flag == nullptr) return {MPI_ERR_ARG, "flag is a null pointer"};
+    if (std::isnan(seconds)) return {MPI_ERR_ARG, "the seconds are no number; less than 0 is for as long as it takes"};
     *flag = one.wait(seconds) ? 1 : 0;
     if (*flag != 0) tell(one, status);
     return {};

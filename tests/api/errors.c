@@ -1,5 +1,6 @@
 // What is wrong in a use of weakly consistent collectives: an error of the right class and a sentence on every rank,
 // and everything goes on afterwards. At least two ranks.
+#include <math.h>
 #include <mpi.h>
 #include <pthread.h>
 #include <string.h>
@@ -81,6 +82,7 @@ static void use(MPI_Comm comm) {
   EXPECT(papaya_weak_call(handle, &one, NULL, NULL), MPI_ERR_BUFFER, "null");
   EXPECT(papaya_weak_set_limit(handle, -1), MPI_ERR_ARG, "negative");
   EXPECT(papaya_weak_wait(handle, 0, NULL, NULL), MPI_ERR_ARG, "flag");
+  EXPECT(papaya_weak_wait(handle, NAN, &flag, NULL), MPI_ERR_ARG, "no number");
 
   // Rank 0 is late: the others' calls stay under way, and it is named.
   GOOD(papaya_weak_set_limit(handle, 0.05));
@@ -165,6 +167,26 @@ int main(int argc, char** argv) {
   CHECK(told == 2 && told_code == MPI_ERR_ARG);
   GOOD(papaya_weak_test(handle, &flag, NULL));
   GOOD(papaya_weak_free(&handle));
+
+  // Of that communicator, not of MPI_COMM_WORLD, also where the collective cannot be freed.
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_create_errhandler(handler, &own);
+  MPI_Comm_set_errhandler(comm, own);
+  told = 0;
+  GOOD(papaya_ssp_allreduce_create(comm, 1, MPI_INT, MPI_SUM, 1, NULL, &handle));
+  int one = 1, sum;
+  for (int i = rank == 0 ? 0 : 1; i < 2; ++i) GOOD(papaya_weak_call(handle, &one, &sum, NULL));
+  CHECK(told == 0);
+  EXPECT(papaya_weak_free(&handle), MPI_ERR_ARG, "different numbers of calls");
+  CHECK(told == 1 && told_code == MPI_ERR_ARG && handle == PAPAYA_WEAK_NULL);
+  // It costs no more than the call.
+  const double begin_time = MPI_Wtime();
+  GOOD(papaya_ssp_allreduce_create(comm, 1, MPI_INT, MPI_SUM, 1, NULL, &handle));
+  for (int i = 0; i < 100; ++i) papaya_weak_call(handle, NULL, &sum, NULL);
+  CHECK(told == 101 && MPI_Wtime() - begin_time < 10);
+  GOOD(papaya_weak_free(&handle));
+  MPI_Errhandler_free(&own);
+  MPI_Comm_free(&comm);
 
   // One collective in two threads.
   if (level == MPI_THREAD_MULTIPLE) {
