@@ -1,11 +1,13 @@
 #include "api/instance.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <mutex>
 #include <new>
 
 #include "base/clock.hpp"
@@ -24,8 +26,8 @@ std::uint64_t deadline_after(double seconds) noexcept {
   return clock::ticks() + policy().to_ticks(ns);
 }
 
-// This process's, but for what all ranks have to do alike: that is rank 0's.
-Settings agree_on_settings(MPI_Comm comm) {
+// This process's, but for what all ranks have to do alike: that is rank 0's. So is the birth.
+Settings agree_on_settings(MPI_Comm comm, Birth& birth) {
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
   std::vector<std::string> warnings;
@@ -33,14 +35,20 @@ Settings agree_on_settings(MPI_Comm comm) {
   static std::atomic<bool> has_warned{false};
   if (rank == 0 && !has_warned.exchange(true))
     for (const std::string& warning : warnings) log::warn(warning);
+  static std::atomic<std::uint64_t> created{0};
   struct {
     std::int64_t node_size;
     char transport[8];
-  } of_first{settings.number(Variable::node_size), {}};
+    Birth birth;
+  } of_first{
+      settings.number(Variable::node_size),
+      {},
+      {clock::monotonic_ns(), static_cast<std::uint64_t>(getpid()), created.fetch_add(1, std::memory_order_relaxed)}};
   settings.text(Variable::transport).copy(of_first.transport, sizeof of_first.transport - 1);
   PMPI_Bcast(&of_first, sizeof of_first, MPI_BYTE, 0, comm);
   settings.set(Variable::node_size, fmt::format("{}", of_first.node_size));
   settings.set(Variable::transport, of_first.transport);
+  birth = of_first.birth;
   return settings;
 }
 
@@ -195,8 +203,8 @@ std::unique_ptr<Instance> Instance::create(MPI_Comm comm, const Wish& wish, Erro
     return nullptr;
   }
   PMPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
-  const Settings settings = agree_on_settings(copy);
   std::unique_ptr<Instance> self(new Instance);
+  const Settings settings = agree_on_settings(copy, self->birth_);
   self->meeting_ = std::make_unique<Meeting>(copy, settings);
   error = self->prepare(wish, settings);
   if (error.is_set()) return nullptr;
@@ -261,6 +269,7 @@ Error Instance::start(const void* contribution, void* result) {
     return {MPI_ERR_NO_MEM, fmt::format("there is no memory to pack {} bytes in", request_.bytes())};
   const std::byte* const mine = is_in_place ? result_.bytes() : contribution_.bytes();
   const std::byte* const brought = total_ == nullptr ? mine : total_->add(mine);
+  const std::lock_guard turn(turn_);
   is_under_way_ = true;
   recording_.begin();
   algorithm_->start({.send = brought,
@@ -303,13 +312,33 @@ Error Instance::withdraw(void* contributions, long long& calls) {
   return {};
 }
 
+void Turn::lock() noexcept {
+  while (!try_lock()) sched_yield();
+}
+
+// A call that has all it waits for stays under way until its own thread finds so.
+void Instance::progress() noexcept {
+  meeting_->progress();
+  const std::unique_lock turn(turn_, std::try_to_lock);
+  if (turn && is_under_way_) algorithm_->progress();
+}
+
 bool Instance::test() {
   if (!is_under_way_) return true;
-  int found = 0;
   recording_.enter();
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, meeting_->comm(), &found, MPI_STATUS_IGNORE);
-  const bool is_done = algorithm_->progress();
-  is_done ? finish() : recording_.leave();
+  bool is_done = false;
+  {
+    const std::lock_guard turn(turn_);
+    int found = 0;
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, meeting_->comm(), &found, MPI_STATUS_IGNORE);
+    is_done = algorithm_->progress();
+    if (is_done) finish();
+  }
+  // As whoever waits does: what it tests for may need another collective of this rank's first.
+  if (!is_done) {
+    move_all_on();
+    recording_.leave();
+  }
   return is_done;
 }
 
@@ -317,6 +346,7 @@ bool Instance::wait(double seconds) {
   if (!is_under_way_) return true;
   if (seconds == 0) return test();
   recording_.enter();
+  const std::lock_guard turn(turn_);
   const bool is_done = algorithm_->finish(deadline_after(seconds), site_);
   is_done ? finish() : recording_.leave();
   return is_done;
@@ -335,7 +365,8 @@ papaya_weak_status Instance::status() const {
           .waited = policy().to_ns(status.waited_ticks) * 1e-9};
 }
 
-Error Instance::late() const {
+Error Instance::late() {
+  const std::lock_guard turn(turn_);
   const int rank = algorithm_->awaited_rank();
   return {MPI_ERR_PENDING, rank < 0 ? fmt::format("call {} waits for other ranks", algorithm_->status().clock)
                                     : fmt::format("call {} waits for rank {}", algorithm_->status().clock, rank)};
@@ -343,37 +374,55 @@ Error Instance::late() const {
 
 // Looks at what MPI moves too, which rings no bell.
 template <class Ready>
-bool Instance::wait_for(Ready&& ready, double seconds) {
-  const std::uint64_t deadline = deadline_after(seconds);
+bool Instance::wait_for(Ready&& ready, std::uint64_t deadline_ticks) {
   bool is_late = false;
   meeting_->team().wire->wait(
-      policy(), site_, [&] { return ready() || (is_late = clock::ticks() >= deadline); }, nullptr);
+      policy(), site_, [&] { return ready() || (is_late = clock::ticks() >= deadline_ticks); }, nullptr);
   return !is_late;
 }
 
-Error Instance::close() {
-  has_been_freed_ = true;
-  const Error pending{
-      MPI_ERR_PENDING,
-      fmt::format("other ranks have not come to free it within {} s; its memory is not given back", limit_)};
-  // Who has made fewer calls will never send what the others wait for.
-  const auto calls = static_cast<std::int64_t>(algorithm_->status().clock);
-  calls_ = {calls, -calls};
-  MPI_Request request = MPI_REQUEST_NULL;
-  const auto is_complete = [&] {
+// True once it has come to that stage, or there is nothing more to be done.
+bool Instance::advance_to(Closing stage) {
+  const auto is_complete = [this] {
     int flag = 0;
-    return PMPI_Test(&request, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
+    return PMPI_Test(&request_of_closing_, &flag, MPI_STATUS_IGNORE) != MPI_SUCCESS || flag != 0;
   };
-  PMPI_Iallreduce(calls_.data(), least_calls_.data(), 2, MPI_INT64_T, MPI_MIN, meeting_->comm(), &request);
-  if (!wait_for(is_complete, limit())) return pending;
-  if (least_calls_[0] != -least_calls_[1])
+  while (closing_ < stage) switch (closing_) {
+      case Closing::not_begun: {
+        // Who has made fewer calls will never send what the others wait for.
+        const auto calls = static_cast<std::int64_t>(algorithm_->status().clock);
+        calls_ = {calls, -calls};
+        PMPI_Iallreduce(calls_.data(), least_calls_.data(), 2, MPI_INT64_T, MPI_MIN, meeting_->comm(),
+                        &request_of_closing_);
+        closing_ = Closing::comparing;
+        break;
+      }
+      case Closing::comparing:
+        if (!is_complete()) return false;
+        closing_ = least_calls_[0] == -least_calls_[1] ? Closing::ending : Closing::uneven;
+        break;
+      case Closing::ending:
+        // What follows waits in MPI for all: a rank that has given up before is not among them.
+        if (is_under_way_ || !algorithm_->may_end()) return false;
+        PMPI_Ibarrier(meeting_->comm(), &request_of_closing_);
+        closing_ = Closing::leaving;
+        break;
+      case Closing::leaving:
+        if (!is_complete()) return false;
+        closing_ = Closing::done;
+        break;
+      case Closing::done:
+      case Closing::uneven:
+        break;
+    }
+  return true;
+}
+
+Error Instance::tear_down() {
+  if (closing_ == Closing::uneven)
     return {MPI_ERR_ARG,
             fmt::format("ranks have made different numbers of calls, {} to {}; its memory is not given back",
                         least_calls_[0], -least_calls_[1])};
-  if (!wait_for([&] { return algorithm_->may_end(); }, limit())) return pending;
-  // What follows waits in MPI for all: a rank that has given up above is not among them.
-  PMPI_Ibarrier(meeting_->comm(), &request);
-  if (!wait_for(is_complete, limit())) return pending;
   leave(*this);
   is_entered_ = false;
   algorithm_.reset();
@@ -381,13 +430,22 @@ Error Instance::close() {
   return {};
 }
 
+Error Instance::close() {
+  const std::uint64_t deadline = deadline_after(limit());
+  if (wait_for([this] { return advance_to(Closing::done); }, deadline)) return tear_down();
+  return {MPI_ERR_PENDING,
+          fmt::format("other ranks have not come to free it within {} s; its memory is not given back", limit_)};
+}
+
+// All ranks come here, or have been to close(): what is waited for first is that, as MPI_Finalize does.
 void Instance::end() noexcept {
-  if (has_been_freed_) return;
-  // What others will never do must not keep the program from ending: what is left then goes with the process.
-  constexpr double long_enough = 10;
-  if (limit_ == 0) limit_ = long_enough;
-  if (is_under_way_ && !wait(limit_)) return;
-  if (const Error error = close(); error.is_set()) log::info(error.sentence + ".");
+  if (closing_ == Closing::uneven) return;
+  if (!wait_for([this] { return advance_to(Closing::ending); }, deadline_after(limit()))) return;
+  // From here on there is nothing that takes long, but for what a rank does that has given up.
+  const double long_enough = limit_ > 0 ? limit_ : 10;
+  if (closing_ != Closing::uneven && is_under_way_ && !wait(long_enough)) return;
+  if (!wait_for([this] { return advance_to(Closing::done); }, deadline_after(long_enough))) return;
+  if (const Error error = tear_down(); error.is_set()) log::info(error.sentence + ".");
 }
 
 }  // namespace papaya::weak

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,18 @@ struct Wish {
   std::vector<Value> values = {};
 };
 
+// Whose turn it is to move a call on: a thread that waits for it, or one that waits elsewhere and only tries. Who waits
+// holds its own while it tries others', so no std::mutex, which must not be tried by who holds it.
+class Turn {
+ public:
+  bool try_lock() noexcept { return !is_taken_.exchange(true, std::memory_order_acquire); }  // partner in unlock()
+  void lock() noexcept;
+  void unlock() noexcept { is_taken_.store(false, std::memory_order_release); }
+
+ private:
+  std::atomic<bool> is_taken_{false};
+};
+
 class Instance final : public Member {
  public:
   // Instance over `comm`. Null, on all ranks alike, where there is an error.
@@ -59,16 +72,17 @@ class Instance final : public Member {
   void set_limit(double seconds) noexcept { limit_ = seconds; }
   double limit() const noexcept { return limit_ > 0 ? limit_ : -1; }
   // The limit has passed: whom it waits for.
-  Error late() const;
+  Error late();
 
-  // Instance. On an error, which others may not have, it must never be destroyed.
+  // Collective. On an error, which others may not have, it must never be destroyed.
   Error close();
 
   int raise(const Error& error, const char* function) const noexcept {
     return weak::raise(error, function, meeting_->comm(), handler_);
   }
 
-  void progress() noexcept override { meeting_->progress(); }
+  void progress() noexcept override;
+  Birth birth() const noexcept override { return birth_; }
   MPI_Comm comm() const noexcept override { return meeting_->comm(); }
   void end() noexcept override;
 
@@ -87,7 +101,11 @@ class Instance final : public Member {
   Part part() const noexcept;
   bool is_missing(const void* buffer) const noexcept;
   template <class Ready>
-  bool wait_for(Ready&& ready, double seconds);
+  bool wait_for(Ready&& ready, std::uint64_t deadline_ticks);
+  // How far freeing has come. It goes on in MPI_Finalize where a limit has interrupted it.
+  enum class Closing : std::uint8_t { not_begun, comparing, ending, leaving, done, uneven };
+  bool advance_to(Closing stage);
+  Error tear_down();
 
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;  // the program's
   std::unique_ptr<Meeting> meeting_;
@@ -102,14 +120,17 @@ class Instance final : public Member {
   wait::Site site_;
   double limit_ = 0;
   bool is_entered_ = false;
-  bool has_been_freed_ = false;
+  Birth birth_{};
 
   // While it is freed: the calls made, and their negative, of this rank and the least of all; MPI may still write there
   // when that is given up.
+  Closing closing_ = Closing::not_begun;
+  MPI_Request request_of_closing_ = MPI_REQUEST_NULL;
   std::array<std::int64_t, 2> calls_{};
   std::array<std::int64_t, 2> least_calls_{};
 
-  // Of the call under way.
+  // Guards the call under way. Only the thread that uses the collective begins and ends one.
+  Turn turn_;
   bool is_under_way_ = false;
   Staging contribution_;
   Staging result_;

@@ -31,17 +31,26 @@ Process& process() noexcept {
   return one;
 }
 
-// MPICH does not progress its network for a probe on a copy of MPI_COMM_SELF: so on those of the collectives. Whoever
-// finds another at it leaves it to that one.
-void poke() {
+// Whoever finds another at it leaves it to that one, and whoever is at it already, in a wait of its own, to itself.
+template <class Do>
+void with_each(Do&& act) noexcept {
+  static thread_local bool is_at_it = false;
+  if (is_at_it) return;
   Process& self = process();
   const std::unique_lock lock(self.mutex, std::try_to_lock);
   if (!lock) return;
-  for (Member* const member : self.members) {
+  is_at_it = true;
+  for (Member* const member : self.members) act(*member);
+  is_at_it = false;
+}
+
+// MPICH does not progress its network for a probe on a copy of MPI_COMM_SELF: so on those of the collectives.
+void poke() {
+  with_each([](Member& member) {
     int found = 0;
-    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, member->comm(), &found, MPI_STATUS_IGNORE);
-    member->progress();
-  }
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, member.comm(), &found, MPI_STATUS_IGNORE);
+    member.progress();
+  });
 }
 
 // Called as MPI_Finalize begins, while MPI still works: what the program has not freed.
@@ -52,6 +61,7 @@ int end_with_mpi(MPI_Comm, int, void*, void*) {
     const std::lock_guard lock(self.mutex);
     left = self.members;
   }
+  std::sort(left.begin(), left.end(), [](Member* a, Member* b) { return a->birth() < b->birth(); });
   if (!left.empty())
     log::info(fmt::format("{} weakly consistent collective{} not freed before MPI_Finalize; freed now.", left.size(),
                           left.size() == 1 ? " was" : "s were"));
@@ -121,6 +131,10 @@ void start(MPI_Comm node, const Settings& settings) {
 void enter(Member& member) {
   const std::lock_guard lock(process().mutex);
   process().members.push_back(&member);
+}
+
+void move_all_on() noexcept {
+  with_each([](Member& member) { member.progress(); });
 }
 
 void leave(Member& member) noexcept {
