@@ -8,7 +8,9 @@
  *
  * All functions return MPI_SUCCESS or an error of one of MPI's classes, through the error handler that the communicator
  * had when the collective was created: by default the job ends with a sentence on standard error. Under
- * MPI_ERRORS_RETURN papaya_error() has the sentence.
+ * MPI_ERRORS_RETURN, and in a handler of the program's, papaya_error() has the sentence. The handler is given a
+ * communicator of papaya's with the same ranks. Where there is no collective, as with a handle that is null or has been
+ * freed, it is the handler of the communicator that is passed, or of MPI_COMM_WORLD.
  *
  * A collective is created once and called often. Its calls on a rank are numbered from 1: these numbers are its clock.
  * What a rank brings to a call is its contribution of that clock. All ranks make the same number of calls. One thread
@@ -35,13 +37,14 @@ typedef struct papaya_weak_status {
   int ranks;          /* whose contributions are in it */
   MPI_Count elements; /* of the result that the call has brought up to date, from the first on */
   double share;       /* of the elements or ranks that took part */
-  double residual;    /* sparse allreduce: the norm of what is kept for later calls, of what there was */
+  double residual;    /* sparse allreduce: norm of what is kept, over that of what there was; NaN if not finite */
   double waited;      /* seconds, for other ranks */
 } papaya_weak_status;
 #define PAPAYA_WEAK_STATUS_IGNORE ((papaya_weak_status*)0)
 
 /* Creating is collective over `comm`, an intra-communicator, and waits for all its ranks, as MPI_Comm_dup does. The
- * communicator may be freed afterwards; `type` too, but not a user-defined `op`. `count` elements of `type` and the
+ * communicator may be freed afterwards; `type` too, but not a user-defined `op`, which any thread that is in one of
+ * these functions may call, for another collective as well. `count` elements of `type` and the
  * operation are the same on all ranks and in all calls. Where they differ, or the memory is not there, all ranks get an
  * error.
  *
@@ -78,18 +81,20 @@ int papaya_threshold_reduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype 
                                    int of, int root, papaya_weak* collective);
 
 /* Sparse allreduce: the sum of the largest elements of each rank, with error feedback (as Iakymchuk et al. announce).
- * Each rank sends the `share` of its elements that are largest in magnitude, at least one; what it does not send is
- * added to its next contribution. MPI_FLOAT and MPI_DOUBLE. The sums of all results and of what is still kept are those
- * of all contributions: a call after papaya_weak_flush, on all ranks, sends everything. */
+ * Each rank sends the `share` of its elements that are largest in magnitude, NaN above all, in whole millionths
+ * (rounded up) and at least one element; what it does not send is added to its next contribution. MPI_FLOAT and
+ * MPI_DOUBLE. The sums of all results and of what is still kept are those of all contributions, but for rounding.
+ * After papaya_weak_flush, which all ranks call between the same two calls and which waits for nobody, the next call
+ * sends everything. */
 int papaya_sparse_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, double share,
                                    papaya_weak* collective);
 int papaya_weak_flush(papaya_weak collective);
 
 /* Partial allreduce of eager-SGD (Li et al., PPoPP'20). A call is executed as soon as one rank has come to it: the
- * first
- * ("solo_allreduce", or NULL), or one that is drawn for the call ("majority_allreduce": on average half of the others
- * have come by then). The result has what the ranks have brought so far; what comes too late for its call is combined
- * into the next. All ranks get the same results, and each contribution is in one of them. After the last call
+ * first ("solo_allreduce", or NULL), or one that is drawn for the call ("majority_allreduce": on average half of the
+ * others have come by then). The result has what the ranks have brought so far; what comes too late for its call is
+ * combined into the next. A rank that is more than `lag` calls behind, a parameter of the algorithms, makes the others
+ * wait. All ranks get the same results. Each contribution is in one of them, or is left when the last call is done:
  * papaya_weak_withdraw gives what is left of this rank's, and of how many calls it is: of none, `contributions` stays
  * as it was. `op` is commutative. All ranks are on one node. */
 int papaya_partial_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, const char* algorithm,
@@ -110,7 +115,9 @@ int papaya_group_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype t
 int papaya_weak_call(papaya_weak collective, const void* contribution, void* result, papaya_weak_status* status);
 
 /* The same in parts (split phase, as GASPI's collectives with a timeout). Both buffers belong to the call until it is
- * done. A start never waits for other ranks. */
+ * done. A start never waits for other ranks. The call moves on while its rank tests or waits for it or for another of
+ * its collectives, and only then: a rank that waits in MPI meanwhile, for one that cannot leave the same call without
+ * it, waits for ever. */
 int papaya_weak_start(papaya_weak collective, const void* contribution, void* result);
 /* `flag`: whether the call is done; it moves on in here. Of a collective without a call under way it is 1. */
 int papaya_weak_test(papaya_weak collective, int* flag, papaya_weak_status* status);
@@ -120,9 +127,10 @@ int papaya_weak_wait(papaya_weak collective, double seconds, int* flag, papaya_w
 /* Calls and papaya_weak_free of this rank wait so many seconds at most; 0, as at first: for as long as it takes. */
 int papaya_weak_set_limit(papaya_weak collective, double seconds);
 
-/* Collective; sets the handle to PAPAYA_WEAK_NULL. Errors: MPI_ERR_REQUEST if a call is under way, which is not for
- * ever: finish it first; MPI_ERR_PENDING if a limit is set and other ranks have not come by then: the handle is gone,
- * its memory is not given back. */
+/* Collective, waits for all ranks; sets the handle to PAPAYA_WEAK_NULL. Errors: MPI_ERR_REQUEST if a call is under way:
+ * finish it first; MPI_ERR_ARG if ranks have made different numbers of calls, and MPI_ERR_PENDING if a limit is set and
+ * other ranks have not come by then: the handle is gone, its memory is not given back before MPI_Finalize. What the
+ * program does not free, on any rank, is freed in MPI_Finalize, which finishes calls that are under way. */
 int papaya_weak_free(papaya_weak* collective);
 
 /* What the last function of these that failed on this thread had to say; "" if none has. Valid until the next one. */
