@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
+#include "base/log.hpp"
 #include "profiler/record/mapped_file.hpp"
 #include "profiler/record/recorder.hpp"
 
@@ -31,10 +33,16 @@ void put(Field& field, Value value) noexcept {
 }  // namespace
 
 bool WeakRecorder::open(const std::string& path, const trace::Header& record) {
-  std::string error;
-  void* const base = has_failed_ ? nullptr : create_mapped(path, file_bytes, error);
-  has_failed_ = base == nullptr;
   if (has_failed_) return false;
+  std::string error;
+  void* const base = create_mapped(path, file_bytes, error);
+  if (base == nullptr) {
+    has_failed_ = true;
+    log::warn("rank " + std::to_string(record.rank) +
+              " cannot make the file for its calls of weakly consistent collectives: " + error +
+              "; they are not recorded.");
+    return false;
+  }
   populate(base, file_bytes);
   auto* const bytes = static_cast<std::byte*>(base);
   rows_ = reinterpret_cast<trace::WeakRow*>(bytes + trace::weak::rows_offset);

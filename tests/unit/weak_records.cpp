@@ -163,6 +163,15 @@ TEST_CASE("weak records: sums cover the whole run, the ring its end") {
   CHECK(weak.at(0).compared == trace::weak::event_capacity - 1);
 }
 
+TEST_CASE("weak records: where there is no file there are no records") {
+  const std::vector<Record> records = two_ranks();
+  WeakRecorder recorder;
+  for (int i = 0; i < 2; ++i)
+    CHECK(recorder.add("/nonexistent/rank-00000.papw", records[0].header,
+                       {nullptr, "ssp_allreduce", "ssp_hypercube", "", 8, -1},
+                       {support::world_id, true, 2, 0, ""}) == nullptr);
+}
+
 TEST_CASE("weak records: damaged ones, and those of another run, are left out with a sentence") {
   const support::Folder folder;
   const std::vector<Record> records = two_ranks();
