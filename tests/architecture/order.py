@@ -59,7 +59,7 @@ ORDER = {
         "choice error fortran process",
         "meeting recording",
         "instance",
-        "weak",
+        "create weak",
     ],
     "profiler/analysis": [
         "alpha patterns_of_sites run_times savings.hpp weak whole_run",
