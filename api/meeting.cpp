@@ -120,7 +120,9 @@ Error Meeting::connect(const SegmentShape& shape, const Settings& settings) {
   const std::string_view wanted = settings.text(Variable::transport);
   const std::size_t bytes =
       shape.bytes + static_cast<std::size_t>(shape.notifications) * sizeof(std::uint64_t) + 4 * page_bytes;
-  takes_ucx_ = all_agree(wanted == "ucx" || (wanted == "auto" && is_loaded("libucp.so.0")), comm_);
+  // UCX moves in calls of papaya's only: it has to be asked for where ranks are in MPI while others write to them.
+  takes_ucx_ =
+      all_agree(wanted == "ucx" || (wanted == "auto" && !shape.leaves_alone && is_loaded("libucp.so.0")), comm_);
   if (takes_ucx_) {
     std::string why;
     transport_ = UcxTransport::open(comm_, bytes, own_folder().c_str(), why);

@@ -36,6 +36,9 @@ struct SegmentShape {
   std::size_t bytes;  // of memory that they write into; a multiple of 64
   int notifications;
   int served = 0;  // so many of them, the last, are for the second thread of each rank
+  // Ranks leave calls while others write to them, and may then be in MPI: such writes, long ones too, have to leave
+  // their rank all the same. Messages of MPI's are copied for it; UCX has no way where the network has no RDMA.
+  bool leaves_alone = false;
 };
 
 class Notified {

@@ -46,8 +46,8 @@ struct Cube {
 
 SegmentShape SspHypercube::segment(int ranks, std::size_t bytes, std::uint64_t slack) noexcept {
   const int edges = Cube(ranks).edges();
-  return {std::max<std::size_t>(slots_for(bytes, slack).bytes(static_cast<std::size_t>(edges)), 64),
-          std::max(edges, 1)};
+  return {std::max<std::size_t>(slots_for(bytes, slack).bytes(static_cast<std::size_t>(edges)), 64), std::max(edges, 1),
+          0, slack > 0};
 }
 
 std::vector<SspHypercube::Exchange> SspHypercube::exchanges_of(int rank, int ranks) {

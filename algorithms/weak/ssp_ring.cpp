@@ -56,7 +56,8 @@ std::size_t SspRing::Shape::message_bytes() const noexcept {
 
 SegmentShape SspRing::Shape::segment() const noexcept {
   const std::size_t notifications = steps() * blocks_per_part();
-  return {std::max<std::size_t>(slots().bytes(notifications), 64), std::max(static_cast<int>(notifications), 1)};
+  return {std::max<std::size_t>(slots().bytes(notifications), 64), std::max(static_cast<int>(notifications), 1), 0,
+          slack > 0};
 }
 
 SspRing::SspRing(const Team& team, const Shape& shape)

@@ -37,7 +37,7 @@ std::size_t SspShards::first(int shard) const noexcept {
 
 // What ranks that end tell each other, the states, the contributions.
 SegmentShape SspShards::segment() const noexcept {
-  return {part_at(shards_ == 0 ? 0 : ranks_, 0), 2 * shards_ + 2 * ranks_, ranks_};
+  return {part_at(shards_ == 0 ? 0 : ranks_, 0), 2 * shards_ + 2 * ranks_, ranks_, true};
 }
 
 std::size_t SspShards::state_at(int shard, std::uint64_t slot) const noexcept {

@@ -89,6 +89,29 @@ static void totals(MPI_Comm comm, const char* algorithm, int slack, int count, i
   free(result);
 }
 
+// Of two ranks one is `slack` calls ahead, with long messages, while the other waits for it in MPI.
+static void ahead(void) {
+  enum { slack = 2, count = 100000, calls = 4 };
+  MPI_Comm pair;
+  MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &pair);
+  int me, size, nothing = 0;
+  MPI_Comm_rank(pair, &me);
+  MPI_Comm_size(pair, &size);
+  papaya_weak sum;
+  CHECK(papaya_ssp_allreduce_create(pair, count, MPI_LONG, MPI_SUM, slack, "ssp_hypercube", &sum) == MPI_SUCCESS);
+  long* const data = calloc(count, sizeof(long));
+  for (int call = 1; call <= calls + slack; ++call) {
+    if (call == calls + 1 && me == 1) MPI_Recv(&nothing, 1, MPI_INT, 0, 0, pair, MPI_STATUS_IGNORE);
+    for (int i = 0; i < count; ++i) data[i] = call;
+    CHECK(papaya_weak_call(sum, MPI_IN_PLACE, data, PAPAYA_WEAK_STATUS_IGNORE) == MPI_SUCCESS);
+    for (int i = 1; i < count; ++i) CHECK(data[i] == data[0]);
+    if (call == calls + slack && me == 0 && size == 2) MPI_Send(&nothing, 1, MPI_INT, 1, 0, pair);
+  }
+  CHECK(papaya_weak_free(&sum) == MPI_SUCCESS);
+  free(data);
+  MPI_Comm_free(&pair);
+}
+
 // Each rank counts its calls in an element of its own, and stops at random.
 static void million(const char* algorithm) {
   enum { calls = 1000000, slack = 3 };
@@ -184,6 +207,7 @@ int main(int argc, char** argv) {
     million(argv[a]);
     if (a + 1 == argc) return end();
   }
+  ahead();
   const int many = argc > 1 && strcmp(argv[1], "many") == 0;
   MPI_Comm half, backwards;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);

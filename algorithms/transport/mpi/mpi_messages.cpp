@@ -111,7 +111,7 @@ void MpiMessages::receive_next(std::size_t slot) {
 }
 
 void MpiMessages::write(int target, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
-                        std::uint64_t value, UnderWay& under_way) noexcept {
+                        std::uint64_t value, UnderWay& under_way, std::size_t most_copied) noexcept {
   const Header header{offset, bytes, flag_offset, value};
   if (target == rank_) {
     if (bytes != 0) std::memcpy(arena_.base() + offset, source, bytes);
@@ -119,7 +119,7 @@ void MpiMessages::write(int target, std::size_t offset, const void* source, std:
   }
   const Turn turn{std::unique_lock(mutex_)};
   try {
-    if (!copies(bytes)) {
+    if (bytes > most_copied) {
       send_copy(target, header, nullptr, 0, under_way);
       return send(target, nullptr, source, bytes, under_way);
     }

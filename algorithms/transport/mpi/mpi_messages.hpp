@@ -37,15 +37,19 @@ class MpiMessages {
   int rank() const noexcept { return rank_; }
 
   // Writes `bytes` to `offset` of the target's memory and then `value` to `flag_offset`, a multiple of 8. `source`
-  // stays as it is, and `under_way` where it is, until that says so. Not to be called where is_inside().
+  // stays as it is, and `under_way` where it is, until that says so. Not to be called where is_inside(). A write of
+  // more than `most_copied` bytes goes from the source, once the target makes progress of papaya's.
   void write(int target, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
-             std::uint64_t value, UnderWay& under_way) noexcept;
-  // Whether write() needs a source of so many bytes no more when it returns.
-  static constexpr bool copies(std::size_t bytes) noexcept { return bytes <= most_copied_bytes; }
+             std::uint64_t value, UnderWay& under_way, std::size_t most_copied) noexcept;
   // Moves what is under way, and MPI with it. Nothing while another thread is at it.
   void progress() noexcept;
   // `under_way` ends before its last sends do, which need none of its sources.
   void disown(UnderWay& under_way) noexcept;
+
+  // With MPI's own header such a message fits into what the usual transports send without asking the receiver. So a
+  // rank that leaves early waits for its receivers only with large data, for which it natively would, too.
+  static constexpr std::size_t most_inline_bytes = 4000;
+  static constexpr std::size_t usually_copied_bytes = 4 * most_inline_bytes;
 
   // True while this thread is in one of these functions: MPI may call papaya back out of its own progress.
   static bool is_inside() noexcept { return inside_; }
@@ -57,10 +61,6 @@ class MpiMessages {
     std::uint64_t flag_offset;
     std::uint64_t value;
   };
-  // With MPI's own header such a message fits into what the usual transports send without asking the receiver. So a
-  // rank that leaves early waits for its receivers only with large data, for which it natively would, too.
-  static constexpr std::size_t most_inline_bytes = 4000;
-  static constexpr std::size_t most_copied_bytes = 4 * most_inline_bytes;
   static constexpr std::uint64_t no_flag = ~std::uint64_t{0};
   struct alignas(64) Message {
     Header header;

@@ -1,5 +1,6 @@
 #include "algorithms/transport/mpi/mpi_notified.hpp"
 
+#include <limits>
 #include <utility>
 
 namespace papaya {
@@ -18,6 +19,7 @@ MpiNotified::MpiNotified(MpiMessages& messages, std::vector<int> members, wait::
       messages_(messages),
       policy_(policy),
       members_(std::move(members)),
+      most_copied_(shape.leaves_alone ? std::numeric_limits<std::size_t>::max() : MpiMessages::usually_copied_bytes),
       may_many_call_(may_many_threads_call()) {}
 
 std::unique_ptr<MpiNotified> MpiNotified::offer(MpiMessages& messages, std::vector<int> members, wait::Policy& policy,
@@ -36,7 +38,7 @@ MpiNotified::~MpiNotified() {
 void MpiNotified::write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                                std::uint64_t value) noexcept {
   messages_.write(members_[static_cast<std::size_t>(peer)], segment_at(peer, offset), source, bytes,
-                  notification_at(peer, id), value, under_way_);
+                  notification_at(peer, id), value, under_way_, most_copied_);
   // By one thread of the rank for the other, maybe.
   if (members_[static_cast<std::size_t>(peer)] == messages_.rank())
     policy_.ring(*bell_, bell_->completed.load(std::memory_order_relaxed) + 1);

@@ -20,7 +20,7 @@ class MpiNotified final : public ArenaNotified {
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
-  bool takes_at_once(std::size_t bytes) const noexcept override { return MpiMessages::copies(bytes); }
+  bool takes_at_once(std::size_t bytes) const noexcept override { return bytes <= most_copied_; }
   bool are_sources_free() noexcept override { return under_way_.sources.load(std::memory_order_relaxed) == 0; }
   void release_sources() noexcept override;
   bool may_leave() noexcept override { return under_way_.sends.load(std::memory_order_relaxed) == 0; }
@@ -35,6 +35,7 @@ class MpiNotified final : public ArenaNotified {
   MpiMessages& messages_;
   wait::Policy& policy_;
   const std::vector<int> members_;  // ranks in the messages' communicator
+  const std::size_t most_copied_;   // bytes of a write
   const bool may_many_call_;        // several threads at once, MPI
   MpiMessages::UnderWay under_way_;
   wait::Site site_;
