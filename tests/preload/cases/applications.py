@@ -33,7 +33,7 @@ class Applications(Preload):
         """{collective: algorithms} of the registry, and those that want PAPAYA_ORDER=arrival."""
         found = {}
         ordered = set()
-        for line in self.papaya("info", "--algorithms").splitlines():
+        for line in self.papaya("info", "--algorithms").split("\nWeakly consistent")[0].splitlines():
             if match := re.match(r"MPI_(\w+)", line):
                 collective = match[1]
                 found[collective] = []
