@@ -58,6 +58,27 @@ static void bounds(MPI_Comm comm, const char* algorithm, int slack, int count, i
   free(result);
 }
 
+// A rank that waits here keeps MPI progressing: others sit in long sends to it, and come only then.
+static void progress(const char* algorithm) {
+  enum { count = 1 << 18 };
+  papaya_weak sum;
+  CHECK(papaya_ssp_allreduce_create(MPI_COMM_WORLD, 1, MPI_LONG, MPI_SUM, 0, algorithm, &sum) == MPI_SUCCESS);
+  int* const message = calloc(count, sizeof(int));
+  for (int call = 1; call <= 3; ++call) {
+    long one = 1;
+    MPI_Request request = MPI_REQUEST_NULL;
+    const int next = (rank + 1) % ranks, before = (rank + ranks - 1) % ranks;
+    if (rank != ranks - 1) MPI_Irecv(message, count, MPI_INT, next, call, MPI_COMM_WORLD, &request);
+    int* const own = calloc(count, sizeof(int));
+    if (rank != 0) MPI_Ssend(own, count, MPI_INT, before, call, MPI_COMM_WORLD);
+    CHECK(papaya_weak_call(sum, MPI_IN_PLACE, &one, NULL) == MPI_SUCCESS && one == ranks);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    free(own);
+  }
+  CHECK(papaya_weak_free(&sum) == MPI_SUCCESS);
+  free(message);
+}
+
 // Each rank has a digit of its own: how many of its contributions are in the result.
 static void totals(MPI_Comm comm, const char* algorithm, int slack, int count, int calls) {
   int size, me;
@@ -220,6 +241,7 @@ int main(int argc, char** argv) {
           bounds(i % 2 == 0 ? MPI_COMM_WORLD : half, argv[a], slack, counts[i], 12);
     for (int slack = 0; slack <= 2; ++slack) bounds(backwards, argv[a], slack, counts[slack], 30);
     for (int slack = 0; slack <= 3; ++slack) totals(MPI_COMM_WORLD, argv[a], slack, slack == 2 ? 5000 : 7, 40);
+    progress(argv[a]);
     bounds(half, argv[a], 1, 100000, 6);
     bounds(MPI_COMM_SELF, argv[a], 1, 10, 5);
     types(backwards, argv[a]);
