@@ -10,15 +10,17 @@ namespace papaya {
 
 namespace {
 
-const WeakDescriptor* automatic(WeakCollective collective, std::uint64_t bytes) {
+// Of those that the message reaches the one with the highest bound; where it reaches none, there is one only.
+const WeakDescriptor* automatic(WeakCollective collective, const WeakFacts& facts) {
   const WeakDescriptor* best = nullptr;
-  for (const WeakDescriptor* one : weak_registry())
-    if (one->collective == collective &&
-        (best == nullptr ||
-         (bytes >= one->automatic_from_bytes &&
-          (best->automatic_from_bytes > bytes || one->automatic_from_bytes > best->automatic_from_bytes))))
-      best = one;
-  return best;
+  const WeakDescriptor* any = nullptr;
+  for (const WeakDescriptor* one : weak_registry()) {
+    if (one->collective != collective) continue;
+    if (any == nullptr) any = one;
+    if (facts.bytes < one->automatic_from_bytes || (!facts.has_slack && !one->automatic_without_slack)) continue;
+    if (best == nullptr || one->automatic_from_bytes > best->automatic_from_bytes) best = one;
+  }
+  return best != nullptr ? best : any;
 }
 
 const WeakDescriptor* named(WeakCollective collective, std::string_view name, std::string& problem) {
@@ -58,11 +60,11 @@ bool set(WeakChoice& choice, std::string_view parameter, std::int64_t value, std
   return false;
 }
 
-bool choose(WeakCollective collective, std::string_view text, std::uint64_t bytes, WeakChoice& choice,
+bool choose(WeakCollective collective, std::string_view text, const WeakFacts& facts, WeakChoice& choice,
             std::string& problem) {
   const std::size_t colon = text.find(':');
   const std::string_view name = text.substr(0, colon);
-  choice.algorithm = name.empty() || name == "auto" ? automatic(collective, bytes) : named(collective, name, problem);
+  choice.algorithm = name.empty() || name == "auto" ? automatic(collective, facts) : named(collective, name, problem);
   if (choice.algorithm == nullptr) return false;
   choice.values.clear();
   for (const Parameter& row : choice.algorithm->parameters) choice.values.push_back(row.fallback);

@@ -15,9 +15,15 @@ struct WeakChoice {
   std::vector<std::int64_t> values;  // one per parameter
 };
 
-// `text` is empty or "auto" for papaya's choice for messages of `bytes`, else NAME[:parameter=value,...]. False if it
-// cannot be used; then `problem` says why.
-bool choose(WeakCollective collective, std::string_view text, std::uint64_t bytes, WeakChoice& choice,
+// What papaya chooses by, where the program does not.
+struct WeakFacts {
+  std::uint64_t bytes;    // of a message
+  bool has_slack = true;  // not 0
+};
+
+// `text` is empty or "auto" for papaya's choice, else NAME[:parameter=value,...]. False if it cannot be used; then
+// `problem` says why.
+bool choose(WeakCollective collective, std::string_view text, const WeakFacts& facts, WeakChoice& choice,
             std::string& problem);
 
 // A parameter of the algorithm; false if it has none of that name, or the value is out of range.

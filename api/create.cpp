@@ -1,6 +1,5 @@
 // The creation of a collective: what all ranks have to agree on.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -8,7 +7,6 @@
 #include <new>
 
 #include "api/instance.hpp"
-#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/copy_communicator.hpp"
 #include "interpose/mpi_types.hpp"
@@ -17,29 +15,12 @@ namespace papaya::weak {
 
 namespace {
 
-// This process's, but for what all ranks have to do alike: that is rank 0's. So is the birth.
-Settings agree_on_settings(MPI_Comm comm, Birth& birth) {
-  int rank = 0;
-  PMPI_Comm_rank(comm, &rank);
+Settings settings_of_process(int rank) {
   std::vector<std::string> warnings;
   Settings settings = Settings::from_environment(environ, warnings);
   static std::atomic<bool> has_warned{false};
   if (rank == 0 && !has_warned.exchange(true))
     for (const std::string& warning : warnings) log::warn(warning);
-  static std::atomic<std::uint64_t> created{0};
-  struct {
-    std::int64_t node_size;
-    char transport[8];
-    Birth birth;
-  } of_first{
-      settings.number(Variable::node_size),
-      {},
-      {clock::monotonic_ns(), static_cast<std::uint64_t>(getpid()), created.fetch_add(1, std::memory_order_relaxed)}};
-  settings.text(Variable::transport).copy(of_first.transport, sizeof of_first.transport - 1);
-  PMPI_Bcast(&of_first, sizeof of_first, MPI_BYTE, 0, comm);
-  settings.set(Variable::node_size, fmt::format("{}", of_first.node_size));
-  settings.set(Variable::transport, of_first.transport);
-  birth = of_first.birth;
   return settings;
 }
 
@@ -108,7 +89,11 @@ Error Instance::check(const Wish& wish) {
     if (operation_of(wish.op, operation)) request_.operation = operation;
   }
   std::string problem;
-  if (!choose(wish.collective, wish.algorithm == nullptr ? "" : wish.algorithm, request_.bytes(), choice_, problem))
+  const bool has_slack = std::none_of(wish.values.begin(), wish.values.end(), [](const Wish::Value& one) {
+    return one.parameter == "slack" && one.value == 0;
+  });
+  if (!choose(wish.collective, wish.algorithm == nullptr ? "" : wish.algorithm,
+              {.bytes = request_.bytes(), .has_slack = has_slack}, choice_, problem))
     return {MPI_ERR_ARG, problem};
   for (const Wish::Value& value : wish.values)
     if (!set(choice_, value.parameter, value.value, problem)) return {MPI_ERR_ARG, problem};
@@ -131,30 +116,25 @@ Error Instance::check(const Wish& wish) {
   return refusal == nullptr ? Error{} : Error{MPI_ERR_UNSUPPORTED_OPERATION, refusal};
 }
 
-// Every number and its negative: the least of both tell whether all are equal. The first is whether a rank has found
-// an error by itself.
-Error Instance::compare(const Wish& wish, const Error& found) const {
-  constexpr std::size_t most_values = 8;
-  std::array<std::int64_t, 1 + 2 * (facts.size() + most_values)> least{};
-  least[0] = found.is_set() ? 0 : 1;
-  std::size_t at = 1;
-  const auto put = [&](std::int64_t number) {
-    least[at++] = number;
-    least[at++] = -number;
-  };
-  put(2 * static_cast<std::int64_t>(wish.collective) + (wish.accumulates ? 1 : 0));
-  put(std::find(weak_registry().begin(), weak_registry().end(), choice_.algorithm) - weak_registry().begin());
-  put(wish.count);
-  put(static_cast<std::int64_t>(request_.element_bytes));
-  put(number_of(wish.op));
-  put(wish.root);
-  put(std::llround(wish.share * 1e15));
-  for (std::size_t i = 0; i < std::min(choice_.values.size(), most_values); ++i) put(choice_.values[i]);
-  PMPI_Allreduce(MPI_IN_PLACE, least.data(), static_cast<int>(least.size()), MPI_INT64_T, MPI_MIN, meeting_->comm());
-  if (least[0] == 0) return meeting_->agree(found);
-  for (std::size_t i = 0; i < facts.size() + most_values; ++i) {
-    const std::int64_t lowest = least[1 + 2 * i];
-    const std::int64_t highest = -least[2 + 2 * i];
+// A rank that has found an error has no facts to compare.
+void Instance::put_facts(const Wish& wish, Terms& terms) const {
+  terms.put(2 * static_cast<std::int64_t>(wish.collective) + (wish.accumulates ? 1 : 0));
+  terms.put(std::find(weak_registry().begin(), weak_registry().end(), choice_.algorithm) - weak_registry().begin());
+  terms.put(wish.count);
+  terms.put(static_cast<std::int64_t>(request_.element_bytes));
+  terms.put(number_of(wish.op));
+  terms.put(wish.root);
+  terms.put(std::llround(wish.share * 1e15));
+  const std::size_t left = Terms::most_facts - terms.facts().size();
+  for (std::size_t i = 0; i < std::min(choice_.values.size(), left); ++i) terms.put(choice_.values[i]);
+}
+
+Error Instance::compare(const Terms& terms) const {
+  if (!terms.is_same_version)
+    return {MPI_ERR_OTHER, "the ranks have different versions of papaya; install one on all nodes"};
+  const std::span<const Terms::Range> ranges = terms.facts();
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const auto [lowest, highest] = ranges[i];
     if (lowest == highest) continue;
     const bool is_value = i >= facts.size();
     const std::string_view name = is_value ? choice_.algorithm->parameters[i - facts.size()].name : facts[i].name;
@@ -165,26 +145,64 @@ Error Instance::compare(const Wish& wish, const Error& found) const {
   return {};
 }
 
-Error Instance::prepare(const Wish& wish, const Settings& settings) {
-  if (const Error error = compare(wish, check(wish)); error.is_set()) return error;
+Error Instance::prepare(const Wish& wish, Settings& settings) {
+  prepare_process();
+  const Error found = check(wish);
+  Terms terms;
+  terms.is_good = !found.is_set();
+  if (terms.is_good) put_facts(wish, terms);
+  meeting_->agree(terms, settings);
+  birth_ = terms.birth;
+  if (!terms.is_good && terms.is_same_version) return meeting_->agree(found);
+  if (const Error error = compare(terms); error.is_set()) return error;
+  return settle(wish);
+}
+
+Error Instance::settle(const Wish& wish) {
   const WeakDescriptor& algorithm = *choice_.algorithm;
-  const bool has_region = algorithm.region_bytes != nullptr && meeting_->is_on_one_node();
-  if (!has_region && algorithm.segment == nullptr)
+  const bool has_region = algorithm.region_bytes != nullptr;
+  const bool is_shared = meeting_->is_on_one_node();
+  if (!is_shared && algorithm.segment == nullptr)
     return {MPI_ERR_COMM, fmt::format("{} needs all ranks of the communicator on one node", algorithm.name)};
-  const Error error = meeting_->open(algorithm.segment != nullptr ? algorithm.segment(request_) : SegmentShape{64, 1},
-                                     has_region ? algorithm.region_bytes(request_) : 0, settings);
-  if (error.is_set()) return error;
-  Error lacks{};
+  if (!is_shared && has_region) request_.nodes = &meeting_->find_nodes();
+  const SegmentShape shape = algorithm.segment != nullptr ? algorithm.segment(request_) : SegmentShape{64, 1};
+  const std::size_t region_bytes = has_region ? algorithm.region_bytes(request_) : 0;
+  const Error no_room{
+      MPI_ERR_NO_MEM,
+      fmt::format("there is no room in /dev/shm for {} bytes of shared memory, a quarter of what is free "
+                  "there; free some, or choose an algorithm that needs none",
+                  region_bytes)};
+  const Error no_memory{MPI_ERR_NO_MEM,
+                        "a rank has too little memory; create it for fewer elements or with less slack"};
+  if (is_shared) {
+    // How far a rank has come, and all with it.
+    enum Outcome : int { not_shared, lacks_memory, done };
+    Outcome mine = not_shared;
+    if (meeting_->share_memory(shape, region_bytes)) mine = make_algorithm(wish) ? done : lacks_memory;
+    const int all = meeting_->least(mine);
+    meeting_->forget_name();
+    if (all == done) return {};
+    algorithm_.reset();
+    if (all == lacks_memory) return no_memory;
+    if (has_region) return no_room;
+  }
+  if (!is_shared && region_bytes != 0 && meeting_->least(meeting_->share_region(region_bytes) ? 1 : 0) == 0)
+    return no_room;
+  if (const Error error = meeting_->connect(shape); error.is_set()) return error;
+  return meeting_->least(make_algorithm(wish) ? 1 : 0) != 0 ? Error{} : no_memory;
+}
+
+bool Instance::make_algorithm(const Wish& wish) {
   try {
-    algorithm_ = algorithm.prepare(meeting_->team(), request_);
+    algorithm_ = choice_.algorithm->prepare(meeting_->team(), request_);
     const auto slack = std::find_if(wish.values.begin(), wish.values.end(),
                                     [](const Wish::Value& one) { return one.parameter == "slack"; });
     if (wish.accumulates)
       total_ = std::make_unique<RunningTotal>(request_.count, reduction_, static_cast<std::uint64_t>(slack->value));
+    return true;
   } catch (const std::bad_alloc&) {
-    lacks = {MPI_ERR_NO_MEM, "a rank has too little memory; create it for fewer elements or with less slack"};
+    return false;
   }
-  return meeting_->agree(lacks);
 }
 
 std::unique_ptr<Instance> Instance::create(MPI_Comm comm, const Wish& wish, Error& error) {
@@ -195,8 +213,8 @@ std::unique_ptr<Instance> Instance::create(MPI_Comm comm, const Wish& wish, Erro
   }
   PMPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
   std::unique_ptr<Instance> self(new Instance);
-  const Settings settings = agree_on_settings(copy, self->birth_);
-  self->meeting_ = std::make_unique<Meeting>(copy, settings);
+  self->meeting_ = std::make_unique<Meeting>(copy);
+  Settings settings = settings_of_process(self->meeting_->rank());
   error = self->prepare(wish, settings);
   if (error.is_set()) return nullptr;
   PMPI_Comm_get_errhandler(comm, &self->handler_);
@@ -206,14 +224,29 @@ std::unique_ptr<Instance> Instance::create(MPI_Comm comm, const Wish& wish, Erro
   return self;
 }
 
-void Instance::record(MPI_Comm comm, const Wish& wish) {
+std::string Instance::parameters() const {
   const WeakDescriptor& algorithm = *choice_.algorithm;
-  std::string parameters = wish.share < 1 && has_root(wish.collective) ? fmt::format("share={:g}", wish.share) : "";
+  std::string text =
+      request_.share < 1 && has_root(algorithm.collective) ? fmt::format("share={:g}", request_.share) : "";
   for (std::size_t i = 0; i < choice_.values.size(); ++i)
-    parameters +=
-        fmt::format("{}{}={}", parameters.empty() ? "" : ",", algorithm.parameters[i].name, choice_.values[i]);
-  recording_.open(comm, wish.accumulates ? "ssp_accumulate" : std::string(name_of(wish.collective)),
-                  std::string(algorithm.name), parameters, request_.bytes(), wish.root);
+    text += fmt::format("{}{}={}", text.empty() ? "" : ",", algorithm.parameters[i].name,
+                        algorithm_->in_force(i, choice_.values[i]));
+  return text;
+}
+
+std::string Instance::info() const {
+  const std::string values = parameters();
+  return fmt::format("{}{}{} over {}", choice_.algorithm->name, values.empty() ? "" : ":", values, meeting_->place());
+}
+
+void Instance::record(MPI_Comm comm, const Wish& wish) {
+  const std::string collective = wish.accumulates ? "ssp_accumulate" : std::string(name_of(wish.collective));
+  char communicator[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  PMPI_Comm_get_name(comm, communicator, &length);
+  name_ = fmt::format("{} ({}) on {}", collective, choice_.algorithm->name,
+                      *communicator != '\0' ? communicator : fmt::format("a communicator of {} ranks", request_.ranks));
+  recording_.open(comm, collective, std::string(choice_.algorithm->name), parameters(), request_.bytes(), wish.root);
 }
 
 }  // namespace papaya::weak

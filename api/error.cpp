@@ -3,12 +3,46 @@
 #include <fmt/format.h>
 #include <time.h>
 
+#include <cstdlib>
+#include <string_view>
+
 #include "base/log.hpp"
+#include "base/mpi_library.hpp"
 
 namespace papaya::weak {
 
 namespace {
 thread_local std::string last;
+
+// Gives it back, also when a handler of the program's throws.
+class Errhandler {
+ public:
+  explicit Errhandler(MPI_Comm comm) { PMPI_Comm_get_errhandler(comm, &handler_); }
+  ~Errhandler() {
+    if (handler_ != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler_);
+  }
+  Errhandler(const Errhandler&) = delete;
+  Errhandler& operator=(const Errhandler&) = delete;
+  MPI_Errhandler get() const { return handler_; }
+
+ private:
+  MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
+};
+
+// While it lives, the communicator has this handler.
+class Replaced {
+ public:
+  Replaced(MPI_Comm comm, MPI_Errhandler handler) : comm_(comm), before_(comm) {
+    PMPI_Comm_set_errhandler(comm, handler);
+  }
+  ~Replaced() { PMPI_Comm_set_errhandler(comm_, before_.get()); }
+  Replaced(const Replaced&) = delete;
+  Replaced& operator=(const Replaced&) = delete;
+
+ private:
+  const MPI_Comm comm_;
+  const Errhandler before_;
+};
 }  // namespace
 
 bool is_mpi_running() noexcept {
@@ -19,7 +53,7 @@ bool is_mpi_running() noexcept {
   return is_there != 0 && is_over == 0;
 }
 
-int raise(const Error& error, const char* function, MPI_Comm comm, MPI_Errhandler handler) noexcept {
+int raise(const Error& error, const char* function, MPI_Comm comm, MPI_Errhandler handler) {
   try {
     last = fmt::format("{}: {}", function, error.sentence);
   } catch (const std::bad_alloc&) {
@@ -35,22 +69,34 @@ int raise(const Error& error, const char* function, MPI_Comm comm, MPI_Errhandle
     const timespec to_be_read{0, 200'000'000};
     nanosleep(&to_be_read, nullptr);
   }
-  MPI_Errhandler before = MPI_ERRHANDLER_NULL;
-  PMPI_Comm_get_errhandler(comm, &before);
-  PMPI_Comm_set_errhandler(comm, handler);
+  const Replaced replaced(comm, handler);
   PMPI_Comm_call_errhandler(comm, error.code);
-  PMPI_Comm_set_errhandler(comm, before);
-  if (before != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&before);
   return error.code;
 }
 
-int raise(const Error& error, const char* function, MPI_Comm comm) noexcept {
+int raise(const Error& error, const char* function, MPI_Comm comm) {
   if (!is_mpi_running()) return raise(error, function, MPI_COMM_NULL, MPI_ERRHANDLER_NULL);
-  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
-  PMPI_Comm_get_errhandler(comm, &handler);
-  const int code = raise(error, function, comm, handler);
-  PMPI_Errhandler_free(&handler);
-  return code;
+  const Errhandler handler(comm);
+  return raise(error, function, comm, handler.get());
+}
+
+void end_under_other_mpi() noexcept {
+#ifdef OPEN_MPI
+  constexpr std::string_view own = "openmpi";
+#else
+  constexpr std::string_view own = "mpich";
+#endif
+  char version[8192] = "";  // MPICH's maximum; that of Open MPI is less
+  static_assert(sizeof version >= MPI_MAX_LIBRARY_VERSION_STRING);
+  int length = 0;
+  PMPI_Get_library_version(version, &length);
+  const char* const other = flavour_of(version);
+  if (other == nullptr || own == other) return;
+  log::error(
+      fmt::format("libpapaya-weak-{} is linked to a program that runs under another MPI; link it with "
+                  "`pkg-config --libs papaya-weak-{}`.",
+                  own, other));
+  std::_Exit(EXIT_FAILURE);
 }
 
 const char* last_sentence() noexcept {

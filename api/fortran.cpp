@@ -49,14 +49,6 @@ PAPAYA_PUBLIC int papaya_group_allreduce_create_f(MPI_Fint comm, MPI_Count count
                                        collective);
 }
 
-PAPAYA_PUBLIC int papaya_weak_call_in_place(papaya_weak collective, void* result, papaya_weak_status* status) {
-  return papaya_weak_call(collective, MPI_IN_PLACE, result, status);
-}
-
-PAPAYA_PUBLIC int papaya_weak_start_in_place(papaya_weak collective, void* result) {
-  return papaya_weak_start(collective, MPI_IN_PLACE, result);
-}
-
 PAPAYA_PUBLIC MPI_Fint papaya_handle_f(const char* name) {
   if (name == std::string_view("world")) return MPI_Comm_c2f(MPI_COMM_WORLD);
   struct Type {

@@ -118,7 +118,9 @@ void Turn::lock() noexcept {
 void Instance::progress() noexcept {
   meeting_->progress();
   const std::unique_lock turn(turn_, std::try_to_lock);
-  if (turn && is_under_way_) algorithm_->progress();
+  if (!turn) return;
+  if (is_under_way_) algorithm_->progress();
+  algorithm_->stand_in();
 }
 
 bool Instance::test() {
@@ -145,6 +147,7 @@ bool Instance::wait(double seconds) {
   if (seconds == 0) return test();
   recording_.enter();
   const std::lock_guard turn(turn_);
+  const Waiting waiting(*this);
   const bool is_done = algorithm_->finish(deadline_after(seconds), site_);
   is_done ? finish() : recording_.leave();
   return is_done;
@@ -166,8 +169,17 @@ papaya_weak_status Instance::status() const {
 Error Instance::late() {
   const std::lock_guard turn(turn_);
   const int rank = algorithm_->awaited_rank();
-  return {MPI_ERR_PENDING, rank < 0 ? fmt::format("call {} waits for other ranks", algorithm_->status().clock)
-                                    : fmt::format("call {} waits for rank {}", algorithm_->status().clock, rank)};
+  return {MPI_ERR_PENDING,
+          fmt::format("the limit of {:g} s has passed, and call {} still waits for {}; "
+                      "papaya_weak_wait goes on with it",
+                      limit_, algorithm_->status().clock, rank < 0 ? "other ranks" : fmt::format("rank {}", rank))};
+}
+
+// Of a thread whose turn it is.
+std::string Instance::stalled(double seconds) const {
+  const int rank = algorithm_->awaited_rank();
+  return fmt::format("rank {} has waited {:.0f} s in call {} of {} for {}.", meeting_->rank(), seconds,
+                     algorithm_->status().clock, name_, rank < 0 ? "other ranks" : fmt::format("rank {}", rank));
 }
 
 // Looks at what MPI moves too, which rings no bell.
@@ -238,6 +250,7 @@ Error Instance::close() {
 // All ranks come here, or have been to close(): what is waited for first is that, as MPI_Finalize does.
 void Instance::end() noexcept {
   if (closing_ == Closing::uneven) return;
+  called_from(nullptr);
   if (!wait_for([this] { return advance_to(Closing::ending); }, deadline_after(limit()))) return;
   // From here on there is nothing that takes long, but for what a rank does that has given up.
   const double long_enough = limit_ > 0 ? limit_ : 10;

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -59,8 +60,12 @@ class Instance final : public Member {
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
+  // What follows is asked for by a function of papaya's that returns to `site`.
+  void called_from(const void* site) noexcept { recording_.called_from(site); }
   Error start(const void* contribution, void* result);
   Error flush();
+  // NAME:parameter=value,... over PLACE, as they are in force.
+  std::string info() const;
   Error withdraw(void* contributions, long long& calls);
   // True once the call is done; nothing has to be under way.
   bool test();
@@ -68,6 +73,7 @@ class Instance final : public Member {
   bool wait(double seconds);
   bool is_under_way() const noexcept { return is_under_way_; }
   papaya_weak_status status() const;
+  const WeakStatus& weak_status() const noexcept { return algorithm_->status(); }
 
   void set_limit(double seconds) noexcept { limit_ = seconds; }
   double limit() const noexcept { return limit_ > 0 ? limit_ : -1; }
@@ -77,21 +83,27 @@ class Instance final : public Member {
   // Collective. On an error, which others may not have, it must never be destroyed.
   Error close();
 
-  int raise(const Error& error, const char* function) const noexcept {
+  int raise(const Error& error, const char* function) const {
     return weak::raise(error, function, meeting_->comm(), handler_);
   }
 
   void progress() noexcept override;
   Birth birth() const noexcept override { return birth_; }
   MPI_Comm comm() const noexcept override { return meeting_->comm(); }
+  void stop_thread() noexcept override { algorithm_->stop_thread(); }
   void end() noexcept override;
+  std::string stalled(double seconds) const override;
 
  private:
   Instance() = default;
   Error check(const Wish& wish);
-  Error compare(const Wish& wish, const Error& found) const;
-  Error prepare(const Wish& wish, const Settings& settings);
+  void put_facts(const Wish& wish, Terms& terms) const;
+  Error compare(const Terms& terms) const;
+  Error prepare(const Wish& wish, Settings& settings);
+  Error settle(const Wish& wish);
+  bool make_algorithm(const Wish& wish);  // false: there is no memory
   void finish();
+  std::string parameters() const;
   void record(MPI_Comm comm, const Wish& wish);
   // Which buffers of this rank's count.
   struct Part {
@@ -116,6 +128,7 @@ class Instance final : public Member {
   WeakRequest request_{};
   std::unique_ptr<Weak> algorithm_;
   std::unique_ptr<RunningTotal> total_;  // if contributions add up
+  std::string name_;                     // of the collective and its communicator, for people
   Recording recording_;
   wait::Site site_;
   double limit_ = 0;

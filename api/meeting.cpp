@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <new>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -15,19 +16,13 @@
 #include "algorithms/transport/ucx/ucx_transport.hpp"
 #include "api/process.hpp"
 #include "base/log.hpp"
+#include "base/memory.hpp"
 #include "interpose/make_wire.hpp"
 #include "interpose/mpi_agreement.hpp"
 
 namespace papaya::weak {
 
 namespace {
-
-bool all_agree(bool mine, MPI_Comm comm) {
-  int good = mine ? 1 : 0;
-  int all = 0;
-  PMPI_Allreduce(&good, &all, 1, MPI_INT, MPI_MIN, comm);
-  return all != 0;
-}
 
 bool is_loaded(const char* library) noexcept {
   void* const handle = dlopen(library, RTLD_LAZY | RTLD_NOLOAD);
@@ -47,31 +42,73 @@ constexpr std::size_t page_bytes = 4096;
 
 }  // namespace
 
-Meeting::Meeting(MPI_Comm comm, const Settings& settings) : comm_(comm) {
+Meeting::Meeting(MPI_Comm comm) : comm_(comm) {
   PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   PMPI_Comm_rank(comm_, &rank_);
   PMPI_Comm_size(comm_, &ranks_);
-  MPI_Comm node = MPI_COMM_NULL;  // its ranks on this node
-  PMPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node);
-  if (const auto size = static_cast<int>(settings.number(Variable::node_size)); size > 0) {
-    int index = 0;
-    PMPI_Comm_rank(node, &index);
-    MPI_Comm part = MPI_COMM_NULL;
-    PMPI_Comm_split(node, index / size, rank_, &part);
-    PMPI_Comm_free(&node);
-    node = part;
-  }
-  int here = 1;
-  PMPI_Comm_size(node, &here);
-  is_on_one_node_ = all_agree(here == ranks_, comm_);
+}
+
+void Meeting::agree(Terms& terms, Settings& settings) {
+  terms.birth = Birth::now();
+  terms.node_size = static_cast<std::uint64_t>(settings.number(Variable::node_size));
+  terms.transport = settings.text(Variable::transport);
+  terms.shared_bytes = memory::available_shared() / 4;
+  // Before it is known whether it is needed: an empty file costs less than another exchange.
+  terms.has_segment = rank_ == 0 && terms.is_good && segment_.create(terms.birth.name());
+  terms.has_started = has_started();
+  terms.has_ucx = is_loaded("libucp.so.0");
+  terms.agree(comm_, number_of_node());
+
+  settings.set(Variable::node_size, fmt::format("{}", terms.node_size));
+  settings.set(Variable::transport, terms.transport);
+  node_size_ = static_cast<int>(terms.node_size);
+  const std::uint64_t ranks_of_node = terms.node_size == 0 ? ~std::uint64_t{0} : terms.node_size;
+  is_on_one_node_ = terms.is_same_node && static_cast<std::uint64_t>(ranks_) <= ranks_of_node;
+  if (is_on_one_node_ && terms.has_segment)
+    name_ = terms.birth.name();
+  else
+    segment_.forget_name();
+  shared_bytes_ = terms.shared_bytes;
+  wants_ucx_ = terms.transport == "ucx";
+  has_ucx_ = terms.transport == "auto" && terms.has_ucx;
+  if (!terms.has_started) start_process(settings);
+}
+
+// Where one rank has not done so yet, on all.
+void Meeting::start_process(const Settings& settings) {
+  MPI_Comm node = split_node();
   start(node, settings);
   PMPI_Comm_free(&node);
 }
 
+MPI_Comm Meeting::split_node() const {
+  MPI_Comm node = MPI_COMM_NULL;
+  PMPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &node);
+  if (node_size_ == 0) return node;
+  int index = 0;
+  PMPI_Comm_rank(node, &index);
+  MPI_Comm part = MPI_COMM_NULL;
+  PMPI_Comm_split(node, index / node_size_, rank_, &part);
+  PMPI_Comm_free(&node);
+  return part;
+}
+
+const Nodes& Meeting::find_nodes() {
+  node_ = split_node();
+  int first = rank_;
+  PMPI_Bcast(&first, 1, MPI_INT, 0, node_);
+  std::vector<int> firsts(static_cast<std::size_t>(ranks_));
+  PMPI_Allgather(&first, 1, MPI_INT, firsts.data(), 1, MPI_INT, comm_);
+  nodes_ = nodes_by(firsts);
+  return nodes_;
+}
+
 Meeting::~Meeting() {
+  leaver_.reset();
   wire_.reset();
   window_.free();
   if (transport_ != nullptr) transport_->close();
+  if (node_ != MPI_COMM_NULL) PMPI_Comm_free(&node_);
   PMPI_Comm_free(&comm_);
 }
 
@@ -88,49 +125,50 @@ Error Meeting::agree(Error error) const {
   return error;
 }
 
-Error Meeting::open(const SegmentShape& shape, std::size_t region_bytes, const Settings& settings) {
-  if (is_on_one_node_ && share_memory(shape, region_bytes)) return {};
-  if (region_bytes == 0) return connect(shape, settings);
-  return {
-      MPI_ERR_NO_MEM,
-      fmt::format("there is no room in /dev/shm for {} bytes of shared memory, a quarter of what is free there; free "
-                  "some, or choose an algorithm that works across nodes",
-                  region_bytes)};
+int Meeting::least(int mine) const {
+  int all = 0;
+  PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm_);
+  return all;
 }
 
 bool Meeting::share_memory(const SegmentShape& shape, std::size_t region_bytes) {
   const std::size_t wire_bytes = SharedNotified::region_bytes(ranks_, shape);
   const std::size_t bytes = wire_bytes + region_bytes;
-  // Three quarters of a window are for regions.
-  if (!window_.create(comm_, bytes / 2 * 3 + (std::size_t{1} << 20))) return false;
-  std::int64_t offset = rank_ == 0 ? window_.allocate(bytes, ranks_, 0) : 0;
-  PMPI_Bcast(&offset, 1, MPI_INT64_T, 0, comm_);
-  // Also the barrier after which all of it is zero.
-  if (!all_agree(offset >= 0 && window_.prepare_share(offset, bytes, rank_, ranks_), comm_)) {
-    window_.free();
-    return false;
-  }
-  std::byte* const begin = window_.region(offset);
-  wire_ = std::make_unique<SharedNotified>(begin, rank_, policy(), shape);
-  if (region_bytes != 0) region_ = begin + wire_bytes;
+  if (name_.empty() || bytes > shared_bytes_ || !segment_.open(name_, bytes, rank_, ranks_)) return false;
+  wire_ = std::make_unique<SharedNotified>(segment_.begin(), rank_, policy(), shape);
+  if (region_bytes != 0) region_ = segment_.begin() + wire_bytes;
   return true;
 }
 
-Error Meeting::connect(const SegmentShape& shape, const Settings& settings) {
-  const std::string_view wanted = settings.text(Variable::transport);
+bool Meeting::share_region(std::size_t bytes) {
+  int rank = 0;
+  int ranks = 1;
+  PMPI_Comm_rank(node_, &rank);
+  PMPI_Comm_size(node_, &ranks);
+  // Three quarters of a window are for regions.
+  if (!window_.create(node_, bytes / 2 * 3 + (std::size_t{1} << 20))) return false;
+  std::int64_t offset = rank == 0 ? window_.allocate(bytes, ranks, 0) : 0;
+  PMPI_Bcast(&offset, 1, MPI_INT64_T, 0, node_);
+  // What each rank has made zero the others use once all have agreed on this outcome.
+  if (offset < 0 || !window_.prepare_share(offset, bytes, rank, ranks)) return false;
+  region_ = window_.region(offset);
+  return true;
+}
+
+Error Meeting::connect(const SegmentShape& shape) {
   const std::size_t bytes =
       shape.bytes + static_cast<std::size_t>(shape.notifications) * sizeof(std::uint64_t) + 4 * page_bytes;
   // UCX moves in calls of papaya's only: it has to be asked for where ranks are in MPI while others write to them.
-  takes_ucx_ =
-      all_agree(wanted == "ucx" || (wanted == "auto" && !shape.leaves_alone && is_loaded("libucp.so.0")), comm_);
+  leaves_alone_ = shape.leaves_alone;
+  takes_ucx_ = wants_ucx_ || (has_ucx_ && !shape.leaves_alone);
   if (takes_ucx_) {
     std::string why;
     transport_ = UcxTransport::open(comm_, bytes, own_folder().c_str(), why);
     takes_ucx_ = transport_ != nullptr;
-    if (!takes_ucx_ && rank_ == 0 && wanted == "ucx")
+    if (!takes_ucx_ && rank_ == 0 && wants_ucx_)
       log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's messages.", why));
   }
-  if (transport_ == nullptr) transport_ = MpiTransport::open(comm_, bytes);
+  if (transport_ == nullptr) transport_ = MpiTransport::open(comm_, bytes, true);
   const Error no_memory{MPI_ERR_NO_MEM,
                         fmt::format("a rank has no memory for the {} bytes that others write to; create "
                                     "it for fewer elements or with less slack",
@@ -161,16 +199,21 @@ Team Meeting::team() const {
 }
 
 // What MPI sends goes on in any later call of MPI's, as a nonblocking send does: to wait for it here would make this
-// rank wait for its receivers. A moment is enough for all but large messages. UCX moves in calls of papaya's only.
+// rank wait for its receivers. A moment is enough for all but large messages. UCX moves in papaya only: where ranks are
+// in MPI while others write to them, what is left is a thread's.
 void Meeting::leave_call(std::size_t bytes) noexcept {
   if (wire_ == nullptr || wire_->may_leave()) return;
-  if (takes_ucx_) return wire_->leave();
+  if (takes_ucx_ && !leaves_alone_) return wire_->leave();
+  bool has_left = false;
   policy().is_soon(
-      [this] {
+      [&] {
         wire_->progress();
-        return wire_->may_leave();
+        return has_left = wire_->may_leave();
       },
       bytes);
+  if (has_left || !takes_ucx_) return;
+  if (leaver_ == nullptr) leaver_.reset(new (std::nothrow) Leaver(*wire_));
+  if (leaver_ == nullptr || !leaver_->see_off()) wire_->leave();
 }
 
 }  // namespace papaya::weak

@@ -6,30 +6,48 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "algorithms/team.hpp"
 #include "algorithms/transport/mpi/node_window.hpp"
 #include "algorithms/transport/notified.hpp"
 #include "algorithms/transport/transport.hpp"
 #include "api/error.hpp"
+#include "api/leaver.hpp"
+#include "api/shared_segment.hpp"
+#include "api/terms.hpp"
 #include "base/settings.hpp"
 
 namespace papaya::weak {
 
 class Meeting {
  public:
-  // Collective over `comm`, a communicator of papaya's, from here on this one's. `settings` are equal on all ranks.
-  Meeting(MPI_Comm comm, const Settings& settings);
+  // Of all ranks of `comm`, a communicator of papaya's, from here on this one's.
+  explicit Meeting(MPI_Comm comm);
   // Collective, after nobody uses the wire any more.
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
 
+  // First: agrees on the terms, which have the facts of the caller. Collective. `settings` are this process's, and
+  // rank 0's afterwards as far as all ranks have to do alike.
+  void agree(Terms& terms, Settings& settings);
   bool is_on_one_node() const noexcept { return is_on_one_node_; }
 
-  // Collective. `region_bytes` only on one node. The same error on all ranks, if any.
-  Error open(const SegmentShape& shape, std::size_t region_bytes, const Settings& settings);
+  // Then either: memory shared with all other ranks, which are on one node. Not collective, and this rank's outcome
+  // alone: all have to agree on it.
+  bool share_memory(const SegmentShape& shape, std::size_t region_bytes);
+  void forget_name() noexcept { segment_.forget_name(); }
+  // Or a wire, collective: the same error on all ranks, if any. Before that, where nodes are to have a region each:
+  // whose ranks are where, and the region. Both collective, the latter's outcome this rank's alone.
+  const Nodes& find_nodes();
+  bool share_region(std::size_t bytes);
+  Error connect(const SegmentShape& shape);
+  // The least of all ranks' numbers. Collective.
+  int least(int mine) const;
 
+  // Where the ranks meet, for people.
+  const char* place() const noexcept { return transport_ == nullptr ? "shared memory" : transport_->name(); }
   MPI_Comm comm() const noexcept { return comm_; }
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return ranks_; }
@@ -46,18 +64,28 @@ class Meeting {
   Error agree(Error error) const;
 
  private:
-  bool share_memory(const SegmentShape& shape, std::size_t region_bytes);
-  Error connect(const SegmentShape& shape, const Settings& settings);
+  void start_process(const Settings& settings);
+  MPI_Comm split_node() const;  // the ranks on this node, collective
 
   MPI_Comm comm_;
   int rank_ = 0;
   int ranks_ = 1;
   bool is_on_one_node_ = false;
+  std::string name_;              // of the segment; empty: there is none
+  std::size_t shared_bytes_ = 0;  // that it may have
+  SharedSegment segment_;
+  int node_size_ = 0;              // as PAPAYA_NODE_SIZE says
+  MPI_Comm node_ = MPI_COMM_NULL;  // this rank's, where nodes have regions, as are these
+  Nodes nodes_;
   NodeWindow window_;
   std::byte* region_ = nullptr;
   std::unique_ptr<Transport> transport_;
+  bool wants_ucx_ = false;  // the user
+  bool has_ucx_ = false;    // all processes, already
   bool takes_ucx_ = false;
+  bool leaves_alone_ = false;       // the segment's
   std::unique_ptr<Notified> wire_;  // over one of these
+  std::unique_ptr<Leaver> leaver_;  // of the wire, once needed
 };
 
 }  // namespace papaya::weak

@@ -67,10 +67,13 @@ def init():
         mpi = ctypes.CDLL("libmpich.so.12", ctypes.RTLD_GLOBAL)
         world = ctypes.c_int(0x44000000)
     rank, size = ctypes.c_int(), ctypes.c_int()
-    mpi.MPI_Init(None, None)
-    atexit.register(mpi.MPI_Finalize)
-    mpi.MPI_Comm_rank(world, ctypes.byref(rank))
-    mpi.MPI_Comm_size(world, ctypes.byref(size))
+    # Those of a preloaded libpapaya.so, if there is one. With the interpreter's lock held, so that it can find out
+    # where in the program calls come from.
+    functions = ctypes.PyDLL(None)
+    functions.MPI_Init(None, None)
+    atexit.register(functions.MPI_Finalize)
+    functions.MPI_Comm_rank(world, ctypes.byref(rank))
+    functions.MPI_Comm_size(world, ctypes.byref(size))
     return World(rank.value, size.value)
 
 
@@ -85,6 +88,8 @@ class _Library:
             file = f"libpapaya-weak-{_mpi_of_this_process()}.so.0"
             self._functions = ctypes.CDLL(file)
             self._functions.papaya_error.restype = ctypes.c_char_p
+            # Before MPI_Finalize, which mpi4py and init() call later.
+            atexit.register(self._functions.papaya_weak_end_threads)
         return getattr(self._functions, name)
 
 
@@ -163,6 +168,13 @@ class Collective:
     def set_limit(self, seconds):
         """Calls and free wait so long at most; 0: as long as it takes."""
         _check(_library.papaya_weak_set_limit(self._handle, ctypes.c_double(seconds)))
+
+    @property
+    def info(self):
+        """What is in force: "ALGORITHM:parameter=value,... over PLACE"."""
+        text = ctypes.create_string_buffer(256)
+        _check(_library.papaya_weak_get_info(self._handle, text, len(text)))
+        return text.value.decode()
 
     def flush(self):
         """The next call of a sparse allreduce sends all that has been kept."""

@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <mutex>
 #include <vector>
 
-#include "algorithms/steps.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/topology.hpp"
@@ -65,6 +66,7 @@ int end_with_mpi(MPI_Comm, int, void*, void*) {
   if (!left.empty())
     log::info(fmt::format("{} weakly consistent collective{} not freed before MPI_Finalize; freed now.", left.size(),
                           left.size() == 1 ? " was" : "s were"));
+  end_threads();
   for (Member* const member : left) member->end();
   if (self.packing != MPI_COMM_NULL) PMPI_Comm_free(&self.packing);
   return MPI_SUCCESS;
@@ -85,20 +87,57 @@ int launched_here() {
   return 0;
 }
 
-bool report_stall(void* context, double seconds) {
-  const auto* const waiting = static_cast<const OverWire*>(context);
-  if (waiting == nullptr) return false;
-  const int rank = waiting->awaited_rank();
-  if (rank < 0) return false;
-  log::warn(fmt::format("a rank has waited {:.0f} s in a weakly consistent collective for rank {} of its communicator.",
-                        seconds, rank));
+thread_local constinit const Member* waits_in = nullptr;
+
+bool report_stall(void*, double seconds) {
+  if (waits_in == nullptr) return false;
+  log::warn(waits_in->stalled(seconds));
   return true;
 }
 
 }  // namespace
 
+Waiting::Waiting(const Member& member) noexcept {
+  waits_in = &member;
+}
+Waiting::~Waiting() {
+  waits_in = nullptr;
+}
+
+void end_threads() noexcept {
+  Process& self = process();
+  const std::lock_guard lock(self.mutex);
+  for (Member* const member : self.members) member->stop_thread();
+}
+
 wait::Policy& policy() noexcept {
   return process().policy;
+}
+
+Birth Birth::now() noexcept {
+  static std::atomic<std::uint64_t> created{0};
+  return {clock::monotonic_ns(), static_cast<std::uint64_t>(getpid()), created.fetch_add(1, std::memory_order_relaxed)};
+}
+
+std::string Birth::name() const {
+  return fmt::format("/papaya-weak-{}-{}-{}", process, number, ns);
+}
+
+void prepare_process() {
+  Process& self = process();
+  const std::lock_guard lock(self.mutex);
+  if (self.packing != MPI_COMM_NULL) return;
+  PMPI_Comm_dup(MPI_COMM_SELF, &self.packing);
+  PMPI_Comm_set_errhandler(self.packing, MPI_ERRORS_RETURN);
+  pack_on(self.packing);
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_with_mpi, &self.keyval, nullptr);
+  PMPI_Comm_set_attr(MPI_COMM_SELF, self.keyval, nullptr);
+}
+
+bool has_started() noexcept {
+  Process& self = process();
+  const std::lock_guard lock(self.mutex);
+  return self.has_started;
 }
 
 void start(MPI_Comm node, const Settings& settings) {
@@ -121,11 +160,6 @@ void start(MPI_Comm node, const Settings& settings) {
                         {.cores = topology::count(all), .ranks = ranks, .rank = rank, .ns_per_tick = ns_per_tick()},
                         poke);
   self.policy.set_stall(static_cast<double>(settings.number(Variable::stall_seconds)), report_stall);
-  PMPI_Comm_dup(MPI_COMM_SELF, &self.packing);
-  PMPI_Comm_set_errhandler(self.packing, MPI_ERRORS_RETURN);
-  pack_on(self.packing);
-  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_with_mpi, &self.keyval, nullptr);
-  PMPI_Comm_set_attr(MPI_COMM_SELF, self.keyval, nullptr);
 }
 
 void enter(Member& member) {

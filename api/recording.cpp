@@ -14,6 +14,7 @@ void Recording::open(MPI_Comm comm, const std::string& collective, const std::st
   const auto find = reinterpret_cast<FindWeakRecords>(dlsym(RTLD_DEFAULT, "papaya_weak_records"));
   records_ = find == nullptr ? nullptr : find(PAPAYA_VERSION);
   if (records_ == nullptr) return;
+  records_->before_finalize(end_threads);
   collective_ = records_->open({.comm = &comm,
                                 .collective = collective.c_str(),
                                 .algorithm = algorithm.c_str(),
@@ -25,7 +26,8 @@ void Recording::open(MPI_Comm comm, const std::string& collective, const std::st
 void Recording::begin() noexcept {
   if (collective_ == nullptr) return;
   inside_ticks_ = 0;
-  number_ = records_->begin(collective_, ++calls_);
+  began_here_ = true;
+  number_ = records_->begin(collective_, ++calls_, site_);
   enter();
 }
 
@@ -39,7 +41,7 @@ void Recording::leave() noexcept {
 
 void Recording::finish_with(const papaya_weak_status& status, std::uint64_t element_bytes) noexcept {
   leave();
-  records_->finish(collective_, number_,
+  records_->finish(collective_, number_, began_here_ ? nullptr : site_,
                    {.clock = calls_,
                     .oldest = static_cast<std::uint64_t>(status.oldest),
                     .own = static_cast<std::uint64_t>(status.own),

@@ -17,7 +17,12 @@ class Recording {
   void open(MPI_Comm comm, const std::string& collective, const std::string& algorithm, const std::string& parameters,
             std::uint64_t bytes, int root);
 
-  // The next call begins, in one of papaya's functions.
+  // One of papaya's functions has been called, and returns to `site`.
+  void called_from(const void* site) noexcept {
+    site_ = site;
+    began_here_ = false;
+  }
+  // The next call begins, in that function.
   void begin() noexcept;
   // Such a function is entered while the call is under way, and left although it still is.
   void enter() noexcept;
@@ -38,6 +43,8 @@ class Recording {
   std::uint64_t number_ = 0;
   std::uint64_t entered_ticks_ = 0;
   std::uint64_t inside_ticks_ = 0;
+  const void* site_ = nullptr;
+  bool began_here_ = false;
 };
 
 }  // namespace papaya::weak

@@ -33,10 +33,11 @@ papaya_weak_collective* new_handle() {
   return &all.emplace_back();
 }
 
-int create(const char* function, MPI_Comm comm, const Wish& wish, papaya_weak* handle) noexcept {
+int create(const char* function, MPI_Comm comm, const Wish& wish, papaya_weak* handle) {
   if (!weak::is_mpi_running())
     return weak::raise({MPI_ERR_OTHER, "MPI is not initialised, or finalized already; call it in between"}, function,
                        MPI_COMM_NULL);
+  weak::end_under_other_mpi();
   const auto fail = [&](const Error& error) {
     return weak::raise(error, function, comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm);
   };
@@ -46,21 +47,20 @@ int create(const char* function, MPI_Comm comm, const Wish& wish, papaya_weak* h
   int is_between = 0;
   if (const int code = PMPI_Comm_test_inter(comm, &is_between); code != MPI_SUCCESS) return code;
   if (is_between != 0) return fail({MPI_ERR_COMM, "an inter-communicator has no weak collectives"});
+  Error error;
   try {
-    Error error;
     papaya_weak_collective* const one = new_handle();
     one->collective = Instance::create(comm, wish, error);
-    if (one->collective == nullptr) return fail(error);
-    *handle = one;
-    return MPI_SUCCESS;
+    if (one->collective != nullptr) *handle = one;
   } catch (const std::bad_alloc&) {
-    return fail({MPI_ERR_NO_MEM, "there is no memory"});
+    error = {MPI_ERR_NO_MEM, "there is no memory"};
   }
+  return *handle != PAPAYA_WEAK_NULL ? MPI_SUCCESS : fail(error);
 }
 
 // Does it with the collective of a handle that is in no other thread's use.
 template <class Do>
-int with(const char* function, papaya_weak handle, Do&& act) noexcept {
+int with(const char* function, papaya_weak handle, Do&& act) {
   const auto fail = [&](int code, const char* sentence) {
     return weak::raise({code, sentence}, function, MPI_COMM_WORLD);
   };
@@ -87,6 +87,39 @@ int with(const char* function, papaya_weak handle, Do&& act) noexcept {
 
 void tell(const Instance& collective, papaya_weak_status* status) {
   if (status != PAPAYA_WEAK_STATUS_IGNORE) *status = collective.status();
+}
+
+// `site`: where the program called `function`.
+int call(const char* function, const void* site, papaya_weak handle, const void* contribution, void* result,
+         papaya_weak_status* status) {
+  return with(function, handle, [&](Instance& one) -> Error {
+    if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};
+    one.called_from(site);
+    if (Error error = one.start(contribution, result); error.is_set()) return error;
+    if (!one.wait(one.limit())) return one.late();
+    tell(one, status);
+    return {};
+  });
+}
+
+int start(const char* function, const void* site, papaya_weak handle, const void* contribution, void* result) {
+  return with(function, handle, [&](Instance& one) -> Error {
+    if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};
+    one.called_from(site);
+    return one.start(contribution, result);
+  });
+}
+
+int wait(const char* function, const void* site, papaya_weak handle, double seconds, int* flag,
+         papaya_weak_status* status) {
+  return with(function, handle, [&](Instance& one) -> Error {
+    if (flag == nullptr) return {MPI_ERR_ARG, "flag is a null pointer"};
+    if (std::isnan(seconds)) return {MPI_ERR_ARG, "the seconds are no number; less than 0 is for as long as it takes"};
+    one.called_from(site);
+    *flag = one.wait(seconds) ? 1 : 0;
+    if (*flag != 0) tell(one, status);
+    return {};
+  });
 }
 
 }  // namespace
@@ -182,6 +215,15 @@ PAPAYA_PUBLIC int papaya_weak_withdraw(papaya_weak collective, void* contributio
   });
 }
 
+PAPAYA_PUBLIC int papaya_weak_get_info(papaya_weak collective, char* text, int bytes) {
+  return with(__func__, collective, [&](Instance& one) -> Error {
+    if (text == nullptr || bytes < 1) return {MPI_ERR_ARG, "the text has no room, not even for its end"};
+    const std::string info = one.info();
+    text[info.copy(text, static_cast<std::size_t>(bytes) - 1)] = '\0';
+    return {};
+  });
+}
+
 PAPAYA_PUBLIC int papaya_weak_flush(papaya_weak collective) {
   return with(__func__, collective, [&](Instance& one) -> Error {
     if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};
@@ -191,39 +233,33 @@ PAPAYA_PUBLIC int papaya_weak_flush(papaya_weak collective) {
 
 PAPAYA_PUBLIC int papaya_weak_call(papaya_weak collective, const void* contribution, void* result,
                                    papaya_weak_status* status) {
-  return with(__func__, collective, [&](Instance& one) -> Error {
-    if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};
-    if (Error error = one.start(contribution, result); error.is_set()) return error;
-    if (!one.wait(one.limit())) return one.late();
-    tell(one, status);
-    return {};
-  });
+  return call(__func__, __builtin_return_address(0), collective, contribution, result, status);
+}
+
+PAPAYA_PUBLIC int papaya_weak_call_in_place(papaya_weak collective, void* result, papaya_weak_status* status) {
+  return call(__func__, __builtin_return_address(0), collective, MPI_IN_PLACE, result, status);
 }
 
 PAPAYA_PUBLIC int papaya_weak_start(papaya_weak collective, const void* contribution, void* result) {
-  return with(__func__, collective, [&](Instance& one) -> Error {
-    if (one.is_under_way()) return {MPI_ERR_REQUEST, "a call is under way; finish it with papaya_weak_wait first"};
-    return one.start(contribution, result);
-  });
+  return start(__func__, __builtin_return_address(0), collective, contribution, result);
+}
+
+PAPAYA_PUBLIC int papaya_weak_start_in_place(papaya_weak collective, void* result) {
+  return start(__func__, __builtin_return_address(0), collective, MPI_IN_PLACE, result);
 }
 
 PAPAYA_PUBLIC int papaya_weak_wait(papaya_weak collective, double seconds, int* flag, papaya_weak_status* status) {
-  return with(__func__, collective, [&](Instance& one) -> Error {
-    if (flag == nullptr) return {MPI_ERR_ARG, "flag is a null pointer"};
-    if (std::isnan(seconds)) return {MPI_ERR_ARG, "the seconds are no number; less than 0 is for as long as it takes"};
-    *flag = one.wait(seconds) ? 1 : 0;
-    if (*flag != 0) tell(one, status);
-    return {};
-  });
+  return wait(__func__, __builtin_return_address(0), collective, seconds, flag, status);
 }
 
 PAPAYA_PUBLIC int papaya_weak_test(papaya_weak collective, int* flag, papaya_weak_status* status) {
-  return papaya_weak_wait(collective, 0, flag, status);
+  return wait(__func__, __builtin_return_address(0), collective, 0, flag, status);
 }
 
 PAPAYA_PUBLIC int papaya_weak_set_limit(papaya_weak collective, double seconds) {
   return with(__func__, collective, [&](Instance& one) -> Error {
-    if (!(seconds >= 0)) return {MPI_ERR_ARG, "the limit is negative; 0 is none"};
+    if (!(seconds >= 0))
+      return {MPI_ERR_ARG, fmt::format("seconds is {}; it must be 0, for no limit, or more", seconds)};
     one.set_limit(seconds);
     return {};
   });

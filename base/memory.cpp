@@ -1,8 +1,12 @@
 #include "base/memory.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <limits>
@@ -10,6 +14,10 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 namespace papaya::memory {
 
@@ -138,6 +146,28 @@ std::uint64_t available_shared() noexcept {
   // Without blocks it has no limit of its own.
   const std::uint64_t free = info.f_blocks == 0 ? unlimited : std::uint64_t{info.f_bavail} * info.f_frsize;
   return std::min(free, available());
+}
+
+std::uintptr_t page_bytes() noexcept {
+  static const auto bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+// Where the kernel is too old to know the question (before 5.14), read(2) into each page does: it reports EFAULT where
+// a touch would raise SIGBUS, and leaves a zero there.
+bool make_present(std::byte* begin, std::size_t bytes) noexcept {
+  // Whole pages of the system's, which may be larger than ours: those around keep what they hold.
+  const std::uintptr_t system_page = page_bytes();
+  const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(begin) / system_page * system_page;
+  const std::uintptr_t to = reinterpret_cast<std::uintptr_t>(begin) + bytes;
+  if (madvise(reinterpret_cast<void*>(from), to - from, MADV_POPULATE_WRITE) == 0) return true;
+  if (errno != EINVAL) return false;
+  const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  if (zero < 0) return false;
+  bool present = true;
+  for (std::size_t at = 0; at < bytes && present; at += 4096) present = read(zero, begin + at, 1) == 1;
+  close(zero);
+  return present;
 }
 
 }  // namespace papaya::memory

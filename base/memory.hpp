@@ -2,6 +2,7 @@
 // v1 and v2) that the process is in. Memory that a limit denies does not fail: the kernel ends a process of the group.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -36,5 +37,11 @@ std::uint64_t available() noexcept;
 
 // The same, in /dev/shm.
 std::uint64_t available_shared() noexcept;
+
+std::uintptr_t page_bytes() noexcept;  // the system's
+
+// Asks the kernel for the pages of memory, of which nobody uses those that are not there yet. False where a touch would
+// end the process: a full /dev/shm.
+bool make_present(std::byte* begin, std::size_t bytes) noexcept;
 
 }  // namespace papaya::memory

@@ -31,9 +31,12 @@ struct WeakOutcome {
 struct WeakRecords {
   // After the collective has been created, on all ranks in the same order. Null: its calls are not recorded.
   void* (*open)(const WeakDescription& description) noexcept;
-  // The arrival at the call `clock`, and its end. `begin` returns a number for `finish`.
-  std::uint64_t (*begin)(void* collective, std::uint64_t clock) noexcept;
-  void (*finish)(void* collective, std::uint64_t number, const WeakOutcome& outcome) noexcept;
+  // The arrival at the call `clock`, and its end, each from papaya's function that returns to `site`, which is on the
+  // stack; null: not known, or as the call's begin. `begin` returns a number for `finish`.
+  std::uint64_t (*begin)(void* collective, std::uint64_t clock, const void* site) noexcept;
+  void (*finish)(void* collective, std::uint64_t number, const void* site, const WeakOutcome& outcome) noexcept;
+  // libpapaya.so's MPI_Finalize calls `act` right before MPI's. The last one counts.
+  void (*before_finalize)(void (*act)() noexcept) noexcept;
 };
 
 // papaya_weak_records of libpapaya.so: null where nothing is recorded, or `version` is not its own.

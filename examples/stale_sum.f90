@@ -8,10 +8,13 @@ program stale_sum
   double precision :: gradient(elements), total(elements), waited
   type(papaya_weak_status) :: status
   type(c_ptr) :: sum_of_all
+  character(:), allocatable :: info
   integer :: rank, call_number, error
   call MPI_Init(error)
   call MPI_Comm_rank(MPI_COMM_WORLD, rank, error)
   error = papaya_ssp_accumulate_create(MPI_COMM_WORLD, elements, MPI_DOUBLE_PRECISION, MPI_SUM, slack, sum_of_all)
+  error = papaya_weak_get_info(sum_of_all, info)
+  if (rank == 0) print "(a)", info
   waited = 0
   do call_number = 1, calls
     gradient = 1

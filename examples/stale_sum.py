@@ -9,6 +9,8 @@ rank = papaya.init().rank  # or mpi4py's
 gradient, total = numpy.ones(1000), numpy.empty(1000)
 waited = 0
 with papaya.ssp_accumulate(None, gradient.size, "float64", slack=4) as sum_of_all:
+    if rank == 0:
+        print(sum_of_all.info)
     for call in range(1, 101):
         time.sleep(0.0005 if call % 10 == rank else 0.0001)  # now and then a rank is late
         status = sum_of_all(gradient, total)

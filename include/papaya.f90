@@ -15,7 +15,7 @@ module papaya
   public :: papaya_threshold_reduce_create, papaya_sparse_allreduce_create
   public :: papaya_partial_allreduce_create, papaya_weak_withdraw, papaya_group_allreduce_create
   public :: papaya_weak_call, papaya_weak_call_in_place, papaya_weak_start, papaya_weak_test, papaya_weak_wait
-  public :: papaya_weak_flush, papaya_weak_set_limit, papaya_weak_free
+  public :: papaya_weak_flush, papaya_weak_set_limit, papaya_weak_get_info, papaya_weak_free
 
   ! A collective is a type(c_ptr).
   type(c_ptr), parameter :: papaya_weak_null = c_null_ptr
@@ -156,6 +156,13 @@ module papaya
       type(c_ptr), intent(inout) :: collective
       integer(c_int) :: error
     end function
+    function get_info(collective, text, bytes) bind(c, name="papaya_weak_get_info") result(error)
+      import :: c_char, c_int, c_ptr
+      type(c_ptr), value :: collective
+      character(kind=c_char), intent(out) :: text(*)
+      integer(c_int), value :: bytes
+      integer(c_int) :: error
+    end function
     function last_error() bind(c, name="papaya_error") result(text)
       import :: c_ptr
       type(c_ptr) :: text
@@ -224,6 +231,21 @@ contains
     type(c_ptr), intent(out) :: collective
     error = create_group(int(comm, c_int), int(count, c_long_long), int(type, c_int), int(op, c_int), int(group, c_int), &
                          int(period, c_int), collective)
+  end function
+
+  ! What is in force: algorithm, parameters, and over what.
+  integer(c_int) function papaya_weak_get_info(collective, text) result(error)
+    type(c_ptr), intent(in) :: collective
+    character(:), allocatable, intent(out) :: text
+    character(kind=c_char) :: buffer(256)
+    integer :: i
+    buffer = c_null_char
+    error = get_info(collective, buffer, int(size(buffer), c_int))
+    text = ""
+    do i = 1, size(buffer)
+      if (buffer(i) == c_null_char) exit
+      text = text//buffer(i)
+    end do
   end function
 
   ! What the last function that failed had to say.

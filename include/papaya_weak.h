@@ -96,7 +96,8 @@ int papaya_weak_flush(papaya_weak collective);
  * combined into the next. A rank that is more than `lag` calls behind, a parameter of the algorithms, makes the others
  * wait. All ranks get the same results. Each contribution is in one of them, or is left when the last call is done:
  * papaya_weak_withdraw gives what is left of this rank's, and of how many calls it is: of none, `contributions` stays
- * as it was. `op` is commutative. All ranks are on one node. */
+ * as it was. `op` is commutative. Across nodes a rank is not waited for only under MPI_THREAD_MULTIPLE and with a
+ * predefined op, when a thread answers for it; else a call waits for the first rank of each node. */
 int papaya_partial_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, const char* algorithm,
                                     papaya_weak* collective);
 int papaya_weak_withdraw(papaya_weak collective, void* contributions, long long* calls);
@@ -104,7 +105,7 @@ int papaya_weak_withdraw(papaya_weak collective, void* contributions, long long*
 /* Wait-avoiding group allreduce (Li et al., TPDS 2021), for models that are averaged. In each call the ranks are in
  * groups of `group`, a power of two, others than in the call before. A group's call is executed as soon as its first
  * member is there, with the newest contribution of every member; the calls 1, 1 + `period` and so on are of all ranks,
- * and wait for all. status.ranks says how many a result has. All ranks are on one node. */
+ * and wait for all. status.ranks says how many a result has. Across nodes a thread answers for a rank, as above. */
 int papaya_group_allreduce_create(MPI_Comm comm, MPI_Count count, MPI_Datatype type, MPI_Op op, int group, int period,
                                   papaya_weak* collective);
 
@@ -126,6 +127,12 @@ int papaya_weak_wait(papaya_weak collective, double seconds, int* flag, papaya_w
 
 /* Calls and papaya_weak_free of this rank wait so many seconds at most; 0, as at first: for as long as it takes. */
 int papaya_weak_set_limit(papaya_weak collective, double seconds);
+
+/* What is in force, as "ssp_sharded:slack=4,consistent=0,thread=0,shard_bytes=4096 over shared memory": the algorithm
+ * that `algorithm` stands for, all parameters, and "shared memory", "MPI's messages" or "UCX". `thread` is 0 where the
+ * algorithm can have none, though it was asked for: over UCX, over MPI's messages below MPI_THREAD_MULTIPLE, with an
+ * operation of the program's. `text` has room for `bytes`; what does not fit is cut off, 256 are enough. */
+int papaya_weak_get_info(papaya_weak collective, char* text, int bytes);
 
 /* Collective, waits for all ranks; sets the handle to PAPAYA_WEAK_NULL. Errors: MPI_ERR_REQUEST if a call is under way:
  * finish it first; MPI_ERR_ARG if ranks have made different numbers of calls, and MPI_ERR_PENDING if a limit is set and

@@ -60,6 +60,7 @@ struct Outcome {
   Reason reason = Reason::no_algorithm;
   std::uint64_t event = 0;  // the recorder's number for the call, once `begun`
   bool begun = false;
+  bool is_approximate = false;  // PAPAYA_APPROX: recorded with the weakly consistent collectives
 };
 
 // Begins the event, if it has not been.

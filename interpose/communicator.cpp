@@ -160,6 +160,7 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
       nodes.insert(job.node_of[static_cast<std::size_t>(member)]);
   }
   state->arrival_order = job.arrival_order;
+  state->approximates = job.approximates;
   state->facts = {.ranks = state->size,
                   .nodes = static_cast<int>(nodes.size()),
                   .oversubscribed = job.is_oversubscribed(),

@@ -29,6 +29,9 @@ namespace papaya {
 namespace nonblocking {
 class Queue;
 }
+namespace approx {
+class OnCommunicator;
+}
 
 // The decision for the last replaced call of a collective with a predefined type and operation, whose handles
 // never change their meaning: a program in a loop asks the same again.
@@ -52,6 +55,7 @@ struct Communicator {
   bool outside = false;   // has members that MPI_COMM_WORLD does not
   bool is_known = false;  // `id` is the same on all ranks: it was made from known ones by calls that papaya follows
   bool arrival_order = false;  // PAPAYA_ORDER=arrival
+  bool approximates = false;   // PAPAYA_APPROX: a rule may be for it
   tuning::Facts facts{};
   std::vector<topology::Location> locations;             // by rank; empty if all are the same
   std::vector<int> members;                              // ranks in MPI_COMM_WORLD; empty if `outside`,
@@ -70,7 +74,8 @@ struct Communicator {
   Plans plans;                        // LastChoice points into it
   bool has_due_plans = false;
   std::array<LastChoice, collective_count> last;
-  std::shared_ptr<nonblocking::Queue> queue;  // of nonblocking calls; none where they are all MPI's
+  std::shared_ptr<approx::OnCommunicator> approx;  // from the first call that a rule may be for
+  std::shared_ptr<nonblocking::Queue> queue;       // of nonblocking calls; none where they are all MPI's
   static constexpr std::size_t site_count = 64;
   wait::Site sites[site_count];
 

@@ -84,6 +84,11 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
         process.records.node_arrivals.take_back(state->on_node, call);
     }
   }
+  // No event: nothing that is concluded from arrivals holds for it.
+  if (outcome.is_approximate) [[unlikely]] {
+    if (count()) process.records.node_arrivals.left(state->on_node, call);
+    return code;
+  }
   const bool is_counted = code == MPI_SUCCESS && count();
   begin_event(facts, outcome);
   process.records.recorder.finish(outcome.event, arrival, clock::ticks(), outcome.algorithm,

@@ -18,6 +18,7 @@ struct Job {
   Settings settings;  // rank 0's
   tuning::Selection selection;
   bool arrival_order = false;      // PAPAYA_ORDER=arrival
+  bool approximates = false;       // PAPAYA_APPROX
   std::uint64_t verify_every = 0;  // PAPAYA_VERIFY
   std::size_t shm_limit = 0;       // PAPAYA_SHM_LIMIT, or less where less is to be had
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "interpose/approx.hpp"
 #include "interpose/census.hpp"
 #include "interpose/communicator.hpp"
 #include "interpose/mpi_types.hpp"
@@ -107,7 +108,9 @@ void start() noexcept {
   job::lower_limit(job, window.exists() ? window.limit() : job.shm_limit);
   configure_waiting(process);
   Records& records = process.records;
+  approx::start(job, *process.preload);
   records.open(job, *process.preload);
+  approx::open(job, records);
   process.policy.set_stall(static_cast<double>(job.settings.number(Variable::stall_seconds)),
                            records.recorder.is_open() ? report_nonblocking_stall : report_stall);
   if (!communicators::start({.job = job,
@@ -120,6 +123,7 @@ void start() noexcept {
   nonblocking::start(job, process.policy, process.preload->intercept_waiting);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   records.start_watching(job);
+  records.usage.start();
   if (records.recorder.is_open()) records.recorder.header().init_ticks = clock::ticks();
   const Transport* const transport = process.between_nodes.transport.get();
   if (job.rank == 0)
@@ -138,8 +142,12 @@ void stop() noexcept {
   if (!process.active.exchange(false, std::memory_order_acq_rel)) return;
   Records& records = process.records;
   records.stop_watching();
-  if (records.recorder.is_open()) records.recorder.header().end_ticks = clock::ticks();
+  if (records.recorder.is_open()) {
+    records.recorder.header().end_ticks = clock::ticks();
+    records.recorder.header().usage = records.usage.so_far();
+  }
   communicators::stop();
+  approx::stop(process.job, records);
   oddities::report(process.job);
   records.close(process.job);
   process.between_nodes.close();
@@ -152,6 +160,7 @@ void note_abort(int code) noexcept {
   if (!process.active.load(std::memory_order_acquire) || !process.records.recorder.is_open()) return;
   trace::Header& header = process.records.recorder.header();
   header.end_ticks = clock::ticks();
+  header.usage = process.records.usage.so_far();
   header.abort_code = code;
   header.ending = static_cast<std::uint32_t>(trace::Ending::aborted);
   log::warn(fmt::format("rank {} calls MPI_Abort; `papaya report {}` shows what was recorded.", process.job.rank,

@@ -23,9 +23,10 @@ void report(const Job& job) {
         fmt::format("{} of {} verified results differ from MPI's. Please report this; PAPAYA_DISABLE=1 avoids "
                     "it.",
                     sums[1], sums[0]));
-  else if (job.verify_every != 0)
+  else if (job.verify_every != 0 && (sums[0] != 0 || !job.approximates))
     log::warn(sums[0] == 0 ? std::string("PAPAYA_VERIFY is set, but no replaced call was due to be verified.")
-                           : fmt::format("{} verified results agree with MPI's.", sums[0]));
+                           : fmt::format("{} verified results{} agree with MPI's.", sums[0],
+                                         job.approximates ? " of exact calls" : ""));
 }
 
 }  // namespace papaya::oddities

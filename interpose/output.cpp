@@ -178,6 +178,7 @@ void write_start_files(const std::string& folder, const Settings& settings, std:
       "rank-NNNNN.pap   what each rank recorded, written as it runs: readable even if the job was killed\n"
       "rank-NNNNN.papz  with PAPAYA_PROFILE=trace: its older calls, compressed\n"
       "rank-NNNNN.papw  its calls of weakly consistent collectives, if the program uses any\n"
+      "rank-NNNNN.papx  with PAPAYA_APPROX: what has become of its rules\n"
       "report.txt       the report, written when the job ends; `papaya report FOLDER` makes it anew\n"
       "report.json      the same for programs\n\n"
       "Run {}\n",
@@ -220,6 +221,9 @@ std::string spill_file(const std::string& folder, int rank) {
 }
 std::string weak_file(const std::string& folder, int rank) {
   return rank_file(folder, rank) + "w";
+}
+std::string approx_file(const std::string& folder, int rank) {
+  return rank_file(folder, rank) + "x";
 }
 
 }  // namespace papaya::output

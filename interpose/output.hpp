@@ -37,7 +37,8 @@ std::string find_folder(const std::string& wanted, int node, std::string_view ru
                         std::string& sentence);
 
 std::string rank_file(const std::string& folder, int rank);
-std::string spill_file(const std::string& folder, int rank);  // of PAPAYA_PROFILE=trace
-std::string weak_file(const std::string& folder, int rank);   // of weakly consistent collectives
+std::string spill_file(const std::string& folder, int rank);   // of PAPAYA_PROFILE=trace
+std::string weak_file(const std::string& folder, int rank);    // of weakly consistent collectives
+std::string approx_file(const std::string& folder, int rank);  // of PAPAYA_APPROX
 
 }  // namespace papaya::output

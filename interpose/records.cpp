@@ -131,6 +131,7 @@ void Records::open(const Job& job, const Preload& preload) {
       const bool is_concurrent = job.thread_level == MPI_THREAD_MULTIPLE;
       recorder.set_concurrent(is_concurrent);
       weak.set_concurrent(is_concurrent);
+      weak.set_capacity(recorder.header().event_capacity);
       node_arrivals.open(recorder.node_board(), recorder.node_calls(), recorder.header().node_calls_given_up,
                          static_cast<std::uint64_t>(report::tie_ns / job.ns_per_tick), is_concurrent);
       if (profile == "trace") start_spilling(job);
@@ -235,6 +236,7 @@ void Records::close(const Job& job) {
     node_arrivals.close();
     node_boards.close();
     weak.close();
+    approx.close();
     recorder.close();
   }
   report_incomplete_traces(job);

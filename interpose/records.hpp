@@ -9,10 +9,12 @@
 #include "interpose/job.hpp"
 #include "interpose/output_folder.hpp"
 #include "interpose/watch.hpp"
+#include "profiler/record/approx_recorder.hpp"
 #include "profiler/record/call_sites.hpp"
 #include "profiler/record/node_arrivals.hpp"
 #include "profiler/record/node_boards.hpp"
 #include "profiler/record/recorder.hpp"
+#include "profiler/record/usage.hpp"
 #include "profiler/record/weak_recorder.hpp"
 
 namespace papaya {
@@ -20,10 +22,12 @@ namespace papaya {
 struct Records {
   Recorder recorder;
   WeakRecorder weak;
+  ApproxRecorder approx;
   NodeBoards node_boards;
   NodeArrivals node_arrivals;
   std::atomic<bool> recording{true};  // relaxed: MPI_Pcontrol says from when on
   CallSites call_sites;
+  UsageMeter usage;
   Watch watch;  // of the ranks of this node, on its first
   OutputFolder folder;
 

@@ -3,6 +3,7 @@
 // registers.
 #pragma once
 
+#include "interpose/approx.hpp"
 #include "interpose/replace.hpp"
 #include "interpose/run.hpp"
 
@@ -12,6 +13,8 @@ namespace papaya {
 // every rank decides alike.
 [[gnu::always_inline]] inline bool replace(Communicator& state, const Arguments& a, const CallFacts& facts,
                                            Outcome& outcome) noexcept {
+  if (approx::may_concern(a.collective) && state.approximates && approx::run(state, a, facts, outcome)) [[unlikely]]
+    return true;
   const LastChoice& last = state.last[index_of(a.collective)];
   if (last.plan != nullptr && last.type == a.type && last.op == a.op && last.count == a.count &&
       (reduces(a.collective) || a.collective <= Collective::bcast || a.send == MPI_IN_PLACE ||

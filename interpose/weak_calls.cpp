@@ -1,6 +1,9 @@
 // Records the weakly consistent collectives of a program that uses libpapaya-weak-MPI.so.
+#include "interpose/weak_calls.hpp"
+
 #include <mpi.h>
 
+#include <atomic>
 #include <new>
 
 #include "base/clock.hpp"
@@ -36,23 +39,37 @@ void* open(const WeakDescription& description) noexcept {
   }
 }
 
-std::uint64_t begin(void* collective, std::uint64_t clock) noexcept {
+std::uint64_t begin(void* collective, std::uint64_t clock, const void* site) noexcept {
   Records& records = runtime().records;
   if (!records.recording.load(std::memory_order_relaxed)) {
     if (records.recorder.is_open()) records.recorder.leave_out();
     return WeakRecorder::not_recorded;
   }
-  return records.weak.begin(*static_cast<const WeakRecorder::Collective*>(collective), clock, clock::ticks());
+  return records.weak.begin(
+      *static_cast<const WeakRecorder::Collective*>(collective), clock, clock::ticks(),
+      {.call_site = site == nullptr ? 0 : records.call_sites.number_of(site), .phase = records.recorder.phase()});
 }
 
-void finish(void* collective, std::uint64_t number, const WeakOutcome& outcome) noexcept {
-  runtime().records.weak.finish(*static_cast<const WeakRecorder::Collective*>(collective), number, clock::ticks(),
-                                outcome);
+void finish(void* collective, std::uint64_t number, const void* site, const WeakOutcome& outcome) noexcept {
+  Records& records = runtime().records;
+  const std::uint64_t exit_ticks = clock::ticks();
+  const bool is_told = site != nullptr && number != WeakRecorder::not_recorded;
+  records.weak.finish(*static_cast<const WeakRecorder::Collective*>(collective), number, exit_ticks,
+                      is_told ? records.call_sites.number_of(site) : 0, outcome);
 }
 
-constexpr WeakRecords functions{open, begin, finish};
+constinit std::atomic<void (*)() noexcept> last_act{nullptr};
+void before_finalize(void (*act)() noexcept) noexcept {
+  last_act.store(act, std::memory_order_relaxed);
+}
+
+constexpr WeakRecords functions{open, begin, finish, before_finalize};
 
 }  // namespace
+
+void weak_calls::before_finalize() noexcept {
+  if (void (*const act)() noexcept = last_act.load(std::memory_order_relaxed); act != nullptr) act();
+}
 
 }  // namespace papaya
 

@@ -7,6 +7,7 @@
 #include "interpose/lifecycle.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/runtime.hpp"
+#include "interpose/weak_calls.hpp"
 #include "interpose/wrappers.hpp"
 
 namespace papaya {
@@ -41,6 +42,7 @@ PAPAYA_WRAPPER papaya_MPI_Query_thread(int* provided) {
 
 PAPAYA_WRAPPER papaya_MPI_Finalize() {
   papaya::stop();
+  papaya::weak_calls::before_finalize();
   const int code = PMPI_Finalize();
   papaya::Watch::give_signal_back();
   return code;

@@ -16,6 +16,8 @@
 
 #include "base/mpi_name.hpp"
 #include "profiler/analysis/communicator_names.hpp"
+#include "profiler/analysis/weak.hpp"
+#include "tools/weak_arguments.hpp"
 
 namespace papaya::otf2 {
 
@@ -24,7 +26,19 @@ namespace {
 constexpr std::uint64_t event_chunk_bytes = 1 << 20;
 constexpr std::uint64_t definition_chunk_bytes = 4 << 20;
 
-enum Attribute : OTF2_AttributeRef { late, last, call_number, algorithm, reason };
+enum Attribute : OTF2_AttributeRef {
+  late,
+  last,
+  call_number,
+  algorithm,
+  reason,
+  communicator_name,
+  staleness,
+  ranks_of_result,
+  share,
+  waited
+};
+constexpr OTF2_RegionRef first_weak_region = collective_count * form_count;
 constexpr OTF2_ParameterRef site_parameter = 0;
 enum Group : OTF2_GroupRef { locations_group, self_group, first_group };
 
@@ -128,6 +142,21 @@ struct Location {
   std::uint64_t events;
 };
 
+// A call on its thread's timeline. Of the two the one that it is.
+struct Slice {
+  double begin_ns;
+  double end_ns;  // NAN: it has not ended
+  const Call* call;
+  const WeakCall* weak;
+};
+
+// Regions nest. Of a call that the program made in parts only the time inside remains, before its end.
+Slice slice_of(const WeakCall& call) {
+  const bool is_split = is_in_parts(*call.event, call.exit_ns - call.arrival_ns);
+  return {is_split ? call.exit_ns - static_cast<double>(call.event->inside_ns) : call.arrival_ns, call.exit_ns, nullptr,
+          &call};
+}
+
 class Archive {
  public:
   explicit Archive(const Input& input) : input_(input) {
@@ -187,13 +216,15 @@ class Archive {
 
   void write_events(std::size_t f) {
     const std::vector<Call> calls = input_.calls_of(f);
+    const std::vector<WeakCall> weak = input_.weak_calls_of(f);
     // A rank's first thread is there also without a call: communicators have it as their member.
-    std::map<std::uint32_t, std::vector<const Call*>> threads = {{0, {}}};
-    for (const Call& call : calls) threads[call.event->thread].push_back(&call);
+    std::map<std::uint32_t, std::vector<Slice>> threads = {{0, {}}};
+    for (const Call& call : calls)
+      threads[call.event->thread].push_back({call.arrival_ns, call.exit_ns, &call, nullptr});
+    for (const WeakCall& call : weak) threads[call.event->thread].push_back(slice_of(call));
     std::vector<Location>& locations = locations_.emplace_back();
     for (auto& [thread, own] : threads) {
-      std::stable_sort(own.begin(), own.end(),
-                       [](const Call* a, const Call* b) { return a->arrival_ns < b->arrival_ns; });
+      std::stable_sort(own.begin(), own.end(), [](const Slice& a, const Slice& b) { return a.begin_ns < b.begin_ns; });
       Location& location = locations.emplace_back(Location{next_location_++, thread, 0});
       OTF2_EvtWriter* const writer = OTF2_Archive_GetEvtWriter(archive_.get(), location.self);
       if (writer == nullptr) {
@@ -208,9 +239,9 @@ class Archive {
 
   // Calls of a thread nest: one may be made by an error handler within another. A call that never left ends with
   // the next, for which it was left by a jump, or with the record.
-  void write_thread(std::size_t f, OTF2_EvtWriter* writer, const std::vector<const Call*>& calls) {
+  void write_thread(std::size_t f, OTF2_EvtWriter* writer, const std::vector<Slice>& calls) {
     struct Open {
-      const Call* call;
+      const Slice* call;
       std::uint64_t end;
     };
     std::vector<Open> open;
@@ -218,19 +249,26 @@ class Archive {
     const auto leave_until = [&](std::uint64_t until) {
       while (!open.empty() && open.back().end <= until) {
         now = std::max(now, open.back().end);
-        write_leave(f, writer, *open.back().call, now);
+        const Slice& left = *open.back().call;
+        if (left.call != nullptr)
+          write_leave(f, writer, *left.call, now);
+        else
+          write_leave(writer, *left.weak, now);
         open.pop_back();
       }
     };
     for (std::size_t i = 0; i < calls.size(); ++i) {
-      const Call& call = *calls[i];
-      const std::uint64_t begin = time(call.arrival_ns);
+      const Slice& call = calls[i];
+      const std::uint64_t begin = time(call.begin_ns);
       leave_until(begin);
-      const double never = i + 1 < calls.size() ? calls[i + 1]->arrival_ns : input_.end_ns;
-      std::uint64_t end = std::max(begin, time(std::isnan(call.exit_ns) ? never : call.exit_ns));
+      const double never = i + 1 < calls.size() ? calls[i + 1].begin_ns : input_.end_ns;
+      std::uint64_t end = std::max(begin, time(std::isnan(call.end_ns) ? never : call.end_ns));
       if (!open.empty()) end = std::min(end, open.back().end);
       now = std::max(now, begin);
-      write_enter(writer, call, now);
+      if (call.call != nullptr)
+        write_enter(writer, *call.call, now);
+      else
+        write_enter(writer, *call.weak, now);
       open.push_back({&call, end});
     }
     leave_until(~std::uint64_t{0});
@@ -253,6 +291,39 @@ class Archive {
     if (!call.site->empty())
       check(OTF2_EvtWriter_ParameterString(writer, nullptr, now, site_parameter, string(*call.site)));
     if (is_collective(call)) check(OTF2_EvtWriter_MpiCollectiveBegin(writer, nullptr, now));
+  }
+
+  OTF2_RegionRef region_of(const WeakCall& call) {
+    const std::string collective = report::clean_text(call.row->collective);
+    const auto found = std::find(weak_regions_.begin(), weak_regions_.end(), collective);
+    const auto number = static_cast<OTF2_RegionRef>(found - weak_regions_.begin());
+    if (found == weak_regions_.end()) weak_regions_.push_back(collective);
+    return first_weak_region + number;
+  }
+
+  void write_enter(OTF2_EvtWriter* writer, const WeakCall& call, std::uint64_t now) {
+    OTF2_AttributeList* const list = list_.get();
+    check(OTF2_AttributeList_AddUint64(list, call_number, call.event->clock));
+    check(OTF2_AttributeList_AddStringRef(list, communicator_name, string(report::weak_communicator(*call.row))));
+    check(OTF2_EvtWriter_Enter(writer, list, now, region_of(call)));
+    if (!call.site->empty())
+      check(OTF2_EvtWriter_ParameterString(writer, nullptr, now, site_parameter, string(*call.site)));
+  }
+
+  void write_leave(OTF2_EvtWriter* writer, const WeakCall& call, std::uint64_t now) {
+    const trace::WeakEvent& event = *call.event;
+    OTF2_AttributeList* const list = list_.get();
+    const std::string values = report::clean_text(call.row->parameters);
+    check(OTF2_AttributeList_AddStringRef(
+        list, algorithm, string(report::clean_text(call.row->algorithm) + (values.empty() ? "" : ":" + values))));
+    if (event.exit_ticks != 0) {
+      if (event.oldest > 0)
+        check(OTF2_AttributeList_AddUint64(list, staleness, event.clock - std::min(event.clock, event.oldest)));
+      check(OTF2_AttributeList_AddInt32(list, ranks_of_result, event.ranks));
+      check(OTF2_AttributeList_AddDouble(list, share, event.share));
+      check(OTF2_AttributeList_AddDouble(list, waited, static_cast<double>(event.waited_ns) / 1e3));
+    }
+    check(OTF2_EvtWriter_Leave(writer, list, now, region_of(call)));
   }
 
   void write_leave(std::size_t f, OTF2_EvtWriter* writer, const Call& call, std::uint64_t now) {
@@ -333,6 +404,13 @@ class Archive {
                                                none, operation_of(collective).role, OTF2_PARADIGM_MPI,
                                                OTF2_REGION_FLAG_NONE, none, 0, 0));
       }
+    for (std::size_t i = 0; i < weak_regions_.size(); ++i) {
+      const auto self = static_cast<OTF2_RegionRef>(first_weak_region + i);
+      const OTF2_StringRef name = define(writer, "papaya " + weak_regions_[i]);
+      const OTF2_StringRef none = define(writer, "");
+      check(OTF2_GlobalDefWriter_WriteRegion(writer, self, name, name, none, OTF2_REGION_ROLE_COLL_OTHER,
+                                             OTF2_PARADIGM_MPI, OTF2_REGION_FLAG_NONE, none, 0, 0));
+    }
   }
 
   void write_attributes(OTF2_GlobalDefWriter* writer) {
@@ -345,6 +423,13 @@ class Archive {
     attribute(call_number, "call", "number of the call on its communicator", OTF2_TYPE_UINT64);
     attribute(algorithm, "algorithm", "that ran the call", OTF2_TYPE_STRING);
     attribute(reason, "why native", "why no algorithm of papaya's ran it", OTF2_TYPE_STRING);
+    if (!weak_regions_.empty()) {
+      attribute(communicator_name, "communicator", "of a weakly consistent collective", OTF2_TYPE_STRING);
+      attribute(staleness, "staleness", "calls that the oldest contribution in the result is behind", OTF2_TYPE_UINT64);
+      attribute(ranks_of_result, "ranks", "whose contributions are in the result", OTF2_TYPE_INT32);
+      attribute(share, "share", "of the elements or ranks that took part", OTF2_TYPE_DOUBLE);
+      attribute(waited, "waited_us", "microseconds for other ranks", OTF2_TYPE_DOUBLE);
+    }
     check(OTF2_GlobalDefWriter_WriteParameter(writer, site_parameter, define(writer, "call site"),
                                               OTF2_PARAMETER_TYPE_STRING));
     for (const auto& [text, self] : std::map<std::string, OTF2_StringRef>(strings_.begin(), strings_.end()))
@@ -419,6 +504,7 @@ class Archive {
   std::map<std::uint64_t, Communicator> communicators_;                    // by id
   std::vector<std::map<std::uint64_t, Communicator>::iterator> in_order_;  // of their numbers
   std::vector<std::vector<Location>> locations_;                           // by file
+  std::vector<std::string> weak_regions_;                                  // collectives, by region
   OTF2_LocationRef next_location_ = 0;
 };
 

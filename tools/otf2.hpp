@@ -21,12 +21,22 @@ struct Call {
   const std::string* site;
 };
 
+// One of a weakly consistent collective.
+struct WeakCall {
+  const trace::WeakEvent* event;
+  const trace::WeakRow* row;
+  double arrival_ns;
+  double exit_ns;  // NAN: it has not ended
+  const std::string* site;
+};
+
 struct Input {
   const report::Run& run;
   double begin_ns;                                         // not after any arrival
   double end_ns;                                           // not before any arrival or exit
   std::int64_t unix_ns;                                    // the wall clock at begin_ns
   std::function<std::vector<Call>(std::size_t)> calls_of;  // a file of the run, in the order they began
+  std::function<std::vector<WeakCall>(std::size_t)> weak_calls_of;
 };
 
 // False if this papaya was built without it.

@@ -46,6 +46,14 @@ std::string inside_script(std::string_view json) {
   return out;
 }
 
+// What a reader must not overlook stands before all else.
+std::string approximate(const report::Report& analysis) {
+  std::string html;
+  for (const report::ApproxFigures& figures : analysis.approx)
+    html += "<p class=\"approximate\">PAPAYA_APPROX: " + escaped(figures.sentence()) + ".</p>\n";
+  return html;
+}
+
 }  // namespace
 
 bool has_report_page() {
@@ -59,6 +67,7 @@ std::string to_report_page(const report::Report& analysis, const report::Picture
   const auto text_of = [&](std::string_view name) {
     if (name == "title") return escaped(analysis.program);
     if (name == "verdict") return escaped(analysis.verdict);
+    if (name == "approximate") return approximate(analysis);
     return inside_script(name == "report" ? report : drawn);
   };
   constexpr std::string_view begin = "<!--papaya:";

@@ -11,6 +11,8 @@
 #include <utility>
 #endif
 
+#include "profiler/report/verdict.hpp"
+
 namespace papaya {
 
 #if PAPAYA_HAS_LIBDW
@@ -104,11 +106,18 @@ void symbolise(report::Report& analysis) {
   CallSites sites;
   for (report::CallSiteFigures& site : analysis.call_sites) sites.push_back(&site.frames);
   for (report::WholeRun::Site& site : analysis.whole_run.sites) sites.push_back(&site.frames);
+  for (report::WeakFigures& weak : analysis.weak)
+    for (report::WeakSite& site : weak.sites) {
+      sites.push_back(&site.frames);
+      sites.push_back(&site.ended);
+    }
   for (report::PendingCall& pending : analysis.pending) {
     sites.push_back(&pending.call_site);
     for (report::LastSign& sign : pending.last_signs) sites.push_back(&sign.call_site);
   }
+  for (report::CostlyCall& call : analysis.costly_calls) sites.push_back(&call.frames);
   for (std::string& note : symbolise(sites)) analysis.notes.push_back(std::move(note));
+  analysis.verdict = report::verdict_on(analysis);  // names a line of the program, too
 }
 
 }  // namespace papaya

@@ -27,6 +27,7 @@
 #include "tools/otf2.hpp"
 #include "tools/recorded_run.hpp"
 #include "tools/symbols.hpp"
+#include "tools/weak_arguments.hpp"
 
 namespace papaya {
 namespace {
@@ -87,29 +88,31 @@ class Trace {
 
   void write_csv(std::ostream& out) const {
     out << "rank,node,thread,communicator,call,collective,bytes,root,arrival_us,exit_us,late_us,last,algorithm,reason,"
-           "site,clock,oldest,own,ranks,share,waited_us\n";
+           "site,clock,oldest,own,ranks,share,waited_us,ended_site,phase\n";
     for_each([&](const report::RankFile& file, const trace::Event& event, const CallInGroup& its,
                  const std::string& site, double arrival_ns, double exit_ns) {
-      out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{},,,,,,\n", file.header.rank, file.header.node,
-                         event.thread, quoted(communicator_of(event)),
+      out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{},,,,,,,,{}\n", file.header.rank,
+                         file.header.node, event.thread, quoted(communicator_of(event)),
                          event.call == trace::no_call ? "" : fmt::format("{}", event.call), call_name(event),
                          event.bytes, event.root >= 0 ? fmt::format("{}", event.root) : "", arrival_ns / 1e3,
                          std::isnan(exit_ns) ? "" : fmt::format("{:.3f}", exit_ns / 1e3),
                          its.is_matched ? fmt::format("{:.3f}", its.late_ns / 1e3) : "",
                          its.is_matched ? (its.is_last ? "1" : "0") : "", quoted(algorithm_of(file, event)),
-                         quoted(reason_of(file, event)), quoted(site));
+                         quoted(reason_of(file, event)), quoted(site), quoted(phase_of(file, event.phase)));
     });
-    for_each_weak([&](const report::RankFile& file, const trace::WeakEvent& event, const trace::WeakRow& row,
-                      double arrival_ns, double exit_ns) {
+    for_each_weak([&](std::size_t f, const trace::WeakEvent& event, const trace::WeakRow& row, double arrival_ns,
+                      double exit_ns) {
+      const report::RankFile& file = run_.files[f];
       const bool has_left = !std::isnan(exit_ns);
-      out << fmt::format("{},{},{},{},,{},{},{},{:.3f},{},,,{},,,{},{}\n", file.header.rank, file.header.node,
+      out << fmt::format("{},{},{},{},,{},{},{},{:.3f},{},,,{},,{},{},{},{},{}\n", file.header.rank, file.header.node,
                          event.thread, quoted(report::weak_communicator(row)), report::clean_text(row.collective),
                          event.bytes, row.root >= 0 ? fmt::format("{}", row.root) : "", arrival_ns / 1e3,
                          has_left ? fmt::format("{:.3f}", exit_ns / 1e3) : "",
-                         quoted(report::clean_text(row.algorithm)), event.clock,
+                         quoted(report::clean_text(row.algorithm)), quoted(site_name(f, event.call_site)), event.clock,
                          has_left ? fmt::format("{},{},{},{:g},{:.3f}", event.oldest, event.own, event.ranks,
                                                 event.share, static_cast<double>(event.waited_ns) / 1e3)
-                                  : ",,,,");
+                                  : ",,,,",
+                         quoted(site_name(f, event.ended_site)), quoted(phase_of(file, event.phase)));
     });
   }
 
@@ -148,6 +151,7 @@ class Trace {
       arguments["algorithm"] = algorithm_of(file, event);
       if (const std::string reason = reason_of(file, event); !reason.empty()) arguments["why native"] = reason;
       if (!site.empty()) arguments["from"] = site;
+      if (const std::string phase = phase_of(file, event.phase); !phase.empty()) arguments["phase"] = phase;
       if (std::isnan(exit_ns)) arguments["never left"] = true;
       add({{"ph", "X"},
            {"name", call_name(event)},
@@ -183,6 +187,9 @@ class Trace {
     for (std::size_t f = 0; f < run_.files.size(); ++f)
       for (const trace::Event& event : run_.files[f].events)
         begin_ns = std::fmin(begin_ns, clocks_.of_file(f).ns(event.arrival_ticks));
+    for_each_weak([&](std::size_t, const trace::WeakEvent&, const trace::WeakRow&, double arrival_ns, double) {
+      begin_ns = std::fmin(begin_ns, arrival_ns);
+    });
     if (std::isnan(begin_ns)) begin_ns = 0;
     const double end_ns = std::fmax(begin_ns, end_of_record_ns());
     const auto calls_of = [&](std::size_t f) {
@@ -193,7 +200,16 @@ class Trace {
       });
       return calls;
     };
-    return otf2::write({run_, begin_ns, end_ns, clocks_.base_unix_ns() + std::llround(begin_ns), calls_of}, folder);
+    const auto weak_calls_of = [&](std::size_t f) {
+      std::vector<otf2::WeakCall> calls;
+      for_each_weak_of(f, [&](std::size_t, const trace::WeakEvent& event, const trace::WeakRow& row, double arrival_ns,
+                              double exit_ns) {
+        calls.push_back({&event, &row, arrival_ns, exit_ns, &site_name(f, event.call_site)});
+      });
+      return calls;
+    };
+    return otf2::write(
+        {run_, begin_ns, end_ns, clocks_.base_unix_ns() + std::llround(begin_ns), calls_of, weak_calls_of}, folder);
   }
 
  private:
@@ -208,25 +224,13 @@ class Trace {
   template <class Add>
   void write_weak_slices(Add&& add) const {
     std::uint64_t split_calls = 0;
-    for_each_weak([&](const report::RankFile& file, const trace::WeakEvent& event, const trace::WeakRow& row,
-                      double arrival_ns, double exit_ns) {
+    for_each_weak([&](std::size_t f, const trace::WeakEvent& event, const trace::WeakRow& row, double arrival_ns,
+                      double exit_ns) {
+      const report::RankFile& file = run_.files[f];
       const bool has_left = !std::isnan(exit_ns);
       const double end_ns = has_left ? exit_ns : std::max(arrival_ns, end_of_record_ns());
-      nlohmann::ordered_json arguments = {{"communicator", report::weak_communicator(row)},
-                                          {"bytes", event.bytes},
-                                          {"algorithm", report::clean_text(row.algorithm)},
-                                          {"parameters", report::clean_text(row.parameters)},
-                                          {"clock", event.clock}};
-      if (row.root >= 0) arguments["root"] = row.root;
-      if (has_left) {
-        if (event.oldest > 0) arguments["staleness"] = event.clock - std::min(event.clock, event.oldest);
-        arguments.update({{"own", event.own},
-                          {"ranks", event.ranks},
-                          {"share", event.share},
-                          {"waited us", static_cast<double>(event.waited_ns) / 1e3}});
-      } else {
-        arguments["never left"] = true;
-      }
+      const nlohmann::ordered_json arguments = weak_arguments(
+          row, event, {site_name(f, event.call_site), site_name(f, event.ended_site), phase_of(file, event.phase)});
       nlohmann::ordered_json slice = {{"name", report::clean_text(row.collective)},
                                       {"cat", "weak"},
                                       {"pid", file.header.rank},
@@ -236,9 +240,8 @@ class Trace {
         slice["ts"] = arrival_ns / 1e3;
         slice["args"] = arguments;
       };
-      // While the rank does something else its calls lie across the call's slice, which needs a track of its own then.
-      constexpr double own_work_ns = 1e4;
-      if (has_left && end_ns - arrival_ns > static_cast<double>(event.inside_ns) + own_work_ns) {
+      // It needs a track of its own then.
+      if (is_in_parts(event, end_ns - arrival_ns)) {
         slice["id"] = split_calls++;
         begin_as("b");
         add(slice);
@@ -258,28 +261,29 @@ class Trace {
   }
   template <class Body>
   void for_each_of(std::size_t f, Body&& body) const {
-    static const std::string none;
     const report::RankFile& file = run_.files[f];
     const report::NodeClock& clock = clocks_.of_file(f);
     for (std::size_t e = 0; e < file.events.size(); ++e) {
       const trace::Event& event = file.events[e];
-      body(file, event, calls_in_groups_[f][e], event.call_site == 0 ? none : site_names_[f][event.call_site - 1],
-           clock.ns(event.arrival_ticks), event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
+      body(file, event, calls_in_groups_[f][e], site_name(f, event.call_site), clock.ns(event.arrival_ticks),
+           event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
     }
   }
   template <class Body>
   void for_each_weak(Body&& body) const {
-    for (std::size_t f = 0; f < run_.files.size(); ++f) {
-      const report::RankFile& file = run_.files[f];
-      const report::NodeClock& clock = clocks_.of_file(f);
-      for (const trace::WeakEvent& event : file.weak.events)
-        body(file, event, file.weak.rows[event.row], clock.ns(event.arrival_ticks),
-             event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
-    }
+    for (std::size_t f = 0; f < run_.files.size(); ++f) for_each_weak_of(f, body);
+  }
+  template <class Body>
+  void for_each_weak_of(std::size_t f, Body&& body) const {
+    const report::RankFile& file = run_.files[f];
+    const report::NodeClock& clock = clocks_.of_file(f);
+    for (const trace::WeakEvent& event : file.weak.events)
+      body(f, event, file.weak.rows[event.row], clock.ns(event.arrival_ticks),
+           event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
   }
   double end_of_record_ns() const {
     if (std::isnan(end_ns_)) {
-      for_each_weak([&](const report::RankFile&, const trace::WeakEvent&, const trace::WeakRow&, double arrival_ns,
+      for_each_weak([&](std::size_t, const trace::WeakEvent&, const trace::WeakRow&, double arrival_ns,
                         double exit_ns) { end_ns_ = std::fmax(end_ns_, std::fmax(arrival_ns, exit_ns)); });
       for (std::size_t f = 0; f < run_.files.size(); ++f)
         for (const trace::Event& event : run_.files[f].events)
@@ -288,6 +292,13 @@ class Trace {
     return end_ns_;
   }
 
+  const std::string& site_name(std::size_t f, std::uint32_t number) const {
+    static const std::string none;
+    return number == 0 ? none : site_names_[f][number - 1];
+  }
+  static std::string phase_of(const report::RankFile& file, std::uint16_t number) {
+    return report::clean_text(file.header.phase_names[number]);
+  }
   static std::string quoted(const std::string& text) {
     if (text.find_first_of(",\"\n") == std::string::npos) return text;
     std::string result = "\"";

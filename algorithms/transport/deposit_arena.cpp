@@ -110,11 +110,44 @@ DepositArena::Answer DepositArena::lend(Loan& loan, std::size_t slot_bytes, std:
   return Answer::lent;
 }
 
-// Memory that nobody has, at best pages that are there; else what its teams need no more, the oldest first.
+// How often the extents have been taken into use again, which needs no mutex. Acquire: partner of the release in
+// reclaim, so that who has been counted is seen to have left the extent before.
+std::uint64_t DepositArena::uses() const noexcept {
+  std::uint64_t sum = 0;
+  for (std::size_t at = 0; at < extents_.size();) {
+    const Extent* const extent = extents_[at];
+    if (extent != nullptr && extent->owner != nullptr) sum += extent->owner->uses_.load(std::memory_order_acquire);
+    at = extent == nullptr ? at + 1 : extent->first + extent->count;
+  }
+  return sum;
+}
+
+// Other threads go from one extent to another while this one looks: a thread that leaves an extent which has been
+// looked at for one that has not would count twice, and all could seem to be in use. If none has gone anywhere, what
+// was seen was so at one moment.
 DepositArena::Answer DepositArena::find(std::size_t count, Lifetime lifetime, std::size_t& first) noexcept {
   const bool is_unbounded = lifetime == Lifetime::unbounded;
   // Who finds nothing falls back, and does not look again at each call.
   if (is_unbounded && count >= searched_count_ && lends_ < next_search_) return Answer::none;
+  Answer answer = Answer::none;
+  for (std::uint64_t before = is_concurrent() ? uses() : 0;;) {
+    answer = search(count, lifetime, first);
+    // The deposits of rooted calls stay without limit: there nothing is promised.
+    if (answer != Answer::none || is_unbounded || !is_concurrent()) break;
+    const std::uint64_t after = uses();
+    if (after == before) break;
+    before = after;
+  }
+  if (is_unbounded && answer == Answer::none) {
+    searched_count_ = count;
+    next_search_ = lends_ + 16;
+  }
+  return answer;
+}
+
+// Memory that nobody has, at best pages that are there; else what its teams need no more, the oldest first.
+DepositArena::Answer DepositArena::search(std::size_t count, Lifetime lifetime, std::size_t& first) noexcept {
+  const bool is_unbounded = lifetime == Lifetime::unbounded;
   const std::size_t begin =
       is_unbounded ? unbounded_from(area_.bytes, largest_bytes_, area_.concurrent) / granule_bytes : 0;
   const std::size_t lowest = (begin + count - 1) / count;
@@ -134,10 +167,6 @@ DepositArena::Answer DepositArena::find(std::size_t count, Lifetime lifetime, st
       if (state == State::awaited) answer = Answer::soon;
     }
     if (answer == Answer::soon) return answer;
-  }
-  if (is_unbounded) {
-    searched_count_ = count;
-    next_search_ = lends_ + 16;
   }
   return Answer::none;
 }

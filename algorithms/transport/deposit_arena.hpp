@@ -132,7 +132,9 @@ class DepositArena {
   State make_free(std::size_t first, std::size_t count) noexcept;
   bool is_present(std::size_t first, std::size_t count) const noexcept;
   bool make_present(std::size_t first, std::size_t count) noexcept;
+  std::uint64_t uses() const noexcept;
   Answer find(std::size_t count, Lifetime lifetime, std::size_t& first) noexcept;
+  Answer search(std::size_t count, Lifetime lifetime, std::size_t& first) noexcept;
 
   Area area_{};
   std::size_t largest_bytes_ = 0;
@@ -193,15 +195,18 @@ class Loan {
       state_.store(State::in_use, std::memory_order_relaxed);
       return true;
     }
+    // Before the state, which hands it to who looks for memory: see DepositArena::uses(). Only the team's thread
+    // writes.
+    uses_.store(uses_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
     State expected = State::idle;
-    return state_.compare_exchange_strong(expected, State::in_use, std::memory_order_acquire,
+    return state_.compare_exchange_strong(expected, State::in_use, std::memory_order_acq_rel,
                                           std::memory_order_relaxed);
   }
   bool claim() noexcept {
     State expected = State::idle;
-    // Acquire: partner of the release in give_back, for `needed_`.
+    // Acquire: partner of the release in give_back, for `needed_`, and of that in reclaim, for `uses_`.
     return state_.compare_exchange_strong(expected, State::claimed, std::memory_order_acquire,
-                                          std::memory_order_relaxed);
+                                          std::memory_order_acquire);
   }
   bool borrow_anew(std::size_t bytes, wait::Policy& policy, wait::Site& site) noexcept;
   DepositArena::Answer ask(std::size_t bytes) noexcept;
@@ -217,6 +222,7 @@ class Loan {
   const std::size_t slots_;  // a power of two
   const Lifetime lifetime_;
   std::atomic<State> state_{State::none};
+  std::atomic<std::uint64_t> uses_{0};      // how often it was reclaimed, or tried to be, where threads are concurrent
   DepositArena::Extent* extent_ = nullptr;  // guarded by the arena's mutex
   std::uint64_t needed_ = 0;
   std::uint64_t offset_ = 0;

@@ -37,7 +37,8 @@ struct SegmentShape {
   int notifications;
   int served = 0;  // so many of them, the last, are for the second thread of each rank
   // Ranks leave calls while others write to them, and may then be in MPI: such writes, long ones too, have to leave
-  // their rank all the same. Messages of MPI's are copied for it; UCX has no way where the network has no RDMA.
+  // their rank all the same. They are copied for it; MPI sends them by itself, and for UCX a thread does (see
+  // may_leave()).
   bool leaves_alone = false;
 };
 
@@ -65,7 +66,7 @@ class Notified {
   virtual void release_sources() noexcept {}
   // A call ends: whether what has been written will arrive though this rank makes no progress of the transport any
   // more; to be asked again after progress(). It may take the progress of ranks that a call's data are still on
-  // their way to. Whoever runs algorithms asks, not they.
+  // their way to. Whoever runs algorithms asks, not they; with `leaves_alone` a second thread may.
   virtual bool may_leave() noexcept { return true; }
   // Returns when it will.
   virtual void leave() noexcept {}

@@ -1,4 +1,4 @@
-#include "algorithms/weak/partial_allreduce.hpp"
+#include "algorithms/weak/partial_across_nodes.hpp"
 
 namespace papaya {
 

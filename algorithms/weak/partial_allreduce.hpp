@@ -1,5 +1,6 @@
 // Solo and majority allreduce of eager-SGD: Li, Ben-Nun, Di Girolamo, Alistarh, Hoefler, "Taming unbalanced training
-// workloads in deep learning with partial collective operations", PPoPP'20. On one node, without a thread of their own.
+// workloads in deep learning with partial collective operations", PPoPP'20. Here: on one node, without a thread of
+// their own, and what ranks do alike across nodes (partial_across_nodes.hpp).
 //
 // A rank's calls are its clock: 1, 2, 3 and so on. Call n is executed as soon as one rank is there: the first that
 // arrives (solo), or one that all ranks draw alike for call n (majority: on average half of the others have come by
@@ -45,8 +46,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
+#include "algorithms/weak/combine.hpp"
 #include "algorithms/weak/node_words.hpp"
+#include "algorithms/weak/relay.hpp"
 #include "algorithms/weak/weak.hpp"
 #include "base/clock.hpp"
 
@@ -54,175 +58,112 @@ namespace papaya {
 
 enum class Starter : std::uint8_t { first, drawn };
 
-inline constexpr Parameter partial_parameters[] = {{.name = "lag",
-                                                    .fallback = 4,
-                                                    .lowest = 0,
-                                                    .highest = 1 << 16,
-                                                    .help = "calls that a rank may be behind before the others wait"}};
+inline constexpr Parameter partial_parameters[] = {
+    {.name = "lag",
+     .fallback = 4,
+     .lowest = 0,
+     .highest = 1 << 16,
+     .help = "calls that a rank may be behind before the others wait"},
+    {.name = "thread",
+     .fallback = 1,
+     .lowest = 0,
+     .highest = 1,
+     .help = "1: across nodes a thread answers for ranks that are away, under MPI_THREAD_MULTIPLE; 0: their calls do"}};
+inline constexpr std::size_t partial_thread = 1;  // the last of them
 
-// What all ranks share: where it lies in the region.
+// What the ranks of a node share: where it lies in the region. By position in the node, `places` of them at most.
 struct PartialShape {
-  int ranks;
+  int ranks;  // that there are in all
+  int places;
   std::size_t bytes;
   std::uint64_t lag;
 
   std::uint64_t slots() const noexcept { return lag + 1; }
-  std::size_t words() const noexcept { return 2 + 2 * static_cast<std::size_t>(ranks); }
+  std::size_t words() const noexcept { return 2 + 2 * static_cast<std::size_t>(places); }
   std::size_t place_bytes() const noexcept { return NodeWords::line + in_lines(bytes); }
-  std::size_t place_at(int rank, std::size_t buffer) const noexcept {
-    return NodeWords::bytes(words()) + (2 * static_cast<std::size_t>(rank) + buffer) * place_bytes();
+  std::size_t place_at(int place, std::size_t buffer) const noexcept {
+    return NodeWords::bytes(words()) + (2 * static_cast<std::size_t>(place) + buffer) * place_bytes();
   }
-  // Its header: the ranks in it, the oldest clock, then the newest clock of each rank or 0.
-  std::size_t result_header_bytes() const noexcept {
-    return in_lines((2 + static_cast<std::size_t>(ranks)) * sizeof(std::uint64_t));
-  }
+  std::size_t result_header_bytes() const noexcept { return RelayHeader::bytes(ranks); }
   std::size_t result_at(std::uint64_t number) const noexcept {
-    return place_at(ranks, 0) + static_cast<std::size_t>(number % slots()) * (result_header_bytes() + in_lines(bytes));
+    return place_at(places, 0) + static_cast<std::size_t>(number % slots()) * (result_header_bytes() + in_lines(bytes));
   }
   std::size_t region_bytes() const noexcept {
-    return place_at(ranks, 0) + static_cast<std::size_t>(slots()) * (result_header_bytes() + in_lines(bytes));
+    return place_at(places, 0) + static_cast<std::size_t>(slots()) * (result_header_bytes() + in_lines(bytes));
   }
   static PartialShape of(const WeakRequest& request) noexcept {
-    return {request.ranks, request.bytes(), static_cast<std::uint64_t>(request.values[0])};
+    return {request.ranks,
+            request.nodes == nullptr ? request.ranks : Layout{request.ranks, request.nodes}.largest_node(),
+            request.bytes(), static_cast<std::uint64_t>(request.values[0])};
   }
 };
 
+// A rank and its node's region, in which `place` of `places` is this rank's.
 // Word: std::atomic<std::uint64_t>, or what a test puts in its place to stop at each access.
 template <class Word>
-class PartialAllreduceOf : public Weak {
+class PartialRankOf : public Weak {
  public:
-  PartialAllreduceOf(const Team& team, const PartialShape& shape, Starter starter)
-      : Weak(NodeWords::over(team, bell_)), shape_(shape), starter_(starter), bell_(team.region) {}
-
   // Between calls.
   std::uint64_t withdraw(void* to) noexcept override {
-    const std::uint64_t buffer = held(team_.rank).exchange(0, std::memory_order_acquire);
+    const std::uint64_t buffer = held(place_).exchange(0, std::memory_order_acquire);
     if (buffer == 0) return 0;
-    const std::byte* const place = at(shape_.place_at(team_.rank, buffer - 1));
+    const std::byte* const place = at(shape_.place_at(place_, buffer - 1));
     if (shape_.bytes != 0) std::memcpy(to, place + NodeWords::line, shape_.bytes);
     const Held clocks = NodeWords::read<Held>(place);
     return clocks.newest - clocks.oldest + 1;
   }
 
- protected:                     // for tests
-  std::uint64_t last_ = 2;      // the buffer that was written last, from 1
-  std::uint64_t used_ = 0;      // the newest clock of an own contribution in a result
-  std::uint64_t all_left_ = 0;  // the last call that all ranks are known to have left
+ protected:
+  // It waits for news in the region, or on the team's wire.
+  enum class Waits : std::uint8_t { in_region, on_wire };
+  PartialRankOf(const Team& team, const PartialShape& shape, Starter starter, int place, int places, Waits waits)
+      : Weak(waits == Waits::in_region ? NodeWords::over(team, bell_) : team),
+        shape_(shape),
+        starter_(starter),
+        place_(place),
+        places_(places),
+        bell_(team.region) {}
 
- private:
   // The header of a place's buffer: the clocks of consecutive calls.
   struct Held {
     std::uint64_t oldest;
     std::uint64_t newest;
   };
 
-  Steps steps(Operands operands) override {
-    const std::uint64_t number = ++calls_;
-    status_ = {.clock = clock_of(number), .oldest = 0, .own = 0, .ranks = 0, .bytes = shape_.bytes};
-    if (begins(number)) {
-      if (!has_room(number)) {
-        const std::uint64_t begin = clock::ticks();
-        co_await until([&] { return has_room(number); }, slowest_);
-        count_wait(begin);
-      }
-      execute(number, operands);
-      tell_deposited(operands);
-    } else {
-      put(number, operands);
-      tell_deposited(operands);
-      if (!is_executed(number)) {
-        const std::uint64_t begin = clock::ticks();
-        co_await until([&] { return is_executed(number); }, starter_ == Starter::drawn ? drawn(number) : -1);
-        count_wait(begin);
-      }
-    }
-    fetch(number, operands);
+  void begin_call() noexcept {
+    ++calls_;
+    status_ = {.clock = clock_of(calls_), .oldest = 0, .own = 0, .ranks = 0, .bytes = shape_.bytes};
   }
-
-  // Whether this rank is to execute the call.
-  bool begins(std::uint64_t number) noexcept {
-    if (starter_ == Starter::drawn) return drawn(number) == team_.rank;
-    std::uint64_t before = number - 1;
-    return claimed().load(std::memory_order_relaxed) == before &&
-           claimed().compare_exchange_strong(before, number, std::memory_order_relaxed, std::memory_order_relaxed);
-  }
+  // In a majority.
   int drawn(std::uint64_t number) const noexcept {
     std::uint64_t hash = clock_of(number) * 0x9e3779b97f4a7c15u;  // as SplitMix64
     hash = (hash ^ hash >> 30) * 0xbf58476d1ce4e5b9u;
     hash = (hash ^ hash >> 27) * 0x94d049bb133111ebu;
-    return static_cast<int>((hash ^ hash >> 31) % static_cast<std::uint64_t>(team_.size));
+    return static_cast<int>((hash ^ hash >> 31) % static_cast<std::uint64_t>(shape_.ranks));
   }
 
-  // Whether all have left the call whose slot this one takes.
-  bool has_room(std::uint64_t number) noexcept {
-    if (number <= shape_.slots() + all_left_) return true;
-    std::uint64_t least = number - 1;  // this rank has left that one
-    for (int rank = 0; rank < team_.size; ++rank) {
-      if (rank == team_.rank) continue;
-      const std::uint64_t last = left(rank).load(std::memory_order_acquire);  // partner in fetch()
-      if (last < least) slowest_ = rank;
-      least = std::min(least, last);
-    }
-    all_left_ = least;
-    return number <= shape_.slots() + all_left_;
+  bool is_executed(std::uint64_t number) noexcept {
+    return executed().load(std::memory_order_acquire) >= number;  // partner in publish()
   }
-
-  void execute(std::uint64_t number, const Operands& operands) noexcept {
-    std::byte* const result = at(shape_.result_at(number));
-    std::byte* const sum = result + shape_.result_header_bytes();
-    auto* const header = reinterpret_cast<std::uint64_t*>(result);
-    std::uint64_t ranks = 0;
-    std::uint64_t oldest = clock_of(number);
-    const void* only = nullptr;  // until there is a second
-    bool is_sum = false;
-    const auto add = [&](const void* operand) {
-      if (only == nullptr) {
-        only = operand;
-      } else {
-        if (operands.count != 0)
-          operands.reduction->combine(*operands.reduction, is_sum ? sum : only, operand, sum, operands.count);
-        is_sum = true;
-      }
-    };
-    for (int rank = 0; rank < team_.size; ++rank) {
-      std::uint64_t& newest = header[2 + static_cast<std::size_t>(rank)];
-      newest = 0;
-      if (const std::byte* const place = take(rank); place != nullptr) {
-        const Held clocks = NodeWords::read<Held>(place);
-        oldest = std::min(oldest, clocks.oldest);
-        newest = clocks.newest;
-        add(place + NodeWords::line);
-      }
-      if (rank == team_.rank) {
-        newest = clock_of(number);
-        add(operands.send);
-      }
-      ranks += newest != 0 ? 1 : 0;
-    }
-    if (!is_sum && shape_.bytes != 0) std::memcpy(sum, only, shape_.bytes);
-    header[0] = ranks;
-    header[1] = oldest;
+  void publish(std::uint64_t number) noexcept {
     executed().store(number, std::memory_order_release);  // partner in is_executed()
     bell_.ring(*team_.policy);
   }
-  bool is_executed(std::uint64_t number) noexcept {
-    return executed().load(std::memory_order_acquire) >= number;  // partner in execute()
-  }
 
-  // What lies in a rank's place is this rank's from now on; null: nothing does.
-  const std::byte* take(int rank) noexcept {
+  // What lies in a place is this rank's from now on; null: nothing does.
+  const std::byte* take(int place) noexcept {
     // Acquire: partner in put(), the contents. Release: partner of the load there.
-    const std::uint64_t buffer = held(rank).exchange(0, std::memory_order_acq_rel);
-    return buffer == 0 ? nullptr : at(shape_.place_at(rank, buffer - 1));
+    const std::uint64_t buffer = held(place).exchange(0, std::memory_order_acq_rel);
+    return buffer == 0 ? nullptr : at(shape_.place_at(place, buffer - 1));
   }
 
   // This rank's contribution goes to what it has not used yet.
   void put(std::uint64_t number, const Operands& operands) noexcept {
-    Word& own = held(team_.rank);
+    Word& own = held(place_);
     // Acquire: partner in take(), whose call comes after the one that read the other buffer.
     const std::uint64_t buffer = own.exchange(0, std::memory_order_acquire);
     if (buffer == 0) last_ = 3 - last_;
-    std::byte* const place = at(shape_.place_at(team_.rank, last_ - 1));
+    std::byte* const place = at(shape_.place_at(place_, last_ - 1));
     std::byte* const data = place + NodeWords::line;
     if (buffer == 0) {
       NodeWords::write(place, Held{clock_of(number), clock_of(number)});
@@ -236,48 +177,127 @@ class PartialAllreduceOf : public Weak {
   }
 
   void fetch(std::uint64_t number, const Operands& operands) noexcept {
-    const std::byte* const result = at(shape_.result_at(number));
-    const auto* const header = reinterpret_cast<const std::uint64_t*>(result);
-    status_.ranks = static_cast<int>(header[0]);
-    status_.oldest = header[1];
-    status_.own = header[2 + static_cast<std::size_t>(team_.rank)];
+    std::byte* const result = at(shape_.result_at(number));
+    const RelayHeader header(result);
+    status_.ranks = static_cast<int>(header.ranks());
+    status_.oldest = header.oldest();
+    status_.own = header.newest(team_.rank);
     used_ = std::max(used_, status_.own);
     status_.unused = status_.clock - used_;
     if (shape_.bytes != 0) std::memcpy(operands.receive, result + shape_.result_header_bytes(), shape_.bytes);
-    left(team_.rank).store(number, std::memory_order_release);  // partner in has_room()
+    left(place_).store(number, std::memory_order_release);  // partner in has_room()
     bell_.ring(*team_.policy);
   }
 
   std::uint64_t clock_of(std::uint64_t number) const noexcept { return team_.first_round - 1 + number; }
   std::byte* at(std::size_t offset) const noexcept { return team_.region + offset; }
   Word& word(std::size_t which) const noexcept { return NodeWords::word<Word>(team_.region, which); }
-  Word& claimed() const noexcept { return word(0); }   // solo: the last call that a rank executes or has executed
-  Word& executed() const noexcept { return word(1); }  // the last call; its executor sets it
-  Word& held(int rank) const noexcept { return word(2 + 2 * static_cast<std::size_t>(rank)); }
-  Word& left(int rank) const noexcept { return word(3 + 2 * static_cast<std::size_t>(rank)); }  // the last call
+  Word& claimed() const noexcept { return word(0); }   // the last call that a rank executes or wants executed
+  Word& executed() const noexcept { return word(1); }  // the last call; who executes it sets it
+  Word& held(int place) const noexcept { return word(2 + 2 * static_cast<std::size_t>(place)); }
+  Word& left(int place) const noexcept { return word(3 + 2 * static_cast<std::size_t>(place)); }  // the last call
+
   const PartialShape shape_;
   const Starter starter_;
+  const int place_;
+  const int places_;
   NodeWords::Bell bell_;
   std::uint64_t calls_ = 0;
-  int slowest_ = -1;
+  std::uint64_t last_ = 2;  // the buffer that was written last, from 1
+  std::uint64_t used_ = 0;  // the newest clock of an own contribution in a result
 };
 
-template <Starter starter>
-constexpr WeakDescriptor partial_descriptor(std::string_view name, std::string_view summary) {
-  return {
-      .collective = WeakCollective::partial_allreduce,
-      .name = name,
-      .summary = summary,
-      .source = "Li et al., PPoPP 2020 (eager-SGD)",
-      .commutative_only = true,
-      .automatic_from_bytes = starter == Starter::first ? 0 : WeakDescriptor::never_automatic,
-      .parameters = partial_parameters,
-      .region_bytes = [](const WeakRequest& request) { return PartialShape::of(request).region_bytes(); },
-      .prepare = [](const Team& team, const WeakRequest& request) -> std::unique_ptr<Weak> {
-        return std::make_unique<PartialAllreduceOf<std::atomic<std::uint64_t>>>(team, PartialShape::of(request),
-                                                                                starter);
-      },
-  };
-}
+// All on one node: a rank's place is its number.
+template <class Word>
+class PartialAllreduceOf : public PartialRankOf<Word> {
+  using Base = PartialRankOf<Word>;
+
+ public:
+  PartialAllreduceOf(const Team& team, const PartialShape& shape, Starter starter)
+      : Base(team, shape, starter, team.rank, team.size, Base::Waits::in_region) {}
+
+  std::int64_t in_force(std::size_t parameter, std::int64_t asked) const noexcept override {
+    return parameter == partial_thread ? 0 : asked;
+  }
+
+ private:
+  Steps steps(Operands operands) override {
+    this->begin_call();
+    const std::uint64_t number = this->calls_;
+    if (begins(number)) {
+      if (!has_room(number)) {
+        const std::uint64_t begin = clock::ticks();
+        co_await until([&] { return has_room(number); }, slowest_);
+        this->count_wait(begin);
+      }
+      execute(number, operands);
+      this->tell_deposited(operands);
+    } else {
+      this->put(number, operands);
+      this->tell_deposited(operands);
+      if (!this->is_executed(number)) {
+        const std::uint64_t begin = clock::ticks();
+        co_await until([&] { return this->is_executed(number); },
+                       this->starter_ == Starter::drawn ? this->drawn(number) : -1);
+        this->count_wait(begin);
+      }
+    }
+    this->fetch(number, operands);
+  }
+
+  // Whether all have left the call whose slot this one takes.
+  bool has_room(std::uint64_t number) noexcept {
+    if (number <= this->shape_.slots() + all_left_) return true;
+    std::uint64_t least = number - 1;  // this rank has left that one
+    for (int rank = 0; rank < this->shape_.ranks; ++rank) {
+      if (rank == this->team_.rank) continue;
+      const std::uint64_t last = this->left(rank).load(std::memory_order_acquire);  // partner in fetch()
+      if (last < least) slowest_ = rank;
+      least = std::min(least, last);
+    }
+    all_left_ = least;
+    return number <= this->shape_.slots() + all_left_;
+  }
+
+  // Whether this rank is to execute the call.
+  bool begins(std::uint64_t number) noexcept {
+    if (this->starter_ == Starter::drawn) return this->drawn(number) == this->team_.rank;
+    std::uint64_t before = number - 1;
+    return this->claimed().load(std::memory_order_relaxed) == before &&
+           this->claimed().compare_exchange_strong(before, number, std::memory_order_relaxed,
+                                                   std::memory_order_relaxed);
+  }
+
+  void execute(std::uint64_t number, const Operands& operands) noexcept {
+    std::byte* const result = this->at(this->shape_.result_at(number));
+    const RelayHeader header(result);
+    header.clear(this->shape_.ranks);
+    operands_.clear();
+    for (int rank = 0; rank < this->shape_.ranks; ++rank) {
+      std::uint64_t oldest = 0;
+      std::uint64_t newest = 0;
+      if (const std::byte* const place = this->take(rank); place != nullptr) {
+        const auto clocks = NodeWords::read<typename Base::Held>(place);
+        oldest = clocks.oldest;
+        newest = clocks.newest;
+        operands_.push_back(place + NodeWords::line);
+      }
+      if (rank == this->team_.rank) {
+        if (newest == 0) oldest = this->clock_of(number);
+        newest = this->clock_of(number);
+        operands_.push_back(static_cast<const std::byte*>(operands.send));
+      }
+      if (newest != 0) header.add(rank, oldest, newest);
+    }
+    combine_all(*operands.reduction, operands_, result + this->shape_.result_header_bytes(), this->shape_.bytes);
+    this->publish(number);
+  }
+
+  std::vector<const std::byte*> operands_;
+  int slowest_ = -1;
+
+ protected:                     // for tests
+  std::uint64_t all_left_ = 0;  // the last call that all ranks are known to have left
+};
 
 }  // namespace papaya

@@ -4,14 +4,12 @@
 #include <cstring>
 #include <memory>
 
+#include "algorithms/weak/combine.hpp"
 #include "base/clock.hpp"
 
 namespace papaya {
 
 namespace {
-
-// Of the contributions one after the other, so much at a time that the result stays in the first-level cache.
-constexpr std::size_t piece_bytes = 16 << 10;
 
 int shards_for(int ranks, std::size_t count, std::size_t element_bytes, std::size_t least_bytes) noexcept {
   const std::size_t worthwhile = std::max<std::size_t>(count * element_bytes / least_bytes, 1);
@@ -56,6 +54,7 @@ SspShard::SspShard(const Team& team, const SspShards& shards, const Reduction& r
       reduction_(reduction),
       bytes_(shards.bytes(team.rank)),
       from_(static_cast<std::size_t>(team.size)),
+      parts_(from_.size()),
       slots_(static_cast<std::size_t>(shards.slots())) {}
 
 bool SspShard::serve() noexcept {
@@ -121,21 +120,10 @@ void SspShard::make_state(const SspState& state) noexcept {
   state_ = state;
 }
 
-void SspShard::combine(std::byte* out) const noexcept {
-  const auto part = [this](std::size_t rank) {
-    return team_.wire->segment() + shards_.part_at(static_cast<int>(rank), from_[rank].part.turn);
-  };
-  if (from_.size() == 1) {
-    std::memcpy(out, part(0), bytes_);
-    return;
-  }
-  const std::size_t piece = std::max<std::size_t>(piece_bytes / reduction_.element_bytes, 1) * reduction_.element_bytes;
-  for (std::size_t at = 0; at < bytes_; at += piece) {
-    const std::size_t count = std::min(piece, bytes_ - at) / reduction_.element_bytes;
-    reduction_.combine(reduction_, part(0) + at, part(1) + at, out + at, count);
-    for (std::size_t rank = 2; rank < from_.size(); ++rank)
-      reduction_.combine(reduction_, out + at, part(rank) + at, out + at, count);
-  }
+void SspShard::combine(std::byte* out) noexcept {
+  for (std::size_t rank = 0; rank < from_.size(); ++rank)
+    parts_[rank] = team_.wire->segment() + shards_.part_at(static_cast<int>(rank), from_[rank].part.turn);
+  combine_all(reduction_, parts_, out, bytes_);
 }
 
 // A rank whose next call must await the next state is told with that.
@@ -153,6 +141,9 @@ SspSharded::SspSharded(const Team& team, const SspShards& shards, const Reductio
     : Weak(team),
       shards_(shards),
       keeper_(keeper),
+      // A user's operation is called by the program's own threads only.
+      may_have_thread_(keeper == Keeper::thread && team.size > 1 && team.wire->serves_two_threads() &&
+                       reduction.by_table),
       clock_(team.first_round - 1),
       sides_(static_cast<std::size_t>(shards.size())),
       closings_(static_cast<std::size_t>(team.size)),
@@ -161,8 +152,7 @@ SspSharded::SspSharded(const Team& team, const SspShards& shards, const Reductio
     sources_.resize(shards_.first_byte(shards_.size()));
   if (team.rank >= shards_.size()) return;
   shard_.emplace(team, shards_, reduction);
-  // A user's operation is called by the program's own threads only.
-  if (keeper != Keeper::thread || team.size == 1 || !team.wire->serves_two_threads() || !reduction.by_table) return;
+  if (!may_have_thread_) return;
   service_.emplace(*team.wire, "papaya-shard", [this] { return shard_->serve(); });
   if (!service_->start()) service_.reset();
 }
@@ -327,13 +317,15 @@ bool SspSharded::has_heard(int rank) noexcept {
 
 namespace {
 
+enum Values : std::size_t { slack, consistent, thread, shard_bytes };
+
 SspShards shards_of(const WeakRequest& request) noexcept {
   return {request.ranks,
           request.count,
           request.element_bytes,
-          {.slack = static_cast<std::uint64_t>(request.values[0]),
-           .is_consistent = request.values[1] != 0,
-           .least_bytes = static_cast<std::size_t>(request.values[3])}};
+          {.slack = static_cast<std::uint64_t>(request.values[slack]),
+           .is_consistent = request.values[consistent] != 0,
+           .least_bytes = static_cast<std::size_t>(request.values[shard_bytes])}};
 }
 
 constexpr Parameter parameters[] = {
@@ -362,17 +354,23 @@ constexpr WeakDescriptor descriptor = {
         "shards, each kept by a rank that combines the newest contributions and sends the result: 2(p-1) "
         "messages of a shard for each rank",
     .source = "Faustino 2020, 3.3 and 3.4",
+    .automatic_from_bytes = 16384,  // docs/measurements.md
+    .automatic_without_slack = false,
     .parameters = parameters,
     .segment = [](const WeakRequest& request) { return shards_of(request).segment(); },
     .prepare = [](const Team& team, const WeakRequest& request) -> std::unique_ptr<Weak> {
       return std::make_unique<SspSharded>(
           team, shards_of(request), *request.reduction,
-          request.values[2] != 0 ? SspSharded::Keeper::thread : SspSharded::Keeper::calls);
+          request.values[thread] != 0 ? SspSharded::Keeper::thread : SspSharded::Keeper::calls);
     },
 };
 
 const WeakRegistration registration(descriptor);
 
 }  // namespace
+
+std::int64_t SspSharded::in_force(std::size_t parameter, std::int64_t asked) const noexcept {
+  return parameter == thread ? (shard_ ? has_thread() : may_have_thread_) : asked;
+}
 
 }  // namespace papaya

@@ -169,7 +169,7 @@ class SspShard {
   bool is_due(std::uint64_t age) const noexcept;
   std::optional<std::uint64_t> free_slot() noexcept;
   void make_state(const SspState& state) noexcept;
-  void combine(std::byte* out) const noexcept;
+  void combine(std::byte* out) noexcept;
   void acknowledge() noexcept;
 
   const Team team_;
@@ -178,6 +178,7 @@ class SspShard {
   const std::size_t bytes_;
   SspState state_{};  // the last that was made
   std::vector<From> from_;
+  std::vector<const std::byte*> parts_;  // the newest of each rank
   std::vector<Slot> slots_;
 };
 
@@ -201,6 +202,9 @@ class SspSharded final : public Weak {
   // The clock of this rank's contribution in a shard of the last result. With `consistent` that is status().own.
   std::uint64_t own_of(int shard) const noexcept { return sides_[static_cast<std::size_t>(shard)].own; }
   bool has_thread() const noexcept { return service_.has_value(); }
+  // Of a rank without a shard: whether it would have a thread.
+  std::int64_t in_force(std::size_t parameter, std::int64_t asked) const noexcept override;
+  void stop_thread() noexcept override { service_.reset(); }
 
   // Of ranks that keep no shard: nothing to do.
   bool serve() noexcept { return shard_ && shard_->serve(); }
@@ -255,6 +259,7 @@ class SspSharded final : public Weak {
 
   const SspShards shards_;
   const Keeper keeper_;
+  const bool may_have_thread_;
   std::uint64_t clock_;
   std::uint64_t oldest_ = 0;        // the least age of the shards' newest states
   std::vector<Side> sides_;         // by shard

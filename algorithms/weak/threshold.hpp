@@ -8,6 +8,11 @@
 // log2(p) latencies, and the time of log2(p) messages. Long messages go along a chain of the same ranks, in chunks of
 // which many are under way at once: a rank sends and receives the message once, so the time is that of one message and
 // of p - 2 chunks.
+//
+// The chunks. Along a chain n chunks of S/n bytes take n + h chunk times, where h = p - 2 fill the chain, and each
+// chunk costs as long as some K bytes more: (n + h) (S/n + K), least for n = sqrt(h S / K). So of a short message, or
+// along a long chain, chunks are shorter. Where a reduction keeps the ranks' order, the root takes 2n chunks, n of each
+// side: (2n + h) (S/n + K).
 #pragma once
 
 #include <cstddef>
@@ -34,16 +39,19 @@ class ThresholdPlan {
        .highest = 2,
        .help = "0: by length, 1: the binomial tree, 2: a chain"},
       {.name = "chunk",
-       .fallback = 61440,  // with its header less than what MPI over TCP sends without asking the receiver
-       .lowest = 64,
+       .fallback = 0,
+       .lowest = 0,
        .highest = std::int64_t{4} << 20,
-       .help = "bytes that travel at a time"},
+       .help = "bytes that travel at a time; 0: by length and ranks, at most 61440"},
       {.name = "slots",
        .fallback = 16,
        .lowest = 2,
        .highest = 1024,
-       .help = "chunks that a rank may be ahead of the next; of long ones less for a reduction's several children"},
+       .help = "chunks that a rank may be ahead of the next; of long ones fewer for a reduction's several children, "
+               "with chunk=0 more of short ones"},
   };
+  // What holds of a parameter that papaya chooses.
+  std::int64_t in_force(std::size_t parameter, std::int64_t asked) const noexcept;
 
   SegmentShape segment() const noexcept;
   // Peer 0 is the parent, peer 1 + i child i.
@@ -67,6 +75,7 @@ class ThresholdPlan {
   int root() const noexcept { return root_; }
 
  private:
+  std::size_t chain_chunk_bytes(bool in_rank_order) const noexcept;
   int most_children() const noexcept;
   // The streams that come to a rank and need slots there.
   int writers() const noexcept { return towards_ == Towards::leaves ? 1 : most_children(); }
@@ -76,7 +85,8 @@ class ThresholdPlan {
   const int root_;
   const std::size_t count_;
   const std::size_t element_bytes_;
-  const std::uint64_t slots_;  // of one writer
+  const std::uint64_t slots_;   // of one writer
+  const bool is_chunk_chosen_;  // by papaya
   std::size_t elements_;
   double share_ = 1;  // of the elements or of the ranks, exactly
   std::size_t chunk_elements_;

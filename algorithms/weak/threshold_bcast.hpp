@@ -32,6 +32,9 @@ class ThresholdBcast final : public Weak {
   // `request` is the same on all ranks, and alike in all calls.
   ThresholdBcast(const Team& team, const WeakRequest& request);
 
+  std::int64_t in_force(std::size_t parameter, std::int64_t asked) const noexcept override {
+    return plan_.in_force(parameter, asked);
+  }
   bool may_end() noexcept override { return streams_.may_end() && streams_.are_sources_free(); }
 
  private:

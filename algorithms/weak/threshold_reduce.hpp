@@ -39,6 +39,9 @@ class ThresholdReduce final : public Weak {
   ThresholdReduce(const ThresholdReduce&) = delete;
   ThresholdReduce& operator=(const ThresholdReduce&) = delete;
 
+  std::int64_t in_force(std::size_t parameter, std::int64_t asked) const noexcept override {
+    return plan_.in_force(parameter, asked);
+  }
   bool may_end() noexcept override { return streams_.may_end() && streams_.are_sources_free(); }
 
  private:

@@ -1,5 +1,7 @@
 #include "algorithms/weak/wait_avoiding_group.hpp"
 
+#include "algorithms/weak/group_across_nodes.hpp"
+
 namespace papaya {
 
 namespace {
@@ -16,6 +18,11 @@ constexpr Parameter parameters[] = {
      .lowest = 0,
      .highest = 1 << 16,
      .help = "calls that a rank may be behind before others wait"},
+    {.name = "thread",
+     .fallback = 1,
+     .lowest = 0,
+     .highest = 1,
+     .help = "1: across nodes a thread answers for ranks that are away, under MPI_THREAD_MULTIPLE; 0: their calls do"},
 };
 
 const char* refusal(const WeakRequest& request) noexcept {
@@ -32,8 +39,18 @@ constexpr WeakDescriptor descriptor = {
     .source = "Li et al., TPDS 2021 (WAGMA-SGD)",
     .refusal = refusal,
     .parameters = parameters,
-    .region_bytes = [](const WeakRequest& request) { return GroupShape::of(request).region_bytes(); },
+    .segment = [](const WeakRequest& request) -> SegmentShape {
+      if (request.nodes == nullptr) return {64, 1};
+      return GroupAcrossNodes::relay_shape(GroupShape::of(request)).segment();
+    },
+    .region_bytes =
+        [](const WeakRequest& request) {
+          return request.nodes == nullptr ? GroupShape::of(request).region_bytes() : std::size_t{0};
+        },
     .prepare = [](const Team& team, const WeakRequest& request) -> std::unique_ptr<Weak> {
+      if (request.nodes != nullptr)
+        return std::make_unique<GroupAcrossNodes>(team, GroupShape::of(request), *request.reduction,
+                                                  request.values[group_thread] != 0);
       return std::make_unique<WaitAvoidingGroupOf<std::atomic<std::uint64_t>>>(team, GroupShape::of(request));
     },
 };

@@ -1,5 +1,6 @@
 // Wait-avoiding group allreduce: Li, Ben-Nun, Dryden, Di Girolamo, Hoefler, "Breaking (global) barriers in parallel
-// stochastic optimization with wait-avoiding group averaging", TPDS 2021. On one node, without a thread of their own.
+// stochastic optimization with wait-avoiding group averaging", TPDS 2021. Here: on one node, without a thread of their
+// own; group_across_nodes.hpp has the rest.
 //
 // A rank's calls are its clock: 1, 2, 3 and so on. In each call the ranks are in groups, others than in the call
 // before; a group's allreduce is executed as soon as its first member is there, with the newest contribution of every
@@ -47,6 +48,8 @@
 
 namespace papaya {
 
+inline constexpr std::size_t group_thread = 3;  // the parameter, the last of its descriptor's
+
 struct GroupShape {
   int ranks;
   std::size_t bytes;
@@ -82,7 +85,7 @@ struct GroupShape {
   std::size_t words() const noexcept {
     return group_words_at() + 2 * static_cast<std::size_t>(groups()) * static_cast<std::size_t>(slots());
   }
-  static constexpr std::size_t buffers = 3;
+  static constexpr std::size_t buffers = 3;  // NewestOf
   std::size_t buffer_bytes() const noexcept { return NodeWords::line + in_lines(bytes); }
   std::size_t buffer_at(int rank, std::size_t buffer) const noexcept {
     return NodeWords::bytes(words()) + (buffers * static_cast<std::size_t>(rank) + buffer) * buffer_bytes();
@@ -103,12 +106,58 @@ struct GroupShape {
   }
 };
 
+// Which of a rank's three buffers, from 1, has its newest contribution, and how many read each of them.
+template <class Word>
+class NewestOf {
+ public:
+  // By the owner: one for the next contribution; 0: there is none yet.
+  static std::size_t unused(Word& word) noexcept {
+    const std::uint64_t seen = word.load(std::memory_order_acquire);  // acquire: partner in count_out()
+    for (std::size_t buffer = 1; buffer <= GroupShape::buffers; ++buffer)
+      if (buffer != newest_in(seen) && (seen & 0xffff * reader_of(buffer)) == 0) return buffer;
+    return 0;
+  }
+  static void set(Word& word, std::size_t newest) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    // Release: partner in count_in().
+    while (!word.compare_exchange_strong(seen, (seen & ~std::uint64_t{0xff}) | newest, std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    }
+  }
+  // The newest, which stays until the same is counted out.
+  static std::size_t count_in(Word& word) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    // Acquire: partner in set(), the contents.
+    while (!word.compare_exchange_strong(seen, seen + reader_of(newest_in(seen)), std::memory_order_acquire,
+                                         std::memory_order_relaxed)) {
+    }
+    return newest_in(seen);
+  }
+  static void count_out(Word& word, std::size_t buffer) noexcept {
+    std::uint64_t seen = word.load(std::memory_order_relaxed);
+    // Release: partner in unused().
+    while (!word.compare_exchange_strong(seen, seen - reader_of(buffer), std::memory_order_release,
+                                         std::memory_order_relaxed)) {
+    }
+  }
+
+ private:
+  static std::size_t newest_in(std::uint64_t word) noexcept { return static_cast<std::size_t>(word & 0xff); }
+  static std::uint64_t reader_of(std::size_t buffer) noexcept { return std::uint64_t{1} << (8 + 16 * (buffer - 1)); }
+};
+
 // Word: std::atomic<std::uint64_t>, or what a test puts in its place to stop at each access.
 template <class Word>
 class WaitAvoidingGroupOf : public Weak {
+  using Newest = NewestOf<Word>;
+
  public:
   WaitAvoidingGroupOf(const Team& team, const GroupShape& shape)
       : Weak(NodeWords::over(team, bell_)), shape_(shape), bell_(team.region) {}
+
+  std::int64_t in_force(std::size_t parameter, std::int64_t asked) const noexcept override {
+    return parameter == group_thread ? 0 : asked;
+  }
 
  private:
   Steps steps(Operands operands) override {
@@ -144,54 +193,20 @@ class WaitAvoidingGroupOf : public Weak {
     fetch(slot, number, operands);
   }
 
-  // The buffers' word: which is the newest, from 1, and how many read each.
-  static std::size_t newest_in(std::uint64_t places) noexcept { return static_cast<std::size_t>(places & 0xff); }
-  static std::uint64_t reader_of(std::size_t buffer) noexcept { return std::uint64_t{1} << (8 + 16 * (buffer - 1)); }
-  static bool is_read(std::uint64_t places, std::size_t buffer) noexcept {
-    return (places & 0xffff * reader_of(buffer)) != 0;
-  }
-
   // Finds one for the next contribution.
   bool has_buffer() noexcept {
-    // Acquire: partner in count_out().
-    const std::uint64_t seen = places(team_.rank).load(std::memory_order_acquire);
-    for (next_ = 1; next_ <= GroupShape::buffers; ++next_)
-      if (next_ != newest_in(seen) && !is_read(seen, next_)) return true;
-    return false;
+    next_ = Newest::unused(places(team_.rank));
+    return next_ != 0;
   }
   void put(std::uint64_t number, const Operands& operands) noexcept {
     std::byte* const buffer = at(shape_.buffer_at(team_.rank, next_ - 1));
     NodeWords::write(buffer, clock_of(number));
     if (shape_.bytes != 0) std::memcpy(buffer + NodeWords::line, operands.send, shape_.bytes);
-    Word& own = places(team_.rank);
-    std::uint64_t seen = own.load(std::memory_order_relaxed);
-    // Release: partner in count_in().
-    while (!own.compare_exchange_strong(seen, (seen & ~std::uint64_t{0xff}) | next_, std::memory_order_release,
-                                        std::memory_order_relaxed)) {
-    }
+    Newest::set(places(team_.rank), next_);
     if (!shape_.is_of_all(number)) return;
     come(team_.rank).store(number, std::memory_order_release);  // partner in are_there()
     bell_.ring(*team_.policy);
   }
-  // The newest contribution of a rank, which stays until the same is counted out.
-  std::size_t count_in(int rank) noexcept {
-    Word& word = places(rank);
-    std::uint64_t seen = word.load(std::memory_order_relaxed);
-    // Acquire: partner in put(), the contents.
-    while (!word.compare_exchange_strong(seen, seen + reader_of(newest_in(seen)), std::memory_order_acquire,
-                                         std::memory_order_relaxed)) {
-    }
-    return newest_in(seen);
-  }
-  void count_out(int rank, std::size_t buffer) noexcept {
-    Word& word = places(rank);
-    std::uint64_t seen = word.load(std::memory_order_relaxed);
-    // Release: partner in has_buffer().
-    while (!word.compare_exchange_strong(seen, seen - reader_of(buffer), std::memory_order_release,
-                                         std::memory_order_relaxed)) {
-    }
-  }
-
   bool claims(std::size_t slot, std::uint64_t number) noexcept {
     Word& word = claimed(slot);
     std::uint64_t seen = word.load(std::memory_order_relaxed);
@@ -229,7 +244,7 @@ class WaitAvoidingGroupOf : public Weak {
     for (int rank = 0; rank < team_.size; ++rank) {
       std::uint64_t clock = 0;
       if (shape_.group_of(rank, number) == group) {
-        const std::size_t buffer = count_in(rank);
+        const std::size_t buffer = Newest::count_in(places(rank));
         const std::byte* const contribution = at(shape_.buffer_at(rank, buffer - 1));
         clock = NodeWords::read<std::uint64_t>(contribution);
         const std::byte* const data = contribution + NodeWords::line;
@@ -237,7 +252,7 @@ class WaitAvoidingGroupOf : public Weak {
         if (!is_first && operands.count != 0)
           operands.reduction->combine(*operands.reduction, sum, data, sum, operands.count);
         is_first = false;
-        count_out(rank, buffer);
+        Newest::count_out(places(rank), buffer);
       }
       NodeWords::write(clocks + static_cast<std::size_t>(rank) * sizeof clock, clock);
     }

@@ -46,6 +46,7 @@ struct WeakRequest {
   std::optional<kernels::ElementType> type = std::nullopt;
   std::optional<kernels::Operation> operation = std::nullopt;
   double share = 1;                      // thresholds only: in (0, 1]
+  const Nodes* nodes = nullptr;          // whose ranks are where; null: all are on one node, or each stands for itself
   std::span<const std::int64_t> values;  // one per parameter of the descriptor
 
   std::size_t bytes() const noexcept { return count * element_bytes; }
@@ -84,10 +85,17 @@ class Weak : public OverWire {
   // Of its result, ascending, some of them empty perhaps; none where the status speaks of all elements alike.
   virtual std::span<const WeakPortion> portions() const noexcept { return {}; }
 
+  // The value of a parameter that holds, where the one that was asked for cannot be kept to.
+  virtual std::int64_t in_force(std::size_t /*parameter*/, std::int64_t asked) const noexcept { return asked; }
+
   // What this rank has brought to calls and none has sent yet, element by element; empty where all is sent.
   virtual std::span<const std::byte> residual() const noexcept { return {}; }
   // The next call sends that, too, and leaves nothing. For all ranks, between the same two calls.
   virtual void flush() noexcept {}
+  // In and between calls: does for others what can be done now, and waits for nothing.
+  virtual void stand_in() noexcept {}
+  // No thread of it runs from here on; what it did is done in calls. For MPI_Finalize.
+  virtual void stop_thread() noexcept {}
   // Between calls: this rank's contributions that are in no result, combined, which then are in no later one either.
   // Returns how many; without any, `to` stays as it is. After the last call it finds all that are left.
   virtual std::uint64_t withdraw(void* /*to*/) noexcept { return 0; }
@@ -112,12 +120,13 @@ struct WeakDescriptor {
   // Where the program names none, the one with the highest of these that the message reaches.
   static constexpr std::uint64_t never_automatic = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t automatic_from_bytes = never_automatic;
+  bool automatic_without_slack = true;  // with a slack of 0, too
   // A sentence that says why such calls cannot be served; null if they can. Null: all can.
   const char* (*refusal)(const WeakRequest& request) noexcept = nullptr;
   std::span<const Parameter> parameters;
 
   // What each rank offers the others. `request` is complete but for the reduction's function. Null: ranks meet in the
-  // region alone, and all have to be on one node.
+  // region alone, and all have to be on one node. With both, each node has a region, of which request.nodes tells.
   SegmentShape (*segment)(const WeakRequest& request) = nullptr;
   // Bytes of Team::region, which is zero at first, if it needs one.
   std::size_t (*region_bytes)(const WeakRequest& request) = nullptr;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace papaya::report {
 
@@ -18,6 +19,18 @@ double Alpha::ns(std::uint64_t bytes, bool across_nodes) {
   return last.ns;
 }
 
+std::vector<MessageTime> Alpha::message_times() const {
+  std::map<std::uint64_t, MessageTime> by_size;
+  for (const Point& point : node_) by_size[point.bytes].node_ns = std::exp(point.log_ns);
+  for (const Point& point : cluster_) by_size[point.bytes].cluster_ns = std::exp(point.log_ns);
+  std::vector<MessageTime> times;
+  for (auto& [bytes, time] : by_size) {
+    time.bytes = bytes;
+    times.push_back(time);
+  }
+  return times;
+}
+
 std::vector<Alpha::Point> Alpha::points_of(const trace::Header& header, std::uint64_t trace::Alpha::*ns) {
   std::vector<Point> points;
   std::uint64_t previous_bytes = 0;
@@ -25,7 +38,8 @@ std::vector<Alpha::Point> Alpha::points_of(const trace::Header& header, std::uin
     if (entry.bytes <= previous_bytes) break;
     previous_bytes = entry.bytes;
     if (entry.*ns == 0) continue;
-    points.push_back({std::log(static_cast<double>(entry.bytes)), std::log(static_cast<double>(entry.*ns))});
+    points.push_back(
+        {entry.bytes, std::log(static_cast<double>(entry.bytes)), std::log(static_cast<double>(entry.*ns))});
   }
   return points;
 }

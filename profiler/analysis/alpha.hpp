@@ -12,6 +12,13 @@ namespace papaya::report {
 inline constexpr double nominal_latency_ns = 1000;
 inline constexpr double nominal_bytes_per_ns = 5;
 
+// Measured, one way. 0: not measured.
+struct MessageTime {
+  std::uint64_t bytes = 0;
+  double node_ns = 0;     // within a node
+  double cluster_ns = 0;  // between two nodes
+};
+
 // Log-log interpolated, the end segments prolonged. Not every rank measures: within nodes and between them the first
 // that did counts.
 class Alpha {
@@ -21,9 +28,12 @@ class Alpha {
   double ns(std::uint64_t bytes, bool across_nodes);
   bool used_nominal() const { return used_nominal_; }
   bool measured(bool across_nodes) const { return !(across_nodes ? cluster_ : node_).empty(); }
+  // Ascending sizes.
+  std::vector<MessageTime> message_times() const;
 
  private:
   struct Point {
+    std::uint64_t bytes;
     double log_bytes;
     double log_ns;
   };

@@ -9,11 +9,15 @@
 #include <new>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "profiler/analysis/alpha.hpp"
 #include "profiler/analysis/arrivals.hpp"
+#include "profiler/analysis/costly_calls.hpp"
+#include "profiler/analysis/delays.hpp"
 #include "profiler/analysis/horovod.hpp"
 #include "profiler/analysis/imbalance.hpp"
+#include "profiler/analysis/losses.hpp"
 #include "profiler/analysis/matching.hpp"
 #include "profiler/analysis/pending.hpp"
 #include "profiler/analysis/run_times.hpp"
@@ -45,7 +49,7 @@ class Analyser {
     look_for_horovod();
     add_whole_run();
     add_savings(run_, clocks_, out_);
-    describe_record();
+    count_losses(run_, matching_, out_.record);
     return std::move(out_);
   }
 
@@ -63,7 +67,6 @@ class Analyser {
   void finish_figures();
   void look_for_horovod();
   void add_whole_run();
-  void describe_record();
 
   std::int32_t world_rank(std::size_t file) const { return run_.files[file].header.rank; }
   // Below this the clocks do not tell which of two arrivals, the later one at `time_ns`, was first.
@@ -83,6 +86,8 @@ class Analyser {
   std::array<CollectiveSums, collective_count> sums_;
   std::vector<RankFigures> ranks_;  // by file
   std::vector<double> late_sum_ns_;
+  Delays delays_;
+  CostlyCalls costly_;
   Arrivals arrivals_;  // of the call that is compared
   bool is_overwritten_ = false;
 };
@@ -127,6 +132,7 @@ void Analyser::describe_run() {
     out_.unrecorded_calls += file.header.unrecorded_calls;
   }
   for (const auto& [node, ranks] : ranks_of_node) out_.node_figures.push_back({node, hosts[node], to_ranges(ranks)});
+  count_cores(run_, out_);
   facts.running = to_ranges(running);
   facts.is_all_running = running.size() == run_.files.size();
   out_.partial = out_.partial || !out_.finalized;
@@ -154,6 +160,7 @@ void Analyser::measure_times() {
     RankFigures& figures = ranks_.emplace_back();
     figures.rank = world_rank(i);
     figures.node = run_.files[i].header.node;
+    figures.usage = usage_figures(run_.files[i].header.usage);
   }
   late_sum_ns_.resize(run_.files.size());
 }
@@ -216,6 +223,7 @@ void Analyser::add_arrivals(const GroupCall& call, CommunicatorFigures& communic
   add_last(call, collective, site);
   add_waits(sums, communicator, phase, site);
   add_causes(collective);
+  costly_.add(run_, matching_, call, in);
   if (observe_) observe(first, communicator, site);
 }
 
@@ -270,8 +278,7 @@ void Analyser::add_causes(std::size_t collective) {
     RankFigures& rank = ranks_[in.files[i]];
     rank.caused_ns += in.caused_ns[i];
     rank.caused_ns_in[collective] += in.caused_ns[i];
-    rank.delay_ns_in[collective] += in.caused_ns[i] / in.waiters[i];
-    ++rank.delays_in[collective];
+    delays_.add(in.files[i], collective, in.longest_ns[i]);
   }
 }
 
@@ -313,17 +320,24 @@ void Analyser::finish_figures() {
                    [](const auto& a, const auto& b) { return a.ns > b.ns; });
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     if (ranks_[i].compared > 0) ranks_[i].late_ns = late_sum_ns_[i] / static_cast<double>(ranks_[i].compared);
+  delays_.write(ranks_);
+  std::vector<UsageFigures> usages;
+  for (const RankFigures& rank : ranks_) usages.push_back(rank.usage);
+  out_.median_usage = median_of(usages);
   out_.late_ranks = std::move(ranks_);
   std::stable_sort(out_.late_ranks.begin(), out_.late_ranks.end(), [](const RankFigures& a, const RankFigures& b) {
-    return std::tie(a.times_last, a.caused_ns) > std::tie(b.times_last, b.caused_ns);
+    return std::tie(a.caused_ns, a.times_last) > std::tie(b.caused_ns, b.times_last);
   });
+  out_.costly_calls = costly_.take(*std::min_element(times_.init_ns.begin(), times_.init_ns.end()));
   out_.call_sites = sites_.take_figures();
   out_.phases = phases_.take_figures();
   out_.weak = weak_figures(run_, clocks_);
+  out_.approx = approx_figures(run_);
   std::stable_sort(out_.communicators.begin(), out_.communicators.end(), [](const auto& a, const auto& b) {
     return std::tie(a.waiting_ns, a.calls) > std::tie(b.waiting_ns, b.calls);
   });
   out_.alpha_nominal = alpha_.used_nominal();
+  out_.message_times = alpha_.message_times();
   if (out_.recorded_ns > 0) out_.waiting_share = std::min(1.0, out_.waiting_ns / out_.recorded_ns);
 }
 
@@ -346,33 +360,6 @@ void Analyser::look_for_horovod() {
   for (const auto& of_rank : horovod.threads) threads.insert(of_rank.begin(), of_rank.end());
   const std::vector<std::int32_t> numbers(threads.begin(), threads.end());
   out_.horovod_threads = fmt::format("thread{} {}", numbers.size() == 1 ? "" : "s", to_text(to_ranges(numbers)));
-}
-
-void Analyser::describe_record() {
-  RecordFacts& facts = out_.record;
-  std::vector<std::int32_t> limited;
-  std::vector<std::int32_t> failed;
-  std::uint64_t overwritten = 0;
-  for (const RankFile& file : run_.files) {
-    overwritten += file.overwritten_events;
-    facts.unread_events += file.unread_events;
-    facts.torn_events += file.skipped_events;
-    facts.lost_communicators += file.header.lost_communicators;
-    facts.lost_call_sites += file.header.lost_call_sites;
-    facts.lost_weak_collectives += file.weak.lost_collectives;
-    facts.is_trace = facts.is_trace || file.is_spilled;
-    if (file.spill_state == trace::spill::State::limited) {
-      limited.push_back(file.header.rank);
-      facts.trace_limit = std::max(facts.trace_limit, file.spill_limit);
-    } else if (file.spill_state == trace::spill::State::failed) {
-      failed.push_back(file.header.rank);
-      facts.trace_error = file.spill_error;
-    }
-  }
-  facts.missing_events = overwritten - facts.unread_events;
-  facts.trace_limited = to_ranges(limited);
-  facts.trace_failed = to_ranges(failed);
-  facts.untabled_events = matching_.untabled_events();
 }
 
 Analysis failed_for(const char* why) {

@@ -23,8 +23,11 @@
 #include <vector>
 
 #include "base/collective.hpp"
+#include "profiler/analysis/alpha.hpp"
+#include "profiler/analysis/approx.hpp"
 #include "profiler/analysis/patterns_of_sites.hpp"
 #include "profiler/analysis/savings.hpp"
+#include "profiler/analysis/usage.hpp"
 #include "profiler/analysis/weak.hpp"
 #include "profiler/analysis/whole_run.hpp"
 #include "profiler/read/frames.hpp"
@@ -89,9 +92,15 @@ struct RankFigures {
   std::array<std::uint64_t, collective_count> compared_in{};
   std::array<std::uint64_t, collective_count> times_last_in{};
   std::array<double, collective_count> caused_ns_in{};
-  // Mean waiting of those who waited for this rank, summed over the calls where somebody did.
-  std::array<double, collective_count> delay_ns_in{};
+  // The calls at which others waited for this rank, by the longest of these waits.
   std::array<std::uint64_t, collective_count> delays_in{};
+  std::array<double, collective_count> median_delay_ns_in{};
+  std::array<double, collective_count> largest_delay_ns_in{};
+  // The longest of them that make up half of their sum: how many, and the least.
+  std::array<std::uint64_t, collective_count> long_delays_in{};
+  std::array<double, collective_count> long_delay_ns_in{};
+  double largest_delay_ns = 0;
+  UsageFigures usage;
 };
 
 struct NodeFigures {
@@ -145,6 +154,18 @@ struct PhaseFigures {
   double worst_ns = 0;    // mean
   double waiting_ns = 0;  // summed over ranks
   double excess_ns = 0;   // summed over ranks
+};
+
+// One of the calls at which most was waited.
+struct CostlyCall {
+  std::string name;  // MPI_Allreduce
+  std::string communicator;
+  std::uint64_t call = 0;
+  std::int32_t rank = 0;           // most waited for
+  double begin_ns = 0;             // its first arrival, since the run began
+  double delay_ns = 0;             // the longest wait
+  double waiting_ns = 0;           // summed over ranks
+  std::vector<NamedFrame> frames;  // where that rank made it, innermost first; empty: not known
 };
 
 struct AlgorithmFigures {
@@ -212,6 +233,8 @@ struct RecordFacts {
   std::uint64_t lost_communicators = 0;
   std::uint64_t lost_call_sites = 0;
   std::uint64_t lost_weak_collectives = 0;
+  std::uint64_t weak_events = 0;                 // calls of weakly consistent collectives; of these
+  std::uint64_t missing_weak_events = 0;         // older than the rings hold
   std::uint64_t inconsistent_communicators = 0;  // whose ranks cannot be told apart, and that were used
 
   std::uint64_t partial_calls = 0;      // compared without the ranks that have no usable record
@@ -220,6 +243,8 @@ struct RecordFacts {
   std::string first_conflict;
   std::uint64_t pending_left_out = 0;  // unfinished calls that are not listed
 };
+
+inline constexpr std::size_t most_costly_calls = 10;
 
 struct Analysis {
   bool usable = false;  // at least one record could be read
@@ -246,21 +271,30 @@ struct Analysis {
   // ways; and at the comparisons, however unlike the ways are. 0 on one node.
   double clock_error_ns = 0;
   double clock_bound_ns = 0;
-  bool alpha_nominal = false;  // some factor used the nominal alpha
+  bool alpha_nominal = false;              // some factor used the nominal alpha
+  std::vector<MessageTime> message_times;  // as measured, ascending sizes
+
+  std::int64_t cores = 0;  // of the nodes whose first rank has a usable record
+  // Of the node with the most ranks for each core; 0: nowhere do ranks share one.
+  std::int32_t crowded_ranks = 0;
+  std::int32_t crowded_cores = 0;
 
   RecordFacts record;
 
   std::vector<CollectiveFigures> collectives;      // those called, most time first
-  std::vector<RankFigures> late_ranks;             // all ranks read, most often last first
+  std::vector<RankFigures> late_ranks;             // all ranks read, most waiting caused first
+  UsageFigures median_usage;                       // of all ranks read
   std::vector<CommunicatorFigures> communicators;  // most waiting first
   std::vector<AlgorithmFigures> algorithms;
   std::vector<CallSiteFigures> call_sites;  // most waiting first
+  std::vector<CostlyCall> costly_calls;     // most waiting first, at most most_costly_calls
   std::vector<PhaseFigures> phases;         // most waiting first; empty if the program names none
   std::uint64_t unrecorded_calls = 0;       // summed over ranks: the program had switched recording off
   std::vector<PendingCall> pending;
-  std::vector<WeakFigures> weak;  // most time inside first
-  std::string horovod_library;    // empty: the program does not use Horovod
-  std::string horovod_threads;    // "thread 1", of each rank
+  std::vector<WeakFigures> weak;      // most time inside first
+  std::vector<ApproxFigures> approx;  // a rule of PAPAYA_APPROX each
+  std::string horovod_library;        // empty: the program does not use Horovod
+  std::string horovod_threads;        // "thread 1", of each rank
 
   WholeRun whole_run;
   double whole_run_share = 0;   // of the ranks' time, that they wait within their nodes

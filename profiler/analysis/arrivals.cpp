@@ -16,6 +16,7 @@ void Arrivals::resize(std::size_t size) {
   waits_ns.resize(size);
   culprits.resize(size);
   caused_ns.assign(size, 0.0);
+  longest_ns.assign(size, 0.0);
   waiters.assign(size, 0);
 }
 
@@ -80,6 +81,7 @@ void Arrivals::find_waits(const GroupCall& call, const trace::Event& first) {
         waits_ns[i] = arrivals_ns[until] - arrivals_ns[i];
         if (waits_ns[i] <= 0) return;
         caused_ns[until] += waits_ns[i];
+        longest_ns[until] = std::max(longest_ns[until], waits_ns[i]);
         ++waiters[until];
       });
 }

@@ -22,7 +22,8 @@ struct Arrivals {
   std::vector<double> waits_ns;        // to its earliest legal exit
   std::vector<std::size_t> culprits;   // whose arrival that is
   std::vector<double> caused_ns;       // waiting of others for it
-  std::vector<std::uint32_t> waiters;  // how many those are
+  std::vector<double> longest_ns;      // the longest of these waits
+  std::vector<std::uint32_t> waiters;  // how many there are
 
   std::uint64_t bytes = 0;  // the most that a rank passed
   bool is_across_nodes = false;

@@ -68,10 +68,7 @@ std::vector<PhaseFigures> Phases::take_figures() {
 }
 
 std::vector<NamedFrame> frames_of(const RankFile& file, const trace::Event& event) {
-  std::vector<NamedFrame> frames;
-  if (event.call_site != 0)
-    for (const Frame& frame : file.call_sites[event.call_site - 1]) frames.push_back(named(frame));
-  return frames;
+  return frames_of(file, event.call_site);
 }
 
 void count_events(const Run& run, const Clocks& clocks, Sites& sites, Phases& phases) {

@@ -79,4 +79,17 @@ std::vector<AlgorithmFigures> algorithms_of(const Run& run) {
   return algorithms;
 }
 
+void count_cores(const Run& run, Analysis& analysis) {
+  for (const RankFile& file : run.files) {
+    const trace::Header& own = file.header;
+    if (own.node_rank == 0) analysis.cores += std::max(0, own.cores);
+    // The node with the most ranks for each core, compared without dividing.
+    if (own.cores > 0 && own.node_ranks > own.cores &&
+        std::int64_t{own.node_ranks} * analysis.crowded_cores >= std::int64_t{analysis.crowded_ranks} * own.cores) {
+      analysis.crowded_ranks = own.node_ranks;
+      analysis.crowded_cores = own.cores;
+    }
+  }
+}
+
 }  // namespace papaya::report

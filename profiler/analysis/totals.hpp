@@ -15,4 +15,7 @@ std::vector<CollectiveFigures> totals_of(const Run& run, const Clocks& clocks);
 // Which algorithm served how many calls and why others were native; most calls of a collective first.
 std::vector<AlgorithmFigures> algorithms_of(const Run& run);
 
+// Fills in how many cores the ranks have, and where they share them.
+void count_cores(const Run& run, Analysis& analysis);
+
 }  // namespace papaya::report

@@ -9,6 +9,13 @@ NamedFrame named(const Frame& frame) {
   return {frame, frame.python, frame.module, static_cast<int>(frame.offset)};
 }
 
+std::vector<NamedFrame> frames_of(const RankFile& file, std::uint32_t call_site) {
+  std::vector<NamedFrame> frames;
+  if (call_site != 0)
+    for (const Frame& frame : file.call_sites[call_site - 1]) frames.push_back(named(frame));
+  return frames;
+}
+
 std::string frame_text(const NamedFrame& frame) {
   const auto base = [](const std::string& path) { return path.substr(path.find_last_of('/') + 1); };
   if (frame.module.empty()) return fmt::format("{:#x}", frame.offset);

@@ -1,6 +1,7 @@
 // A line of the program, as far as it has a name.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ struct NamedFrame : Frame {
 
 // With what is known of it already.
 NamedFrame named(const Frame& frame);
+
+// The frames of a call site by its number in that record, innermost first; none of number 0.
+std::vector<NamedFrame> frames_of(const RankFile& file, std::uint32_t call_site);
 
 // "energy() (md.c:120)", "libfoo.so+0x12ab", as well as it is known.
 std::string frame_text(const NamedFrame& frame);

@@ -18,6 +18,7 @@
 #include "base/old_names.hpp"
 #include "base/reason.hpp"
 #include "base/settings.hpp"
+#include "profiler/read/read_approx.hpp"
 #include "profiler/read/read_spill.hpp"
 #include "profiler/read/read_weak.hpp"
 #include "profiler/read/version_3.hpp"
@@ -141,7 +142,8 @@ std::uint32_t check_beginning(const Source& source) {
 
 void check_header(const trace::Header& header, std::uint64_t file_bytes) {
   const bool is_old = header.version == version_3::format_version;
-  if (header.header_bytes != (is_old ? version_3::header_bytes : sizeof(trace::Header)))
+  if (header.header_bytes != (is_old ? version_3::header_bytes : sizeof(trace::Header)) &&
+      (is_old || header.header_bytes != trace::least_header_bytes))
     reject_damaged("wrong header size");
   if (header.event_bytes != sizeof(trace::Event)) reject_damaged("wrong event size");
   if (!std::has_single_bit(header.event_capacity)) reject_damaged("event capacity not a power of two");
@@ -285,6 +287,7 @@ void read_node_calls(const Source& source, RankFile& file) {
 void read_head(const Source& source, RankFile& file) {
   read_or_reject(source, 0, &file.header, sizeof(file.header));
   check_header(file.header, source.bytes());
+  if (file.header.header_bytes < sizeof(file.header)) file.header.usage = {};
   read_or_reject(source, file.header.totals_offset, &file.totals, sizeof(file.totals));
   file.algorithms = read_table<trace::Algorithm>(source, file.header.algorithms_offset, file.header.algorithm_count);
 }
@@ -483,6 +486,7 @@ Run load(const std::string& folder, const Progress& progress, Extent extent) {
         add_beside(run, folder, name + "z",
                    [&](const Source& spilled) { add_spilled(run, name + "z", spilled, extent); });
         add_beside(run, folder, name + "w", [&](const Source& weak) { add_weak(run, name + "w", weak); });
+        add_beside(run, folder, name + "x", [&](const Source& approx) { add_approx(run, name + "x", approx); });
       }
     }
     if (progress) progress(i + 1, names.size());
@@ -567,6 +571,11 @@ void add_spilled(Run& run, const std::string& name, const Source& source, Extent
 
 void add_weak(Run& run, const std::string& name, const Source& source) {
   if (const std::string problem = read_weak(source, run.files.back()); !problem.empty())
+    add_problem(run, Trouble::damaged, name, problem);
+}
+
+void add_approx(Run& run, const std::string& name, const Source& source) {
+  if (const std::string problem = read_approx(source, run.files.back()); !problem.empty())
     add_problem(run, Trouble::damaged, name, problem);
 }
 

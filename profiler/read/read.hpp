@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "profiler/record/approx_format.hpp"
 #include "profiler/record/format.hpp"
 #include "profiler/record/spill_format.hpp"
 #include "profiler/record/weak_format.hpp"
@@ -59,8 +60,10 @@ struct Gap {
 // A rank's calls of weakly consistent collectives.
 struct WeakCalls {
   std::vector<trace::WeakRow> rows;
-  std::vector<trace::WeakEvent> events;  // those still there and whole, in the order they began
+  std::vector<trace::WeakEvent> events;  // those still there and whole, in the order they began; their call sites and
+                                         // phases are the record's
   std::uint64_t begun = 0;
+  std::uint64_t overwritten = 0;       // of them, older than the ring holds
   std::uint64_t lost_collectives = 0;  // for which the file had no room
 };
 
@@ -83,6 +86,7 @@ struct RankFile {
   std::uint32_t spill_error = 0;  // errno
   std::uint64_t spill_limit = 0;  // bytes
   WeakCalls weak;
+  std::vector<trace::ApproxRow> approx;  // a rule of PAPAYA_APPROX each
 };
 
 enum class Trouble : std::uint8_t { unreadable, not_papaya, cut_short, other_version, damaged, other_run };
@@ -130,6 +134,8 @@ bool add_record(Run& run, const std::string& name, const Source& source, Extent 
 void add_spilled(Run& run, const std::string& name, const Source& source, Extent extent = Extent::all);
 // The same with its calls of weakly consistent collectives.
 void add_weak(Run& run, const std::string& name, const Source& source);
+// And with what has become of the rules of PAPAYA_APPROX.
+void add_approx(Run& run, const std::string& name, const Source& source);
 void finish_run(Run& run);
 
 // Of an event's algorithm; empty if it is not in the table.

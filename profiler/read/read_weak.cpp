@@ -22,7 +22,8 @@ bool is_possible(const trace::WeakRow& row) {
 
 bool is_whole(const trace::WeakEvent& event, std::uint64_t number, std::uint64_t rows, const RankFile& record) {
   return event.commit == static_cast<std::uint32_t>(number + 1) && event.row < rows && event.clock > 0 &&
-         event.arrival_ticks >= record.header.begin_ticks &&
+         event.call_site <= record.call_sites.size() && event.ended_site <= record.call_sites.size() &&
+         event.phase < record.header.phase_count && event.arrival_ticks >= record.header.begin_ticks &&
          (event.exit_ticks == 0 || (event.exit_ticks >= event.arrival_ticks && event.share >= 0 && event.share <= 1));
 }
 
@@ -65,6 +66,7 @@ std::string read_weak(const Source& source, RankFile& record) {
     return "could not be read to its end and is left out";
   if (!std::all_of(calls.rows.begin(), calls.rows.end(), is_possible)) return "is damaged (its table) and is left out";
   const std::uint64_t kept = std::min(header.event_count, header.event_capacity);
+  calls.overwritten = header.event_count - kept;
   std::vector<trace::WeakEvent> ring(kept);
   if (!source.read(header.events_offset, ring.data(), ring.size() * sizeof(trace::WeakEvent)))
     return "could not be read to its end and is left out";

@@ -21,6 +21,7 @@ namespace {
 
 // Papaya's own frames stand above the program's, fewer than this.
 constexpr int own_frames = 32;
+constexpr int own_python_frames = 3;  // those of papaya.py
 constexpr std::size_t most_function_bytes = 100;
 // Rows of the table of modules that functions written in Python leave free.
 constexpr std::size_t rows_for_files = 16;
@@ -121,15 +122,34 @@ bool CallSites::is_python_module(const void* return_address) noexcept {
   Object object{.address = return_address};
   dl_iterate_phdr(look_at, &object);
   const std::string_view name = object.path.substr(object.path.find_last_of('/') + 1);
-  const bool is_one = name.find(".cpython-") != name.npos || name.find(".abi3.so") != name.npos;
+  // By libffi Python's ctypes calls, as papaya.py does.
+  const bool is_one =
+      name.find(".cpython-") != name.npos || name.find(".abi3.so") != name.npos || name.starts_with("libffi.so.");
   if (address <= address_mask) caller.store((is_one ? 1ull << address_bits : 0) | address, std::memory_order_relaxed);
   return is_one;
 }
 
+bool CallSites::is_own_module(const PythonFrames::Position& position) {
+  const auto code = reinterpret_cast<std::uintptr_t>(position.code);
+  std::atomic<std::uint64_t>& known = codes_[slot_of(code) % codes_.size()];
+  const std::uint64_t cached = known.load(std::memory_order_relaxed);
+  if ((cached & address_mask) == code) return cached >> address_bits != 0;
+  const std::string file = python_.source_line_of(position).file;
+  const bool is_own = file.substr(file.find_last_of('/') + 1) == "papaya.py";
+  if (code <= address_mask) known.store((is_own ? 1ull << address_bits : 0) | code, std::memory_order_relaxed);
+  return is_own;
+}
+
 bool CallSites::find_python(const void* return_address, std::uint64_t& number) {
   if (!is_python_module(return_address)) return false;
-  PythonFrames::Position positions[trace::most_frames];
-  const int count = python_.walk(positions, frames_);
+  PythonFrames::Position stack[own_python_frames + trace::most_frames];
+  int count = python_.walk(stack, frames_);
+  const PythonFrames::Position* positions = stack;
+  if (count > 0 && is_own_module(stack[0])) {
+    count = python_.walk(stack, own_python_frames + frames_);
+    for (; count > 1 && is_own_module(*positions); --count) ++positions;
+    count = std::min(count, frames_);
+  }
   if (count == 0) return false;
   // One cache for both: instructions of Python lie elsewhere than the machine's.
   const auto instruction = reinterpret_cast<std::uintptr_t>(positions[0].instruction);

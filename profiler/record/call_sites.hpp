@@ -52,6 +52,8 @@ class CallSites {
   // The number of a place in a Python program; false if the call comes from no such place.
   bool find_python(const void* return_address, std::uint64_t& number);
   bool is_python_module(const void* address) noexcept;
+  // Whether it is in papaya.py, which only passes calls on.
+  bool is_own_module(const PythonFrames::Position& position);
   // `python`: what the frames are, if they are Python's, and null otherwise.
   std::uint64_t number_of_frames(const std::vector<const void*>& frames, const PythonFrames::Position* python);
   std::uint32_t module_of(const void* address, std::uint64_t& offset);
@@ -65,6 +67,7 @@ class CallSites {
   PythonFrames python_;
   std::array<std::atomic<std::uint64_t>, 64>
       callers_{};  // return address, and above it whether it is in a module for Python
+  std::array<std::atomic<std::uint64_t>, 64> codes_{};   // code object, and above it whether it is papaya.py's
   std::array<std::atomic<std::uint64_t>, 256> cache_{};  // address, and above it the site's number
 
   std::mutex mutex_;  // guards what follows, and the tables

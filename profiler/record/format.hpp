@@ -4,6 +4,7 @@
 // job ended by SIGKILL leaves a readable record; docs/trace_format.md describes it for other tools.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/collective.hpp"
@@ -179,6 +180,21 @@ static_assert(sizeof(ClockOffset) == 64);
 
 enum class Ending : std::uint32_t { running = 0, finalized = 1, aborted = 2 };
 
+// What the system did for the rank's process from the end of MPI_Init to MPI_Finalize or MPI_Abort.
+struct Usage {
+  std::uint64_t wall_ns;       // 0: nothing is known, as of a process that was killed
+  std::uint64_t user_ns;       // all threads'
+  std::uint64_t system_ns;     // all threads'
+  std::uint64_t core_wait_ns;  // the first thread was ready and had no core; all bits set: the system does not tell
+  std::uint64_t voluntary_switches;
+  std::uint64_t involuntary_switches;
+  std::uint64_t minor_faults;  // page faults without reading from disk
+  std::uint64_t major_faults;
+  std::uint64_t peak_bytes;  // of resident memory, since the process began
+  std::int32_t core;         // at the end; -1: the system does not tell
+  std::uint32_t core_khz;    // of that core then; 0: the system does not tell
+};
+
 struct Header {
   char magic[8];
   std::uint32_t version;
@@ -241,8 +257,11 @@ struct Header {
   std::uint64_t algorithms_offset;
   std::uint64_t algorithm_count;
   char reason_ids[reason_capacity][id_bytes];  // by which a reader recognises reasons; their names are for people
+  // What follows is not in the headers of all records of this version: header_bytes tells.
+  Usage usage;
 };
 static_assert(sizeof(Header) <= 8192);
+inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);
 
 inline constexpr std::uint64_t totals_offset = 8192;
 inline constexpr std::uint64_t communicators_offset = 32768;

@@ -73,6 +73,7 @@ class Recorder {
   // fits belongs to the phase around it.
   void begin_phase(std::string_view name) noexcept;
   void end_phase() noexcept;
+  std::uint16_t phase() const noexcept { return phase_.load(std::memory_order_relaxed); }
 
   // A call that is not to be recorded.
   void leave_out() noexcept { std::atomic_ref(header_->unrecorded_calls).fetch_add(1, std::memory_order_relaxed); }
@@ -156,7 +157,7 @@ inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_
   put(event.algorithm, 0);
   put(event.reason, 0);
   put(event.thread, thread_number());
-  put(event.phase, phase_.load(std::memory_order_relaxed));
+  put(event.phase, phase());
   // Release: whoever reads this number (the report, from the file) finds the fields above.
   std::atomic_ref(event.commit).store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
   // The ring outgrows the second-level cache; without this the next event's stores would wait for its line, and an

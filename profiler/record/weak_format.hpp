@@ -1,4 +1,4 @@
-// The per-rank file rank-NNNNN.papw, version 1: the rank's calls of weakly consistent collectives. Made when the
+// The per-rank file rank-NNNNN.papw, version 2: the rank's calls of weakly consistent collectives. Made when the
 // program creates its first one. A header, a table with exact sums of the run, then a ring of events, mapped and valid
 // at any moment as the rank's .pap is (format.hpp). docs/trace_format.md describes it for other tools.
 #pragma once
@@ -44,12 +44,14 @@ struct WeakEvent {
   std::uint64_t waited_ns;
   double share;
   std::uint32_t row;
-  std::int32_t ranks;  // whose contributions are in the result
+  std::int32_t ranks;        // whose contributions are in the result
+  std::uint32_t call_site;   // as in trace::Event, in the rank's .pap: where the program called or started it
+  std::uint32_t ended_site;  // where it waited for or tested a started one at last; 0: where it began, or not known
   std::uint32_t commit;
-  std::uint16_t thread;  // as in trace::Event
-  std::uint16_t reserved;
+  std::uint16_t thread;  // these two as in trace::Event
+  std::uint16_t phase;
 };
-static_assert(sizeof(WeakEvent) == 104);
+static_assert(sizeof(WeakEvent) == 112);
 
 struct WeakHeader {
   char magic[8];
@@ -74,13 +76,13 @@ static_assert(sizeof(WeakHeader) == 104);
 namespace weak {
 
 inline constexpr char magic[8] = {'P', 'A', 'P', 'A', 'Y', 'A', 'W', '\n'};
-inline constexpr std::uint32_t format_version = 1;
+inline constexpr std::uint32_t format_version = 2;
 
 inline constexpr std::uint64_t rows_offset = 4096;
 inline constexpr std::uint64_t row_capacity = 256;
 inline constexpr std::uint64_t events_offset = 77824;  // next page after them
 static_assert(rows_offset + row_capacity * sizeof(WeakRow) <= events_offset && events_offset % 4096 == 0);
-inline constexpr std::uint64_t event_capacity = 1u << 15;
+inline constexpr std::uint64_t event_capacity = 1u << 15;  // in summary mode
 
 }  // namespace weak
 

@@ -17,7 +17,11 @@ namespace papaya {
 
 namespace {
 
-constexpr std::size_t file_bytes = trace::weak::events_offset + trace::weak::event_capacity * sizeof(trace::WeakEvent);
+constexpr std::size_t prefault_bytes = 8 << 20;  // as Recorder
+
+constexpr std::size_t file_bytes(std::uint64_t events) {
+  return trace::weak::events_offset + events * sizeof(trace::WeakEvent);
+}
 
 template <std::size_t capacity>
 void put_text(char (&field)[capacity], std::string_view text) noexcept {
@@ -35,7 +39,7 @@ void put(Field& field, Value value) noexcept {
 bool WeakRecorder::open(const std::string& path, const trace::Header& record) {
   if (has_failed_) return false;
   std::string error;
-  void* const base = create_mapped(path, file_bytes, error);
+  void* const base = create_mapped(path, file_bytes(capacity_), error);
   if (base == nullptr) {
     has_failed_ = true;
     log::warn("rank " + std::to_string(record.rank) +
@@ -43,7 +47,7 @@ bool WeakRecorder::open(const std::string& path, const trace::Header& record) {
               "; they are not recorded.");
     return false;
   }
-  populate(base, file_bytes);
+  if (file_bytes(capacity_) <= prefault_bytes) populate(base, file_bytes(capacity_));
   auto* const bytes = static_cast<std::byte*>(base);
   rows_ = reinterpret_cast<trace::WeakRow*>(bytes + trace::weak::rows_offset);
   events_ = reinterpret_cast<trace::WeakEvent*>(bytes + trace::weak::events_offset);
@@ -59,7 +63,7 @@ bool WeakRecorder::open(const std::string& path, const trace::Header& record) {
   header_->rows_offset = trace::weak::rows_offset;
   header_->row_capacity = trace::weak::row_capacity;
   header_->events_offset = trace::weak::events_offset;
-  header_->event_capacity = trace::weak::event_capacity;
+  header_->event_capacity = capacity_;
   std::memcpy(header_->magic, trace::weak::magic, sizeof trace::weak::magic);
   return true;
 }
@@ -97,31 +101,35 @@ const WeakRecorder::Collective* WeakRecorder::add(const std::string& path, const
 
 void WeakRecorder::close() noexcept {
   if (header_ == nullptr) return;
-  munmap(header_, file_bytes);
+  munmap(header_, file_bytes(capacity_));
   header_ = nullptr;
   has_failed_ = true;
 }
 
-std::uint64_t WeakRecorder::begin(const Collective& collective, std::uint64_t clock, std::uint64_t ticks) noexcept {
+std::uint64_t WeakRecorder::begin(const Collective& collective, std::uint64_t clock, std::uint64_t ticks,
+                                  Place place) noexcept {
   if (header_ == nullptr) return not_recorded;
   const std::uint64_t number = std::atomic_ref(header_->event_count).fetch_add(1, std::memory_order_relaxed);
-  trace::WeakEvent& event = events_[number & (trace::weak::event_capacity - 1)];
+  trace::WeakEvent& event = events_[number & (capacity_ - 1)];
   put(event.exit_ticks, 0);
   put(event.arrival_ticks, ticks);
   put(event.collective, collective.id);
   put(event.clock, clock);
   put(event.bytes, collective.bytes);
   put(event.row, collective.row);
+  put(event.call_site, place.call_site);
+  put(event.ended_site, 0);
   put(event.thread, thread_number());
+  put(event.phase, place.phase);
   // Release: whoever reads this number finds the fields above.
   std::atomic_ref(event.commit).store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
   return number;
 }
 
 void WeakRecorder::finish(const Collective& collective, std::uint64_t number, std::uint64_t exit_ticks,
-                          const WeakOutcome& outcome) noexcept {
+                          std::uint64_t ended_site, const WeakOutcome& outcome) noexcept {
   if (header_ == nullptr || number == not_recorded) return;
-  trace::WeakEvent& event = events_[number & (trace::weak::event_capacity - 1)];
+  trace::WeakEvent& event = events_[number & (capacity_ - 1)];
   trace::WeakRow& row = rows_[collective.row];
   // Another collective's calls may have wrapped around the ring since.
   if (std::atomic_ref(event.commit).load(std::memory_order_relaxed) == static_cast<std::uint32_t>(number + 1)) {
@@ -132,6 +140,7 @@ void WeakRecorder::finish(const Collective& collective, std::uint64_t number, st
     put(event.waited_ns, outcome.waited_ns);
     put(event.share, outcome.share);
     put(event.ranks, outcome.ranks);
+    put(event.ended_site, ended_site);
     // Release: a reader that finds the exit finds the others.
     std::atomic_ref(event.exit_ticks).store(exit_ticks, std::memory_order_release);
   }

@@ -41,6 +41,8 @@ class WeakRecorder {
 
   // Several threads may record at once (MPI_THREAD_MULTIPLE).
   void set_concurrent(bool concurrent) noexcept { concurrent_ = concurrent; }
+  // Room for so many calls, a power of two. Before the first collective.
+  void set_capacity(std::uint64_t events) noexcept { capacity_ = events; }
   // A collective that the program has created. At the first one the file is made at `path`, beside the record with the
   // header `record`. Null: its calls are not recorded.
   const Collective* add(const std::string& path, const trace::Header& record, const WeakDescription& description,
@@ -48,8 +50,13 @@ class WeakRecorder {
   void close() noexcept;
 
   static constexpr std::uint64_t not_recorded = ~std::uint64_t{0};
-  std::uint64_t begin(const Collective& collective, std::uint64_t clock, std::uint64_t ticks) noexcept;
-  void finish(const Collective& collective, std::uint64_t number, std::uint64_t exit_ticks,
+  struct Place {
+    std::uint64_t call_site;  // in the rank's record
+    std::uint16_t phase;
+  };
+  std::uint64_t begin(const Collective& collective, std::uint64_t clock, std::uint64_t ticks, Place place) noexcept;
+  // `ended_site`: 0 where it is the begin's, or not known.
+  void finish(const Collective& collective, std::uint64_t number, std::uint64_t exit_ticks, std::uint64_t ended_site,
               const WeakOutcome& outcome) noexcept;
 
  private:
@@ -66,6 +73,7 @@ class WeakRecorder {
   trace::WeakRow* rows_ = nullptr;
   trace::WeakEvent* events_ = nullptr;
   bool concurrent_ = true;
+  std::uint64_t capacity_ = trace::weak::event_capacity;
 
   std::mutex mutex_;  // guards what follows, and new rows
   bool has_failed_ = false;

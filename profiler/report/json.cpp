@@ -79,14 +79,29 @@ Json to_object(const CollectiveFigures& figures) {
   return object;
 }
 
+Json to_object(const UsageFigures& usage) {
+  if (!usage.is_known) return nullptr;
+  Json object = {{"cpu_share", usage.cpu_share},
+                 {"core_wait_share", usage.knows_core_wait ? Json(usage.core_wait_share) : Json(nullptr)},
+                 {"involuntary_switches_per_s", usage.involuntary_per_s},
+                 {"major_faults", usage.major_faults},
+                 {"minor_faults", usage.minor_faults},
+                 {"peak_bytes", usage.peak_bytes}};
+  object["core"] = usage.core >= 0 ? Json(usage.core) : Json(nullptr);
+  object["core_ghz"] = usage.core_ghz > 0 ? Json(usage.core_ghz) : Json(nullptr);
+  return object;
+}
+
 Json to_object(const RankFigures& rank) {
   return {{"rank", rank.rank},
           {"node", rank.node},
           {"times_last", rank.times_last},
           {"calls", rank.compared},
           {"late_us", microseconds(rank.late_ns)},
+          {"longest_delay_us", microseconds(rank.largest_delay_ns)},
           {"waited_seconds", seconds(rank.waited_ns)},
-          {"caused_waiting_seconds", seconds(rank.caused_ns)}};
+          {"caused_waiting_seconds", seconds(rank.caused_ns)},
+          {"usage", to_object(rank.usage)}};
 }
 
 Json to_array(const std::vector<NamedFrame>& frames) {
@@ -99,6 +114,23 @@ Json to_array(const std::vector<NamedFrame>& frames) {
                      {"file", frame.file},
                      {"line", frame.line > 0 ? Json(frame.line) : Json(nullptr)}});
   return array;
+}
+
+Json to_object(const CostlyCall& call) {
+  return {{"name", call.name},
+          {"communicator", call.communicator},
+          {"call", call.call},
+          {"at_seconds", seconds(call.begin_ns)},
+          {"rank", call.rank},
+          {"longest_delay_us", microseconds(call.delay_ns)},
+          {"waiting_seconds", seconds(call.waiting_ns)},
+          {"call_site", to_array(call.frames)}};
+}
+
+Json to_object(const MessageTime& time) {
+  return {{"bytes", time.bytes},
+          {"node_us", time.node_ns > 0 ? microseconds(time.node_ns) : Json(nullptr)},
+          {"cluster_us", time.cluster_ns > 0 ? microseconds(time.cluster_ns) : Json(nullptr)}};
 }
 
 Json to_object(const Saving& saving, double span_ns) {
@@ -232,23 +264,63 @@ Json to_object(const PendingCall& pending) {
           {"conflict", pending.conflict}};
 }
 
+Json to_object(const WeakSums& sums) {
+  const bool is_compared = sums.compared > 0;
+  const bool has_age = sums.aged_calls > 0;
+  return {{"calls", sums.calls},
+          {"bytes", sums.bytes},
+          {"seconds", seconds(sums.inside_ns)},
+          {"waited_seconds", seconds(sums.waited_ns)},
+          {"staleness", has_age ? number(sums.staleness) : Json(nullptr)},
+          {"most_staleness", has_age ? Json(sums.most_staleness) : Json(nullptr)},
+          {"share", number(sums.share)},
+          {"compared_calls", sums.compared},
+          {"compared_waited_seconds", is_compared ? seconds(sums.compared_waited_ns) : Json(nullptr)},
+          {"consistent_waiting_seconds", is_compared ? seconds(sums.consistent_waiting_ns) : Json(nullptr)},
+          {"saved_seconds", is_compared ? seconds(sums.saved_ns()) : Json(nullptr)}};
+}
+
 Json to_object(const WeakFigures& figures) {
-  const bool is_compared = figures.compared > 0;
-  const bool has_age = figures.aged_calls > 0;
-  return {{"name", figures.collective},
-          {"algorithm", figures.algorithm},
-          {"parameters", figures.parameters},
+  Json object = {{"name", figures.collective}, {"algorithm", figures.algorithm}, {"parameters", figures.parameters}};
+  object.update(to_object(figures.sums));
+  const auto list = [&](const char* name, const auto& items, auto&& describe) {
+    Json array = Json::array();
+    for (const auto& item : items) {
+      Json one = describe(item);
+      one.update(to_object(item.sums));
+      array.push_back(std::move(one));
+    }
+    object[name] = std::move(array);
+  };
+  list("ranks", figures.ranks, [](const WeakRank& rank) -> Json {
+    return {{"rank", rank.rank}, {"caused_waiting_seconds", seconds(rank.caused_ns)}};
+  });
+  list("call_sites", figures.sites, [](const WeakSite& site) -> Json {
+    Json late = Json::array();
+    for (const WeakAwaited& one : site.awaited)
+      late.push_back({{"rank", one.rank}, {"caused_waiting_seconds", seconds(one.waiting_ns)}});
+    return {{"frames", to_array(site.frames)}, {"ended", to_array(site.ended)}, {"late_ranks", std::move(late)}};
+  });
+  list("phases", figures.phases, [](const WeakPhase& phase) -> Json { return {{"name", phase.name}}; });
+  Json ages = Json::array();
+  for (const WeakAge& age : figures.ages) ages.push_back({{"from", age.from}, {"to", age.to}, {"calls", age.calls}});
+  object["ages"] = std::move(ages);
+  return object;
+}
+
+Json to_object(const ApproxFigures& figures) {
+  const bool is_verified = figures.verified > 0;
+  return {{"name", figures.name},
+          {"places", figures.places},
+          {"bound", figures.bound},
+          {"sentence", figures.sentence()},
           {"calls", figures.calls},
-          {"bytes", figures.bytes},
-          {"seconds", seconds(figures.inside_ns)},
-          {"waited_seconds", seconds(figures.waited_ns)},
-          {"staleness", has_age ? number(figures.staleness) : Json(nullptr)},
-          {"most_staleness", has_age ? Json(figures.most_staleness) : Json(nullptr)},
-          {"share", number(figures.share)},
-          {"compared_calls", figures.compared},
-          {"compared_waited_seconds", is_compared ? seconds(figures.compared_waited_ns) : Json(nullptr)},
-          {"consistent_waiting_seconds", is_compared ? seconds(figures.consistent_waiting_ns) : Json(nullptr)},
-          {"saved_seconds", is_compared ? seconds(figures.saved_ns()) : Json(nullptr)}};
+          {"approximate_calls", figures.approximate},
+          {"why_exact", figures.why},
+          {"most_staleness", figures.aged > 0 ? Json(figures.most_staleness) : Json(nullptr)},
+          {"verified", figures.verified},
+          {"median_error", is_verified ? number(figures.median_error) : Json(nullptr)},
+          {"largest_error", is_verified ? number(figures.largest_error) : Json(nullptr)}};
 }
 
 Json to_object(const Report& report) {
@@ -259,6 +331,8 @@ Json to_object(const Report& report) {
                  {"ranks", report.ranks},
                  {"ranks_read", report.ranks_read},
                  {"nodes", report.nodes},
+                 {"cores", report.cores},
+                 {"ranks_share_cores", report.crowded_ranks > 0},
                  {"begin_unix_seconds", seconds(static_cast<double>(report.begin_unix_ns))},
                  {"run_seconds", seconds(report.run_ns)},
                  {"finalized", report.finalized},
@@ -285,10 +359,13 @@ Json to_object(const Report& report) {
     object[name] = std::move(array);
   };
   list("collectives", report.collectives);
+  list("message_times", report.message_times);
   list("late_ranks", report.late_ranks);
+  list("costly_calls", report.costly_calls);
   list("call_sites", report.call_sites);
   list("phases", report.phases);
   list("weak_collectives", report.weak);
+  list("approximate", report.approx);
   object["whole_run"] = to_object(report.whole_run, report.whole_run_share);
   list("pending", report.pending);
 

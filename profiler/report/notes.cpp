@@ -82,6 +82,12 @@ void Notes::describe_events() {
         "older calls from the trace, too.",
         kept));
   if (facts_.is_trace && facts_.missing_events > 0) describe_trace();
+  if (facts_.missing_weak_events > 0)
+    note(
+        fmt::format("Call sites, phases and what was saved are known for the last {} of {} calls of weakly consistent "
+                    "collectives (summed over ranks): older ones were overwritten. Their table is of the whole run.{}",
+                    count_text(facts_.weak_events - facts_.missing_weak_events), count_text(facts_.weak_events),
+                    facts_.is_trace ? "" : " PAPAYA_PROFILE=trace keeps more."));
 }
 
 // What it does not have.

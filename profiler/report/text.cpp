@@ -22,6 +22,8 @@ constexpr std::size_t most_communicators_listed = 10;
 constexpr std::size_t most_nodes_listed = 8;
 constexpr std::size_t most_call_sites_listed = 10;
 constexpr std::size_t most_savings_listed = 5;
+constexpr std::size_t most_costly_calls_listed = 5;
+constexpr double least_costly_share = 0.01;    // of all waiting
 constexpr std::size_t widest_algorithms = 28;  // "arrival_leader, arrival_tree"
 constexpr std::size_t bar_columns = 8;
 constexpr double shortest_reported_wait_ns = 1e8;
@@ -192,6 +194,36 @@ std::string ranks_line(const Analysis& analysis) {
   return text;
 }
 
+std::string cores_line(const Analysis& analysis) {
+  if (analysis.cores == 0) return {};
+  std::string text = fmt::format("{} for {}", counted(static_cast<std::uint64_t>(analysis.cores), "core", "cores"),
+                                 counted(static_cast<std::uint64_t>(analysis.ranks), "rank", "ranks"));
+  if (analysis.crowded_ranks > 0)
+    text += fmt::format(
+        ": ranks share cores{}, so that one that computes can make another late, and one that waits can help it",
+        analysis.nodes > 1 ? fmt::format(" ({} ranks on the {} of a node)", analysis.crowded_ranks,
+                                         counted(static_cast<std::uint64_t>(analysis.crowded_cores), "core", "cores"))
+                           : "");
+  return text;
+}
+
+// Alpha, by which the factors are divided.
+std::string messages_line(const Analysis& analysis) {
+  std::string within;
+  std::string between;
+  const auto add = [](std::string& text, std::uint64_t bytes, double ns) {
+    if (ns <= 0) return;
+    text += fmt::format("{}{} in {}", text.empty() ? "" : ", ", bytes_text(static_cast<double>(bytes)), time_text(ns));
+  };
+  for (const MessageTime& time : analysis.message_times) {
+    add(within, time.bytes, time.node_ns);
+    add(between, time.bytes, time.cluster_ns);
+  }
+  if (!within.empty() && analysis.nodes > 1) within += " within a node";
+  if (!between.empty()) between += " between nodes";
+  return within + (within.empty() || between.empty() ? "" : "; ") + between;
+}
+
 std::string clock_line(const Analysis& analysis) {
   if (analysis.nodes == 1) return "one node, one clock";
   if (!analysis.clock_measured) return "the clocks of the nodes were not compared";
@@ -225,9 +257,11 @@ std::string header(const Analysis& analysis) {
   if (analysis.command != analysis.program) field("Command", analysis.command);
   field("MPI", analysis.mpi);
   field("Ranks", ranks_line(analysis));
+  field("Cores", cores_line(analysis));
   field("Run", fmt::format("{}, {} from MPI_Init to {}", when_text(analysis.begin_unix_ns), time_text(analysis.run_ns),
                            analysis.finalized ? "MPI_Finalize" : "the end of the record"));
   field("Clock", clock_line(analysis));
+  field("Messages", messages_line(analysis));
   field("Settings", settings_line(analysis.settings));
   return page;
 }
@@ -303,19 +337,29 @@ std::string sizes_text(const Analysis& analysis) {
 }
 
 std::string imbalance_table(const Analysis& analysis, const std::string& title, Imbalance Imbalances::*which) {
-  Table table(title, 2, {"call", "size", "calls", "worst-case", "factor", "average-case", "factor"});
-  const auto row = [&](const std::string& name, const char* size, const Imbalance& imbalance) {
-    table.add({name, size, count_text(imbalance.calls), time_text(imbalance.worst_ns),
-               factor_text(imbalance.worst_factor), time_text(imbalance.average_ns),
-               factor_text(imbalance.average_factor)});
+  // Waiting is known over all ranks, and for all sizes together.
+  const bool has_waiting = which == &Imbalances::cluster;
+  std::vector<std::string> names = {"call", "size", "calls", "worst-case", "factor", "average-case", "factor"};
+  if (has_waiting) names.emplace_back("waiting");
+  Table table(title, 2, std::move(names));
+  const auto row = [&](const std::string& name, const char* size, const Imbalance& imbalance, std::string waiting) {
+    std::vector<std::string> cells = {name,
+                                      size,
+                                      count_text(imbalance.calls),
+                                      time_text(imbalance.worst_ns),
+                                      factor_text(imbalance.worst_factor),
+                                      time_text(imbalance.average_ns),
+                                      factor_text(imbalance.average_factor)};
+    if (has_waiting) cells.push_back(std::move(waiting));
+    table.add(std::move(cells));
   };
   for (const CollectiveFigures& figures : analysis.collectives) {
     const Imbalance& overall = figures.imbalance.*which;
     if (overall.calls == 0) continue;
-    row(figures.name, "all", overall);
+    row(figures.name, "all", overall, time_text(figures.waiting_ns));
     for (std::size_t s = 0; s < size_class_count; ++s) {
       const Imbalance& own = figures.by_size[s].imbalance.*which;
-      if (own.calls > 0 && own.calls < overall.calls) row("", size_names[s], own);
+      if (own.calls > 0 && own.calls < overall.calls) row("", size_names[s], own, "");
     }
   }
   return table.empty() ? std::string() : table.text();
@@ -324,10 +368,12 @@ std::string imbalance_table(const Analysis& analysis, const std::string& title, 
 std::string imbalance_text(const Analysis& analysis) {
   std::string page = imbalance_table(
       analysis,
-      fmt::format("Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
-                  "distance from the mean arrival; factor: divided by alpha, the time to send one such message{}{})",
-                  analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : "",
-                  between_nodes_text(analysis)),
+      fmt::format(
+          "Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
+          "distance from the mean arrival; factor: divided by alpha, the time to send one such message; waiting: what "
+          "that costs, summed over ranks: a root ahead of its receivers waits for nobody{}{})",
+          analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : "",
+          between_nodes_text(analysis)),
       &Imbalances::cluster);
   if (analysis.nodes > 1) {
     page += imbalance_table(analysis, "Arrival imbalance within nodes (average over nodes, then over calls)",
@@ -338,8 +384,12 @@ std::string imbalance_text(const Analysis& analysis) {
 
 std::string late_ranks_text(const Analysis& analysis) {
   if (analysis.compared_calls == 0) return {};
-  Table table(fmt::format("Late ranks (times last: by more than the clocks' error{})", between_nodes_text(analysis)), 2,
-              {"rank", "node", "times last", "of calls", "lateness", "it waited", "waiting caused", "of all waiting"});
+  Table table(fmt::format("Late ranks (times last: by more than the clocks' error; lateness: after the first, on "
+                          "average; longest: wait for it{})",
+                          between_nodes_text(analysis)),
+              2,
+              {"rank", "node", "times last", "of calls", "lateness", "longest", "it waited", "waiting caused",
+               "of all waiting"});
   std::size_t listed = 0;
   for (const RankFigures& rank : analysis.late_ranks) {
     if (rank.compared == 0 || listed == most_ranks_listed) continue;
@@ -347,8 +397,8 @@ std::string late_ranks_text(const Analysis& analysis) {
     table.add({fmt::format("{}", rank.rank), fmt::format("{}", rank.node), count_text(rank.times_last),
                fmt::format("{:.1f}%",
                            100 * share_of(static_cast<double>(rank.times_last), static_cast<double>(rank.compared))),
-               time_text(rank.late_ns), time_text(rank.waited_ns), time_text(rank.caused_ns),
-               share_bar(share_of(rank.caused_ns, analysis.waiting_ns))});
+               time_text(rank.late_ns), time_text(rank.largest_delay_ns), time_text(rank.waited_ns),
+               time_text(rank.caused_ns), share_bar(share_of(rank.caused_ns, analysis.waiting_ns))});
   }
   std::string page = table.text();
   const auto compared =
@@ -356,6 +406,49 @@ std::string late_ranks_text(const Analysis& analysis) {
                                              [](const RankFigures& rank) { return rank.compared > 0; }));
   if (compared > listed) page += fmt::format("  and {} more ranks, in report.json\n", compared - listed);
   return page;
+}
+
+// The same ranks, and why they may be slow.
+std::string usage_text(const Analysis& analysis) {
+  if (analysis.compared_calls == 0 || !analysis.median_usage.is_known) return {};
+  Table table(
+      "Late ranks, and what the system gave them (from MPI_Init to MPI_Finalize; CPU time: of all threads; no core: "
+      "ready to run, but no core was free; switched out: involuntarily; from disk: page faults)",
+      3, {"rank", "node", "core", "CPU time", "no core", "switched out", "from disk", "peak memory"});
+  const auto add = [&](std::string rank, std::string node, std::string core, const UsageFigures& usage) {
+    table.add({std::move(rank), std::move(node), std::move(core), fmt::format("{:.1f}%", 100 * usage.cpu_share),
+               usage.knows_core_wait ? fmt::format("{:.1f}%", 100 * usage.core_wait_share) : "not known",
+               fmt::format("{:.1f}/s", usage.involuntary_per_s), fmt::format("{:.0f}", usage.major_faults),
+               bytes_text(usage.peak_bytes)});
+  };
+  std::size_t listed = 0;
+  for (const RankFigures& rank : analysis.late_ranks) {
+    if (rank.compared == 0 || !rank.usage.is_known || listed == most_ranks_listed) continue;
+    ++listed;
+    const UsageFigures& usage = rank.usage;
+    add(fmt::format("{}", rank.rank), fmt::format("{}", rank.node),
+        usage.core < 0         ? "not known"
+        : usage.core_ghz > 0.0 ? fmt::format("{} ({:.2f} GHz)", usage.core, usage.core_ghz)
+                               : fmt::format("{}", usage.core),
+        usage);
+  }
+  add("median", "", "", analysis.median_usage);
+  return table.text();
+}
+
+std::string costly_calls_text(const Analysis& analysis) {
+  Table table(fmt::format("Costliest calls (waiting: summed over ranks{})", between_nodes_text(analysis)), 2,
+              {"call", "number", "at", "longest wait", "for rank", "waiting", "of all waiting"});
+  for (std::size_t i = 0; i < std::min(most_costly_calls_listed, analysis.costly_calls.size()); ++i) {
+    const CostlyCall& call = analysis.costly_calls[i];
+    if (call.waiting_ns < least_costly_share * analysis.waiting_ns) break;
+    table.add(
+        {call.name, count_text(call.call), time_text(call.begin_ns), time_text(call.delay_ns),
+         fmt::format("{}", call.rank), time_text(call.waiting_ns),
+         share_bar(share_of(call.waiting_ns, analysis.waiting_ns))},
+        {fmt::format("on {}{}", call.communicator, call.frames.empty() ? "" : ", at " + call_site_text(call.frames))});
+  }
+  return table.empty() ? std::string() : table.text();
 }
 
 // What is known of calls that the rings no longer hold.
@@ -416,6 +509,21 @@ std::string phases_text(const Analysis& analysis) {
   return table.empty() ? std::string() : table.text();
 }
 
+// Waited, stale, most, took part, saved.
+std::vector<std::string> weak_cells(const WeakSums& sums) {
+  const bool has_age = sums.aged_calls > 0;
+  return {time_text(sums.waited_ns), has_age ? fmt::format("{:.2f}", sums.staleness) : "-",
+          has_age ? count_text(sums.most_staleness) : "-", share_text(sums.share),
+          sums.compared == 0    ? "-"
+          : sums.saved_ns() < 0 ? "-" + time_text(-sums.saved_ns())
+                                : time_text(sums.saved_ns())};
+}
+
+std::vector<std::string> weak_row(std::vector<std::string> first, const WeakSums& sums) {
+  for (std::string& cell : weak_cells(sums)) first.push_back(std::move(cell));
+  return first;
+}
+
 std::string weak_text(const Analysis& analysis) {
   Table table(
       "Weakly consistent collectives (calls, time and waiting summed over ranks; stale: calls that the oldest "
@@ -424,20 +532,54 @@ std::string weak_text(const Analysis& analysis) {
       "they waited)",
       2, {"collective", "algorithm", "calls", "time", "waited", "stale", "most", "took part", "saved"});
   for (const WeakFigures& figures : analysis.weak) {
-    const bool has_age = figures.aged_calls > 0;
+    const WeakSums& sums = figures.sums;
     std::string below = figures.parameters.empty() ? "" : figures.parameters + "; ";
-    below += bytes_text(static_cast<double>(figures.bytes));
-    if (figures.compared > 0)
+    below += bytes_text(static_cast<double>(sums.bytes));
+    if (sums.compared > 0)
       below += fmt::format("; consistent: {} of waiting, in {} of which the record has all ranks",
-                           time_text(figures.consistent_waiting_ns), counted(figures.compared, "call", "calls"));
-    table.add({figures.collective, figures.algorithm, count_text(figures.calls), time_text(figures.inside_ns),
-               time_text(figures.waited_ns), has_age ? fmt::format("{:.2f}", figures.staleness) : "-",
-               has_age ? count_text(figures.most_staleness) : "-", share_text(figures.share),
-               figures.compared == 0    ? "-"
-               : figures.saved_ns() < 0 ? "-" + time_text(-figures.saved_ns())
-                                        : time_text(figures.saved_ns())},
-              {below});
+                           time_text(sums.consistent_waiting_ns), counted(sums.compared, "call", "calls"));
+    table.add(
+        weak_row({figures.collective, figures.algorithm, count_text(sums.calls), time_text(sums.inside_ns)}, sums),
+        {below});
   }
+  return table.empty() ? std::string() : table.text();
+}
+
+// "rank 2, 83 %": whom the others would have waited for most, and how much of it was for that one.
+std::string awaited_text(const WeakSite& site) {
+  if (site.awaited.empty()) return "-";
+  const WeakAwaited& most = site.awaited.front();
+  return fmt::format("rank {}, {}", most.rank, share_text(share_of(most.waiting_ns, site.sums.consistent_waiting_ns)));
+}
+
+std::string weak_sites_text(const Analysis& analysis) {
+  Table table(
+      "Call sites of weakly consistent collectives (as above, as far as the record goes back; late: whom ranks would "
+      "have waited for most in consistent collectives, and how much of that waiting was for it)",
+      1, {"collective", "calls", "time", "waited", "stale", "most", "took part", "saved", "late"});
+  for (const WeakFigures& figures : analysis.weak) {
+    std::size_t listed = 0;
+    for (const WeakSite& site : figures.sites) {
+      if (site.frames.empty() || listed == most_call_sites_listed) continue;
+      ++listed;
+      std::vector<std::string> row =
+          weak_row({figures.collective, count_text(site.sums.calls), time_text(site.sums.inside_ns)}, site.sums);
+      row.push_back(awaited_text(site));
+      table.add(std::move(row), {call_site_text(site.frames) +
+                                 (site.ended.empty() ? "" : "; waited for at " + call_site_text(site.ended))});
+    }
+  }
+  return table.empty() ? std::string() : table.text();
+}
+
+std::string weak_phases_text(const Analysis& analysis) {
+  Table table("Weakly consistent collectives in the phases of the program (as above, as far as the record goes back)",
+              2, {"phase", "collective", "calls", "time", "waited", "stale", "most", "took part", "saved"});
+  for (const WeakFigures& figures : analysis.weak)
+    for (const WeakPhase& phase : figures.phases)
+      table.add(weak_row({phase.name.empty() ? "(none)" : phase.name, figures.collective, count_text(phase.sums.calls),
+                          time_text(phase.sums.inside_ns)},
+                         phase.sums));
   return table.empty() ? std::string() : table.text();
 }
 
@@ -595,6 +737,8 @@ std::string communicators_text(const Analysis& analysis) {
 
 std::string render(const Report& report) {
   std::string page;
+  for (const ApproxFigures& figures : report.approx) page += wrap("PAPAYA_APPROX: " + figures.sentence() + ".", "", 0);
+  if (!page.empty()) page += "\n";
   if (report.usable) page += header(report) + "\n";
   page += wrap(report.verdict, "", 0);
   if (!report.notes.empty()) page += "\nNote\n";
@@ -605,11 +749,15 @@ std::string render(const Report& report) {
   page += sizes_text(report);
   page += imbalance_text(report);
   page += late_ranks_text(report);
+  page += usage_text(report);
+  page += costly_calls_text(report);
   page += whole_run_text(report);
   page += horovod_text(report);
   page += call_sites_text(report);
   page += phases_text(report);
   page += weak_text(report);
+  page += weak_sites_text(report);
+  page += weak_phases_text(report);
   page += inside_text(report);
   page += savings_text(report);
   page += algorithms_text(report);

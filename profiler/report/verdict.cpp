@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -21,15 +22,24 @@ constexpr double balanced_share = 0.01;
 // ... but it still names a rank that is late by much, at least so often and so long.
 constexpr double noticeable_lasts = 0.5;
 constexpr double noticeable_delay_ns = 100e3;
-// Below so many calls the verdict counts them instead of giving a percentage.
-constexpr std::uint64_t few_calls = 10;
+// A largest delay below this times the median is not worth telling beside it.
+constexpr double alike = 1.25;
+// Delays that are half of the waiting and are this share of the calls or less are outliers.
+constexpr double seldom = 0.1;
 
-// "at 87 % of the MPI_Allreduce calls", "at 3 of the 4 MPI_Allreduce calls"
-std::string lasts_text(std::uint64_t times, std::uint64_t calls, std::string_view name) {
-  if (calls == 1 && times == 1) return fmt::format("at the one {} call", name);
-  if (calls < few_calls) return fmt::format("at {} of the {} {} calls", times, calls, name);
-  return fmt::format("at {} of the {} calls", share_text(static_cast<double>(times) / static_cast<double>(calls)),
-                     name);
+// Calls at which most is waited are told one by one if they are at most this share of the calls ...
+constexpr double few_calls_share = 0.05;
+// ... and make up at least so much of the waiting.
+constexpr double concentrated_share = 0.5;
+// More ranges of ranks than this are no answer to the question who is late.
+constexpr std::size_t most_ranges_named = 8;
+
+// "at 87 of the 100 MPI_Allreduce calls", "at all 4 MPI_Allreduce calls"
+std::string calls_text(std::uint64_t times, std::uint64_t calls, std::string_view name) {
+  if (times != calls) return fmt::format("at {} of the {} {} calls", count_text(times), count_text(calls), name);
+  if (calls == 1) return fmt::format("at the one {} call", name);
+  return calls == 2 ? fmt::format("at both {} calls", name)
+                    : fmt::format("at all {} {} calls", count_text(calls), name);
 }
 
 class Verdict {
@@ -40,32 +50,57 @@ class Verdict {
 
  private:
   std::string pending_verdict() const;
+  std::string arrivals_verdict() const;
   std::string late_verdict() const;
+  std::string costly_calls_verdict() const;
   std::string whole_run_verdict() const;
+  std::string habit_of(const RankFigures& rank, std::size_t collective) const;
+  std::string share_of_time(double waiting_ns) const;
+
+  // What every share is of.
+  std::string_view what() const { return analysis_.is_overwritten ? "the recorded part of the run" : "the run"; }
 
   const Analysis& analysis_;
 };
 
-// What the calls that are left do not tell.
+std::string decapitalised(std::string sentence) {
+  sentence[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(sentence[0])));
+  return sentence;
+}
+
+// "3.4 % of the run": the one denominator of every sentence here is the time of all ranks together.
+std::string Verdict::share_of_time(double waiting_ns) const {
+  return share_text(analysis_.recorded_ns > 0 ? std::min(1.0, waiting_ns / analysis_.recorded_ns) : 0.0);
+}
+
+// Of all calls, also those that are no longer in the record one by one. Empty if it has all of them.
 std::string Verdict::whole_run_verdict() const {
   const WholeRun& whole = analysis_.whole_run;
   if (!analysis_.is_overwritten || whole.all.calls == 0) return {};
-  std::string text = fmt::format(" Over the whole run waiting for late ranks{} costs {}",
-                                 analysis_.nodes > 1 ? " of the same node" : "", share_text(analysis_.whole_run_share));
-  if (analysis_.whole_run_share >= balanced_share && !whole.last.empty()) {
-    const WholeRun::Last& top = whole.last.front();
-    text += fmt::format(", {} of that for rank {}", share_text(top.caused_ns / whole.all.waiting_ns), top.rank);
-  }
-  return text + ".";
+  const std::string waiting =
+      fmt::format("over the whole run waiting for late ranks{} costs {}",
+                  analysis_.nodes > 1 ? " of the same node" : "", share_text(analysis_.whole_run_share));
+  if (analysis_.whole_run_share < balanced_share || whole.last.empty())
+    return fmt::format("Arrivals are balanced: {}.", waiting);
+  const WholeRun::Last& top = whole.last.front();
+  const double share = whole.all.waiting_ns > 0 ? top.caused_ns / whole.all.waiting_ns : 0;
+  return fmt::format(
+      "Ranks are late: {}, {} for rank {}, which arrives last at {} of the {} calls; the longest wait is {}.", waiting,
+      share_text(share * analysis_.whole_run_share), top.rank, count_text(top.times_last), count_text(whole.all.calls),
+      time_text(whole.all.most_ns));
+}
+
+std::string Verdict::arrivals_verdict() const {
+  const std::string whole = whole_run_verdict();
+  return whole.empty() ? late_verdict()
+                       : fmt::format("{} Of the calls recorded one by one: {}", whole, decapitalised(late_verdict()));
 }
 
 std::string Verdict::write() const {
   // A job that was killed in the middle of its work has ranks inside a call, too.
   if (const std::string stuck = pending_verdict(); !stuck.empty()) {
     if (analysis_.compared_calls == 0 || analysis_.ranks == 1) return stuck;
-    std::string before = late_verdict();
-    before[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(before[0])));
-    return stuck + " Until then, " + before + whole_run_verdict();
+    return stuck + " Until then, " + decapitalised(arrivals_verdict());
   }
   if (analysis_.collectives.empty() && analysis_.events_kept == 0) {
     return analysis_.weak.empty()
@@ -81,7 +116,7 @@ std::string Verdict::write() const {
                       "of all of them."
                     : "Arrivals cannot be compared: the program made no blocking collective calls.";
   }
-  return late_verdict() + whole_run_verdict();
+  return arrivals_verdict();
 }
 
 // Ranks that wait for one that never came are what the user of a hung job looks for.
@@ -104,15 +139,67 @@ std::string Verdict::pending_verdict() const {
                      one ? "was" : "were", worst->name, worst->call, worst->communicator, absent);
 }
 
+// A few calls that cost more than all the others together are neither a habit nor an average.
+std::string Verdict::costly_calls_verdict() const {
+  const std::vector<CostlyCall>& costly = analysis_.costly_calls;
+  double waiting_ns = 0;
+  std::size_t count = 0;
+  while (count < costly.size() && waiting_ns < concentrated_share * analysis_.waiting_ns)
+    waiting_ns += costly[count++].waiting_ns;
+  if (count == 0 || waiting_ns < concentrated_share * analysis_.waiting_ns ||
+      static_cast<double>(count) > few_calls_share * static_cast<double>(analysis_.compared_calls))
+    return {};
+  const CostlyCall& top = costly.front();
+  const bool is_one_rank = std::all_of(costly.begin(), costly.begin() + static_cast<std::ptrdiff_t>(count),
+                                       [&](const CostlyCall& call) { return call.rank == top.rank; });
+  std::string text = count == 1
+                         ? fmt::format("One of the {} calls compared costs", count_text(analysis_.compared_calls))
+                         : fmt::format("{} of the {} calls compared cost", count, count_text(analysis_.compared_calls));
+  text += fmt::format(" {} of {}", share_of_time(waiting_ns), what());
+  if (count > 1)
+    text += is_one_rank ? fmt::format(", all for rank {}; the longest is", top.rank) : "; the longest is";
+  else
+    text += ":";
+  text += fmt::format(" {}, call {} on {}", top.name, count_text(top.call), top.communicator);
+  if (!top.frames.empty()) text += ", at " + frame_text(top.frames.front());
+  text += fmt::format(", where the longest wait was {}, for rank {}", time_text(top.delay_ns), top.rank);
+  return text + fmt::format(". Waiting for late ranks at all other calls costs {}.",
+                            share_of_time(analysis_.waiting_ns - waiting_ns));
+}
+
+// "it arrives last at 87 of the 100 MPI_Allreduce calls, typically by 1.92 ms, at most by 2.1 ms"
+std::string Verdict::habit_of(const RankFigures& rank, std::size_t collective) const {
+  const auto which = static_cast<Collective>(collective);
+  const bool is_root = need_of(which) == Need::root;
+  const std::uint64_t times = is_root ? rank.delays_in[collective] : rank.times_last_in[collective];
+  const double median_ns = rank.median_delay_ns_in[collective];
+  const double largest_ns = rank.largest_delay_ns_in[collective];
+  std::string text = fmt::format("{} {}, ", is_root ? "as root it keeps the others waiting" : "it arrives last",
+                                 calls_text(times, rank.compared_in[collective], mpi_name(which, Form::blocking)));
+  text += largest_ns < alike * median_ns
+              ? fmt::format("by {}", time_text(median_ns))
+              : fmt::format("typically by {}, at most by {}", time_text(median_ns), time_text(largest_ns));
+  const std::uint64_t long_ones = rank.long_delays_in[collective];
+  if (static_cast<double>(long_ones) < seldom * static_cast<double>(times))
+    text += fmt::format("; {} of them, by about {} or more, are half of the waiting for it there",
+                        count_text(long_ones), time_text(rank.long_delay_ns_in[collective]));
+  return text;
+}
+
 std::string Verdict::late_verdict() const {
   const std::string prefix = analysis_.record.missing.empty()
                                  ? ""
                                  : fmt::format("Of the {} of {} ranks read: ", analysis_.ranks_read, analysis_.ranks);
-  const std::string cost = fmt::format("waiting for late ranks costs {} of the {}", share_text(analysis_.waiting_share),
-                                       analysis_.is_overwritten ? "recorded part of the run" : "run");
+  const std::string cost =
+      fmt::format("waiting for late ranks costs {} of {}", share_text(analysis_.waiting_share), what());
   const auto begin = [&](std::string sentence) {
-    if (!prefix.empty()) sentence[0] = static_cast<char>(sentence[0] - 'A' + 'a');
-    return prefix + sentence;
+    return prefix.empty() ? sentence : prefix + decapitalised(std::move(sentence));
+  };
+  // "12 % of the run, for all late ranks 13 %"
+  const auto cost_of = [&](double caused_ns) {
+    const std::string own = share_of_time(caused_ns);
+    const std::string all = share_text(analysis_.waiting_share);
+    return fmt::format("{} of {}{}", own, what(), own == all ? "" : ", for all late ranks " + all);
   };
 
   std::vector<const RankFigures*> by_cost;
@@ -149,53 +236,48 @@ std::string Verdict::late_verdict() const {
   const bool one_in_all = one_stands_out(caused, analysis_.waiting_ns);
   const bool one_rank = one_in_all || one_there;
   const RankFigures& top = one_in_all ? *by_cost.front() : *there;
-  std::string one_rank_text;
-  double lasts = 0;
-  double delay_ns = 0;
-  if (one_rank) {
-    const std::size_t c = one_in_all ? most(top.caused_ns_in) : worst;
-    const auto collective = static_cast<Collective>(c);
-    const std::string name = mpi_name(collective, Form::blocking);
-    delay_ns = top.delay_ns_in[c] / static_cast<double>(std::max<std::uint64_t>(1, top.delays_in[c]));
-    const bool is_root = need_of(collective) == Need::root;
-    const std::uint64_t times = is_root ? top.delays_in[c] : top.times_last_in[c];
-    lasts = static_cast<double>(times) / static_cast<double>(top.compared_in[c]);
-    one_rank_text =
-        fmt::format("{} {}{}, by {} on average", is_root ? "it keeps the others waiting" : "it arrives last",
-                    lasts_text(times, top.compared_in[c], name), is_root ? " as their root" : "", time_text(delay_ns));
-    // Seldom, and by much.
-    if (lasts < 0.5)
-      one_rank_text += fmt::format(", which is {} of the waiting there", share_text(top.caused_ns_in[c] / waiting[c]));
-  }
+  const std::size_t where = one_in_all ? most(top.caused_ns_in) : worst;
   if (analysis_.waiting_share < balanced_share) {
-    if (one_rank && lasts >= noticeable_lasts && delay_ns >= noticeable_delay_ns) {
-      return begin(fmt::format("Rank {} is late but it costs little: {}; {}.", top.rank, one_rank_text, cost));
-    }
-    return begin(fmt::format("Arrivals are balanced: {}.", cost));
+    const bool is_noticeable =
+        one_rank && top.median_delay_ns_in[where] >= noticeable_delay_ns &&
+        static_cast<double>(top.delays_in[where]) >= noticeable_lasts * static_cast<double>(top.compared_in[where]);
+    if (!is_noticeable) return begin(fmt::format("Arrivals are balanced: {}.", cost));
+    return begin(fmt::format("Rank {} is late but it costs little: {}; {}.", top.rank, habit_of(top, where), cost));
   }
-  if (one_rank) return begin(fmt::format("Rank {} is late: {}; {}.", top.rank, one_rank_text, cost));
+  if (const std::string concentrated = costly_calls_verdict(); !concentrated.empty()) return begin(concentrated);
+  if (one_rank) {
+    const std::string why = why_slow(top.rank, top.usage, analysis_.median_usage);
+    return begin(fmt::format("Rank {} is late: waiting for it costs {}; {}.{}{}", top.rank, cost_of(top.caused_ns),
+                             habit_of(top, where), why.empty() ? "" : " ", why));
+  }
 
   // A few ranks stand out if two, or at most a quarter, of four or more cause three quarters of the waiting.
   std::vector<std::int32_t> few;
   double caused_by_few = 0;
+  std::uint64_t delays = 0;
   for (const RankFigures* rank : by_cost) {
     if (caused_by_few >= 0.75 * analysis_.waiting_ns) break;
     caused_by_few += rank->caused_ns;
     few.push_back(rank->rank);
+    delays = std::accumulate(rank->delays_in.begin(), rank->delays_in.end(), delays);
   }
-  if (few.size() >= 2 && static_cast<double>(few.size()) <= std::max(2.0, count / 4) && count >= 4) {
+  // With more ranks than calls some cause it all by chance, once each.
+  if (few.size() >= 2 && static_cast<double>(few.size()) <= std::max(2.0, count / 4) && count >= 4 &&
+      delays >= 2 * few.size()) {
     std::sort(few.begin(), few.end());
-    std::string who = ranks_text(to_ranges(few));
-    who[0] = 'R';
-    return begin(fmt::format("{} are late: {} of all waiting is for them; {}.", who,
-                             share_text(caused_by_few / analysis_.waiting_ns), cost));
+    const std::vector<RankRange> ranges = to_ranges(few);
+    if (ranges.size() <= most_ranges_named) {
+      std::string who = ranks_text(ranges);
+      who[0] = 'R';
+      return begin(fmt::format("{} are late: waiting for them costs {}.", who, cost_of(caused_by_few)));
+    }
   }
-  one_stands_out(caused_at_worst, waiting[worst]);
-  return begin(
-      fmt::format("Arrivals are imbalanced and no single rank is responsible: at {} the last rank arrives {} after "
-                  "the first on average; the most waiting there, {}, is for rank {}; {}.",
-                  mpi_name(static_cast<Collective>(worst), Form::blocking), time_text(worst_ns[worst]),
-                  share_text(caused_at_worst(*by_cost.front()) / waiting[worst]), by_cost.front()->rank, cost));
+  one_stands_out(caused, analysis_.waiting_ns);
+  return begin(fmt::format(
+      "Arrivals are imbalanced and no single rank is responsible: {}, the most at {}, where the last rank arrives {} "
+      "after the first on average; of all ranks, rank {} causes most, {}.",
+      cost, mpi_name(static_cast<Collective>(worst), Form::blocking), time_text(worst_ns[worst]), by_cost.front()->rank,
+      share_of_time(by_cost.front()->caused_ns)));
 }
 
 }  // namespace

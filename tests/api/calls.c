@@ -110,9 +110,18 @@ static void totals(MPI_Comm comm, const char* algorithm, int slack, int count, i
   free(result);
 }
 
+static int is_across(void) {
+  return getenv("PAPAYA_NODE_SIZE") != NULL && strcmp(getenv("PAPAYA_NODE_SIZE"), "1") == 0;
+}
+static int is_over_ucx(void) {
+  const char* const transport = getenv("PAPAYA_TRANSPORT");
+  return is_across() && transport != NULL && strcmp(transport, "ucx") == 0;
+}
+
 // Of two ranks one is `slack` calls ahead, with long messages, while the other waits for it in MPI.
 static void ahead(void) {
-  enum { slack = 2, count = 100000, calls = 4 };
+  enum { slack = 2, calls = 4 };
+  const int count = is_over_ucx() ? 2000000 : 100000;  // more than the system takes for a socket
   MPI_Comm pair;
   MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &pair);
   int me, size, nothing = 0;
@@ -120,7 +129,7 @@ static void ahead(void) {
   MPI_Comm_size(pair, &size);
   papaya_weak sum;
   CHECK(papaya_ssp_allreduce_create(pair, count, MPI_LONG, MPI_SUM, slack, "ssp_hypercube", &sum) == MPI_SUCCESS);
-  long* const data = calloc(count, sizeof(long));
+  long* const data = calloc((size_t)count, sizeof(long));
   for (int call = 1; call <= calls + slack; ++call) {
     if (call == calls + 1 && me == 1) MPI_Recv(&nothing, 1, MPI_INT, 0, 0, pair, MPI_STATUS_IGNORE);
     for (int i = 0; i < count; ++i) data[i] = call;
@@ -222,13 +231,51 @@ static void derived(MPI_Comm comm, const char* algorithm) {
   MPI_Op_free(&add);
 }
 
+// What holds, also where something else was asked for.
+static void info(void) {
+  const char* const place = !is_across() ? " over shared memory" : is_over_ucx() ? " over UCX" : " over MPI's messages";
+  MPI_Op own;
+  MPI_Op_create(add_columns, 1, &own);
+  int level;
+  MPI_Query_thread(&level);
+  for (int asked = 0; asked < 3; ++asked) {
+    const int is_threaded = asked == 1 && !is_over_ucx() && (!is_across() || level == MPI_THREAD_MULTIPLE);
+    char text[256], expected[256], cut[8];
+    papaya_weak sum;
+    CHECK(papaya_ssp_allreduce_create(MPI_COMM_WORLD, 1, MPI_INT, asked == 2 ? own : MPI_SUM, 3,
+                                      asked == 0 ? "ssp_sharded" : "ssp_sharded:thread=1,consistent=1",
+                                      &sum) == MPI_SUCCESS);
+    CHECK(papaya_weak_get_info(sum, text, sizeof text) == MPI_SUCCESS);
+    snprintf(expected, sizeof expected, "ssp_sharded:slack=3,consistent=%d,thread=%d,shard_bytes=4096%s", asked != 0,
+             is_threaded, place);
+    CHECK(strcmp(text, expected) == 0);
+    if (strcmp(text, expected) != 0) printf("'%s' instead of '%s'\n", text, expected);
+    CHECK(papaya_weak_get_info(sum, cut, sizeof cut) == MPI_SUCCESS && strcmp(cut, "ssp_sha") == 0);
+    CHECK(papaya_weak_free(&sum) == MPI_SUCCESS);
+  }
+  MPI_Op_free(&own);
+  // papaya's choice.
+  for (int slack = 0; slack < 2; ++slack)
+    for (int count = 2047; count < 2049; ++count) {
+      char text[256];
+      papaya_weak sum;
+      CHECK(papaya_ssp_accumulate_create(MPI_COMM_WORLD, count, MPI_DOUBLE, MPI_SUM, slack, NULL, &sum) == MPI_SUCCESS);
+      CHECK(papaya_weak_get_info(sum, text, sizeof text) == MPI_SUCCESS);
+      CHECK((strstr(text, "ssp_sharded:") == text) == (slack == 1 && count == 2048));
+      CHECK(papaya_weak_free(&sum) == MPI_SUCCESS);
+    }
+}
+
 int main(int argc, char** argv) {
   begin(&argc, &argv);
   for (int a = 2; a < argc && strcmp(argv[1], "million") == 0; ++a) {
     million(argv[a]);
     if (a + 1 == argc) return end();
   }
+  if (is_over_ucx()) setenv("UCX_TLS", "tcp,self", 1);  // not for MPICH's own UCX, which hangs in MPI_Finalize then
+  derived(MPI_COMM_WORLD, "ssp_hypercube");             // the first of the process
   ahead();
+  info();
   const int many = argc > 1 && strcmp(argv[1], "many") == 0;
   MPI_Comm half, backwards;
   MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);

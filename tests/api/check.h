@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 #include <stdio.h>
+#include <string.h>
 
 static int rank, ranks, failures;
 
@@ -14,7 +15,11 @@ static int rank, ranks, failures;
   } while (0)
 
 static inline void begin(int* argc, char*** argv) {
-  MPI_Init(argc, argv);
+  int level = 0;
+  if (*argc > 1 && strcmp((*argv)[1], "threads") == 0)
+    MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &level);
+  else
+    MPI_Init(argc, argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 }

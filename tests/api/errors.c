@@ -80,7 +80,8 @@ static void use(MPI_Comm comm) {
   GOOD(papaya_ssp_allreduce_create(comm, 1, MPI_LONG, MPI_SUM, 0, NULL, &handle));
   EXPECT(papaya_weak_call(handle, NULL, &sum, NULL), MPI_ERR_BUFFER, "null");
   EXPECT(papaya_weak_call(handle, &one, NULL, NULL), MPI_ERR_BUFFER, "null");
-  EXPECT(papaya_weak_set_limit(handle, -1), MPI_ERR_ARG, "negative");
+  EXPECT(papaya_weak_set_limit(handle, -1), MPI_ERR_ARG, "seconds is -1; it must be 0");
+  EXPECT(papaya_weak_get_info(handle, NULL, 5), MPI_ERR_ARG, "no room");
   EXPECT(papaya_weak_wait(handle, 0, NULL, NULL), MPI_ERR_ARG, "flag");
   EXPECT(papaya_weak_wait(handle, NAN, &flag, NULL), MPI_ERR_ARG, "no number");
 
@@ -92,7 +93,7 @@ static void use(MPI_Comm comm) {
     GOOD(papaya_weak_call(handle, &one, &sum, &status));
   } else {
     int code = papaya_weak_call(handle, &one, &sum, &status);
-    EXPECT(code, MPI_ERR_PENDING, "call 1 waits for");
+    EXPECT(code, MPI_ERR_PENDING, "call 1 still waits for");
     if (rank == 1) EXPECT(code, MPI_ERR_PENDING, "rank 0");
     EXPECT(papaya_weak_call(handle, &one, &sum, &status), MPI_ERR_REQUEST, "under way");
     EXPECT(papaya_weak_start(handle, &one, &sum), MPI_ERR_REQUEST, "under way");

@@ -59,7 +59,8 @@ int main(int argc, char** argv) {
   interleave(ring, other);
   CHECK(papaya_weak_free(&other) == MPI_SUCCESS);
 
-  // Left to MPI_Finalize: one whose call is under way on all ranks, and on one of them only; and what threads created.
+  // Left to MPI_Finalize: one whose call is under way on all ranks, and on one of them only; what threads created; and,
+  // by all but one rank, what threads of papaya's call MPI for.
   CHECK(papaya_weak_start(cube, mine, result[0]) == MPI_SUCCESS);
   if (rank == 0) CHECK(papaya_weak_start(ring, mine, result[1]) == MPI_SUCCESS);
   if (level == MPI_THREAD_MULTIPLE) {
@@ -68,5 +69,15 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 2; ++i) pthread_create(&threads[i], NULL, create_in_thread, &comms[i]);
     for (int i = 0; i < 2; ++i) pthread_join(threads[i], NULL);
   }
+  for (int i = 0; i < 4; ++i) {
+    papaya_weak solo;
+    CHECK(papaya_partial_allreduce_create(MPI_COMM_WORLD, count, MPI_DOUBLE, MPI_SUM, NULL, &solo) == MPI_SUCCESS);
+    CHECK(papaya_weak_call(solo, mine, result[1], NULL) == MPI_SUCCESS);
+  }
+  papaya_weak sharded;
+  CHECK(papaya_ssp_allreduce_create(MPI_COMM_WORLD, count, MPI_DOUBLE, MPI_SUM, 2, "ssp_sharded:thread=1", &sharded) ==
+        MPI_SUCCESS);
+  CHECK(papaya_weak_start(sharded, mine, result[1]) == MPI_SUCCESS);
+  if (rank != 0) usleep(100000);
   return end();
 }

@@ -24,12 +24,12 @@ MAY_INCLUDE = {
     "algorithms": SHARED_BY_ALGORITHMS,
     **{f"algorithms/{collective}": {f"algorithms/{collective}"} | SHARED_BY_ALGORITHMS
        for collective in ("allgather", "allreduce", "alltoall", "barrier", "bcast", "reduce", "weak")},
-    "tuning": {"tuning", "algorithms", "base"},
+    "tuning": {"tuning", "algorithms", "algorithms/weak", "base"},
     "interpose": {"interpose", "tuning", "algorithms/*", "profiler/record", "base"},
     # They share with what is preloaded how to speak to MPI.
     "api": {"api", "include/papaya_weak.h", "algorithms/*", "base",
             *(f"interpose/{name}.hpp" for name in ("copy_communicator", "device_memory", "make_wire", "mpi_agreement",
-                                                   "mpi_types", "reduction", "staging"))},
+                                                   "mpi_types", "reduction", "staging", "weak_service"))},
     # The benchmark sets its clocks as the library does, and calls what is behind papaya_weak.h.
     "tools/bench": {"tools/*", "interpose/measure.hpp", "api", "tuning", "algorithms/*", "profiler/*", "base"},
     "tools": {"tools/*", "tuning", "algorithms/*", "profiler/*", "base"},

@@ -22,7 +22,13 @@
 namespace {
 
 constexpr std::size_t records_per_input = 3;
-constexpr std::size_t spilled_bytes = 1024;  // of each record, at its end
+// Of each part, at its end: calls of weakly consistent collectives, what has become of PAPAYA_APPROX, what was spilled.
+constexpr std::size_t weak_events = 4;
+constexpr std::size_t weak_bytes =
+    sizeof(papaya::trace::WeakHeader) + sizeof(papaya::trace::WeakRow) + weak_events * sizeof(papaya::trace::WeakEvent);
+constexpr std::size_t approx_bytes = sizeof(papaya::trace::ApproxHeader) + sizeof(papaya::trace::ApproxRow);
+constexpr std::size_t spilled_bytes = 1024;
+constexpr std::size_t beside_bytes = weak_bytes + approx_bytes + spilled_bytes;
 
 // Makes the checksums right as far as the blocks can be followed: else no change would get past them.
 std::vector<std::uint8_t> sealed(std::span<const std::uint8_t> data) {
@@ -44,22 +50,38 @@ std::vector<std::uint8_t> sealed(std::span<const std::uint8_t> data) {
   return bytes;
 }
 
-}  // namespace
-
-// One input is the files of three ranks, each a third of it: a record and what it spilled.
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+// One input is the files of three ranks, each a third of it: a record and the files beside it.
+papaya::report::Run run_of(const std::uint8_t* data, std::size_t size) {
   namespace report = papaya::report;
   const std::size_t part = size / records_per_input;
   report::Run run;
   for (std::size_t i = 0; i < records_per_input; ++i) {
     const std::span all(data + i * part, part);
-    const std::size_t spilled = std::min(part, spilled_bytes);
+    const std::size_t beside = std::min(part, beside_bytes);
+    std::span rest = all.last(beside);
+    const auto take = [&](std::size_t bytes) {
+      const std::span taken = rest.first(std::min(bytes, rest.size()));
+      rest = rest.subspan(taken.size());
+      return taken;
+    };
+    const std::span weak = take(weak_bytes);
+    const std::span approx = take(approx_bytes);
     const std::string name = "rank-0000" + std::to_string(i) + ".pap";
-    if (!report::add_record(run, name, report::MemorySource(all.first(part - spilled)))) continue;
-    const std::vector<std::uint8_t> bytes = sealed(all.last(spilled));
+    if (!report::add_record(run, name, report::MemorySource(all.first(part - beside)))) continue;
+    report::add_weak(run, name, report::MemorySource(weak));
+    report::add_approx(run, name, report::MemorySource(approx));
+    const std::vector<std::uint8_t> bytes = sealed(rest);
     report::add_spilled(run, name + "z", report::MemorySource(bytes));
   }
   report::finish_run(run);
+  return run;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  namespace report = papaya::report;
+  const report::Run run = run_of(data, size);
   report::Pictures pictures(run);
   const report::Report analysis = report::report_on(run, [&](const report::ComparedCall& call) { pictures.add(call); });
   const bool fine = !analysis.verdict.empty() && !report::to_text(analysis).empty() &&
@@ -89,12 +111,81 @@ enum class Version { three, four };  // of the format
 
 constexpr long default_rounds = 1500;  // some seconds under sanitizers
 
+template <class T>
+void append(Bytes& bytes, const T& value) {
+  const auto* const begin = reinterpret_cast<const std::uint8_t*>(&value);
+  bytes.insert(bytes.end(), begin, begin + sizeof value);
+}
+
+// As of the record's run.
+template <class HeaderOfFile>
+HeaderOfFile header_for(const Record& record, const char (&magic)[8], std::uint32_t version, std::size_t row_bytes) {
+  HeaderOfFile header{};
+  std::memcpy(header.magic, magic, sizeof magic);
+  header.version = version;
+  header.endian_mark = papaya::trace::endian_mark;
+  header.header_bytes = sizeof header;
+  header.row_bytes = static_cast<std::uint32_t>(row_bytes);
+  header.rank = record.header.rank;
+  header.begin_ticks = record.header.begin_ticks;
+  header.begin_unix_ns = record.header.begin_unix_ns;
+  header.row_count = 1;
+  return header;
+}
+
+void append_weak(Bytes& bytes, const Record& record) {
+  namespace trace = papaya::trace;
+  auto header =
+      header_for<trace::WeakHeader>(record, trace::weak::magic, trace::weak::format_version, sizeof(trace::WeakRow));
+  header.event_bytes = sizeof(trace::WeakEvent);
+  header.rows_offset = sizeof header;
+  header.row_capacity = 1;
+  header.events_offset = sizeof header + sizeof(trace::WeakRow);
+  header.event_count = header.event_capacity = weak_events;
+  append(bytes, header);
+  trace::WeakRow row{.communicator = papaya::support::world_id,
+                     .size = records_per_input,
+                     .rank = record.header.rank,
+                     .root = -1,
+                     .collective = "allreduce",
+                     .algorithm = "ssp_ring",
+                     .parameters = "slack 2",
+                     .calls = weak_events};
+  append(bytes, row);
+  for (std::uint32_t call = 0; call < weak_events; ++call)
+    append(bytes, trace::WeakEvent{.arrival_ticks = Record::ticks(1000.0 * call),
+                                   .exit_ticks = Record::ticks(1000.0 * call + 500),
+                                   .collective = 7,
+                                   .clock = call + 1,
+                                   .oldest = call,
+                                   .share = 1,
+                                   .call_site = 1,
+                                   .commit = call + 1});
+}
+
+void append_approx(Bytes& bytes, const Record& record) {
+  namespace trace = papaya::trace;
+  append(bytes, header_for<trace::ApproxHeader>(record, trace::approx::magic, trace::approx::format_version,
+                                                sizeof(trace::ApproxRow)));
+  append(bytes, trace::ApproxRow{.places = "communicator \"x\"",
+                                 .bound = "ssp_ring, slack 2",
+                                 .collective = static_cast<std::uint32_t>(Collective::allreduce),
+                                 .calls = 20,
+                                 .approximate = 18,
+                                 .aged = 18,
+                                 .most_staleness = 2,
+                                 .verified = 3,
+                                 .errors = {0, 0.5, 0.25}});
+}
+
 Bytes joined(const std::vector<Record>& records, Version version) {
   Bytes all;
   for (const Record& record : records) {
     const bool is_old = version == Version::three;
     const Bytes own = is_old ? record.bytes_of_version_3(true) : record.bytes(true);
     all.insert(all.end(), own.begin(), own.end());
+    append_weak(all, record);
+    append_approx(all, record);
     // In several blocks, or more of them than there are.
     const std::size_t count = record.events.size() - 8;
     const std::size_t in_block = record.header.nodes == 1 ? 3 : 20;
@@ -144,11 +235,13 @@ void mutate(Bytes& bytes, Random& random) {
   constexpr std::uint64_t interesting[] = {0,          1,          ~0ull,      1ull << 63, (1ull << 63) - 1,
                                            1ull << 32, 0x7fffffff, 0x80000000, 0xffffffff, 0x7ff0000000000000};
   for (std::uint64_t left = 1 + random() % 8; left > 0 && !bytes.empty(); --left) {
-    // Half of the changes hit the headers: the tables behind them take the more room.
+    // Half of the changes hit the headers: the tables behind them take the more room. A quarter hit the files beside.
     const std::size_t part = bytes.size() / records_per_input;
     std::size_t at = random() % bytes.size();
     const std::size_t header = random() % 2 == 0 ? 1024 : sizeof(papaya::trace::Header);
     if (random() % 2 == 0 && part > header) at = at / part % records_per_input * part + random() % header;
+    if (random() % 4 == 0 && part > beside_bytes)
+      at = (at / part % records_per_input + 1) * part - 1 - random() % beside_bytes;
     switch (random() % 5) {
       case 0:
         bytes[at] ^= static_cast<std::uint8_t>(1u << random() % 8);
@@ -190,6 +283,16 @@ int main(int argc, char** argv) {
           .write(reinterpret_cast<const char*>(seeds[i].data()), static_cast<std::streamsize>(seeds[i].size()));
     }
     return 0;
+  }
+  for (const Bytes& bytes : seeds) {
+    const papaya::report::Run run = run_of(bytes.data(), bytes.size());
+    const bool is_read =
+        run.files.size() == records_per_input && std::all_of(run.files.begin(), run.files.end(), [](const auto& file) {
+          return file.weak.events.size() == weak_events && !file.approx.empty();
+        });
+    if (is_read) continue;
+    std::fprintf(stderr, "read_fuzz: a seed is not read as a whole\n");
+    return 1;
   }
   std::vector<Bytes> inputs = seeds;
   for (int i = 2; i < argc; ++i) {

@@ -19,6 +19,8 @@ TEST_CASE("random arrivals, odd rank counts, all sizes, ranks ahead of each othe
   for_each_algorithm(collectives_but_allreduce, [](const Descriptor& descriptor, bool arrival_order) {
     for (const int ranks : {1, 2, 3, 5, 7, 8})
       for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield}) {
+        // With a sanitizer each number of ranks waits in one of the two ways.
+        if (thorough == 1 && (ranks % 3 == 2) != (mode == wait::Mode::yield)) continue;
         Node node(descriptor, ranks, mode, arrival_order);
         const Reduction reduction = reduction_for(arrival_order, true);
         const auto p = static_cast<std::size_t>(ranks);

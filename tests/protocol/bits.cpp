@@ -56,7 +56,7 @@ Kind product_of_matrices() {
 
 TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]") {
   constexpr int ranks = 7;
-  constexpr int runs = thorough > 1 ? 100 : 12;
+  constexpr int runs = thorough > 1 ? 100 : 6;
   const Kind kinds[] = {sum_of<float>(kernels::ElementType::f32), sum_of<double>(kernels::ElementType::f64),
                         product_of_matrices()};
   for (const Collective collective : {Collective::allreduce, Collective::reduce})
@@ -108,8 +108,9 @@ TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]
                   if (std::memcmp(result.data(), first[me].data(), result.size()) != 0) ++different;
                 }
               });
+              // A rank that was no root has none.
               for (const auto& result : first)
-                different += std::memcmp(result.data(), first[0].data(), result.size()) != 0;
+                if (!result.empty()) different += std::memcmp(result.data(), first[0].data(), result.size()) != 0;
               INFO(name_of(collective) << " " << descriptor->name << ", " << count << " elements of " << element);
               CHECK(different == 0);
             }

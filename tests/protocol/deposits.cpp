@@ -1,8 +1,10 @@
 // Memory that ranks lend to their calls: teams that share the ranks' arenas, with threads as ranks.
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -167,6 +169,60 @@ TEST_CASE("calls find memory in what an arena is promised, and leave to MPI what
     });
     CHECK(wrong == 0);
     CHECK(taken == (promised ? 2 * DepositArena::promised_of(two_extents) : 0));
+  }
+}
+
+namespace {
+
+// What another thread does while an arena asks for pages: it leaves one extent and goes on in another.
+struct Move {
+  Loan* from = nullptr;
+  Loan* to = nullptr;
+  int asked = 0;
+  bool is_done = false;
+} during;
+
+bool move_at_second_request(std::byte* /*begin*/, std::size_t /*bytes*/, bool /*promised*/) noexcept {
+  if (during.from != nullptr && ++during.asked == 2) {
+    during.from->give_back(1);
+    during.is_done = during.to->borrow_now(1);
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a thread that moves while another looks for memory takes one extent, not two", "[protocol]") {
+  // Four extents of the largest size. Of each a granule is in use, or in the last was, and half is there.
+  constexpr std::size_t largest = DepositArena::least_largest_bytes;
+  alignas(64) std::atomic<std::uint64_t> released{1};
+  const Readers readers{reinterpret_cast<const std::byte*>(&released), 64, 1};
+  std::vector<std::byte> window(4 * largest);
+  DepositArena arena;
+  REQUIRE(arena.open({.window = window.data(),
+                      .offset = 0,
+                      .bytes = window.size(),
+                      .concurrent = true,
+                      .populate = move_at_second_request,
+                      .release = nullptr}));
+  {
+    std::array<std::optional<Loan>, 4> small;
+    std::array<std::optional<Loan>, 4> halves;
+    for (std::size_t i = 0; i < 4; ++i) {
+      REQUIRE(small[i].emplace(&arena, readers, 2).borrow_now(4096));
+      REQUIRE(small[i]->where(0) / largest == i);
+      REQUIRE(halves[i].emplace(&arena, readers, 2).borrow_now(largest / 4));
+      halves[i]->give_back(1);
+    }
+    for (auto& half : halves) half.reset();
+    small[3]->give_back(1);
+    during = {.from = &*small[0], .to = &*small[3], .asked = 0, .is_done = false};
+    Loan fifth(&arena, readers, 2);
+    CHECK(fifth.borrow_now(largest / 2));
+    CHECK(during.is_done);
+    fifth.give_back(1);
+    for (auto& loan : small) loan->give_back(1);
+    during = {};
   }
 }
 

@@ -32,39 +32,55 @@ void for_each_algorithm(std::span<const Collective> chosen, Body body) {
       }
 }
 
+// For every order of arrival `calls` calls: body(rank, number, enter) makes one, and enters it once enter() returns.
+template <class Body>
+void in_every_order(Node& node, int calls, wait::Mode mode, Body body) {
+  const int ranks = node.size();
+  // Of all calls together: how often ranks have entered, and have left.
+  std::atomic<int> entered{0};
+  std::atomic<int> ended{0};
+  std::vector<std::atomic<int>> left(static_cast<std::size_t>(ranks));              // calls of each rank
+  std::vector<std::atomic<std::uint64_t>> sleeps(static_cast<std::size_t>(ranks));  // before its latest call
+  // The same threads make all calls: under a sanitizer a new one takes longer than a call.
+  on_ranks(ranks, [&](int rank) {
+    const auto me = static_cast<std::size_t>(rank);
+    std::vector<int> order(static_cast<std::size_t>(ranks));
+    std::iota(order.begin(), order.end(), 0);
+    int number = 0;
+    do {
+      const int position = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+      for (int call = 0; call < calls; ++call, ++number) {
+        while (ended.load() < number * ranks) std::this_thread::yield();
+        body(rank, number, [&] {
+          // Forced: a rank enters once the one before it in the order has left, gone to sleep or waited a while.
+          while (entered.load() < number * ranks + position) std::this_thread::yield();
+          if (position > 0 && mode == wait::Mode::block) {
+            const int before = order[static_cast<std::size_t>(position - 1)];
+            const auto at = static_cast<std::size_t>(before);
+            while (left[at].load() <= number && node.policy(before).sleeps() == sleeps[at].load())
+              std::this_thread::yield();
+          }
+          sleeps[me].store(node.policy(rank).sleeps());
+          entered.fetch_add(1);
+        });
+        left[me].store(number + 1);
+        ended.fetch_add(1);
+      }
+    } while (std::next_permutation(order.begin(), order.end()));
+  });
+}
+
 // One call for every order of arrival and every root. Returns how many results were wrong.
 inline int every_order(Node& node, const Descriptor& descriptor, const Reduction& reduction, wait::Mode mode) {
   const int ranks = node.size();
-  std::vector<int> order(static_cast<std::size_t>(ranks));
-  std::iota(order.begin(), order.end(), 0);
   std::vector<wait::Site> sites(static_cast<std::size_t>(ranks));
   std::atomic<int> wrong{0};
-  int number = 0;
-  do {
-    for (int root = 0; root < ranks; ++root, ++number) {
-      // Forced: a rank enters once the one before it in the order has left, gone to sleep or waited a while.
-      std::atomic<int> turn{0};
-      std::vector<std::atomic<bool>> left(static_cast<std::size_t>(ranks));
-      std::vector<std::uint64_t> sleeps(static_cast<std::size_t>(ranks));
-      for (int r = 0; r < ranks; ++r) sleeps[static_cast<std::size_t>(r)] = node.policy(r).sleeps();
-      on_ranks(ranks, [&](int rank) {
-        const auto me = static_cast<std::size_t>(rank);
-        const int position = static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
-        Call call(descriptor.collective, reduction, rank, ranks, number, 3, number % 2 == 1);
-        while (turn.load() < position) std::this_thread::yield();
-        if (position > 0) {
-          const auto before = static_cast<std::size_t>(order[static_cast<std::size_t>(position - 1)]);
-          if (mode == wait::Mode::block)
-            while (!left[before].load() && node.policy(static_cast<int>(before)).sleeps() == sleeps[before])
-              std::this_thread::yield();
-        }
-        turn.store(position + 1);
-        node.rank(rank).run(call.operands(), sites[me]);
-        left[me].store(true);
-        if (!call.is_right()) ++wrong;
-      });
-    }
-  } while (std::next_permutation(order.begin(), order.end()));
+  in_every_order(node, ranks, mode, [&](int rank, int number, auto enter) {
+    Call call(descriptor.collective, reduction, rank, ranks, number, 3, number % 2 == 1);
+    enter();
+    node.rank(rank).run(call.operands(), sites[static_cast<std::size_t>(rank)]);
+    if (!call.is_right()) ++wrong;
+  });
   return wrong;
 }
 

@@ -1,4 +1,6 @@
 // Solo and majority allreduce, with threads as ranks. All schedules of a few calls: tests/unit.
+#include "algorithms/weak/partial_allreduce.hpp"
+
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -16,11 +18,18 @@ namespace {
 
 constexpr const char* names[] = {"solo_allreduce", "majority_allreduce"};
 
+// Nodes of several ranks, by rank.
+const std::vector<int> placements[] = {{0, 1}, {0, 0, 1}, {0, 1, 2, 0, 3}};
+
 // Returns the number of contributions that were left at the end.
 std::uint64_t check_contributions(const char* name, int ranks, std::size_t count, std::int64_t lag, wait::Mode mode,
-                                  std::uint64_t calls) {
+                                  std::uint64_t calls, const std::vector<int>& node_of = {}) {
   CAPTURE(name, ranks, count, lag);
-  RegionRanks all(name, ranks, count, PartialContribution::reduction(), {lag}, mode);
+  Reduction reduction = PartialContribution::reduction();
+  reduction.by_table = true;  // for threads
+  RegionRanks all(name, ranks, count, reduction, {lag, 1}, mode, 1, node_of);
+  // The first rank is a leader: its thread answers for its node.
+  CHECK(all[0].in_force(partial_thread, 1) == (node_of.empty() ? 0 : 1));
   std::atomic<const char*> fault{nullptr};
   std::atomic<std::uint64_t> left{0};
   on_ranks(ranks, [&](int rank) {
@@ -59,6 +68,18 @@ TEST_CASE("partial allreduce: every contribution is in one result", "[protocol]"
         const std::size_t count =
             std::array<std::size_t, 7>{1, 40, 700, 0, p - 1, p, p + 1}[static_cast<std::size_t>(turn % 7)];
         check_contributions(name, ranks, count, lag, modes[turn++ % 3], (count == 700 ? 60 : 300) * thorough);
+      }
+}
+
+TEST_CASE("partial allreduce: every contribution is in one result across nodes, too", "[protocol]") {
+  constexpr wait::Mode modes[] = {wait::Mode::automatic, wait::Mode::yield, wait::Mode::block};
+  int turn = 0;
+  for (const char* const name : names)
+    for (const std::vector<int>& node_of : placements)
+      for (const std::int64_t lag : {0, 4}) {
+        check_contributions(name, static_cast<int>(node_of.size()), turn % 2 == 0 ? 3 : 40, lag, modes[turn % 3],
+                            100 * thorough, node_of);
+        ++turn;
       }
 }
 

@@ -1,4 +1,5 @@
-// Weakly consistent collectives that meet in a region of the node's memory, with threads as ranks.
+// Weakly consistent collectives that meet in a region of the node's memory, with threads as ranks; or in one region for
+// each of several nodes, and over a wire between them.
 #pragma once
 
 #include <chrono>
@@ -6,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <random>
 #include <thread>
 #include <utility>
@@ -13,38 +15,48 @@
 
 #include "algorithms/weak/weak.hpp"
 #include "tests/protocol/node.hpp"
+#include "tests/protocol/wires.hpp"
 
 namespace papaya {
 
 class RegionRanks {
  public:
+  // `node_of`: by rank; all on one node if empty.
   RegionRanks(const char* name, int ranks, std::size_t count, const Reduction& reduction,
-              std::vector<std::int64_t> values, wait::Mode mode = wait::Mode::yield, std::uint64_t first_round = 1)
+              std::vector<std::int64_t> values, wait::Mode mode = wait::Mode::yield, std::uint64_t first_round = 1,
+              const std::vector<int>& node_of = {})
       : reduction_(reduction),
         values_(std::move(values)),
+        nodes_(nodes_by(node_of)),
         request_{.ranks = ranks,
                  .count = count,
                  .element_bytes = reduction.element_bytes,
                  .reduction = &reduction_,
+                 .nodes = node_of.empty() ? nullptr : &nodes_,
                  .values = values_},
-        policies_(static_cast<std::size_t>(ranks)) {
+        wires_(ranks, find_weak(name)->segment(request_), mode) {
     const WeakDescriptor& descriptor = *find_weak(name);
     const std::size_t bytes = descriptor.region_bytes(request_);
-    region_ = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096}));
-    std::memset(region_, 0, bytes);
+    for (int node = 0; node < (node_of.empty() ? 1 : nodes_.count()); ++node) {
+      regions_.push_back(static_cast<std::byte*>(::operator new (bytes, std::align_val_t{4096})));
+      std::memset(regions_.back(), 0, bytes);
+    }
     for (int rank = 0; rank < ranks; ++rank) {
-      wait::Policy& policy = policies_[static_cast<std::size_t>(rank)];
-      policy.configure(mode, {.cores = 1, .ranks = ranks, .board = nullptr, .rank = rank, .ns_per_tick = 1.0}, nullptr);
+      const auto place = static_cast<std::size_t>(rank);
       const Team team{.rank = rank,
                       .size = ranks,
                       .arrival_order = false,
-                      .region = region_,
-                      .policy = &policy,
-                      .first_round = first_round};
+                      .region = regions_[node_of.empty() ? 0 : static_cast<std::size_t>(nodes_.of_rank[place])],
+                      .policy = &wires_.policy(rank),
+                      .first_round = first_round,
+                      .wire = node_of.empty() ? nullptr : &wires_[rank]};
       algorithms_.push_back(descriptor.prepare(team, request_));
     }
   }
-  ~RegionRanks() { ::operator delete (region_, std::align_val_t{4096}); }
+  ~RegionRanks() {
+    algorithms_.clear();  // with their threads
+    for (std::byte* const region : regions_) ::operator delete (region, std::align_val_t{4096});
+  }
   RegionRanks(const RegionRanks&) = delete;
   RegionRanks& operator=(const RegionRanks&) = delete;
 
@@ -62,9 +74,10 @@ class RegionRanks {
  private:
   const Reduction reduction_;
   const std::vector<std::int64_t> values_;
+  const Nodes nodes_;
   const WeakRequest request_;
-  std::vector<wait::Policy> policies_;
-  std::byte* region_ = nullptr;
+  Wires wires_;
+  std::vector<std::byte*> regions_;  // by node
   std::vector<std::unique_ptr<Weak>> algorithms_;
 };
 

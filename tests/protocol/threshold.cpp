@@ -88,7 +88,7 @@ void for_each_job(Body body) {
       const auto few = static_cast<std::size_t>(ranks);
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, few - 1, few, few + 1, std::size_t{300}})
         for (const double share : {0.01, 0.25, 0.5, 0.75, 1.0}) {
-          const Values values{turn % 2, turn / 2 % 3, std::array{64, 512, 8192}[turn % 7 % 3],
+          const Values values{turn % 2, turn / 2 % 3, std::array{64, 512, 8192, 0}[turn % 7 % 4],
                               std::array{2, 3, 8}[turn / 5 % 3]};
           body(Job{ranks, root, count, share, values}, all_modes[turn / 3 % 3], turn);
           ++turn;

@@ -175,7 +175,8 @@ class Page(unittest.TestCase):
         folder = self.folder / "late"
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("PAPAYA_") and name != "LD_PRELOAD"}
-        environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", PAPAYA_OUTPUT=str(folder))
+        environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_pml="ob1",
+                           PAPAYA_OUTPUT=str(folder))
         launcher = ["mpirun.mpich"]
         if options.mpi == "openmpi":
             launcher = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]
@@ -220,6 +221,7 @@ class Page(unittest.TestCase):
         self.assertEqual(len(readouts), 60)
         self.assertGreaterEqual(sum("rank 3 last" in readout for readout in readouts), 12)
         self.assertIn("late_rank", self.browser.send("GET", "/title"))
+        self.assertFalse(self.browser.run("return document.querySelector('#weak').checkVisibility()"))
         self.browser.screenshot("late-light")
         self.browser.show_as(DESKTOP, "dark")
         self.browser.screenshot("late-dark")
@@ -227,6 +229,15 @@ class Page(unittest.TestCase):
         self.browser.open(page)
         self.check_no_sideways()
         self.browser.screenshot("late-phone")
+
+    def check_weak(self):
+        """The section of weakly consistent collectives, of the synthetic run."""
+        browser = self.browser
+        self.assertRegex(browser.text("#weak-table"), r"ssp_allreduce\s+<b>ssp\s+slack=40\s+1,920\s")
+        self.assertRegex(browser.text("#weak-sites"), r"&amp;\.so\+0x100\s+1,920\s.*rank 3, 100 %")
+        self.assertIn("<b>training", browser.text("#weak-phases"))
+        label = browser.run("return document.querySelector('#weak-ages').getAttribute('aria-label')")
+        self.assertIn("1,920 calls", label)
 
     def test_controls(self):
         browser = self.browser
@@ -306,6 +317,7 @@ class Page(unittest.TestCase):
         self.assertEqual(browser.text("#ranks-all"), "Show all 16 ranks")
         browser.click("#ranks-all")
         self.assertEqual(browser.run("return document.querySelectorAll('#ranks tbody tr').length"), 16)
+        self.check_weak()
         self.check_quiet()
 
     def test_whole_run(self):
@@ -332,11 +344,12 @@ class Page(unittest.TestCase):
                   ".map((one) => getComputedStyle(document.querySelector(one)))" \
                   ".map((style) => style.color + style.backgroundColor)"
         light = browser.run(colours)
-        pictures = [browser.picture(one) for one in ("#heat", "#call-chart", "#factor-chart", "#calls-chart")]
+        drawn = ("#heat", "#call-chart", "#factor-chart", "#calls-chart", "#weak-ages", "#weak-waits")
+        pictures = [browser.picture(one) for one in drawn]
         browser.show_as(DESKTOP, "dark")
         for one, other in zip(light, browser.run(colours)):
             self.assertNotEqual(one, other)
-        for before, one in zip(pictures, ("#heat", "#call-chart", "#factor-chart", "#calls-chart")):
+        for before, one in zip(pictures, drawn):
             # The page draws again once the browser tells it of the change.
             for _ in range(100):
                 if browser.picture(one) != before:

@@ -4,12 +4,15 @@
 // Five call sites in turn, one of each kind of pattern, with messages of 8 B to 4 MiB, and names that would break out
 // of a page.
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <random>
+#include <string>
 
+#include "profiler/record/weak_recorder.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace {
@@ -30,6 +33,33 @@ double late_ns(int site, int round, int rank, int ranks, std::minstd_rand& rando
   if (site == 2) last = static_cast<int>(random() % static_cast<unsigned>(ranks));
   if (site == 3) last = round / 12 * 7 % ranks;
   return rank == last ? 400e3 * (1 + round % 4) : 0;
+}
+
+// Calls of a weakly consistent collective, where rank 3 is late at every call, and results grow old by rank.
+void write_weak_calls(const std::string& folder, const Record& record, std::uint32_t call_site, bool can_be_old) {
+  papaya::WeakRecorder recorder;
+  const papaya::trace::Header& header = record.header;
+  const papaya::WeakDescription description{
+      nullptr, can_be_old ? "ssp_allreduce" : "sparse_allreduce", "<b>ssp", can_be_old ? "slack=40" : "", 1 << 16, -1};
+  const auto* const collective =
+      recorder.add(folder + "/" + Record::file_name(header.rank) + "w", header, description,
+                   {papaya::support::world_id, true, header.ranks, header.rank, "<b>world</b>"});
+  for (std::uint64_t clock = 1; clock <= 120; ++clock) {
+    const double arrival = 1e6 * static_cast<double>(clock) + (header.rank == 3 ? 400e3 : 0);
+    const std::uint64_t age = std::min(clock - 1, clock % 7 + static_cast<std::uint64_t>(header.rank) * (clock % 3));
+    const std::uint64_t waited_ns = header.rank == 3 ? 0 : clock % 10 * 5000;
+    const std::uint64_t number =
+        recorder.begin(*collective, clock, Record::ticks(arrival), {call_site, static_cast<std::uint16_t>(clock % 2)});
+    recorder.finish(*collective, number, Record::ticks(arrival + 60e3), 0,
+                    {.clock = clock,
+                     .oldest = can_be_old ? clock - age : 0,
+                     .own = clock,
+                     .updated_bytes = 1 << 16,
+                     .inside_ns = 60'000,
+                     .waited_ns = waited_ns,
+                     .share = can_be_old ? 1 : 0.1,
+                     .ranks = header.ranks});
+  }
 }
 
 }  // namespace
@@ -89,8 +119,11 @@ int main(int argc, char** argv) {
     row.caused_ticks = 2 * row.imbalance_ticks;
     record.node_calls.push_back(row);
     record.finalize(5e6 * calls + 1e6);
+    std::snprintf(record.header.phase_names[1], papaya::trace::name_bytes, "%s", "<b>training");
+    record.header.phase_count = 2;
     const auto file = record.bytes(true);
     std::ofstream(std::string(argv[1]) + "/" + Record::file_name(rank), std::ios::binary)
         .write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
+    if (ranks == 16) write_weak_calls(argv[1], record, static_cast<std::uint32_t>(numbers[0]), nodes > 1);
   }
 }

@@ -27,7 +27,7 @@ struct Partial {
   using Job = PartialJob;
   using Element = PartialContribution;
   static Reduction reduction() { return PartialContribution::reduction(); }
-  static PartialShape shape(const Job& job, std::size_t bytes) { return {job.ranks, bytes, job.lag}; }
+  static PartialShape shape(const Job& job, std::size_t bytes) { return {job.ranks, job.ranks, bytes, job.lag}; }
   static std::size_t region_bytes(const Job& job, std::size_t bytes) { return shape(job, bytes).region_bytes(); }
 
   class Algorithm final : public PartialAllreduceOf<WordWorld::Word> {

@@ -1,9 +1,12 @@
-// What a threshold leaves: who takes part, and the ways between those.
+// What a threshold leaves: who takes part, the ways between those, and in which chunks the message goes.
 #include "algorithms/patterns/threshold.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <vector>
 
+#include "algorithms/weak/threshold.hpp"
 #include "tests/catch.hpp"
 
 namespace papaya {
@@ -90,6 +93,58 @@ TEST_CASE("threshold: every way is a tree of those who take part") {
           wrong += patterns::neighbours_of(root, root, route, takes_part).parent != -1;
         }
   CHECK(wrong == 0);
+}
+
+// What papaya chooses where no chunk is asked for: of_ranks, route, chunk, slots.
+TEST_CASE("threshold: chunks are shorter along a longer chain, and as many bytes are under way") {
+  constexpr std::size_t most_bytes = 61440;
+  constexpr std::array<std::int64_t, 4> chosen{0, 0, 0, 16};
+  Reduction commutes;
+  commutes.commutative = true;
+  Reduction ordered;
+  ordered.commutative = false;
+  const auto plan_of = [](int ranks, std::size_t bytes, const Reduction& reduction, const auto& values) {
+    return ThresholdPlan({.ranks = ranks,
+                          .count = bytes / 24,
+                          .element_bytes = 24,
+                          .root = 0,
+                          .reduction = &reduction,
+                          .share = 1,
+                          .values = values},
+                         ThresholdPlan::Towards::root);
+  };
+  // threshold.hpp has the formula.
+  const auto time_of = [](int ranks, std::size_t bytes, std::uint64_t chunks) {
+    const auto count = static_cast<double>(chunks);
+    return (count + ranks - 2) * (static_cast<double>(bytes) / count + 32768);
+  };
+  for (const Reduction* const reduction : {&commutes, &ordered})
+    for (const int ranks : {2, 3, 4, 8, 16, 64})
+      for (std::size_t bytes = 0; bytes <= std::size_t{16} << 20; bytes = 2 * bytes + 24) {
+        const ThresholdPlan plan = plan_of(ranks, bytes, *reduction, chosen);
+        CAPTURE(ranks, bytes, plan.chunks(), plan.chunk_bytes());
+        const std::size_t whole = bytes / 24 * 24;
+        std::size_t sent = 0;
+        for (std::uint64_t chunk = 0; chunk < plan.chunks(); ++chunk) sent += plan.bytes_in(chunk);
+        CHECK(sent == whole);
+        CHECK(plan.chunk_bytes() <= most_bytes);
+        CHECK(plan.slots() >= 2);
+        if (plan.chunks() > 1) CHECK(plan.slots() * plan.chunk_bytes() <= 16 * most_bytes);
+        const bool is_chain = plan.neighbours(0).children.size() == 1 && ranks > 2;
+        if (is_chain && reduction == &commutes) {
+          const std::uint64_t of_most = (whole + most_bytes - 1) / most_bytes;
+          CHECK(time_of(ranks, whole, plan.chunks()) <= 1.01 * time_of(ranks, whole, of_most));
+        }
+      }
+  CHECK(plan_of(8, std::size_t{8} << 20, commutes, chosen).in_force(2, 0) == 61440);
+  CHECK(plan_of(8, std::size_t{256} << 10, commutes, chosen).in_force(2, 0) == 37824);
+  CHECK(plan_of(64, std::size_t{2} << 20, commutes, chosen).in_force(2, 0) == 33288);
+  // Who asks for another gets it.
+  constexpr std::array<std::int64_t, 4> asked{0, 2, 1200, 5};
+  const ThresholdPlan plan = plan_of(8, std::size_t{256} << 10, commutes, asked);
+  CHECK(plan.in_force(2, 1200) == 1200);
+  CHECK(plan.elements_in(0) == 50);
+  CHECK(plan.slots() == 5);
 }
 
 }  // namespace

@@ -303,7 +303,7 @@ std::string weak_problem(const Options& options) {
   std::string problem;
   for (const std::string& selection : options.algorithms) {
     WeakChoice choice;
-    if (selection != "native" && !choose(*options.weak, selection, 0, choice, problem))
+    if (selection != "native" && !choose(*options.weak, selection, {.bytes = 0}, choice, problem))
       return "--algorithms " + selection + ": " + problem + ".";
   }
   return "";

@@ -25,6 +25,7 @@
 #include "tools/bench/options.hpp"
 #include "tools/doctor/checks.hpp"
 #include "tools/preload.hpp"
+#include "tuning/approx_rules.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya::doctor {
@@ -310,6 +311,16 @@ Settings check_settings(Checks& checks) {
       warnings.push_back(fmt::format("PAPAYA_TUNING={}: cannot be read; using the built-in table.", path));
   }
   const tuning::Selection selection(settings, rules, warnings);
+  if (const std::string_view text = settings.text(Variable::approx); !text.empty()) {
+    std::vector<tuning::ApproxRule> approximate;
+    std::string problem;
+    if (!tuning::parse_approx(text, weak_registry(), approximate, problem))
+      warnings.push_back(tuning::without_effect(text, problem));
+    for (const tuning::ApproxRule& rule : problem.empty() ? approximate : std::vector<tuning::ApproxRule>())
+      checks.push_back({"settings", Level::warning,
+                        fmt::format("PAPAYA_APPROX: approximate results of MPI_{} for {} ({}).",
+                                    name_of(rule.collective), rule.places(), rule.bound())});
+  }
   for (const std::string& warning : warnings) checks.push_back({"settings", Level::warning, warning});
   if (!warnings.empty()) return settings;
   std::string set;

@@ -27,19 +27,25 @@ bool agree(bool good, MPI_Comm comm) noexcept {
 
 thread_local constinit bool MpiMessages::inside_ = false;
 
-bool MpiMessages::create(MPI_Comm world, std::size_t bytes) noexcept {
-  bool good = PMPI_Comm_dup(world, &comm_) == MPI_SUCCESS;
-  if (!agree(good, world)) return false;
-  PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
-  PMPI_Comm_rank(comm_, &rank_);
-  good = arena_.reserve(bytes);
+bool MpiMessages::create(MPI_Comm comm, std::size_t bytes, bool is_own) noexcept {
+  is_copy_ = !is_own;
+  if (is_own)
+    comm_ = comm;
+  else if (PMPI_Comm_dup(comm, &comm_) != MPI_SUCCESS)
+    comm_ = MPI_COMM_NULL;
+  bool good = comm_ != MPI_COMM_NULL && arena_.reserve(bytes);
   memory_bytes_ = arena_.bytes();
   void* base = MAP_FAILED;
   // Pages are taken as communicators use them.
   if (good)
     base = mmap(nullptr, memory_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   good = base != MAP_FAILED;
-  if (agree(good, world) && agree(start_receiving(), world)) {
+  if (comm_ != MPI_COMM_NULL) {
+    PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
+    PMPI_Comm_rank(comm_, &rank_);
+  }
+  // Nothing comes before all have agreed.
+  if (agree(good && start_receiving(), comm)) {
     arena_.set_base(static_cast<std::byte*>(base));
     return true;
   }
@@ -50,7 +56,7 @@ bool MpiMessages::create(MPI_Comm world, std::size_t bytes) noexcept {
     }
   receives_.clear();
   if (good) munmap(base, memory_bytes_);
-  PMPI_Comm_free(&comm_);
+  leave_communicator();
   return false;
 }
 
@@ -88,7 +94,12 @@ void MpiMessages::free() noexcept {
   }
   munmap(arena_.base(), memory_bytes_);
   arena_.set_base(nullptr);
-  PMPI_Comm_free(&comm_);
+  leave_communicator();
+}
+
+void MpiMessages::leave_communicator() noexcept {
+  if (is_copy_ && comm_ != MPI_COMM_NULL) PMPI_Comm_free(&comm_);
+  comm_ = MPI_COMM_NULL;
 }
 
 // The others wait for what will never come, and cannot be told: as after an error in a collective of MPI's

@@ -28,8 +28,9 @@ class MpiMessages {
     std::atomic<std::uint32_t> sources{0};  // of those: the ones MPI sends from the user's memory
   };
 
-  // Collective over `world`, whose error handler must return. False, on all ranks alike, if there is no memory.
-  bool create(MPI_Comm world, std::size_t bytes) noexcept;
+  // Collective over `comm`, whose error handler must return. `is_own`: no other messages go by it, as long as this
+  // exists; else a copy is made. False, on all ranks alike, if there is no memory.
+  bool create(MPI_Comm comm, std::size_t bytes, bool is_own) noexcept;
   void free() noexcept;  // collective
   bool exists() const noexcept { return arena_.base() != nullptr; }
 
@@ -87,6 +88,7 @@ class MpiMessages {
   };
 
   bool start_receiving() noexcept;
+  void leave_communicator() noexcept;
   void receive_next(std::size_t slot);
   void send_copy(int target, const Header& header, const void* source, std::size_t bytes, UnderWay& under_way);
   void send(int target, std::unique_ptr<Message> message, const void* source, std::size_t bytes, UnderWay& under_way);
@@ -101,6 +103,7 @@ class MpiMessages {
   static thread_local constinit bool inside_;
 
   MPI_Comm comm_ = MPI_COMM_NULL;
+  bool is_copy_ = false;
   int rank_ = 0;
   std::size_t memory_bytes_ = 0;
   Arena arena_;

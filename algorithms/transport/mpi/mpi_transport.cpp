@@ -4,9 +4,9 @@
 
 namespace papaya {
 
-std::unique_ptr<MpiTransport> MpiTransport::open(MPI_Comm world, std::size_t bytes) noexcept {
+std::unique_ptr<MpiTransport> MpiTransport::open(MPI_Comm comm, std::size_t bytes, bool is_own) noexcept {
   auto self = std::make_unique<MpiTransport>();
-  if (!self->messages_.create(world, bytes)) return nullptr;
+  if (!self->messages_.create(comm, bytes, is_own)) return nullptr;
   return self;
 }
 

@@ -14,9 +14,9 @@ namespace papaya {
 
 class MpiTransport final : public Transport {
  public:
-  // Collective over `world`, whose error handler must return. `bytes` of memory for each rank. Null, on all ranks
-  // alike, if there is no memory.
-  static std::unique_ptr<MpiTransport> open(MPI_Comm world, std::size_t bytes) noexcept;
+  // Collective over `comm`, whose error handler must return. `bytes` of memory for each rank. `is_own`: no other
+  // messages go by it. Null, on all ranks alike, if there is no memory.
+  static std::unique_ptr<MpiTransport> open(MPI_Comm comm, std::size_t bytes, bool is_own = false) noexcept;
 
   const char* name() const noexcept override { return "MPI's messages"; }
   Arena& arena() noexcept override { return messages_.arena(); }

@@ -1,24 +1,17 @@
 #include "algorithms/transport/mpi/node_window.hpp"
 
-#include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 
 #include "algorithms/transport/deposit_arena.hpp"
 #include "base/clock.hpp"
 #include "base/memory.hpp"
-
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 namespace papaya {
 
@@ -34,29 +27,6 @@ struct alignas(prefix_bytes) Prefix {
 };
 
 constexpr int bucket_size = 8;  // announcements, two cache lines
-
-std::uintptr_t system_page_bytes() noexcept {
-  static const auto bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-
-// Asks the kernel for the pages of memory that holds nothing yet. Where it is too old to know the question
-// (before 5.14), read(2) into each page does: it reports EFAULT where a touch would raise SIGBUS, and leaves a zero
-// there.
-bool make_present(std::byte* begin, std::size_t bytes) noexcept {
-  // Whole pages of the system's, which may be larger than ours: those around keep what they hold.
-  const std::uintptr_t system_page = system_page_bytes();
-  const std::uintptr_t from = reinterpret_cast<std::uintptr_t>(begin) / system_page * system_page;
-  const std::uintptr_t to = reinterpret_cast<std::uintptr_t>(begin) + bytes;
-  if (madvise(reinterpret_cast<void*>(from), to - from, MADV_POPULATE_WRITE) == 0) return true;
-  if (errno != EINVAL) return false;
-  const int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
-  if (zero < 0) return false;
-  bool present = true;
-  for (std::size_t at = 0; at < bytes && present; at += 4096) present = read(zero, begin + at, 1) == 1;
-  close(zero);
-  return present;
-}
 
 }  // namespace
 
@@ -140,7 +110,7 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
     pages_ -= misplaced == 0 ? 0 : 1;
   }
   if (ok && rank == 0) {
-    ok = make_present(base_, first_page_ * page_bytes);
+    ok = memory::make_present(base_, first_page_ * page_bytes);
     if (ok) {
       std::memset(base_, 0, first_page_ * page_bytes);
       mark(Map::used, 0, first_page_, true);
@@ -236,7 +206,7 @@ std::int64_t NodeWindow::take_pages(std::size_t wanted, std::size_t leave) noexc
     }
     if (missing > room) continue;
     const std::size_t first = page + 1 - wanted;
-    if (!make_present(base_ + first * page_bytes, page_bytes)) return -1;
+    if (!memory::make_present(base_ + first * page_bytes, page_bytes)) return -1;
     mark(Map::used, first, wanted, true);
     mark(Map::held, first, wanted, true);
     header()->held_pages += missing;
@@ -295,7 +265,7 @@ bool NodeWindow::prepare_share(std::int64_t offset, std::size_t bytes, int rank,
   std::byte* const here = base_ + offset;
   // The first page is there since the count of users is.
   const std::size_t first = std::max<std::size_t>(begin, 1);
-  if (first < end && !make_present(here + first * page_bytes, (end - first) * page_bytes)) return false;
+  if (first < end && !memory::make_present(here + first * page_bytes, (end - first) * page_bytes)) return false;
   const std::size_t zero_from = begin == 0 ? prefix_bytes : begin * page_bytes;
   if (begin < end) std::memset(here + zero_from, 0, end * page_bytes - zero_from);
   return true;
@@ -304,7 +274,7 @@ bool NodeWindow::prepare_share(std::int64_t offset, std::size_t bytes, int rank,
 // With the lock, of pages that nobody uses any more but that are still marked so. Where the window is no file of the
 // kernel's that can have holes, they stay.
 void NodeWindow::give_back_to_system(std::size_t first, std::size_t pages) noexcept {
-  const std::uintptr_t system_page = system_page_bytes();
+  const std::uintptr_t system_page = memory::page_bytes();
   const auto base = reinterpret_cast<std::uintptr_t>(base_);
   const std::uintptr_t from = (base + first * page_bytes + system_page - 1) / system_page * system_page;
   const std::uintptr_t to = (base + (first + pages) * page_bytes) / system_page * system_page;
@@ -359,7 +329,7 @@ bool NodeWindow::populate(std::byte* begin, std::size_t bytes, bool promised) no
   if (allowed) count(pages);
   unlock();
   if (!allowed) return false;
-  if (make_present(begin, bytes)) return true;
+  if (memory::make_present(begin, bytes)) return true;
   if (lock()) {
     count(-std::uint64_t{pages});
     unlock();

@@ -2,8 +2,11 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <new>
+#include <utility>
 
 namespace papaya {
 
@@ -13,6 +16,7 @@ UcxNotified::UcxNotified(UcxWindow& window, const std::vector<int>& members, con
       window_(window),
       policy_(policy),
       members_(members),
+      copies_all_(shape.leaves_alone),
       is_outstanding_(members.size()) {
   outstanding_.reserve(members.size());
 }
@@ -27,6 +31,27 @@ std::unique_ptr<UcxNotified> UcxNotified::offer(UcxWindow& window, const std::ve
 // UCX still refers to it.
 UcxNotified::~UcxNotified() {
   release_sources();
+  progress_until([this] {
+    return std::none_of(copies_.begin(), copies_.end(),
+                        [this](const auto& one) { return window_.worker().is_needed(one->sources); });
+  });
+}
+
+// Null where there is no memory for it.
+UcxNotified::Copy* UcxNotified::copy(const void* source, std::size_t bytes) noexcept try {
+  std::unique_ptr<Copy> one;
+  if (!copies_.empty() && !window_.worker().is_needed(copies_.front()->sources)) {
+    one = std::move(copies_.front());
+    copies_.pop_front();
+  } else {
+    one = std::make_unique<Copy>();
+  }
+  const auto* const from = static_cast<const std::byte*>(source);
+  one->data.assign(from, from + bytes);
+  copies_.push_back(std::move(one));
+  return copies_.back().get();
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 void UcxNotified::write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
@@ -41,9 +66,13 @@ void UcxNotified::write_notify(int peer, std::size_t offset, const void* source,
     return;
   }
   ucx::Outstanding outstanding = ucx::Outstanding::none;
-  if (!window_.worker().write(target, segment_at(peer, offset), source, bytes, notification_at(peer, id), value,
-                              sources_, outstanding))
+  Copy* const copied = copies_all_ && bytes != 0 ? copy(source, bytes) : nullptr;
+  if (!window_.worker().write(target, segment_at(peer, offset), copied != nullptr ? copied->data.data() : source, bytes,
+                              notification_at(peer, id), value, copied != nullptr ? copied->sources : sources_,
+                              outstanding))
     window_.end_after_failure();
+  if (copies_all_ && bytes != 0 && copied == nullptr) release_sources();
+  const std::lock_guard lock(mutex_);
   if (outstanding == ucx::Outstanding::none || is_outstanding_[static_cast<std::size_t>(peer)]) return;
   is_outstanding_[static_cast<std::size_t>(peer)] = true;
   outstanding_.push_back(peer);
@@ -66,6 +95,7 @@ void UcxNotified::release_sources() noexcept {
 
 bool UcxNotified::may_leave() noexcept {
   if (!are_sources_free()) return false;
+  const std::lock_guard lock(mutex_);
   if (outstanding_.empty()) return true;
   for (; !outstanding_.empty(); outstanding_.pop_back()) {
     const int peer = outstanding_.back();

@@ -37,10 +37,12 @@ class Launching(Preload):
                 process.wait(10)
                 self.fail(f"hangs: {' '.join(command)}")
             job = Job(code, out.read_text(), err.read_text(), 0, folder)
-            # Open MPI 4.1's event thread now and then calls into a component that MPI_Finalize has unloaded already
-            # (opal_progress_thread_finalize waits for it), with papaya out of the way.
-            if (self.mpi == "openmpi" and code == 128 + signal.SIGSEGV and again > 0
-                    and job.out.count("counts") == len(libraries)):
+            # Two faults of Open MPI 4.1 on a loaded machine, after MPI_Finalize: its event thread calls into a component
+            # that MPI_Finalize has unloaded already (opal_progress_thread_finalize waits for it), with papaya out of the
+            # way; and mpirun may learn that a process has ended before it learns that it has finalized.
+            ended = job.out.count("counts") == len(libraries)
+            if self.mpi == "openmpi" and ended and again > 0 and (
+                    code == 128 + signal.SIGSEGV or (code == 1 and "exiting improperly" in job.err)):
                 return self.partly(libraries, *arguments, cut=cut, again=again - 1)()
             return job
 

@@ -3,8 +3,10 @@
 import csv
 import json
 import os
+import re
 import shutil
 import struct
+import subprocess
 
 from harness import HERE, Preload, quick, time_limit
 
@@ -26,6 +28,59 @@ class Report(Preload):
                 self.assertIn(f".{site['name'].removeprefix('MPI_')}(", source[site["frames"][0]["line"] - 1])
             self.assertEqual(sorted(site["calls"] for site in sites), [4, 6, 8, 10, 12, 14, 16, 18])
             self.assertRegex(self.papaya("report", job.folder), r"MPI_Alltoall .*\n    <module> \(calls.py:\d+\)\n")
+        # Nor of papaya.py.
+        program = HERE.parents[1] / "examples" / "stale_sum.py"
+        job = self.job(2, self.python(), program,
+                       env={"PYTHONPATH": str(HERE.parents[1] / "api"), "LD_LIBRARY_PATH": str(self.build)})
+        self.assertEqual(job.code, 0, job.err)
+        sites = job.report()["weak_collectives"][0]["call_sites"]
+        self.assertEqual([(frame["function"], frame["file"]) for site in sites for frame in site["frames"]],
+                         [("<module>", str(program))])
+        self.assertEqual(sites[0]["ended"], [])
+
+    def check_weak_trace(self, job, late):
+        """Of a run of weak_late. `late`: what the report has of its ssp_allreduce."""
+        rows = [row for row in csv.DictReader(self.papaya("trace", "--csv", job.folder).splitlines()) if row["clock"]]
+        self.assertTrue(all(row["site"].startswith("main (weak_late.c:") for row in rows), rows)
+        self.assertEqual({(row["collective"], row["phase"], row["ended_site"] != "") for row in rows},
+                         {("ssp_allreduce", "training", False), ("threshold_bcast", "", False),
+                          ("ssp_accumulate", "", True)})
+        self.assertEqual({(row["collective"], row["communicator"]) for row in rows},
+                         {("ssp_allreduce", "MPI_COMM_WORLD"), ("threshold_bcast", "a copy"),
+                          ("ssp_accumulate", "MPI_COMM_WORLD")})
+        of_late = [row for row in rows if row["collective"] == "ssp_allreduce"]
+        self.assertEqual(sorted((int(row["rank"]), int(row["clock"])) for row in of_late),
+                         [(rank, clock) for rank in range(2) for clock in range(1, 21)])
+        stale = [int(row["clock"]) - int(row["oldest"]) for row in of_late if int(row["oldest"])]
+        self.assertEqual(max(stale), late["most_staleness"])
+        events = [event for event in json.loads(self.papaya("trace", "--chrome", job.folder))
+                  if event.get("cat") == "weak"]
+        slices = [event for event in events if event["ph"] in "Xb" and event["name"] == "ssp_allreduce"]
+        self.assertEqual(sorted(event["args"]["clock"] for event in slices), sorted(2 * list(range(1, 21))))
+        self.assertEqual(sorted(event["args"]["staleness"] for event in slices if "staleness" in event["args"]),
+                         sorted(stale))
+        self.assertEqual({event["args"]["phase"] for event in slices}, {"training"})
+        self.assertTrue(all(event["args"]["from"].startswith("main (") for event in slices))
+        # They lie across other calls; so does, in the trace, a call that lost its core as it began or ended.
+        across = [event for event in events if event["ph"] == "b"]
+        self.assertEqual(sum(event["ph"] == "e" for event in events), len(across))
+        started = [event for event in across if event["name"] == "ssp_accumulate"]
+        self.assertEqual(len(started), 4)
+        self.assertTrue(all("waited for at" in event["args"] for event in started))
+
+        if shutil.which("otf2-print") is not None and "--otf2" in self.papaya("trace", "--help"):
+            archive = self.scratch / "archive"
+            self.papaya("trace", "--otf2", job.folder, "-o", archive)
+            done = subprocess.run(["otf2-print", str(archive / "traces.otf2")], stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            left = re.findall(r'^LEAVE +\d+ +\d+ +Region: "papaya (\w+)" .*$(?:\n +ADDITIONAL ATTRIBUTES: (.*)$)?',
+                              done.stdout, re.M)
+            self.assertEqual({name: len([one for one, _ in left if one == name]) for name, _ in left},
+                             {"ssp_allreduce": 40, "threshold_bcast": 2, "ssp_accumulate": 4})
+            ages = [int(age) for name, words in left if name == "ssp_allreduce"
+                    for age in re.findall(r'"staleness" <\d+>; UINT64; (\d+)', words)]
+            self.assertEqual(sorted(ages), sorted(stale))
 
     @quick
     def test_weak_collectives(self):
@@ -53,24 +108,44 @@ class Report(Preload):
         # What a rank does between start and end is no time inside.
         self.assertLess(weak["ssp_accumulate"]["seconds"], 0.06)
         self.assertIn("Weakly consistent collectives (", (job.folder / "report.txt").read_text())
+        self.assertEqual({phase["name"]: phase["calls"] for phase in late["phases"]}, {"training": 40})
+        self.assertEqual(sum(age["calls"] for age in late["ages"]), sum(rank["calls"] for rank in late["ranks"]))
 
-        rows = [row for row in csv.DictReader(self.papaya("trace", "--csv", job.folder).splitlines()) if row["clock"]]
-        self.assertEqual({(row["collective"], row["communicator"]) for row in rows},
-                         {("ssp_allreduce", "MPI_COMM_WORLD"), ("threshold_bcast", "a copy"),
-                          ("ssp_accumulate", "MPI_COMM_WORLD")})
-        of_late = [row for row in rows if row["collective"] == "ssp_allreduce"]
-        self.assertEqual(sorted((int(row["rank"]), int(row["clock"])) for row in of_late),
-                         [(rank, clock) for rank in range(2) for clock in range(1, 21)])
-        stale = [int(row["clock"]) - int(row["oldest"]) for row in of_late if int(row["oldest"])]
-        self.assertEqual(max(stale), late["most_staleness"])
-        events = [event for event in json.loads(self.papaya("trace", "--chrome", job.folder))
-                  if event.get("cat") == "weak"]
-        slices = [event for event in events if event["ph"] == "X" and event["name"] == "ssp_allreduce"]
-        self.assertEqual(sorted(event["args"]["clock"] for event in slices), sorted(2 * list(range(1, 21))))
-        self.assertEqual(sorted(event["args"]["staleness"] for event in slices if "staleness" in event["args"]),
-                         sorted(stale))
-        # They lie across other calls.
-        self.assertEqual([sum(event["ph"] == phase for event in events) for phase in "be"], [4, 4])
+        # Where in the program, and whose doing.
+        weak = {one["name"]: one for one in json.loads(self.papaya("report", "--json", job.folder))["weak_collectives"]}
+        source = (HERE / "weak_late.c").read_text().splitlines()
+        self.assertEqual({name: len(one["call_sites"]) for name, one in weak.items()},
+                         {"ssp_allreduce": 1, "threshold_bcast": 1, "ssp_accumulate": 1})
+        site = weak["ssp_allreduce"]["call_sites"][0]
+        self.assertEqual((site["frames"][0]["function"], site["ended"]), ("main", []))
+        self.assertIn("here they would wait", source[site["frames"][0]["line"] - 1])
+        self.assertEqual((site["calls"], site["waited_seconds"]), (40, late["waited_seconds"]))
+        self.assertEqual(site["late_ranks"][0]["rank"], 1)
+        self.assertGreater(site["late_ranks"][0]["caused_waiting_seconds"], 0.03)
+        split = weak["ssp_accumulate"]["call_sites"][0]
+        self.assertIn("here one starts", source[split["frames"][0]["line"] - 1])
+        self.assertIn("here it ends", source[split["ended"][0]["line"] - 1])
+        text = self.papaya("report", job.folder)
+        self.assertRegex(text, r"\n  ssp_allreduce +40 .*  rank 1, \d+ %\n    main \(weak_late.c:\d+\)\n")
+        self.assertRegex(text, r"    main \(weak_late.c:\d+\); waited for at main \(weak_late.c:\d+\)\n")
+
+        self.check_weak_trace(job, late)
+
+        # As many calls are kept as of MPI's.
+        # Linked to the library of the other MPI, it ends with a sentence.
+        other = {"mpich": "openmpi", "openmpi": "mpich"}[self.mpi]
+        if (self.build / f"libpapaya-weak-{other}.so.0").exists():
+            (self.scratch / f"libpapaya-weak-{self.mpi}.so.0").symlink_to(self.build / f"libpapaya-weak-{other}.so.0")
+            job = self.job(1, self.program("weak_late"), via="", env={"LD_LIBRARY_PATH": str(self.scratch)})
+            self.assertNotEqual(job.code, 0)
+            self.assertIn(f"`pkg-config --libs papaya-weak-{self.mpi}`", "".join(job.said()))
+        job = self.job(2, self.program("weak_late"), env={"PAPAYA_PROFILE": "trace", "PAPAYA_CALLSITES": "0"})
+        self.assertEqual((job.code, job.complaints()), (0, []))
+        for name, offset in (("rank-00000.pap", 64), ("rank-00000.papw", 88)):
+            with open(job.folder / name, "rb") as record:
+                record.seek(offset)
+                self.assertEqual(struct.unpack("=Q", record.read(8))[0], 1 << 20, name)
+        self.assertNotIn("Call sites of weakly", (job.folder / "report.txt").read_text())
 
     @quick
     def test_rank_file_damaged(self):
@@ -193,6 +268,12 @@ class Report(Preload):
         self.assertEqual((report["ranks"], report["ranks_read"], report["partial"]), (5, 3, False))
         self.assertEqual(report["compared_calls"], 40)
         self.assertEqual({rank["rank"] for rank in report["late_ranks"]}, {0, 2, 4})
+        for rank in report["late_ranks"]:
+            usage = rank["usage"]
+            self.assertTrue(0 < usage["cpu_share"] <= 16 and 1 << 20 < usage["peak_bytes"] < 1 << 34, usage)
+            self.assertGreater(usage["minor_faults"], 0)
+            self.assertTrue(usage["core_wait_share"] is None or 0 <= usage["core_wait_share"] < 1.5, usage)
+        self.assertIn("peak memory", (job.folder / "report.txt").read_text())
         self.assertIn("PAPAYA_RANKS leaves out 2 of 5 ranks", " ".join(report["notes"]))
         self.assertNotIn("usable record", " ".join(report["notes"]))
         self.papaya("report", job.folder, code=0)
@@ -240,7 +321,7 @@ class Report(Preload):
             self.assertEqual({one["name"] for one in whole["communicators"]}, {"MPI_COMM_WORLD", "dup of MPI_COMM_WORLD"})
             self.assertAlmostEqual(sum(rank["caused_waiting_seconds"] for rank in whole["late_ranks"]), whole["waiting_seconds"])
             text = " ".join(self.papaya("report", job.folder).split())
-            self.assertIn("Over the whole run waiting for late ranks costs", text)
+            self.assertIn("over the whole run waiting for late ranks costs", text)
             self.assertRegex(text, r"Call sites over the whole run.* assemble.*Call sites \(calls and")
             self.assertNotIn("assemble", text[text.index("Call sites (calls and"):])
             named = json.loads(self.papaya("report", job.folder, "--json"))["whole_run"]["call_sites"]

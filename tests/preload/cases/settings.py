@@ -45,7 +45,8 @@ class Settings(Preload):
         tries = [(name, special.get(name, "bad-value!")) for name in VARIABLES]
         tries += [("PAPAYA_CALLSITES", "17"), ("PAPAYA_NODE_SIZE", "-1"), ("PAPAYA_SHM_LIMIT", "12Q"),
                   ("PAPAYA_ALLREDUCE", "0-4K:arrival_leader,oops"), ("PAPAYA_ALLREDUCE", "arrival_leader:nothing=3")]
-        for name, value in tries:
+        # What reads them knows no MPI: each has half of them.
+        for name, value in tries[self.mpi == "mpich"::2]:
             with self.subTest(name=name, value=value):
                 job = self.bad_job({name: value})
                 lines = [line for line in job.said() if name in line or (value in line and " report in " not in line)]

@@ -99,7 +99,10 @@ class Trace(Preload):
         self.assertEqual(len(re.findall(r"Operation: BCAST.*Sent: 4, Received: 0", text)), 20)
         self.assertEqual(len(re.findall(r"Operation: ALLREDUCE.*Root: NONE, Sent: 4, Received: 4", text)), 40)
         self.assertEqual(len(re.findall(r'"call site" <0>, Value: "elsewhere \(call_sites.c:', text)), 40)
-        self.assertEqual(len(re.findall(r'"late_us" <\d+>; DOUBLE; 0\)', text)), 40)  # the first of each call
+        rows = list(csv.DictReader(self.papaya("trace", "--csv", job.folder).splitlines()))
+        first = sum(float(row["late_us"]) == 0 for row in rows)
+        self.assertGreaterEqual(first, 40)  # one of each call, or both where they arrived in the same nanosecond
+        self.assertEqual(len(re.findall(r'"late_us" <\d+>; DOUBLE; 0\)', text)), first)
         self.assertIn('"algorithm" <3>; STRING; "native"', text)
         definitions = printed("-G")
         self.assertRegex(definitions, r"CLOCK_PROPERTIES +Ticks per Seconds: 1000000000, Global Offset: 0,")

@@ -1,0 +1,45 @@
+#include "profiler/analysis/distribution.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace papaya::report {
+
+void Distribution::add(double value) {
+  if (!(value > 0)) return;
+  const double doublings = std::log2(value) - first_doubling;
+  const auto bucket =
+      std::min(static_cast<std::size_t>(std::max(0.0, doublings * buckets_per_doubling)), most_buckets - 1);
+  if (bucket >= buckets_.size()) buckets_.resize(bucket + 1);
+  ++buckets_[bucket].count;
+  buckets_[bucket].sum += value;
+  ++count_;
+  largest_ = std::max(largest_, value);
+}
+
+double Distribution::median() const {
+  std::uint64_t left = (count_ + 1) / 2;
+  for (const Bucket& bucket : buckets_) {
+    if (left > 0 && left <= bucket.count) return bucket.sum / static_cast<double>(bucket.count);
+    left -= std::min(left, bucket.count);
+  }
+  return 0;
+}
+
+Distribution::Half Distribution::largest_half() const {
+  double sum = 0;
+  for (const Bucket& bucket : buckets_) sum += bucket.sum;
+  Half half;
+  double left = sum / 2;
+  for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend() && left > 0; ++bucket) {
+    if (bucket->count == 0) continue;
+    const double mean = bucket->sum / static_cast<double>(bucket->count);
+    const double needed = std::min(std::ceil(left / mean), static_cast<double>(bucket->count));
+    half.count += static_cast<std::uint64_t>(needed);
+    half.least = mean;
+    left -= bucket->sum;
+  }
+  return half;
+}
+
+}  // namespace papaya::report

@@ -1,0 +1,35 @@
+#include "profiler/analysis/losses.hpp"
+
+#include <algorithm>
+
+namespace papaya::report {
+
+void count_losses(const Run& run, const Matching& matching, RecordFacts& facts) {
+  std::vector<std::int32_t> limited;
+  std::vector<std::int32_t> failed;
+  std::uint64_t overwritten = 0;
+  for (const RankFile& file : run.files) {
+    overwritten += file.overwritten_events;
+    facts.unread_events += file.unread_events;
+    facts.torn_events += file.skipped_events;
+    facts.lost_communicators += file.header.lost_communicators;
+    facts.lost_call_sites += file.header.lost_call_sites;
+    facts.lost_weak_collectives += file.weak.lost_collectives;
+    facts.weak_events += file.weak.begun;
+    facts.missing_weak_events += file.weak.overwritten;
+    facts.is_trace = facts.is_trace || file.is_spilled;
+    if (file.spill_state == trace::spill::State::limited) {
+      limited.push_back(file.header.rank);
+      facts.trace_limit = std::max(facts.trace_limit, file.spill_limit);
+    } else if (file.spill_state == trace::spill::State::failed) {
+      failed.push_back(file.header.rank);
+      facts.trace_error = file.spill_error;
+    }
+  }
+  facts.missing_events = overwritten - facts.unread_events;
+  facts.trace_limited = to_ranges(limited);
+  facts.trace_failed = to_ranges(failed);
+  facts.untabled_events = matching.untabled_events();
+}
+
+}  // namespace papaya::report
