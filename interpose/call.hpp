@@ -71,6 +71,7 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   const std::uint64_t call_site = records.call_sites.number_of(facts.site);
   outcome.event = records.recorder.begin(arrival, call_site);
   outcome.begun = true;
+  records.mpi_times.arrive(outcome.event, arrival.ticks);
   if (arrival.form == Form::blocking)
     records.node_arrivals.publish(*facts.on_node, arrival.call, arrival.ticks, call_site, arrival.collective,
                                   arrival.bytes, arrival.root);

@@ -91,7 +91,9 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   }
   const bool is_counted = code == MPI_SUCCESS && count();
   begin_event(facts, outcome);
-  process.records.recorder.finish(outcome.event, arrival, clock::ticks(), outcome.algorithm,
+  const std::uint64_t exit_ticks = clock::ticks();
+  MpiTimes::leave(exit_ticks);
+  process.records.recorder.finish(outcome.event, arrival, exit_ticks, outcome.algorithm,
                                   static_cast<std::uint8_t>(outcome.reason));
   if (is_counted) process.records.node_arrivals.left(state->on_node, call);
   return code;

@@ -11,6 +11,8 @@ struct Preload {
   const char* folder;           // where the libraries lie
   void (*pass_through)();       // from now on every call goes straight to MPI (disabled, or a forked child)
   void (*intercept_waiting)();  // from now on functions that only wait (PAPAYA_WAITING) go to their wrappers
+  void (*time_calls)(
+      void* const* wrappers);  // from now on functions go to these; in the order of symbols.def, or nullptr
   bool (*is_fortran)(const void* address);
   presence::Node* node;
   void (*announce)(presence::Node& node, presence::Part part);

@@ -13,6 +13,7 @@
 #include "interpose/oddities.hpp"
 #include "interpose/runtime.hpp"
 #include "interpose/stall.hpp"
+#include "interpose/timed_calls.hpp"
 #include "interpose/why_native.hpp"
 
 extern "C" {
@@ -109,7 +110,7 @@ void start() noexcept {
   configure_waiting(process);
   Records& records = process.records;
   approx::start(job, *process.preload);
-  records.open(job, *process.preload);
+  records.open(job, *process.preload, timed_calls::functions());
   approx::open(job, records);
   process.policy.set_stall(static_cast<double>(job.settings.number(Variable::stall_seconds)),
                            records.recorder.is_open() ? report_nonblocking_stall : report_stall);
@@ -120,6 +121,8 @@ void start() noexcept {
                              .read_memory = process.memory.may_read_neighbours ? read_memory : nullptr},
                             before_end))
     return;
+  if (records.recorder.is_open() && records.recorder.header().timed_count != 0)
+    process.preload->time_calls(timed_calls::wrappers());
   nonblocking::start(job, process.policy, process.preload->intercept_waiting);
   pthread_atfork(nullptr, nullptr, after_fork_in_child);
   records.start_watching(job);

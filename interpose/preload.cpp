@@ -26,10 +26,14 @@ namespace {
 
 constexpr const char* names[] = {
 #define PAPAYA_SYMBOL(name) "MPI_" #name,
-#define PAPAYA_WAITING(name) "MPI_" #name,
+#define PAPAYA_CREATES(name, kind) "MPI_" #name,
+#define PAPAYA_WAITING(name, kind) "MPI_" #name,
+#define PAPAYA_TIMED(name, kind) "MPI_" #name,
 #include "interpose/symbols.def"
 #undef PAPAYA_SYMBOL
+#undef PAPAYA_CREATES
 #undef PAPAYA_WAITING
+#undef PAPAYA_TIMED
 };
 constexpr std::size_t symbol_count = sizeof names / sizeof names[0];
 
@@ -44,13 +48,17 @@ Init init_of(std::size_t number) {
   return number == init ? Init::init : number == init_thread ? Init::init_thread : Init::none;
 }
 
-// Functions that only wait: MPI's own until the flavour asks for them.
+// Functions that only wait, or are only timed: MPI's own until the flavour asks for them.
 constexpr bool waits[] = {
 #define PAPAYA_SYMBOL(name) false,
-#define PAPAYA_WAITING(name) true,
+#define PAPAYA_CREATES(name, kind) false,
+#define PAPAYA_WAITING(name, kind) true,
+#define PAPAYA_TIMED(name, kind) true,
 #include "interpose/symbols.def"
 #undef PAPAYA_SYMBOL
+#undef PAPAYA_CREATES
 #undef PAPAYA_WAITING
+#undef PAPAYA_TIMED
 };
 
 }  // namespace
@@ -125,9 +133,21 @@ void intercept_waiting() {
   set_slot(papaya_pmpi_waiting_entry, papaya_sort_pmpi);
 }
 
+// `wrappers_that_time`: by number, nullptr where there is none.
+void time_calls(void* const* wrappers_that_time) {
+  for (std::size_t i = 0; i < symbol_count; ++i) {
+    if (wrappers_that_time[i] == nullptr || papaya_native_functions[i] == reinterpret_cast<void*>(no_such_function))
+      continue;
+    __atomic_store_n(&wrappers[i], wrappers_that_time[i], __ATOMIC_RELEASE);
+    set_slot(papaya_mpi_slots[i], wrappers_that_time[i]);
+  }
+  set_slot(papaya_pmpi_waiting_entry, papaya_sort_pmpi);
+}
+
 papaya::Preload services = {folder,
                             pass_through,
                             intercept_waiting,
+                            time_calls,
                             called_from_fortran,
                             &node,
                             papaya::presence::announce,

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,14 +86,15 @@ void Records::write_header(const Job& job, std::string_view program, std::string
 }
 
 // This rank's record, and where the node's ranks put their arrivals.
-void Records::open_files(const Job& job, std::string_view profile) {
+void Records::open_files(const Job& job, std::string_view profile, std::span<const Recorder::Function> functions) {
   std::string error;
   const bool is_wanted = records_[static_cast<std::size_t>(job.rank)];
   std::vector<std::string_view> algorithms;  // by trace_number(), from 1
   for (const Descriptor* descriptor : registry()) algorithms.push_back(descriptor->name);
   const bool opened =
       is_wanted && recorder.open(output::rank_file(folder.path(), job.rank),
-                                 profile == "trace" ? trace_capacity : trace::event_capacity, algorithms, error);
+                                 profile == "trace" ? trace_capacity : trace::event_capacity, algorithms, error,
+                                 profile == "collectives" ? std::span<const Recorder::Function>() : functions);
   int failures = opened || !is_wanted ? 0 : 1;
   int all_failures = 0;
   PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, job.world_comm);
@@ -118,14 +120,14 @@ void Records::start_spilling(const Job& job) {
     log::warn("PAPAYA_PROFILE=trace: libzstd.so.1 cannot be loaded; calls are written uncompressed.");
 }
 
-void Records::open(const Job& job, const Preload& preload) {
+void Records::open(const Job& job, const Preload& preload, std::span<const Recorder::Function> functions) {
   records_ = ranks_to_record(job);
   warn_of_one_rank(job, records_);
   if (const std::string_view profile = job.settings.text(Variable::profile); profile != "off") {
     const std::string program = output::program_path();
     const std::string mpi = mpi_name();
     folder.open(job, std::string(job.settings.text(Variable::output)), output::base_name(program), mpi);
-    if (!folder.name().empty()) open_files(job, profile);
+    if (!folder.name().empty()) open_files(job, profile, functions);
     if (recorder.is_open()) {
       write_header(job, program, mpi);
       const bool is_concurrent = job.thread_level == MPI_THREAD_MULTIPLE;
@@ -142,6 +144,7 @@ void Records::open(const Job& job, const Preload& preload) {
       !call_sites.open(recorder, frames, preload.is_fortran) && job.rank == 0)
     log::warn(
         fmt::format("PAPAYA_CALLSITES={}: libunwind.so.8 cannot be loaded; one frame is kept of each call.", frames));
+  if (recorder.is_open()) mpi_times.open(recorder, call_sites);
   if (!folder.name().empty()) measure_clock_offset(job, job.ns_per_tick, 0);
 }
 

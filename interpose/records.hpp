@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "interpose/watch.hpp"
 #include "profiler/record/approx_recorder.hpp"
 #include "profiler/record/call_sites.hpp"
+#include "profiler/record/mpi_times.hpp"
 #include "profiler/record/node_arrivals.hpp"
 #include "profiler/record/node_boards.hpp"
 #include "profiler/record/recorder.hpp"
@@ -27,18 +29,19 @@ struct Records {
   NodeArrivals node_arrivals;
   std::atomic<bool> recording{true};  // relaxed: MPI_Pcontrol says from when on
   CallSites call_sites;
+  MpiTimes mpi_times;
   UsageMeter usage;
   Watch watch;  // of the ranks of this node, on its first
   OutputFolder folder;
 
-  // Collective over the job, in this order.
-  void open(const Job& job, const Preload& preload);
+  // Collective over the job, in this order. `functions`: what mpi_times counts, if it is to.
+  void open(const Job& job, const Preload& preload, std::span<const Recorder::Function> functions);
   void start_watching(const Job& job);
   void stop_watching() noexcept;
   void close(const Job& job);  // and the report is written
 
  private:
-  void open_files(const Job& job, std::string_view profile);
+  void open_files(const Job& job, std::string_view profile, std::span<const Recorder::Function> functions);
   void write_header(const Job& job, std::string_view program, std::string_view mpi);
   void start_spilling(const Job& job);
   void measure_clock_offset(const Job& job, double ns_per_tick, int which);

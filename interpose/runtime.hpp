@@ -56,6 +56,7 @@ class Entry {
   Entry(const Entry&) = delete;
   Entry& operator=(const Entry&) = delete;
   [[nodiscard]] bool is_outermost() const noexcept { return outermost_; }
+  static bool is_inside() noexcept { return inside_; }
 
  private:
   static thread_local constinit bool inside_;

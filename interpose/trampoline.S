@@ -2,8 +2,8 @@
 // stack slot that carries an argument is touched, so one trampoline serves every signature. Before resolution a slot
 // leads to papaya_resolve (preload.cpp), which fills all slots in. Afterwards MPI_X goes straight to the wrapper,
 // and PMPI_X looks at its caller: a Fortran binding library goes to the wrapper, everybody else to MPI itself.
-// The two callers that matter for speed, papaya's own flavour library and MPI, are told apart here. Functions that only wait lead
-// straight to MPI under either name unless nonblocking collectives are papaya's.
+// The two callers that matter for speed, papaya's own flavour library and MPI, are told apart here. Functions that only wait, or are
+// only timed, lead straight to MPI under either name unless the flavour asks for them.
 
 #if defined(__x86_64__)
 
@@ -213,7 +213,7 @@ PMPI_\name:
     .p2align 3
 papaya_pmpi_entry:  // where PMPI_X goes: asks until the MPI is known, then sorts by caller
     POINTER ask_pmpi
-papaya_pmpi_waiting_entry:  // the same for the functions that only wait, which go straight to MPI unless the flavour asks for them
+papaya_pmpi_waiting_entry:  // the same for PAPAYA_WAITING and PAPAYA_TIMED, which go straight to MPI unless the flavour asks for them
     POINTER ask_pmpi
 papaya_sort_pmpi:
     POINTER sort_pmpi
@@ -221,7 +221,9 @@ papaya_straight_pmpi:
     POINTER straight_pmpi
 papaya_mpi_slots:
 #define PAPAYA_SYMBOL(name) trampoline name, __COUNTER__, papaya_pmpi_entry ;
-#define PAPAYA_WAITING(name) trampoline name, __COUNTER__, papaya_pmpi_waiting_entry ;
+#define PAPAYA_CREATES(name, kind) trampoline name, __COUNTER__, papaya_pmpi_entry ;
+#define PAPAYA_WAITING(name, kind) trampoline name, __COUNTER__, papaya_pmpi_waiting_entry ;
+#define PAPAYA_TIMED(name, kind) trampoline name, __COUNTER__, papaya_pmpi_waiting_entry ;
 #include "interpose/symbols.def"
 
     .section .note.GNU-stack, "", %progbits

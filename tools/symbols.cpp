@@ -116,6 +116,7 @@ void symbolise(report::Report& analysis) {
     for (report::LastSign& sign : pending.last_signs) sites.push_back(&sign.call_site);
   }
   for (report::CostlyCall& call : analysis.costly_calls) sites.push_back(&call.frames);
+  for (report::RankFigures& rank : analysis.late_ranks) sites.push_back(&rank.late_at);
   for (std::string& note : symbolise(sites)) analysis.notes.push_back(std::move(note));
   analysis.verdict = report::verdict_on(analysis);  // names a line of the program, too
 }

@@ -19,6 +19,7 @@
 #include "profiler/analysis/imbalance.hpp"
 #include "profiler/analysis/losses.hpp"
 #include "profiler/analysis/matching.hpp"
+#include "profiler/analysis/origins.hpp"
 #include "profiler/analysis/pending.hpp"
 #include "profiler/analysis/run_times.hpp"
 #include "profiler/analysis/sites.hpp"
@@ -34,7 +35,14 @@ constexpr std::size_t most_pending = 32;
 class Analyser {
  public:
   Analyser(const Run& run, const CallObserver& observe)
-      : run_(run), observe_(observe), clocks_(run), matching_(run), alpha_(run.files), sites_(run), phases_(run) {}
+      : run_(run),
+        observe_(observe),
+        clocks_(run),
+        matching_(run),
+        alpha_(run.files),
+        sites_(run),
+        phases_(run),
+        origins_(run, clocks_) {}
 
   Analysis analyse() {
     describe_run();
@@ -88,6 +96,7 @@ class Analyser {
   std::vector<double> late_sum_ns_;
   Delays delays_;
   CostlyCalls costly_;
+  Origins origins_;
   Arrivals arrivals_;  // of the call that is compared
   bool is_overwritten_ = false;
 };
@@ -162,6 +171,10 @@ void Analyser::measure_times() {
     figures.node = run_.files[i].header.node;
     figures.usage = usage_figures(run_.files[i].header.usage);
   }
+  const std::vector<RankTime> rank_time = rank_times(run_, clocks_, times_);
+  for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i].time = rank_time[i];
+  out_.efficiency = efficiency_of(run_, rank_time, times_.run_ns);
+  out_.functions = timed_functions(run_, clocks_);
   late_sum_ns_.resize(run_.files.size());
 }
 
@@ -224,6 +237,7 @@ void Analyser::add_arrivals(const GroupCall& call, CommunicatorFigures& communic
   add_waits(sums, communicator, phase, site);
   add_causes(collective);
   costly_.add(run_, matching_, call, in);
+  origins_.add(call, in);
   if (observe_) observe(first, communicator, site);
 }
 
@@ -321,6 +335,7 @@ void Analyser::finish_figures() {
   for (std::size_t i = 0; i < ranks_.size(); ++i)
     if (ranks_[i].compared > 0) ranks_[i].late_ns = late_sum_ns_[i] / static_cast<double>(ranks_[i].compared);
   delays_.write(ranks_);
+  origins_.write(ranks_);
   std::vector<UsageFigures> usages;
   for (const RankFigures& rank : ranks_) usages.push_back(rank.usage);
   out_.median_usage = median_of(usages);

@@ -26,6 +26,7 @@
 #include "profiler/analysis/alpha.hpp"
 #include "profiler/analysis/approx.hpp"
 #include "profiler/analysis/patterns_of_sites.hpp"
+#include "profiler/analysis/rank_times.hpp"
 #include "profiler/analysis/savings.hpp"
 #include "profiler/analysis/usage.hpp"
 #include "profiler/analysis/weak.hpp"
@@ -100,6 +101,15 @@ struct RankFigures {
   std::array<std::uint64_t, collective_count> long_delays_in{};
   std::array<double, collective_count> long_delay_ns_in{};
   double largest_delay_ns = 0;
+  // Of the waiting: what began with this rank; and of caused_ns, what began with others and only passed through it, of
+  // which most with one rank, and what no rank is known to have begun (origins.hpp).
+  double began_ns = 0;
+  double passed_on_ns = 0;
+  double most_passed_on_ns = 0;
+  std::int32_t passed_on_from = -1;
+  double unknown_origin_ns = 0;
+  std::vector<NamedFrame> late_at;  // the call that it reached late for most of began_ns; empty: there is none such
+  RankTime time;
   UsageFigures usage;
 };
 
@@ -286,6 +296,8 @@ struct Analysis {
   UsageFigures median_usage;                       // of all ranks read
   std::vector<CommunicatorFigures> communicators;  // most waiting first
   std::vector<AlgorithmFigures> algorithms;
+  std::vector<FunctionFigures> functions;  // other than blocking collectives, most time first
+  Efficiency efficiency;
   std::vector<CallSiteFigures> call_sites;  // most waiting first
   std::vector<CostlyCall> costly_calls;     // most waiting first, at most most_costly_calls
   std::vector<PhaseFigures> phases;         // most waiting first; empty if the program names none

@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/mpi_kind.hpp"
 #include "base/old_names.hpp"
 #include "base/reason.hpp"
 #include "base/settings.hpp"
@@ -32,6 +33,7 @@ constexpr double slowest_ns_per_tick = 1e9;
 constexpr std::size_t events_per_read = 32768;
 constexpr std::uint64_t latest_events = 1024;
 constexpr std::uint64_t most_algorithms = 1 << 16;   // bounds the memory that a damaged file can ask for
+constexpr std::uint64_t most_intervals = 1 << 20;    // as does this
 constexpr std::int32_t most_listed_ranks = 1 << 24;  // looked at one by one
 constexpr std::uint64_t largest_settings_bytes = 1 << 20;
 
@@ -283,11 +285,43 @@ void read_node_calls(const Source& source, RankFile& file) {
   }
 }
 
+void check_timed(const trace::Header& header, std::uint64_t file_bytes) {
+  if (header.timed_count == 0) return;
+  if (header.timed_count > trace::most_timed || header.interval_capacity > most_intervals ||
+      (header.interval_capacity != 0 && !std::has_single_bit(header.interval_capacity)))
+    reject_damaged("an impossible number of timed functions");
+  const std::uint64_t needed = std::max(
+      end_of(header.timed_offset, header.timed_count, sizeof(trace::TimedFunction), "table of timed functions"),
+      end_of(header.intervals_offset, header.interval_capacity, sizeof(trace::Interval), "table of intervals"));
+  if (needed > file_bytes)
+    throw Rejected{Trouble::cut_short, fmt::format("is cut short ({} of {} bytes; was the disk full?) and is left out",
+                                                   file_bytes, needed)};
+}
+
+void read_timed(const Source& source, RankFile& file, Extent extent) {
+  const trace::Header& header = file.header;
+  if (header.timed_count == 0) return;
+  file.timed = read_table<trace::TimedFunction>(source, header.timed_offset, header.timed_count);
+  for (const trace::TimedFunction& row : file.timed)
+    if (!ends_in_bounds(row.name) || row.kind >= mpi_kind_count) reject_damaged("impossible timed function");
+  std::erase_if(file.timed, [](const trace::TimedFunction& row) { return row.calls == 0; });
+  if (file.timed.empty() || extent == Extent::latest || header.interval_capacity == 0) return;
+  file.intervals = read_table<trace::Interval>(source, header.intervals_offset, header.interval_capacity);
+  const bool is_used = std::any_of(file.intervals.begin(), file.intervals.end(),
+                                   [](const trace::Interval& interval) { return interval.commit != 0; });
+  if (!is_used) file.intervals = {};
+  for (trace::Interval& interval : file.intervals)
+    if (interval.longest_site > file.call_sites.size()) interval.longest_site = 0;
+}
+
 // Header, totals and the table of algorithms.
 void read_head(const Source& source, RankFile& file) {
   read_or_reject(source, 0, &file.header, sizeof(file.header));
   check_header(file.header, source.bytes());
-  if (file.header.header_bytes < sizeof(file.header)) file.header.usage = {};
+  if (file.header.header_bytes < sizeof(file.header))
+    std::memset(reinterpret_cast<char*>(&file.header) + trace::least_header_bytes, 0,
+                sizeof(file.header) - trace::least_header_bytes);
+  check_timed(file.header, source.bytes());
   read_or_reject(source, file.header.totals_offset, &file.totals, sizeof(file.totals));
   file.algorithms = read_table<trace::Algorithm>(source, file.header.algorithms_offset, file.header.algorithm_count);
 }
@@ -332,6 +366,7 @@ RankFile read_record(const std::string& name, const Source& source, Extent exten
   read_call_sites(source, file);
   read_node_calls(source, file);
   read_events(source, file, extent);
+  read_timed(source, file, extent);
   return file;
 }
 
@@ -525,6 +560,12 @@ bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Head
          event.call_site <= header.call_site_count && event.phase < header.phase_count &&
          event.arrival_ticks >= header.begin_ticks &&
          (event.exit_ticks == 0 || event.exit_ticks >= event.arrival_ticks);
+}
+
+const trace::Interval* interval_of(const RankFile& file, const trace::Event& event) {
+  if (file.intervals.empty() || event.commit == 0) return nullptr;
+  const trace::Interval& interval = file.intervals[(event.commit - 1) & (file.intervals.size() - 1)];
+  return interval.commit == event.commit ? &interval : nullptr;
 }
 
 std::string algorithm_name(const RankFile& file, std::size_t number) {

@@ -76,6 +76,8 @@ struct RankFile {
   std::vector<trace::Communicator> communicators;
   std::vector<std::vector<Frame>> call_sites;  // number n of the events is the n-1st, innermost frame first
   std::vector<trace::NodeCalls> node_calls;    // calls that this rank compared for its node
+  std::vector<trace::TimedFunction> timed;     // those called
+  std::vector<trace::Interval> intervals;      // the ring of them; empty: there are none
   std::vector<trace::Event> events;            // those still there and whole, in the order they began
   std::vector<Gap> gaps;                       // in `events`, ascending
   std::uint64_t overwritten_events = 0;        // in all gaps: older than the ring holds, and not spilled
@@ -137,6 +139,9 @@ void add_weak(Run& run, const std::string& name, const Source& source);
 // And with what has become of the rules of PAPAYA_APPROX.
 void add_approx(Run& run, const std::string& name, const Source& source);
 void finish_run(Run& run);
+
+// What the event's thread did before it; null: it called no timed function, or that is no longer known.
+const trace::Interval* interval_of(const RankFile& file, const trace::Event& event);
 
 // Of an event's algorithm; empty if it is not in the table.
 std::string algorithm_name(const RankFile& file, std::size_t number);

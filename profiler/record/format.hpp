@@ -195,6 +195,28 @@ struct Usage {
   std::uint32_t core_khz;    // of that core then; 0: the system does not tell
 };
 
+// A function of MPI's other than a blocking collective, and the time that the rank spent in it.
+struct TimedFunction {
+  char name[40];       // MPI_Sendrecv
+  std::uint32_t kind;  // papaya::MpiKind
+  std::uint32_t reserved;
+  std::uint64_t calls;
+  std::uint64_t ticks;
+};
+static_assert(sizeof(TimedFunction) == 64);
+
+// What the thread of an event did between the collective call before and this one, if it called a timed function
+// meanwhile. Event n has entry n & (interval_capacity - 1), if `commit` is the event's.
+struct Interval {
+  std::uint64_t mpi_ticks;      // in timed functions
+  std::uint64_t longest_ticks;  // its longest time outside MPI
+  std::uint32_t longest_site;   // of the call that ended it: number of a CallSite; 0: the event's own, or not known
+  std::uint32_t calls;          // of timed functions
+  std::uint32_t commit;
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Interval) == 32);
+
 struct Header {
   char magic[8];
   std::uint32_t version;
@@ -259,6 +281,10 @@ struct Header {
   char reason_ids[reason_capacity][id_bytes];  // by which a reader recognises reasons; their names are for people
   // What follows is not in the headers of all records of this version: header_bytes tells.
   Usage usage;
+  std::uint64_t timed_offset;
+  std::uint64_t timed_count;  // 0: other calls than collectives were not timed
+  std::uint64_t intervals_offset;
+  std::uint64_t interval_capacity;  // a power of two, or 0
 };
 static_assert(sizeof(Header) <= 8192);
 inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);
@@ -287,8 +313,17 @@ inline constexpr std::uint64_t event_capacity = 1u << 15;  // 2 MiB of events in
 constexpr std::uint64_t algorithms_offset(std::uint64_t events) {
   return events_offset + events * sizeof(Event);
 }
-constexpr std::uint64_t file_bytes(std::uint64_t events, std::uint64_t algorithms) {
-  return algorithms_offset(events) + algorithms * sizeof(Algorithm);
+// And behind that table.
+inline constexpr std::uint64_t interval_capacity = event_capacity;
+inline constexpr std::uint64_t most_timed = 512;  // functions
+constexpr std::uint64_t timed_offset(std::uint64_t events, std::uint64_t algorithms) {
+  return (algorithms_offset(events) + algorithms * sizeof(Algorithm) + 63) & ~std::uint64_t{63};
+}
+constexpr std::uint64_t intervals_offset(std::uint64_t events, std::uint64_t algorithms, std::uint64_t functions) {
+  return timed_offset(events, algorithms) + functions * sizeof(TimedFunction);
+}
+constexpr std::uint64_t file_bytes(std::uint64_t events, std::uint64_t algorithms, std::uint64_t functions) {
+  return intervals_offset(events, algorithms, functions) + (functions == 0 ? 0 : interval_capacity * sizeof(Interval));
 }
 
 }  // namespace papaya::trace

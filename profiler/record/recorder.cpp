@@ -20,15 +20,17 @@ Recorder::~Recorder() {
 }
 
 bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::span<const std::string_view> algorithms,
-                    std::string& error) noexcept {
-  const std::size_t bytes = trace::file_bytes(event_capacity, algorithms.size() + 1);
+                    std::string& error, std::span<const Function> functions) noexcept {
+  const std::size_t rows = algorithms.size() + 1;
+  const std::size_t bytes = trace::file_bytes(event_capacity, rows, functions.size());
   void* const base = create_mapped(path, bytes, error);
   if (base == nullptr) return false;
   // The first write to a page costs half a microsecond; taken now, not in the application's calls. Not the board and
-  // the table behind it, of which few pages are ever used.
+  // the table behind it, of which few pages are ever used, nor the intervals, which many programs have none of.
   if (bytes <= prefault_bytes) {
     populate(base, trace::node_board_offset);
-    populate(static_cast<std::byte*>(base) + trace::events_offset, bytes - trace::events_offset);
+    populate(static_cast<std::byte*>(base) + trace::events_offset,
+             trace::intervals_offset(event_capacity, rows, functions.size()) - trace::events_offset);
   }
   auto* bytes_base = static_cast<std::byte*>(base);
   mapped_bytes_ = bytes;
@@ -56,7 +58,17 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   header_->node_calls_offset = trace::node_calls_offset;
   header_->node_calls_capacity = trace::node_calls_capacity;
   header_->algorithms_offset = trace::algorithms_offset(event_capacity);
-  header_->algorithm_count = algorithms.size() + 1;
+  header_->algorithm_count = rows;
+  header_->timed_offset = trace::timed_offset(event_capacity, rows);
+  header_->timed_count = functions.size();
+  header_->intervals_offset = trace::intervals_offset(event_capacity, rows, functions.size());
+  header_->interval_capacity = functions.empty() ? 0 : trace::interval_capacity;
+  timed_ = reinterpret_cast<trace::TimedFunction*>(bytes_base + header_->timed_offset);
+  intervals_ = reinterpret_cast<trace::Interval*>(bytes_base + header_->intervals_offset);
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    set_name(timed_[i].name, sizeof timed_[i].name, functions[i].name);
+    timed_[i].kind = static_cast<std::uint32_t>(functions[i].kind);
+  }
   set_name(algorithms_[0].name, trace::name_bytes, "native");
   for (std::size_t i = 0; i < algorithms.size(); ++i)
     set_name(algorithms_[i + 1].name, trace::name_bytes, algorithms[i]);

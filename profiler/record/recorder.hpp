@@ -15,6 +15,7 @@
 #include <type_traits>
 
 #include "base/collective.hpp"
+#include "base/mpi_kind.hpp"
 #include "base/prefetch.hpp"
 #include "base/reason.hpp"
 #include "profiler/record/format.hpp"
@@ -39,11 +40,17 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
+  // A function that add_timed() is to count.
+  struct Function {
+    std::string_view name;
+    MpiKind kind;
+  };
+
   // Creates `path` with room for `event_capacity` events (a power of two), whose calls go natively, algorithm 0, or by
-  // one of `algorithms`, from 1. On failure returns false and says in `error` what the operating system said; the
-  // recorder stays closed.
+  // one of `algorithms`, from 1, and with a row for each of `functions`. On failure returns false and says in `error`
+  // what the operating system said; the recorder stays closed.
   bool open(const std::string& path, std::uint64_t event_capacity, std::span<const std::string_view> algorithms,
-            std::string& error) noexcept;
+            std::string& error, std::span<const Function> functions = {}) noexcept;
   void close() noexcept;
   bool is_open() const noexcept { return header_ != nullptr; }
 
@@ -95,6 +102,19 @@ class Recorder {
   // The call returned an error: it has no number, and its arrival is compared with nothing.
   void take_back(std::uint64_t number) noexcept;
 
+  // A call of the function of this number, as open() got them.
+  void add_timed(std::size_t function, std::uint64_t ticks) noexcept {
+    add(timed_[function].calls, 1);
+    add(timed_[function].ticks, ticks);
+  }
+  // What the thread of this event did before it; its `commit` is filled in here. Of a recorder with functions.
+  void put_interval(std::uint64_t number, trace::Interval interval) noexcept {
+    trace::Interval& slot = intervals_[number & (trace::interval_capacity - 1)];
+    slot = interval;
+    // Release: who reads this number, from the file, finds the other fields.
+    std::atomic_ref(slot.commit).store(static_cast<std::uint32_t>(number + 1), std::memory_order_release);
+  }
+
  private:
   void add(std::uint64_t& counter, std::uint64_t value) noexcept {
     std::atomic_ref<std::uint64_t> shared(counter);
@@ -117,6 +137,8 @@ class Recorder {
   trace::Event* events_ = nullptr;
   trace::NodeBoard* node_board_ = nullptr;
   trace::NodeCalls* node_calls_ = nullptr;
+  trace::TimedFunction* timed_ = nullptr;
+  trace::Interval* intervals_ = nullptr;
   std::uint64_t event_mask_ = 0;
   std::atomic<std::uint16_t> phase_{0};  // relaxed: another thread's call may count for the phase before or after
   std::size_t mapped_bytes_ = 0;

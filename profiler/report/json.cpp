@@ -16,6 +16,9 @@ constexpr const char* size_names[size_class_count] = {"small", "medium", "large"
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t most_last_ranks = 16;
+constexpr const char* kind_fields[mpi_kind_count] = {
+    "point_to_point_seconds", "completion_seconds", "one_sided_seconds",
+    "management_seconds",     "io_seconds",         "neighbourhood_seconds"};
 
 Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
@@ -92,6 +95,34 @@ Json to_object(const UsageFigures& usage) {
   return object;
 }
 
+Json to_object(const RankTime& time) {
+  if (!time.is_known) return nullptr;
+  Json object = {{"before_seconds", seconds(time.before_ns)},
+                 {"computing_seconds", seconds(time.computing_ns)},
+                 {"collectives_seconds", seconds(time.collectives_ns)},
+                 {"starting_seconds", seconds(time.starting_ns)}};
+  for (std::size_t k = 0; k < mpi_kind_count; ++k) object[kind_fields[k]] = seconds(time.of_kind[k]);
+  object["finalize_seconds"] = seconds(time.finalize_ns);
+  return object;
+}
+
+Json to_object(const FunctionFigures& function) {
+  return {{"name", function.name},           {"kind", mpi_kind_names[index_of(function.kind)]},
+          {"calls", function.calls},         {"seconds", seconds(function.ns)},
+          {"most_rank", function.most_rank}, {"most_seconds", seconds(function.most_ns)}};
+}
+
+Json to_object(const Efficiency& efficiency) {
+  if (!efficiency.is_known) return nullptr;
+  return {{"parallel", number(efficiency.parallel)},
+          {"load_balance", number(efficiency.load_balance)},
+          {"balance_within_nodes", number(efficiency.balance_within_nodes)},
+          {"balance_between_nodes", number(efficiency.balance_between_nodes)},
+          {"communication", number(efficiency.communication)}};
+}
+
+Json to_array(const std::vector<NamedFrame>& frames);
+
 Json to_object(const RankFigures& rank) {
   return {{"rank", rank.rank},
           {"node", rank.node},
@@ -101,6 +132,12 @@ Json to_object(const RankFigures& rank) {
           {"longest_delay_us", microseconds(rank.largest_delay_ns)},
           {"waited_seconds", seconds(rank.waited_ns)},
           {"caused_waiting_seconds", seconds(rank.caused_ns)},
+          {"began_waiting_seconds", seconds(rank.began_ns)},
+          {"passed_on_seconds", seconds(rank.passed_on_ns)},
+          {"passed_on_from", rank.passed_on_from >= 0 ? Json(rank.passed_on_from) : Json(nullptr)},
+          {"unknown_origin_seconds", seconds(rank.unknown_origin_ns)},
+          {"late_at", to_array(rank.late_at)},
+          {"time", to_object(rank.time)},
           {"usage", to_object(rank.usage)}};
 }
 
@@ -362,6 +399,8 @@ Json to_object(const Report& report) {
   list("message_times", report.message_times);
   list("late_ranks", report.late_ranks);
   list("costly_calls", report.costly_calls);
+  list("functions", report.functions);
+  object["efficiency"] = to_object(report.efficiency);
   list("call_sites", report.call_sites);
   list("phases", report.phases);
   list("weak_collectives", report.weak);

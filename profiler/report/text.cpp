@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <ctime>
 #include <span>
@@ -26,6 +27,8 @@ constexpr std::size_t most_costly_calls_listed = 5;
 constexpr double least_costly_share = 0.01;    // of all waiting
 constexpr std::size_t widest_algorithms = 28;  // "arrival_leader, arrival_tree"
 constexpr std::size_t bar_columns = 8;
+constexpr std::size_t time_columns = 20;
+constexpr std::size_t most_functions_listed = 12;
 constexpr double shortest_reported_wait_ns = 1e8;
 constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
 
@@ -135,7 +138,8 @@ class Table {
     rows_.push_back(std::move(row));
     below_.push_back(std::move(below));
   }
-  bool empty() const { return rows_.size() == 1; }
+  bool empty() const { return rows() == 0; }
+  std::size_t rows() const { return rows_.size() - 1; }
 
   std::string text() const {
     std::vector<std::size_t> widths(rows_.front().size());
@@ -405,6 +409,89 @@ std::string late_ranks_text(const Analysis& analysis) {
       static_cast<std::size_t>(std::count_if(analysis.late_ranks.begin(), analysis.late_ranks.end(),
                                              [](const RankFigures& rank) { return rank.compared > 0; }));
   if (compared > listed) page += fmt::format("  and {} more ranks, in report.json\n", compared - listed);
+  return page;
+}
+
+// A bar of `time_columns` for the run, a mark for each part.
+std::string time_bar(const RankTime& time, double run_ns) {
+  const std::pair<const char*, double> parts[] = {{" ", time.before_ns},
+                                                  {"█", time.computing_ns},
+                                                  {"▒", time.collectives_ns},
+                                                  {"▸", time.elsewhere_ns() - time.finalize_ns},
+                                                  {"·", time.finalize_ns}};
+  std::string text;
+  std::size_t used = 0;
+  double until_ns = 0;
+  for (const auto& [mark, ns] : parts) {
+    until_ns += ns;
+    const auto end = static_cast<std::size_t>(
+        std::clamp(std::round(share_of(until_ns, run_ns) * time_columns), 0.0, 1.0 * time_columns));
+    for (; used < end; ++used) text += mark;
+  }
+  return text;
+}
+
+// Of each rank: those that compute longest, and those that do least.
+std::string rank_times_text(const Analysis& analysis) {
+  std::vector<const RankFigures*> ranks;
+  for (const RankFigures& rank : analysis.late_ranks)
+    if (rank.time.is_known) ranks.push_back(&rank);
+  if (ranks.empty()) return {};
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [](const auto* a, const auto* b) { return a->time.computing_ns > b->time.computing_ns; });
+  const double run_ns = analysis.run_ns;
+  Table table(
+      fmt::format(
+          "Time of each rank (computing: outside MPI; collectives: blocking ones, and of that waiting for late "
+          "ranks{}; messages: sends, receives, and completion of requests; Finalize: until the last rank came there)",
+          analysis.is_overwritten ? ", as far as the record goes back" : ""),
+      2,
+      {"rank", "node", "█ computing", "▒ collectives", "waiting", "▸ messages", "▸ other MPI", "· Finalize",
+       fmt::format("of {}", time_text(run_ns))},
+      true);
+  const std::size_t half = most_ranks_listed / 2;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (ranks.size() > most_ranks_listed && i >= half && i < ranks.size() - half) continue;
+    const RankFigures& rank = *ranks[i];
+    const RankTime& time = rank.time;
+    const double messages_ns =
+        time.of_kind[index_of(MpiKind::point_to_point)] + time.of_kind[index_of(MpiKind::completion)];
+    table.add({fmt::format("{}", rank.rank), fmt::format("{}", rank.node), time_text(time.computing_ns),
+               time_text(time.collectives_ns), time_text(rank.waited_ns), time_text(messages_ns),
+               time_text(time.elsewhere_ns() - messages_ns - time.finalize_ns), time_text(time.finalize_ns),
+               time_bar(time, run_ns)});
+  }
+  std::string page = table.text();
+  if (ranks.size() > most_ranks_listed)
+    page += fmt::format("  {} ranks that compute less than the first {} and more than the last {} are in report.json\n",
+                        ranks.size() - 2 * half, half, half);
+  const Efficiency& efficiency = analysis.efficiency;
+  if (efficiency.is_known)
+    page += wrap(
+        fmt::format("Parallel efficiency {:.3f} = load balance {:.3f}{} x communication efficiency {:.3f} (POP: 1 is "
+                    "best, above 0.8 is good).",
+                    efficiency.parallel, efficiency.load_balance,
+                    analysis.nodes > 1 ? fmt::format(" ({:.3f} within nodes x {:.3f} between them)",
+                                                     efficiency.balance_within_nodes, efficiency.balance_between_nodes)
+                                       : "",
+                    efficiency.communication),
+        "  ", 2);
+  return page;
+}
+
+std::string functions_text(const Analysis& analysis) {
+  Table table("MPI's functions other than blocking collectives (summed over ranks, exact)", 1,
+              {"function", "calls", "time", "per call", "most on rank", "there"});
+  for (const FunctionFigures& function : analysis.functions) {
+    if (table.rows() == most_functions_listed) break;
+    table.add({function.name, count_text(function.calls), time_text(function.ns),
+               time_text(function.ns / static_cast<double>(function.calls)), fmt::format("{}", function.most_rank),
+               time_text(function.most_ns)});
+  }
+  if (table.empty()) return {};
+  std::string page = table.text();
+  if (analysis.functions.size() > most_functions_listed)
+    page += fmt::format("  and {} more, in report.json\n", analysis.functions.size() - most_functions_listed);
   return page;
 }
 
@@ -745,6 +832,8 @@ std::string render(const Report& report) {
   for (const std::string& note : report.notes) page += wrap(note, "  - ", 4);
   if (!report.usable) return page;
   page += pending_text(report);
+  page += rank_times_text(report);
+  page += functions_text(report);
   page += collectives_text(report);
   page += sizes_text(report);
   page += imbalance_text(report);

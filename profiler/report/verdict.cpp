@@ -24,6 +24,10 @@ constexpr double noticeable_lasts = 0.5;
 constexpr double noticeable_delay_ns = 100e3;
 // A largest delay below this times the median is not worth telling beside it.
 constexpr double alike = 1.25;
+// Of a delay, or of waiting, to name who is to blame for it.
+constexpr double enough_evidence = 0.8;
+// Time in MPI outside of blocking collectives is told from this share of the ranks' time on.
+constexpr double noticeable_elsewhere = 0.02;
 // Delays that are half of the waiting and are this share of the calls or less are outliers.
 constexpr double seldom = 0.1;
 
@@ -54,7 +58,10 @@ class Verdict {
   std::string late_verdict() const;
   std::string costly_calls_verdict() const;
   std::string whole_run_verdict() const;
-  std::string habit_of(const RankFigures& rank, std::size_t collective) const;
+  std::string elsewhere_verdict() const;
+  const RankFigures* origin_of(const RankFigures& rank) const;
+  std::string reason_of(const RankFigures& rank) const;
+  std::string habit_of(const RankFigures& rank, std::size_t collective, const std::string& subject = "it") const;
   std::string share_of_time(double waiting_ns) const;
 
   // What every share is of.
@@ -96,6 +103,76 @@ std::string Verdict::arrivals_verdict() const {
                        : fmt::format("{} Of the calls recorded one by one: {}", whole, decapitalised(late_verdict()));
 }
 
+// What the time in MPI outside of blocking collectives is spent on, and for whom. Empty if that is little, or not
+// known.
+std::string Verdict::elsewhere_verdict() const {
+  std::vector<const RankFigures*> ranks;
+  double elsewhere_ns = 0;
+  double finalize_ns = 0;
+  for (const RankFigures& rank : analysis_.late_ranks) {
+    if (!rank.time.is_known) continue;
+    ranks.push_back(&rank);
+    elsewhere_ns += rank.time.elsewhere_ns();
+    finalize_ns += rank.time.finalize_ns;
+  }
+  const double all_ns = analysis_.run_ns * static_cast<double>(ranks.size());
+  if (ranks.size() < 2 || elsewhere_ns < noticeable_elsewhere * all_ns) return {};
+  const auto share = [all_ns](double ns) { return share_text(std::min(1.0, ns / all_ns)); };
+  if (finalize_ns >= 0.5 * elsewhere_ns) {
+    const auto by_end = [](const auto* a, const auto* b) { return a->time.finalize_ns < b->time.finalize_ns; };
+    std::nth_element(ranks.begin(), ranks.begin() + 1, ranks.end(), by_end);
+    const RankFigures& last = **std::min_element(ranks.begin(), ranks.begin() + 2, by_end);
+    const double second_ns = std::max(ranks[0]->time.finalize_ns, ranks[1]->time.finalize_ns);
+    // Alone, if that is most of the waiting.
+    if (second_ns * static_cast<double>(ranks.size() - 1) >= enough_evidence * finalize_ns)
+      return fmt::format(
+          " In MPI_Finalize the others wait for rank {}, which comes there {} after them: {} of all ranks' time.",
+          last.rank, time_text(second_ns), share(finalize_ns));
+    return fmt::format(
+        " Ranks come to MPI_Finalize at different times and wait there for the last, rank {}: {} of all ranks' "
+        "time.",
+        last.rank, share(finalize_ns));
+  }
+  std::string text =
+      fmt::format(" Outside of blocking collectives {} of all ranks' time passes in MPI", share(elsewhere_ns));
+  if (!analysis_.functions.empty())
+    text += fmt::format(", most in {} ({})", analysis_.functions.front().name, share(analysis_.functions.front().ns));
+  // A rank for which the others wait computes while they do.
+  std::sort(ranks.begin(), ranks.end(),
+            [](const auto* a, const auto* b) { return a->time.computing_ns > b->time.computing_ns; });
+  const RankFigures& top = *ranks.front();
+  const double more_ns = top.time.computing_ns - ranks[ranks.size() / 2]->time.computing_ns;
+  std::vector<double> others_ns;
+  for (const RankFigures* rank : ranks)
+    if (rank != &top) others_ns.push_back(rank->time.elsewhere_ns() + rank->waited_ns);
+  std::nth_element(others_ns.begin(), others_ns.begin() + static_cast<std::ptrdiff_t>(others_ns.size() / 2),
+                   others_ns.end());
+  const double waiting_ns = others_ns[others_ns.size() / 2] - top.time.elsewhere_ns() - top.waited_ns;
+  if (waiting_ns >= 0.5 * others_ns[others_ns.size() / 2] && more_ns >= enough_evidence * waiting_ns)
+    return text +
+           fmt::format(": rank {} computes {} longer than the median of the ranks, and the others wait meanwhile.",
+                       top.rank, time_text(more_ns));
+  return text + fmt::format("; no rank computes enough longer than the others to explain it{}.",
+                            analysis_.crowded_ranks > 0 ? ", and ranks share cores" : "");
+}
+
+// The rank that most of the delay of a late one began with; null: the late one itself, or that is not known.
+const RankFigures* Verdict::origin_of(const RankFigures& rank) const {
+  if (rank.caused_ns <= 0 || rank.most_passed_on_ns < enough_evidence * rank.caused_ns) return nullptr;
+  const auto from = std::find_if(analysis_.late_ranks.begin(), analysis_.late_ranks.end(),
+                                 [&](const RankFigures& other) { return other.rank == rank.passed_on_from; });
+  return from == analysis_.late_ranks.end() ? nullptr : &*from;
+}
+
+// What is known of why the rank is late itself.
+std::string Verdict::reason_of(const RankFigures& rank) const {
+  if (const std::string why = why_slow(rank.rank, rank.usage, analysis_.median_usage); !why.empty()) return " " + why;
+  if (!rank.time.is_known || rank.unknown_origin_ns + rank.passed_on_ns < enough_evidence * rank.caused_ns) return {};
+  return fmt::format(
+      " But rank {} computes no longer than the others between its calls: where its delay comes from is not known.",
+      rank.rank);
+}
+
 std::string Verdict::write() const {
   // A job that was killed in the middle of its work has ranks inside a call, too.
   if (const std::string stuck = pending_verdict(); !stuck.empty()) {
@@ -103,20 +180,22 @@ std::string Verdict::write() const {
     return stuck + " Until then, " + decapitalised(arrivals_verdict());
   }
   if (analysis_.collectives.empty() && analysis_.events_kept == 0) {
-    return analysis_.weak.empty()
-               ? "The program made no collective calls, so there are no arrivals to compare."
-               : "The program called none of MPI's collectives, only weakly consistent ones: their table is below.";
+    return (analysis_.weak.empty()
+                ? "The program made no collective calls, so there are no arrivals to compare."
+                : "The program called none of MPI's collectives, only weakly consistent ones: their table is below.") +
+           elsewhere_verdict();
   }
   if (analysis_.ranks == 1) return "The job has one rank, so no rank can be late.";
   if (analysis_.compared_calls == 0) {
     const bool blocking = std::any_of(analysis_.collectives.begin(), analysis_.collectives.end(),
                                       [](const CollectiveFigures& c) { return c.form == Form::blocking; });
-    return blocking ? "Arrivals cannot be compared: no blocking collective call of two or more ranks is in "
-                      "the record "
-                      "of all of them."
-                    : "Arrivals cannot be compared: the program made no blocking collective calls.";
+    return (blocking ? "Arrivals cannot be compared: no blocking collective call of two or more ranks is in "
+                       "the record "
+                       "of all of them."
+                     : "Arrivals cannot be compared: the program made no blocking collective calls.") +
+           elsewhere_verdict();
   }
-  return arrivals_verdict();
+  return arrivals_verdict() + elsewhere_verdict();
 }
 
 // Ranks that wait for one that never came are what the user of a hung job looks for.
@@ -168,14 +247,15 @@ std::string Verdict::costly_calls_verdict() const {
 }
 
 // "it arrives last at 87 of the 100 MPI_Allreduce calls, typically by 1.92 ms, at most by 2.1 ms"
-std::string Verdict::habit_of(const RankFigures& rank, std::size_t collective) const {
+std::string Verdict::habit_of(const RankFigures& rank, std::size_t collective, const std::string& subject) const {
   const auto which = static_cast<Collective>(collective);
   const bool is_root = need_of(which) == Need::root;
   const std::uint64_t times = is_root ? rank.delays_in[collective] : rank.times_last_in[collective];
   const double median_ns = rank.median_delay_ns_in[collective];
   const double largest_ns = rank.largest_delay_ns_in[collective];
-  std::string text = fmt::format("{} {}, ", is_root ? "as root it keeps the others waiting" : "it arrives last",
-                                 calls_text(times, rank.compared_in[collective], mpi_name(which, Form::blocking)));
+  std::string text =
+      fmt::format(fmt::runtime(is_root ? "as root {} keeps the others waiting {}, " : "{} arrives last {}, "), subject,
+                  calls_text(times, rank.compared_in[collective], mpi_name(which, Form::blocking)));
   text += largest_ns < alike * median_ns
               ? fmt::format("by {}", time_text(median_ns))
               : fmt::format("typically by {}, at most by {}", time_text(median_ns), time_text(largest_ns));
@@ -246,9 +326,13 @@ std::string Verdict::late_verdict() const {
   }
   if (const std::string concentrated = costly_calls_verdict(); !concentrated.empty()) return begin(concentrated);
   if (one_rank) {
-    const std::string why = why_slow(top.rank, top.usage, analysis_.median_usage);
-    return begin(fmt::format("Rank {} is late: waiting for it costs {}; {}.{}{}", top.rank, cost_of(top.caused_ns),
-                             habit_of(top, where), why.empty() ? "" : " ", why));
+    if (const RankFigures* const origin = origin_of(top); origin != nullptr)
+      return begin(fmt::format("Rank {} is late{} and holds up rank {}: waiting for that costs {}; {}.", origin->rank,
+                               origin->late_at.empty() ? "" : ", at " + frame_text(origin->late_at.front()) + ",",
+                               top.rank, cost_of(top.caused_ns),
+                               habit_of(top, where, fmt::format("rank {}", top.rank))));
+    return begin(fmt::format("Rank {} is late: waiting for it costs {}; {}.{}", top.rank, cost_of(top.caused_ns),
+                             habit_of(top, where), reason_of(top)));
   }
 
   // A few ranks stand out if two, or at most a quarter, of four or more cause three quarters of the waiting.

@@ -11,7 +11,8 @@ SIZES |= {f"std::{sign}int{bits}_t": bits // 8 for sign in ("", "u") for bits in
 
 # Heading: the struct of its table. A table of several structs names them in its first column.
 TABLES = {"Header": "Header", "Totals": "Totals", "Algorithms": "Algorithm", "Communicators": "Communicator",
-          "Calls of the node": "NodeCalls", "Events": "Event", "rank-NNNNN.papz": ("FileHeader", "BlockHeader"),
+          "Calls of the node": "NodeCalls", "Events": "Event",
+          "Timed functions": "TimedFunction", "Intervals": "Interval", "rank-NNNNN.papz": ("FileHeader", "BlockHeader"),
           "rank-NNNNN.papw": ("WeakHeader", "WeakRow", "WeakEvent"),
           "Call sites": {"call sites": "CallSite", "frames": "Frame", "modules": "Module"}}
 

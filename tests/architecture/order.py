@@ -52,6 +52,8 @@ ORDER = {
         "call staging",
         "runtime",  # what stands above is entered from outside; what stands below is passed what it needs
         "control dispatch operation ready_plan run verify weak_calls",
+        "timed_rows",
+        "timed_calls",
         "approx_error message queue replace replace_alltoallv",
         "nonblocking",
         "approx_call",
@@ -70,12 +72,13 @@ ORDER = {
     ],
     "profiler/analysis": [
         "alpha approx distribution patterns_of_sites run_times savings.hpp usage weak whole_run",
+        "rank_times",
         "analysis.hpp",
         "delays horovod imbalance sites totals",
         "communicator_names",
         "matching",
         "arrivals compare pending savings.cpp",
-        "costly_calls losses",
+        "costly_calls losses origins",
         "analysis.cpp",
     ],
     "profiler/read": [
@@ -89,6 +92,7 @@ ORDER = {
         "spill",
         "recorder",
         "approx_recorder call_sites weak_recorder",
+        "mpi_times",
     ],
     "profiler/report": [
         "notes pictures",

@@ -222,7 +222,9 @@ Bytes seed(int nodes, bool finished, Version version = Version::four) {
           .add_call(static_cast<Collective>(call % papaya::collective_count), call, begin + rank * 500,
                     !finished && call == 19 ? -1 : begin + 5000, std::uint64_t{1} << call, 0)
           .call_site = site;
+      if (rank == 1) record.add_interval(400, site);
     }
+    record.add_timed("MPI_Recv", papaya::MpiKind::point_to_point, 20, 8000);
     record.events[3].algorithm = 1;
     record.algorithms[1].calls[3] = 1;
     if (finished) record.finalize(1e6);

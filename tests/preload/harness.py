@@ -161,6 +161,8 @@ class Preload(unittest.TestCase):
             via = "native"
         library = str(self.build / "libpapaya.so")
         if self.mpi == "openmpi":
+            # Its launchers make and remove one folder for all jobs of a user; two that do so at once may fail.
+            environment.setdefault("OMPI_MCA_orte_tmpdir_base", str(self.scratch / f"s{next(self.numbers)}"))
             command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]
             preload = ["-x", f"LD_PRELOAD={library}"]
         else:

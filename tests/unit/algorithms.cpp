@@ -269,7 +269,7 @@ TEST_CASE("the recorder's ring keeps the last events, its totals all") {
   CHECK(recorder.header().communicator_count == trace::communicator_capacity);
   CHECK(recorder.header().lost_communicators == 1101 - trace::communicator_capacity);
   recorder.close();
-  CHECK(std::filesystem::file_size(path) == trace::file_bytes(16, most));
+  CHECK(std::filesystem::file_size(path) == trace::file_bytes(16, most, 0));
   Recorder second;
   CHECK_FALSE(second.open(path.string(), 16, algorithms, error));  // never overwrites
   CHECK_FALSE(error.empty());

@@ -98,6 +98,10 @@ TEST_CASE("each kind of damage is told apart") {
   CHECK(trouble_with(with([](auto& h) { h.algorithm_count = 0; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.algorithm_count = ~0ull; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.algorithm_count = 1 << 16; })) == Trouble::cut_short);
+  CHECK(trouble_with(with([](auto& h) { h.timed_count = trace::most_timed + 1; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.timed_count = 1, h.timed_offset = 1ull << 40; })) == Trouble::cut_short);
+  CHECK(trouble_with(with([](auto& h) { h.timed_count = 1, h.timed_offset = 8; })) == Trouble::damaged);
+  CHECK(trouble_with(with([](auto& h) { h.timed_count = 1, h.interval_capacity = 3; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.modules_offset = 0; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.frame_count = ~0ull; })) == Trouble::damaged);
   CHECK(trouble_with(with([](auto& h) { h.frame_count = trace::frame_capacity + 1; })) == Trouble::cut_short);

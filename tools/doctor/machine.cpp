@@ -343,7 +343,8 @@ void check_output(const Job& job, const Settings& settings, Checks& checks) {
   fs::path parent(std::string(settings.text(Variable::output)));
   parent = parent.empty() ? fs::current_path(error) : fs::absolute(parent, error).parent_path();
   while (!fs::exists(parent, error) && parent.has_relative_path()) parent = parent.parent_path();
-  const double needed = static_cast<double>(trace::file_bytes(trace::event_capacity, registry().size() + 1));
+  const double needed =
+      static_cast<double>(trace::file_bytes(trace::event_capacity, registry().size() + 1, trace::most_timed));
   if (!can_hold_folder(parent)) {
     checks.push_back(
         {"output", Level::problem,

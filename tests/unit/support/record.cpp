@@ -134,6 +134,24 @@ void Record::finalize(double end_ns) {
   header.ending = static_cast<std::uint32_t>(trace::Ending::finalized);
 }
 
+void Record::add_timed(const std::string& name, MpiKind kind, std::uint64_t calls, double ns) {
+  trace::TimedFunction row{};
+  std::memcpy(row.name, name.c_str(), name.size() + 1);
+  row.kind = static_cast<std::uint32_t>(kind);
+  row.calls = calls;
+  row.ticks = static_cast<std::uint64_t>(ns / ns_per_tick);
+  timed.push_back(row);
+}
+
+void Record::add_interval(double mpi_ns, std::uint32_t longest_site) {
+  trace::Interval interval{};
+  interval.mpi_ticks = static_cast<std::uint64_t>(mpi_ns / ns_per_tick);
+  interval.longest_site = longest_site;
+  interval.calls = 1;
+  interval.commit = events.back().commit;
+  intervals.push_back(interval);
+}
+
 std::vector<std::uint8_t> Record::bytes(bool compact) const {
   return bytes_with(compact, sizeof(trace::Header), sizeof(trace::Totals));
 }
@@ -161,7 +179,11 @@ std::vector<std::uint8_t> Record::bytes_with(bool compact, std::size_t header_by
   h.events_offset = compact ? h.node_calls_offset + node_calls.size() * sizeof(trace::NodeCalls) : trace::events_offset;
   h.algorithms_offset = h.events_offset + capacity * sizeof(trace::Event);
   h.algorithm_count = algorithms.size();
-  std::vector<std::uint8_t> out(h.algorithms_offset + algorithms.size() * sizeof(trace::Algorithm));
+  h.timed_offset = h.algorithms_offset + algorithms.size() * sizeof(trace::Algorithm);
+  h.timed_count = timed.size();
+  h.intervals_offset = h.timed_offset + timed.size() * sizeof(trace::TimedFunction);
+  h.interval_capacity = timed.empty() ? 0 : capacity;
+  std::vector<std::uint8_t> out(h.intervals_offset + h.interval_capacity * sizeof(trace::Interval));
   put(out, 0, h);
   put(out, h.totals_offset, totals);
   for (std::size_t i = 0; i < communicators.size(); ++i) {
@@ -175,6 +197,10 @@ std::vector<std::uint8_t> Record::bytes_with(bool compact, std::size_t header_by
   put_table(h.call_sites_offset, call_sites);
   put_table(h.node_calls_offset, node_calls);
   put_table(h.algorithms_offset, algorithms);
+  put_table(h.timed_offset, timed);
+  if (!timed.empty())
+    for (const trace::Interval& interval : intervals)
+      put(out, h.intervals_offset + ((interval.commit - 1) % capacity) * sizeof interval, interval);
   for (std::size_t i = 0; i < events.size(); ++i) {  // later events overwrite those a ring's length before
     put(out, h.events_offset + (i % capacity) * sizeof(trace::Event), events[i]);
   }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/mpi_kind.hpp"
 #include "profiler/record/format.hpp"
 #include "profiler/report/report.hpp"
 
@@ -32,6 +33,12 @@ struct Record {
   std::uint32_t add_call_site(const std::vector<std::pair<std::string, std::uint64_t>>& frames_of_it);
   void finalize(double end_ns);
 
+  // Other functions of MPI's are timed, and this rank called one so often, for so long in all.
+  void add_timed(const std::string& name, MpiKind kind, std::uint64_t calls, double ns);
+  // Of the time before the last event this much was in such functions, and the longest time outside them ended with a
+  // call from this site.
+  void add_interval(double mpi_ns, std::uint32_t longest_site = 0);
+
   // The .papz beside it: the first `count` events in blocks of so many, finished or as when the process was killed.
   std::vector<std::uint8_t> spilled(std::size_t count, std::size_t in_block, bool finished = true) const;
 
@@ -51,6 +58,8 @@ struct Record {
   std::vector<trace::Frame> frames;
   std::vector<trace::CallSite> call_sites;
   std::vector<trace::NodeCalls> node_calls;
+  std::vector<trace::TimedFunction> timed;
+  std::vector<trace::Interval> intervals;
   std::uint64_t capacity = 16;
 
  private:

@@ -1,0 +1,69 @@
+#include "interpose/timed_calls.hpp"
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <iterator>
+
+#include "base/mpi_kind.hpp"
+#include "interpose/dispatch.hpp"
+#include "interpose/runtime.hpp"
+
+// Wrappers of other files, which libpapaya.so otherwise finds by name.
+#define UNTIMED(name)
+#define TIMED(name, kind, function) extern "C" decltype(PMPI_##name) papaya_MPI_##name;
+#include "interpose/timed_rows.def"
+
+namespace papaya::timed_calls {
+
+namespace {
+
+enum Number : std::size_t {
+#define UNTIMED(name)
+#define TIMED(name, kind, function) number_of_##name,
+#include "interpose/timed_rows.def"
+};
+
+// Calls `function` as the program called it, and counts it as `number`. Not what MPI calls back from inside another
+// call that is timed or recorded, nor what papaya's own code leads to: that is time of the call around it.
+template <Number number, auto function>
+struct Timed;
+template <Number number, class... Parameters, int (*function)(Parameters...)>
+struct Timed<number, function> {
+  static int call(Parameters... arguments) {
+    Runtime& process = runtime();
+    const void* const frame = __builtin_frame_address(0);
+    if (!process.active.load(std::memory_order_acquire) || Entry::is_inside() || native_event != no_event ||
+        MpiTimes::Call::is_nested(frame) || !process.records.recording.load(std::memory_order_relaxed))
+      return function(arguments...);
+    const MpiTimes::Call timed(process.records.mpi_times, number, __builtin_return_address(0), frame);
+    return function(arguments...);
+  }
+};
+
+constexpr Recorder::Function function_rows[] = {
+#define UNTIMED(name)
+#define TIMED(name, kind, function) {"MPI_" #name, MpiKind::kind},
+#include "interpose/timed_rows.def"
+};
+
+static_assert(std::size(function_rows) <= trace::most_timed);
+
+void* const wrapper_rows[] = {
+#define UNTIMED(name) nullptr,
+#define TIMED(name, kind, function) reinterpret_cast<void*>(&Timed<number_of_##name, &function>::call),
+#include "interpose/timed_rows.def"
+};
+
+}  // namespace
+
+std::span<const Recorder::Function> functions() noexcept {
+  return function_rows;
+}
+
+void* const* wrappers() noexcept {
+  return wrapper_rows;
+}
+
+}  // namespace papaya::timed_calls

@@ -1,0 +1,55 @@
+// Where delays begin. A rank that arrives late at a collective has computed longer than the others since their call
+// before on that communicator, or it comes from waiting for a message, or in another collective, for a rank that has
+// (Scalasca's direct and propagated delay). Only computing times are compared: a rank's time outside MPI, between its
+// calls.
+//
+// A delay began at a rank whose computing exceeds the median of the call's ranks by 80 % or more of the delay: at the
+// late rank itself, if its own does, and else at the one with the largest excess. Where no rank's does, nobody is
+// blamed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/arrivals.hpp"
+#include "profiler/analysis/matching.hpp"
+#include "profiler/read/clocks.hpp"
+#include "profiler/read/read.hpp"
+
+namespace papaya::report {
+
+class Origins {
+ public:
+  Origins(const Run& run, const Clocks& clocks);
+
+  // A call whose arrivals are `arrivals`. Calls of a communicator come in their order.
+  void add(const GroupCall& call, const Arrivals& arrivals);
+  // `ranks` by file.
+  void write(std::vector<RankFigures>& ranks) const;
+
+ private:
+  struct Blame {
+    double own_ns = 0;                         // waiting for this rank that began with it,
+    double unknown_ns = 0;                     // of which that is not known,
+    std::map<std::uint32_t, double> from_ns;   // and that began at the rank of another file
+    std::map<std::uint32_t, double> sites_ns;  // waiting that began here, by the call site that was reached late
+  };
+
+  double computed_ns(std::uint32_t file, std::uint32_t since, std::uint32_t event) const;
+  std::uint32_t site_of(std::uint32_t file, std::uint32_t since, std::uint32_t event) const;
+
+  const Run& run_;
+  std::vector<std::vector<double>> computed_ns_;  // by file: before each event, summed
+  std::vector<Blame> blames_;                     // by file
+  // The call before: of each member of the group its event, and one more.
+  const Group* group_ = nullptr;
+  std::vector<std::uint32_t> since_;
+  std::vector<double> excess_ns_;
+  std::vector<double> sorted_;
+};
+
+}  // namespace papaya::report

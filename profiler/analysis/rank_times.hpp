@@ -1,0 +1,57 @@
+// Where the time of each rank goes, from the first MPI_Init left to the last MPI_Finalize entered; and the efficiencies
+// that follow (POP, https://pop-coe.eu/node/69; within and between nodes as TALP of DLB has them).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/mpi_kind.hpp"
+#include "profiler/analysis/run_times.hpp"
+#include "profiler/read/clocks.hpp"
+#include "profiler/read/read.hpp"
+
+namespace papaya::report {
+
+// Its parts sum to the run, but where calls of several threads overlap.
+struct RankTime {
+  bool is_known = false;                         // functions other than blocking collectives were timed
+  double before_ns = 0;                          // MPI_Init, after the first rank left it
+  double computing_ns = 0;                       // outside MPI
+  double collectives_ns = 0;                     // blocking, and weakly consistent ones
+  double starting_ns = 0;                        // calls that start nonblocking and persistent collectives
+  std::array<double, mpi_kind_count> of_kind{};  // ns
+  double finalize_ns = 0;                        // in MPI_Finalize, until the last rank came there
+
+  // In MPI, outside of blocking collectives.
+  double elsewhere_ns() const;
+};
+
+struct FunctionFigures {
+  std::string name;  // MPI_Sendrecv
+  MpiKind kind{};
+  std::uint64_t calls = 0;  // summed over ranks, as is
+  double ns = 0;
+  std::int32_t most_rank = 0;  // that spends most time there, which is
+  double most_ns = 0;
+};
+
+// 0 to 1. With u(p) the time that rank p computes and T that of the run:
+struct Efficiency {
+  bool is_known = false;
+  double parallel = 0;               // mean u / T
+  double load_balance = 0;           // mean u / max u, which is the product of
+  double balance_within_nodes = 0;   // most of a node / (max u x ranks of the job / nodes), and
+  double balance_between_nodes = 0;  // all u / (most of a node x nodes)
+  double communication = 0;          // max u / T
+};
+
+// By file of the run.
+std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const RunTimes& times);
+// Of the ranks of the same order. Not known unless all are.
+Efficiency efficiency_of(const Run& run, const std::vector<RankTime>& ranks, double run_ns);
+// Most time first.
+std::vector<FunctionFigures> timed_functions(const Run& run, const Clocks& clocks);
+
+}  // namespace papaya::report

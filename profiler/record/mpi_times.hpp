@@ -1,0 +1,92 @@
+// The time a rank spends in MPI's other functions than blocking collectives: a row for each function, summed over the
+// run; and for each collective call what its thread did since the one before (trace::Interval). Two readings of the
+// clock and some ten stores a call; no lock, no system call.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/clock.hpp"
+#include "profiler/record/call_sites.hpp"
+#include "profiler/record/format.hpp"
+#include "profiler/record/recorder.hpp"
+
+namespace papaya {
+
+// Of one thread, since its last collective call.
+struct ThreadTimes {
+  std::uint64_t left_ticks = 0;  // when it last left MPI; 0: not known
+  std::uint64_t mpi_ticks = 0;   // in timed calls
+  std::uint64_t longest_ticks = 0;
+  std::uint32_t longest_site = 0;  // of the call that ended the longest time outside MPI
+  std::uint32_t calls = 0;
+};
+
+class MpiTimes {
+ public:
+  void open(Recorder& recorder, CallSites& call_sites) noexcept {
+    recorder_ = &recorder;
+    call_sites_ = &call_sites;
+    noticeable_ticks_ = static_cast<std::uint64_t>(noticeable_ns / recorder.header().ns_per_tick);
+  }
+
+  // One call of the function of this number, from here to the end of the scope. `site` is the return address, and
+  // `frame` the stack frame, of the function that the program called.
+  class Call {
+   public:
+    Call(MpiTimes& times, std::size_t function, const void* site, const void* frame) noexcept
+        : times_(times), function_(function), begin_ticks_(clock::ticks()) {
+      frame_ = frame;
+      const std::uint64_t outside = thread_.left_ticks == 0 ? 0 : begin_ticks_ - thread_.left_ticks;
+      if (outside <= thread_.longest_ticks) return;
+      thread_.longest_ticks = outside;
+      thread_.longest_site =
+          outside < times.noticeable_ticks_ ? 0 : static_cast<std::uint32_t>(times.call_sites_->number_of(site));
+    }
+    ~Call() {
+      const std::uint64_t end_ticks = clock::ticks();
+      const std::uint64_t inside = end_ticks - begin_ticks_;
+      times_.recorder_->add_timed(function_, inside);
+      thread_.mpi_ticks += inside;
+      thread_.left_ticks = end_ticks;
+      ++thread_.calls;
+      frame_ = nullptr;
+    }
+    Call(const Call&) = delete;
+    Call& operator=(const Call&) = delete;
+
+    // Whether MPI makes this call from inside another one of this thread. What an error handler has left for good was
+    // deeper on the stack than the next call.
+    static bool is_nested(const void* frame) noexcept { return frame_ != nullptr && frame < frame_; }
+
+   private:
+    MpiTimes& times_;
+    const std::size_t function_;
+    const std::uint64_t begin_ticks_;
+  };
+
+  // This thread's collective call of this event arrives: what it did before is written down, and counted anew.
+  void arrive(std::uint64_t event, std::uint64_t arrival_ticks) noexcept {
+    if (thread_.calls == 0) return;
+    const std::uint64_t outside = arrival_ticks - thread_.left_ticks;
+    recorder_->put_interval(event, {.mpi_ticks = thread_.mpi_ticks,
+                                    .longest_ticks = std::max(outside, thread_.longest_ticks),
+                                    .longest_site = outside > thread_.longest_ticks ? 0 : thread_.longest_site,
+                                    .calls = thread_.calls,
+                                    .commit = 0,
+                                    .reserved = 0});
+  }
+  static void leave(std::uint64_t exit_ticks) noexcept { thread_ = {.left_ticks = exit_ticks}; }
+
+ private:
+  static constexpr double noticeable_ns = 20e3;  // shorter times outside MPI are not worth a look at the stack
+
+  static inline thread_local constinit ThreadTimes thread_{};
+  static inline thread_local constinit const void* frame_ = nullptr;  // of the call that has not returned
+
+  Recorder* recorder_ = nullptr;
+  CallSites* call_sites_ = nullptr;
+  std::uint64_t noticeable_ticks_ = 0;
+};
+
+}  // namespace papaya

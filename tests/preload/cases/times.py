@@ -1,0 +1,47 @@
+"""Where the time of each rank goes, in all functions of MPI's."""
+
+from harness import Preload, quick
+
+
+class Times(Preload):
+    def check_times(self, case, ranks, functions):
+        """A run of planted, whose rank 1 computes 2 ms before each of 100 calls. `functions`: how often it calls what."""
+        job = self.job(ranks, self.program("planted"), case, 100)
+        self.assertEqual(job.code, 0, job.err)
+        report = job.report()
+        self.assertEqual({function["name"]: function["calls"] for function in report["functions"]}, functions)
+        times = {rank["rank"]: rank["time"] for rank in report["late_ranks"]}
+        self.assertEqual(sorted(times), list(range(ranks)))
+        for time in times.values():
+            self.assertAlmostEqual(sum(time.values()), report["run_seconds"], delta=1e-6)
+        self.assertGreaterEqual(times[1]["computing_seconds"], 0.2)
+        self.assertGreater(report["efficiency"]["parallel"], 0)
+        for text in ("Time of each rank", "Parallel efficiency", *functions):
+            self.assertIn(text, (job.folder / "report.txt").read_text())
+        return report, times
+
+    @quick
+    def test_planted(self):
+        """Time in other functions than blocking collectives: counted once, all of it, for the right rank."""
+        self.need_papaya()
+        _, times = self.check_times("iallreduce", 2, {"MPI_Wait": 200})
+        self.assertGreater(times[0]["completion_seconds"], 0.15)  # for rank 1
+        self.assertGreater(times[0]["starting_seconds"], 0)
+        _, times = self.check_times("comm_dup", 2, {"MPI_Comm_dup": 200, "MPI_Comm_free": 200})
+        self.assertGreater(times[0]["management_seconds"], 0.15)
+        _, times = self.check_times("fence", 2, {"MPI_Win_create": 2, "MPI_Win_fence": 200, "MPI_Win_free": 2})
+        self.assertGreater(times[0]["one_sided_seconds"], 0.15)
+        _, times = self.check_times("ring", 2, {"MPI_Sendrecv": 200})
+        self.assertGreater(times[0]["point_to_point_seconds"], 0.15)
+        report, times = self.check_times("victim", 3, {"MPI_Send": 100, "MPI_Recv": 100})
+        self.assertGreater(times[2]["point_to_point_seconds"], 0.15)
+        blamed = {rank["rank"]: rank["began_waiting_seconds"] for rank in report["late_ranks"]}
+        self.assertEqual(max(blamed, key=blamed.get), 1)
+        report, times = self.check_times("finalize", 2, {})
+        self.assertGreater(times[0]["finalize_seconds"], 0.15)
+        self.assertIn("In MPI_Finalize the others wait for rank 1, which comes there", report["verdict"])
+        # Nothing else than collectives, if that is what is asked for.
+        job = self.job(2, self.program("planted"), "ring", 10, env={"PAPAYA_PROFILE": "collectives"})
+        report = job.report()
+        self.assertEqual((report["functions"], report["efficiency"]), ([], None))
+        self.assertEqual({str(rank["time"]) for rank in report["late_ranks"]}, {"None"})

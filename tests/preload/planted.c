@@ -1,0 +1,103 @@
+// Rank 1 is late by 2 ms somewhere outside of blocking collectives, or holds up another rank: CASE [CALLS].
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static void work(double ms) {
+  struct timespec pause = {0, (long)(ms * 1e6)};
+  nanosleep(&pause, NULL);
+}
+
+static int rank, ranks;
+
+static void iallreduce(int calls) {
+  for (int i = 0; i < calls; ++i) {
+    int one = 1, sum = 0;
+    MPI_Request request;
+    if (rank == 1) work(2);
+    MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+}
+
+static void comm_dup(int calls) {
+  for (int i = 0; i < calls; ++i) {
+    MPI_Comm copy;
+    if (rank == 1) work(2);
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Comm_free(&copy);
+  }
+}
+
+static void fence(int calls) {
+  int word = 0;
+  MPI_Win window;
+  MPI_Win_create(&word, sizeof word, sizeof word, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
+  for (int i = 0; i < calls; ++i) {
+    if (rank == 1) work(2);
+    MPI_Win_fence(0, window);
+  }
+  MPI_Win_free(&window);
+}
+
+static void ring(int calls) {
+  for (int i = 0; i < calls; ++i) {
+    int sent = i, received = 0;
+    if (rank == 1) work(2);
+    MPI_Sendrecv(&sent, 1, MPI_INT, (rank + 1) % ranks, 0, &received, 1, MPI_INT, (rank + ranks - 1) % ranks, 0,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+}
+
+// Rank 1 is slow, rank 2 waits for its message, and comes last to the collective.
+static void victim(int calls) {
+  for (int i = 0; i < calls; ++i) {
+    int word = i, sum = 0;
+    if (rank == 1) {
+      work(2);
+      MPI_Send(&word, 1, MPI_INT, 2, 0, MPI_COMM_WORLD);
+    }
+    if (rank == 2) {
+      MPI_Recv(&word, 1, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      work(0.2);
+    }
+    MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+}
+
+// The same through a collective of two ranks.
+static void pair(int calls) {
+  MPI_Comm two;
+  MPI_Comm_split(MPI_COMM_WORLD, rank == 1 || rank == 2, rank, &two);
+  for (int i = 0; i < calls; ++i) {
+    int word = i, sum = 0;
+    if (rank == 1) work(2);
+    if (rank == 1 || rank == 2) MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, two);
+    if (rank == 2) work(0.2);
+    MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  MPI_Comm_free(&two);
+}
+
+static void finalize(int calls) {
+  for (int i = 0; i < 20; ++i) MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 1) work(2 * calls);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int calls = argc > 2 ? atoi(argv[2]) : 100;
+  static const struct {
+    const char* name;
+    void (*run)(int);
+  } cases[] = {{"iallreduce", iallreduce}, {"comm_dup", comm_dup}, {"fence", fence},      {"ring", ring},
+               {"victim", victim},         {"pair", pair},         {"finalize", finalize}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+    if (argc > 1 && strcmp(argv[1], cases[i].name) == 0) cases[i].run(calls);
+  MPI_Finalize();
+  return 0;
+}
