@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/mpi_name.hpp"
+#include "base/settings.hpp"
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/analysis/communicator_names.hpp"
 #include "profiler/analysis/horovod.hpp"
@@ -38,6 +39,20 @@ struct Options {
   bool chrome = false;
   bool csv = false;
   bool otf2 = false;
+  double from_s = -INFINITY;
+  double to_s = INFINITY;
+  std::string ranks = "all";
+};
+
+// The calls that are wanted: those of these ranks that are under way at some time of these.
+struct Extract {
+  double from_ns = -INFINITY;
+  double to_ns = INFINITY;
+  RankList ranks;
+
+  bool contains(const report::RankFile& file) const { return ranks.contains(file.header.rank); }
+  // `exit_ns`: NAN if it never left.
+  bool contains(double arrival_ns, double exit_ns) const { return arrival_ns <= to_ns && !(exit_ns < from_ns); }
 };
 
 // What is said of an event beside its own fields.
@@ -51,8 +66,12 @@ struct CallInGroup {
 
 class Trace {
  public:
-  explicit Trace(const report::Run& run)
-      : run_(run), clocks_(run), calls_in_groups_(run.files.size()), communicators_(report::communicator_names(run)) {
+  Trace(const report::Run& run, const Extract& extract)
+      : run_(run),
+        extract_(extract),
+        clocks_(run),
+        calls_in_groups_(run.files.size()),
+        communicators_(report::communicator_names(run)) {
     for (std::size_t f = 0; f < run.files.size(); ++f) calls_in_groups_[f].resize(run.files[f].events.size());
     for (const report::MatchedCall& call : report::matched_calls(run, clocks_)) {
       const report::RankInCall& last = call.ranks[call.order.last];
@@ -263,10 +282,13 @@ class Trace {
   void for_each_of(std::size_t f, Body&& body) const {
     const report::RankFile& file = run_.files[f];
     const report::NodeClock& clock = clocks_.of_file(f);
+    if (!extract_.contains(file)) return;
     for (std::size_t e = 0; e < file.events.size(); ++e) {
       const trace::Event& event = file.events[e];
-      body(file, event, calls_in_groups_[f][e], site_name(f, event.call_site), clock.ns(event.arrival_ticks),
-           event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
+      const double arrival_ns = clock.ns(event.arrival_ticks);
+      const double exit_ns = event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks);
+      if (extract_.contains(arrival_ns, exit_ns))
+        body(file, event, calls_in_groups_[f][e], site_name(f, event.call_site), arrival_ns, exit_ns);
     }
   }
   template <class Body>
@@ -277,9 +299,12 @@ class Trace {
   void for_each_weak_of(std::size_t f, Body&& body) const {
     const report::RankFile& file = run_.files[f];
     const report::NodeClock& clock = clocks_.of_file(f);
-    for (const trace::WeakEvent& event : file.weak.events)
-      body(f, event, file.weak.rows[event.row], clock.ns(event.arrival_ticks),
-           event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks));
+    if (!extract_.contains(file)) return;
+    for (const trace::WeakEvent& event : file.weak.events) {
+      const double arrival_ns = clock.ns(event.arrival_ticks);
+      const double exit_ns = event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks);
+      if (extract_.contains(arrival_ns, exit_ns)) body(f, event, file.weak.rows[event.row], arrival_ns, exit_ns);
+    }
   }
   double end_of_record_ns() const {
     if (std::isnan(end_ns_)) {
@@ -321,6 +346,7 @@ class Trace {
   }
 
   const report::Run& run_;
+  const Extract& extract_;
   const report::Clocks clocks_;
   std::vector<std::vector<CallInGroup>> calls_in_groups_;     // by file and event
   std::vector<std::vector<std::string>> site_names_;          // by file and number, from 1
@@ -347,6 +373,9 @@ bool write_archive(const Trace& trace, const std::string& folder) {
 // Empty if the options can be followed.
 std::string problem_with(const Options& options) {
   if (options.chrome + options.csv + options.otf2 != 1) return "choose one of --chrome, --csv and --otf2";
+  if (!(options.from_s <= options.to_s)) return "--from is later than --to, so that no call lies between them";
+  if (RankList ranks; !ranks.parse(options.ranks))
+    return fmt::format("--ranks {} is no list of ranks, such as 0-3,8 or 0-1023:16", options.ranks);
   if (!options.otf2) return "";
   if (!otf2::is_there()) return "--otf2 needs a papaya that was built with OTF2 (libopen-trace-format2-dev)";
   if (options.output.empty()) return "--otf2 writes a folder: name it with -o FOLDER";
@@ -366,7 +395,9 @@ int trace_run(Options options) {
   if (!load_recorded_run("papaya trace", options.folder, run, exit_code)) return exit_code;
   exit_code = exit_code_of("papaya trace", run);
   if (run.files.empty()) return exit_code;
-  const Trace trace(run);
+  Extract extract{.from_ns = 1e9 * options.from_s, .to_ns = 1e9 * options.to_s};
+  extract.ranks.parse(options.ranks);
+  const Trace trace(run, extract);
   if (options.otf2) return write_archive(trace, options.output) ? exit_code : exit_failed;
   const bool good = write_output("papaya trace", options.output, [&](std::ostream& out) {
     options.csv ? trace.write_csv(out) : trace.write_chrome(out);
@@ -389,6 +420,13 @@ void add_trace(CLI::App& app, int& exit_code) {
                     "An OTF2 archive, for Vampir and otf2-print: ranks and their threads as locations, collectives "
                     "with communicator, root "
                     "and bytes; -o names its folder");
+  command
+      ->add_option("--from", options->from_s,
+                   "Only calls that are under way at this time or later, in seconds of the record (arrival_us / 1e6)")
+      ->option_text("SECONDS");
+  command->add_option("--to", options->to_s, "Only calls that begin at this time or earlier")->option_text("SECONDS");
+  command->add_option("--ranks", options->ranks, "Only calls of these ranks, such as 0-3,8 or 0-1023:16")
+      ->option_text("LIST");
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->footer(
       "The record holds each rank's last 32,768 calls, with PAPAYA_PROFILE=trace all (up to PAPAYA_TRACE_LIMIT).\n"

@@ -389,10 +389,11 @@ std::string imbalance_text(const Analysis& analysis) {
 std::string late_ranks_text(const Analysis& analysis) {
   if (analysis.compared_calls == 0) return {};
   Table table(fmt::format("Late ranks (times last: by more than the clocks' error; lateness: after the first, on "
-                          "average; longest: wait for it{})",
+                          "average; longest: wait for it; caused: waiting of others for it; began: waiting, for it or "
+                          "for others, that it began by computing longer than they{})",
                           between_nodes_text(analysis)),
               2,
-              {"rank", "node", "times last", "of calls", "lateness", "longest", "it waited", "waiting caused",
+              {"rank", "node", "times last", "of calls", "lateness", "longest", "it waited", "began", "caused",
                "of all waiting"});
   std::size_t listed = 0;
   for (const RankFigures& rank : analysis.late_ranks) {
@@ -402,7 +403,8 @@ std::string late_ranks_text(const Analysis& analysis) {
                fmt::format("{:.1f}%",
                            100 * share_of(static_cast<double>(rank.times_last), static_cast<double>(rank.compared))),
                time_text(rank.late_ns), time_text(rank.largest_delay_ns), time_text(rank.waited_ns),
-               time_text(rank.caused_ns), share_bar(share_of(rank.caused_ns, analysis.waiting_ns))});
+               time_text(rank.began_ns), time_text(rank.caused_ns),
+               share_bar(share_of(rank.caused_ns, analysis.waiting_ns))});
   }
   std::string page = table.text();
   const auto compared =

@@ -68,6 +68,7 @@ class Verdict {
   std::string_view what() const { return analysis_.is_overwritten ? "the recorded part of the run" : "the run"; }
 
   const Analysis& analysis_;
+  mutable std::int32_t named_ = -1;  // the rank that late_verdict() has told to be late
 };
 
 std::string decapitalised(std::string sentence) {
@@ -149,9 +150,11 @@ std::string Verdict::elsewhere_verdict() const {
                    others_ns.end());
   const double waiting_ns = others_ns[others_ns.size() / 2] - top.time.elsewhere_ns() - top.waited_ns;
   if (waiting_ns >= 0.5 * others_ns[others_ns.size() / 2] && more_ns >= enough_evidence * waiting_ns)
-    return text +
-           fmt::format(": rank {} computes {} longer than the median of the ranks, and the others wait meanwhile.",
-                       top.rank, time_text(more_ns));
+    return text + (named_ == top.rank
+                       ? "."
+                       : fmt::format(": rank {} computes {} longer than the median of the ranks, and the "
+                                     "others wait meanwhile.",
+                                     top.rank, time_text(more_ns)));
   return text + fmt::format("; no rank computes enough longer than the others to explain it{}.",
                             analysis_.crowded_ranks > 0 ? ", and ranks share cores" : "");
 }
@@ -195,7 +198,8 @@ std::string Verdict::write() const {
                      : "Arrivals cannot be compared: the program made no blocking collective calls.") +
            elsewhere_verdict();
   }
-  return arrivals_verdict() + elsewhere_verdict();
+  const std::string arrivals = arrivals_verdict();  // first: it names a rank
+  return arrivals + elsewhere_verdict();
 }
 
 // Ranks that wait for one that never came are what the user of a hung job looks for.
@@ -326,7 +330,9 @@ std::string Verdict::late_verdict() const {
   }
   if (const std::string concentrated = costly_calls_verdict(); !concentrated.empty()) return begin(concentrated);
   if (one_rank) {
-    if (const RankFigures* const origin = origin_of(top); origin != nullptr)
+    const RankFigures* const origin = origin_of(top);
+    named_ = (origin == nullptr ? top : *origin).rank;
+    if (origin != nullptr)
       return begin(fmt::format("Rank {} is late{} and holds up rank {}: waiting for that costs {}; {}.", origin->rank,
                                origin->late_at.empty() ? "" : ", at " + frame_text(origin->late_at.front()) + ",",
                                top.rank, cost_of(top.caused_ns),

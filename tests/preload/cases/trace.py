@@ -11,6 +11,18 @@ from harness import Preload, quick, time_limit
 
 
 class Trace(Preload):
+    def check_extract(self, job, rows):
+        """A part of the run whose trace has these rows: the same rows, of some ranks and some time."""
+        arrivals = sorted(float(row["arrival_us"]) for row in rows)
+        begin, end = arrivals[len(arrivals) // 4] + 0.01, arrivals[len(arrivals) // 2] + 0.01
+        part = list(csv.DictReader(self.papaya("trace", "--csv", "--from", begin / 1e6, "--to", end / 1e6, "--ranks", 1,
+                                               job.folder).splitlines()))
+        self.assertEqual(part, [row for row in rows if row["rank"] == "1" and float(row["arrival_us"]) <= end
+                                and float(row["exit_us"]) >= begin])
+        self.assertNotIn(len(part), (0, len(rows)))
+        self.assertIn("no call lies between", self.papaya("trace", "--csv", "--from", 2, "--to", 1, job.folder, code=2))
+        self.assertIn("is no list of ranks", self.papaya("trace", "--csv", "--ranks", "one", job.folder, code=2))
+
     @quick
     def test_trace(self):
         """A run as a table and as a timeline, whole and after it was killed."""
@@ -19,6 +31,7 @@ class Trace(Preload):
         rows = list(csv.DictReader(self.papaya("trace", "--csv", job.folder).splitlines()))
         counts = collections.Counter(row["collective"] for row in rows)
         self.assertEqual(counts, {"MPI_Allreduce": 40, "MPI_Bcast": 40})
+        self.check_extract(job, rows)
         calls = collections.defaultdict(dict)
         for row in rows:
             calls[int(row["call"])][int(row["rank"])] = row
