@@ -13,6 +13,7 @@
 
 #include "profiler/analysis/alpha.hpp"
 #include "profiler/analysis/arrivals.hpp"
+#include "profiler/analysis/computing.hpp"
 #include "profiler/analysis/costly_calls.hpp"
 #include "profiler/analysis/delays.hpp"
 #include "profiler/analysis/horovod.hpp"
@@ -24,6 +25,7 @@
 #include "profiler/analysis/run_times.hpp"
 #include "profiler/analysis/sites.hpp"
 #include "profiler/analysis/totals.hpp"
+#include "profiler/analysis/what_if.hpp"
 #include "profiler/read/clocks.hpp"
 #include "profiler/record/waits.hpp"
 
@@ -42,7 +44,8 @@ class Analyser {
         alpha_(run.files),
         sites_(run),
         phases_(run),
-        origins_(run, clocks_) {}
+        computing_(run, clocks_),
+        origins_(run, computing_) {}
 
   Analysis analyse() {
     describe_run();
@@ -57,6 +60,7 @@ class Analyser {
     look_for_horovod();
     add_whole_run();
     add_savings(run_, clocks_, out_);
+    add_what_if(run_, clocks_, computing_, out_);
     count_losses(run_, matching_, out_.record);
     return std::move(out_);
   }
@@ -96,6 +100,7 @@ class Analyser {
   std::vector<double> late_sum_ns_;
   Delays delays_;
   CostlyCalls costly_;
+  const Computing computing_;
   Origins origins_;
   Arrivals arrivals_;  // of the call that is compared
   bool is_overwritten_ = false;

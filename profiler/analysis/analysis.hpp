@@ -30,6 +30,7 @@
 #include "profiler/analysis/savings.hpp"
 #include "profiler/analysis/usage.hpp"
 #include "profiler/analysis/weak.hpp"
+#include "profiler/analysis/what_if.hpp"
 #include "profiler/analysis/whole_run.hpp"
 #include "profiler/read/frames.hpp"
 #include "profiler/read/read.hpp"
@@ -319,6 +320,7 @@ struct Analysis {
   double recorded_ns = 0;    // rank time that those calls were taken from
   double waiting_share = 0;  // waiting_ns / recorded_ns
   Savings savings;           // of all call sites together
+  WhatIf what_if;
 };
 
 // max a - min a and mean |a - mean a|.

@@ -4,50 +4,15 @@
 
 namespace papaya::report {
 
-namespace {
-
-// Of a delay, for a rank to have begun it.
-constexpr double enough_evidence = 0.8;
-
-// Of an even number the lower one of the two in the middle: of two ranks the one that is not late.
-double median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-}  // namespace
-
-Origins::Origins(const Run& run, const Clocks& clocks) : run_(run), blames_(run.files.size()) {
-  for (std::size_t i = 0; i < run.files.size(); ++i) {
-    const RankFile& file = run.files[i];
-    std::vector<double>& sums = computed_ns_.emplace_back();
-    sums.reserve(file.events.size());
-    std::map<std::uint16_t, std::uint64_t> left_ticks;  // by thread
-    double sum = 0;
-    for (const trace::Event& event : file.events) {
-      const auto [left, is_first] = left_ticks.try_emplace(event.thread, file.header.init_ticks);
-      const trace::Interval* const interval = interval_of(file, event);
-      const std::uint64_t in_mpi = interval == nullptr ? 0 : interval->mpi_ticks;
-      if (left->second != 0 && event.arrival_ticks > left->second + in_mpi)
-        sum += static_cast<double>(event.arrival_ticks - left->second - in_mpi) * clocks.of_file(i).ns_per_tick;
-      left->second = std::max(event.exit_ticks, event.arrival_ticks);
-      sums.push_back(sum);
-    }
-  }
-}
-
-// From event number `since`, 0: the beginning, n: event n - 1.
-double Origins::computed_ns(std::uint32_t file, std::uint32_t since, std::uint32_t event) const {
-  return computed_ns_[file][event] - (since == 0 ? 0.0 : computed_ns_[file][since - 1]);
-}
+Origins::Origins(const Run& run, const Computing& computing)
+    : run_(run), computing_(computing), blames_(run.files.size()) {}
 
 // Of the call that ended its longest time of computing.
 std::uint32_t Origins::site_of(std::uint32_t file, std::uint32_t since, std::uint32_t event) const {
   double most_ns = -1;
   std::uint32_t longest = event;
   for (std::uint32_t e = since; e <= event; ++e) {
-    const double own_ns = computed_ns(file, e, e);
+    const double own_ns = computing_.ns(file, e, e);
     if (own_ns <= most_ns) continue;
     most_ns = own_ns;
     longest = e;
@@ -65,12 +30,12 @@ void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
   const std::size_t size = arrivals.size();
   excess_ns_.resize(size);
   for (std::size_t i = 0; i < size; ++i)
-    excess_ns_[i] = computed_ns(arrivals.files[i], since_[call.sightings[i].member], call.sightings[i].event);
+    excess_ns_[i] = computing_.ns(arrivals.files[i], since_[call.sightings[i].member], call.sightings[i].event);
   sorted_ = excess_ns_;
-  const double median_computed_ns = median(sorted_);
+  const double median_computed_ns = lower_median(sorted_);
   for (double& excess : excess_ns_) excess -= median_computed_ns;
   sorted_.assign(arrivals.arrivals_ns.begin(), arrivals.arrivals_ns.end());
-  const double median_arrival_ns = median(sorted_);
+  const double median_arrival_ns = lower_median(sorted_);
   const auto most =
       static_cast<std::size_t>(std::max_element(excess_ns_.begin(), excess_ns_.end()) - excess_ns_.begin());
   for (std::size_t i = 0; i < size; ++i) {

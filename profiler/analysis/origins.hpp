@@ -16,15 +16,15 @@
 
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/analysis/arrivals.hpp"
+#include "profiler/analysis/computing.hpp"
 #include "profiler/analysis/matching.hpp"
-#include "profiler/read/clocks.hpp"
 #include "profiler/read/read.hpp"
 
 namespace papaya::report {
 
 class Origins {
  public:
-  Origins(const Run& run, const Clocks& clocks);
+  Origins(const Run& run, const Computing& computing);
 
   // A call whose arrivals are `arrivals`. Calls of a communicator come in their order.
   void add(const GroupCall& call, const Arrivals& arrivals);
@@ -39,12 +39,11 @@ class Origins {
     std::map<std::uint32_t, double> sites_ns;  // waiting that began here, by the call site that was reached late
   };
 
-  double computed_ns(std::uint32_t file, std::uint32_t since, std::uint32_t event) const;
   std::uint32_t site_of(std::uint32_t file, std::uint32_t since, std::uint32_t event) const;
 
   const Run& run_;
-  std::vector<std::vector<double>> computed_ns_;  // by file: before each event, summed
-  std::vector<Blame> blames_;                     // by file
+  const Computing& computing_;
+  std::vector<Blame> blames_;  // by file
   // The call before: of each member of the group its event, and one more.
   const Group* group_ = nullptr;
   std::vector<std::uint32_t> since_;

@@ -106,6 +106,14 @@ Json to_object(const RankTime& time) {
   return object;
 }
 
+Json to_object(const WhatIf& what_if) {
+  if (!what_if.is_known) return nullptr;
+  Json ranks = Json::array();
+  for (const WhatIf::Rank& rank : what_if.ranks)
+    ranks.push_back({{"rank", rank.rank}, {"run_seconds", seconds(rank.ns)}});
+  return {{"all_run_seconds", seconds(what_if.all_ns)}, {"ranks", std::move(ranks)}};
+}
+
 Json to_object(const FunctionFigures& function) {
   return {{"name", function.name},           {"kind", mpi_kind_names[index_of(function.kind)]},
           {"calls", function.calls},         {"seconds", seconds(function.ns)},
@@ -401,6 +409,7 @@ Json to_object(const Report& report) {
   list("costly_calls", report.costly_calls);
   list("functions", report.functions);
   object["efficiency"] = to_object(report.efficiency);
+  object["what_if"] = to_object(report.what_if);
   list("call_sites", report.call_sites);
   list("phases", report.phases);
   list("weak_collectives", report.weak);

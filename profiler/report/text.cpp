@@ -24,6 +24,7 @@ constexpr std::size_t most_nodes_listed = 8;
 constexpr std::size_t most_call_sites_listed = 10;
 constexpr std::size_t most_savings_listed = 5;
 constexpr std::size_t most_costly_calls_listed = 5;
+constexpr double least_saving = 0.01;          // of the run
 constexpr double least_costly_share = 0.01;    // of all waiting
 constexpr std::size_t widest_algorithms = 28;  // "arrival_leader, arrival_tree"
 constexpr std::size_t bar_columns = 8;
@@ -497,6 +498,27 @@ std::string functions_text(const Analysis& analysis) {
   return page;
 }
 
+// What it would bring if ranks were as quick as the others.
+std::string what_if_text(const Analysis& analysis) {
+  const WhatIf& what_if = analysis.what_if;
+  if (!what_if.is_known || what_if.all_ns < least_saving * analysis.run_ns) return {};
+  Table table(
+      fmt::format(
+          "What if (an estimate of the run, if a rank computed no longer between its calls than the median of the "
+          "ranks{}; it takes {})",
+          analysis.crowded_ranks > 0 ? "; ranks share cores, which is not in it" : "", time_text(analysis.run_ns)),
+      1, {"rank", "run", "shorter by", "of the run"});
+  const auto add = [&](std::string who, double ns) {
+    table.add(
+        {std::move(who), time_text(analysis.run_ns - ns), time_text(ns), share_bar(share_of(ns, analysis.run_ns))});
+  };
+  add("all", what_if.all_ns);
+  for (std::size_t i = 0; i < std::min(most_savings_listed, what_if.ranks.size()); ++i)
+    if (what_if.ranks[i].ns >= least_saving * analysis.run_ns)
+      add(fmt::format("{}", what_if.ranks[i].rank), what_if.ranks[i].ns);
+  return table.text();
+}
+
 // The same ranks, and why they may be slow.
 std::string usage_text(const Analysis& analysis) {
   if (analysis.compared_calls == 0 || !analysis.median_usage.is_known) return {};
@@ -840,6 +862,7 @@ std::string render(const Report& report) {
   page += sizes_text(report);
   page += imbalance_text(report);
   page += late_ranks_text(report);
+  page += what_if_text(report);
   page += usage_text(report);
   page += costly_calls_text(report);
   page += whole_run_text(report);

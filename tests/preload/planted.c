@@ -1,4 +1,4 @@
-// Rank 1 is late by 2 ms somewhere outside of blocking collectives, or holds up another rank: CASE [CALLS].
+// Rank 1 is late by some ms somewhere outside of blocking collectives, or holds up another rank: CASE [CALLS [MS]].
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,17 +6,19 @@
 #include <time.h>
 
 static void work(double ms) {
-  struct timespec pause = {0, (long)(ms * 1e6)};
+  if (ms <= 0) return;
+  struct timespec pause = {(time_t)(ms / 1e3), (long)(ms * 1e6) % 1000000000};
   nanosleep(&pause, NULL);
 }
 
 static int rank, ranks;
+static double late_ms = 2;
 
 static void iallreduce(int calls) {
   for (int i = 0; i < calls; ++i) {
     int one = 1, sum = 0;
     MPI_Request request;
-    if (rank == 1) work(2);
+    if (rank == 1) work(late_ms);
     MPI_Iallreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
   }
@@ -25,7 +27,7 @@ static void iallreduce(int calls) {
 static void comm_dup(int calls) {
   for (int i = 0; i < calls; ++i) {
     MPI_Comm copy;
-    if (rank == 1) work(2);
+    if (rank == 1) work(late_ms);
     MPI_Comm_dup(MPI_COMM_WORLD, &copy);
     MPI_Comm_free(&copy);
   }
@@ -36,7 +38,7 @@ static void fence(int calls) {
   MPI_Win window;
   MPI_Win_create(&word, sizeof word, sizeof word, MPI_INFO_NULL, MPI_COMM_WORLD, &window);
   for (int i = 0; i < calls; ++i) {
-    if (rank == 1) work(2);
+    if (rank == 1) work(late_ms);
     MPI_Win_fence(0, window);
   }
   MPI_Win_free(&window);
@@ -45,7 +47,7 @@ static void fence(int calls) {
 static void ring(int calls) {
   for (int i = 0; i < calls; ++i) {
     int sent = i, received = 0;
-    if (rank == 1) work(2);
+    if (rank == 1) work(late_ms);
     MPI_Sendrecv(&sent, 1, MPI_INT, (rank + 1) % ranks, 0, &received, 1, MPI_INT, (rank + ranks - 1) % ranks, 0,
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
@@ -56,7 +58,7 @@ static void victim(int calls) {
   for (int i = 0; i < calls; ++i) {
     int word = i, sum = 0;
     if (rank == 1) {
-      work(2);
+      work(late_ms);
       MPI_Send(&word, 1, MPI_INT, 2, 0, MPI_COMM_WORLD);
     }
     if (rank == 2) {
@@ -73,7 +75,7 @@ static void pair(int calls) {
   MPI_Comm_split(MPI_COMM_WORLD, rank == 1 || rank == 2, rank, &two);
   for (int i = 0; i < calls; ++i) {
     int word = i, sum = 0;
-    if (rank == 1) work(2);
+    if (rank == 1) work(late_ms);
     if (rank == 1 || rank == 2) MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, two);
     if (rank == 2) work(0.2);
     MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -83,7 +85,7 @@ static void pair(int calls) {
 
 static void finalize(int calls) {
   for (int i = 0; i < 20; ++i) MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 1) work(2 * calls);
+  if (rank == 1) work(late_ms * calls);
 }
 
 int main(int argc, char** argv) {
@@ -91,6 +93,7 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   const int calls = argc > 2 ? atoi(argv[2]) : 100;
+  if (argc > 3) late_ms = atof(argv[3]);
   static const struct {
     const char* name;
     void (*run)(int);

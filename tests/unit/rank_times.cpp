@@ -177,6 +177,72 @@ TEST_CASE("origins: a delay that comes through another communicator") {
   CHECK(through.passed_on_ns == Approx(through.caused_ns));
 }
 
+// A run of 3 ranks, as it would be if rank 1 computed for `computing` before it sends to rank 2, which computes 0.3 ms
+// more.
+std::vector<Record> chain(double computing, bool through_pair) {
+  constexpr std::uint64_t pair = 7;
+  auto all = support::records(3);
+  for (int rank = 1; rank < 3; ++rank) all[rank].add_communicator(pair, 2, rank - 1, "pair");
+  for (Record& record : all) record.capacity = 256;
+  double begin = 0;
+  for (std::uint64_t call = 0; call < 100; ++call) {
+    const double sent = begin + std::max(computing, 0.1e6);
+    const double end = sent + 0.3e6;
+    all[0].add_call(Collective::allreduce, call, begin + 0.1e6, end + 10e3);
+    if (through_pair)
+      for (int rank = 1; rank < 3; ++rank)
+        all[rank].add_call(Collective::barrier, call, rank == 1 ? begin + computing : begin + 0.1e6, sent, 8, -1, pair);
+    for (int rank = 1; rank < 3; ++rank) {
+      all[rank].add_call(Collective::allreduce, call, rank == 1 ? sent : end, end + 10e3);
+      if (!through_pair && rank == 2) all[rank].add_interval(sent - begin);
+    }
+    begin = end + 10e3;
+  }
+  for (Record& record : all) {
+    record.add_timed("MPI_Recv", MpiKind::point_to_point, 1,
+                     record.header.rank == 2 && !through_pair ? begin - 31e6 : 0);
+    record.finalize(begin);
+  }
+  return all;
+}
+
+TEST_CASE("what if: a replay without a rank's delay takes as long as the run without it") {
+  for (const bool through_pair : {false, true}) {
+    // The median of the ranks computes 0.3 ms between world's calls, 0.4 ms if it does so before the pair's calls, too.
+    const Report with = support::analyse(chain(2e6, through_pair));
+    const Report without = support::analyse(chain(through_pair ? 0.4e6 : 0.3e6, through_pair));
+    REQUIRE(with.what_if.is_known);
+    REQUIRE(with.what_if.ranks.size() == 1);
+    CHECK(with.what_if.ranks[0].rank == 1);
+    CHECK(with.run_ns - with.what_if.ranks[0].ns == Approx(without.run_ns).epsilon(0.01));
+    CHECK(with.what_if.all_ns >= with.what_if.ranks[0].ns);
+    CHECK(contains(report::to_text(with), "What if (an estimate"));
+    CHECK(!contains(report::to_json(with), "\"what_if\": null"));
+  }
+}
+
+TEST_CASE("what if: work after the last call, and runs that cannot be replayed") {
+  auto all = support::records(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    all[rank].add_call(Collective::barrier, 0, 10e6, 10.1e6);
+    all[rank].finalize(rank == 2 ? 500e6 : 20e6);
+  }
+  Report analysis = support::analyse(all);
+  REQUIRE(analysis.what_if.ranks.size() == 1);
+  CHECK(analysis.what_if.ranks[0].rank == 2);
+  CHECK(analysis.what_if.ranks[0].ns == Approx(480e6));
+  all[0].header.ending = static_cast<std::uint32_t>(trace::Ending::running);
+  CHECK(!support::analyse(all).what_if.is_known);
+  // Balanced: nothing to gain, and no table.
+  all = support::records(3);
+  for (Record& record : all) {
+    record.add_call(Collective::barrier, 0, 10e6, 10.1e6);
+    record.finalize(20e6);
+  }
+  CHECK(support::analyse(all).what_if.all_ns == 0);
+  CHECK(!contains(report::to_text(support::analyse(all)), "What if"));
+}
+
 // 4 ranks that spend all but what they compute in one function.
 std::string verdict_of(const std::vector<double>& computing_ms, const std::string& function, MpiKind kind) {
   auto all = support::records(static_cast<int>(computing_ms.size()));
