@@ -7,7 +7,6 @@
 #include <exception>
 #include <map>
 #include <new>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -57,7 +56,7 @@ class Analyser {
     count_events(run_, clocks_, sites_, phases_);
     for (const Group& group : matching_.groups()) compare(group);
     finish_figures();
-    look_for_horovod();
+    describe_horovod(run_, out_);
     add_whole_run();
     add_savings(run_, clocks_, out_);
     add_what_if(run_, clocks_, computing_, out_);
@@ -77,7 +76,6 @@ class Analyser {
   void add_causes(std::size_t collective);
   void observe(const trace::Event& first, const CommunicatorFigures& communicator, const Sites::Site* site);
   void finish_figures();
-  void look_for_horovod();
   void add_whole_run();
 
   std::int32_t world_rank(std::size_t file) const { return run_.files[file].header.rank; }
@@ -371,15 +369,6 @@ void Analyser::add_whole_run() {
   double time_ns = 0;
   for (std::size_t i = 0; i < run_.files.size(); ++i) time_ns += std::max(0.0, times_.end_ns[i] - times_.init_ns[i]);
   if (time_ns > 0) out_.whole_run_share = std::min(1.0, out_.whole_run.all.waiting_ns / time_ns);
-}
-
-void Analyser::look_for_horovod() {
-  const Horovod horovod = find_horovod(run_);
-  out_.horovod_library = horovod.library.substr(horovod.library.find_last_of('/') + 1);
-  std::set<std::uint32_t> threads;
-  for (const auto& of_rank : horovod.threads) threads.insert(of_rank.begin(), of_rank.end());
-  const std::vector<std::int32_t> numbers(threads.begin(), threads.end());
-  out_.horovod_threads = fmt::format("thread{} {}", numbers.size() == 1 ? "" : "s", to_text(to_ranges(numbers)));
 }
 
 Analysis failed_for(const char* why) {

@@ -1,5 +1,7 @@
 #include "profiler/analysis/horovod.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -106,6 +108,15 @@ std::string_view name_of(HorovodUse use) {
 }
 std::string_view text_of(HorovodUse use) {
   return words[static_cast<std::size_t>(use)].text;
+}
+
+void describe_horovod(const Run& run, Analysis& analysis) {
+  const Horovod horovod = find_horovod(run);
+  analysis.horovod_library = horovod.library.substr(horovod.library.find_last_of('/') + 1);
+  std::set<std::uint32_t> threads;
+  for (const auto& of_rank : horovod.threads) threads.insert(of_rank.begin(), of_rank.end());
+  const std::vector<std::int32_t> numbers(threads.begin(), threads.end());
+  analysis.horovod_threads = fmt::format("thread{} {}", numbers.size() == 1 ? "" : "s", to_text(to_ranges(numbers)));
 }
 
 }  // namespace papaya::report

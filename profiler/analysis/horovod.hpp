@@ -22,6 +22,9 @@ struct Horovod {
 
 Horovod find_horovod(const Run& run);
 
+// Fills in its library and threads.
+void describe_horovod(const Run& run, Analysis& analysis);
+
 // Whether this is the library of Horovod that calls MPI.
 bool is_horovod_library(std::string_view path);
 

@@ -1,8 +1,9 @@
-// How much shorter the run would be if ranks computed no longer than the others, by replaying its calls from their recorded
-// arrivals. At each call a rank comes earlier by what it computed longer than the median of the call's ranks since its
-// call before on that communicator, less what was taken from it since; exits follow their earliest legal ones as they did.
-// A rank that spent about as much time in messages meanwhile as another one computed longer has waited for that one, and
-// comes as much earlier. After its last call a rank ends earlier by what it computed longer than the median there.
+// How much shorter the run would be if ranks computed no longer than the others, by replaying its calls from their
+// recorded arrivals. At each call a rank comes earlier by what it computed longer than the median of the call's ranks
+// since its call before on that communicator, less what was taken from it since; exits follow their earliest legal ones
+// as they did. A rank that spent about as much time in messages meanwhile as another one computed longer has waited for
+// that one, and comes as much earlier. After its last call a rank ends earlier by what it computed longer than the
+// median there.
 //
 // An estimate: what ranks do to each other where they share cores or memory is not in it.
 #pragma once

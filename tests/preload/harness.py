@@ -140,6 +140,8 @@ class Preload(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="papaya-test-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+        self.sessions = pathlib.Path(tempfile.mkdtemp(prefix="papaya-jobs-"))  # of Open MPI, a folder for each job
+        self.addCleanup(shutil.rmtree, self.sessions, ignore_errors=True)
         self.numbers = itertools.count(1)  # of jobs, which threads may start
 
     # How jobs are started
@@ -162,7 +164,7 @@ class Preload(unittest.TestCase):
         library = str(self.build / "libpapaya.so")
         if self.mpi == "openmpi":
             # Its launchers make and remove one folder for all jobs of a user; two that do so at once may fail.
-            environment.setdefault("OMPI_MCA_orte_tmpdir_base", str(self.scratch / f"s{next(self.numbers)}"))
+            environment.setdefault("OMPI_MCA_orte_tmpdir_base", tempfile.mkdtemp(dir=self.sessions))
             command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none"]
             preload = ["-x", f"LD_PRELOAD={library}"]
         else:

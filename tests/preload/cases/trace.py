@@ -205,7 +205,9 @@ class Trace(Preload):
         self.need_papaya()
         place = self.scratch / "small"
         place.mkdir()
-        with self.small_file_system(place, 2 * 67739648 + 40000) as wrapper:
+        job = self.job(2, self.program("many"), 10, 10, env={"PAPAYA_PROFILE": "trace"})
+        record = -(-(job.folder / "rank-00000.pap").stat().st_size // 4096) * 4096
+        with self.small_file_system(place, 2 * record + 40000) as wrapper:
             copy = 'mv "$PAPAYA_OUTPUT" "$KEPT"'
             job = self.job(2, self.program("many"), (1 << 20) + 200000, 1000, wrapper=[*wrapper[:-2], wrapper[-2].replace(
                 'exec "$@"', f'{{ "$@"; code=$?; {copy}; exit $code; }}'), "sh"],
