@@ -52,7 +52,7 @@ static_assert(std::size(function_rows) <= trace::most_timed);
 
 void* const wrapper_rows[] = {
 #define UNTIMED(name) nullptr,
-#define TIMED(name, kind, function) reinterpret_cast<void*>(&Timed<number_of_##name, &function>::call),
+#define TIMED(name, kind, function) reinterpret_cast<void*>(&Timed<number_of_##name, &(function)>::call),
 #include "interpose/timed_rows.def"
 };
 

@@ -59,6 +59,8 @@ class Analyser {
     describe_horovod(run_, out_);
     add_whole_run();
     add_savings(run_, clocks_, out_);
+    if (out_.events_kept == out_.events_begun && out_.savings.calls > 0)
+      add_transfer(out_.efficiency, out_.run_ns, out_.savings.no_excess.run_ns);
     add_what_if(run_, clocks_, computing_, out_);
     count_losses(run_, matching_, out_.record);
     return std::move(out_);

@@ -69,6 +69,14 @@ Efficiency efficiency_of(const Run& run, const std::vector<RankTime>& ranks, dou
           .communication = most_ns / run_ns};
 }
 
+void add_transfer(Efficiency& efficiency, double run_ns, double excess_ns) {
+  const double ideal_ns = run_ns - excess_ns;
+  if (!efficiency.is_known || !(ideal_ns > 0) || excess_ns < 0) return;
+  efficiency.knows_transfer = true;
+  efficiency.transfer = ideal_ns / run_ns;
+  efficiency.serialisation = efficiency.communication / efficiency.transfer;
+}
+
 std::vector<FunctionFigures> timed_functions(const Run& run, const Clocks& clocks) {
   std::map<std::string, FunctionFigures> by_name;
   for (std::size_t i = 0; i < run.files.size(); ++i) {

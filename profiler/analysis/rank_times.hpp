@@ -44,8 +44,16 @@ struct Efficiency {
   double load_balance = 0;           // mean u / max u, which is the product of
   double balance_within_nodes = 0;   // most of a node / (max u x ranks of the job / nodes), and
   double balance_between_nodes = 0;  // all u / (most of a node x nodes)
-  double communication = 0;          // max u / T
+  double communication = 0;          // max u / T, which is the product of
+  // Where the record has all calls of the run, with T_ideal the run without the excess of its collectives
+  // (savings.hpp):
+  bool knows_transfer = false;
+  double serialisation = 0;  // max u / T_ideal
+  double transfer = 0;       // T_ideal / T
 };
+
+// Fills in what depends on the run without excess, which is shorter by `excess_ns`.
+void add_transfer(Efficiency& efficiency, double run_ns, double excess_ns);
 
 // By file of the run.
 std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const RunTimes& times);

@@ -126,7 +126,9 @@ Json to_object(const Efficiency& efficiency) {
           {"load_balance", number(efficiency.load_balance)},
           {"balance_within_nodes", number(efficiency.balance_within_nodes)},
           {"balance_between_nodes", number(efficiency.balance_between_nodes)},
-          {"communication", number(efficiency.communication)}};
+          {"communication", number(efficiency.communication)},
+          {"serialisation", efficiency.knows_transfer ? number(efficiency.serialisation) : Json(nullptr)},
+          {"transfer", efficiency.knows_transfer ? number(efficiency.transfer) : Json(nullptr)}};
 }
 
 Json to_array(const std::vector<NamedFrame>& frames);

@@ -469,16 +469,21 @@ std::string rank_times_text(const Analysis& analysis) {
     page += fmt::format("  {} ranks that compute less than the first {} and more than the last {} are in report.json\n",
                         ranks.size() - 2 * half, half, half);
   const Efficiency& efficiency = analysis.efficiency;
-  if (efficiency.is_known)
+  if (efficiency.is_known) {
+    const std::string balance = analysis.nodes > 1
+                                    ? fmt::format(" ({:.3f} within nodes x {:.3f} between them)",
+                                                  efficiency.balance_within_nodes, efficiency.balance_between_nodes)
+                                    : "";
+    const std::string communication =
+        efficiency.knows_transfer ? fmt::format(" ({:.3f} serialisation x {:.3f} transfer, the excess of collectives)",
+                                                efficiency.serialisation, efficiency.transfer)
+                                  : "";
     page += wrap(
-        fmt::format("Parallel efficiency {:.3f} = load balance {:.3f}{} x communication efficiency {:.3f} (POP: 1 is "
-                    "best, above 0.8 is good).",
-                    efficiency.parallel, efficiency.load_balance,
-                    analysis.nodes > 1 ? fmt::format(" ({:.3f} within nodes x {:.3f} between them)",
-                                                     efficiency.balance_within_nodes, efficiency.balance_between_nodes)
-                                       : "",
-                    efficiency.communication),
+        fmt::format("Parallel efficiency {:.3f} = load balance {:.3f}{} x communication efficiency {:.3f}{}; "
+                    "POP: 1 is best, above 0.8 is good.",
+                    efficiency.parallel, efficiency.load_balance, balance, efficiency.communication, communication),
         "  ", 2);
+  }
   return page;
 }
 
