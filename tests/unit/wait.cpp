@@ -156,7 +156,7 @@ TEST_CASE("a waiting rank stays awake while pokes find work, and then sleeps") {
   policy.until(
       site, bell, 2, [&] { return std::chrono::steady_clock::now() > end; }, [] { return false; }, nullptr);
   CHECK(policy.sleeps() - sleeps >= 10);
-  CHECK(pokes < 20000);  // awake it would be a million
+  CHECK(pokes < 100000);  // awake it would be a million; on a busy machine a poke that was interrupted counts as work
 }
 
 TEST_CASE("a rank that is about to sleep looks once more") {
