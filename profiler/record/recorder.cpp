@@ -94,7 +94,8 @@ void Recorder::close() noexcept {
   stop_spilling();
   const std::uint64_t capacity = event_mask_ + 1;
   if (header_->event_count > capacity) header_->lost_events = header_->event_count - capacity;
-  munmap(header_, mapped_bytes_);
+  // Another thread may still be on its way out of a call.
+  if (!concurrent_) munmap(header_, mapped_bytes_);
   header_ = nullptr;
 }
 

@@ -59,6 +59,7 @@ class Verdict {
   std::string costly_calls_verdict() const;
   std::string whole_run_verdict() const;
   std::string elsewhere_verdict() const;
+  std::string what_if_verdict() const;
   const RankFigures* origin_of(const RankFigures& rank) const;
   std::string reason_of(const RankFigures& rank) const;
   std::string habit_of(const RankFigures& rank, std::size_t collective, const std::string& subject = "it") const;
@@ -159,6 +160,16 @@ std::string Verdict::elsewhere_verdict() const {
                             analysis_.crowded_ranks > 0 ? ", and ranks share cores" : "");
 }
 
+// What the rank that was named costs the run. Where ranks share cores the estimate is too rough for a sentence.
+std::string Verdict::what_if_verdict() const {
+  const std::vector<WhatIf::Rank>& ranks = analysis_.what_if.ranks;
+  const auto own =
+      std::find_if(ranks.begin(), ranks.end(), [&](const WhatIf::Rank& one) { return one.rank == named_; });
+  if (own == ranks.end() || analysis_.crowded_ranks > 0 || own->ns < noticeable_elsewhere * analysis_.run_ns) return {};
+  return fmt::format(" If rank {} computed no longer than the others, the run would take about {} instead of {}.",
+                     named_, time_text(analysis_.run_ns - own->ns), time_text(analysis_.run_ns));
+}
+
 // The rank that most of the delay of a late one began with; null: the late one itself, or that is not known.
 const RankFigures* Verdict::origin_of(const RankFigures& rank) const {
   if (rank.caused_ns <= 0 || rank.most_passed_on_ns < enough_evidence * rank.caused_ns) return nullptr;
@@ -199,7 +210,7 @@ std::string Verdict::write() const {
            elsewhere_verdict();
   }
   const std::string arrivals = arrivals_verdict();  // first: it names a rank
-  return arrivals + elsewhere_verdict();
+  return arrivals + elsewhere_verdict() + what_if_verdict();
 }
 
 // Ranks that wait for one that never came are what the user of a hung job looks for.
