@@ -18,6 +18,7 @@ inline constexpr int exit_version = 4;  // made by another version of papaya
 // must outlive the parse.
 void add_run(CLI::App& app, int& exit_code);
 void add_report(CLI::App& app, int& exit_code);
+void add_top(CLI::App& app, int& exit_code);
 void add_trace(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);

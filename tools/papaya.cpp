@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
     int exit_code = papaya::exit_fine;
     papaya::add_run(app, exit_code);
     papaya::add_report(app, exit_code);
+    papaya::add_top(app, exit_code);
     papaya::add_trace(app, exit_code);
     papaya::add_replay(app, exit_code);
     papaya::add_compare(app, exit_code);

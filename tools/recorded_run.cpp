@@ -81,7 +81,8 @@ class ProgressBar {
 
 }  // namespace
 
-bool load_recorded_run(const std::string& command, std::string& folder, report::Run& run, int& exit_code) {
+bool load_recorded_run(const std::string& command, std::string& folder, report::Run& run, int& exit_code,
+                       report::Extent extent) {
   exit_code = exit_usage;
   if (folder.empty()) {
     folder = newest_run_folder();
@@ -97,7 +98,8 @@ bool load_recorded_run(const std::string& command, std::string& folder, report::
   }
   while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
   ProgressBar progress;
-  run = report::load_run(folder, [&](std::size_t done, std::size_t total) { progress.show(done, total); });
+  run = report::load_run(
+      folder, [&](std::size_t done, std::size_t total) { progress.show(done, total); }, extent);
   progress.clear();
   return true;
 }

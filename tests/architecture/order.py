@@ -80,6 +80,7 @@ ORDER = {
         "arrivals compare pending savings.cpp what_if.cpp",
         "costly_calls losses origins",
         "analysis.cpp",
+        "live_view",
     ],
     "profiler/read": [
         "units read.hpp version_3",

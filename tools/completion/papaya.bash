@@ -75,7 +75,7 @@ _papaya() {
       )" -- "$word")
       return
       ;;
-    -o | --output)
+    -o | --output | --prometheus)
       compopt -o filenames
       mapfile -t COMPREPLY < <(compgen -f -- "$word")
       return
@@ -87,7 +87,7 @@ _papaya() {
   elif [ "$subcommand" = doctor ]; then
     compopt -o filenames
     mapfile -t COMPREPLY < <(compgen -c -- "$word"; compgen -f -- "$word")
-  elif [ "$subcommand" = report ] || [ "$subcommand" = compare ]; then
+  elif [ "$subcommand" = report ] || [ "$subcommand" = top ] || [ "$subcommand" = compare ]; then
     compopt -o filenames
     mapfile -t COMPREPLY < <(compgen -d -- "$word")
   fi

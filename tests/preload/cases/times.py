@@ -1,5 +1,8 @@
 """Where the time of each rank goes, in all functions of MPI's."""
 
+import json
+import time
+
 from harness import Preload, quick
 
 
@@ -12,8 +15,8 @@ class Times(Preload):
         self.assertEqual({function["name"]: function["calls"] for function in report["functions"]}, functions)
         times = {rank["rank"]: rank["time"] for rank in report["late_ranks"]}
         self.assertEqual(sorted(times), list(range(ranks)))
-        for time in times.values():
-            self.assertAlmostEqual(sum(time.values()), report["run_seconds"], delta=1e-6)
+        for parts in times.values():
+            self.assertAlmostEqual(sum(parts.values()), report["run_seconds"], delta=1e-6)
         self.assertGreaterEqual(times[1]["computing_seconds"], 0.2)
         self.assertGreater(report["efficiency"]["parallel"], 0)
         for text in ("Time of each rank", "Parallel efficiency", *functions):
@@ -45,3 +48,33 @@ class Times(Preload):
         report = job.report()
         self.assertEqual((report["functions"], report["efficiency"]), ([], None))
         self.assertEqual({str(rank["time"]) for rank in report["late_ranks"]}, {"None"})
+
+    def test_top(self):
+        """The same while the job runs: who is late, who is stopped, in text, JSON and Prometheus' format."""
+        self.need_papaya()
+        with self.running(3, self.program("loop"), 0) as (process, _, folder, _):
+            self.until(lambda: list(folder.glob("rank-*.pap")))
+            looks = [json.loads(line) for line in
+                     self.papaya("top", "--json", "-d", "0.4", "-n", "3", folder).splitlines()]
+            self.assertEqual([(look["ended"], len(look["ranks"])) for look in looks], [(False, 3)] * 3)
+            for before, now in zip(looks, looks[1:]):
+                self.assertGreater(now["ranks"][0]["calls"], before["ranks"][0]["calls"])
+                rank = now["ranks"][0]
+                self.assertEqual(rank["rank"], 1)  # it sleeps before each call
+                self.assertLess(rank["relative_score"], 0.75)
+                self.assertGreater(rank["caused_seconds"], 0.05)
+                self.assertTrue(now["verdict"].startswith("Rank 1 is late"), now["verdict"])
+            file = self.scratch / "papaya.prom"
+            self.assertEqual(self.papaya("top", "--prometheus", file, "-n", "1", folder), "")
+            self.assertRegex(file.read_text(), r'papaya_rank_relative_score\{job="[^"]*",rank="1",node="0"\} 0\.')
+            self.assertIsNone(process.poll())
+        with self.running(3, self.program("loop"), 400, "stop") as (_, _, folder, _):
+            self.assertTrue(self.until(lambda: "Rank 1 is late now: ranks 0, 2 have waited in MPI_Allreduce" in
+                                       self.papaya("top", "-n", "1", folder)))
+
+    def until(self, condition):
+        """What it returns, once that is true, or after ten seconds."""
+        deadline = time.monotonic() + 10
+        while not (result := condition()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return result
