@@ -12,7 +12,7 @@
 
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/analysis/communicator_names.hpp"
-#include "profiler/analysis/matching.hpp"
+#include "profiler/analysis/call_stream.hpp"
 #include "profiler/read/units.hpp"
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"

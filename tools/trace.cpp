@@ -21,7 +21,7 @@
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/analysis/communicator_names.hpp"
 #include "profiler/analysis/horovod.hpp"
-#include "profiler/analysis/matching.hpp"
+#include "profiler/analysis/call_stream.hpp"
 #include "profiler/read/units.hpp"
 #include "profiler/record/waits.hpp"
 #include "tools/command.hpp"

@@ -7,12 +7,13 @@
 #include <exception>
 #include <map>
 #include <new>
+#include <optional>
 #include <tuple>
 #include <utility>
 
 #include "profiler/analysis/alpha.hpp"
 #include "profiler/analysis/arrivals.hpp"
-#include "profiler/analysis/computing.hpp"
+#include "profiler/analysis/call_stream.hpp"
 #include "profiler/analysis/costly_calls.hpp"
 #include "profiler/analysis/delays.hpp"
 #include "profiler/analysis/horovod.hpp"
@@ -33,52 +34,62 @@ namespace {
 
 constexpr std::size_t most_pending = 32;
 
+// What the ranks of a call were longer in it than they had to be; none of them is still inside.
+double excess_of(const Arrivals& call) {
+  double sum_ns = 0;
+  for (std::size_t i = 0; i < call.size(); ++i) sum_ns += call.exits_ns[i] - call.arrivals_ns[i] - call.waits_ns[i];
+  return std::max(0.0, sum_ns);
+}
+
 class Analyser {
  public:
   Analyser(const Run& run, const CallObserver& observe)
       : run_(run),
         observe_(observe),
         clocks_(run),
-        matching_(run),
+        groups_(run),
+        stream_(run, clocks_, groups_),
         alpha_(run.files),
         sites_(run),
         phases_(run),
-        computing_(run, clocks_),
-        origins_(run, computing_) {}
+        origins_(run) {}
 
   Analysis analyse() {
     describe_run();
     if (!out_.usable) return std::move(out_);
     describe_clocks();
+    read_calls();
     measure_times();
     out_.collectives = totals_of(run_, clocks_);
     out_.algorithms = algorithms_of(run_);
-    count_events(run_, clocks_, sites_, phases_);
-    for (const Group& group : matching_.groups()) compare(group);
+    list_pending();
     finish_figures();
     describe_horovod(run_, out_);
     add_whole_run();
-    add_savings(run_, clocks_, out_);
-    if (out_.events_kept == out_.events_begun && out_.savings.calls > 0)
-      add_transfer(out_.efficiency, out_.run_ns, out_.savings.no_excess.run_ns);
-    add_what_if(run_, clocks_, computing_, out_);
-    count_losses(run_, matching_, out_.record);
+    read_calls_again();
+    count_losses(run_, stream_, out_.record);
     return std::move(out_);
   }
 
  private:
   void describe_run();
   void describe_clocks();
+  void read_calls();
   void measure_times();
-  void compare(const Group& group);
-  void compare_call(const GroupCall& call, CommunicatorFigures& communicator);
+  void list_pending();
+  void compare_call(const GroupCall& call);
   void add_arrivals(const GroupCall& call, CommunicatorFigures& communicator);
   void add_last(const GroupCall& call, std::size_t collective, Sites::Site* site);
+  CallOfSite call_of_site(const GroupCall& call);
   void add_waits(CollectiveSums& sums, CommunicatorFigures& communicator, PhaseFigures& phase, Sites::Site* site);
   void add_causes(std::size_t collective);
   void observe(const trace::Event& first, const CommunicatorFigures& communicator, const Sites::Site* site);
   void finish_figures();
   void add_whole_run();
+  bool can_tell_what_if() const;
+  std::vector<std::size_t> ranks_to_quicken() const;
+  std::vector<std::size_t> sites_to_replay() const;
+  void read_calls_again();
 
   std::int32_t world_rank(std::size_t file) const { return run_.files[file].header.rank; }
   // Below this the clocks do not tell which of two arrivals, the later one at `time_ns`, was first.
@@ -89,7 +100,8 @@ class Analyser {
   const Run& run_;
   const CallObserver& observe_;
   const Clocks clocks_;
-  const Matching matching_;
+  Groups groups_;
+  CallStream stream_;
   Analysis out_;
   Alpha alpha_;
   RunTimes times_;
@@ -100,9 +112,10 @@ class Analyser {
   std::vector<double> late_sum_ns_;
   Delays delays_;
   CostlyCalls costly_;
-  const Computing computing_;
   Origins origins_;
   Arrivals arrivals_;  // of the call that is compared
+  std::vector<Unfinished> unfinished_;
+  std::uint64_t replayed_parts_ = 0;  // ranks in calls that a replay has
   bool is_overwritten_ = false;
 };
 
@@ -142,7 +155,6 @@ void Analyser::describe_run() {
     if (ending == trace::Ending::aborted) facts.aborts.push_back({file.header.rank, file.header.abort_code});
     is_overwritten_ = is_overwritten_ || file.overwritten_events > 0;
     out_.events_begun += file.header.event_count;
-    out_.events_kept += file.events.size();
     out_.unrecorded_calls += file.header.unrecorded_calls;
   }
   for (const auto& [node, ranks] : ranks_of_node) out_.node_figures.push_back({node, hosts[node], to_ranges(ranks)});
@@ -162,8 +174,35 @@ void Analyser::describe_clocks() {
   if (clocks_.of_nodes().size() < 2) out_.clock_measured = out_.record.clocks_compared_twice = true;
 }
 
+void Analyser::read_calls() {
+  for (std::size_t i = 0; i < run_.files.size(); ++i) {
+    RankFigures& figures = ranks_.emplace_back();
+    figures.rank = world_rank(i);
+    figures.node = run_.files[i].header.node;
+    figures.usage = usage_figures(run_.files[i].header.usage);
+  }
+  late_sum_ns_.resize(run_.files.size());
+  for (const Group& group : groups_.all()) {
+    CommunicatorFigures& figures = out_.communicators.emplace_back();
+    figures.id = group.id;
+    figures.name = group.name;
+    figures.size = group.size;
+  }
+  stream_.read(
+      [this](std::size_t file, const trace::Event& event) { count_event(clocks_, file, event, sites_, phases_); },
+      [this](const GroupCall& call) { compare_call(call); });
+  for (const EventFacts& own : stream_.facts()) out_.events_kept += own.kept;
+  for (std::size_t g = 0; g < out_.communicators.size(); ++g) {
+    const Group& group = std::as_const(groups_).all()[g];
+    CommunicatorFigures& figures = out_.communicators[g];
+    for (const Member& member : group.members) figures.calls += member.calls;
+    if (!group.is_consistent && group.is_used) ++out_.record.inconsistent_communicators;
+    if (figures.compared > 0) figures.worst_ns /= static_cast<double>(figures.compared);
+  }
+}
+
 void Analyser::measure_times() {
-  times_ = run_times(run_, clocks_);
+  times_ = run_times(run_, clocks_, stream_.facts());
   out_.run_ns = times_.run_ns;
   out_.recorded_ns = times_.recorded_ns;
   for (std::size_t i = 0; i < run_.files.size(); ++i) {
@@ -171,51 +210,39 @@ void Analyser::measure_times() {
     if (clocks_.of_nodes().size() > 1)
       out_.clock_error_ns =
           std::max({out_.clock_error_ns, clock.error_at(times_.init_ns[i]), clock.error_at(times_.end_ns[i])});
-    RankFigures& figures = ranks_.emplace_back();
-    figures.rank = world_rank(i);
-    figures.node = run_.files[i].header.node;
-    figures.usage = usage_figures(run_.files[i].header.usage);
   }
   const std::vector<RankTime> rank_time = rank_times(run_, clocks_, times_);
   for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i].time = rank_time[i];
   out_.efficiency = efficiency_of(run_, rank_time, times_.run_ns);
   out_.functions = timed_functions(run_, clocks_);
-  late_sum_ns_.resize(run_.files.size());
 }
 
-void Analyser::compare(const Group& group) {
-  CommunicatorFigures figures;
-  figures.id = group.id;
-  figures.name = group.name;
-  figures.size = group.size;
-  for (const Member& member : group.members) figures.calls += member.calls;
-  if (!group.is_consistent && !group.sightings.empty()) ++out_.record.inconsistent_communicators;
-  matching_.for_each_call(group, [&](const GroupCall& call) { compare_call(call, figures); });
-  if (figures.compared > 0) figures.worst_ns /= static_cast<double>(figures.compared);
-  out_.communicators.push_back(std::move(figures));
+void Analyser::list_pending() {
+  const double last_sign_ns = *std::max_element(times_.end_ns.begin(), times_.end_ns.end());
+  for (Unfinished& unfinished : unfinished_)
+    out_.pending.push_back(pending_call(std::move(unfinished), run_, clocks_, groups_, stream_.facts(), last_sign_ns));
 }
 
-void Analyser::compare_call(const GroupCall& call, CommunicatorFigures& communicator) {
+void Analyser::compare_call(const GroupCall& call) {
   RecordFacts& facts = out_.record;
   if (call.match == Match::conflicting && facts.conflicting_calls++ == 0) facts.first_conflict = call.conflict;
   if (call.match == Match::unmatched) ++facts.unmatched_calls;
   if (call.is_inside) {
-    if (out_.pending.size() < most_pending)
-      out_.pending.push_back(
-          pending_call(run_, clocks_, matching_, call, *std::max_element(times_.end_ns.begin(), times_.end_ns.end())));
+    if (unfinished_.size() < most_pending)
+      unfinished_.push_back(unfinished_call(run_, clocks_, call));
     else
       ++facts.pending_left_out;
   }
   // Ranks that PAPAYA_RANKS leaves out are not missed.
   const std::uint64_t unknown = static_cast<std::uint64_t>(call.group->size) - call.group->members.size();
   if (call.match == Match::partial && unknown > run_.unwanted_ranks) ++facts.partial_calls;
-  if (call.match == Match::complete || call.match == Match::partial) add_arrivals(call, communicator);
+  if (call.is_compared()) add_arrivals(call, out_.communicators[call.group_number]);
 }
 
 void Analyser::add_arrivals(const GroupCall& call, CommunicatorFigures& communicator) {
-  arrivals_.take(run_, clocks_, matching_, call);
+  arrivals_.take(run_, call);
   const Arrivals& in = arrivals_;
-  const trace::Event& first = matching_.event_of(*call.group, call.sightings.front());
+  const trace::Event& first = call.sightings.front().event;
   const std::size_t collective = index_of(static_cast<Collective>(first.collective));
   const auto size_class = static_cast<std::size_t>(size_class_of(in.bytes));
   CollectiveSums& sums = sums_[collective];
@@ -240,8 +267,12 @@ void Analyser::add_arrivals(const GroupCall& call, CommunicatorFigures& communic
   }
   add_last(call, collective, site);
   add_waits(sums, communicator, phase, site);
+  if (call.match == Match::complete && !call.is_inside) {
+    replayed_parts_ += in.size();
+    if (site != nullptr) site->replayed_excess_ns += excess_of(in);
+  }
   add_causes(collective);
-  costly_.add(run_, matching_, call, in);
+  costly_.add(run_, call, in);
   origins_.add(call, in);
   if (observe_) observe(first, communicator, site);
 }
@@ -263,11 +294,21 @@ void Analyser::add_last(const GroupCall& call, std::size_t collective, Sites::Si
     if (site != nullptr) ++site->last[world_rank(in.files[last])];
   }
   if (site == nullptr) return;
+  site->means.add(call_of_site(call));
+}
+
+// From its times.
+CallOfSite Analyser::call_of_site(const GroupCall& call) {
+  const Arrivals& in = arrivals_;
+  const auto [earliest, last, second] = in.order;
+  const double last_ns = in.arrivals_ns[last];
   const double alpha = alpha_.ns(in.bytes, in.is_across_nodes);
-  site->calls.push_back(
-      {call.group->id, call.group->size, call.group->members[call.sightings[last].member].rank,
-       world_rank(in.files[last]), in.cluster.worst_ns,
-       std::max(imbalanced_factor * alpha, resolution_ns(in.files[earliest], in.files[last], last_ns))});
+  return {call.group->id,
+          call.group->size,
+          call.group->members[call.sightings[last].member].rank,
+          world_rank(in.files[last]),
+          last_ns - in.arrivals_ns[earliest],
+          std::max(imbalanced_factor * alpha, resolution_ns(in.files[earliest], in.files[last], last_ns))};
 }
 
 void Analyser::add_waits(CollectiveSums& sums, CommunicatorFigures& communicator, PhaseFigures& phase,
@@ -283,8 +324,8 @@ void Analyser::add_waits(CollectiveSums& sums, CommunicatorFigures& communicator
     if (site != nullptr) site->figures.waiting_ns += wait;
     if (std::isnan(in.exits_ns[i])) continue;
     const double inside = in.exits_ns[i] - in.arrivals_ns[i];
-    sums.inside_ns.push_back(inside);
-    sums.excess_ns.push_back(inside - wait);
+    sums.inside_ns.add(inside);
+    sums.excess_ns.add(inside - wait);
     phase.excess_ns += inside - wait;
     if (site != nullptr) site->figures.excess_ns += inside - wait;
   }
@@ -331,8 +372,8 @@ void Analyser::finish_figures() {
     figures.imbalance = {sums.cluster.average(), sums.node.average()};
     for (std::size_t s = 0; s < size_class_count; ++s)
       figures.by_size[s].imbalance = {sums.cluster_by_size[s].average(), sums.node_by_size[s].average()};
-    figures.inside = spread_of(sums.inside_ns);
-    figures.excess = spread_of(sums.excess_ns);
+    figures.inside = sums.inside_ns.spread();
+    figures.excess = sums.excess_ns.spread();
     figures.waiting_ns = sums.waiting_ns;
   }
   std::stable_sort(out_.collectives.begin(), out_.collectives.end(),
@@ -364,13 +405,70 @@ void Analyser::finish_figures() {
 void Analyser::add_whole_run() {
   out_.whole_run = whole_run(run_, [&](std::uint64_t id) {
     if (id == 0) return std::string("others");
-    const Group* const group = matching_.find(id);
+    const Group* const group = groups_.find(id);
     return group == nullptr ? fmt::format("communicator {:#x}", id) : group->name;
   });
   out_.is_overwritten = is_overwritten_;
   double time_ns = 0;
   for (std::size_t i = 0; i < run_.files.size(); ++i) time_ns += std::max(0.0, times_.end_ns[i] - times_.init_ns[i]);
   if (time_ns > 0) out_.whole_run_share = std::min(1.0, out_.whole_run.all.waiting_ns / time_ns);
+}
+
+// All calls of the run are at hand.
+bool Analyser::can_tell_what_if() const {
+  return run_.files.size() >= 2 && out_.finalized && run_.missing.empty() &&
+         std::all_of(run_.files.begin(), run_.files.end(), [](const RankFile& file) { return file.gaps.empty(); });
+}
+
+// Those that most waiting begins with, or else those that the others wait for at the end.
+std::vector<std::size_t> Analyser::ranks_to_quicken() const {
+  std::map<std::int32_t, std::size_t> files;
+  for (std::size_t f = 0; f < run_.files.size(); ++f) files.emplace(world_rank(f), f);
+  std::vector<const RankFigures*> by_began;
+  for (const RankFigures& rank : out_.late_ranks) by_began.push_back(&rank);
+  const auto weight = [](const RankFigures& rank) { return std::pair(rank.began_ns, -rank.time.finalize_ns); };
+  std::stable_sort(by_began.begin(), by_began.end(),
+                   [&](const auto* a, const auto* b) { return weight(*a) > weight(*b); });
+  by_began.resize(std::min(by_began.size(), WhatIfReplay::most_ranks));
+  std::vector<std::size_t> chosen;
+  for (const RankFigures* rank : by_began) chosen.push_back(files.at(rank->rank));
+  return chosen;
+}
+
+// Most excess first.
+std::vector<std::size_t> Analyser::sites_to_replay() const {
+  std::vector<std::size_t> numbers;
+  for (std::size_t s = 0; s < sites_.all().size(); ++s)
+    if (sites_.all()[s].means.calls > 0) numbers.push_back(s);
+  std::stable_sort(numbers.begin(), numbers.end(), [&](std::size_t a, std::size_t b) {
+    return sites_.all()[a].replayed_excess_ns > sites_.all()[b].replayed_excess_ns;
+  });
+  return numbers;
+}
+
+// With what follows from the figures of all calls: patterns of call sites, and replays.
+void Analyser::read_calls_again() {
+  if (out_.compared_calls == 0) return;
+  std::vector<PatternFinder> patterns;
+  for (const Sites::Site& site : sites_.all()) patterns.emplace_back(site.means);
+  SavingsReplay savings(run_, clocks_, stream_.facts(), sites_to_replay(), replayed_parts_);
+  std::optional<WhatIfReplay> what_if;
+  if (can_tell_what_if()) what_if.emplace(run_, clocks_, stream_.facts(), ranks_to_quicken());
+  stream_.read({}, [&](const GroupCall& call) {
+    if (!call.is_compared()) return;
+    const Sites::Site* const site = sites_.of(call.sightings.front().file, call.sightings.front().event);
+    if (site != nullptr) {
+      arrivals_.take_times(run_, call);
+      patterns[site->figures.number].add(call_of_site(call));
+    }
+    savings.add(call, site == nullptr ? ComparedCall::no_site : site->figures.number);
+    if (what_if) what_if->add(call);
+  });
+  for (CallSiteFigures& site : out_.call_sites) site.pattern = patterns[site.number].take();
+  savings.write(out_);
+  if (what_if) out_.what_if = what_if->result();
+  if (out_.events_kept == out_.events_begun && out_.savings.calls > 0)
+    add_transfer(out_.efficiency, out_.run_ns, out_.savings.no_excess.run_ns);
 }
 
 Analysis failed_for(const char* why) {

@@ -1,7 +1,6 @@
 #include "profiler/analysis/arrivals.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "profiler/analysis/imbalance.hpp"
@@ -20,25 +19,27 @@ void Arrivals::resize(std::size_t size) {
   waiters.assign(size, 0);
 }
 
-void Arrivals::take(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call) {
+void Arrivals::take_times(const Run& run, const GroupCall& call) {
   resize(call.sightings.size());
   bytes = 0;
   is_across_nodes = false;
   for (std::size_t i = 0; i < size(); ++i) {
-    const trace::Event& event = matching.event_of(*call.group, call.sightings[i]);
-    const std::size_t file = call.group->members[call.sightings[i].member].file;
-    const NodeClock& clock = clocks.of_file(file);
-    files[i] = static_cast<std::uint32_t>(file);
-    nodes[i] = run.files[file].header.node;
-    arrivals_ns[i] = clock.ns(event.arrival_ticks);
-    exits_ns[i] = event.exit_ticks == 0 ? std::numeric_limits<double>::quiet_NaN() : clock.ns(event.exit_ticks);
-    bytes = std::max(bytes, event.bytes);
+    const Sighting& sighting = call.sightings[i];
+    files[i] = sighting.file;
+    nodes[i] = run.files[sighting.file].header.node;
+    arrivals_ns[i] = sighting.arrival_ns;
+    exits_ns[i] = sighting.exit_ns;
+    bytes = std::max(bytes, sighting.event.bytes);
     is_across_nodes = is_across_nodes || nodes[i] != nodes[0];
   }
   order = order_of(size(), [&](std::size_t i) { return arrivals_ns[i]; });
+}
+
+void Arrivals::take(const Run& run, const GroupCall& call) {
+  take_times(run, call);
   cluster = imbalance_of(size(), [&](std::size_t i) { return arrivals_ns[i]; });
   compare_within_nodes();
-  find_waits(call, matching.event_of(*call.group, call.sightings.front()));
+  find_waits(call);
 }
 
 void Arrivals::compare_within_nodes() {
@@ -68,14 +69,9 @@ void Arrivals::compare_within_nodes() {
 }
 
 // For each member the time from its arrival to its earliest legal exit, and for whom that was.
-void Arrivals::find_waits(const GroupCall& call, const trace::Event& first) {
-  // The root may be a rank whose file is missing: then nothing is known of that waiting.
-  Roles roles{static_cast<Collective>(first.collective), size(), {}};
-  if (has_root(roles.collective))
-    for (std::size_t i = 0; i < size(); ++i)
-      if (call.group->members[call.sightings[i].member].rank == first.root) roles.root = i;
+void Arrivals::find_waits(const GroupCall& call) {
   for_each_wait(
-      roles, size(), [&](std::size_t i) { return arrivals_ns[i]; },
+      roles_of(call), size(), [&](std::size_t i) { return arrivals_ns[i]; },
       [&](std::size_t i, std::size_t until) {
         culprits[i] = until;
         waits_ns[i] = arrivals_ns[until] - arrivals_ns[i];

@@ -7,7 +7,6 @@
 
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/analysis/matching.hpp"
-#include "profiler/read/clocks.hpp"
 #include "profiler/read/read.hpp"
 
 namespace papaya::report {
@@ -34,11 +33,13 @@ struct Arrivals {
 
   std::size_t size() const { return arrivals_ns.size(); }
   // Of a call whose arrivals are known.
-  void take(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call);
+  void take(const Run& run, const GroupCall& call);
+  // The same without what ranks waited and without imbalances.
+  void take_times(const Run& run, const GroupCall& call);
 
  private:
   void compare_within_nodes();
-  void find_waits(const GroupCall& call, const trace::Event& first);
+  void find_waits(const GroupCall& call);
   void resize(std::size_t size);
 
   std::vector<std::size_t> by_node_;

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/mpi_name.hpp"
-#include "profiler/analysis/matching.hpp"
+#include "profiler/analysis/call_stream.hpp"
 #include "profiler/read/clocks.hpp"
 #include "profiler/read/units.hpp"
 

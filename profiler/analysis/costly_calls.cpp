@@ -9,14 +9,14 @@
 
 namespace papaya::report {
 
-void CostlyCalls::add(const Run& run, const Matching& matching, const GroupCall& call, const Arrivals& arrivals) {
+void CostlyCalls::add(const Run& run, const GroupCall& call, const Arrivals& arrivals) {
   const std::vector<double>& caused_ns = arrivals.caused_ns;
   const double waiting_ns = std::accumulate(caused_ns.begin(), caused_ns.end(), 0.0);
   if (waiting_ns <= 0 || (kept_.size() == most_costly_calls && waiting_ns <= kept_.back().waiting_ns)) return;
   const auto culprit =
       static_cast<std::size_t>(std::max_element(caused_ns.begin(), caused_ns.end()) - caused_ns.begin());
   const RankFile& file = run.files[arrivals.files[culprit]];
-  const trace::Event& event = matching.event_of(*call.group, call.sightings[culprit]);
+  const trace::Event& event = call.sightings[culprit].event;
   CostlyCall costly;
   costly.name = mpi_name(static_cast<Collective>(event.collective), Form::blocking);
   costly.communicator = call.group->name;

@@ -14,7 +14,7 @@ namespace papaya::report {
 class CostlyCalls {
  public:
   // A call whose arrivals are `arrivals`.
-  void add(const Run& run, const Matching& matching, const GroupCall& call, const Arrivals& arrivals);
+  void add(const Run& run, const GroupCall& call, const Arrivals& arrivals);
   // Most waiting first, their times counted from `begin_ns`. Once, at the end.
   std::vector<CostlyCall> take(double begin_ns);
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+
+#include "profiler/read/event_reader.hpp"
 
 namespace papaya::report {
 namespace {
@@ -11,6 +14,7 @@ namespace {
 // Words of 64 bits with a bit for each gradient: those of 8,000 gradients.
 constexpr std::uint64_t most_negotiation_bytes = 1024;
 constexpr std::uint64_t word_bytes = 8;
+constexpr std::size_t events_per_piece = 4096;
 
 struct Name {
   HorovodUse use;
@@ -59,11 +63,13 @@ Horovod find_horovod(const Run& run) {
       any = any || is_its[s];
     }
     if (!any) continue;
-    for (const trace::Event& event : file.events) {
-      if (event.call_site == 0 || !is_its[event.call_site - 1]) continue;
-      found.communicators.insert(event.communicator);
-      found.threads[f].insert(event.thread);
-    }
+    EventReader reader(file, events_per_piece, true);
+    for (std::span<const trace::Event> piece = reader.next(); !piece.empty(); piece = reader.next())
+      for (const trace::Event& event : piece) {
+        if (event.call_site == 0 || !is_its[event.call_site - 1]) continue;
+        found.communicators.insert(event.communicator);
+        found.threads[f].insert(event.thread);
+      }
   }
   return found;
 }

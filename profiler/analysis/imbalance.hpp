@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "profiler/analysis/analysis.hpp"
@@ -18,16 +19,36 @@ struct ImbalanceSum {
   Imbalance average() const;
 };
 
-// Sorts the samples in part.
-Spread spread_of(std::vector<double>& samples_ns);
+// Values of which a Spread is made: exact of up to most_exact; of more, percentiles are off by 0.1 % at most.
+class Samples {
+ public:
+  void add(double ns);
+  // Once, at the end.
+  Spread spread();
+
+ private:
+  static constexpr std::size_t most_exact = 1 << 16;
+  static constexpr double buckets_per_doubling = 512;
+  static constexpr std::size_t buckets = 64 * 512;  // up to 2^64 ns
+
+  void add_to_bucket(double ns);
+  double percentile(std::size_t percent);
+
+  std::vector<double> exact_;
+  std::vector<std::uint64_t> buckets_;  // from 1 ns on, the first one for all less; empty while the values are exact
+  std::uint64_t count_ = 0;
+  double sum_ns_ = 0;
+  double least_ns_ = 0;
+  double most_ns_ = 0;
+};
 
 struct CollectiveSums {
   std::array<ImbalanceSum, size_class_count> cluster_by_size;
   std::array<ImbalanceSum, size_class_count> node_by_size;
   ImbalanceSum cluster;
   ImbalanceSum node;
-  std::vector<double> inside_ns;
-  std::vector<double> excess_ns;
+  Samples inside_ns;
+  Samples excess_ns;
   double waiting_ns = 0;
 };
 

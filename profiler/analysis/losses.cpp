@@ -4,7 +4,7 @@
 
 namespace papaya::report {
 
-void count_losses(const Run& run, const Matching& matching, RecordFacts& facts) {
+void count_losses(const Run& run, const CallStream& stream, RecordFacts& facts) {
   std::vector<std::int32_t> limited;
   std::vector<std::int32_t> failed;
   std::uint64_t overwritten = 0;
@@ -29,7 +29,8 @@ void count_losses(const Run& run, const Matching& matching, RecordFacts& facts) 
   facts.missing_events = overwritten - facts.unread_events;
   facts.trace_limited = to_ranges(limited);
   facts.trace_failed = to_ranges(failed);
-  facts.untabled_events = matching.untabled_events();
+  for (const EventFacts& own : stream.facts()) facts.torn_events += own.skipped;
+  facts.untabled_events = stream.untabled_events();
 }
 
 }  // namespace papaya::report

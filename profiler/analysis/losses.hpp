@@ -2,11 +2,11 @@
 #pragma once
 
 #include "profiler/analysis/analysis.hpp"
-#include "profiler/analysis/matching.hpp"
+#include "profiler/analysis/call_stream.hpp"
 #include "profiler/read/read.hpp"
 
 namespace papaya::report {
 
-void count_losses(const Run& run, const Matching& matching, RecordFacts& facts);
+void count_losses(const Run& run, const CallStream& stream, RecordFacts& facts);
 
 }  // namespace papaya::report

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 #include "base/mpi_name.hpp"
@@ -12,24 +11,10 @@
 
 namespace papaya::report {
 
-Matching::Matching(const Run& run) : run_(run) {
-  add_communicators();
-  add_events();
-  for (Group& group : groups_)
-    std::sort(group.sightings.begin(), group.sightings.end(), [](const Sighting& a, const Sighting& b) {
-      return std::tie(a.call, a.member, a.thread, a.event) < std::tie(b.call, b.member, b.thread, b.event);
-    });
-}
-
-const Group* Matching::find(std::uint64_t communicator) const {
-  const auto found = index_.find(communicator);
-  return found == index_.end() ? nullptr : &groups_[found->second];
-}
-
-void Matching::add_communicators() {
-  const std::map<std::uint64_t, std::string> names = communicator_names(run_);
-  for (std::size_t i = 0; i < run_.files.size(); ++i) {
-    for (const trace::Communicator& communicator : run_.files[i].communicators) {
+Groups::Groups(const Run& run) : run_(run) {
+  const std::map<std::uint64_t, std::string> names = communicator_names(run);
+  for (std::size_t i = 0; i < run.files.size(); ++i) {
+    for (const trace::Communicator& communicator : run.files[i].communicators) {
       const auto [at, is_new] = index_.try_emplace(communicator.id, groups_.size());
       if (is_new) {
         groups_.emplace_back();
@@ -50,49 +35,15 @@ void Matching::add_communicators() {
   }
 }
 
-void Matching::add_events() {
-  // Where in its group each file is a member.
-  std::vector<std::unordered_map<std::size_t, std::uint32_t>> member_index(run_.files.size());
-  for (std::size_t g = 0; g < groups_.size(); ++g)
-    for (std::size_t m = 0; m < groups_[g].members.size(); ++m)
-      member_index[groups_[g].members[m].file].try_emplace(g, static_cast<std::uint32_t>(m));
-  for (std::size_t i = 0; i < run_.files.size(); ++i) {
-    std::uint64_t id = 0;
-    Group* group = nullptr;
-    std::uint32_t member = 0;
-    const std::vector<trace::Event>& events = run_.files[i].events;
-    for (std::size_t e = 0; e < events.size(); ++e) {
-      const trace::Event& event = events[e];
-      if (event.call == trace::no_call) continue;
-      if (group == nullptr || event.communicator != id) {
-        group = nullptr;
-        const auto at = index_.find(event.communicator);
-        if (at != index_.end()) {
-          const auto own = member_index[i].find(at->second);
-          if (own != member_index[i].end()) {
-            group = &groups_[at->second];
-            member = own->second;
-            id = event.communicator;
-          }
-        }
-      }
-      if (group == nullptr) {
-        ++untabled_events_;
-        continue;
-      }
-      Member& self = group->members[member];
-      self.first_kept_call = std::min(self.first_kept_call, event.call);
-      // The table's own count is brought up to date only when the communicator or the job ends.
-      self.calls = std::max(self.calls, event.call + 1);
-      group->sightings.push_back({event.call, member, static_cast<std::uint32_t>(e), event.thread});
-    }
-  }
+const Group* Groups::find(std::uint64_t communicator) const {
+  const auto found = index_.find(communicator);
+  return found == index_.end() ? nullptr : &groups_[found->second];
 }
 
-bool Matching::judge(GroupCall& call) const {
+bool Groups::judge(GroupCall& call) const {
   bool is_blocking = false;
   for (const Sighting& sighting : call.sightings) {
-    const trace::Event& event = event_of(*call.group, sighting);
+    const trace::Event& event = sighting.event;
     const bool own = static_cast<Form>(event.form) == Form::blocking;
     is_blocking = is_blocking || own;
     call.is_inside = call.is_inside || (own && event.exit_ticks == 0);
@@ -104,11 +55,11 @@ bool Matching::judge(GroupCall& call) const {
 }
 
 // All ranks must have made the same call: other programs are erroneous, and it is worth telling where.
-std::string Matching::conflict_in(const GroupCall& call) const {
+std::string Groups::conflict_in(const GroupCall& call) const {
   const Group& group = *call.group;
   const Sighting& first = call.sightings.front();
-  const auto call_of = [&](const Sighting& sighting) {
-    const trace::Event& event = event_of(group, sighting);
+  const auto call_of = [](const Sighting& sighting) {
+    const trace::Event& event = sighting.event;
     // On inter-communicators roots may be MPI_ROOT and MPI_PROC_NULL, both negative.
     return std::tuple(event.collective, event.form,
                       has_root(static_cast<Collective>(event.collective)) ? std::max(event.root, -1) : -1);
@@ -122,12 +73,12 @@ std::string Matching::conflict_in(const GroupCall& call) const {
     const auto [collective, form, root] = call_of(sighting);
     std::string name = mpi_name(static_cast<Collective>(collective), static_cast<Form>(form));
     if (root >= 0) name += fmt::format(" with root {}", root);
-    return fmt::format("rank {} called {}", run_.files[group.members[sighting.member].file].header.rank, name);
+    return fmt::format("rank {} called {}", run_.files[sighting.file].header.rank, name);
   };
-  return fmt::format("at call {} on {}, {} and {}", first.call, group.name, text(first), text(*other));
+  return fmt::format("at call {} on {}, {} and {}", first.event.call, group.name, text(first), text(*other));
 }
 
-Match Matching::match_of(const GroupCall& call) const {
+Match Groups::match_of(const GroupCall& call) const {
   const Group& group = *call.group;
   const std::size_t seen = call.sightings.size();
   if (!call.conflict.empty()) return Match::conflicting;
@@ -137,7 +88,7 @@ Match Matching::match_of(const GroupCall& call) const {
   const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) - group.members.size();
   if (seen == group.members.size() && seen >= 2 && unknown <= run_.missing_ranks + run_.unwanted_ranks)
     return Match::partial;
-  const std::uint64_t number = call.sightings.front().call;
+  const std::uint64_t number = call.sightings.front().event.call;
   Match match = Match::pending;
   std::size_t next = 0;
   for (std::size_t m = 0; m < group.members.size(); ++m) {
@@ -155,46 +106,18 @@ Match Matching::match_of(const GroupCall& call) const {
   return match;
 }
 
-std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks) {
-  const Matching matching(run);
-  std::vector<MatchedCall> calls;
-  for (const Group& group : matching.groups())
-    matching.for_each_call(group, [&](const GroupCall& call) {
-      if (call.match != Match::complete && call.match != Match::partial) return;
-      MatchedCall& matched = calls.emplace_back();
-      matched.communicator = group.id;
-      matched.call = call.sightings.front().call;
-      matched.is_complete = call.match == Match::complete;
-      for (const Sighting& sighting : call.sightings) {
-        const Member& member = group.members[sighting.member];
-        matched.ranks.push_back({static_cast<std::uint32_t>(member.file), sighting.event, member.rank,
-                                 clocks.of_file(member.file).ns(matching.event_of(group, sighting).arrival_ticks)});
-      }
-      std::sort(matched.ranks.begin(), matched.ranks.end(),
-                [](const auto& a, const auto& b) { return a.file < b.file; });
-      matched.order = order_of(matched.ranks.size(), [&](std::size_t i) { return matched.ranks[i].arrival_ns; });
-    });
-  return calls;
-}
-
 bool has_root(Collective collective) {
   const Need need = need_of(collective);
   return need == Need::root || need == Need::root_needs_all;
 }
 
-Roles roles_of(const Run& run, const MatchedCall& call) {
-  const trace::Event& event = run.files[call.ranks[0].file].events[call.ranks[0].event];
-  Roles roles{static_cast<Collective>(event.collective), call.ranks.size(), {}};
+Roles roles_of(const GroupCall& call) {
+  const trace::Event& event = call.sightings.front().event;
+  Roles roles{static_cast<Collective>(event.collective), call.sightings.size(), {}};
+  // The root may be a rank whose file is missing: then nothing is known of that waiting.
   if (has_root(roles.collective))
-    roles.root = static_cast<std::size_t>(std::find_if(call.ranks.begin(), call.ranks.end(),
-                                                       [&](const RankInCall& one) { return one.rank == event.root; }) -
-                                          call.ranks.begin());
-  if (need_of(roles.collective) == Need::lower_ranks) {
-    roles.by_rank.resize(call.ranks.size());
-    std::iota(roles.by_rank.begin(), roles.by_rank.end(), std::size_t{0});
-    std::sort(roles.by_rank.begin(), roles.by_rank.end(),
-              [&](std::size_t a, std::size_t b) { return call.ranks[a].rank < call.ranks[b].rank; });
-  }
+    for (std::size_t i = 0; i < call.sightings.size(); ++i)
+      if (call.group->members[call.sightings[i].member].rank == event.root) roles.root = i;
   return roles;
 }
 

@@ -26,20 +26,26 @@ struct Member {
 
 // One rank's part in one call.
 struct Sighting {
-  std::uint64_t call;
-  std::uint32_t member;  // of the group
-  std::uint32_t event;   // of the member's file
-  std::uint32_t thread;  // only to make the order of damaged duplicates definite
+  trace::Event event;
+  std::uint32_t member = 0;        // of the group
+  std::uint32_t file = 0;          // the member's
+  std::uint64_t number = 0;        // of the event among those of the file
+  double arrival_ns = 0;           // on node 0's clock
+  double exit_ns = 0;              // NaN: still inside
+  double computed_ns = 0;          // by the rank, outside MPI, since the communicator's call before; in the first from
+                                   // MPI_Init on
+  double timed_ns = 0;             // in timed functions, since then
+  std::uint32_t longest_site = 0;  // call site that ended the longest time of computing since then
 };
 
-// A communicator and what its ranks called on it.
+// A communicator, and what is known of its ranks.
 struct Group {
   std::uint64_t id = 0;
   std::string name;
   std::int32_t size = 0;
-  bool is_consistent = true;        // its ranks agree on its size, and no two of them claim one rank
-  std::vector<Member> members;      // by rank in the communicator
-  std::vector<Sighting> sightings;  // by call, then by rank in the communicator
+  bool is_consistent = true;    // its ranks agree on its size, and no two of them claim one rank
+  bool is_used = false;         // calls on it are in the record
+  std::vector<Member> members;  // by rank in the communicator
 };
 
 enum class Match : std::uint8_t {
@@ -55,52 +61,37 @@ enum class Match : std::uint8_t {
 // A blocking call, as far as it is recorded.
 struct GroupCall {
   const Group* group = nullptr;
-  std::span<const Sighting> sightings;
+  std::size_t group_number = 0;
+  std::span<const Sighting> sightings;  // by rank in the communicator
   Match match{};
   bool is_inside = false;  // some rank has not left it
   std::string
       conflict;  // "at call 3 on MPI_COMM_WORLD, rank 0 called MPI_Bcast with root 0 and rank 1 called MPI_Barrier"
+
+  // Its arrivals are known.
+  bool is_compared() const { return match == Match::complete || match == Match::partial; }
 };
 
-class Matching {
+// The communicators of a run.
+class Groups {
  public:
-  explicit Matching(const Run& run);
+  explicit Groups(const Run& run);
 
-  std::span<const Group> groups() const { return groups_; }
+  std::span<Group> all() { return groups_; }
+  std::span<const Group> all() const { return groups_; }
   // Null: not in the tables of communicators.
   const Group* find(std::uint64_t communicator) const;
-  const trace::Event& event_of(const Group& group, const Sighting& sighting) const {
-    return run_.files[group.members[sighting.member].file].events[sighting.event];
-  }
-  // Events on communicators that are not in the tables.
-  std::uint64_t untabled_events() const { return untabled_events_; }
 
-  // Calls `body(const GroupCall&)` for each blocking call on `group`, in the order they were made. None if the ranks of
-  // the communicator cannot be told apart.
-  template <class Body>
-  void for_each_call(const Group& group, Body&& body) const {
-    if (!group.is_consistent) return;
-    for (std::size_t begin = 0; begin < group.sightings.size();) {
-      std::size_t end = begin + 1;
-      while (end < group.sightings.size() && group.sightings[end].call == group.sightings[begin].call) ++end;
-      GroupCall call{&group, {group.sightings.data() + begin, end - begin}, {}, false, {}};
-      if (judge(call)) body(static_cast<const GroupCall&>(call));
-      begin = end;
-    }
-  }
+  // Fills in what follows from its sightings; false: no rank calls the blocking form.
+  bool judge(GroupCall& call) const;
 
  private:
-  void add_communicators();
-  void add_events();
-  // False: no rank calls the blocking form.
-  bool judge(GroupCall& call) const;
   std::string conflict_in(const GroupCall& call) const;
   Match match_of(const GroupCall& call) const;
 
   const Run& run_;
   std::vector<Group> groups_;
   std::unordered_map<std::uint64_t, std::size_t> index_;
-  std::uint64_t untabled_events_ = 0;
 };
 
 // Who came first, last and last but one.
@@ -126,27 +117,8 @@ Order order_of(std::size_t size, Arrival&& arrival) {
   return order;
 }
 
-struct RankInCall {
-  std::uint32_t file;
-  std::uint32_t event;  // of the file's
-  std::int32_t rank;    // in the communicator
-  double arrival_ns;    // on node 0's clock
-};
-
-// A call whose arrivals are known: Match::complete or Match::partial.
-struct MatchedCall {
-  std::uint64_t communicator = 0;
-  std::uint64_t call = 0;
-  bool is_complete = false;       // every rank of the communicator has a usable record
-  std::vector<RankInCall> ranks;  // by rank of the job
-  Order order;
-};
-
-// For whoever shows or replays single calls: by communicator, then in the order they were made.
-std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks);
-
 bool has_root(Collective collective);
-Roles roles_of(const Run& run, const MatchedCall& call);
+Roles roles_of(const GroupCall& call);
 
 // When each rank could have left at the earliest: once those whose data it needs had arrived.
 void earliest_exits(const Roles& roles, std::span<const double> arrivals_ns, std::span<double> exits_ns);

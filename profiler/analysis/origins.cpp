@@ -2,35 +2,16 @@
 
 #include <algorithm>
 
+#include "profiler/analysis/computing.hpp"
+
 namespace papaya::report {
 
-Origins::Origins(const Run& run, const Computing& computing)
-    : run_(run), computing_(computing), blames_(run.files.size()) {}
-
-// Of the call that ended its longest time of computing.
-std::uint32_t Origins::site_of(std::uint32_t file, std::uint32_t since, std::uint32_t event) const {
-  double most_ns = -1;
-  std::uint32_t longest = event;
-  for (std::uint32_t e = since; e <= event; ++e) {
-    const double own_ns = computing_.ns(file, e, e);
-    if (own_ns <= most_ns) continue;
-    most_ns = own_ns;
-    longest = e;
-  }
-  const trace::Event& reached = run_.files[file].events[longest];
-  const trace::Interval* const interval = interval_of(run_.files[file], reached);
-  return interval != nullptr && interval->longest_site != 0 ? interval->longest_site : reached.call_site;
-}
+Origins::Origins(const Run& run) : run_(run), blames_(run.files.size()) {}
 
 void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
-  if (group_ != call.group) {
-    group_ = call.group;
-    since_.assign(call.group->members.size(), 0);
-  }
   const std::size_t size = arrivals.size();
   excess_ns_.resize(size);
-  for (std::size_t i = 0; i < size; ++i)
-    excess_ns_[i] = computing_.ns(arrivals.files[i], since_[call.sightings[i].member], call.sightings[i].event);
+  for (std::size_t i = 0; i < size; ++i) excess_ns_[i] = call.sightings[i].computed_ns;
   sorted_ = excess_ns_;
   const double median_computed_ns = lower_median(sorted_);
   for (double& excess : excess_ns_) excess -= median_computed_ns;
@@ -53,11 +34,8 @@ void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
       blame.unknown_ns += arrivals.caused_ns[i];
       continue;
     }
-    const Sighting& sighting = call.sightings[origin];
-    blames_[arrivals.files[origin]]
-        .sites_ns[site_of(arrivals.files[origin], since_[sighting.member], sighting.event)] += arrivals.caused_ns[i];
+    blames_[arrivals.files[origin]].sites_ns[call.sightings[origin].longest_site] += arrivals.caused_ns[i];
   }
-  for (std::size_t i = 0; i < size; ++i) since_[call.sightings[i].member] = call.sightings[i].event + 1;
 }
 
 void Origins::write(std::vector<RankFigures>& ranks) const {

@@ -16,7 +16,6 @@
 
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/analysis/arrivals.hpp"
-#include "profiler/analysis/computing.hpp"
 #include "profiler/analysis/matching.hpp"
 #include "profiler/read/read.hpp"
 
@@ -24,9 +23,9 @@ namespace papaya::report {
 
 class Origins {
  public:
-  Origins(const Run& run, const Computing& computing);
+  explicit Origins(const Run& run);
 
-  // A call whose arrivals are `arrivals`. Calls of a communicator come in their order.
+  // A call whose arrivals are `arrivals`.
   void add(const GroupCall& call, const Arrivals& arrivals);
   // `ranks` by file.
   void write(std::vector<RankFigures>& ranks) const;
@@ -39,14 +38,8 @@ class Origins {
     std::map<std::uint32_t, double> sites_ns;  // waiting that began here, by the call site that was reached late
   };
 
-  std::uint32_t site_of(std::uint32_t file, std::uint32_t since, std::uint32_t event) const;
-
   const Run& run_;
-  const Computing& computing_;
   std::vector<Blame> blames_;  // by file
-  // The call before: of each member of the group its event, and one more.
-  const Group* group_ = nullptr;
-  std::vector<std::uint32_t> since_;
   std::vector<double> excess_ns_;
   std::vector<double> sorted_;
 };

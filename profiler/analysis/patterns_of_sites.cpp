@@ -94,27 +94,39 @@ const char* name_of(PatternClass pattern) {
   return words_of(pattern).name;
 }
 
-SitePattern pattern_of(const std::vector<CallOfSite>& calls) {
-  SitePattern result;
-  if (calls.empty()) return result;
+struct PatternFinder::State {
   double mean_ns = 0;
-  double mean_part = 0;  // of the least
-  for (const CallOfSite& call : calls) {
-    mean_ns += call.worst_ns / static_cast<double>(calls.size());
-    mean_part += call.worst_ns / call.least_ns / static_cast<double>(calls.size());
-  }
-  if (mean_part <= 1) {
+  bool is_balanced = false;
+  std::uint64_t imbalanced = 0;
+  Foretelling foretelling;
+  Mode stragglers;
+};
+
+PatternFinder::PatternFinder(const SiteMeans& means) : state_(std::make_unique<State>()) {
+  if (means.calls == 0) return;
+  const auto calls = static_cast<double>(means.calls);
+  state_->mean_ns = means.worst_ns / calls;
+  state_->is_balanced = means.parts / calls <= 1;
+}
+PatternFinder::~PatternFinder() = default;
+PatternFinder::PatternFinder(PatternFinder&&) noexcept = default;
+PatternFinder& PatternFinder::operator=(PatternFinder&&) noexcept = default;
+
+void PatternFinder::add(const CallOfSite& call) {
+  if (state_->is_balanced || call.worst_ns <= std::max(call.least_ns, imbalanced_part * state_->mean_ns)) return;
+  ++state_->imbalanced;
+  state_->foretelling.add(call);
+  state_->stragglers.count(call.rank);
+}
+
+SitePattern PatternFinder::take() const {
+  SitePattern result;
+  if (state_->is_balanced) {
     result.pattern = PatternClass::balanced;
     return result;
   }
-  Foretelling foretelling;
-  Mode stragglers;
-  for (const CallOfSite& call : calls) {
-    if (call.worst_ns <= std::max(call.least_ns, imbalanced_part * mean_ns)) continue;
-    ++result.imbalanced;
-    foretelling.add(call);
-    stragglers.count(call.rank);
-  }
+  const Foretelling& foretelling = state_->foretelling;
+  result.imbalanced = state_->imbalanced;
   if (result.imbalanced < fewest_imbalanced || foretelling.calls() == 0) return result;
   const double most = foretelling.success(most_often);
   const double before = foretelling.success(as_before);
@@ -125,12 +137,20 @@ SitePattern pattern_of(const std::vector<CallOfSite>& calls) {
     result.pattern = PatternClass::random;
   } else if (most >= std::max(foretold, best - as_good)) {
     result.pattern = PatternClass::persistent;
-    result.straggler = stragglers.value();
+    result.straggler = state_->stragglers.value();
   } else {
     // Where nobody moves the two agree.
     result.pattern = step > before ? PatternClass::rotating : PatternClass::drifting;
   }
   return result;
+}
+
+SitePattern pattern_of(const std::vector<CallOfSite>& calls) {
+  SiteMeans means;
+  for (const CallOfSite& call : calls) means.add(call);
+  PatternFinder finder(means);
+  for (const CallOfSite& call : calls) finder.add(call);
+  return finder.take();
 }
 
 }  // namespace papaya::report

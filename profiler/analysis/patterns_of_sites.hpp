@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -54,7 +55,37 @@ struct CallOfSite {
   double least_ns;     // of an imbalanced call: imbalanced_factor messages, or the clocks' error
 };
 
-// Of all compared calls of a site, those of each communicator in the order they were made.
+// What all compared calls of a site are like on average.
+struct SiteMeans {
+  std::uint64_t calls = 0;
+  double worst_ns = 0;  // summed, as is
+  double parts = 0;     // the same divided by least_ns
+
+  void add(const CallOfSite& call) {
+    ++calls;
+    worst_ns += call.worst_ns;
+    parts += call.worst_ns / call.least_ns;
+  }
+};
+
+// Finds the pattern of a site's compared calls, of which the means are known: they are read twice.
+class PatternFinder {
+ public:
+  explicit PatternFinder(const SiteMeans& means);
+  ~PatternFinder();
+  PatternFinder(PatternFinder&&) noexcept;
+  PatternFinder& operator=(PatternFinder&&) noexcept;
+
+  // Those of each communicator in the order they were made.
+  void add(const CallOfSite& call);
+  SitePattern take() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// Of calls that are at hand.
 SitePattern pattern_of(const std::vector<CallOfSite>& calls);
 
 }  // namespace papaya::report

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "base/mpi_name.hpp"
 #include "profiler/analysis/sites.hpp"
@@ -16,18 +18,14 @@ namespace {
 constexpr std::size_t most_last_signs = 16;
 
 // What a rank is inside, or else left last.
-LastSign last_sign_of(const Run& run, const Clocks& clocks, const Matching& matching, std::size_t file) {
+LastSign last_sign_of(const Run& run, const Clocks& clocks, const Groups& groups, const EventFacts& facts,
+                      std::size_t file) {
   LastSign sign;
   sign.rank = run.files[file].header.rank;
-  const trace::Event* last = nullptr;
-  for (const trace::Event& event : run.files[file].events) {
-    if (static_cast<Form>(event.form) != Form::blocking) continue;
-    const bool is_inside = event.exit_ticks == 0;
-    if (last == nullptr || is_inside || (last->exit_ticks != 0 && event.exit_ticks >= last->exit_ticks)) last = &event;
-  }
-  if (last == nullptr) return sign;
+  const std::optional<trace::Event>& last = facts.last;
+  if (!last) return sign;
   sign.name = mpi_name(static_cast<Collective>(last->collective), static_cast<Form>(last->form));
-  const Group* const group = matching.find(last->communicator);
+  const Group* const group = groups.find(last->communicator);
   sign.communicator = group != nullptr ? group->name : fmt::format("communicator {:#x}", last->communicator);
   sign.call = last->call;
   sign.inside = last->exit_ticks == 0;
@@ -39,41 +37,41 @@ LastSign last_sign_of(const Run& run, const Clocks& clocks, const Matching& matc
 }
 
 // Of `ranks`, ascending, the first few.
-std::vector<LastSign> last_signs_of(const Run& run, const Clocks& clocks, const Matching& matching,
-                                    std::span<const std::int32_t> ranks) {
+std::vector<LastSign> last_signs_of(const Run& run, const Clocks& clocks, const Groups& groups,
+                                    std::span<const EventFacts> facts, std::span<const std::int32_t> ranks) {
   std::vector<LastSign> signs;
   for (std::size_t i = 0; i < run.files.size() && signs.size() < most_last_signs; ++i)
     if (std::binary_search(ranks.begin(), ranks.end(), run.files[i].header.rank))
-      signs.push_back(last_sign_of(run, clocks, matching, i));
+      signs.push_back(last_sign_of(run, clocks, groups, facts[i], i));
   return signs;
 }
 
 }  // namespace
 
-PendingCall pending_call(const Run& run, const Clocks& clocks, const Matching& matching, const GroupCall& call,
-                         double last_sign_ns) {
+Unfinished unfinished_call(const Run& run, const Clocks& clocks, const GroupCall& call) {
   const Group& group = *call.group;
   const std::span<const Sighting> sightings = call.sightings;
   const auto world_rank = [&](std::size_t file) { return run.files[file].header.rank; };
-  PendingCall pending;
+  Unfinished unfinished;
+  PendingCall& pending = unfinished.call;
   std::vector<std::int32_t> inside;
-  std::vector<std::int32_t> absent;
+  std::vector<std::int32_t>& absent = unfinished.absent;
   double first_arrival = std::numeric_limits<double>::max();
   std::size_t next = 0;
   for (std::size_t m = 0; m < group.members.size(); ++m) {
     const Member& member = group.members[m];
     if (next < sightings.size() && sightings[next].member == m) {
       while (next < sightings.size() && sightings[next].member == m) {
-        const trace::Event& event = matching.event_of(group, sightings[next]);
+        const trace::Event& event = sightings[next].event;
         if (event.exit_ticks == 0) {
           pending.name = mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
           if (pending.call_site.empty()) pending.call_site = frames_of(run.files[member.file], event);
           inside.push_back(world_rank(member.file));
-          first_arrival = std::min(first_arrival, clocks.of_file(member.file).ns(event.arrival_ticks));
+          first_arrival = std::min(first_arrival, sightings[next].arrival_ns);
         }
         ++next;
       }
-    } else if (member.calls <= sightings.front().call) {
+    } else if (member.calls <= sightings.front().event.call) {
       absent.push_back(world_rank(member.file));
     }
   }
@@ -98,15 +96,21 @@ PendingCall pending_call(const Run& run, const Clocks& clocks, const Matching& m
   std::sort(absent.begin(), absent.end());
   pending.conflict = call.conflict;
   pending.communicator = group.name;
-  pending.call = sightings.front().call;
+  pending.call = sightings.front().event.call;
   pending.inside = to_ranges(inside);
   pending.not_arrived = to_ranges(absent);
-  pending.waited_ns = std::max(0.0, last_sign_ns - first_arrival);
+  unfinished.first_ns = first_arrival;
   pending.communicator_id = group.id;
   pending.ranks = group.size;
   pending.since_unix_ns = clocks.base_unix_ns() + static_cast<std::int64_t>(first_arrival);
-  pending.last_signs = last_signs_of(run, clocks, matching, absent);
-  return pending;
+  return unfinished;
+}
+
+PendingCall pending_call(Unfinished unfinished, const Run& run, const Clocks& clocks, const Groups& groups,
+                         std::span<const EventFacts> facts, double last_sign_ns) {
+  unfinished.call.waited_ns = std::max(0.0, last_sign_ns - unfinished.first_ns);
+  unfinished.call.last_signs = last_signs_of(run, clocks, groups, facts, unfinished.absent);
+  return std::move(unfinished.call);
 }
 
 }  // namespace papaya::report

@@ -10,15 +10,11 @@ namespace {
 using Interval = std::pair<double, double>;  // ns
 
 // When calls of some rank are missing between others of it, ascending and apart.
-std::vector<Interval> times_in_gaps(const Run& run, const Clocks& clocks) {
+std::vector<Interval> times_in_gaps(const Clocks& clocks, std::span<const EventFacts> facts) {
   std::vector<Interval> all;
-  for (std::size_t i = 0; i < run.files.size(); ++i) {
-    const std::vector<trace::Event>& events = run.files[i].events;
-    for (const Gap& gap : run.files[i].gaps)
-      if (gap.before > 0 && gap.before < events.size())
-        all.push_back({clocks.of_file(i).ns(events[gap.before - 1].arrival_ticks),
-                       clocks.of_file(i).ns(events[gap.before].arrival_ticks)});
-  }
+  for (std::size_t i = 0; i < facts.size(); ++i)
+    for (const auto& [before, after] : facts[i].gaps)
+      all.push_back({clocks.of_file(i).ns(before), clocks.of_file(i).ns(after)});
   std::sort(all.begin(), all.end());
   std::vector<Interval> merged;
   for (const Interval& one : all) {
@@ -31,19 +27,19 @@ std::vector<Interval> times_in_gaps(const Run& run, const Clocks& clocks) {
 }
 
 // The ring of a rank that wrapped begins later than its run. Calls are compared from where all rings have them.
-double recorded_from(const Run& run, const Clocks& clocks, double first_init_ns) {
+double recorded_from(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, double first_init_ns) {
   double from_ns = first_init_ns;
   for (std::size_t i = 0; i < run.files.size(); ++i) {
     const RankFile& file = run.files[i];
-    if (file.gaps.empty() || file.gaps.front().before != 0 || file.events.empty()) continue;
-    from_ns = std::max(from_ns, clocks.of_file(i).ns(file.events.front().arrival_ticks));
+    if (file.gaps.empty() || file.gaps.front().before != 0 || facts[i].kept == 0) continue;
+    from_ns = std::max(from_ns, clocks.of_file(i).ns(facts[i].first_ticks));
   }
   return from_ns;
 }
 
 }  // namespace
 
-RunTimes run_times(const Run& run, const Clocks& clocks) {
+RunTimes run_times(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts) {
   RunTimes times;
   double first_init = std::numeric_limits<double>::max();
   double last_end = std::numeric_limits<double>::lowest();
@@ -51,9 +47,7 @@ RunTimes run_times(const Run& run, const Clocks& clocks) {
     const RankFile& file = run.files[i];
     const NodeClock& clock = clocks.of_file(i);
     std::uint64_t end_ticks = file.header.end_ticks;
-    if (end_ticks == 0)
-      for (const trace::Event& event : file.events)
-        end_ticks = std::max({end_ticks, event.arrival_ticks, event.exit_ticks});
+    if (end_ticks == 0) end_ticks = facts[i].last_ticks;
     const double init = clock.ns(std::max(file.header.init_ticks, file.header.begin_ticks));
     times.init_ns.push_back(init);
     times.end_ns.push_back(std::max(init, clock.ns(std::max(end_ticks, file.header.begin_ticks))));
@@ -61,8 +55,8 @@ RunTimes run_times(const Run& run, const Clocks& clocks) {
     last_end = std::max(last_end, times.end_ns.back());
   }
   times.run_ns = last_end - first_init;
-  const double all_from = recorded_from(run, clocks, first_init);
-  const std::vector<Interval> unknown = times_in_gaps(run, clocks);
+  const double all_from = recorded_from(run, clocks, facts, first_init);
+  const std::vector<Interval> unknown = times_in_gaps(clocks, facts);
   for (std::size_t i = 0; i < run.files.size(); ++i) {
     const double from = std::max(times.init_ns[i], all_from);
     double recorded = times.end_ns[i] - from;

@@ -1,8 +1,10 @@
 // When each rank was in the job, and how much of that time the calls that can be compared cover.
 #pragma once
 
+#include <span>
 #include <vector>
 
+#include "profiler/analysis/event_facts.hpp"
 #include "profiler/read/clocks.hpp"
 #include "profiler/read/read.hpp"
 
@@ -16,6 +18,7 @@ struct RunTimes {
   double recorded_ns = 0;       // summed over ranks: where the records of all ranks hold single calls
 };
 
-RunTimes run_times(const Run& run, const Clocks& clocks);
+// `facts` by file.
+RunTimes run_times(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts);
 
 }  // namespace papaya::report

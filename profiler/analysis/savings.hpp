@@ -26,8 +26,11 @@
 // seen.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -35,6 +38,8 @@ namespace papaya::report {
 
 struct Run;
 struct Analysis;
+struct EventFacts;
+struct GroupCall;
 class Clocks;
 
 struct Saving {
@@ -60,7 +65,25 @@ struct Savings {
   const Candidate* best() const;
 };
 
-// Fills in `savings` of the analysis and of its call sites.
-void add_savings(const Run& run, const Clocks& clocks, Analysis& analysis);
+// Replays the calls of a run as they are read.
+class SavingsReplay {
+ public:
+  // `facts` by file. `sites`: numbers of the call sites in the order in which they are replayed by themselves, until
+  // that takes too long for `parts`, ranks in calls.
+  SavingsReplay(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts,
+                std::span<const std::size_t> sites, std::uint64_t parts);
+  ~SavingsReplay();
+  SavingsReplay(const SavingsReplay&) = delete;
+  SavingsReplay& operator=(const SavingsReplay&) = delete;
+
+  // A compared call, in the order of CallStream. `site`: its number, or that of none, the largest there is.
+  void add(const GroupCall& call, std::size_t site);
+  // Fills in `savings` of the analysis and of its call sites.
+  void write(Analysis& analysis) const;
+
+ private:
+  class Replay;
+  std::unique_ptr<Replay> replay_;
+};
 
 }  // namespace papaya::report

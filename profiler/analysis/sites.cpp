@@ -11,12 +11,14 @@ Sites::Site* Sites::of(std::size_t file, const trace::Event& event) {
 }
 
 std::size_t Sites::number_of(std::size_t file, const trace::Event& event) {
-  const auto [own, is_new_here] =
-      own_[file].try_emplace({event.call_site, event.collective, event.form}, sites_.size());
-  if (!is_new_here) return own->second;
+  std::vector<std::vector<Own>>& of_file = own_[file];
+  if (of_file.size() < event.call_site) of_file.resize(run_.files[file].call_sites.size());
+  std::vector<Own>& own = of_file[event.call_site - 1];
+  for (const Own& one : own)
+    if (one.collective == event.collective && one.form == event.form) return one.number;
   const std::vector<Frame>& frames = run_.files[file].call_sites[event.call_site - 1];
   const auto [entry, is_new] = index_.try_emplace({frames, event.collective, event.form}, sites_.size());
-  own->second = entry->second;
+  own.push_back({event.collective, event.form, static_cast<std::uint32_t>(entry->second)});
   if (!is_new) return entry->second;
   CallSiteFigures& figures = sites_.emplace_back().figures;
   figures.number = entry->second;
@@ -32,7 +34,6 @@ std::vector<CallSiteFigures> Sites::take_figures() {
   for (Site& site : sites_) {
     CallSiteFigures& figures = site.figures;
     if (figures.compared > 0) figures.worst_ns /= static_cast<double>(figures.compared);
-    figures.pattern = pattern_of(site.calls);
     for (const auto& [rank, times] : site.last) figures.last.push_back({rank, times});
     std::stable_sort(figures.last.begin(), figures.last.end(),
                      [](const auto& a, const auto& b) { return a.times > b.times; });
@@ -71,23 +72,19 @@ std::vector<NamedFrame> frames_of(const RankFile& file, const trace::Event& even
   return frames_of(file, event.call_site);
 }
 
-void count_events(const Run& run, const Clocks& clocks, Sites& sites, Phases& phases) {
-  for (std::size_t i = 0; i < run.files.size(); ++i) {
-    const NodeClock& clock = clocks.of_file(i);
-    for (const trace::Event& event : run.files[i].events) {
-      const double ns = event.exit_ticks == 0 ? 0 : clock.ns(event.exit_ticks) - clock.ns(event.arrival_ticks);
-      if (Sites::Site* const site = sites.of(i, event); site != nullptr) {
-        ++site->figures.calls;
-        site->figures.bytes += event.bytes;
-        site->figures.largest_bytes = std::max(site->figures.largest_bytes, event.bytes);
-        site->figures.ns += ns;
-      }
-      if (static_cast<Form>(event.form) != Form::blocking) continue;
-      PhaseFigures& phase = phases.of(i, event);
-      ++phase.calls;
-      phase.ns += ns;
-    }
+void count_event(const Clocks& clocks, std::size_t file, const trace::Event& event, Sites& sites, Phases& phases) {
+  const NodeClock& clock = clocks.of_file(file);
+  const double ns = event.exit_ticks == 0 ? 0 : clock.ns(event.exit_ticks) - clock.ns(event.arrival_ticks);
+  if (Sites::Site* const site = sites.of(file, event); site != nullptr) {
+    ++site->figures.calls;
+    site->figures.bytes += event.bytes;
+    site->figures.largest_bytes = std::max(site->figures.largest_bytes, event.bytes);
+    site->figures.ns += ns;
   }
+  if (static_cast<Form>(event.form) != Form::blocking) return;
+  PhaseFigures& phase = phases.of(file, event);
+  ++phase.calls;
+  phase.ns += ns;
 }
 
 }  // namespace papaya::report

@@ -20,22 +20,31 @@ class Sites {
   struct Site {
     CallSiteFigures figures;
     std::map<std::int32_t, std::uint64_t> last;  // how often which rank of the job was
-    std::vector<CallOfSite> calls;               // compared
+    SiteMeans means;                             // of its compared calls
+    double replayed_excess_ns = 0;               // in those that a replay has
   };
 
   explicit Sites(const Run& run) : run_(run), own_(run.files.size()) {}
 
   // Null: the event has no call site. Valid until the next one is asked for.
   Site* of(std::size_t file, const trace::Event& event);
-  // Most waiting first. Once, at the end.
+  // By CallSiteFigures::number.
+  const std::vector<Site>& all() const { return sites_; }
+  // Most waiting first. Once, at the end; numbers stay valid.
   std::vector<CallSiteFigures> take_figures();
 
  private:
+  struct Own {
+    std::uint8_t collective;
+    std::uint8_t form;
+    std::uint32_t number;
+  };
+
   std::size_t number_of(std::size_t file, const trace::Event& event);
 
   const Run& run_;
   std::map<std::tuple<std::vector<Frame>, std::uint8_t, std::uint8_t>, std::size_t> index_;
-  std::vector<std::map<std::tuple<std::uint64_t, std::uint8_t, std::uint8_t>, std::size_t>> own_;  // by file
+  std::vector<std::vector<std::vector<Own>>> own_;  // by file and call site
   std::vector<Site> sites_;
 };
 
@@ -55,7 +64,7 @@ class Phases {
 // The frames of an event's call site, innermost first; none if it has none.
 std::vector<NamedFrame> frames_of(const RankFile& file, const trace::Event& event);
 
-// Calls, bytes and time of every event, compared or not.
-void count_events(const Run& run, const Clocks& clocks, Sites& sites, Phases& phases);
+// Counts an event's call, bytes and time, compared or not.
+void count_event(const Clocks& clocks, std::size_t file, const trace::Event& event, Sites& sites, Phases& phases);
 
 }  // namespace papaya::report

@@ -8,19 +8,22 @@
 // An estimate: what ranks do to each other where they share cores or memory is not in it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace papaya::report {
 
 struct Run;
-struct Analysis;
+struct EventFacts;
+struct GroupCall;
 class Clocks;
-class Computing;
 
 // ns by which the run would be shorter.
 struct WhatIf {
-  bool is_known = false;  // the record has all calls of the run, and they are not too many
+  bool is_known = false;  // the record has all calls of the run
   double all_ns = 0;      // if that held for every rank
   struct Rank {
     std::int32_t rank = 0;
@@ -29,7 +32,25 @@ struct WhatIf {
   std::vector<Rank> ranks;  // if for this one alone, most first; those that most waiting begins with
 };
 
-// Fills in `what_if` of the analysis, whose late_ranks are known.
-void add_what_if(const Run& run, const Clocks& clocks, const Computing& computing, Analysis& analysis);
+// Replays the calls of a run as they are read, each case beside the others.
+class WhatIfReplay {
+ public:
+  // `facts` by file. `ranks`: files of those that are looked at alone.
+  WhatIfReplay(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts,
+               std::span<const std::size_t> ranks);
+  ~WhatIfReplay();
+  WhatIfReplay(const WhatIfReplay&) = delete;
+  WhatIfReplay& operator=(const WhatIfReplay&) = delete;
+
+  // A compared call, in the order of CallStream.
+  void add(const GroupCall& call);
+  WhatIf result() const;
+
+  static constexpr std::size_t most_ranks = 8;
+
+ private:
+  class Replay;
+  std::unique_ptr<Replay> replay_;
+};
 
 }  // namespace papaya::report

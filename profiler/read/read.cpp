@@ -1,13 +1,9 @@
 #include "profiler/read/read.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +15,7 @@
 #include "base/old_names.hpp"
 #include "base/reason.hpp"
 #include "base/settings.hpp"
+#include "profiler/read/file_source.hpp"
 #include "profiler/read/read_approx.hpp"
 #include "profiler/read/read_spill.hpp"
 #include "profiler/read/read_weak.hpp"
@@ -36,44 +33,6 @@ constexpr std::uint64_t most_algorithms = 1 << 16;   // bounds the memory that a
 constexpr std::uint64_t most_intervals = 1 << 20;    // as does this
 constexpr std::int32_t most_listed_ranks = 1 << 24;  // looked at one by one
 constexpr std::uint64_t largest_settings_bytes = 1 << 20;
-
-class FileSource final : public Source {
- public:
-  // O_NONBLOCK: a pipe of that name must not stop the report.
-  explicit FileSource(const std::string& path) : file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-    struct stat status {};
-    if (file_ < 0 || fstat(file_, &status) != 0) {
-      error_ = std::strerror(errno);
-    } else if (!S_ISREG(status.st_mode)) {
-      error_ = "not a regular file";
-    } else {
-      bytes_ = static_cast<std::uint64_t>(status.st_size);
-    }
-  }
-  ~FileSource() override {
-    if (file_ >= 0) close(file_);
-  }
-  const std::string& error() const { return error_; }
-  std::uint64_t bytes() const override { return bytes_; }
-
-  bool read(std::uint64_t offset, void* to, std::size_t count) const override {
-    char* next = static_cast<char*>(to);
-    while (count > 0) {
-      const ssize_t got = pread(file_, next, count, static_cast<off_t>(offset));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return false;
-      next += got;
-      offset += static_cast<std::uint64_t>(got);
-      count -= static_cast<std::size_t>(got);
-    }
-    return true;
-  }
-
- private:
-  int file_;
-  std::uint64_t bytes_ = 0;
-  std::string error_;
-};
 
 // Thrown and caught within this file only.
 struct Rejected {
@@ -207,6 +166,7 @@ void read_events(const Source& source, RankFile& file, Extent extent) {
   std::uint64_t number = header.event_count > wanted ? header.event_count - wanted : 0;
   file.overwritten_events = number;
   if (number > 0) file.gaps.push_back({0, number});
+  if (extent == Extent::streamed) return;
   while (number < header.event_count) {
     const std::uint64_t slot = number & (capacity - 1);
     const std::size_t chunk = std::min({header.event_count - number, capacity - slot, std::uint64_t{events_per_read}});
@@ -306,6 +266,8 @@ void read_timed(const Source& source, RankFile& file, Extent extent) {
     if (!ends_in_bounds(row.name) || row.kind >= mpi_kind_count) reject_damaged("impossible timed function");
   std::erase_if(file.timed, [](const trace::TimedFunction& row) { return row.calls == 0; });
   if (file.timed.empty() || extent == Extent::latest || header.interval_capacity == 0) return;
+  file.has_interval_ring = extent == Extent::streamed;
+  if (file.has_interval_ring) return;
   file.intervals = read_table<trace::Interval>(source, header.intervals_offset, header.interval_capacity);
   const bool is_used = std::any_of(file.intervals.begin(), file.intervals.end(),
                                    [](const trace::Interval& interval) { return interval.commit != 0; });
@@ -512,6 +474,7 @@ Run load(const std::string& folder, const Progress& progress, Extent extent) {
       add_problem(run, Trouble::unreadable, name, fmt::format("cannot be read: {}", source.error()));
     } else {
       const bool is_read = add_record(run, name, source, extent);
+      if (is_read && extent == Extent::streamed) run.files.back().ring_path = folder + "/" + name;
       if (is_read && run.files.back().header.rank != rank) {
         add_problem(run, Trouble::other_run, name,
                     fmt::format("holds the record of rank {}: it was renamed or damaged, and is left out",

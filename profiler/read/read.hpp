@@ -78,6 +78,8 @@ struct RankFile {
   std::vector<trace::NodeCalls> node_calls;    // calls that this rank compared for its node
   std::vector<trace::TimedFunction> timed;     // those called
   std::vector<trace::Interval> intervals;      // the ring of them; empty: there are none
+  std::string ring_path;                       // where the ring stays until an EventReader reads it; empty: in `events`
+  bool has_interval_ring = false;              // there, beside `intervals`
   std::vector<trace::Event> events;            // those still there and whole, in the order they began
   std::vector<Gap> gaps;                       // in `events`, ascending
   std::uint64_t overwritten_events = 0;        // in all gaps: older than the ring holds, and not spilled
@@ -125,8 +127,9 @@ struct Run {
 // Called after each file with the files done and the files there are.
 using Progress = std::function<void(std::size_t, std::size_t)>;
 
-// Of each rank the latest thousand events, what its ring holds, or also what was spilled, which may be much.
-enum class Extent : std::uint8_t { latest, rings, all };
+// Of each rank the latest thousand events, what its ring holds, or also what was spilled, which may be much. Streamed:
+// what the ring holds, which stays in the file.
+enum class Extent : std::uint8_t { latest, rings, all, streamed };
 
 Run load_run(const std::string& folder, const Progress& progress = {}, Extent extent = Extent::all) noexcept;
 

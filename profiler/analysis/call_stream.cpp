@@ -1,0 +1,433 @@
+#include "profiler/analysis/call_stream.hpp"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <tuple>
+#include <unordered_map>
+
+#include "profiler/read/event_reader.hpp"
+
+namespace papaya::report {
+
+namespace {
+
+// Events in memory at once, of all files, and the fewest and most of one.
+constexpr std::size_t events_at_once = 1 << 16;
+constexpr std::size_t least_piece = 32;
+constexpr std::size_t most_piece = 4096;
+// Of more files, each is opened for each piece.
+constexpr std::size_t most_open_files = 512;
+// Sightings in unfinished calls from which on those are given up that can no longer be finished.
+constexpr std::size_t many_sightings = 4 * events_at_once;
+// Of a rank: times of computing that are longer than all that came later.
+constexpr std::size_t most_longest = 256;
+
+// The longest of the times of computing that a rank has had since any of its events.
+class Longest {
+ public:
+  void add(std::uint64_t number, double ns, std::uint32_t site) {
+    while (!kept_.empty() && kept_.back().ns < ns) kept_.pop_back();
+    if (kept_.size() == most_longest) kept_.erase(kept_.begin());
+    kept_.push_back({number, ns, site});
+  }
+  std::uint32_t site_since(std::uint64_t number) const {
+    const auto found = std::partition_point(kept_.begin(), kept_.end(),
+                                            [number](const Entry& entry) { return entry.number < number; });
+    return found == kept_.end() ? 0 : found->site;
+  }
+
+ private:
+  struct Entry {
+    std::uint64_t number;
+    double ns;
+    std::uint32_t site;
+  };
+  std::vector<Entry> kept_;
+};
+
+// What one rank did outside its collective calls, summed from event to event.
+class Computed {
+ public:
+  Computed(const RankFile& file, double ns_per_tick) : init_ticks_(file.header.init_ticks), ns_per_tick_(ns_per_tick) {}
+
+  void add(const trace::Event& event, std::uint64_t number, const trace::Interval* interval) {
+    std::uint64_t& left = left_ticks_of(event.thread);
+    const std::uint64_t since = left == 0 ? 0 : event.arrival_ticks - std::min(left, event.arrival_ticks);
+    const std::uint64_t in_mpi = interval == nullptr ? 0 : std::min(interval->mpi_ticks, since);
+    const double own_ns = static_cast<double>(since - in_mpi) * ns_per_tick_;
+    computed_ns += own_ns;
+    timed_ns += static_cast<double>(in_mpi) * ns_per_tick_;
+    left = std::max(event.exit_ticks, event.arrival_ticks);
+    longest.add(number, own_ns,
+                interval != nullptr && interval->longest_site != 0 ? interval->longest_site : event.call_site);
+  }
+
+  double computed_ns = 0;
+  double timed_ns = 0;
+  Longest longest;
+
+ private:
+  std::uint64_t& left_ticks_of(std::uint16_t thread) {
+    for (auto& [own, ticks] : left_ticks_)
+      if (own == thread) return ticks;
+    return left_ticks_.emplace_back(thread, init_ticks_).second;
+  }
+
+  std::uint64_t init_ticks_;
+  double ns_per_tick_;
+  std::vector<std::pair<std::uint16_t, std::uint64_t>> left_ticks_;
+};
+
+// A call that is being put together.
+struct OpenCall {
+  std::size_t group = 0;
+  std::uint64_t call = 0;
+  double last_ns = 0;
+  std::size_t members = 0;  // that are there
+  std::vector<Sighting> sightings;
+};
+
+// A member while the run is read.
+struct MemberState {
+  std::uint64_t next_call = 0;  // no call before it is still to come
+  std::uint64_t since = 0;      // number of the event after its call before
+  double computed_ns = 0;       // at its last compared call
+  double timed_ns = 0;
+};
+
+struct OwnGroup {
+  std::uint64_t id;
+  std::uint32_t group;
+  std::uint32_t member;
+};
+
+// Where a file is being read.
+struct Cursor {
+  EventReader reader;
+  Computed computed;
+  std::vector<OwnGroup> groups;  // ascending ids
+  std::span<const trace::Event> piece;
+  std::size_t next = 0;  // of the piece
+  std::uint64_t number = 0;
+  std::size_t next_gap = 0;
+  std::uint64_t last_arrival_ticks = 0;
+  const OwnGroup* last_group = nullptr;  // of the event before
+  bool is_done = false;
+};
+
+class Reading {
+ public:
+  Reading(const Run& run, const Clocks& clocks, Groups& groups, const CallStream::OnEvent& on_event,
+          const CallStream::OnCall& on_call)
+      : run_(run), clocks_(clocks), groups_(groups), on_event_(on_event), on_call_(on_call) {}
+
+  void read();
+
+  std::vector<EventFacts> facts;  // by file
+  std::uint64_t untabled_events = 0;
+
+ private:
+  void begin();
+  void note_first_calls(const Cursor& cursor);
+  // Gets the next piece if the one before is used up; false: there is none.
+  bool has_next(std::size_t file);
+  double arrival_ns(std::size_t file, const trace::Event& event) const {
+    return clocks_.of_file(file).ns(event.arrival_ticks);
+  }
+  // Up to where nearly all files have their piece in memory.
+  std::optional<double> next_horizon();
+  void take(std::size_t file, const trace::Event& event);
+  void note_facts(std::size_t file, const trace::Event& event);
+  const OwnGroup* group_of(Cursor& cursor, std::uint64_t communicator) const;
+  void sight(std::size_t file, const OwnGroup& own, const trace::Event& event);
+  OpenCall& open_call(std::size_t group, std::uint64_t call);
+  void hand_over(std::vector<OpenCall*>& calls);
+  void hand_over(OpenCall& open);
+  void close(std::size_t group, std::uint64_t before);
+  void close_hopeless();
+
+  const Run& run_;
+  const Clocks& clocks_;
+  Groups& groups_;
+  const CallStream::OnEvent& on_event_;
+  const CallStream::OnCall& on_call_;
+  std::vector<Cursor> cursors_;                                     // by file
+  std::vector<std::vector<MemberState>> states_;                    // by group and member
+  std::vector<std::unordered_map<std::uint64_t, OpenCall*>> open_;  // by group, by call
+  std::vector<std::unique_ptr<OpenCall>> calls_;                    // all there are,
+  std::vector<OpenCall*> free_;                                     // of which these are not in use
+  std::vector<OpenCall*> finished_;                                 // and these have all their ranks
+  std::size_t sightings_ = 0;
+  std::vector<double> ends_ns_;
+};
+
+void Reading::begin() {
+  const std::size_t files = run_.files.size();
+  const std::size_t piece = std::clamp(events_at_once / std::max<std::size_t>(files, 1), least_piece, most_piece);
+  facts.resize(files);
+  cursors_.reserve(files);
+  for (std::size_t f = 0; f < files; ++f)
+    cursors_.push_back({EventReader(run_.files[f], piece, files <= most_open_files),
+                        Computed(run_.files[f], clocks_.of_file(f).ns_per_tick),
+                        {},
+                        {}});
+  const std::span<Group> groups = groups_.all();
+  open_.resize(groups.size());
+  states_.resize(groups.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    states_[g].resize(groups[g].members.size());
+    groups[g].is_used = false;
+    for (std::size_t m = 0; m < groups[g].members.size(); ++m)
+      cursors_[groups[g].members[m].file].groups.push_back(
+          {groups[g].id, static_cast<std::uint32_t>(g), static_cast<std::uint32_t>(m)});
+  }
+  for (std::size_t f = 0; f < files; ++f) {
+    Cursor& cursor = cursors_[f];
+    std::stable_sort(cursor.groups.begin(), cursor.groups.end(),
+                     [](const OwnGroup& a, const OwnGroup& b) { return a.id < b.id; });
+    const bool is_cut = !run_.files[f].gaps.empty() && run_.files[f].gaps.front().before == 0;
+    if (is_cut && has_next(f)) note_first_calls(cursor);
+  }
+}
+
+// Of a ring that wrapped: its first calls tell which are overwritten, before other ranks have collected them.
+void Reading::note_first_calls(const Cursor& cursor) {
+  for (const OwnGroup& own : cursor.groups)
+    for (const trace::Event& event : cursor.piece)
+      if (event.communicator == own.id && event.call != trace::no_call) {
+        states_[own.group][own.member].next_call = event.call;
+        break;
+      }
+}
+
+bool Reading::has_next(std::size_t file) {
+  Cursor& cursor = cursors_[file];
+  if (cursor.next < cursor.piece.size()) return true;
+  if (cursor.is_done) return false;
+  cursor.piece = cursor.reader.next();
+  cursor.next = 0;
+  cursor.is_done = cursor.piece.empty();
+  return !cursor.is_done;
+}
+
+std::optional<double> Reading::next_horizon() {
+  ends_ns_.clear();
+  for (std::size_t f = 0; f < cursors_.size(); ++f)
+    if (has_next(f)) ends_ns_.push_back(arrival_ns(f, cursors_[f].piece.back()));
+  if (ends_ns_.empty()) return {};
+  const auto middle = ends_ns_.begin() + static_cast<std::ptrdiff_t>(ends_ns_.size() / 2);
+  std::nth_element(ends_ns_.begin(), middle, ends_ns_.end());
+  return *middle;
+}
+
+void Reading::read() {
+  begin();
+  while (const std::optional<double> horizon_ns = next_horizon()) {
+    for (std::size_t f = 0; f < cursors_.size(); ++f)
+      while (has_next(f) && arrival_ns(f, cursors_[f].piece[cursors_[f].next]) <= *horizon_ns)
+        take(f, cursors_[f].piece[cursors_[f].next++]);
+    hand_over(finished_);
+    if (sightings_ > many_sightings) close_hopeless();
+  }
+  for (std::size_t f = 0; f < cursors_.size(); ++f) facts[f].skipped = cursors_[f].reader.skipped();
+  for (std::size_t g = 0; g < open_.size(); ++g) close(g, std::numeric_limits<std::uint64_t>::max());
+}
+
+void Reading::note_facts(std::size_t file, const trace::Event& event) {
+  EventFacts& own = facts[file];
+  Cursor& cursor = cursors_[file];
+  const std::vector<Gap>& gaps = run_.files[file].gaps;
+  if (own.kept == 0) own.first_ticks = event.arrival_ticks;
+  for (; cursor.next_gap < gaps.size() && gaps[cursor.next_gap].before <= own.kept; ++cursor.next_gap)
+    if (gaps[cursor.next_gap].before == own.kept && own.kept > 0)
+      own.gaps.emplace_back(cursor.last_arrival_ticks, event.arrival_ticks);
+  cursor.last_arrival_ticks = event.arrival_ticks;
+  ++own.kept;
+  own.last_ticks = std::max({own.last_ticks, event.arrival_ticks, event.exit_ticks});
+  if (static_cast<Form>(event.form) != Form::blocking) return;
+  const bool is_inside = event.exit_ticks == 0;
+  if (!own.last || is_inside || (own.last->exit_ticks != 0 && event.exit_ticks >= own.last->exit_ticks))
+    own.last = event;
+}
+
+const OwnGroup* Reading::group_of(Cursor& cursor, std::uint64_t communicator) const {
+  if (cursor.last_group != nullptr && cursor.last_group->id == communicator) return cursor.last_group;
+  const auto found = std::lower_bound(cursor.groups.begin(), cursor.groups.end(), communicator,
+                                      [](const OwnGroup& own, std::uint64_t id) { return own.id < id; });
+  if (found == cursor.groups.end() || found->id != communicator) return nullptr;
+  cursor.last_group = &*found;
+  return cursor.last_group;
+}
+
+void Reading::take(std::size_t file, const trace::Event& event) {
+  Cursor& cursor = cursors_[file];
+  note_facts(file, event);
+  cursor.computed.add(event, cursor.number, cursor.reader.interval_of(event));
+  facts[file].timed_ns = cursor.computed.timed_ns;
+  if (on_event_) on_event_(file, event);
+  if (event.call != trace::no_call) {
+    if (const OwnGroup* const own = group_of(cursor, event.communicator); own != nullptr)
+      sight(file, *own, event);
+    else
+      ++untabled_events;
+  }
+  ++cursor.number;
+}
+
+OpenCall& Reading::open_call(std::size_t group, std::uint64_t call) {
+  OpenCall*& open = open_[group].try_emplace(call, nullptr).first->second;
+  if (open != nullptr) return *open;
+  if (free_.empty()) free_.push_back(calls_.emplace_back(std::make_unique<OpenCall>()).get());
+  open = free_.back();
+  free_.pop_back();
+  open->group = group;
+  open->call = call;
+  open->last_ns = std::numeric_limits<double>::lowest();
+  open->members = 0;
+  open->sightings.clear();
+  return *open;
+}
+
+void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& event) {
+  Group& group = groups_.all()[own.group];
+  Member& member = group.members[own.member];
+  group.is_used = true;
+  member.first_kept_call = std::min(member.first_kept_call, event.call);
+  // The table's own count is brought up to date only when the communicator or the job ends.
+  member.calls = std::max(member.calls, event.call + 1);
+  if (!group.is_consistent) return;
+  Cursor& cursor = cursors_[file];
+  MemberState& state = states_[own.group][own.member];
+  OpenCall& open = open_call(own.group, event.call);
+  // Only damaged records have a call twice.
+  const bool is_there =
+      event.call < state.next_call && std::any_of(open.sightings.begin(), open.sightings.end(),
+                                                  [&](const Sighting& other) { return other.member == own.member; });
+  state.next_call = std::max(state.next_call, event.call + 1);
+  Sighting& sighting = open.sightings.emplace_back();
+  sighting.event = event;
+  sighting.member = own.member;
+  sighting.file = static_cast<std::uint32_t>(file);
+  sighting.number = cursor.number;
+  const NodeClock& clock = clocks_.of_file(file);
+  sighting.arrival_ns = clock.ns(event.arrival_ticks);
+  sighting.exit_ns = event.exit_ticks == 0 ? std::numeric_limits<double>::quiet_NaN() : clock.ns(event.exit_ticks);
+  sighting.computed_ns = cursor.computed.computed_ns;  // so far: the difference is made when the call is handed over
+  sighting.timed_ns = cursor.computed.timed_ns;
+  sighting.longest_site = cursor.computed.longest.site_since(state.since);
+  if (static_cast<Form>(event.form) == Form::blocking) state.since = cursor.number + 1;
+  open.last_ns = std::max(open.last_ns, sighting.arrival_ns);
+  ++sightings_;
+  if (is_there) return;
+  if (++open.members == group.members.size()) finished_.push_back(&open);
+}
+
+void Reading::hand_over(std::vector<OpenCall*>& calls) {
+  std::stable_sort(calls.begin(), calls.end(),
+                   [](const OpenCall* a, const OpenCall* b) { return a->last_ns < b->last_ns; });
+  for (OpenCall* const open : calls) {
+    hand_over(*open);
+    sightings_ -= open->sightings.size();
+    open_[open->group].erase(open->call);
+    free_.push_back(open);
+  }
+  calls.clear();
+}
+
+void Reading::hand_over(OpenCall& open) {
+  const auto key = [](const Sighting& sighting) {
+    return std::tuple(sighting.member, sighting.event.thread, sighting.number);
+  };
+  const auto is_before = [&](const Sighting& a, const Sighting& b) { return key(a) < key(b); };
+  if (!std::is_sorted(open.sightings.begin(), open.sightings.end(), is_before))
+    std::sort(open.sightings.begin(), open.sightings.end(), is_before);
+  GroupCall call{&groups_.all()[open.group], open.group, open.sightings, {}, false, {}};
+  if (!groups_.judge(call)) return;
+  std::vector<MemberState>& states = states_[open.group];
+  if (call.is_compared())
+    for (Sighting& sighting : open.sightings) {
+      MemberState& state = states[sighting.member];
+      sighting.computed_ns -= std::exchange(state.computed_ns, sighting.computed_ns);
+      sighting.timed_ns -= std::exchange(state.timed_ns, sighting.timed_ns);
+    }
+  on_call_(call);
+}
+
+// Those that lack a rank.
+void Reading::close(std::size_t group, std::uint64_t before) {
+  std::vector<OpenCall*> calls;
+  for (const auto& [call, open] : open_[group])
+    if (call < before) calls.push_back(open);
+  std::sort(calls.begin(), calls.end(), [](const OpenCall* a, const OpenCall* b) { return a->call < b->call; });
+  hand_over(calls);
+}
+
+void Reading::close_hopeless() {
+  const std::span<const Group> groups = groups_.all();
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (open_[g].empty()) continue;
+    std::uint64_t next = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t latest = 0;
+    for (std::size_t m = 0; m < groups[g].members.size(); ++m) {
+      const Cursor& cursor = cursors_[groups[g].members[m].file];
+      latest = std::max(latest, states_[g][m].next_call);
+      if (!cursor.is_done) next = std::min(next, states_[g][m].next_call);
+    }
+    // Of a rank whose record has ended, all calls have been seen: nothing that lacks it can be finished.
+    close(g, std::min(next, latest));
+  }
+}
+
+}  // namespace
+
+CallStream::CallStream(const Run& run, const Clocks& clocks, Groups& groups)
+    : run_(run), clocks_(clocks), groups_(groups) {}
+
+void CallStream::read(const OnEvent& on_event, const OnCall& on_call) {
+  Reading reading(run_, clocks_, groups_, on_event, on_call);
+  reading.read();
+  facts_ = std::move(reading.facts);
+  untabled_events_ = reading.untabled_events;
+}
+
+std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks) {
+  Groups groups(run);
+  CallStream stream(run, clocks, groups);
+  std::map<std::pair<std::size_t, std::uint64_t>, MatchedCall> in_order;
+  stream.read({}, [&](const GroupCall& call) {
+    if (!call.is_compared()) return;
+    MatchedCall& matched = in_order[{call.group_number, call.sightings.front().event.call}];
+    matched.communicator = call.group->id;
+    matched.call = call.sightings.front().event.call;
+    matched.is_complete = call.match == Match::complete;
+    for (const Sighting& sighting : call.sightings)
+      matched.ranks.push_back({sighting.file, static_cast<std::uint32_t>(sighting.number),
+                               call.group->members[sighting.member].rank, sighting.arrival_ns});
+    std::sort(matched.ranks.begin(), matched.ranks.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
+    matched.order = order_of(matched.ranks.size(), [&](std::size_t i) { return matched.ranks[i].arrival_ns; });
+  });
+  std::vector<MatchedCall> calls;
+  calls.reserve(in_order.size());
+  for (auto& [key, call] : in_order) calls.push_back(std::move(call));
+  return calls;
+}
+
+Roles roles_of(const Run& run, const MatchedCall& call) {
+  const trace::Event& event = run.files[call.ranks[0].file].events[call.ranks[0].event];
+  Roles roles{static_cast<Collective>(event.collective), call.ranks.size(), {}};
+  if (has_root(roles.collective))
+    roles.root = static_cast<std::size_t>(std::find_if(call.ranks.begin(), call.ranks.end(),
+                                                       [&](const RankInCall& one) { return one.rank == event.root; }) -
+                                          call.ranks.begin());
+  if (need_of(roles.collective) == Need::lower_ranks) {
+    roles.by_rank.resize(call.ranks.size());
+    std::iota(roles.by_rank.begin(), roles.by_rank.end(), std::size_t{0});
+    std::sort(roles.by_rank.begin(), roles.by_rank.end(),
+              [&](std::size_t a, std::size_t b) { return call.ranks[a].rank < call.ranks[b].rank; });
+  }
+  return roles;
+}
+
+}  // namespace papaya::report

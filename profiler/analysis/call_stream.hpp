@@ -1,0 +1,64 @@
+// The calls of a run in the order of their last arrivals, made of the events of all ranks, which are read a little at a
+// time: what is in memory at once are the calls that some rank has arrived at and another has not.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "profiler/analysis/event_facts.hpp"
+#include "profiler/analysis/matching.hpp"
+#include "profiler/read/clocks.hpp"
+#include "profiler/read/read.hpp"
+
+namespace papaya::report {
+
+class CallStream {
+ public:
+  using OnEvent = std::function<void(std::size_t file, const trace::Event& event)>;
+  using OnCall = std::function<void(const GroupCall& call)>;
+
+  CallStream(const Run& run, const Clocks& clocks, Groups& groups);
+
+  // Reads the run through. `on_event` for each event, those of a rank in their order; `on_call` for each blocking call:
+  // those whose arrivals are known in the order of their last arrivals, so that each rank's come in its order. Those of
+  // communicators whose ranks cannot be told apart are left out. Brings what the groups' members say up to date.
+  void read(const OnEvent& on_event, const OnCall& on_call);
+
+  // Of the last time that it was read. By file:
+  const std::vector<EventFacts>& facts() const { return facts_; }
+  // Events on communicators that are not in the tables.
+  std::uint64_t untabled_events() const { return untabled_events_; }
+
+ private:
+  const Run& run_;
+  const Clocks& clocks_;
+  Groups& groups_;
+  std::vector<EventFacts> facts_;
+  std::uint64_t untabled_events_ = 0;
+};
+
+struct RankInCall {
+  std::uint32_t file;
+  std::uint32_t event;  // of the file's
+  std::int32_t rank;    // in the communicator
+  double arrival_ns;    // on node 0's clock
+};
+
+// A call whose arrivals are known.
+struct MatchedCall {
+  std::uint64_t communicator = 0;
+  std::uint64_t call = 0;
+  bool is_complete = false;       // every rank of the communicator has a usable record
+  std::vector<RankInCall> ranks;  // by rank of the job
+  Order order;
+};
+
+// For whoever shows or replays single calls of a run that was loaded whole: by communicator, then in the order they
+// were made.
+std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks);
+
+Roles roles_of(const Run& run, const MatchedCall& call);
+
+}  // namespace papaya::report

@@ -1,0 +1,25 @@
+// A file as the source of a record.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "profiler/read/read.hpp"
+
+namespace papaya::report {
+
+class FileSource final : public Source {
+ public:
+  explicit FileSource(const std::string& path);
+  ~FileSource() override;
+  const std::string& error() const { return error_; }
+  std::uint64_t bytes() const override { return bytes_; }
+  bool read(std::uint64_t offset, void* to, std::size_t count) const override;
+
+ private:
+  int file_;
+  std::uint64_t bytes_ = 0;
+  std::string error_;
+};
+
+}  // namespace papaya::report
