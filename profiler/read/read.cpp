@@ -159,6 +159,16 @@ void use_current_names(RankFile& file) {
   for (auto& field : file.header.reason_names) put(field, current_reason_name(field));
 }
 
+bool is_streamed(Extent extent) {
+  return extent == Extent::streamed_rings || extent == Extent::streamed_all;
+}
+
+// Of the record at `path`.
+Extent extent_of(const std::string& path, Extent wanted) {
+  std::error_code ignored;
+  return wanted == Extent::streamed_all && std::filesystem::exists(path + "z", ignored) ? Extent::all : wanted;
+}
+
 void read_events(const Source& source, RankFile& file, Extent extent) {
   const trace::Header& header = file.header;
   const std::uint64_t capacity = header.event_capacity;
@@ -166,7 +176,7 @@ void read_events(const Source& source, RankFile& file, Extent extent) {
   std::uint64_t number = header.event_count > wanted ? header.event_count - wanted : 0;
   file.overwritten_events = number;
   if (number > 0) file.gaps.push_back({0, number});
-  if (extent == Extent::streamed) return;
+  if (is_streamed(extent)) return;
   while (number < header.event_count) {
     const std::uint64_t slot = number & (capacity - 1);
     const std::size_t chunk = std::min({header.event_count - number, capacity - slot, std::uint64_t{events_per_read}});
@@ -266,7 +276,7 @@ void read_timed(const Source& source, RankFile& file, Extent extent) {
     if (!ends_in_bounds(row.name) || row.kind >= mpi_kind_count) reject_damaged("impossible timed function");
   std::erase_if(file.timed, [](const trace::TimedFunction& row) { return row.calls == 0; });
   if (file.timed.empty() || extent == Extent::latest || header.interval_capacity == 0) return;
-  file.has_interval_ring = extent == Extent::streamed;
+  file.has_interval_ring = is_streamed(extent);
   if (file.has_interval_ring) return;
   file.intervals = read_table<trace::Interval>(source, header.intervals_offset, header.interval_capacity);
   const bool is_used = std::any_of(file.intervals.begin(), file.intervals.end(),
@@ -473,8 +483,9 @@ Run load(const std::string& folder, const Progress& progress, Extent extent) {
     if (!source.error().empty()) {
       add_problem(run, Trouble::unreadable, name, fmt::format("cannot be read: {}", source.error()));
     } else {
-      const bool is_read = add_record(run, name, source, extent);
-      if (is_read && extent == Extent::streamed) run.files.back().ring_path = folder + "/" + name;
+      const Extent own = extent_of(folder + "/" + name, extent);
+      const bool is_read = add_record(run, name, source, own);
+      if (is_read && is_streamed(own)) run.files.back().ring_path = folder + "/" + name;
       if (is_read && run.files.back().header.rank != rank) {
         add_problem(run, Trouble::other_run, name,
                     fmt::format("holds the record of rank {}: it was renamed or damaged, and is left out",
@@ -482,7 +493,7 @@ Run load(const std::string& folder, const Progress& progress, Extent extent) {
         run.files.pop_back();
       } else if (is_read && extent != Extent::latest) {
         add_beside(run, folder, name + "z",
-                   [&](const Source& spilled) { add_spilled(run, name + "z", spilled, extent); });
+                   [&](const Source& spilled) { add_spilled(run, name + "z", spilled, own); });
         add_beside(run, folder, name + "w", [&](const Source& weak) { add_weak(run, name + "w", weak); });
         add_beside(run, folder, name + "x", [&](const Source& approx) { add_approx(run, name + "x", approx); });
       }

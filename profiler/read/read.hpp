@@ -128,8 +128,8 @@ struct Run {
 using Progress = std::function<void(std::size_t, std::size_t)>;
 
 // Of each rank the latest thousand events, what its ring holds, or also what was spilled, which may be much. Streamed:
-// what the ring holds, which stays in the file.
-enum class Extent : std::uint8_t { latest, rings, all, streamed };
+// rings stay in their files until an EventReader reads them, except those of ranks that spilled, if that is wanted.
+enum class Extent : std::uint8_t { latest, rings, all, streamed_rings, streamed_all };
 
 Run load_run(const std::string& folder, const Progress& progress = {}, Extent extent = Extent::all) noexcept;
 

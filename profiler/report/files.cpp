@@ -45,7 +45,7 @@ bool write_file(const std::string& folder, const std::string& folder_name, const
 
 bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept {
   try {
-    Run run = load_run(folder, {}, Extent::rings);
+    Run run = load_run(folder, {}, Extent::streamed_rings);
     run.folder = name;
     const Report report = report_on(run);
     if (!report.usable) {
