@@ -1,5 +1,7 @@
 #include "profiler/analysis/call_stream.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -17,8 +19,6 @@ namespace {
 constexpr std::size_t events_at_once = 1 << 16;
 constexpr std::size_t least_piece = 32;
 constexpr std::size_t most_piece = 4096;
-// Of more files, each is opened for each piece.
-constexpr std::size_t most_open_files = 512;
 // Sightings in unfinished calls from which on those are given up that can no longer be finished.
 constexpr std::size_t many_sightings = 4 * events_at_once;
 // Of a rank: times of computing that are longer than all that came later.
@@ -163,13 +163,21 @@ class Reading {
   std::vector<double> ends_ns_;
 };
 
+// Of more files, each is opened for each piece. The program may have some open.
+std::size_t files_to_open() {
+  constexpr rlim_t others = 256;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= others) return 0;
+  return static_cast<std::size_t>(limit.rlim_cur - others);
+}
+
 void Reading::begin() {
   const std::size_t files = run_.files.size();
   const std::size_t piece = std::clamp(events_at_once / std::max<std::size_t>(files, 1), least_piece, most_piece);
   facts.resize(files);
   cursors_.reserve(files);
   for (std::size_t f = 0; f < files; ++f)
-    cursors_.push_back({EventReader(run_.files[f], piece, files <= most_open_files),
+    cursors_.push_back({EventReader(run_.files[f], piece, files <= files_to_open()),
                         Computed(run_.files[f], clocks_.of_file(f).ns_per_tick),
                         {},
                         {}});

@@ -1,5 +1,6 @@
 #include "profiler/analysis/imbalance.hpp"
 
+#include <bit>
 #include <cmath>
 
 namespace papaya::report {
@@ -32,9 +33,11 @@ void Samples::add(double ns) {
   exact_ = {};
 }
 
+// As many buckets to each doubling, all of one width.
 void Samples::add_to_bucket(double ns) {
-  const double bucket = ns > 1 ? 1 + std::floor(std::log2(ns) * buckets_per_doubling) : 0;
-  ++buckets_[std::min(static_cast<std::size_t>(bucket), buckets - 1)];
+  constexpr std::uint64_t one = std::bit_cast<std::uint64_t>(1.0) >> (52 - bits);
+  const std::uint64_t bucket = ns >= 1 ? 1 + (std::bit_cast<std::uint64_t>(ns) >> (52 - bits)) - one : 0;
+  ++buckets_[std::min<std::uint64_t>(bucket, buckets - 1)];
 }
 
 // Nearest rank: the smallest sample that at least this share of the samples do not exceed.
@@ -48,7 +51,10 @@ double Samples::percentile(std::size_t percent) {
   std::uint64_t seen = 0;
   std::size_t bucket = 0;
   while (seen + buckets_[bucket] < rank) seen += buckets_[bucket++];
-  const double middle = bucket == 0 ? 0.5 : std::exp2((static_cast<double>(bucket) - 0.5) / buckets_per_doubling);
+  const std::size_t step = (bucket - 1) & ((std::size_t{1} << bits) - 1);
+  const double middle = bucket == 0 ? 0.5
+                                    : std::ldexp(1 + (static_cast<double>(step) + 0.5) / (1 << bits),
+                                                 static_cast<int>((bucket - 1) >> bits));
   return std::clamp(middle, least_ns_, most_ns_);
 }
 

@@ -28,8 +28,8 @@ class Samples {
 
  private:
   static constexpr std::size_t most_exact = 1 << 16;
-  static constexpr double buckets_per_doubling = 512;
-  static constexpr std::size_t buckets = 64 * 512;  // up to 2^64 ns
+  static constexpr std::size_t bits = 9;                    // of a value that choose its bucket, besides the exponent
+  static constexpr std::size_t buckets = (64 << bits) + 1;  // up to 2^64 ns
 
   void add_to_bucket(double ns);
   double percentile(std::size_t percent);

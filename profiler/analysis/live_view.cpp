@@ -49,7 +49,8 @@ Watch::Sums Watch::sums_of(const RankFile& file, std::int64_t unix_ns, LiveRank&
   Sums sums;
   const std::uint64_t now = ticks_at(header, unix_ns);
   sums.elapsed_ns = ns_between(header, header.init_ticks, now);
-  for (const auto& of_collective : file.totals.by_size)
+  const trace::Totals totals = file.totals.unpack();
+  for (const auto& of_collective : totals.by_size)
     for (std::size_t form = 0; form < form_count; ++form)
       for (const trace::Total& total : of_collective[form]) {
         const double ns = static_cast<double>(total.ticks) * header.ns_per_tick;

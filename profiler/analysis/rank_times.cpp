@@ -34,10 +34,10 @@ std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const Run
     time.is_known = file.header.timed_count != 0;
     time.before_ns = times.init_ns[i] - begin_ns;
     time.finalize_ns = end_ns - times.end_ns[i];
-    time.collectives_ns = ns_per_tick * ticks_in(file.totals, Form::blocking);
+    const trace::Totals totals = file.totals.unpack();
+    time.collectives_ns = ns_per_tick * ticks_in(totals, Form::blocking);
     for (const trace::WeakRow& row : file.weak.rows) time.collectives_ns += static_cast<double>(row.inside_ns);
-    time.starting_ns =
-        ns_per_tick * (ticks_in(file.totals, Form::nonblocking) + ticks_in(file.totals, Form::persistent));
+    time.starting_ns = ns_per_tick * (ticks_in(totals, Form::nonblocking) + ticks_in(totals, Form::persistent));
     for (const trace::TimedFunction& row : file.timed)
       time.of_kind[row.kind] += ns_per_tick * static_cast<double>(row.ticks);
     const double in_mpi = time.collectives_ns + time.elsewhere_ns() - time.finalize_ns;

@@ -109,7 +109,7 @@ class SavingsReplay::Replay {
   void take(double from, double copies, std::span<double> exits) const;
   // The sum over the call's ranks of recorded less modelled exits.
   double saved_by_ranks(Way way);
-  void add_to(Sum& sum);
+  void add_to(Sum& sum) const;
   Way way_in(const Plan& plan) const;
   void replay(Plan& plan);
   double saved_by_run(const Plan& plan) const;
@@ -124,8 +124,10 @@ class SavingsReplay::Replay {
   std::vector<Plan> plans_;
   Sum all_;
   std::map<std::size_t, Sum> sums_;  // by site
-  // Room for one call.
+  // Of one call, and room for it.
   Call call_;
+  double no_excess_ns_ = 0;
+  std::array<double, most_candidates> candidates_ns_{};
   std::vector<double> sorted_;
   std::vector<double> legal_;
   std::vector<double> new_arrivals_;
@@ -200,20 +202,23 @@ void SavingsReplay::Replay::add(const GroupCall& recorded, std::size_t site) {
   if (recorded.match != Match::complete || !take_call(recorded, site)) return;
   new_arrivals_.resize(call_.count);
   new_exits_.resize(call_.count);
+  no_excess_ns_ = std::max(0.0, saved_by_ranks(Way::no_excess));
+  for (std::size_t k = 0; call_.open && k < most_candidates; ++k)
+    candidates_ns_[k] = call_.models[k] == nullptr ? candidates_ns_[0] : saved_by_ranks(candidate(k));
   add_to(all_);
   if (site != no_site) add_to(sums_[site]);
   for (Plan& plan : plans_) replay(plan);
 }
 
-void SavingsReplay::Replay::add_to(Sum& sum) {
+void SavingsReplay::Replay::add_to(Sum& sum) const {
   ++sum.savings.calls;
-  sum.savings.no_excess.ranks_ns += std::max(0.0, saved_by_ranks(Way::no_excess));
+  sum.savings.no_excess.ranks_ns += no_excess_ns_;
   if (!call_.open) return;
   ++sum.savings.open_calls;
   for (std::size_t k = 0; k < most_candidates; ++k) {
     // A collective with one candidate has it in both places, so that sums over collectives compare.
     const std::size_t which = call_.models[k] == nullptr ? 0 : k;
-    sum.ranks_ns[k] += saved_by_ranks(candidate(which));
+    sum.ranks_ns[k] += candidates_ns_[k];
     if (std::string name(call_.models[which]->algorithm);
         std::find(sum.names[k].begin(), sum.names[k].end(), name) == sum.names[k].end())
       sum.names[k].push_back(std::move(name));
@@ -315,15 +320,22 @@ void SavingsReplay::Replay::take(double from, double copies, std::span<double> e
 
 // When the operands of a node's ranks are one.
 double SavingsReplay::Replay::reduced(const std::vector<std::size_t>& node, std::span<const double> arrivals_ns) {
-  sorted_.clear();
-  for (const std::size_t i : node) sorted_.push_back(arrivals_ns[i]);
-  std::sort(sorted_.begin(), sorted_.end());
   const auto ranks = static_cast<double>(node.size());
   const std::int32_t cores = run_.files[call_.files[node[0]]].header.cores;
   const double workers = std::max(1.0, std::min(ranks, static_cast<double>(cores)));
-  double ready = sorted_.back();
-  for (std::size_t k = 0; k < sorted_.size(); ++k)
-    ready = std::max(ready, sorted_[k] + call_.copy_ns + (ranks - static_cast<double>(k)) * call_.copy_ns / workers);
+  double last_ns = std::numeric_limits<double>::lowest();
+  for (const std::size_t i : node) last_ns = std::max(last_ns, arrivals_ns[i]);
+  // Who came so early that all operands could have been combined since does not matter.
+  const double since_ns = last_ns - ranks * call_.copy_ns / workers;
+  sorted_.clear();
+  for (const std::size_t i : node)
+    if (arrivals_ns[i] >= since_ns) sorted_.push_back(arrivals_ns[i]);
+  std::sort(sorted_.begin(), sorted_.end());
+  double ready = last_ns;
+  for (std::size_t k = 0; k < sorted_.size(); ++k) {
+    const auto left = static_cast<double>(sorted_.size() - k);
+    ready = std::max(ready, sorted_[k] + call_.copy_ns + left * call_.copy_ns / workers);
+  }
   return ready;
 }
 

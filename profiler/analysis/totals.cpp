@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -12,21 +14,26 @@
 namespace papaya::report {
 
 std::vector<CollectiveFigures> totals_of(const Run& run, const Clocks& clocks) {
-  std::vector<CollectiveFigures> collectives;
-  for (std::size_t c = 0; c < collective_count; ++c) {
-    for (std::size_t f = 0; f < form_count; ++f) {
-      CollectiveFigures figures;
-      figures.collective = static_cast<Collective>(c);
-      figures.form = static_cast<Form>(f);
-      for (std::size_t i = 0; i < run.files.size(); ++i) {
+  std::array<std::array<CollectiveFigures, form_count>, collective_count> all;
+  for (std::size_t i = 0; i < run.files.size(); ++i) {
+    const trace::Totals totals = run.files[i].totals.unpack();
+    const double ns_per_tick = clocks.of_file(i).ns_per_tick;
+    for (std::size_t c = 0; c < collective_count; ++c)
+      for (std::size_t f = 0; f < form_count; ++f)
         for (std::size_t s = 0; s < size_class_count; ++s) {
-          const trace::Total& total = run.files[i].totals.by_size[c][f][s];
-          SizeFigures& size = figures.by_size[s];
+          const trace::Total& total = totals.by_size[c][f][s];
+          SizeFigures& size = all[c][f].by_size[s];
           size.calls += total.calls;
           size.bytes += total.bytes;
-          size.ns += static_cast<double>(total.ticks) * clocks.of_file(i).ns_per_tick;
+          size.ns += static_cast<double>(total.ticks) * ns_per_tick;
         }
-      }
+  }
+  std::vector<CollectiveFigures> collectives;
+  for (std::size_t c = 0; c < collective_count; ++c)
+    for (std::size_t f = 0; f < form_count; ++f) {
+      CollectiveFigures& figures = all[c][f];
+      figures.collective = static_cast<Collective>(c);
+      figures.form = static_cast<Form>(f);
       for (const SizeFigures& size : figures.by_size) {
         figures.calls += size.calls;
         figures.bytes += size.bytes;
@@ -36,43 +43,67 @@ std::vector<CollectiveFigures> totals_of(const Run& run, const Clocks& clocks) {
       figures.name = mpi_name(figures.collective, figures.form);
       collectives.push_back(std::move(figures));
     }
-  }
   return collectives;
 }
 
+namespace {
+
+// Calls by algorithm and reason, by name: each rank numbers its algorithms and reasons by itself.
+using CallsBy = std::map<std::pair<std::string, std::string>, std::uint64_t>;
+
+struct AlgorithmRow {
+  std::string name;
+  trace::Algorithm counts;
+};
+
+// Of one collective on one rank. Native keeps what no reason accounts for.
+void add_calls(const trace::Totals& totals, const std::vector<AlgorithmRow>& rows,
+               const std::vector<std::string>& reasons, std::size_t collective, bool blocking, CallsBy& calls) {
+  const auto& by_reason = blocking ? totals.native_calls_by_reason : totals.native_nonblocking_by_reason;
+  std::uint64_t explained = 0;
+  for (std::size_t r = 1; r < trace::reason_capacity; ++r) {
+    const std::uint64_t native = by_reason[collective][r];
+    if (native == 0) continue;
+    calls[{"native", reasons[r]}] += native;
+    explained += native;
+  }
+  for (std::size_t a = 0; a < rows.size(); ++a) {
+    const trace::Algorithm& row = rows[a].counts;
+    std::uint64_t count = blocking ? row.calls[collective] : row.nonblocking[collective];
+    if (a == 0) count -= std::min(count, explained);
+    if (count > 0) calls[{rows[a].name, std::string()}] += count;
+  }
+}
+
+}  // namespace
+
 std::vector<AlgorithmFigures> algorithms_of(const Run& run) {
+  constexpr Form forms[] = {Form::blocking, Form::nonblocking};
+  std::array<std::array<CallsBy, std::size(forms)>, collective_count> all;
+  for (const RankFile& file : run.files) {
+    const trace::Totals totals = file.totals.unpack();
+    std::vector<AlgorithmRow> rows;
+    for (std::size_t a = 0; a < file.algorithms.size(); ++a) {
+      AlgorithmRow& row = rows.emplace_back();
+      row.counts = file.algorithms[a].unpack();
+      row.name = a == 0 ? "native" : clean_text(row.counts.name);
+      if (row.name.empty()) row.name = fmt::format("algorithm {}", a);
+    }
+    std::vector<std::string> reasons;
+    for (std::size_t r = 0; r < trace::reason_capacity; ++r) {
+      reasons.push_back(clean_text(file.header.reason_names[r]));
+      if (reasons.back().empty()) reasons.back() = fmt::format("reason {}", r);
+    }
+    for (std::size_t c = 0; c < collective_count; ++c)
+      for (std::size_t f = 0; f < std::size(forms); ++f)
+        add_calls(totals, rows, reasons, c, forms[f] == Form::blocking, all[c][f]);
+  }
   std::vector<AlgorithmFigures> algorithms;
   for (std::size_t c = 0; c < collective_count; ++c)
-    for (const Form form : {Form::blocking, Form::nonblocking}) {
-      const bool blocking = form == Form::blocking;
-      // By name: each rank numbers its algorithms and reasons by itself. Native keeps what no reason accounts
-      // for.
-      std::map<std::pair<std::string, std::string>, std::uint64_t> calls;
-      for (const RankFile& file : run.files) {
-        const trace::Totals& totals = file.totals;
-        const auto& by_reason = blocking ? totals.native_calls_by_reason : totals.native_nonblocking_by_reason;
-        std::uint64_t explained = 0;
-        for (std::size_t r = 1; r < trace::reason_capacity; ++r) {
-          const std::uint64_t native = by_reason[c][r];
-          if (native == 0) continue;
-          std::string reason = clean_text(file.header.reason_names[r]);
-          if (reason.empty()) reason = fmt::format("reason {}", r);
-          calls[{"native", std::move(reason)}] += native;
-          explained += native;
-        }
-        for (std::size_t a = 0; a < file.algorithms.size(); ++a) {
-          const trace::Algorithm& row = file.algorithms[a];
-          std::uint64_t count = blocking ? row.calls[c] : row.nonblocking[c];
-          if (a == 0) count -= std::min(count, explained);
-          if (count == 0) continue;
-          std::string algorithm = a == 0 ? "native" : clean_text(row.name);
-          if (algorithm.empty()) algorithm = fmt::format("algorithm {}", a);
-          calls[{std::move(algorithm), std::string()}] += count;
-        }
-      }
+    for (std::size_t f = 0; f < std::size(forms); ++f) {
       const std::size_t first = algorithms.size();
-      for (const auto& [key, count] : calls)
-        algorithms.push_back({mpi_name(static_cast<Collective>(c), form), key.first, key.second, count});
+      for (const auto& [key, count] : all[c][f])
+        algorithms.push_back({mpi_name(static_cast<Collective>(c), forms[f]), key.first, key.second, count});
       std::stable_sort(algorithms.begin() + static_cast<std::ptrdiff_t>(first), algorithms.end(),
                        [](const auto& one, const auto& other) { return one.calls > other.calls; });
     }

@@ -149,13 +149,17 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
 }
 
 // An older record has the names of algorithms and the sentences of reasons as they were then.
-void use_current_names(RankFile& file) {
+void use_current_names(RankFile& file, std::vector<trace::Algorithm> algorithms) {
   const auto put = [](char(&field)[trace::name_bytes], std::string_view text) {
     if (text.data() == field) return;
     std::memset(field, 0, sizeof(field));
     std::memcpy(field, text.data(), std::min(text.size(), sizeof(field) - 1));
   };
-  for (trace::Algorithm& row : file.algorithms) put(row.name, current_name(row.name));
+  for (trace::Algorithm& row : algorithms) {
+    if (!ends_in_bounds(row.name)) reject_damaged("a text without end");
+    put(row.name, current_name(row.name));
+    file.algorithms.emplace_back(row);
+  }
   for (auto& field : file.header.reason_names) put(field, current_reason_name(field));
 }
 
@@ -241,6 +245,7 @@ void read_node_calls(const Source& source, RankFile& file) {
   if (header.node_calls_capacity > trace::node_calls_capacity) reject_damaged("more rows of the node's calls than fit");
   file.node_calls = read_table<trace::NodeCalls>(source, header.node_calls_offset, header.node_calls_capacity);
   std::erase_if(file.node_calls, [](const trace::NodeCalls& row) { return row.used == 0; });
+  file.node_calls.shrink_to_fit();
   for (trace::NodeCalls& row : file.node_calls) {
     // Of a job that runs on, calls may have been made since the header was read.
     constexpr std::uint64_t most_meanwhile = 1 << 24;
@@ -286,27 +291,30 @@ void read_timed(const Source& source, RankFile& file, Extent extent) {
     if (interval.longest_site > file.call_sites.size()) interval.longest_site = 0;
 }
 
-// Header, totals and the table of algorithms.
-void read_head(const Source& source, RankFile& file) {
+// Header and totals; returns the table of algorithms.
+std::vector<trace::Algorithm> read_head(const Source& source, RankFile& file) {
   read_or_reject(source, 0, &file.header, sizeof(file.header));
   check_header(file.header, source.bytes());
   if (file.header.header_bytes < sizeof(file.header))
     std::memset(reinterpret_cast<char*>(&file.header) + trace::least_header_bytes, 0,
                 sizeof(file.header) - trace::least_header_bytes);
   check_timed(file.header, source.bytes());
-  read_or_reject(source, file.header.totals_offset, &file.totals, sizeof(file.totals));
-  file.algorithms = read_table<trace::Algorithm>(source, file.header.algorithms_offset, file.header.algorithm_count);
+  trace::Totals totals{};
+  read_or_reject(source, file.header.totals_offset, &totals, sizeof totals);
+  file.totals = Packed(totals);
+  return read_table<trace::Algorithm>(source, file.header.algorithms_offset, file.header.algorithm_count);
 }
 
-void read_head_of_version_3(const Source& source, RankFile& file) {
+std::vector<trace::Algorithm> read_head_of_version_3(const Source& source, RankFile& file) {
   std::vector<std::byte> bytes(version_3::header_bytes);
   read_or_reject(source, 0, bytes.data(), bytes.size());
   file.header = version_3::header_of(bytes.data());
   check_header(file.header, source.bytes());
-  file.algorithms = version_3::names_of(bytes.data());
+  std::vector<trace::Algorithm> algorithms = version_3::names_of(bytes.data());
   bytes.resize(version_3::totals_bytes);
   read_or_reject(source, file.header.totals_offset, bytes.data(), bytes.size());
-  file.totals = version_3::totals_of(bytes.data(), file.algorithms);
+  file.totals = Packed(version_3::totals_of(bytes.data(), algorithms));
+  return algorithms;
 }
 
 RankFile read_record(const std::string& name, const Source& source, Extent extent) {
@@ -316,13 +324,7 @@ RankFile read_record(const std::string& name, const Source& source, Extent exten
   if (source.bytes() < (is_old ? version_3::header_bytes : sizeof(trace::Header))) {
     throw Rejected{Trouble::cut_short, fmt::format("is cut short after {} bytes and is left out", source.bytes())};
   }
-  if (is_old)
-    read_head_of_version_3(source, file);
-  else
-    read_head(source, file);
-  for (const trace::Algorithm& row : file.algorithms)
-    if (!ends_in_bounds(row.name)) reject_damaged("a text without end");
-  use_current_names(file);
+  use_current_names(file, is_old ? read_head_of_version_3(source, file) : read_head(source, file));
   // The count runs ahead of the table for a moment when that is full, and of a row while that is being
   // filled.
   file.communicators.resize(std::min(file.header.communicator_count, file.header.communicator_capacity));
@@ -492,8 +494,7 @@ Run load(const std::string& folder, const Progress& progress, Extent extent) {
                                 run.files.back().header.rank));
         run.files.pop_back();
       } else if (is_read && extent != Extent::latest) {
-        add_beside(run, folder, name + "z",
-                   [&](const Source& spilled) { add_spilled(run, name + "z", spilled, own); });
+        add_beside(run, folder, name + "z", [&](const Source& spilled) { add_spilled(run, name + "z", spilled, own); });
         add_beside(run, folder, name + "w", [&](const Source& weak) { add_weak(run, name + "w", weak); });
         add_beside(run, folder, name + "x", [&](const Source& approx) { add_approx(run, name + "x", approx); });
       }
@@ -543,7 +544,7 @@ const trace::Interval* interval_of(const RankFile& file, const trace::Event& eve
 }
 
 std::string algorithm_name(const RankFile& file, std::size_t number) {
-  return number < file.algorithms.size() ? clean_text(file.algorithms[number].name) : std::string();
+  return number < file.algorithms.size() ? clean_text(file.algorithms[number].unpack().name) : std::string();
 }
 
 bool MemorySource::read(std::uint64_t offset, void* to, std::size_t count) const {

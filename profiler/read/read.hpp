@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "profiler/read/packed.hpp"
 #include "profiler/record/approx_format.hpp"
 #include "profiler/record/format.hpp"
 #include "profiler/record/spill_format.hpp"
@@ -71,8 +72,8 @@ struct WeakCalls {
 struct RankFile {
   std::string name;
   trace::Header header{};
-  trace::Totals totals{};
-  std::vector<trace::Algorithm> algorithms;  // by the number that events have
+  Packed<trace::Totals> totals;
+  std::vector<Packed<trace::Algorithm>> algorithms;  // by the number that events have
   std::vector<trace::Communicator> communicators;
   std::vector<std::vector<Frame>> call_sites;  // number n of the events is the n-1st, innermost frame first
   std::vector<trace::NodeCalls> node_calls;    // calls that this rank compared for its node

@@ -85,7 +85,8 @@ ORDER = {
         "live_view",
     ],
     "profiler/read": [
-        "units read.hpp version_3",
+        "packed units",
+        "read.hpp version_3",
         "file_source read_approx read_spill read_weak",
         "clocks event_reader frames read.cpp",
     ],
