@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -17,7 +16,6 @@ namespace papaya {
 namespace {
 
 namespace fs = std::filesystem;
-using Clock = std::chrono::steady_clock;
 
 constexpr auto quiet_time = std::chrono::seconds(2);
 constexpr std::size_t bar_columns = 40;
@@ -59,27 +57,25 @@ std::string newest_run_folder() {
   return newest.string();
 }
 
-// A bar on standard error once loading takes long, for a person only.
-class ProgressBar {
- public:
-  void show(std::size_t done, std::size_t total) {
-    if (!enabled_ || total == 0 || Clock::now() - begin_ < quiet_time) return;
-    const std::size_t filled = done * bar_columns / total;
-    std::fprintf(stderr, "\rreading [%s%s] %zu of %zu ranks", std::string(filled, '#').c_str(),
-                 std::string(bar_columns - filled, '.').c_str(), done, total);
-    shown_ = true;
-  }
-  void clear() {
-    if (shown_) std::fputs("\r\033[K", stderr);
-  }
-
- private:
-  const bool enabled_ = isatty(STDERR_FILENO) == 1;
-  const Clock::time_point begin_ = Clock::now();
-  bool shown_ = false;
-};
-
 }  // namespace
+
+ProgressBar::ProgressBar() : enabled_(isatty(STDERR_FILENO) == 1), begin_(std::chrono::steady_clock::now()) {}
+
+void ProgressBar::show(std::size_t done, std::size_t total) {
+  if (!enabled_ || total == 0 || std::chrono::steady_clock::now() - begin_ < quiet_time) return;
+  const std::size_t filled = done * bar_columns / total;
+  const std::size_t percent = done * 100 / total;
+  if (shown_ && percent == percent_) return;
+  std::fprintf(stderr, "\rreading [%s%s] %zu %%", std::string(filled, '#').c_str(),
+               std::string(bar_columns - filled, '.').c_str(), percent);
+  shown_ = true;
+  percent_ = percent;
+}
+
+void ProgressBar::clear() {
+  if (shown_) std::fputs("\r\033[K", stderr);
+  shown_ = false;
+}
 
 bool load_recorded_run(const std::string& command, std::string& folder, report::Run& run, int& exit_code,
                        report::Extent extent) {

@@ -1,6 +1,8 @@
 // The folder of a recorded run as a command names it, and where its output goes.
 #pragma once
 
+#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <iosfwd>
 #include <string>
@@ -8,6 +10,20 @@
 #include "profiler/report/report.hpp"
 
 namespace papaya {
+
+// A bar on standard error once reading takes long, for a person only.
+class ProgressBar {
+ public:
+  ProgressBar();
+  void show(std::size_t done, std::size_t total);
+  void clear();
+
+ private:
+  const bool enabled_;
+  const std::chrono::steady_clock::time_point begin_;
+  bool shown_ = false;
+  std::size_t percent_ = 0;
+};
 
 // Reads the run in `folder`, with a bar on standard error once that takes long; without a name, the newest
 // papaya.*.*.* folder here, whose name is left in `folder`. False after a sentence of `command`, with the exit code.

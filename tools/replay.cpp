@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "profiler/analysis/analysis.hpp"
-#include "profiler/analysis/communicator_names.hpp"
 #include "profiler/analysis/call_stream.hpp"
+#include "profiler/analysis/communicator_names.hpp"
 #include "profiler/read/units.hpp"
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"

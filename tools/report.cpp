@@ -37,14 +37,18 @@ int report_run(Options options) {
   report::Run run;
   int exit_code = exit_fine;
   if (!load_recorded_run("papaya report", options.folder, run, exit_code,
-                         options.html ? report::Extent::all : report::Extent::streamed_all)) return exit_code;
+                         options.html ? report::Extent::all : report::Extent::streamed_all))
+    return exit_code;
   std::optional<report::Pictures> pictures;
   report::CallObserver observer;
   if (options.html) {
     pictures.emplace(run);
     observer = [&](const report::ComparedCall& call) { pictures->add(call); };
   }
-  report::Report analysis = report::report_on(run, observer);
+  ProgressBar progress;
+  report::Report analysis =
+      report::report_on(run, observer, [&](std::size_t done, std::size_t total) { progress.show(done, total); });
+  progress.clear();
   symbolise(analysis);
   exit_code = exit_code_of(analysis);
   if (!analysis.usable) {

@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
-#include <map>
 #include <new>
-#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -16,16 +14,17 @@
 #include "profiler/analysis/call_stream.hpp"
 #include "profiler/analysis/costly_calls.hpp"
 #include "profiler/analysis/delays.hpp"
+#include "profiler/analysis/description.hpp"
 #include "profiler/analysis/horovod.hpp"
 #include "profiler/analysis/imbalance.hpp"
 #include "profiler/analysis/losses.hpp"
 #include "profiler/analysis/matching.hpp"
 #include "profiler/analysis/origins.hpp"
 #include "profiler/analysis/pending.hpp"
+#include "profiler/analysis/replays.hpp"
 #include "profiler/analysis/run_times.hpp"
 #include "profiler/analysis/sites.hpp"
 #include "profiler/analysis/totals.hpp"
-#include "profiler/analysis/what_if.hpp"
 #include "profiler/read/clocks.hpp"
 #include "profiler/record/waits.hpp"
 
@@ -43,9 +42,10 @@ double excess_of(const Arrivals& call) {
 
 class Analyser {
  public:
-  Analyser(const Run& run, const CallObserver& observe)
+  Analyser(const Run& run, const CallObserver& observe, const Progress& progress)
       : run_(run),
         observe_(observe),
+        progress_(progress),
         clocks_(run),
         groups_(run),
         stream_(run, clocks_, groups_),
@@ -55,9 +55,9 @@ class Analyser {
         origins_(run) {}
 
   Analysis analyse() {
-    describe_run();
+    describe_run(run_, out_);
     if (!out_.usable) return std::move(out_);
-    describe_clocks();
+    describe_clocks(clocks_, out_);
     read_calls();
     measure_times();
     out_.collectives = totals_of(run_, clocks_);
@@ -72,8 +72,6 @@ class Analyser {
   }
 
  private:
-  void describe_run();
-  void describe_clocks();
   void read_calls();
   void measure_times();
   void list_pending();
@@ -86,10 +84,12 @@ class Analyser {
   void observe(const trace::Event& first, const CommunicatorFigures& communicator, const Sites::Site* site);
   void finish_figures();
   void add_whole_run();
-  bool can_tell_what_if() const;
-  std::vector<std::size_t> ranks_to_quicken() const;
-  std::vector<std::size_t> sites_to_replay() const;
   void read_calls_again();
+  // Of the first or second of two readings.
+  Progress progress_of(std::size_t reading) const {
+    if (!progress_) return {};
+    return [this, reading](std::size_t done, std::size_t total) { progress_(reading * total + done, 2 * total); };
+  }
 
   std::int32_t world_rank(std::size_t file) const { return run_.files[file].header.rank; }
   // Below this the clocks do not tell which of two arrivals, the later one at `time_ns`, was first.
@@ -99,6 +99,7 @@ class Analyser {
 
   const Run& run_;
   const CallObserver& observe_;
+  const Progress& progress_;
   const Clocks clocks_;
   Groups groups_;
   CallStream stream_;
@@ -116,63 +117,7 @@ class Analyser {
   Arrivals arrivals_;  // of the call that is compared
   std::vector<Unfinished> unfinished_;
   std::uint64_t replayed_parts_ = 0;  // ranks in calls that a replay has
-  bool is_overwritten_ = false;
 };
-
-void Analyser::describe_run() {
-  out_.folder = run_.folder;
-  out_.settings = run_.settings;
-  out_.ranks = run_.ranks;
-  out_.nodes = run_.nodes;
-  out_.ranks_read = run_.files.size();
-  out_.usable = !run_.files.empty();
-  out_.partial = !run_.problems.empty() || !run_.missing.empty();
-  RecordFacts& facts = out_.record;
-  for (const Problem& problem : run_.problems) {
-    out_.other_version = out_.other_version || problem.trouble == Trouble::other_version;
-    facts.problems.push_back(problem.sentence);
-  }
-  facts.missing = run_.missing;
-  facts.missing_ranks = run_.missing_ranks;
-  facts.unwanted_ranks = run_.unwanted_ranks;
-  if (!out_.usable) return;
-  const trace::Header& header = run_.files.front().header;
-  out_.program = clean_text(header.program);
-  out_.command = clean_text(header.command);
-  out_.mpi = clean_text(header.mpi);
-  out_.papaya_version = clean_text(header.papaya_version);
-
-  std::map<std::int32_t, std::vector<std::int32_t>> ranks_of_node;
-  std::map<std::int32_t, std::string> hosts;
-  std::vector<std::int32_t> running;
-  out_.finalized = true;
-  for (const RankFile& file : run_.files) {
-    ranks_of_node[file.header.node].push_back(file.header.rank);
-    hosts.try_emplace(file.header.node, clean_text(file.header.host));
-    const auto ending = static_cast<trace::Ending>(file.header.ending);
-    if (ending != trace::Ending::finalized) out_.finalized = false;
-    if (ending == trace::Ending::running) running.push_back(file.header.rank);
-    if (ending == trace::Ending::aborted) facts.aborts.push_back({file.header.rank, file.header.abort_code});
-    is_overwritten_ = is_overwritten_ || file.overwritten_events > 0;
-    out_.events_begun += file.header.event_count;
-    out_.unrecorded_calls += file.header.unrecorded_calls;
-  }
-  for (const auto& [node, ranks] : ranks_of_node) out_.node_figures.push_back({node, hosts[node], to_ranges(ranks)});
-  count_cores(run_, out_);
-  facts.running = to_ranges(running);
-  facts.is_all_running = running.size() == run_.files.size();
-  out_.partial = out_.partial || !out_.finalized;
-}
-
-void Analyser::describe_clocks() {
-  for (const NodeClock& clock : clocks_.of_nodes()) {
-    out_.clock_measured = out_.clock_measured && clock.measured;
-    out_.clock_bound_ns = std::max(out_.clock_bound_ns, clock.bound_ns);
-    out_.record.clocks_compared_twice = out_.record.clocks_compared_twice && clock.measured_twice;
-  }
-  out_.begin_unix_ns = clocks_.base_unix_ns();
-  if (clocks_.of_nodes().size() < 2) out_.clock_measured = out_.record.clocks_compared_twice = true;
-}
 
 void Analyser::read_calls() {
   for (std::size_t i = 0; i < run_.files.size(); ++i) {
@@ -190,7 +135,7 @@ void Analyser::read_calls() {
   }
   stream_.read(
       [this](std::size_t file, const trace::Event& event) { count_event(clocks_, file, event, sites_, phases_); },
-      [this](const GroupCall& call) { compare_call(call); });
+      [this](const GroupCall& call) { compare_call(call); }, progress_of(0));
   for (const EventFacts& own : stream_.facts()) out_.events_kept += own.kept;
   for (std::size_t g = 0; g < out_.communicators.size(); ++g) {
     const Group& group = std::as_const(groups_).all()[g];
@@ -408,67 +353,28 @@ void Analyser::add_whole_run() {
     const Group* const group = groups_.find(id);
     return group == nullptr ? fmt::format("communicator {:#x}", id) : group->name;
   });
-  out_.is_overwritten = is_overwritten_;
   double time_ns = 0;
   for (std::size_t i = 0; i < run_.files.size(); ++i) time_ns += std::max(0.0, times_.end_ns[i] - times_.init_ns[i]);
   if (time_ns > 0) out_.whole_run_share = std::min(1.0, out_.whole_run.all.waiting_ns / time_ns);
 }
 
-// All calls of the run are at hand.
-bool Analyser::can_tell_what_if() const {
-  return run_.files.size() >= 2 && out_.finalized && run_.missing.empty() &&
-         std::all_of(run_.files.begin(), run_.files.end(), [](const RankFile& file) { return file.gaps.empty(); });
-}
-
-// Those that most waiting begins with, or else those that the others wait for at the end.
-std::vector<std::size_t> Analyser::ranks_to_quicken() const {
-  std::map<std::int32_t, std::size_t> files;
-  for (std::size_t f = 0; f < run_.files.size(); ++f) files.emplace(world_rank(f), f);
-  std::vector<const RankFigures*> by_began;
-  for (const RankFigures& rank : out_.late_ranks) by_began.push_back(&rank);
-  const auto weight = [](const RankFigures& rank) { return std::pair(rank.began_ns, -rank.time.finalize_ns); };
-  std::stable_sort(by_began.begin(), by_began.end(),
-                   [&](const auto* a, const auto* b) { return weight(*a) > weight(*b); });
-  by_began.resize(std::min(by_began.size(), WhatIfReplay::most_ranks));
-  std::vector<std::size_t> chosen;
-  for (const RankFigures* rank : by_began) chosen.push_back(files.at(rank->rank));
-  return chosen;
-}
-
-// Most excess first.
-std::vector<std::size_t> Analyser::sites_to_replay() const {
-  std::vector<std::size_t> numbers;
-  for (std::size_t s = 0; s < sites_.all().size(); ++s)
-    if (sites_.all()[s].means.calls > 0) numbers.push_back(s);
-  std::stable_sort(numbers.begin(), numbers.end(), [&](std::size_t a, std::size_t b) {
-    return sites_.all()[a].replayed_excess_ns > sites_.all()[b].replayed_excess_ns;
-  });
-  return numbers;
-}
-
-// With what follows from the figures of all calls: patterns of call sites, and replays.
+// With what follows from the figures of all calls.
 void Analyser::read_calls_again() {
   if (out_.compared_calls == 0) return;
-  std::vector<PatternFinder> patterns;
-  for (const Sites::Site& site : sites_.all()) patterns.emplace_back(site.means);
-  SavingsReplay savings(run_, clocks_, stream_.facts(), sites_to_replay(), replayed_parts_);
-  std::optional<WhatIfReplay> what_if;
-  if (can_tell_what_if()) what_if.emplace(run_, clocks_, stream_.facts(), ranks_to_quicken());
-  stream_.read({}, [&](const GroupCall& call) {
-    if (!call.is_compared()) return;
-    const Sites::Site* const site = sites_.of(call.sightings.front().file, call.sightings.front().event);
-    if (site != nullptr) {
-      arrivals_.take_times(run_, call);
-      patterns[site->figures.number].add(call_of_site(call));
-    }
-    savings.add(call, site == nullptr ? ComparedCall::no_site : site->figures.number);
-    if (what_if) what_if->add(call);
-  });
-  for (CallSiteFigures& site : out_.call_sites) site.pattern = patterns[site.number].take();
-  savings.write(out_);
-  if (what_if) out_.what_if = what_if->result();
-  if (out_.events_kept == out_.events_begun && out_.savings.calls > 0)
-    add_transfer(out_.efficiency, out_.run_ns, out_.savings.no_excess.run_ns);
+  Replays replays(run_, clocks_, stream_.facts(), sites_, replayed_parts_, out_);
+  stream_.read(
+      {},
+      [&](const GroupCall& call) {
+        if (!call.is_compared()) return;
+        const Sites::Site* const site = sites_.of(call.sightings.front().file, call.sightings.front().event);
+        if (site != nullptr) {
+          arrivals_.take_times(run_, call);
+          replays.add_to_pattern(*site, call_of_site(call));
+        }
+        replays.add(call, site);
+      },
+      progress_of(1));
+  replays.write(out_);
 }
 
 Analysis failed_for(const char* why) {
@@ -480,9 +386,9 @@ Analysis failed_for(const char* why) {
 
 }  // namespace
 
-Analysis analyse(const Run& run, const CallObserver& observe) noexcept {
+Analysis analyse(const Run& run, const CallObserver& observe, const Progress& progress) noexcept {
   try {
-    return Analyser(run, observe).analyse();
+    return Analyser(run, observe, progress).analyse();
   } catch (const std::bad_alloc&) {
     return failed_for("not enough memory");
   } catch (const std::exception& error) {

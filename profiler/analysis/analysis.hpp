@@ -354,6 +354,7 @@ struct ComparedCall {
 using CallObserver = std::function<void(const ComparedCall&)>;
 
 // `observe` is called for each call compared: by communicator, then in the order they were made.
-Analysis analyse(const Run& run, const CallObserver& observe = {}) noexcept;
+// `progress` gets the events read, of all that are to be, each twice.
+Analysis analyse(const Run& run, const CallObserver& observe = {}, const Progress& progress = {}) noexcept;
 
 }  // namespace papaya::report

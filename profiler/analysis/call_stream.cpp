@@ -9,6 +9,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "profiler/analysis/computing.hpp"
 #include "profiler/read/event_reader.hpp"
 
 namespace papaya::report {
@@ -21,64 +22,6 @@ constexpr std::size_t least_piece = 32;
 constexpr std::size_t most_piece = 4096;
 // Sightings in unfinished calls from which on those are given up that can no longer be finished.
 constexpr std::size_t many_sightings = 4 * events_at_once;
-// Of a rank: times of computing that are longer than all that came later.
-constexpr std::size_t most_longest = 256;
-
-// The longest of the times of computing that a rank has had since any of its events.
-class Longest {
- public:
-  void add(std::uint64_t number, double ns, std::uint32_t site) {
-    while (!kept_.empty() && kept_.back().ns < ns) kept_.pop_back();
-    if (kept_.size() == most_longest) kept_.erase(kept_.begin());
-    kept_.push_back({number, ns, site});
-  }
-  std::uint32_t site_since(std::uint64_t number) const {
-    const auto found = std::partition_point(kept_.begin(), kept_.end(),
-                                            [number](const Entry& entry) { return entry.number < number; });
-    return found == kept_.end() ? 0 : found->site;
-  }
-
- private:
-  struct Entry {
-    std::uint64_t number;
-    double ns;
-    std::uint32_t site;
-  };
-  std::vector<Entry> kept_;
-};
-
-// What one rank did outside its collective calls, summed from event to event.
-class Computed {
- public:
-  Computed(const RankFile& file, double ns_per_tick) : init_ticks_(file.header.init_ticks), ns_per_tick_(ns_per_tick) {}
-
-  void add(const trace::Event& event, std::uint64_t number, const trace::Interval* interval) {
-    std::uint64_t& left = left_ticks_of(event.thread);
-    const std::uint64_t since = left == 0 ? 0 : event.arrival_ticks - std::min(left, event.arrival_ticks);
-    const std::uint64_t in_mpi = interval == nullptr ? 0 : std::min(interval->mpi_ticks, since);
-    const double own_ns = static_cast<double>(since - in_mpi) * ns_per_tick_;
-    computed_ns += own_ns;
-    timed_ns += static_cast<double>(in_mpi) * ns_per_tick_;
-    left = std::max(event.exit_ticks, event.arrival_ticks);
-    longest.add(number, own_ns,
-                interval != nullptr && interval->longest_site != 0 ? interval->longest_site : event.call_site);
-  }
-
-  double computed_ns = 0;
-  double timed_ns = 0;
-  Longest longest;
-
- private:
-  std::uint64_t& left_ticks_of(std::uint16_t thread) {
-    for (auto& [own, ticks] : left_ticks_)
-      if (own == thread) return ticks;
-    return left_ticks_.emplace_back(thread, init_ticks_).second;
-  }
-
-  std::uint64_t init_ticks_;
-  double ns_per_tick_;
-  std::vector<std::pair<std::uint16_t, std::uint64_t>> left_ticks_;
-};
 
 // A call that is being put together.
 struct OpenCall {
@@ -123,7 +66,7 @@ class Reading {
           const CallStream::OnCall& on_call)
       : run_(run), clocks_(clocks), groups_(groups), on_event_(on_event), on_call_(on_call) {}
 
-  void read();
+  void read(const Progress& progress);
 
   std::vector<EventFacts> facts;  // by file
   std::uint64_t untabled_events = 0;
@@ -160,6 +103,7 @@ class Reading {
   std::vector<OpenCall*> free_;                                     // of which these are not in use
   std::vector<OpenCall*> finished_;                                 // and these have all their ranks
   std::size_t sightings_ = 0;
+  std::size_t events_ = 0;
   std::vector<double> ends_ns_;
 };
 
@@ -230,9 +174,14 @@ std::optional<double> Reading::next_horizon() {
   return *middle;
 }
 
-void Reading::read() {
+void Reading::read(const Progress& progress) {
   begin();
+  std::size_t total = 0;
+  for (const RankFile& file : run_.files)
+    total +=
+        file.ring_path.empty() ? file.events.size() : std::min(file.header.event_count, file.header.event_capacity);
   while (const std::optional<double> horizon_ns = next_horizon()) {
+    if (progress) progress(std::min(events_, total), total);
     for (std::size_t f = 0; f < cursors_.size(); ++f)
       while (has_next(f) && arrival_ns(f, cursors_[f].piece[cursors_[f].next]) <= *horizon_ns)
         take(f, cursors_[f].piece[cursors_[f].next++]);
@@ -273,7 +222,7 @@ void Reading::take(std::size_t file, const trace::Event& event) {
   Cursor& cursor = cursors_[file];
   note_facts(file, event);
   cursor.computed.add(event, cursor.number, cursor.reader.interval_of(event));
-  facts[file].timed_ns = cursor.computed.timed_ns;
+  facts[file].timed_ns = cursor.computed.timed_ns();
   if (on_event_) on_event_(file, event);
   if (event.call != trace::no_call) {
     if (const OwnGroup* const own = group_of(cursor, event.communicator); own != nullptr)
@@ -282,6 +231,7 @@ void Reading::take(std::size_t file, const trace::Event& event) {
       ++untabled_events;
   }
   ++cursor.number;
+  ++events_;
 }
 
 OpenCall& Reading::open_call(std::size_t group, std::uint64_t call) {
@@ -322,9 +272,9 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   const NodeClock& clock = clocks_.of_file(file);
   sighting.arrival_ns = clock.ns(event.arrival_ticks);
   sighting.exit_ns = event.exit_ticks == 0 ? std::numeric_limits<double>::quiet_NaN() : clock.ns(event.exit_ticks);
-  sighting.computed_ns = cursor.computed.computed_ns;  // so far: the difference is made when the call is handed over
-  sighting.timed_ns = cursor.computed.timed_ns;
-  sighting.longest_site = cursor.computed.longest.site_since(state.since);
+  sighting.computed_ns = cursor.computed.computed_ns();  // so far: the difference is made when the call is handed over
+  sighting.timed_ns = cursor.computed.timed_ns();
+  sighting.longest_site = cursor.computed.longest().site_since(state.since);
   if (static_cast<Form>(event.form) == Form::blocking) state.since = cursor.number + 1;
   open.last_ns = std::max(open.last_ns, sighting.arrival_ns);
   ++sightings_;
@@ -393,9 +343,9 @@ void Reading::close_hopeless() {
 CallStream::CallStream(const Run& run, const Clocks& clocks, Groups& groups)
     : run_(run), clocks_(clocks), groups_(groups) {}
 
-void CallStream::read(const OnEvent& on_event, const OnCall& on_call) {
+void CallStream::read(const OnEvent& on_event, const OnCall& on_call, const Progress& progress) {
   Reading reading(run_, clocks_, groups_, on_event, on_call);
-  reading.read();
+  reading.read(progress);
   facts_ = std::move(reading.facts);
   untabled_events_ = reading.untabled_events;
 }

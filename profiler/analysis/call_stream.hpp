@@ -24,7 +24,8 @@ class CallStream {
   // Reads the run through. `on_event` for each event, those of a rank in their order; `on_call` for each blocking call:
   // those whose arrivals are known in the order of their last arrivals, so that each rank's come in its order. Those of
   // communicators whose ranks cannot be told apart are left out. Brings what the groups' members say up to date.
-  void read(const OnEvent& on_event, const OnCall& on_call);
+  // `progress` gets, now and then, the events read and those there are.
+  void read(const OnEvent& on_event, const OnCall& on_call, const Progress& progress = {});
 
   // Of the last time that it was read. By file:
   const std::vector<EventFacts>& facts() const { return facts_; }

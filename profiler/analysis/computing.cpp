@@ -1,9 +1,44 @@
 #include "profiler/analysis/computing.hpp"
 
 #include <algorithm>
-#include <cstddef>
 
 namespace papaya::report {
+
+namespace {
+
+constexpr std::size_t most_longest = 256;
+
+}  // namespace
+
+void Longest::add(std::uint64_t number, double ns, std::uint32_t site) {
+  while (!kept_.empty() && kept_.back().ns < ns) kept_.pop_back();
+  if (kept_.size() == most_longest) kept_.erase(kept_.begin());
+  kept_.push_back({number, ns, site});
+}
+
+std::uint32_t Longest::site_since(std::uint64_t number) const {
+  const auto found =
+      std::partition_point(kept_.begin(), kept_.end(), [number](const Entry& entry) { return entry.number < number; });
+  return found == kept_.end() ? 0 : found->site;
+}
+
+void Computed::add(const trace::Event& event, std::uint64_t number, const trace::Interval* interval) {
+  std::uint64_t& left = left_ticks_of(event.thread);
+  const std::uint64_t since = left == 0 ? 0 : event.arrival_ticks - std::min(left, event.arrival_ticks);
+  const std::uint64_t in_mpi = interval == nullptr ? 0 : std::min(interval->mpi_ticks, since);
+  const double own_ns = static_cast<double>(since - in_mpi) * ns_per_tick_;
+  computed_ns_ += own_ns;
+  timed_ns_ += static_cast<double>(in_mpi) * ns_per_tick_;
+  left = std::max(event.exit_ticks, event.arrival_ticks);
+  longest_.add(number, own_ns,
+               interval != nullptr && interval->longest_site != 0 ? interval->longest_site : event.call_site);
+}
+
+std::uint64_t& Computed::left_ticks_of(std::uint16_t thread) {
+  for (auto& [own, ticks] : left_ticks_)
+    if (own == thread) return ticks;
+  return left_ticks_.emplace_back(thread, init_ticks_).second;
+}
 
 double lower_median(std::vector<double>& values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);

@@ -1,9 +1,55 @@
-// What comparisons of how long ranks computed have in common.
+// How long a rank computed, that is was outside MPI, between its collective calls; and what comparisons of that have in
+// common.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
+#include "profiler/read/read.hpp"
+
 namespace papaya::report {
+
+// The longest of the times of computing that a rank has had since any of its events: of those that are longer than all
+// that came later, the latest few hundred.
+class Longest {
+ public:
+  void add(std::uint64_t number, double ns, std::uint32_t site);
+  // The call site that ended it; 0: not known.
+  std::uint32_t site_since(std::uint64_t number) const;
+
+ private:
+  struct Entry {
+    std::uint64_t number;
+    double ns;
+    std::uint32_t site;
+  };
+  std::vector<Entry> kept_;
+};
+
+// What one rank did outside its collective calls, summed from event to event.
+class Computed {
+ public:
+  Computed(const RankFile& file, double ns_per_tick) : init_ticks_(file.header.init_ticks), ns_per_tick_(ns_per_tick) {}
+
+  // Event number `number` of the rank. `interval`: what its thread did before; may be null.
+  void add(const trace::Event& event, std::uint64_t number, const trace::Interval* interval);
+
+  double computed_ns() const { return computed_ns_; }
+  double timed_ns() const { return timed_ns_; }  // in timed functions
+  const Longest& longest() const { return longest_; }
+
+ private:
+  std::uint64_t& left_ticks_of(std::uint16_t thread);
+
+  std::uint64_t init_ticks_;
+  double ns_per_tick_;
+  double computed_ns_ = 0;
+  double timed_ns_ = 0;
+  Longest longest_;
+  std::vector<std::pair<std::uint16_t, std::uint64_t>> left_ticks_;  // by thread
+};
 
 // Of an even number the lower one of the two in the middle: of two ranks the one that is not late. Reorders them.
 double lower_median(std::vector<double>& values);

@@ -125,7 +125,7 @@ struct Run {
   std::uint64_t unwanted_ranks = 0;  // PAPAYA_RANKS leaves them out: they are not missing
 };
 
-// Called after each file with the files done and the files there are.
+// Called with what is done and what there is: files that were loaded, or events that were read.
 using Progress = std::function<void(std::size_t, std::size_t)>;
 
 // Of each rank the latest thousand events, what its ring holds, or also what was spilled, which may be much. Streamed:

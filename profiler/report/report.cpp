@@ -5,8 +5,8 @@
 
 namespace papaya::report {
 
-Report report_on(const Run& run, const CallObserver& observe) noexcept {
-  Report report{analyse(run, observe), {}, {}};
+Report report_on(const Run& run, const CallObserver& observe, const Progress& progress) noexcept {
+  Report report{analyse(run, observe, progress), {}, {}};
   try {
     report.verdict = verdict_on(report);
     report.notes = notes_on(report);

@@ -16,8 +16,8 @@ struct Report : Analysis {
   std::vector<std::string> notes;  // one sentence or two each: what to know before trusting the figures
 };
 
-// `observe` as for `analyse`.
-Report report_on(const Run& run, const CallObserver& observe = {}) noexcept;
+// `observe` and `progress` as for `analyse`.
+Report report_on(const Run& run, const CallObserver& observe = {}, const Progress& progress = {}) noexcept;
 
 // For people, at most 100 columns wide.
 std::string to_text(const Report& report) noexcept;

@@ -1,6 +1,5 @@
 // Which calls of a run belong together.
 #include "profiler/analysis/call_stream.hpp"
-
 #include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 

@@ -1,0 +1,36 @@
+// What the calls of a run say when they are read again, once the figures of all of them are known: what pattern those
+// of each call site have, and how the run would have gone otherwise.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/event_facts.hpp"
+#include "profiler/analysis/matching.hpp"
+#include "profiler/analysis/sites.hpp"
+#include "profiler/read/clocks.hpp"
+
+namespace papaya::report {
+
+class Replays {
+ public:
+  // `facts` by file; `parts`: ranks in calls that can be replayed; `analysis` has the figures.
+  Replays(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, const Sites& sites,
+          std::uint64_t parts, const Analysis& analysis);
+
+  // A compared call, in the order of CallStream, and the site of its lowest rank, null if that is not known.
+  void add(const GroupCall& call, const Sites::Site* site);
+  void add_to_pattern(const Sites::Site& site, const CallOfSite& call) { patterns_[site.figures.number].add(call); }
+
+  void write(Analysis& analysis) const;
+
+ private:
+  std::vector<PatternFinder> patterns_;  // by number of the site
+  SavingsReplay savings_;
+  std::optional<WhatIfReplay> what_if_;
+};
+
+}  // namespace papaya::report

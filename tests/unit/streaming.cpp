@@ -1,0 +1,140 @@
+// A run that is read a little at a time gives the figures of one that is loaded whole.
+#include <random>
+#include <string>
+
+#include "profiler/analysis/call_stream.hpp"
+#include "profiler/analysis/imbalance.hpp"
+#include "profiler/read/packed.hpp"
+#include "profiler/report/report.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+using report::Extent;
+using support::Record;
+
+constexpr std::uint64_t row_id = 77;  // of ranks 0 and 1
+
+// Calls of all ranks and of two of them, of several sizes, roots and threads, with torn events and functions between.
+std::vector<Record> random_run(unsigned seed, std::uint64_t capacity, int calls) {
+  std::mt19937 random(seed);
+  const auto upto = [&](unsigned most) { return static_cast<int>(random() % (most + 1)); };
+  std::vector<Record> all = support::records(5);
+  std::vector<double> left(all.size(), 1000);
+  for (Record& one : all) {
+    one.capacity = capacity;
+    one.add_timed("MPI_Send", MpiKind::point_to_point, 5, 1e5);
+    one.add_call_site({{"/bin/app", 0x10}});
+    one.add_call_site({{"/bin/app", 0x20}, {"/bin/app", 0x30}});
+  }
+  for (int rank = 0; rank < 2; ++rank) all[rank].add_communicator(row_id, 2, rank, "row");
+  std::uint64_t of_row = 0;
+  for (int call = 0; call < calls; ++call) {
+    const bool is_row = upto(3) == 0;
+    const std::size_t ranks = is_row ? 2 : all.size();
+    const Collective collective = upto(2) == 0 ? Collective::bcast : Collective::allreduce;
+    const int root = collective == Collective::bcast ? upto(static_cast<unsigned>(ranks) - 1) : -1;
+    const std::uint64_t number = is_row ? of_row++ : static_cast<std::uint64_t>(call) - of_row;
+    double last = 0;
+    std::vector<double> arrivals(ranks);
+    for (std::size_t r = 0; r < ranks; ++r) last = std::max(last, arrivals[r] = left[r] + 500 + upto(20000));
+    for (std::size_t r = 0; r < ranks; ++r) {
+      // Without the root's arrival nobody leaves a broadcast, and it leaves at once.
+      const bool is_early = collective == Collective::bcast && static_cast<int>(r) == root;
+      left[r] = (is_early ? arrivals[r] : last) + 100 + upto(3000);
+      trace::Event& event = all[r].add_call(collective, number, arrivals[r], left[r], std::uint64_t{8} << upto(12),
+                                            root, is_row ? row_id : support::world_id);
+      event.call_site = static_cast<std::uint32_t>(upto(2));
+      event.thread = static_cast<std::uint16_t>(is_row ? 1 : 0);
+      all[r].add_interval(upto(400), static_cast<std::uint32_t>(upto(2)));
+      if (upto(200) == 0) event.collective = 255;  // damaged
+    }
+  }
+  for (Record& one : all) one.finalize(left[0] + 1e6);
+  return all;
+}
+
+TEST_CASE("a run that is streamed from its files gives the report of one that is loaded") {
+  for (const auto& [capacity, calls] :
+       {std::pair<std::uint64_t, int>{16384, 9000}, {16, 100}, {64, 40}, {1024, 3000}}) {
+    const support::Folder folder;
+    folder.write(random_run(static_cast<unsigned>(calls), capacity, calls));
+    const std::string loaded = report::to_json(report::report_on(report::load_run(folder.path())));
+    CAPTURE(capacity, calls);
+    REQUIRE(loaded.find("\"compared_calls\": 0") == std::string::npos);
+    for (const Extent extent : {Extent::streamed_all, Extent::streamed_rings}) {
+      const report::Run run = report::load_run(folder.path(), {}, extent);
+      CHECK(run.files.at(0).events.empty());
+      CHECK(report::to_json(report::report_on(run)) == loaded);
+    }
+  }
+}
+
+TEST_CASE("a trace is loaded where all of a run is to be streamed") {
+  const support::Folder folder;
+  std::vector<Record> all = random_run(1, 16, 60);
+  folder.write(all);
+  for (std::size_t r = 0; r < all.size(); ++r)
+    folder.write(Record::file_name(static_cast<int>(r)) + "z", all[r].spilled(30, 10));
+  const report::Run run = report::load_run(folder.path(), {}, Extent::streamed_all);
+  CHECK(run.files.at(0).events.size() > 40);
+  CHECK(report::to_json(report::report_on(run)) == report::to_json(report::report_on(report::load_run(folder.path()))));
+}
+
+// What no rank will complete is given up before the end, and counted alike.
+TEST_CASE("calls that one rank lacks do not pile up") {
+  std::vector<Record> all = support::records(3);
+  constexpr int calls = 150'000;
+  for (Record& one : all) {
+    one.capacity = 1 << 18;
+    for (int call = 0; call < calls; ++call)
+      if (one.header.rank != 2 || call % 1000 == 0)
+        one.add_call(Collective::barrier, call, 1000.0 * call + 5, 1000.0 * call + 500);
+    one.finalize(1000.0 * calls + 1000);
+  }
+  const report::Run run = support::load(all);
+  const report::Analysis analysis = report::analyse(run);
+  CHECK(analysis.compared_calls == calls / 1000);
+  // Up to the last call of the rank that lacks them; to those after it it has not come.
+  CHECK(analysis.record.unmatched_calls == calls - 1000 + 1 - calls / 1000);
+}
+
+TEST_CASE("a spread of many samples is that of all of them") {
+  std::mt19937 random(3);
+  std::lognormal_distribution<double> times(8, 2);
+  for (const std::size_t count : {1u, 2u, 65536u, 65537u, 300000u}) {
+    report::Samples samples;
+    std::vector<double> values(count);
+    double sum = 0;
+    for (double& value : values) {
+      value = times(random);
+      sum += value;
+      samples.add(value);
+    }
+    std::sort(values.begin(), values.end());
+    const report::Spread spread = samples.spread();
+    CAPTURE(count);
+    CHECK(spread.samples == count);
+    CHECK(spread.mean_ns == Approx(sum / static_cast<double>(count)));
+    CHECK(spread.max_ns == values.back());
+    CHECK(spread.p50_ns == Approx(values[(count * 50 + 99) / 100 - 1]).epsilon(0.001));
+    CHECK(spread.p99_ns == Approx(values[(count * 99 + 99) / 100 - 1]).epsilon(0.001));
+  }
+  report::Samples small;  // below a nanosecond, and less than nothing
+  for (int i = 0; i < 70000; ++i) small.add(i % 2 == 0 ? -5.0 : 0.25);
+  CHECK(small.spread().p50_ns <= 0.25);
+  CHECK(small.spread().max_ns == 0.25);
+}
+
+TEST_CASE("a packed row is the row") {
+  trace::Totals totals{};
+  totals.by_size[1][0][2].calls = 7;
+  totals.native_nonblocking_by_reason[collective_count - 1][trace::reason_capacity - 1] = ~std::uint64_t{0};
+  const trace::Totals same = report::Packed(totals).unpack();
+  CHECK(std::memcmp(&same, &totals, sizeof totals) == 0);
+}
+
+}  // namespace
+}  // namespace papaya
