@@ -167,7 +167,11 @@ bool Reading::has_next(std::size_t file) {
 std::optional<double> Reading::next_horizon() {
   ends_ns_.clear();
   for (std::size_t f = 0; f < cursors_.size(); ++f)
-    if (has_next(f)) ends_ns_.push_back(arrival_ns(f, cursors_[f].piece.back()));
+    if (has_next(f)) {
+      // Of several threads, or where it is damaged, the last event need not be the latest: the next one is read anyway.
+      const Cursor& cursor = cursors_[f];
+      ends_ns_.push_back(std::max(arrival_ns(f, cursor.piece[cursor.next]), arrival_ns(f, cursor.piece.back())));
+    }
   if (ends_ns_.empty()) return {};
   const auto middle = ends_ns_.begin() + static_cast<std::ptrdiff_t>(ends_ns_.size() / 2);
   std::nth_element(ends_ns_.begin(), middle, ends_ns_.end());

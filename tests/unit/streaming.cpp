@@ -83,6 +83,15 @@ TEST_CASE("a trace is loaded where all of a run is to be streamed") {
   CHECK(report::to_json(report::report_on(run)) == report::to_json(report::report_on(report::load_run(folder.path()))));
 }
 
+TEST_CASE("events whose arrivals go back are read, too") {
+  std::vector<Record> all = support::records(2);
+  for (Record& one : all) {
+    for (int call = 0; call < 8; ++call) one.add_call(Collective::barrier, call, 9000.0 - 1000 * call, 9100);
+    one.finalize(20000);
+  }
+  CHECK(support::analyse(all).compared_calls == 8);
+}
+
 // What no rank will complete is given up before the end, and counted alike.
 TEST_CASE("calls that one rank lacks do not pile up") {
   std::vector<Record> all = support::records(3);
