@@ -20,7 +20,7 @@ constexpr std::uint64_t row_id = 77;  // of ranks 0 and 1
 // Calls of all ranks and of two of them, of several sizes, roots and threads, with torn events and functions between.
 std::vector<Record> random_run(unsigned seed, std::uint64_t capacity, int calls) {
   std::mt19937 random(seed);
-  const auto upto = [&](unsigned most) { return static_cast<int>(random() % (most + 1)); };
+  const auto up_to = [&](unsigned most) { return static_cast<int>(random() % (most + 1)); };
   std::vector<Record> all = support::records(5);
   std::vector<double> left(all.size(), 1000);
   for (Record& one : all) {
@@ -32,24 +32,24 @@ std::vector<Record> random_run(unsigned seed, std::uint64_t capacity, int calls)
   for (int rank = 0; rank < 2; ++rank) all[rank].add_communicator(row_id, 2, rank, "row");
   std::uint64_t of_row = 0;
   for (int call = 0; call < calls; ++call) {
-    const bool is_row = upto(3) == 0;
+    const bool is_row = up_to(3) == 0;
     const std::size_t ranks = is_row ? 2 : all.size();
-    const Collective collective = upto(2) == 0 ? Collective::bcast : Collective::allreduce;
-    const int root = collective == Collective::bcast ? upto(static_cast<unsigned>(ranks) - 1) : -1;
+    const Collective collective = up_to(2) == 0 ? Collective::bcast : Collective::allreduce;
+    const int root = collective == Collective::bcast ? up_to(static_cast<unsigned>(ranks) - 1) : -1;
     const std::uint64_t number = is_row ? of_row++ : static_cast<std::uint64_t>(call) - of_row;
     double last = 0;
     std::vector<double> arrivals(ranks);
-    for (std::size_t r = 0; r < ranks; ++r) last = std::max(last, arrivals[r] = left[r] + 500 + upto(20000));
+    for (std::size_t r = 0; r < ranks; ++r) last = std::max(last, arrivals[r] = left[r] + 500 + up_to(20000));
     for (std::size_t r = 0; r < ranks; ++r) {
       // Without the root's arrival nobody leaves a broadcast, and it leaves at once.
       const bool is_early = collective == Collective::bcast && static_cast<int>(r) == root;
-      left[r] = (is_early ? arrivals[r] : last) + 100 + upto(3000);
-      trace::Event& event = all[r].add_call(collective, number, arrivals[r], left[r], std::uint64_t{8} << upto(12),
+      left[r] = (is_early ? arrivals[r] : last) + 100 + up_to(3000);
+      trace::Event& event = all[r].add_call(collective, number, arrivals[r], left[r], std::uint64_t{8} << up_to(12),
                                             root, is_row ? row_id : support::world_id);
-      event.call_site = static_cast<std::uint32_t>(upto(2));
+      event.call_site = static_cast<std::uint32_t>(up_to(2));
       event.thread = static_cast<std::uint16_t>(is_row ? 1 : 0);
-      all[r].add_interval(upto(400), static_cast<std::uint32_t>(upto(2)));
-      if (upto(200) == 0) event.collective = 255;  // damaged
+      all[r].add_interval(up_to(400), static_cast<std::uint32_t>(up_to(2)));
+      if (up_to(200) == 0) event.collective = 255;  // damaged
     }
   }
   for (Record& one : all) one.finalize(left[0] + 1e6);

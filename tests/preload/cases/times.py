@@ -1,6 +1,7 @@
 """Where the time of each rank goes, in all functions of MPI's."""
 
 import json
+import re
 import time
 
 from harness import Preload, quick
@@ -66,7 +67,8 @@ class Times(Preload):
                 self.assertTrue(now["verdict"].startswith("Rank 1 is late"), now["verdict"])
             file = self.scratch / "papaya.prom"
             self.assertEqual(self.papaya("top", "--prometheus", file, "-n", "1", folder), "")
-            self.assertRegex(file.read_text(), r'papaya_rank_relative_score\{job="[^"]*",rank="1",node="0"\} 0\.')
+            score = re.search(r'papaya_rank_relative_score\{job="[^"]*",rank="1",node="0"\} (\S+)', file.read_text())
+            self.assertLess(float(score[1]), 0.75)
             self.assertIsNone(process.poll())
         with self.running(3, self.program("loop"), 400, "stop") as (_, _, folder, _):
             self.assertTrue(self.until(lambda: "Rank 1 is late now: ranks 0, 2 have waited in MPI_Allreduce" in
