@@ -236,7 +236,9 @@ class Lists:
     def check_tables(self):
         """The tables of report.txt, and the headings under which the manual explains them."""
         begin_of_table = r'(?:\bTable \w+\(|\bimbalance_table\(analysis,)\s*(?:fmt::format\(\s*)?'
-        texts = re.findall(begin_of_table + r'"([^"({,]*)', self.read("profiler/report/text.cpp"))
+        sources = sorted((self.root / "profiler/report/text").glob("*.cpp"))
+        texts = [text for source in sources
+                 for text in re.findall(begin_of_table + r'"([^"({,]*)', source.read_text(encoding="utf-8"))]
         titles = [text.strip() for text in texts if text.strip()]
         headings = [part for heading, _ in self.entries("papaya-report", "READING THE REPORT")
                     for part in heading.split(", ")]

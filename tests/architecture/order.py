@@ -101,8 +101,8 @@ ORDER = {
     "profiler/report": [
         "notes pictures",
         "verdict",
-        "report.hpp",
-        "files json report.cpp stall text",
+        "report.hpp text/layout text/sections.hpp",
+        "files json report.cpp stall text text/",
     ],
 }
 

@@ -20,7 +20,6 @@ FILES = {
     "profiler/analysis/savings.cpp": "one simulation: the replay of a run and the models of what it would have cost",
     "profiler/read/read.cpp": "one file format: every field is checked where it is read",
     "profiler/report/json.cpp": "one output: a function for each object of report.json",
-    "profiler/report/text.cpp": "one output: a function for each table of report.txt",
     "tests/cluster/box": "one command: namespaces, the network between them, clocks and launchers",
     "tests/mpi/collectives.cpp": "one program, so that one launch runs all its checks",
     "tests/preload/nonblocking.c": "one program, so that one launch runs all its checks",

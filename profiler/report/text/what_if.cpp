@@ -1,0 +1,78 @@
+// What it would bring if ranks were quicker, or calls.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "profiler/read/units.hpp"
+#include "profiler/report/text/layout.hpp"
+#include "profiler/report/text/sections.hpp"
+
+namespace papaya::report {
+namespace {
+
+constexpr std::size_t most_savings_listed = 5;
+constexpr double least_saving = 0.01;          // of the run
+constexpr std::size_t widest_algorithms = 28;  // "arrival_leader, arrival_tree"
+
+// "1.2 s, 3.4%", of the run; "-" where it is not known or nothing.
+std::string saving_text(const Saving& saving, double span_ns) {
+  if (!std::isfinite(saving.run_ns) || saving.run_ns <= 0) return "-";
+  return fmt::format("{}, {:.1f}%", time_text(saving.run_ns), 100 * share_of(saving.run_ns, span_ns));
+}
+
+}  // namespace
+
+// What it would bring if ranks were as quick as the others.
+std::string what_if_text(const Analysis& analysis) {
+  const WhatIf& what_if = analysis.what_if;
+  if (!what_if.is_known || what_if.all_ns < least_saving * analysis.run_ns) return {};
+  Table table(
+      fmt::format(
+          "What if (an estimate of the run, if a rank computed no longer between its calls than the median of the "
+          "ranks{}; it takes {})",
+          analysis.crowded_ranks > 0 ? "; ranks share cores, which is not in it" : "", time_text(analysis.run_ns)),
+      1, {"rank", "run", "shorter by", "of the run"});
+  const auto add = [&](std::string who, double ns) {
+    table.add(
+        {std::move(who), time_text(analysis.run_ns - ns), time_text(ns), share_bar(share_of(ns, analysis.run_ns))});
+  };
+  add("all", what_if.all_ns);
+  for (std::size_t i = 0; i < std::min(most_savings_listed, what_if.ranks.size()); ++i)
+    if (what_if.ranks[i].ns >= least_saving * analysis.run_ns)
+      add(fmt::format("{}", what_if.ranks[i].rank), what_if.ranks[i].ns);
+  return table.text();
+}
+
+std::string savings_text(const Analysis& analysis) {
+  Table table(
+      fmt::format("Estimated savings (the recorded arrivals replayed, with the same work between calls. "
+                  "Excess: summed over ranks. {} shorter: without any excess, and by the papaya algorithm that a "
+                  "model of the measured message times finds best, in the calls that were left to MPI)",
+                  analysis.is_overwritten ? "The recorded part of the run" : "Run"),
+      1, {"call", "excess", "run shorter without", "by an algorithm", "which"}, true);
+  const auto add = [&](const std::string& name, const Savings& savings, std::vector<std::string> below) {
+    const Savings::Candidate* const best = savings.best();
+    table.add({name, time_text(savings.no_excess.ranks_ns), saving_text(savings.no_excess, savings.span_ns),
+               best == nullptr ? "-" : saving_text(best->saving, savings.span_ns),
+               best != nullptr          ? (best->algorithm.size() <= widest_algorithms ? best->algorithm : "several")
+               : savings.open_calls > 0 ? "native"
+                                        : "-"},
+              std::move(below));
+  };
+  if (analysis.savings.calls == 0) return {};
+  add("all", analysis.savings, {});
+  std::vector<const CallSiteFigures*> sites;
+  for (const CallSiteFigures& site : analysis.call_sites)
+    if (site.savings.calls > 0) sites.push_back(&site);
+  std::stable_sort(sites.begin(), sites.end(), [](const auto* a, const auto* b) {
+    return a->savings.no_excess.ranks_ns > b->savings.no_excess.ranks_ns;
+  });
+  const std::size_t listed = std::min(sites.size(), most_savings_listed);
+  for (std::size_t i = 0; i < listed; ++i) add(sites[i]->name, sites[i]->savings, {call_site_text(sites[i]->frames)});
+  std::string page = table.text();
+  if (sites.size() > listed) page += fmt::format("  and {} more, in report.json\n", sites.size() - listed);
+  return page;
+}
+
+}  // namespace papaya::report
