@@ -237,9 +237,10 @@ TEST_CASE("a rank that waits knows who is missing", "[protocol]") {
         node.policy(rank).set_stall(0.02, [](void* prepared, double seconds) {
           const auto* waiting = static_cast<const Prepared*>(prepared);
           if (waiting->phase_of != nullptr) waiting = waiting->phase_of;
-          // Who waits for another that waits for rank 1 names that one. Where the system holds up rank 0 or 2, or one of
-          // them after rank 1 has come, it asks again.
-          if (waiting->is_missing(0) || !waiting->is_missing(1) || waiting->is_missing(2) || seconds < 0.02) return false;
+          // Who waits for another that waits for rank 1 names that one. Where the system holds up rank 0 or 2, or one
+          // of them after rank 1 has come, it asks again.
+          if (waiting->is_missing(0) || !waiting->is_missing(1) || waiting->is_missing(2) || seconds < 0.02)
+            return false;
           reporters |= 1U << own_rank;
           return true;
         });
