@@ -33,16 +33,10 @@ constexpr std::size_t most_sites_listed = 10;
 
 // ---- text
 
-std::string ratio_text(const report::Change& change) {
-  if (std::isnan(change.low)) return report::ratio_text(change.ratio);
-  return fmt::format("{} ({} to {})", report::ratio_text(change.ratio), report::ratio_text(change.low),
-                     report::ratio_text(change.high));
-}
-
 std::string line(const std::string& what, const report::Change& change) {
-  return fmt::format("  {:<22} {:>10} {:>10}   {:<22} {}\n", what, report::time_text(change.before_ns),
-                     report::time_text(change.after_ns), ratio_text(change),
-                     change.outcome == report::Outcome::unknown ? "-" : name_of(change.outcome));
+  return fmt::format("  {:<16} {:>9} {:>9}   {:<6} {:<7}  {}\n", what, report::time_text(change.before_ns),
+                     report::time_text(change.after_ns), report::ratio_text(change.ratio),
+                     name_of(change.judgement.outcome), change.judgement.reason);
 }
 
 std::string row_text(const report::ComparedRow& row) {
@@ -67,7 +61,8 @@ std::string to_text(const report::Comparison& comparison) {
   std::string page = comparison.verdict + "\n";
   if (!comparison.notes.empty()) page += "\nNote\n";
   for (const std::string& note : comparison.notes) page += "  - " + note + "\n";
-  page += fmt::format("\n  {:<22} {:>10} {:>10}   {:<22} {}\n", "", "before", "after", "ratio (95 % interval)", "");
+  page += fmt::format("\n  {:<16} {:>9} {:>9}   {:<6} {:<7}  {}\n", "", "before", "after", "ratio", "",
+                      "its 95 % interval");
   page += line("run", comparison.run_time) + line("in collectives", comparison.collectives);
   for (const bool sites : {false, true}) {
     std::size_t listed = 0;
@@ -100,18 +95,14 @@ Json number(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
-// The keys and words of the JSON stay: programs read them.
-std::string_view json_name_of(report::Outcome outcome) {
-  return outcome == report::Outcome::faster ? "won" : outcome == report::Outcome::slower ? "lost" : name_of(outcome);
-}
-
 Json to_object(const report::Change& change) {
   return {{"before_us", number(change.before_ns / 1e3)},
           {"after_us", number(change.after_ns / 1e3)},
           {"ratio", number(change.ratio)},
           {"low", number(change.low)},
           {"high", number(change.high)},
-          {"outcome", json_name_of(change.outcome)}};
+          {"outcome", name_of(change.judgement.outcome)},
+          {"reason", change.judgement.reason}};
 }
 
 Json to_array(const std::vector<report::Difference>& differences) {

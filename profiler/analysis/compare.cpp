@@ -85,15 +85,6 @@ void set_interval(Change& change, std::vector<double> ratios) {
   change.high = ratios[ratios.size() - tail];
 }
 
-// The 97.5th percentile of Student's t.
-double student(double freedom) {
-  constexpr std::array<double, 10> exact = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228};
-  const auto whole = static_cast<std::size_t>(std::max(1.0, freedom));
-  if (whole <= exact.size()) return exact[whole - 1];
-  constexpr double z = 1.959964;
-  return z + (z * z * z + z) / (4 * freedom) + (5 * std::pow(z, 5) + 16 * z * z * z + 3 * z) / (96 * freedom * freedom);
-}
-
 // Welch's interval of the ratio of two groups of runs, one value each.
 void set_welch(Change& change, std::span<const double> before, std::span<const double> after) {
   struct Group {
@@ -122,13 +113,13 @@ void set_welch(Change& change, std::span<const double> before, std::span<const d
   change.high = std::exp(b.mean - a.mean + half);
 }
 
-// `whole_ns`: the time that a change is a share of.
-void judge(Change& change, double whole_ns) {
-  if (std::isnan(change.low)) return;
-  const bool is_small = std::abs(change.after_ns - change.before_ns) < least_change * whole_ns;
-  change.outcome = is_small || (change.low <= 1 && change.high >= 1) ? Outcome::neutral
-                   : change.high < 1                                 ? Outcome::faster
-                                                                     : Outcome::slower;
+// `whole_ns`: the time that a change is a share of, which `whole` names.
+void judge(Change& change, double whole_ns, std::string_view whole = {}) {
+  if (std::isnan(change.low))
+    change.judgement = {Outcome::unclear, fmt::format("fewer than {} calls", fewest_calls)};
+  else
+    change.judgement = judge(Interval{change.low, change.high}, least_change,
+                             std::max(change.before_ns, shortest_ns) / whole_ns, whole);
 }
 
 using Runs = std::vector<std::span<const double>>;
@@ -222,12 +213,23 @@ void add_notes(Comparison& out, std::span<const RunSamples> before, std::span<co
 std::string verdict_of(const Comparison& out) {
   const bool by_run = !std::isnan(out.run_time.low);
   const Change& change = by_run ? out.run_time : out.collectives;
-  const std::string what = by_run ? "the run" : "the time inside collectives";
-  if (change.outcome == Outcome::unknown) return "There are too few calls to tell.";
-  const std::string interval = fmt::format("{} of what it was (95 % interval {} to {})", ratio_text(change.ratio),
-                                           ratio_text(change.low), ratio_text(change.high));
-  if (change.outcome == Outcome::neutral) return fmt::format("Neutral: {} is {}.", what, interval);
-  return fmt::format("{}: {} is {}.", change.outcome == Outcome::faster ? "Faster" : "Slower", what, interval);
+  if (std::isnan(change.low)) return "UNCLEAR: there are too few calls to tell.";
+  const char* const what = by_run ? "the run" : "the time inside collectives";
+  const std::string took =
+      fmt::format("{}: {} is {} of what it was, 95 % interval {} to {}", name_of(change.judgement.outcome), what,
+                  ratio_text(change.ratio), ratio_text(change.low), ratio_text(change.high));
+  switch (change.judgement.outcome) {
+    case Outcome::same:
+      return fmt::format("{}, all of it within {:g} % of 1.", took, least_change * 100);
+    case Outcome::faster:
+      return took + ", all of it below 1.";
+    case Outcome::slower:
+      return took + ", all of it above 1.";
+    case Outcome::unclear:
+      break;
+  }
+  return fmt::format("{}: 1 is in it, and so is more than {:g} % of a change. More runs narrow it.", took,
+                     least_change * 100);
 }
 
 std::string site_key(const std::vector<NamedFrame>& frames) {
@@ -239,15 +241,6 @@ std::string site_key(const std::vector<NamedFrame>& frames) {
 }
 
 }  // namespace
-
-std::string ratio_text(double ratio) {
-  return ratio > 100 ? ">100" : ratio < 0.01 ? "<0.01" : fmt::format("{:.2f}", ratio);
-}
-
-std::string_view name_of(Outcome outcome) {
-  constexpr std::array<std::string_view, 4> names = {"faster", "neutral", "slower", "unknown"};
-  return names[static_cast<std::size_t>(outcome)];
-}
 
 RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
   RunSamples out;
@@ -372,7 +365,8 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
     row.excess = change(&Samples::excess_ns);
     row.inside = change(&Samples::inside_ns);
     const double whole_ns = std::max({row.inside.before_ns, row.inside.after_ns, shortest_ns});
-    for (Change* const one : {&row.inside, &row.waiting, &row.excess}) judge(*one, whole_ns);
+    judge(row.inside, whole_ns);
+    for (Change* const one : {&row.waiting, &row.excess}) judge(*one, whole_ns, " of the time inside");
     for (const auto& run : runs_of(before, &Samples::inside_ns)) row.calls_before += run.size();
     for (const auto& run : runs_of(after, &Samples::inside_ns)) row.calls_after += run.size();
     if (!key.is_site) {
@@ -416,6 +410,7 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
   }
   for (Change* const one : {&out.run_time, &out.collectives})
     judge(*one, std::max({one->before_ns, one->after_ns, shortest_ns}));
+  if (std::isnan(out.run_time.low)) out.run_time.judgement.reason = "one run on a side";
   add_notes(out, before, after);
   out.verdict = verdict_of(out);
   return out;

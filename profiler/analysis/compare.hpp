@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/outcome.hpp"
 #include "profiler/read/read.hpp"
 
 namespace papaya::report {
@@ -50,10 +51,7 @@ struct RunSamples {
 using NameFrames = std::function<void(const std::vector<std::vector<NamedFrame>*>&)>;
 RunSamples samples_of(const Run& run, const NameFrames& name_frames);
 
-enum class Outcome : std::uint8_t { faster, neutral, slower, unknown };  // unknown: too few samples for an interval
-std::string_view name_of(Outcome outcome);
-
-// Below this share of the time a change is none, whatever its interval.
+// A change of less than this share of the time inside a call is none: the margin of SAME.
 inline constexpr double least_change = 0.02;
 // With fewer calls there is no interval.
 inline constexpr std::size_t fewest_calls = 10;
@@ -64,7 +62,7 @@ struct Change {
   double ratio = std::numeric_limits<double>::quiet_NaN();  // NaN: nothing to divide by
   double low = std::numeric_limits<double>::quiet_NaN();    // NaN: no interval
   double high = std::numeric_limits<double>::quiet_NaN();
-  Outcome outcome = Outcome::unknown;
+  Judgement judgement;
 };
 
 struct ComparedRow {
@@ -96,9 +94,6 @@ struct Comparison {
   std::string verdict;
   std::vector<std::string> notes;
 };
-
-// "0.86"; what is beyond a hundred times, either way, is told as that.
-std::string ratio_text(double ratio);
 
 Comparison compare(std::span<const RunSamples> before, std::span<const RunSamples> after);
 

@@ -71,7 +71,7 @@ ORDER = {
         "create finalize service weak",
     ],
     "profiler/analysis": [
-        "alpha approx computing distribution event_facts patterns_of_sites savings.hpp usage weak",
+        "alpha approx computing distribution event_facts outcome patterns_of_sites savings.hpp usage weak",
         "run_times what_if.hpp whole_run",
         "rank_times",
         "analysis.hpp",

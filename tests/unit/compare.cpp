@@ -51,24 +51,24 @@ TEST_CASE("compare: a known ratio is inside the interval, and faster or slower")
     CHECK(inside.high > ratio);
     CHECK(inside.high - inside.low < 0.2 * ratio);
     const Outcome expected = ratio < 1 ? Outcome::faster : Outcome::slower;
-    CHECK(inside.outcome == expected);
-    CHECK(comparison.rows[0].waiting.outcome == expected);
-    CHECK(comparison.rows[0].excess.outcome == expected);
-    CHECK(comparison.collectives.outcome == expected);
-    CHECK(comparison.verdict.starts_with(ratio < 1 ? "Faster: " : "Slower: "));
-    CHECK(comparison.run_time.outcome == Outcome::unknown);  // one run each
+    CHECK(inside.judgement.outcome == expected);
+    CHECK(comparison.rows[0].waiting.judgement.outcome == expected);
+    CHECK(comparison.rows[0].excess.judgement.outcome == expected);
+    CHECK(comparison.collectives.judgement.outcome == expected);
+    CHECK(comparison.verdict.starts_with(ratio < 1 ? "FASTER: " : "SLOWER: "));
+    CHECK(comparison.run_time.judgement.outcome == Outcome::unclear);  // one run each
   }
 }
 
 TEST_CASE("compare: only what changed is faster") {
   // The same waiting, half the excess.
-  const Comparison comparison = compare_one(run_of(1000, 10'000, 6000, 0, 3), run_of(1000, 8000, 6000, 0, 4));
-  CHECK(comparison.rows[0].inside.outcome == Outcome::faster);
-  CHECK(comparison.rows[0].waiting.outcome == Outcome::neutral);
-  CHECK(comparison.rows[0].excess.outcome == Outcome::faster);
+  const Comparison comparison = compare_one(run_of(20'000, 10'000, 6000, 0, 3), run_of(20'000, 8000, 6000, 0, 4));
+  CHECK(comparison.rows[0].inside.judgement.outcome == Outcome::faster);
+  CHECK(comparison.rows[0].waiting.judgement.outcome == Outcome::same);
+  CHECK(comparison.rows[0].excess.judgement.outcome == Outcome::faster);
 }
 
-TEST_CASE("compare: no difference is neutral, also where calls are like those before them") {
+TEST_CASE("compare: no difference is none, also where calls are like those before them") {
   for (const double correlation : {0.0, 0.6, 0.9}) {
     int told = 0;
     constexpr unsigned trials = 100;
@@ -83,11 +83,19 @@ TEST_CASE("compare: no difference is neutral, also where calls are like those be
     INFO("correlation " << correlation << ": " << told);
     CHECK(told <= 15);
   }
-  const RunSamples same = run_of(500, 10'000, 6000, 0.5, 7);
-  const Comparison comparison = compare_one(same, same);
-  CHECK(comparison.rows[0].inside.ratio == Approx(1));
-  CHECK(comparison.rows[0].inside.outcome == Outcome::neutral);
-  CHECK(comparison.verdict.starts_with("Neutral"));
+  // The same either way; but only of many calls it can be said.
+  const RunSamples few = run_of(500, 10'000, 6000, 0.5, 7);
+  const Comparison unclear = compare_one(few, few);
+  CHECK(unclear.rows[0].inside.ratio == Approx(1));
+  CHECK(unclear.rows[0].inside.judgement.outcome == Outcome::unclear);
+  CHECK(unclear.rows[0].inside.judgement.reason.ends_with("1 inside, beyond 2 %"));
+  CHECK(unclear.rows[0].waiting.judgement.reason.ends_with("1 inside, beyond 2 % of the time inside"));
+  CHECK(unclear.verdict.starts_with("UNCLEAR: "));
+  const RunSamples many = run_of(20'000, 10'000, 6000, 0.5, 7);
+  const Comparison comparison = compare_one(many, many);
+  CHECK(comparison.rows[0].inside.judgement.outcome == Outcome::same);
+  CHECK(comparison.rows[0].inside.judgement.reason.ends_with("within 2 %"));
+  CHECK(comparison.verdict.starts_with("SAME: "));
   CHECK(comparison.algorithms.empty());
   CHECK(comparison.settings.empty());
   CHECK(comparison.facts.empty());
@@ -97,16 +105,18 @@ TEST_CASE("compare: less than two percent is no change, however sure") {
   const RunSamples before = run_of(20'000, 10'000, 6000, 0, 8);
   RunSamples after = before;
   for (double& ns : after.rows[key].inside_ns) ns *= 1.015;
-  CHECK(compare_one(before, after).rows[0].inside.outcome == Outcome::neutral);
+  CHECK(compare_one(before, after).rows[0].inside.judgement.outcome == Outcome::same);
   for (double& ns : after.rows[key].inside_ns) ns *= 1.02;
-  CHECK(compare_one(before, after).rows[0].inside.outcome == Outcome::slower);
+  CHECK(compare_one(before, after).rows[0].inside.judgement.outcome == Outcome::slower);
 }
 
 TEST_CASE("compare: too few calls have no interval") {
   const Comparison comparison = compare_one(run_of(9, 10'000, 6000, 0, 1), run_of(9, 1000, 600, 0, 2));
-  CHECK(comparison.rows[0].inside.outcome == Outcome::unknown);
+  CHECK(comparison.rows[0].inside.judgement.outcome == Outcome::unclear);
   CHECK(std::isnan(comparison.rows[0].inside.low));
-  CHECK(comparison.verdict == "There are too few calls to tell.");
+  CHECK(comparison.rows[0].inside.judgement.reason == "fewer than 10 calls");
+  CHECK(comparison.run_time.judgement.reason == "one run on a side");
+  CHECK(comparison.verdict == "UNCLEAR: there are too few calls to tell.");
 }
 
 TEST_CASE("compare: several runs on each side are Welch's") {
@@ -127,11 +137,11 @@ TEST_CASE("compare: several runs on each side are Welch's") {
   CHECK(std::log(comparison.run_time.ratio) == Approx(-0.5));
   CHECK(std::log(comparison.run_time.low) == Approx(-0.5 - half).epsilon(0.01));
   CHECK(std::log(comparison.run_time.high) == Approx(-0.5 + half).epsilon(0.01));
-  CHECK(comparison.run_time.outcome == Outcome::faster);
-  CHECK(comparison.rows[0].inside.outcome == Outcome::faster);
-  CHECK(comparison.verdict.starts_with("Faster: the run"));
+  CHECK(comparison.run_time.judgement.outcome == Outcome::faster);
+  CHECK(comparison.rows[0].inside.judgement.outcome == Outcome::faster);
+  CHECK(comparison.verdict.starts_with("FASTER: the run"));
   // Runs that differ as much among themselves as the sides do.
-  CHECK(report::compare(around(0), around(-0.1)).run_time.outcome == Outcome::neutral);
+  CHECK(report::compare(around(0), around(-0.1)).run_time.judgement.outcome == Outcome::unclear);
 }
 
 TEST_CASE("compare: from the files of runs") {
@@ -165,8 +175,8 @@ TEST_CASE("compare: from the files of runs") {
   for (const report::ComparedRow& row : comparison.rows) {
     CHECK(row.calls_before == 20);
     CHECK(row.excess.ratio == Approx(0.4).epsilon(0.01));
-    CHECK(row.excess.outcome == Outcome::faster);
-    CHECK(row.waiting.outcome == Outcome::neutral);
+    CHECK(row.excess.judgement.outcome == Outcome::faster);
+    CHECK(row.waiting.judgement.outcome == Outcome::same);
   }
   REQUIRE(comparison.algorithms.size() == 1);
   CHECK(comparison.algorithms[0].before == "native 100 %");

@@ -366,17 +366,18 @@ class Report(Preload):
                 self.assertGreater(change["ratio"], 0)
                 if change["low"] is not None:
                     self.assertLessEqual(change["low"], change["high"])
-                    self.assertIn(change["outcome"], ("won", "neutral", "lost"))
+                self.assertIn(change["outcome"], ("SAME", "FASTER", "SLOWER", "UNCLEAR"))
+                self.assertTrue(change["reason"])
         same = json.loads(self.papaya("compare", "--json", native, native))
         outcomes = {change["outcome"] for row in same["collectives"] for change in (row["inside"], row["waiting"], row["excess"])}
-        self.assertLessEqual(outcomes, {"neutral", "unknown"})
-        self.assertTrue(same["verdict"].startswith("Neutral"), same["verdict"])
+        self.assertLessEqual(outcomes, {"SAME", "UNCLEAR"})
+        self.assertTrue(same["verdict"].startswith(("SAME", "UNCLEAR")), same["verdict"])
         several = json.loads(self.papaya("compare", "--json", native, native, "--with", leader, leader))
         self.assertEqual((several["runs_before"], several["runs_after"]), (2, 2))
         self.assertIsNotNone(several["run"]["low"])
         text = self.papaya("compare", native, leader)
-        self.assertIn("ratio (95 % interval)", text)
-        self.assertNotRegex(text, r"\b([Ww]on|[Ll]ost)\b")
+        self.assertIn("its 95 % interval", text)
+        self.assertRegex(text, r"\b(SAME|FASTER|SLOWER)  .* to .*, (within|all)|\bUNCLEAR  ")
         # An estimate of the same from the native run alone.
         savings = json.loads(self.papaya("report", "--json", native))["savings"]
         self.assertGreater(savings["open_calls"], 100)
