@@ -29,7 +29,6 @@ FILES = {
     "tools/bench/measure.cpp": "one measurement: rounds, arrivals, checks of the results and their reduction",
     "tools/doctor/program.cpp": "a check for each thing that a program's file can show",
     "tools/otf2.cpp": "one output: definitions and events of one archive",
-    "tools/report/report.js": "one page without a build step: a function for each picture",
     "tools/trace.cpp": "one command: the calls of a run as a table, a timeline and an archive, gathered once",
     "tools/simulate": "one command: its runs, its tables and its picture",
 }

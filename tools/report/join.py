@@ -1,18 +1,23 @@
 #!/usr/bin/env python3
-"""join.py OUTPUT [PAGE STYLE SCRIPT CHART]: the page of `papaya report --html` as a C++ string, all but the run's data;
-an empty one without the files."""
+"""join.py OUTPUT [PAGE STYLE CHART SCRIPT...]: the page of `papaya report --html` as a C++ string, all but the run's
+data; an empty one without the files. The scripts share one scope, in the order given."""
 import pathlib
 import sys
 
 LITERAL = 8000  # characters; compilers need not take longer ones
 
 
-def joined(page, style, script, chart):
+def read(path):
+    part = pathlib.Path(path).read_text(encoding="utf-8")
+    if "</script" in part.lower() or "</style" in part.lower():
+        sys.exit(f"{path}: would end the element it is put into")
+    return part
+
+
+def joined(page, style, chart, *scripts):
     text = pathlib.Path(page).read_text(encoding="utf-8")
-    for name, path in {"style": style, "script": script, "chart": chart}.items():
-        part = pathlib.Path(path).read_text(encoding="utf-8")
-        if "</script" in part.lower() or "</style" in part.lower():
-            sys.exit(f"{path}: would end the element it is put into")
+    for name, paths in {"style": [style], "chart": [chart], "script": scripts}.items():
+        part = "\n".join(read(path) for path in paths)
         mark = f"/*papaya:{name}*/"
         if text.count(mark) != 1:
             sys.exit(f"{page}: needs {mark} once")

@@ -1,0 +1,52 @@
+// Where in the program?
+
+const PATTERNS = {unknown: "too few imbalanced calls", balanced: "balanced", persistent: "persistent straggler", rotating: "rotating",
+  drifting: "drifting", random: "random"};
+
+function patternOf(site) {
+  const title = element("h4", {}, "Pattern");
+  if (site.compared_calls === 0) return element("div", {}, title, element("span", {class: "badge"}, "not compared"));
+  const name = PATTERNS[site.pattern] + (site.straggler === null ? "" : `: rank ${site.straggler}`);
+  const known = site.predictability !== null;
+  return element("div", {}, title, element("span", {class: `badge ${site.pattern}`}, name),
+    known ? element("div", {class: "meter", "aria-hidden": "true"}, element("i", {part: site.predictability})) : null,
+    element("p", {class: "small"}, site.pattern === "balanced" ? "arrivals within the time of ten messages on average"
+      : `${known ? `predictability ${site.predictability.toFixed(2)}; ` : ""}${count(site.uneven_calls)} of ${plural(site.compared_calls, "call", "calls")} imbalanced`));
+}
+
+function siteCard(site, index) {
+  const group = pictures.groups.findIndex((one) => one.call_site === index);
+  const more = site.frames.length > 0 ? element("ol", {class: "stack"}, site.frames.map((frame) =>
+    element("li", {class: "frame", title: `${frame.file || frame.module}${frame.line ? `:${frame.line}` : ""}`}, frameText(frame)))) : null;
+  const button = group < 0 ? null : element("button", {type: "button"}, "Show its calls");
+  if (button) {
+    button.addEventListener("click", () => {
+      chooseGroup(group);
+      byId("call").scrollIntoView();
+      byId("call-number").focus({preventScroll: true});
+    });
+  }
+  const lasts = site.last.slice(0, 4);
+  return element("article", {class: "site"},
+    element("div", {}, element("h3", {}, site.name), more, button),
+    element("div", {}, element("dl", {},
+      element("dt", {}, "waiting"), element("dd", {}, `${seconds(site.waiting_seconds)} (${share(ratio(site.waiting_seconds, report.waiting_seconds))})`),
+      element("dt", {}, "worst-case"), element("dd", {}, `${time(site.worst_us)} mean`),
+      element("dt", {}, "excess"), element("dd", {}, seconds(site.excess_seconds)),
+      element("dt", {}, "calls"), element("dd", {}, `${count(site.calls)} in all`))),
+    patternOf(site),
+    lasts.length === 0 ? null : element("div", {}, element("h4", {}, "Most often last"),
+      element("ul", {class: "lasts"}, lasts.map((last) => element("li", {},
+        element("span", {}, `rank ${last.rank}`), element("i", {part: ratio(last.times_last, site.compared_calls), "aria-hidden": "true"}),
+        element("span", {}, share(ratio(last.times_last, site.compared_calls))))))));
+}
+
+function fillSites() {
+  const all = report.call_sites.map((site, index) => [site, index]).filter(([site]) => site.compared_calls > 0 || site.waiting_seconds !== null || site.calls > 0);
+  if (all.length === 0) {
+    byId("sites").replaceChildren(element("p", {}, "The run has no call sites (PAPAYA_CALLSITES=1 records them)."));
+    return;
+  }
+  showMore(byId("sites-all"), all.length, SITES_AT_FIRST, "call sites",
+    (most) => byId("sites").replaceChildren(...all.slice(0, most).map(([site, index]) => siteCard(site, index))));
+}
