@@ -289,24 +289,23 @@ void Analyser::add_causes(std::size_t collective) {
 
 void Analyser::observe(const trace::Event& first, const CommunicatorFigures& communicator, const Sites::Site* site) {
   const Arrivals& in = arrivals_;
-  ComparedCall call;
-  call.event = &first;
-  call.bytes = in.bytes;
-  call.communicator = communicator.name;
-  if (site != nullptr) call.site = site->figures.number;
-  call.files = in.files;
-  call.arrivals_ns = in.arrivals_ns;
-  call.waits_ns = in.waits_ns;
-  call.exits_ns = in.exits_ns;
-  call.first_ns = in.arrivals_ns[in.order.first];
-  call.last = in.order.last;
-  call.cluster = in.cluster;
-  call.cluster_alpha_ns = alpha_.ns(in.bytes, in.is_across_nodes);
-  call.has_node = in.nodes_compared > 0;
-  if (call.has_node) {
-    call.node = in.node;
-    call.node_alpha_ns = alpha_.ns(in.bytes, false);
-  }
+  ComparedCall call{.event = &first,
+                    .bytes = in.bytes,
+                    .communicator = communicator.name,
+                    .phase = phases_.of(in.files[0], first).name,
+                    .site = site != nullptr ? site->figures.number : ComparedCall::no_site,
+                    .files = in.files,
+                    .arrivals_ns = in.arrivals_ns,
+                    .waits_ns = in.waits_ns,
+                    .caused_ns = in.caused_ns,
+                    .exits_ns = in.exits_ns,
+                    .first_ns = in.arrivals_ns[in.order.first],
+                    .last = in.order.last,
+                    .cluster = in.cluster,
+                    .cluster_alpha_ns = alpha_.ns(in.bytes, in.is_across_nodes),
+                    .has_node = in.nodes_compared > 0,
+                    .node = in.node};
+  if (call.has_node) call.node_alpha_ns = alpha_.ns(in.bytes, false);
   observe_(call);
 }
 
@@ -334,7 +333,8 @@ void Analyser::finish_figures() {
   std::stable_sort(out_.late_ranks.begin(), out_.late_ranks.end(), [](const RankFigures& a, const RankFigures& b) {
     return std::tie(a.caused_ns, a.times_last) > std::tie(b.caused_ns, b.times_last);
   });
-  out_.costly_calls = costly_.take(*std::min_element(times_.init_ns.begin(), times_.init_ns.end()));
+  out_.begin_ns = *std::min_element(times_.init_ns.begin(), times_.init_ns.end());
+  out_.costly_calls = costly_.take(out_.begin_ns);
   out_.call_sites = sites_.take_figures();
   out_.phases = phases_.take_figures();
   out_.weak = weak_figures(run_, clocks_);

@@ -275,7 +275,8 @@ struct Analysis {
   std::int32_t nodes = 0;
   std::vector<NodeFigures> node_figures;
   std::int64_t begin_unix_ns = 0;
-  double run_ns = 0;  // first MPI_Init left to last MPI_Finalize entered, or as far as the record goes
+  double run_ns = 0;    // first MPI_Init left to last MPI_Finalize entered, or as far as the record goes
+  double begin_ns = 0;  // that MPI_Init left, on node 0's clock
 
   bool clock_measured = true;  // false: several nodes, and their clocks were not compared
   // For a node's clock against node 0's, wherever in the run: how far it may be off if messages take equally long both
@@ -335,10 +336,12 @@ struct ComparedCall {
   const trace::Event* event = nullptr;  // of the first rank
   std::uint64_t bytes = 0;              // the most that a rank passed
   std::string_view communicator;        // name
+  std::string_view phase;               // of its first rank
   std::size_t site = no_site;
   std::span<const std::uint32_t> files;  // of the run
   std::span<const double> arrivals_ns;   // on node 0's clock
   std::span<const double> waits_ns;      // from its arrival to its earliest legal exit
+  std::span<const double> caused_ns;     // waiting of others for it
   std::span<const double> exits_ns;      // NaN: still inside
   double first_ns = 0;                   // first arrival
   std::size_t last = 0;                  // the last one's index

@@ -13,10 +13,10 @@
 
 namespace papaya::report {
 
-// ---- lateness by rank and time
+// ---- ranks over time
 
 HeatMap::HeatMap(double begin_ns, double end_ns, std::size_t rows, std::uint64_t calls)
-    : begin_ns_(begin_ns), rows_(rows) {
+    : begin_ns_(begin_ns), end_ns_(end_ns), rows_(rows) {
   const std::size_t most = std::clamp<std::size_t>(most_cells / std::max<std::size_t>(rows, 1), 1, most_bins);
   bins_ = static_cast<std::size_t>(std::clamp<std::uint64_t>(calls, 1, most));
   bin_ns_ = std::max(1.0, (end_ns - begin_ns) / static_cast<double>(bins_));
@@ -24,16 +24,47 @@ HeatMap::HeatMap(double begin_ns, double end_ns, std::size_t rows, std::uint64_t
 }
 
 void HeatMap::add(const ComparedCall& call) {
-  const double at = (call.arrivals_ns[call.last] - begin_ns_) / bin_ns_;
-  const std::size_t bin = at > 0 ? static_cast<std::size_t>(std::min(at, static_cast<double>(bins_ - 1))) : 0;
+  const std::size_t bin = bin_at(call.arrivals_ns[call.last]);
   for (std::size_t i = 0; i < call.files.size(); ++i) {
     Cell& cell = cells_[call.files[i] * bins_ + bin];
     const double late_ns = call.arrivals_ns[i] - call.first_ns;
     cell.sum_ns += late_ns;
     cell.worst_ns = std::max(cell.worst_ns, static_cast<float>(late_ns));
+    cell.caused_ns += static_cast<float>(call.caused_ns[i]);
     ++cell.calls;
     top_ns_ = std::max(top_ns_, late_ns);
+    const double arrival_ns = call.arrivals_ns[i];
+    const double exit_ns = std::isnan(call.exits_ns[i]) ? end_ns_ : call.exits_ns[i];
+    spread(call.files[i], arrival_ns, arrival_ns + call.waits_ns[i], &Cell::waiting_ns);
+    spread(call.files[i], arrival_ns, std::max(exit_ns, arrival_ns + call.waits_ns[i]), &Cell::inside_ns);
   }
+}
+
+std::size_t HeatMap::bin_at(double ns) const {
+  const double at = (ns - begin_ns_) / bin_ns_;
+  return at > 0 ? static_cast<std::size_t>(std::min(at, static_cast<double>(bins_ - 1))) : 0;
+}
+
+void HeatMap::spread(std::size_t row, double from_ns, double to_ns, float Cell::*time) {
+  for (std::size_t bin = bin_at(from_ns), last = bin_at(to_ns); bin <= last; ++bin) {
+    const double bin_begin_ns = begin_ns_ + static_cast<double>(bin) * bin_ns_;
+    const double in_bin_ns = std::min(to_ns, bin_begin_ns + bin_ns_) - std::max(from_ns, bin_begin_ns);
+    if (in_bin_ns > 0) cells_[row * bins_ + bin].*time += static_cast<float>(in_bin_ns);
+  }
+}
+
+double HeatMap::most_caused_ns() const {
+  float most = 0;
+  for (const Cell& cell : cells_) most = std::max(most, cell.caused_ns);
+  return static_cast<double>(most);
+}
+
+double HeatMap::waiting(std::size_t row, std::size_t bin) const {
+  return std::min(1.0, static_cast<double>(cell(row, bin).waiting_ns) / bin_ns_);
+}
+
+double HeatMap::inside(std::size_t row, std::size_t bin) const {
+  return std::min(1.0, static_cast<double>(cell(row, bin).inside_ns) / bin_ns_);
 }
 
 double HeatMap::mean_ns(std::size_t row, std::size_t bin) const {
@@ -82,7 +113,7 @@ Pictures::Pictures(const Run& run) : run_(run) {
       ++own;
       const double at_ns = clocks.of_file(f).ns(event.arrival_ticks);
       begin_ns = std::min(begin_ns, at_ns);
-      end_ns = std::max(end_ns, at_ns);
+      end_ns = std::max({end_ns, at_ns, event.exit_ticks > 0 ? clocks.of_file(f).ns(event.exit_ticks) : at_ns});
     }
     calls = std::max(calls, own);
   }
@@ -95,6 +126,7 @@ ShownCall Pictures::shown(const ComparedCall& call) const {
   shown.call = call.event->call;
   shown.bytes = call.bytes;
   shown.algorithm = algorithm_name(run_.files[call.files.front()], call.event->algorithm);
+  shown.phase = call.phase;
   shown.first_ns = call.first_ns;
   shown.worst_ns = call.cluster.worst_ns;
   shown.last = call.last;
@@ -172,50 +204,70 @@ std::uint8_t level_of(double ns, double floor_ns, double top_ns) {
       1 + std::lround(254 * std::min(1.0, std::log(ns / floor_ns) / std::log(top_ns / floor_ns))));
 }
 
-Json to_object(const HeatMap& map, const Run& run, double clock_error_ns) {
-  const double floor_ns = std::max(least_floor_ns, finite(clock_error_ns));
+// Sixteenths of a bin, rounded up: what is not zero shows.
+unsigned sixteenths(double share) {
+  return static_cast<unsigned>(std::clamp(std::ceil(15 * share - 1e-6), 0.0, 15.0));
+}
+
+Json to_object(const HeatMap& map, const Run& run, const Analysis& analysis) {
+  const double floor_ns = std::max(least_floor_ns, finite(analysis.clock_error_ns));
   const double top_ns = std::max(finite(map.top_ns()), 10 * floor_ns);
   std::vector<std::uint8_t> mean;
   std::vector<std::uint8_t> worst;
+  std::vector<std::uint8_t> caused;
+  std::vector<std::uint8_t> inside;  // four bits of waiting, four of being inside
+  const double most_caused_ns = std::max(finite(map.most_caused_ns()), 10 * floor_ns);
+  std::vector<double> lost_ns(map.bins());
   for (std::size_t row = 0; row < map.rows(); ++row)
     for (std::size_t bin = 0; bin < map.bins(); ++bin) {
+      const double caused_ns = map.caused_ns(row, bin);
+      lost_ns[bin] += caused_ns;
+      caused.push_back(caused_ns > 0 ? level_of(caused_ns, floor_ns, most_caused_ns) : 0);
+      inside.push_back(
+          static_cast<std::uint8_t>(sixteenths(map.waiting(row, bin)) << 4 | sixteenths(map.inside(row, bin))));
       mean.push_back(level_of(map.mean_ns(row, bin), floor_ns, top_ns));
       worst.push_back(level_of(map.worst_ns(row, bin), floor_ns, top_ns));
     }
+  std::vector<std::uint8_t> lost;
+  for (const double ns : lost_ns) append(lost, static_cast<float>(ns / 1e9));
   Json ranks = Json::array();
   Json nodes = Json::array();
   for (const RankFile& file : run.files) {
     ranks.push_back(file.header.rank);
     nodes.push_back(file.header.node);
   }
-  return {{"begin_seconds", finite(map.begin_ns() / 1e9)},
+  return {{"begin_seconds", finite((map.begin_ns() - analysis.begin_ns) / 1e9)},
           {"bin_seconds", finite(map.bin_ns() / 1e9)},
           {"bins", map.bins()},
           {"ranks", std::move(ranks)},
           {"nodes", std::move(nodes)},
           {"floor_us", floor_ns / 1e3},
           {"top_us", top_ns / 1e3},
+          {"caused_top_us", most_caused_ns / 1e3},
           {"mean", base64(mean)},
-          {"worst", base64(worst)}};
+          {"worst", base64(worst)},
+          {"caused", base64(caused)},
+          {"inside", base64(inside)},
+          {"lost_seconds", base64(lost)}};
 }
 
-Json to_object(const FactorFigures& figures) {
+Json to_object(const FactorFigures& figures, double begin_ns) {
   Json counts = Json::array();
   for (const auto& kind : figures.counts) counts.push_back(kind);
   std::vector<std::uint8_t> points;
   for (const FactorFigures::Point& point : figures.points.items()) {
-    append(points, static_cast<float>(point.at_ns / 1e9));
+    append(points, static_cast<float>((point.at_ns - begin_ns) / 1e9));
     for (const float factor : point.factors) append(points, factor);
   }
   return {{"calls", figures.points.seen()}, {"counts", std::move(counts)}, {"points", base64(points)}};
 }
 
-Json to_array(const Pictures& pictures) {
+Json to_array(const Pictures& pictures, double begin_ns) {
   Json array = Json::array();
   for (const auto& [key, figures] : pictures.factors()) {
     Json object = {{"collective", mpi_name(key.first, Form::blocking)},
                    {"size", size_names[static_cast<std::size_t>(key.second)]}};
-    object.update(to_object(figures));
+    object.update(to_object(figures, begin_ns));
     array.push_back(std::move(object));
   }
   return array;
@@ -239,14 +291,15 @@ std::vector<std::pair<const ShownCall*, bool>> chosen(const ShownCalls& group, s
   return calls;
 }
 
-Json to_object(const ShownCall& call, bool is_worst) {
+Json to_object(const ShownCall& call, bool is_worst, double begin_ns) {
   std::vector<std::uint8_t> times;
   for (const auto* values : {&call.arrivals_us, &call.waits_us, &call.exits_us})
     for (const float value : *values) append(times, value);
   return {{"call", call.call},
           {"bytes", call.bytes},
           {"algorithm", call.algorithm},
-          {"begin_seconds", finite(call.first_ns / 1e9)},
+          {"phase", call.phase},
+          {"begin_seconds", finite((call.first_ns - begin_ns) / 1e9)},
           {"worst_us", finite(call.worst_ns / 1e3)},
           {"last", call.last},
           {"is_worst", is_worst},
@@ -285,7 +338,7 @@ void add_calls(Json& object, const Pictures& pictures, const Analysis& analysis)
         const std::vector<std::uint32_t>& files = pictures.files_of(call->communicator);
         communicators.push_back({{"name", pictures.name_of(call->communicator)}, {"rows", files}});
       }
-      Json one = to_object(*call, is_worst);
+      Json one = to_object(*call, is_worst, analysis.begin_ns);
       one["communicator"] = number->second;
       calls.push_back(std::move(one));
     }
@@ -303,8 +356,8 @@ void add_calls(Json& object, const Pictures& pictures, const Analysis& analysis)
 std::string to_json(const Pictures& pictures, const Analysis& analysis) noexcept {
   try {
     Json object = {
-        {"heat_map", to_object(pictures.heat_map(), pictures.run(), analysis.clock_error_ns)},
-        {"factors", to_array(pictures)},
+        {"heat_map", to_object(pictures.heat_map(), pictures.run(), analysis)},
+        {"factors", to_array(pictures, analysis.begin_ns)},
         {"factor_bins", {{"smallest", FactorFigures::smallest}, {"per_decade", FactorFigures::bins_per_decade}}}};
     add_calls(object, pictures, analysis);
     return object.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -41,7 +41,8 @@ class EvenSample {
   std::vector<Item> items_;
 };
 
-// Lateness after the first arrival, by rank and by when the last arrived.
+// What ranks do at collective calls, by rank and time: how long after the first they arrive and how long others wait
+// for them, when the last has arrived; and how long they are inside a call, wait in it, while they do.
 class HeatMap {
  public:
   static constexpr std::size_t most_bins = 400;
@@ -59,14 +60,29 @@ class HeatMap {
   double mean_ns(std::size_t row, std::size_t bin) const;
   double worst_ns(std::size_t row, std::size_t bin) const;
   double top_ns() const { return top_ns_; }  // the worst of all
+  double caused_ns(std::size_t row, std::size_t bin) const { return static_cast<double>(cell(row, bin).caused_ns); }
+  double most_caused_ns() const;  // of all cells
+  // Shares of the bin.
+  double waiting(std::size_t row, std::size_t bin) const;
+  double inside(std::size_t row, std::size_t bin) const;
 
  private:
   struct Cell {
     double sum_ns = 0;
     float worst_ns = 0;
+    float caused_ns = 0;
+    float waiting_ns = 0;
+    float inside_ns = 0;
     std::uint32_t calls = 0;
   };
+
+  const Cell& cell(std::size_t row, std::size_t bin) const { return cells_[row * bins_ + bin]; }
+  std::size_t bin_at(double ns) const;
+  // To that time of each bin from `from_ns` to `to_ns`.
+  void spread(std::size_t row, double from_ns, double to_ns, float Cell::*time);
+
   double begin_ns_ = 0;
+  double end_ns_ = 0;
   double bin_ns_ = 1;
   std::size_t bins_ = 0;
   std::size_t rows_ = 0;
@@ -101,6 +117,7 @@ struct ShownCall {
   std::uint64_t call = 0;
   std::uint64_t bytes = 0;
   std::string algorithm;
+  std::string phase;
   double first_ns = 0;
   double worst_ns = 0;
   std::size_t last = 0;

@@ -77,6 +77,40 @@ TEST_CASE("pictures: lateness by rank and bin") {
   CHECK(drawn->data["heat_map"]["mean"].get<std::string>().size() == 3 * 400 / 3 * 4);
 }
 
+// Rank 1 comes to call 40 half a second after the others, which is as long as the calls before and after it together.
+TEST_CASE("pictures: a rank that waits is inside its call in every bin, and who is waited for has caused it") {
+  auto all = support::records(3);
+  for (auto& record : all) {
+    record.capacity = 128;
+    for (int i = 0; i < 100; ++i) {
+      const double begin_ns = 5e6 * i + (i > 40 ? 500e6 : 0);
+      const double late_ns = i == 40 && record.header.rank == 1 ? 500e6 : 0;
+      record.add_call(Collective::allreduce, static_cast<std::uint64_t>(i), begin_ns + late_ns,
+                      i == 40 ? 5e6 * 40 + 501e6 : begin_ns + 1e3);
+    }
+    record.finalize(1e9);
+  }
+  const auto drawn = draw(all);
+  const report::HeatMap& map = drawn->pictures->heat_map();
+  REQUIRE(map.bins() == 100);
+  const auto bin_of = [&](double ns) { return static_cast<std::size_t>((ns - map.begin_ns()) / map.bin_ns()); };
+  double waiting_bins = 0;
+  for (std::size_t bin = bin_of(230e6); bin < bin_of(690e6); ++bin) {
+    CAPTURE(bin);
+    CHECK(map.mean_ns(0, bin) < 0);  // no call comes together here
+    CHECK(map.waiting(0, bin) == Approx(1).margin(0.01));
+    CHECK(map.inside(2, bin) == Approx(1).margin(0.01));
+    CHECK(map.inside(1, bin) == Approx(0).margin(0.01));
+  }
+  for (std::size_t bin = 0; bin < map.bins(); ++bin) waiting_bins += map.waiting(0, bin);
+  CHECK(waiting_bins * map.bin_ns() == Approx(500e6).epsilon(0.01));
+  CHECK(map.caused_ns(1, bin_of(700e6)) == Approx(1000e6));
+  CHECK(map.most_caused_ns() == Approx(1000e6));
+  CHECK(map.caused_ns(0, bin_of(700e6)) == Approx(0).margin(1));
+  CHECK(drawn->data["heat_map"]["caused_top_us"].get<double>() == Approx(1e6));
+  CHECK(drawn->data["heat_map"]["inside"].get<std::string>().size() == 3 * 100 / 3 * 4);
+}
+
 TEST_CASE("pictures: no more bins than calls, and none without") {
   CHECK(draw(ascending(2, 5))->pictures->heat_map().bins() == 5);
   const auto nothing = draw(support::records(2));
