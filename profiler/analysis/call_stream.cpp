@@ -17,11 +17,13 @@ namespace papaya::report {
 namespace {
 
 // Events in memory at once, of all files, and the fewest and most of one.
-constexpr std::size_t events_at_once = 1 << 16;
+constexpr std::size_t events_at_once = 1 << 17;
 constexpr std::size_t least_piece = 32;
 constexpr std::size_t most_piece = 4096;
+// Of these so many are taken at a time: the calls that they make up stay in a core's cache meanwhile.
+constexpr std::size_t sightings_in_cache = 1 << 13;
 // Sightings in unfinished calls from which on those are given up that can no longer be finished.
-constexpr std::size_t many_sightings = 4 * events_at_once;
+constexpr std::size_t many_sightings = 1 << 18;
 
 // A call that is being put together.
 struct OpenCall {
@@ -79,7 +81,7 @@ class Reading {
   double arrival_ns(std::size_t file, const trace::Event& event) const {
     return clocks_.of_file(file).ns(event.arrival_ticks);
   }
-  // Up to where nearly all files have their piece in memory.
+  // Up to where about half of the files have given `window_` events.
   std::optional<double> next_horizon();
   void take(std::size_t file, const trace::Event& event);
   void note_facts(std::size_t file, const trace::Event& event);
@@ -102,6 +104,7 @@ class Reading {
   std::vector<std::unique_ptr<OpenCall>> calls_;                    // all there are,
   std::vector<OpenCall*> free_;                                     // of which these are not in use
   std::vector<OpenCall*> finished_;                                 // and these have all their ranks
+  std::size_t window_ = 1;
   std::size_t sightings_ = 0;
   std::size_t events_ = 0;
   std::vector<double> ends_ns_;
@@ -118,6 +121,7 @@ std::size_t files_to_open() {
 void Reading::begin() {
   const std::size_t files = run_.files.size();
   const std::size_t piece = std::clamp(events_at_once / std::max<std::size_t>(files, 1), least_piece, most_piece);
+  window_ = std::max<std::size_t>(sightings_in_cache / std::max<std::size_t>(files, 1), 4);
   facts.resize(files);
   cursors_.reserve(files);
   for (std::size_t f = 0; f < files; ++f)
@@ -170,7 +174,8 @@ std::optional<double> Reading::next_horizon() {
     if (has_next(f)) {
       // Of several threads, or where it is damaged, the last event need not be the latest: the next one is read anyway.
       const Cursor& cursor = cursors_[f];
-      ends_ns_.push_back(std::max(arrival_ns(f, cursor.piece[cursor.next]), arrival_ns(f, cursor.piece.back())));
+      const std::size_t end = std::min(cursor.next + window_, cursor.piece.size());
+      ends_ns_.push_back(std::max(arrival_ns(f, cursor.piece[cursor.next]), arrival_ns(f, cursor.piece[end - 1])));
     }
   if (ends_ns_.empty()) return {};
   const auto middle = ends_ns_.begin() + static_cast<std::ptrdiff_t>(ends_ns_.size() / 2);
