@@ -150,7 +150,11 @@ void Records::open(const Job& job, const Preload& preload, std::span<const Recor
 
 void Records::start_watching(const Job& job) {
   if (folder.name().empty()) return;
-  if (recorder.is_open()) Watch::claim_signal(recorder.header().asked);
+  if (recorder.is_open()) {
+    Watch::claim_signal(recorder.header().asked);
+    if (job.settings.number(Variable::stacks) != 0 && !stack_dump.start(recorder, call_sites))
+      log::info("no thread can be started, so this rank gives no call stacks.");
+  }
   if (job.leader_comm == MPI_COMM_NULL) return;
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < job.node_of.size(); ++rank)
@@ -160,6 +164,7 @@ void Records::start_watching(const Job& job) {
 
 void Records::stop_watching() noexcept {
   watch.stop();
+  stack_dump.stop();
   Watch::stop_counting();
 }
 

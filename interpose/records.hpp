@@ -16,6 +16,7 @@
 #include "profiler/record/node_arrivals.hpp"
 #include "profiler/record/node_boards.hpp"
 #include "profiler/record/recorder.hpp"
+#include "profiler/record/stack_dump.hpp"
 #include "profiler/record/usage.hpp"
 #include "profiler/record/weak_recorder.hpp"
 
@@ -31,6 +32,7 @@ struct Records {
   CallSites call_sites;
   MpiTimes mpi_times;
   UsageMeter usage;
+  StackDump stack_dump;
   Watch watch;  // of the ranks of this node, on its first
   OutputFolder folder;
 

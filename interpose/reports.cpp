@@ -2,7 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "interpose/function_names.hpp"
+#include "profiler/record/stack_request.hpp"
 #include "profiler/report/report.hpp"
+#include "profiler/report/stacks.hpp"
 
 namespace papaya::reports {
 
@@ -21,6 +26,27 @@ Stall find_stall(const std::string& folder, std::int64_t now_unix_ns, double at_
   stall.headline = report::stall_headline(*first);
   stall.file_name = fmt::format("stall-{}-{:06x}-{}.txt", first->name, first->communicator_id & 0xffffff, first->call);
   return stall;
+}
+
+Stacks find_stacks(const std::vector<AskedRank>& ranks) {
+  std::vector<report::AskedRank> asked;
+  for (const AskedRank& rank : ranks) {
+    report::AskedRank& one = asked.emplace_back();
+    one.stacks = report::read_stacks(rank.record);
+    one.has_answered = rank.has_answered;
+    if (!rank.has_answered)
+      one.is_stopped = is_stopped(one.stacks.process, rank.record.substr(rank.record.find_last_of('/') + 1));
+    one.stacks.rank = rank.rank;
+  }
+  FunctionNames names;
+  const report::StackTexts texts = report::stack_texts(std::move(asked), [&](report::NamedFrame& frame) {
+    if (frame.module.empty()) return;
+    FunctionName name = names.at(frame.module, frame.offset);
+    frame.function = std::move(name.function);
+    frame.file = std::move(name.file);
+    frame.line = name.line;
+  });
+  return {texts.whole, texts.brief};
 }
 
 }  // namespace papaya::reports

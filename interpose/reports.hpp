@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace papaya::reports {
 
@@ -19,5 +20,17 @@ struct Stall {
   std::string file_name;  // the same on all nodes
 };
 Stall find_stall(const std::string& folder, std::int64_t now_unix_ns, double at_least_s);
+
+// The call stacks that ranks of this node have been asked for.
+struct AskedRank {
+  std::string record;  // its file
+  int rank;
+  bool has_answered;
+};
+struct Stacks {
+  std::string whole;  // a line for each function
+  std::string brief;  // a line for each group of ranks
+};
+Stacks find_stacks(const std::vector<AskedRank>& ranks);
 
 }  // namespace papaya::reports

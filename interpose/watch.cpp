@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <ctime>
@@ -16,7 +17,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/output.hpp"
-#include "interpose/reports.hpp"
+#include "profiler/record/stack_request.hpp"
 
 namespace papaya {
 
@@ -26,6 +27,8 @@ using namespace std::chrono_literals;
 
 constexpr auto between_looks = 1s;
 constexpr auto first_node_speaks_within = 2s;
+constexpr auto stacks_come_within = 2s;
+constexpr auto between_looks_at_stacks = 20ms;
 constexpr std::size_t stack_bytes = 1 << 20;
 
 // ---- SIGUSR1
@@ -113,7 +116,7 @@ void Watch::start(const std::string& folder, const std::vector<int>& ranks, doub
   descriptor_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0 || fstat(descriptor_, &identity_) != 0) return;
   folder_ = fmt::format("/proc/self/fd/{}", descriptor_);
-  for (const int rank : ranks) ranks_.push_back({output::rank_file(folder_, rank), {}, false, 0});
+  for (const int rank : ranks) ranks_.push_back({rank, output::rank_file(folder_, rank), {}, false, 0});
   stall_s_ = stall_s;
   is_first_node_ = is_first_node;
   // Signals are the program's: none is delivered to this thread.
@@ -218,6 +221,21 @@ bool Watch::may_speak(const std::string& file) {
   return true;
 }
 
+// Of the node's ranks, by then.
+reports::Stacks Watch::stacks() {
+  std::vector<StackRequest> requests;
+  requests.reserve(ranks_.size());
+  for (const Rank& rank : ranks_) requests.emplace_back(rank.path);
+  const auto is_waited_for = [](const StackRequest& request) { return request.is_sent() && !request.is_answered(); };
+  for (auto waited = 0ms; waited < stacks_come_within && std::any_of(requests.begin(), requests.end(), is_waited_for);
+       waited += between_looks_at_stacks)
+    if (!sleep(between_looks_at_stacks)) break;
+  std::vector<reports::AskedRank> asked;
+  for (std::size_t i = 0; i < ranks_.size(); ++i)
+    asked.push_back({ranks_[i].path, ranks_[i].rank, requests[i].is_answered()});
+  return reports::find_stacks(asked);
+}
+
 void Watch::report(bool asked) {
   const std::int64_t now = clock::unix_ns();
   const reports::Stall stall = reports::find_stall(folder_, now, asked ? 0 : stall_s_);
@@ -239,21 +257,22 @@ void Watch::report(bool asked) {
     if (!may_speak(file)) return;
     heading = fmt::format("no progress for {:.0f} s in {}.", stall_s_, stall.headline);
   }
+  const reports::Stacks stacks = this->stacks();
   char name[4096];
   const ssize_t length = readlink(folder_.c_str(), name, sizeof name);
   const std::string folder(name, length > 0 ? static_cast<std::size_t>(length) : 0);
   // Where others may write, they may have put a link to one of the user's files here.
   const int out = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (out >= 0) {
-    write_all(out, text);
+    write_all(out, text + stacks.whole);
     close(out);
   }
   if (log::level() < log::Level::warn) return;
-  write_all(
-      STDERR_FILENO,
-      fmt::format("papaya: {}\n{}  {}`papaya report {}` names the functions as long as this lasts. The job goes on.\n",
-                  heading, text,
-                  out >= 0 ? fmt::format("This is also in {}{}; ", folder, file.substr(folder_.size())) : "", folder));
+  write_all(STDERR_FILENO,
+            fmt::format(
+                "papaya: {}\n{}{}  {}`papaya report {}` names the functions as long as this lasts. The job goes on.\n",
+                heading, text, stacks.brief,
+                out >= 0 ? fmt::format("This is also in {}{}; ", folder, file.substr(folder_.size())) : "", folder));
 }
 
 }  // namespace papaya

@@ -1,7 +1,8 @@
 // Who does not come. A thread of each node's first rank looks now and then at what the ranks of its node are inside, in
 // their records. If a rank has been in one call for PAPAYA_STALL_SECONDS, or a process got SIGUSR1 that the program has
 // not claimed, it reads what the folder has of all ranks and says who waits, who is missing and what those did last:
-// once on standard error, and in a file of the output folder. It never ends the job.
+// once on standard error, and in a file of the output folder, with the call stacks of the node's ranks. It never ends
+// the job.
 #pragma once
 
 #include <pthread.h>
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "interpose/reports.hpp"
 #include "profiler/record/live.hpp"
 
 namespace papaya {
@@ -39,6 +41,7 @@ class Watch {
 
  private:
   struct Rank {
+    int rank;
     std::string path;
     LiveRecord record;
     bool is_open = false;
@@ -51,6 +54,7 @@ class Watch {
   bool is_stalled();
   void report(bool asked);
   bool may_speak(const std::string& file);
+  reports::Stacks stacks();
 
   std::string folder_;
   int descriptor_ = -1;

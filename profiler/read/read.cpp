@@ -103,8 +103,8 @@ std::uint32_t check_beginning(const Source& source) {
 
 void check_header(const trace::Header& header, std::uint64_t file_bytes) {
   const bool is_old = header.version == version_3::format_version;
-  if (header.header_bytes != (is_old ? version_3::header_bytes : sizeof(trace::Header)) &&
-      (is_old || header.header_bytes != trace::least_header_bytes))
+  if (is_old ? header.header_bytes != version_3::header_bytes
+             : header.header_bytes < trace::least_header_bytes || header.header_bytes > sizeof(trace::Header))
     reject_damaged("wrong header size");
   if (header.event_bytes != sizeof(trace::Event)) reject_damaged("wrong event size");
   if (!std::has_single_bit(header.event_capacity)) reject_damaged("event capacity not a power of two");
@@ -207,6 +207,25 @@ std::vector<Row> read_table(const Source& source, std::uint64_t offset, std::uin
   return table;
 }
 
+}  // namespace
+
+Frame frame_of(const trace::Frame& frame, std::span<const trace::Module> modules) {
+  Frame read;
+  read.offset = frame.offset;
+  if (frame.module == 0 || frame.module > modules.size()) return read;
+  const trace::Module& module = modules[frame.module - 1];
+  read.module = clean_text({module.path, sizeof module.path});
+  if (static_cast<trace::Language>(module.language) == trace::Language::python) {
+    const std::string_view path(module.path, strnlen(module.path, sizeof module.path - 1));
+    read.python = clean_text(std::string_view(module.path, sizeof module.path).substr(path.size() + 1));
+  }
+  for (std::uint32_t b = 0; b < std::min<std::size_t>(module.build_id_bytes, sizeof module.build_id); ++b)
+    read.build_id += fmt::format("{:02x}", module.build_id[b]);
+  return read;
+}
+
+namespace {
+
 void read_call_sites(const Source& source, RankFile& file) {
   const trace::Header& header = file.header;
   if (header.module_count > trace::module_capacity || header.frame_count > trace::frame_capacity ||
@@ -225,17 +244,7 @@ void read_call_sites(const Source& source, RankFile& file) {
     for (std::uint32_t i = 0; i < site.frames; ++i) {
       const trace::Frame& frame = frames[site.first_frame + i];
       if (frame.module > modules.size()) reject_damaged("impossible module of a call site");
-      Frame& read = own.emplace_back();
-      read.offset = frame.offset;
-      if (frame.module == 0) continue;
-      const trace::Module& module = modules[frame.module - 1];
-      read.module = clean_text(module.path);
-      if (static_cast<trace::Language>(module.language) == trace::Language::python) {
-        const std::string_view path(module.path);
-        read.python = clean_text(std::string_view(module.path, sizeof module.path).substr(path.size() + 1));
-      }
-      for (std::uint32_t b = 0; b < module.build_id_bytes; ++b)
-        read.build_id += fmt::format("{:02x}", module.build_id[b]);
+      own.push_back(frame_of(frame, modules));
     }
   }
 }
@@ -295,9 +304,8 @@ void read_timed(const Source& source, RankFile& file, Extent extent) {
 std::vector<trace::Algorithm> read_head(const Source& source, RankFile& file) {
   read_or_reject(source, 0, &file.header, sizeof(file.header));
   check_header(file.header, source.bytes());
-  if (file.header.header_bytes < sizeof(file.header))
-    std::memset(reinterpret_cast<char*>(&file.header) + trace::least_header_bytes, 0,
-                sizeof(file.header) - trace::least_header_bytes);
+  std::memset(reinterpret_cast<char*>(&file.header) + file.header.header_bytes, 0,
+              sizeof(file.header) - file.header.header_bytes);
   check_timed(file.header, source.bytes());
   trace::Totals totals{};
   read_or_reject(source, file.header.totals_offset, &totals, sizeof totals);

@@ -147,6 +147,9 @@ void finish_run(Run& run);
 // What the event's thread did before it; null: it called no timed function, or that is no longer known.
 const trace::Interval* interval_of(const RankFile& file, const trace::Event& event);
 
+// Of a record that has these modules.
+Frame frame_of(const trace::Frame& frame, std::span<const trace::Module> modules);
+
 // Of an event's algorithm; empty if it is not in the table.
 std::string algorithm_name(const RankFile& file, std::size_t number);
 

@@ -77,7 +77,7 @@ bool CallSites::open(Recorder& recorder, int frames, IsBinding is_binding) noexc
   // Not linked: its copies of the unwinder's functions would take the place of the compiler's.
   if (void* const library = dlopen("libunwind.so.8", RTLD_NOW | RTLD_LOCAL); library != nullptr)
     backtrace_ = reinterpret_cast<int (*)(void**, int)>(dlsym(library, "unw_backtrace"));
-  if (frames > 0) python_.open();
+  python_.open();
   const int most = backtrace_ != nullptr ? static_cast<int>(trace::most_frames) : 1;
   frames_ = std::min(frames, most);
   return frames <= most;
@@ -218,24 +218,42 @@ std::uint32_t CallSites::module_of(const void* address, std::uint64_t& offset) {
 
 std::uint32_t CallSites::function_of(const PythonFrames::Position& position, std::uint64_t& line) {
   const PythonFrames::SourceLine source = python_.source_line_of(position);
-  line = static_cast<std::uint64_t>(std::max(source.line, 0));
+  const std::uint32_t row = row_of_function(source.file, source.function);
+  line = row == 0 ? reinterpret_cast<std::uint64_t>(position.instruction)
+                  : static_cast<std::uint64_t>(std::max(source.line, 0));
+  return row;
+}
+
+std::uint32_t CallSites::row_of_function(std::string_view file, std::string_view function) {
   // The end of a long path, and the beginning of a long name.
-  const std::string function = source.function.substr(0, most_function_bytes);
+  function = function.substr(0, most_function_bytes);
   const std::size_t room = trace::path_bytes - function.size() - 2;
-  const std::string text =
-      source.file.substr(source.file.size() - std::min(source.file.size(), room)) + '\0' + function;
+  std::string text(file.substr(file.size() - std::min(file.size(), room)));
+  text.append(1, '\0').append(function);
   trace::Header& header = *header_;
   auto* const modules = reinterpret_cast<trace::Module*>(reinterpret_cast<std::byte*>(header_) + trace::modules_offset);
   for (std::uint32_t i = 0; i < header.module_count; ++i)
     if (modules[i].language != 0 && std::memcmp(modules[i].path, text.c_str(), text.size() + 1) == 0) return i + 1;
-  if (header.module_count + rows_for_files >= trace::module_capacity) {
-    line = reinterpret_cast<std::uint64_t>(position.instruction);
-    return 0;
-  }
+  if (header.module_count + rows_for_files >= trace::module_capacity) return 0;
   trace::Module& module = modules[header.module_count];
   module.language = static_cast<std::uint32_t>(trace::Language::python);
   Recorder::set_name(module.path, sizeof module.path, text);
   return static_cast<std::uint32_t>(++header.module_count);
+}
+
+trace::Frame CallSites::frame_at(const void* address) {
+  const std::lock_guard lock(mutex_);
+  trace::Frame frame{};
+  frame.module = module_of(address, frame.offset);
+  return frame;
+}
+
+trace::Frame CallSites::frame_at(const PythonFrames::Line& line) {
+  const std::lock_guard lock(mutex_);
+  trace::Frame frame{};
+  frame.module = row_of_function(line.file, line.function);
+  frame.offset = frame.module == 0 ? 0 : static_cast<std::uint64_t>(std::max(line.number, 0));
+  return frame;
 }
 
 }  // namespace papaya

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <string_view>
 #include <vector>
 
 #include "profiler/record/format.hpp"
@@ -31,6 +32,14 @@ class CallSites {
   // stack cannot be unwound here: then one is kept.
   bool open(Recorder& recorder, int frames, IsBinding is_binding) noexcept;
   void close() noexcept { frames_ = 0; }
+
+  // For who takes stacks of other threads: how this one's is unwound, null where it cannot be; which Python it runs;
+  // and places as frames of the record. These take a lock and look at the process's modules.
+  using Backtrace = int (*)(void** addresses, int most);
+  Backtrace backtrace() const noexcept { return backtrace_; }
+  const PythonFrames& python() const noexcept { return python_; }
+  trace::Frame frame_at(const void* address);
+  trace::Frame frame_at(const PythonFrames::Line& line);
 
   // Its number, from 1, for Event::call_site; 0 if it is not kept. May be called by any thread, from where
   // `return_address` is on the stack.
@@ -58,11 +67,12 @@ class CallSites {
   std::uint64_t number_of_frames(const std::vector<const void*>& frames, const PythonFrames::Position* python);
   std::uint32_t module_of(const void* address, std::uint64_t& offset);
   std::uint32_t function_of(const PythonFrames::Position& position, std::uint64_t& line);
+  std::uint32_t row_of_function(std::string_view file, std::string_view function);  // 0: the table is full
   void remember(const void* address, std::uint64_t number) noexcept;
 
   int frames_ = 0;
   IsBinding is_binding_ = nullptr;
-  int (*backtrace_)(void**, int) = nullptr;
+  Backtrace backtrace_ = nullptr;
   trace::Header* header_ = nullptr;
   PythonFrames python_;
   std::array<std::atomic<std::uint64_t>, 64>

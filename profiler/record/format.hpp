@@ -180,6 +180,37 @@ static_assert(sizeof(ClockOffset) == 64);
 
 enum class Ending : std::uint32_t { running = 0, finalized = 1, aborted = 2 };
 
+// What has become of a wish for a thread's call stack.
+enum class StackState : std::uint32_t {
+  taken = 0,
+  blocked = 1,    // in a system call that a signal would end early: the thread was left alone
+  masked = 2,     // the thread takes no signals
+  no_signal = 3,  // the program takes all real-time signals itself
+  silent = 4,     // it has not answered in time
+};
+
+// The call stack of a thread of the process, taken when somebody asked for it.
+inline constexpr std::uint32_t most_stack_frames = 60;
+struct ThreadStack {
+  std::int32_t thread;        // its number in the system; the first thread's is the process's
+  std::uint32_t state;        // StackState
+  std::uint32_t system_call;  // its number, plus 1, if the thread was blocked in one; 0: it was running, or not known
+  std::uint32_t frames;
+  Frame frame[most_stack_frames];  // innermost first
+};
+static_assert(sizeof(ThreadStack) == 976);
+
+// Who wants the stacks adds 1 to `asked` and wakes its futex. Of all other words the process is the only writer.
+inline constexpr std::uint32_t most_stacks = 8;
+struct Stacks {
+  std::uint32_t asked;
+  std::uint32_t answered;  // stored last, with release order: the value of `asked` that what follows answers
+  std::uint32_t answers;   // 1: the process answers
+  std::uint32_t count;     // threads
+  ThreadStack thread[most_stacks];
+};
+static_assert(sizeof(Stacks) == 7824);
+
 // What the system did for the rank's process from the end of MPI_Init to MPI_Finalize or MPI_Abort.
 struct Usage {
   std::uint64_t wall_ns;       // 0: nothing is known, as of a process that was killed
@@ -285,6 +316,7 @@ struct Header {
   std::uint64_t timed_count;  // 0: other calls than collectives were not timed
   std::uint64_t intervals_offset;
   std::uint64_t interval_capacity;  // a power of two, or 0
+  std::uint64_t stacks_offset;
 };
 static_assert(sizeof(Header) <= 8192);
 inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);
@@ -322,8 +354,14 @@ constexpr std::uint64_t timed_offset(std::uint64_t events, std::uint64_t algorit
 constexpr std::uint64_t intervals_offset(std::uint64_t events, std::uint64_t algorithms, std::uint64_t functions) {
   return timed_offset(events, algorithms) + functions * sizeof(TimedFunction);
 }
+// On a page of its own, since others map it to ask.
+constexpr std::uint64_t stacks_offset(std::uint64_t events, std::uint64_t algorithms, std::uint64_t functions) {
+  const std::uint64_t end =
+      intervals_offset(events, algorithms, functions) + (functions == 0 ? 0 : interval_capacity * sizeof(Interval));
+  return (end + 4095) & ~std::uint64_t{4095};
+}
 constexpr std::uint64_t file_bytes(std::uint64_t events, std::uint64_t algorithms, std::uint64_t functions) {
-  return intervals_offset(events, algorithms, functions) + (functions == 0 ? 0 : interval_capacity * sizeof(Interval));
+  return stacks_offset(events, algorithms, functions) + sizeof(Stacks);
 }
 
 }  // namespace papaya::trace

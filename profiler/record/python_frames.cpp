@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <span>
 #include <string_view>
 
 namespace papaya {
@@ -35,8 +36,10 @@ namespace {
 
 constexpr int none = -1;
 constexpr char c_stack = 3;
+constexpr int type_offset = 8;    // in every object: a pointer to its type
 constexpr int bytes_header = 32;  // before the bytes of a bytes object
 constexpr int most_compared = 16;
+constexpr int most_interrupted = 32;
 
 constexpr PythonFrames::Layout layouts[] = {
     {"3.9.", 24, none, 32, 24, 104, 1, none, 48, 104, 112}, {"3.10.", 24, none, 32, 24, 96, 2, none, 48, 104, 112},
@@ -66,15 +69,17 @@ const void* at(const void* object, int offset) noexcept {
   return static_cast<const char*>(object) + offset;
 }
 
-void append_utf8(std::string& text, unsigned character) {
+// Returns how many bytes.
+std::size_t utf8_of(unsigned character, char (&bytes)[4]) noexcept {
   if (character < 0x80) {
-    text += static_cast<char>(character);
-    return;
+    bytes[0] = static_cast<char>(character);
+    return 1;
   }
-  const int more = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
+  const unsigned more = character < 0x800 ? 1 : character < 0x10000 ? 2 : 3;
   constexpr unsigned lead[] = {0, 0xc0, 0xe0, 0xf0};
-  text += static_cast<char>(lead[more] | character >> (6 * more));
-  for (int i = more - 1; i >= 0; --i) text += static_cast<char>(0x80 | (character >> (6 * i) & 0x3f));
+  bytes[0] = static_cast<char>(lead[more] | character >> (6 * more));
+  for (unsigned i = 1; i <= more; ++i) bytes[i] = static_cast<char>(0x80 | (character >> (6 * (more - i)) & 0x3f));
+  return more + 1;
 }
 
 }  // namespace
@@ -98,6 +103,13 @@ void PythonFrames::open() noexcept {
   layout_ = &*layout;
   try {
     if (!is_right()) layout_ = nullptr;
+    Position here;
+    if (layout_ == nullptr || walk_with(&here, 1, read_carefully) != 1) return;
+    const void* name = nullptr;
+    if (!read_carefully(at(here.code, layout_->function), &name, sizeof name) ||
+        !read_carefully(at(name, type_offset), &text_type_, sizeof text_type_) ||
+        !read_carefully(at(here.code, type_offset), &code_type_, sizeof code_type_))
+      code_type_ = nullptr;
   } catch (...) {
     layout_ = nullptr;
   }
@@ -194,10 +206,62 @@ PythonFrames::SourceLine PythonFrames::source_line_of(const Position& position) 
   return {name(layout_->file), name(layout_->function), line_of_(position.code, static_cast<int>(byte))};
 }
 
+template <std::size_t capacity>
+void PythonFrames::copy_text(const void* unicode, char (&text)[capacity], bool from_end) const noexcept {
+  std::size_t bytes = 0;
+  const long length = length_of_(unicode);
+  // As if all letters had one byte; of others fewer fit.
+  const long first = from_end ? std::max(0L, length - static_cast<long>(capacity - 1)) : 0;
+  for (long i = first; i < length; ++i) {
+    char character[4];
+    const std::size_t size = utf8_of(character_of_(unicode, i), character);
+    if (bytes + size >= capacity) break;
+    std::memcpy(text + bytes, character, size);
+    bytes += size;
+  }
+  text[bytes] = '\0';
+}
+
+int PythonFrames::walk_interrupted(Line* lines, int most) const noexcept {
+  if (code_type_ == nullptr || is_finalizing_() != 0) return 0;
+  Position positions[most_interrupted];
+  const int found = walk_with(positions, std::min(most, most_interrupted), read_carefully);
+  int count = 0;
+  for (const Position& position : std::span(positions, static_cast<std::size_t>(found))) {
+    const auto is_of = [](const void* object, const void* type) {
+      const void* its_type = nullptr;
+      return object != nullptr && read_carefully(at(object, type_offset), &its_type, sizeof its_type) &&
+             its_type == type;
+    };
+    const void* file = nullptr;
+    const void* function = nullptr;
+    if (!is_of(position.code, code_type_) || !read_carefully(at(position.code, layout_->file), &file, sizeof file) ||
+        !read_carefully(at(position.code, layout_->function), &function, sizeof function) || !is_of(file, text_type_) ||
+        !is_of(function, text_type_))
+      break;
+    Line& line = lines[count++];
+    copy_text(file, line.file, true);
+    copy_text(function, line.function, false);
+    line.number = line_of_(position.code, static_cast<int>(static_cast<const char*>(position.instruction) -
+                                                           instructions_of(position.code)));
+  }
+  return count;
+}
+
+bool PythonFrames::is_interpreter(const void* address) const noexcept {
+  Dl_info here{};
+  Dl_info interpreter{};
+  return layout_ != nullptr && dladdr(address, &here) != 0 &&
+         dladdr(reinterpret_cast<const void*>(line_of_), &interpreter) != 0 && here.dli_fbase == interpreter.dli_fbase;
+}
+
 std::string PythonFrames::text_of(const void* unicode) const {
   std::string text;
   const long length = length_of_(unicode);
-  for (long i = 0; i < length; ++i) append_utf8(text, character_of_(unicode, i));
+  for (long i = 0; i < length; ++i) {
+    char character[4];
+    text.append(character, utf8_of(character_of_(unicode, i), character));
+  }
   return text;
 }
 

@@ -6,6 +6,7 @@
 // are read at all.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace papaya {
@@ -21,6 +22,12 @@ class PythonFrames {
     std::string function;
     int line = 0;
   };
+  // The same without memory of its own: the end of a long path, the beginning of a long name.
+  struct Line {
+    char file[160];
+    char function[96];
+    int number;
+  };
   struct Layout;  // where a version of CPython has what
 
   // With the interpreter's lock held if there is an interpreter; else nothing will be found.
@@ -32,6 +39,11 @@ class PythonFrames {
   int walk(Position* positions, int most) const noexcept;
   // Of a frame that `walk` has found in the call that is still going on.
   SourceLine source_line_of(const Position& position) const;
+  // The same in a signal's handler, wherever the signal has come: takes no lock and no memory, and believes in no
+  // pointer that it has not looked at.
+  int walk_interrupted(Line* lines, int most) const noexcept;
+  // Whether code at this address is the interpreter's.
+  bool is_interpreter(const void* address) const noexcept;
 
  private:
   template <class Read>
@@ -39,8 +51,12 @@ class PythonFrames {
   bool is_right() const;
   const char* instructions_of(const void* code) const noexcept;
   std::string text_of(const void* unicode) const;
+  template <std::size_t capacity>
+  void copy_text(const void* unicode, char (&text)[capacity], bool from_end) const noexcept;
 
   const Layout* layout_ = nullptr;
+  const void* code_type_ = nullptr;  // as objects of these types begin
+  const void* text_type_ = nullptr;
   // The interpreter's functions. These need no lock, take no memory and count no references.
   void* (*this_thread_)() = nullptr;
   int (*is_finalizing_)() = nullptr;

@@ -65,6 +65,7 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   header_->interval_capacity = functions.empty() ? 0 : trace::interval_capacity;
   timed_ = reinterpret_cast<trace::TimedFunction*>(bytes_base + header_->timed_offset);
   intervals_ = reinterpret_cast<trace::Interval*>(bytes_base + header_->intervals_offset);
+  header_->stacks_offset = trace::stacks_offset(event_capacity, rows, functions.size());
   for (std::size_t i = 0; i < functions.size(); ++i) {
     set_name(timed_[i].name, sizeof timed_[i].name, functions[i].name);
     timed_[i].kind = static_cast<std::uint32_t>(functions[i].kind);

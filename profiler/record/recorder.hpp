@@ -3,6 +3,8 @@
 // survives the process. Calls cost a few stores: no lock, no system call, no allocation.
 #pragma once
 
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -25,11 +27,18 @@ namespace papaya {
 
 static_assert(reason_names.size() <= trace::reason_capacity);  // their names are in the header
 
+// The system's numbers of the first threads that had a call recorded; 0 where there is none.
+inline std::array<std::atomic<std::int32_t>, trace::most_stacks> recorded_threads{};
+
 // A small number of the calling thread, from 0.
 inline std::uint32_t thread_number() noexcept {
   static std::atomic<std::uint32_t> threads{0};
   static thread_local constinit std::uint32_t number_plus_one = 0;
-  if (number_plus_one == 0) number_plus_one = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (number_plus_one == 0) {
+    number_plus_one = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (number_plus_one <= recorded_threads.size())
+      recorded_threads[number_plus_one - 1].store(gettid(), std::memory_order_relaxed);
+  }
   return number_plus_one - 1;
 }
 
@@ -67,6 +76,9 @@ class Recorder {
   trace::Totals& totals() noexcept { return *totals_; }
   std::span<const trace::Algorithm> algorithms() const noexcept { return {algorithms_, header_->algorithm_count}; }
   trace::NodeBoard& node_board() noexcept { return *node_board_; }
+  trace::Stacks& stacks() noexcept {
+    return *reinterpret_cast<trace::Stacks*>(reinterpret_cast<std::byte*>(header_) + header_->stacks_offset);
+  }
   std::span<trace::NodeCalls> node_calls() noexcept { return {node_calls_, trace::node_calls_capacity}; }
 
   // Copies a name into a fixed field, cut to fit and NUL-terminated.

@@ -38,6 +38,7 @@ MAY_INCLUDE = {
 BESIDES = {
     ("interpose/reports.cpp", "profiler/report/report.hpp"):
         "rank 0 writes the report in MPI_Finalize, where no process may be started, and the watch reports stalls",
+    ("interpose/reports.cpp", "profiler/report/stacks.hpp"): "and where the ranks are",
 }
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
 KNOWS_MPI = re.compile(r"^(interpose/(?!agreement|async_setup|decide|flavour|make_wire|plan|preload|presence|reports|"

@@ -41,10 +41,12 @@ ORDER = {
         "weak/",
     ],
     "interpose": [
-        "agreement background_progress copy_communicator decide device_memory end_job inner_calls measure output "
-        "preload_children preload_module presence reports resources site_names symbols text_of weak_service "
+        "agreement background_progress copy_communicator decide device_memory end_job function_names inner_calls "
+        "measure output preload_children preload_module presence resources symbols text_of weak_service "
         "wrappers.hpp",
-        "approx_sites attention census flavour job make_wire mpi_agreement preload_aside scratch trampoline watch",
+        "approx_sites attention census flavour job make_wire mpi_agreement preload_aside reports scratch site_names "
+        "trampoline",
+        "watch",
         "between_nodes mpi_channels node_memory oddities output_folder plan preload",
         "async_setup mpi_types records",
         "communicator",
@@ -89,17 +91,18 @@ ORDER = {
         "read.hpp version_3",
         "file_source read_approx read_spill read_weak",
         "clocks event_reader frames read.cpp",
+        "read_stacks",
     ],
     "profiler/record": [
         "approx_format checksum format identity mapped_file python_frames waits weak_format zstd",
-        "live node_arrivals node_boards spill_format usage",
+        "live node_arrivals node_boards spill_format stack_request usage",
         "spill",
         "recorder",
         "approx_recorder call_sites weak_recorder",
-        "mpi_times",
+        "mpi_times stack_dump",
     ],
     "profiler/report": [
-        "notes pictures",
+        "notes pictures stacks",
         "verdict",
         "report.hpp text/layout text/sections.hpp",
         "files json report.cpp stall text text/",

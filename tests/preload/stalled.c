@@ -1,11 +1,11 @@
-// usage: stalled late|slow|nonblocking|differ|asked|claimed
+// usage: stalled late|computing|slow|nonblocking|differ|asked|claimed
 // late: rank 2 comes to an allreduce once papaya has said in PAPAYA_OUTPUT that it is missing.
-// slow: rank 2 comes 4 s later. nonblocking: the same, to an MPI_Iallreduce: the second, or with COLD set the first.
-// chain: rank 0 waits for many MPI_Iallreduce at once, to which the others come one by one.
-// COLD: without calls that are made before by all.
-// differ: rank 1 calls a barrier on the communicator "forces", the others an allreduce. The program ends when that is
-// said. asked: like late, and rank 2 asks by SIGUSR1 what the ranks wait for. claimed: the program takes SIGUSR1 for
-// itself before or after MPI_Init.
+// computing: rank 2 computes until then. TAKES_SIGNALS set: the program has handlers for all real-time signals; none
+// may come. STOPPED: rank 1 is stopped meanwhile. slow: rank 2 comes 4 s later. nonblocking: the same, to an
+// MPI_Iallreduce: the second, or with COLD set the first. chain: rank 0 waits for many MPI_Iallreduce at once, to which
+// the others come one by one. COLD: without calls that are made before by all. differ: rank 1 calls a barrier on the
+// communicator "forces", the others an allreduce. The program ends when that is said. asked: like late, and rank 2 asks
+// by SIGUSR1 what the ranks wait for. claimed: the program takes SIGUSR1 for itself before or after MPI_Init.
 #define _GNU_SOURCE
 #include <glob.h>
 #include <mpi.h>
@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -21,17 +22,24 @@
 static const char* awaited;  // a file of the output folder
 static volatile sig_atomic_t signals;
 
-static void wait_for_file(void) {
+// The file is there, and has been written.
+static int is_said(void) {
   char pattern[4096];
+  glob_t found;
+  struct stat status;
   snprintf(pattern, sizeof pattern, "%s/%s", getenv("PAPAYA_OUTPUT"), awaited);
+  if (glob(pattern, 0, NULL, &found) != 0) return 0;
+  const int is_written = stat(found.gl_pathv[0], &status) == 0 && status.st_size > 0;
+  globfree(&found);
+  return is_written;
+}
+
+static void wait_for_file(void) {
   for (int i = 0; i < 400; ++i) {
-    glob_t found;
-    const int none = glob(pattern, 0, NULL, &found);
-    if (!none) globfree(&found);
-    if (!none) return;
+    if (is_said()) return;
     usleep(100000);
   }
-  fprintf(stderr, "no %s within 40 s\n", pattern);
+  fprintf(stderr, "no %s within 40 s\n", awaited);
   _exit(1);
 }
 
@@ -40,6 +48,13 @@ static void* end_with_file(void* unused) {
   usleep(1000000);
   _exit(3);
   return unused;
+}
+
+static __attribute__((noinline)) void compute_forces(void) {
+  volatile double force = 1;
+  do
+    for (int i = 0; i < 50000000; ++i) force = force * 1.0000001;  // line of compute_forces
+  while (!is_said());
 }
 
 static void count_signal(int number) {
@@ -102,6 +117,18 @@ int main(int argc, char** argv) {
     pthread_join(thread, NULL);
   } else {
     awaited = strcmp(mode, "asked") == 0 ? "asked.txt" : "stall-*";
+    if (getenv("TAKES_SIGNALS") != NULL)
+      for (int i = SIGRTMIN; i <= SIGRTMAX; ++i) signal(i, count_signal);
+    if (strcmp(mode, "computing") == 0) {
+      const pid_t stopped = getpid();
+      if (rank == 1 && getenv("STOPPED") != NULL && fork() == 0) {
+        kill(stopped, SIGSTOP);
+        wait_for_file();
+        kill(stopped, SIGCONT);
+        _exit(0);
+      }
+      if (rank == 2) compute_forces();
+    }
     const int nonblocking = strcmp(mode, "nonblocking") == 0;
     if (nonblocking && !is_cold) energy_meanwhile();
     if (rank == 2 && (nonblocking || strcmp(mode, "slow") == 0)) {
@@ -115,6 +142,7 @@ int main(int argc, char** argv) {
       energy_meanwhile();
     else
       energy(MPI_COMM_WORLD);
+    CHECK(signals == 0);
   }
   MPI_Finalize();
   return finish();

@@ -8,11 +8,14 @@ import signal
 import subprocess
 import time
 
-from harness import COLLECTIVES, LEADER, Preload, clean_environment, processes_with, quick, time_limit
+from harness import COLLECTIVES, HERE, LEADER, Preload, clean_environment, processes_with, quick, time_limit
 
 # Instructions from the beginning of a call, which has 1000 to 2400 of them.
 KILLED_AFTER = (100, 450, 1000, 2200)
 KILLED_IN_SET_UP = (300, 1500, 4000, 8000, 13000)
+# Stacks of stalled.c.
+FORCES = r"  rank 2:\n    compute_forces \(stalled.c:\d+\)\n    main \(stalled.c:\d+\)\n"
+ENERGY = r"    MPI_Allreduce\n    energy \(stalled.c:\d+\)\n    main \(stalled.c:\d+\)\n"
 
 
 class Failures(Preload):
@@ -151,9 +154,23 @@ class Failures(Preload):
         if code is not None:
             self.assertEqual(job.code, code)
         self.assertEqual(len(re.findall(said, job.err)), 1, job.err)
-        self.assertEqual(job.err.count(texts[0]), 1, job.err)
+        self.assertEqual(job.err.count(texts[0].split("Call stacks on this node")[0]), 1, job.err)
         self.assertRegex(job.err, rf"papaya: .*{said}")
         return texts[0], job
+
+    @quick
+    def test_stalled_python(self):
+        """Stacks of Python programs are their own lines."""
+        self.need_papaya()
+        job = self.job(3, self.python(), HERE / "stalled.py", env={"PAPAYA_STALL_SECONDS": "2"})
+        text, = (path.read_text() for path in job.folder.glob("stall-*"))
+        # The lines of the program's loops, and where it calls MPI.
+        computing, calling = (
+            [str(number) for number, line in enumerate((HERE / "stalled.py").read_text().splitlines(), 1) if re.search(pattern, line)]
+            for pattern in (r"while not|for _ in range\(1|# line of compute_forces", "# line of energy"))
+        module = r"    <module> \(stalled.py:\d+\)\n"
+        self.assertRegex(text, rf"  rank 1:\n    compute_forces \(stalled.py:({'|'.join(computing)})\)\n" + module)
+        self.assertRegex(text, rf"  ranks 0, 2:\n    MPI_Allreduce\n    energy \(stalled.py:{calling[0]}\)\n" + module)
 
     @time_limit(120)
     def test_stalls(self):
@@ -170,6 +187,13 @@ class Failures(Preload):
             self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 " + (
                 "has called no collective yet" if call == 0 else "last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-"))
             self.check_right(job, 4, quiet=False)
+
+        def computing(settings, stacks, said):
+            """Where all ranks are, in the program's own functions."""
+            text, job = self.stalls("computing", said="rank 2 is missing.", file="stall-*.txt", **settings)
+            self.assertRegex(text, r"\nCall stacks on this node, .*:\n" + stacks)
+            self.assertRegex(job.err, r"\nWhere the ranks of this node are:\n" + said)
+            self.check_right(job, 4, quiet=False)  # no signal has come to the program's handlers
 
         def differ():
             text, job = self.stalls("differ", said=r"no progress for 2 s in MPI_.*, call 0 on forces: the ranks disagree about the collective.",
@@ -210,6 +234,12 @@ class Failures(Preload):
             self.assertEqual(job.err.count("cannot go on"), 3)
 
         self.together(
+            *(functools.partial(computing, *planted) for planted in (
+                ({}, FORCES + r"  ranks 0-1, 3:\n" + ENERGY,
+                 r"  rank 2: compute_forces .*\n  ranks 0-1, 3: MPI_Allreduce < energy .* < main "),
+                ({"STOPPED": "1", "PAPAYA_ALLREDUCE": "arrival_leader"},
+                 r"  rank 1: its process is stopped: no stack.\n" + FORCES + r"  ranks 0, 3:\n" + ENERGY, "  rank 1: its process is stopped"),
+                ({"TAKES_SIGNALS": "1"}, "  ranks 0-3: takes all real-time signals itself: no stack.\n$", ""))),
             *(functools.partial(late, settings) for settings in (
                 {}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"},
                 {"PAPAYA_ALLREDUCE": "arrival_tree", "COLD": "1"})),  # the last while the algorithm is set up

@@ -1,0 +1,42 @@
+// The call stacks of this process's threads, written into its record when somebody asks there (trace::Stacks): the
+// watch of the node, about a job that does not go on, or another process. A thread of its own waits for that without
+// using any time. It asks each thread by a real-time signal whose handler is there for just that moment, and only if
+// the program has none of its own; a thread that sleeps in a system call that a signal would end early is left alone.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "profiler/record/call_sites.hpp"
+#include "profiler/record/recorder.hpp"
+
+namespace papaya {
+
+class StackDump {
+ public:
+  StackDump() = default;
+  StackDump(const StackDump&) = delete;
+  StackDump& operator=(const StackDump&) = delete;
+
+  // Both are to stay until stop(). False: no thread could be started.
+  bool start(Recorder& recorder, CallSites& call_sites) noexcept;
+  void stop() noexcept;
+
+ private:
+  void run() noexcept;
+  void dump();
+  void dump_thread(std::int32_t thread, trace::ThreadStack& stack);
+  trace::StackState interrupt(std::int32_t thread);
+  void write_frames(trace::ThreadStack& stack);
+
+  trace::Stacks* stacks_ = nullptr;
+  CallSites* call_sites_ = nullptr;
+  pthread_t thread_{};
+  bool running_ = false;
+  std::atomic<bool> ends_{false};
+  bool is_broken_ = false;  // a handler has not come to its end: no signal is sent any more
+};
+
+}  // namespace papaya

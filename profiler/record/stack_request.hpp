@@ -1,0 +1,34 @@
+// Asks a process for the call stacks of its threads, through its record (trace::Stacks). The reader finds them there
+// (profiler/read/read_stacks.hpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "profiler/record/format.hpp"
+
+namespace papaya {
+
+class StackRequest {
+ public:
+  // Of the process that writes this record, on this machine. Without effect if it does not answer.
+  explicit StackRequest(const std::string& record) noexcept;
+  StackRequest(StackRequest&& other) noexcept;
+  StackRequest& operator=(StackRequest&&) = delete;
+  ~StackRequest();
+
+  bool is_sent() const noexcept { return number_ != 0; }
+  bool is_answered() const noexcept;
+
+ private:
+  void* page_ = nullptr;
+  std::size_t bytes_ = 0;
+  trace::Stacks* stacks_ = nullptr;
+  std::uint32_t number_ = 0;
+};
+
+// Whether the process that writes this record, of this name, is stopped by a signal or a debugger.
+bool is_stopped(std::int64_t process, const std::string& name) noexcept;
+
+}  // namespace papaya

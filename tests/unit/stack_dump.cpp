@@ -1,0 +1,172 @@
+// The call stacks of a process's threads, as its record has them and as they are told.
+#include "profiler/record/stack_dump.hpp"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "profiler/read/read_stacks.hpp"
+#include "profiler/record/stack_request.hpp"
+#include "profiler/report/stacks.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+std::atomic<bool> over{false};
+
+__attribute__((noinline)) void compute() {
+  while (!over) {
+  }
+}
+
+struct Process {
+  Process() {
+    std::string error;
+    REQUIRE(recorder.open(path, 1024, {}, error));
+    recorder.header().process = getpid();
+    call_sites.open(recorder, 1, nullptr);
+    REQUIRE(dump.start(recorder, call_sites));
+    while (!report::read_stacks(path).answers) std::this_thread::yield();
+  }
+  ~Process() { dump.stop(); }
+  report::RankStacks ask() const {
+    const StackRequest request(path);
+    REQUIRE(request.is_sent());
+    while (!request.is_answered()) std::this_thread::yield();
+    return report::read_stacks(path);
+  }
+
+  const support::Folder folder;
+  const std::string path = folder.path() + "/rank-00000.pap";
+  Recorder recorder;
+  CallSites call_sites;
+  StackDump dump;
+};
+
+std::uint64_t address_of(const report::NamedFrame& frame) {
+  Dl_info here{};
+  dladdr(reinterpret_cast<const void*>(&compute), &here);
+  return frame.offset + reinterpret_cast<std::uint64_t>(here.dli_fbase);
+}
+
+bool has_compute(const report::Stack& stack) {
+  const auto begin = reinterpret_cast<std::uint64_t>(&compute);
+  return std::any_of(stack.frames.begin(), stack.frames.end(), [&](const report::NamedFrame& frame) {
+    const std::uint64_t address = address_of(frame);
+    return address > begin && address < begin + 64;
+  });
+}
+
+TEST_CASE("stack_dump: a thread that has had a call recorded, where it computes now, and the first") {
+  Process process;
+  over = false;
+  std::atomic<bool> is_there{false};
+  std::thread thread([&] {
+    process.recorder.begin({1, 1, 0, 8, -1, Collective::allreduce, Form::blocking}, 0);
+    is_there = true;
+    compute();
+  });
+  while (!is_there) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const report::RankStacks stacks = process.ask();
+  over = true;
+  thread.join();
+  REQUIRE(stacks.threads.size() >= 2);
+  CHECK(stacks.threads[0].is_first);
+  CHECK(stacks.threads[0].state == trace::StackState::taken);
+  CHECK_FALSE(has_compute(stacks.threads[0]));
+  CHECK(std::any_of(stacks.threads.begin() + 1, stacks.threads.end(), has_compute));
+}
+
+TEST_CASE("stack_dump: neither a thread that sleeps, which a signal would wake, nor one that takes no signals") {
+  Process process;
+  std::atomic<int> asked{0};
+  report::RankStacks stacks;
+  std::thread asks([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stacks = process.ask();
+    ++asked;
+  });
+  const timespec long_enough{0, 400'000'000};
+  CHECK(nanosleep(&long_enough, nullptr) == 0);  // not EINTR
+  asks.join();
+  CHECK(stacks.threads[0].state == trace::StackState::blocked);
+
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  CHECK(process.ask().threads[0].state == trace::StackState::masked);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_CASE("stack_dump: no handler stays, and those of the program are left alone") {
+  Process process;
+  struct sigaction action {};
+  struct sigaction old[65] = {};
+  process.ask();
+  for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) {
+    sigaction(number, nullptr, &old[number]);
+    CHECK(old[number].sa_handler == SIG_DFL);
+  }
+  action.sa_handler = [](int) { over = true; };
+  over = false;
+  for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) sigaction(number, &action, nullptr);
+  CHECK(process.ask().threads[0].state == trace::StackState::no_signal);
+  CHECK_FALSE(over);
+  for (int number = SIGRTMIN; number <= SIGRTMAX; ++number) sigaction(number, &old[number], nullptr);
+}
+
+TEST_CASE("stack_dump: who does not answer any more is not asked") {
+  Process process;
+  process.dump.stop();
+  CHECK_FALSE(StackRequest(process.path).is_sent());
+}
+
+report::AskedRank rank_at(std::int32_t rank, std::vector<std::string> functions) {
+  report::AskedRank asked;
+  asked.stacks.rank = rank;
+  asked.stacks.process = 100 + rank;
+  asked.has_answered = true;
+  report::Stack& stack = asked.stacks.threads.emplace_back();
+  stack.is_first = true;
+  for (std::string& function : functions) {
+    report::NamedFrame& frame = stack.frames.emplace_back();
+    frame.module = function.find("MPI_") != function.npos ? "/usr/lib/libmpi.so" : "/app";
+    frame.function = std::move(function);
+  }
+  return asked;
+}
+
+TEST_CASE("stacks: alike ones together, whatever MPI does inside, the rarest first") {
+  std::vector<report::AskedRank> ranks;
+  ranks.push_back(rank_at(0, {"opal_progress", "PMPI_Recv", "solve", "main", "_start"}));
+  ranks.push_back(rank_at(1, {"poll", "opal_progress", "PMPI_Recv", "solve", "main", "_start"}));
+  ranks.push_back(rank_at(2, {"forces", "step", "solve", "main", "_start"}));
+  ranks.push_back({});
+  ranks.back().stacks.rank = 3;
+  ranks.back().is_stopped = true;
+  const report::StackTexts texts = report::stack_texts(ranks, [](report::NamedFrame&) {});
+  CHECK(texts.whole ==
+        "Call stacks on this node, innermost function first, ranks that are alike together:\n"
+        "  rank 2:\n    forces (app)\n    step (app)\n    solve (app)\n    main (app)\n"
+        "  rank 3: its process is stopped: no stack.\n"
+        "  ranks 0-1:\n    MPI_Recv\n    solve (app)\n    main (app)\n");
+  CHECK(texts.brief ==
+        "Where the ranks of this node are:\n"
+        "  rank 2: forces (app) < step (app) < solve (app) < ...\n"
+        "  rank 3: its process is stopped: no stack.\n"
+        "  ranks 0-1: MPI_Recv < solve (app) < main (app)\n");
+}
+
+}  // namespace
+}  // namespace papaya
