@@ -7,12 +7,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "base/mpi_name.hpp"
 #include "profiler/analysis/communicator_names.hpp"
@@ -23,7 +27,10 @@ namespace papaya::otf2 {
 
 namespace {
 
-constexpr std::uint64_t event_chunk_bytes = 1 << 20;
+// Of events in memory for each location that is being written, the least that OTF2 takes; and the files of the run
+// whose locations are written at a time.
+constexpr std::uint64_t event_chunk_bytes = 1 << 18;
+constexpr std::size_t files_at_once = 128;
 constexpr std::uint64_t definition_chunk_bytes = 4 << 20;
 
 enum Attribute : OTF2_AttributeRef {
@@ -142,20 +149,33 @@ struct Location {
   std::uint64_t events;
 };
 
-// A call on its thread's timeline. Of the two the one that it is.
+// A call on its thread's timeline.
 struct Slice {
   double begin_ns;
   double end_ns;  // NAN: it has not ended
-  const Call* call;
-  const WeakCall* weak;
+  std::variant<Call, WeakCall> call;
 };
 
 // Regions nest. Of a call that the program made in parts only the time inside remains, before its end.
 Slice slice_of(const WeakCall& call) {
   const bool is_split = is_in_parts(*call.event, call.exit_ns - call.arrival_ns);
-  return {is_split ? call.exit_ns - static_cast<double>(call.event->inside_ns) : call.arrival_ns, call.exit_ns, nullptr,
-          &call};
+  return {is_split ? call.exit_ns - static_cast<double>(call.event->inside_ns) : call.arrival_ns, call.exit_ns, call};
 }
+
+// What is being written of a thread.
+struct Timeline {
+  struct Open {
+    Slice slice;
+    std::uint64_t end;
+  };
+  Location* location;
+  OTF2_EvtWriter* writer;
+  std::vector<Slice> weak{};  // by their beginning
+  std::size_t next_weak = 0;
+  std::optional<Slice> next{};  // written when it is known what follows
+  std::vector<Open> open{};
+  std::uint64_t now = 0;
+};
 
 class Archive {
  public:
@@ -190,7 +210,11 @@ class Archive {
     check(OTF2_Archive_SetSerialCollectiveCallbacks(archive_.get()));
     check(OTF2_Archive_SetCreator(archive_.get(), "papaya " PAPAYA_VERSION));
     check(OTF2_Archive_OpenEvtFiles(archive_.get()));
-    for (std::size_t f = 0; f < input_.run.files.size(); ++f) write_events(f);
+    const std::size_t files = input_.run.files.size();
+    locations_.resize(files);
+    next_location_ = files;
+    for (std::size_t first = 0; first < files; first += files_at_once)
+      write_events(first, std::min(files, first + files_at_once));
     check(OTF2_Archive_CloseEvtFiles(archive_.get()));
     write_definitions();
     check(OTF2_Archive_Close(archive_.release()));
@@ -214,69 +238,84 @@ class Archive {
     return event.collective * static_cast<OTF2_RegionRef>(form_count) + event.form;
   }
 
-  void write_events(std::size_t f) {
-    const std::vector<Call> calls = input_.calls_of(f);
-    const std::vector<WeakCall> weak = input_.weak_calls_of(f);
-    // A rank's first thread is there also without a call: communicators have it as their member.
-    std::map<std::uint32_t, std::vector<Slice>> threads = {{0, {}}};
-    for (const Call& call : calls)
-      threads[call.event->thread].push_back({call.arrival_ns, call.exit_ns, &call, nullptr});
-    for (const WeakCall& call : weak) threads[call.event->thread].push_back(slice_of(call));
-    std::vector<Location>& locations = locations_.emplace_back();
-    for (auto& [thread, own] : threads) {
-      std::stable_sort(own.begin(), own.end(), [](const Slice& a, const Slice& b) { return a.begin_ns < b.begin_ns; });
-      Location& location = locations.emplace_back(Location{next_location_++, thread, 0});
-      OTF2_EvtWriter* const writer = OTF2_Archive_GetEvtWriter(archive_.get(), location.self);
-      if (writer == nullptr) {
-        good_ = false;
-        return;
-      }
-      write_thread(f, writer, own);
-      check(OTF2_EvtWriter_GetNumberOfEvents(writer, &location.events));
-      check(OTF2_Archive_CloseEvtWriter(archive_.get(), writer));
+  void write_events(std::size_t first, std::size_t last) {
+    std::vector<std::map<std::uint32_t, Timeline>> timelines(last - first);  // by thread
+    const auto timeline_of = [&](std::size_t f, std::uint32_t thread) -> Timeline& {
+      const auto [entry, is_new] = timelines[f - first].try_emplace(thread);
+      if (is_new) open(f, thread, entry->second);
+      return entry->second;
+    };
+    for (std::size_t f = first; f < last; ++f) {
+      // A rank's first thread is there also without a call: communicators have it as their member.
+      timeline_of(f, 0);
+      for (const WeakCall& call : input_.weak_calls_of(f))
+        timeline_of(f, call.event->thread).weak.push_back(slice_of(call));
+      for (auto& [thread, timeline] : timelines[f - first])
+        std::stable_sort(timeline.weak.begin(), timeline.weak.end(),
+                         [](const Slice& a, const Slice& b) { return a.begin_ns < b.begin_ns; });
+    }
+    input_.read_calls(first, last, [&](std::size_t f, const Call& call) {
+      Timeline& timeline = timeline_of(f, call.event.thread);
+      add_weak(f, timeline, call.arrival_ns);
+      add(f, timeline, {call.arrival_ns, call.exit_ns, call});
+    });
+    for (std::size_t f = first; f < last; ++f)
+      for (auto& [thread, timeline] : timelines[f - first]) close(f, timeline);
+  }
+
+  void open(std::size_t f, std::uint32_t thread, Timeline& timeline) {
+    Location& location = locations_[f][thread];
+    location = {thread == 0 ? f : next_location_++, thread, 0};
+    timeline.location = &location;
+    timeline.writer = OTF2_Archive_GetEvtWriter(archive_.get(), location.self);
+    good_ = good_ && timeline.writer != nullptr;
+  }
+
+  void close(std::size_t f, Timeline& timeline) {
+    add_weak(f, timeline, std::numeric_limits<double>::infinity());
+    if (timeline.writer == nullptr) return;
+    if (timeline.next) write(f, timeline, *timeline.next, input_.end_ns);
+    leave_until(f, timeline, ~std::uint64_t{0});
+    check(OTF2_EvtWriter_GetNumberOfEvents(timeline.writer, &timeline.location->events));
+    check(OTF2_Archive_CloseEvtWriter(archive_.get(), timeline.writer));
+  }
+
+  void add_weak(std::size_t f, Timeline& timeline, double before_ns) {
+    for (; timeline.next_weak < timeline.weak.size() && timeline.weak[timeline.next_weak].begin_ns < before_ns;
+         ++timeline.next_weak)
+      add(f, timeline, timeline.weak[timeline.next_weak]);
+  }
+
+  void add(std::size_t f, Timeline& timeline, const Slice& slice) {
+    if (timeline.writer == nullptr) return;
+    if (timeline.next) write(f, timeline, *timeline.next, slice.begin_ns);
+    timeline.next = slice;
+  }
+
+  void leave_until(std::size_t f, Timeline& timeline, std::uint64_t until) {
+    std::vector<Timeline::Open>& open = timeline.open;
+    for (; !open.empty() && open.back().end <= until; open.pop_back()) {
+      timeline.now = std::max(timeline.now, open.back().end);
+      std::visit([&](const auto& call) { write_leave(f, timeline.writer, call, timeline.now); },
+                 open.back().slice.call);
     }
   }
 
   // Calls of a thread nest: one may be made by an error handler within another. A call that never left ends with
-  // the next, for which it was left by a jump, or with the record.
-  void write_thread(std::size_t f, OTF2_EvtWriter* writer, const std::vector<Slice>& calls) {
-    struct Open {
-      const Slice* call;
-      std::uint64_t end;
-    };
-    std::vector<Open> open;
-    std::uint64_t now = 0;
-    const auto leave_until = [&](std::uint64_t until) {
-      while (!open.empty() && open.back().end <= until) {
-        now = std::max(now, open.back().end);
-        const Slice& left = *open.back().call;
-        if (left.call != nullptr)
-          write_leave(f, writer, *left.call, now);
-        else
-          write_leave(writer, *left.weak, now);
-        open.pop_back();
-      }
-    };
-    for (std::size_t i = 0; i < calls.size(); ++i) {
-      const Slice& call = calls[i];
-      const std::uint64_t begin = time(call.begin_ns);
-      leave_until(begin);
-      const double never = i + 1 < calls.size() ? calls[i + 1].begin_ns : input_.end_ns;
-      std::uint64_t end = std::max(begin, time(std::isnan(call.end_ns) ? never : call.end_ns));
-      if (!open.empty()) end = std::min(end, open.back().end);
-      now = std::max(now, begin);
-      if (call.call != nullptr)
-        write_enter(writer, *call.call, now);
-      else
-        write_enter(writer, *call.weak, now);
-      open.push_back({&call, end});
-    }
-    leave_until(~std::uint64_t{0});
+  // the next, at `never_ns`, for which it was left by a jump, or with the record.
+  void write(std::size_t f, Timeline& timeline, const Slice& slice, double never_ns) {
+    const std::uint64_t begin = time(slice.begin_ns);
+    leave_until(f, timeline, begin);
+    std::uint64_t end = std::max(begin, time(std::isnan(slice.end_ns) ? never_ns : slice.end_ns));
+    if (!timeline.open.empty()) end = std::min(end, timeline.open.back().end);
+    timeline.now = std::max(timeline.now, begin);
+    std::visit([&](const auto& call) { write_enter(timeline.writer, call, timeline.now); }, slice.call);
+    timeline.open.push_back({slice, end});
   }
 
   // Those in which ranks met. Nonblocking calls only begin here, and their end is not recorded.
   static bool is_collective(const Call& call) {
-    return static_cast<Form>(call.event->form) == Form::blocking && call.event->call != trace::no_call &&
+    return static_cast<Form>(call.event.form) == Form::blocking && call.event.call != trace::no_call &&
            !std::isnan(call.exit_ns);
   }
 
@@ -286,8 +325,8 @@ class Archive {
       check(OTF2_AttributeList_AddDouble(list, late, call.late_ns / 1e3));
       check(OTF2_AttributeList_AddUint8(list, last, call.is_last ? 1 : 0));
     }
-    if (call.event->call != trace::no_call) check(OTF2_AttributeList_AddUint64(list, call_number, call.event->call));
-    check(OTF2_EvtWriter_Enter(writer, list, now, region_of(*call.event)));
+    if (call.event.call != trace::no_call) check(OTF2_AttributeList_AddUint64(list, call_number, call.event.call));
+    check(OTF2_EvtWriter_Enter(writer, list, now, region_of(call.event)));
     if (!call.site->empty())
       check(OTF2_EvtWriter_ParameterString(writer, nullptr, now, site_parameter, string(*call.site)));
     if (is_collective(call)) check(OTF2_EvtWriter_MpiCollectiveBegin(writer, nullptr, now));
@@ -310,7 +349,7 @@ class Archive {
       check(OTF2_EvtWriter_ParameterString(writer, nullptr, now, site_parameter, string(*call.site)));
   }
 
-  void write_leave(OTF2_EvtWriter* writer, const WeakCall& call, std::uint64_t now) {
+  void write_leave(std::size_t, OTF2_EvtWriter* writer, const WeakCall& call, std::uint64_t now) {
     const trace::WeakEvent& event = *call.event;
     OTF2_AttributeList* const list = list_.get();
     const std::string values = report::clean_text(call.row->parameters);
@@ -327,7 +366,7 @@ class Archive {
   }
 
   void write_leave(std::size_t f, OTF2_EvtWriter* writer, const Call& call, std::uint64_t now) {
-    const trace::Event& event = *call.event;
+    const trace::Event& event = call.event;
     const trace::Header& header = input_.run.files[f].header;
     if (is_collective(call)) {
       const auto entry = communicators_.find(event.communicator);
@@ -365,8 +404,8 @@ class Archive {
 
   void write_definitions() {
     check(OTF2_Archive_OpenDefFiles(archive_.get()));
-    for (const std::vector<Location>& of_file : locations_)
-      for (const Location& location : of_file) {
+    for (const auto& of_file : locations_)
+      for (const auto& [thread, location] : of_file) {
         OTF2_DefWriter* const writer = OTF2_Archive_GetDefWriter(archive_.get(), location.self);
         good_ = good_ && writer != nullptr;
         if (writer != nullptr) check(OTF2_Archive_CloseDefWriter(archive_.get(), writer));
@@ -454,7 +493,7 @@ class Archive {
       check(OTF2_GlobalDefWriter_WriteLocationGroup(writer, group, define(writer, rank),
                                                     OTF2_LOCATION_GROUP_TYPE_PROCESS, node->second,
                                                     OTF2_UNDEFINED_LOCATION_GROUP));
-      for (const Location& location : locations_[f]) {
+      for (const auto& [thread, location] : locations_[f]) {
         const std::string name = location.thread == 0 ? rank : fmt::format("{}, thread {}", rank, location.thread);
         check(OTF2_GlobalDefWriter_WriteLocation(writer, location.self, define(writer, name),
                                                  OTF2_LOCATION_TYPE_CPU_THREAD, location.events, group));
@@ -469,7 +508,7 @@ class Archive {
                                             static_cast<std::uint32_t>(members.size()), members.data()));
     };
     std::vector<std::uint64_t> members;
-    for (const std::vector<Location>& of_file : locations_) members.push_back(of_file.front().self);
+    for (const auto& of_file : locations_) members.push_back(of_file.at(0).self);
     write_group(locations_group, OTF2_GROUP_TYPE_COMM_LOCATIONS, members);
     write_group(self_group, OTF2_GROUP_TYPE_COMM_SELF, {});
     OTF2_GroupRef next_group = first_group;
@@ -503,7 +542,7 @@ class Archive {
   std::set<OTF2_StringRef> defined_;
   std::map<std::uint64_t, Communicator> communicators_;                    // by id
   std::vector<std::map<std::uint64_t, Communicator>::iterator> in_order_;  // of their numbers
-  std::vector<std::vector<Location>> locations_;                           // by file
+  std::vector<std::map<std::uint32_t, Location>> locations_;               // by file and thread
   std::vector<std::string> weak_regions_;                                  // collectives, by region
   OTF2_LocationRef next_location_ = 0;
 };

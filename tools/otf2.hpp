@@ -13,7 +13,7 @@ namespace papaya::otf2 {
 
 // One call of a rank.
 struct Call {
-  const trace::Event* event;
+  trace::Event event;
   double arrival_ns;
   double exit_ns;  // NAN: it never left
   double late_ns;  // after the call's first arrival; NAN: not in the record of all ranks
@@ -30,12 +30,16 @@ struct WeakCall {
   const std::string* site;
 };
 
+using OnCall = std::function<void(std::size_t file, const Call& call)>;
+
 struct Input {
   const report::Run& run;
-  double begin_ns;                                         // not after any arrival
-  double end_ns;                                           // not before any arrival or exit
-  std::int64_t unix_ns;                                    // the wall clock at begin_ns
-  std::function<std::vector<Call>(std::size_t)> calls_of;  // a file of the run, in the order they began
+  double begin_ns;       // not after any arrival
+  double end_ns;         // not before any arrival or exit
+  std::int64_t unix_ns;  // the wall clock at begin_ns
+  // Reads the run for the calls of some of its files, from `first` on and before `last`, those of each in the order
+  // they began.
+  std::function<void(std::size_t first, std::size_t last, const OnCall& on_call)> read_calls;
   std::function<std::vector<WeakCall>(std::size_t)> weak_calls_of;
 };
 

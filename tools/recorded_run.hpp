@@ -28,7 +28,7 @@ class ProgressBar {
 // Reads the run in `folder`, with a bar on standard error once that takes long; without a name, the newest
 // papaya.*.*.* folder here, whose name is left in `folder`. False after a sentence of `command`, with the exit code.
 bool load_recorded_run(const std::string& command, std::string& folder, report::Run& run, int& exit_code,
-                       report::Extent extent = report::Extent::all);
+                       report::Extent extent = report::Extent::streamed_all);
 
 // The exit code that says how much of the run could be read; says on standard error what could not.
 int exit_code_of(const std::string& command, const report::Run& run);

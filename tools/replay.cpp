@@ -8,11 +8,13 @@
 #include <memory>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/analysis/call_stream.hpp"
 #include "profiler/analysis/communicator_names.hpp"
+#include "profiler/analysis/matching.hpp"
 #include "profiler/read/units.hpp"
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"
@@ -28,27 +30,82 @@ struct Options {
   std::string communicator;
 };
 
-const trace::Event& event_of(const report::Run& run, const report::RankInCall& rank) {
-  return run.files[rank.file].events[rank.event];
-}
+// The calls of one communicator that all its ranks recorded.
+struct Pattern {
+  std::uint64_t communicator = 0;
+  std::string name;
+  std::uint64_t calls = 0;
+  std::size_t ranks = 0;
+  Collective collective{};  // of the first
+};
 
-void write_pattern(std::ostream& out, const report::Run& run, const std::vector<const report::MatchedCall*>& calls,
-                   const std::string& communicator) {
-  std::string name(name_of(static_cast<Collective>(event_of(run, calls.front()->ranks.front()).collective)));
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  out << fmt::format("# Arrivals of {} ranks at {} calls on {}, a line for each call, in us after its first.\n",
-                     calls.front()->ranks.size(), report::count_text(calls.size()), communicator);
-  out << fmt::format("# {}\n# mpirun -n {} papaya bench {} --pattern replay:FILE\n", run.folder,
-                     calls.front()->ranks.size(), name);
-  for (const report::MatchedCall* const call : calls) {
-    std::string line;
-    for (const report::RankInCall& rank : call->ranks)
-      line += fmt::format("{}{:.3f}", line.empty() ? "" : " ",
-                          (rank.arrival_ns - call->ranks[call->order.first].arrival_ns) / 1e3);
-    out << line << "\n";
+class Calls {
+ public:
+  Calls(const report::Run& run, const Collective* wanted) : run_(run), clocks_(run), wanted_(wanted) {}
+
+  // Of the communicators that are called so, or of all, the one with most calls; none: there is no such call.
+  Pattern find(const std::string& communicator) const {
+    std::map<std::uint64_t, std::string> names = report::communicator_names(run_);
+    std::map<std::uint64_t, Pattern> patterns;
+    for_each([&](const report::GroupCall& call) {
+      Pattern& pattern = patterns[call.group->id];
+      if (pattern.calls++ > 0) return;
+      pattern.communicator = call.group->id;
+      pattern.name = names[call.group->id];
+      pattern.ranks = call.sightings.size();
+      pattern.collective = static_cast<Collective>(call.sightings.front().event.collective);
+    });
+    Pattern most;
+    for (const auto& [id, pattern] : patterns)
+      if ((communicator.empty() || communicator == pattern.name || communicator == fmt::format("{:#x}", id)) &&
+          pattern.calls > most.calls)
+        most = pattern;
+    return most;
   }
-}
+
+  void write(std::ostream& out, const Pattern& pattern) const {
+    std::string name(name_of(pattern.collective));
+    std::transform(name.begin(), name.end(), name.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    out << fmt::format("# Arrivals of {} ranks at {} calls on {}, a line for each call, in us after its first.\n",
+                       pattern.ranks, report::count_text(pattern.calls), pattern.name);
+    out << fmt::format("# {}\n# mpirun -n {} papaya bench {} --pattern replay:FILE\n", run_.folder, pattern.ranks,
+                       name);
+    std::vector<std::pair<std::uint32_t, double>> arrivals;  // by rank of the job
+    for_each([&](const report::GroupCall& call) {
+      if (call.group->id != pattern.communicator) return;
+      arrivals.clear();
+      double first_ns = call.sightings.front().arrival_ns;
+      for (const report::Sighting& sighting : call.sightings) {
+        arrivals.emplace_back(sighting.file, sighting.arrival_ns);
+        first_ns = std::min(first_ns, sighting.arrival_ns);
+      }
+      std::sort(arrivals.begin(), arrivals.end());
+      const char* separator = "";
+      for (const auto& [file, arrival_ns] : arrivals) {
+        out << fmt::format("{}{:.3f}", separator, (arrival_ns - first_ns) / 1e3);
+        separator = " ";
+      }
+      out << "\n";
+    });
+  }
+
+ private:
+  template <class Body>
+  void for_each(Body&& body) const {
+    report::Groups groups(run_);
+    report::CallStream(run_, clocks_, groups).read({}, [&](const report::GroupCall& call) {
+      const std::uint8_t collective = call.sightings.front().event.collective;
+      if (call.match == report::Match::complete &&
+          (wanted_ == nullptr || collective == static_cast<std::uint8_t>(*wanted_)))
+        body(call);
+    });
+  }
+
+  const report::Run& run_;
+  const report::Clocks clocks_;
+  const Collective* wanted_;  // null: all
+};
 
 int replay_run(Options options) {
   Collective wanted{};
@@ -61,31 +118,14 @@ int replay_run(Options options) {
   if (!load_recorded_run("papaya replay", options.folder, run, exit_code)) return exit_code;
   exit_code = exit_code_of("papaya replay", run);
   if (run.files.empty()) return exit_code;
-  const std::vector<report::MatchedCall> all = report::matched_calls(run, report::Clocks(run));
-  // Of the communicators that are wanted, the one with most such calls.
-  std::map<std::uint64_t, std::vector<const report::MatchedCall*>> by_communicator;
-  for (const report::MatchedCall& call : all)
-    if (call.is_complete && (options.collective.empty() ||
-                             event_of(run, call.ranks.front()).collective == static_cast<std::uint8_t>(wanted)))
-      by_communicator[call.communicator].push_back(&call);
-  const std::vector<const report::MatchedCall*>* most = nullptr;
-  std::string communicator;
-  std::map<std::uint64_t, std::string> names = report::communicator_names(run);
-  for (const auto& [id, calls] : by_communicator) {
-    std::string& name = names[id];
-    if (!options.communicator.empty() && options.communicator != name &&
-        options.communicator != fmt::format("{:#x}", id))
-      continue;
-    if (most != nullptr && most->size() >= calls.size()) continue;
-    most = &calls;
-    communicator = std::move(name);
-  }
-  if (most == nullptr) {
+  const Calls calls(run, options.collective.empty() ? nullptr : &wanted);
+  const Pattern pattern = calls.find(options.communicator);
+  if (pattern.calls == 0) {
     std::cerr << "papaya replay: no such call was recorded by all its ranks in " << run.folder << ".\n";
     return exit_failed;
   }
-  const bool good = write_output("papaya replay", options.output,
-                                 [&](std::ostream& out) { write_pattern(out, run, *most, communicator); });
+  const bool good =
+      write_output("papaya replay", options.output, [&](std::ostream& out) { calls.write(out, pattern); });
   return good ? exit_code : exit_failed;
 }
 

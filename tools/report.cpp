@@ -36,9 +36,7 @@ int report_run(Options options) {
   }
   report::Run run;
   int exit_code = exit_fine;
-  if (!load_recorded_run("papaya report", options.folder, run, exit_code,
-                         options.html ? report::Extent::all : report::Extent::streamed_all))
-    return exit_code;
+  if (!load_recorded_run("papaya report", options.folder, run, exit_code)) return exit_code;
   std::optional<report::Pictures> pictures;
   report::CallObserver observer;
   if (options.html) {

@@ -19,9 +19,10 @@
 #include "base/mpi_name.hpp"
 #include "base/settings.hpp"
 #include "profiler/analysis/analysis.hpp"
-#include "profiler/analysis/call_stream.hpp"
 #include "profiler/analysis/communicator_names.hpp"
+#include "profiler/analysis/event_stream.hpp"
 #include "profiler/analysis/horovod.hpp"
+#include "profiler/read/event_reader.hpp"
 #include "profiler/read/units.hpp"
 #include "profiler/record/waits.hpp"
 #include "tools/command.hpp"
@@ -32,6 +33,8 @@
 
 namespace papaya {
 namespace {
+
+constexpr std::size_t events_per_piece = 4096;
 
 struct Options {
   std::string folder;
@@ -55,40 +58,10 @@ struct Extract {
   bool contains(double arrival_ns, double exit_ns) const { return arrival_ns <= to_ns && !(exit_ns < from_ns); }
 };
 
-// What is said of an event beside its own fields.
-struct CallInGroup {
-  bool is_matched = false;
-  double waiting_ns = 0;  // until the last of those whose data it needs had arrived
-  std::int32_t awaited = -1;
-  bool is_last = false;  // by more than the clocks tell
-  double late_ns = 0;    // after the first
-};
-
 class Trace {
  public:
   Trace(const report::Run& run, const Extract& extract)
-      : run_(run),
-        extract_(extract),
-        clocks_(run),
-        calls_in_groups_(run.files.size()),
-        communicators_(report::communicator_names(run)) {
-    for (std::size_t f = 0; f < run.files.size(); ++f) calls_in_groups_[f].resize(run.files[f].events.size());
-    for (const report::MatchedCall& call : report::matched_calls(run, clocks_)) {
-      const report::RankInCall& last = call.ranks[call.order.last];
-      const report::RankInCall& second = call.ranks[call.order.second];
-      const double margin = std::max(report::tie_ns, clocks_.error_between_ns(last.file, second.file, last.arrival_ns));
-      const std::vector<std::size_t> awaited_by = awaited_in(call);
-      for (std::size_t i = 0; i < call.ranks.size(); ++i) {
-        const report::RankInCall& rank = call.ranks[i];
-        CallInGroup& its = calls_in_groups_[rank.file][rank.event];
-        its.is_matched = true;
-        its.late_ns = rank.arrival_ns - call.ranks[call.order.first].arrival_ns;
-        const report::RankInCall& awaited = call.ranks[awaited_by[i]];
-        its.waiting_ns = awaited.arrival_ns - rank.arrival_ns;
-        its.awaited = run.files[awaited.file].header.rank;
-        its.is_last = i == call.order.last && last.arrival_ns - second.arrival_ns > margin;
-      }
-    }
+      : run_(run), extract_(extract), clocks_(run), communicators_(report::communicator_names(run)) {
     std::vector<std::vector<std::vector<report::NamedFrame>>> sites(run.files.size());
     CallSites all;
     for (std::size_t f = 0; f < run.files.size(); ++f) {
@@ -108,7 +81,7 @@ class Trace {
   void write_csv(std::ostream& out) const {
     out << "rank,node,thread,communicator,call,collective,bytes,root,arrival_us,exit_us,late_us,last,algorithm,reason,"
            "site,clock,oldest,own,ranks,share,waited_us,ended_site,phase\n";
-    for_each([&](const report::RankFile& file, const trace::Event& event, const CallInGroup& its,
+    for_each([&](const report::RankFile& file, const trace::Event& event, const report::InCall& its,
                  const std::string& site, double arrival_ns, double exit_ns) {
       out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{},,,,,,,,{}\n", file.header.rank,
                          file.header.node, event.thread, quoted(communicator_of(event)),
@@ -160,7 +133,7 @@ class Trace {
              {"pid", run_.files[f].header.rank},
              {"tid", thread},
              {"args", {{"name", "Horovod background thread"}}}});
-    for_each([&](const report::RankFile& file, const trace::Event& event, const CallInGroup& its,
+    for_each([&](const report::RankFile& file, const trace::Event& event, const report::InCall& its,
                  const std::string& site, double arrival_ns, double exit_ns) {
       const int rank = file.header.rank;
       const double end_ns = std::isnan(exit_ns) ? std::max(arrival_ns, end_of_record_ns()) : exit_ns;
@@ -202,22 +175,15 @@ class Trace {
   }
 
   bool write_otf2(const std::string& folder) const {
-    double begin_ns = NAN;
-    for (std::size_t f = 0; f < run_.files.size(); ++f)
-      for (const trace::Event& event : run_.files[f].events)
-        begin_ns = std::fmin(begin_ns, clocks_.of_file(f).ns(event.arrival_ticks));
-    for_each_weak([&](std::size_t, const trace::WeakEvent&, const trace::WeakRow&, double arrival_ns, double) {
-      begin_ns = std::fmin(begin_ns, arrival_ns);
-    });
-    if (std::isnan(begin_ns)) begin_ns = 0;
-    const double end_ns = std::fmax(begin_ns, end_of_record_ns());
-    const auto calls_of = [&](std::size_t f) {
-      std::vector<otf2::Call> calls;
-      for_each_of(f, [&](const report::RankFile&, const trace::Event& event, const CallInGroup& its,
-                         const std::string& site, double arrival_ns, double exit_ns) {
-        calls.push_back({&event, arrival_ns, exit_ns, its.is_matched ? its.late_ns : NAN, its.is_last, &site});
-      });
-      return calls;
+    const auto [recorded_begin_ns, recorded_end_ns] = recorded();
+    const double begin_ns = std::isnan(recorded_begin_ns) ? 0 : recorded_begin_ns;
+    const double end_ns = std::fmax(begin_ns, recorded_end_ns);
+    const auto read_calls = [&](std::size_t first, std::size_t last, const otf2::OnCall& on_call) {
+      for_each_of(first, last,
+                  [&](std::size_t f, const trace::Event& event, const report::InCall& its, const std::string& site,
+                      double arrival_ns, double exit_ns) {
+                    on_call(f, {event, arrival_ns, exit_ns, its.is_matched ? its.late_ns : NAN, its.is_last, &site});
+                  });
     };
     const auto weak_calls_of = [&](std::size_t f) {
       std::vector<otf2::WeakCall> calls;
@@ -228,18 +194,10 @@ class Trace {
       return calls;
     };
     return otf2::write(
-        {run_, begin_ns, end_ns, clocks_.base_unix_ns() + std::llround(begin_ns), calls_of, weak_calls_of}, folder);
+        {run_, begin_ns, end_ns, clocks_.base_unix_ns() + std::llround(begin_ns), read_calls, weak_calls_of}, folder);
   }
 
  private:
-  // For each rank of a call the one whose arrival it waits for, itself if for nobody's.
-  std::vector<std::size_t> awaited_in(const report::MatchedCall& call) const {
-    std::vector<std::size_t> awaited(call.ranks.size());
-    report::for_each_wait(
-        report::roles_of(run_, call), call.ranks.size(), [&](std::size_t i) { return call.ranks[i].arrival_ns; },
-        [&](std::size_t i, std::size_t until) { awaited[i] = until; });
-    return awaited;
-  }
   template <class Add>
   void write_weak_slices(Add&& add) const {
     std::uint64_t split_calls = 0;
@@ -276,20 +234,21 @@ class Trace {
   }
   template <class Body>
   void for_each(Body&& body) const {
-    for (std::size_t f = 0; f < run_.files.size(); ++f) for_each_of(f, body);
+    for_each_of(0, run_.files.size(),
+                [&](std::size_t f, const trace::Event& event, const report::InCall& its, const std::string& site,
+                    double arrival_ns, double exit_ns) { body(run_.files[f], event, its, site, arrival_ns, exit_ns); });
   }
+  // Of the files from `first` on and before `last`.
   template <class Body>
-  void for_each_of(std::size_t f, Body&& body) const {
-    const report::RankFile& file = run_.files[f];
-    const report::NodeClock& clock = clocks_.of_file(f);
-    if (!extract_.contains(file)) return;
-    for (std::size_t e = 0; e < file.events.size(); ++e) {
-      const trace::Event& event = file.events[e];
+  void for_each_of(std::size_t first, std::size_t last, Body&& body) const {
+    report::read_events(run_, clocks_, [&](std::size_t f, const trace::Event& event, const report::InCall& its) {
+      if (f < first || f >= last || !extract_.contains(run_.files[f])) return;
+      const report::NodeClock& clock = clocks_.of_file(f);
       const double arrival_ns = clock.ns(event.arrival_ticks);
       const double exit_ns = event.exit_ticks == 0 ? NAN : clock.ns(event.exit_ticks);
       if (extract_.contains(arrival_ns, exit_ns))
-        body(file, event, calls_in_groups_[f][e], site_name(f, event.call_site), arrival_ns, exit_ns);
-    }
+        body(f, event, its, site_name(f, event.call_site), arrival_ns, exit_ns);
+    });
   }
   template <class Body>
   void for_each_weak(Body&& body) const {
@@ -307,14 +266,26 @@ class Trace {
     }
   }
   double end_of_record_ns() const {
-    if (std::isnan(end_ns_)) {
-      for_each_weak([&](std::size_t, const trace::WeakEvent&, const trace::WeakRow&, double arrival_ns,
-                        double exit_ns) { end_ns_ = std::fmax(end_ns_, std::fmax(arrival_ns, exit_ns)); });
-      for (std::size_t f = 0; f < run_.files.size(); ++f)
-        for (const trace::Event& event : run_.files[f].events)
-          end_ns_ = std::fmax(end_ns_, clocks_.of_file(f).ns(std::max(event.arrival_ticks, event.exit_ticks)));
-    }
+    if (std::isnan(end_ns_)) end_ns_ = recorded().second;
     return end_ns_;
+  }
+  // From the first arrival to the last arrival or exit; NAN: there is none.
+  std::pair<double, double> recorded() const {
+    std::pair<double, double> time = {NAN, NAN};
+    for_each_weak([&](std::size_t, const trace::WeakEvent&, const trace::WeakRow&, double arrival_ns, double exit_ns) {
+      time.first = std::fmin(time.first, arrival_ns);
+      time.second = std::fmax(time.second, std::fmax(arrival_ns, exit_ns));
+    });
+    for (std::size_t f = 0; f < run_.files.size(); ++f) {
+      const report::NodeClock& clock = clocks_.of_file(f);
+      report::EventReader reader(run_.files[f], events_per_piece, true);
+      for (std::span<const trace::Event> piece = reader.next(); !piece.empty(); piece = reader.next())
+        for (const trace::Event& event : piece) {
+          time.first = std::fmin(time.first, clock.ns(event.arrival_ticks));
+          time.second = std::fmax(time.second, clock.ns(std::max(event.arrival_ticks, event.exit_ticks)));
+        }
+    }
+    return time;
   }
 
   const std::string& site_name(std::size_t f, std::uint32_t number) const {
@@ -348,7 +319,6 @@ class Trace {
   const report::Run& run_;
   const Extract& extract_;
   const report::Clocks clocks_;
-  std::vector<std::vector<CallInGroup>> calls_in_groups_;     // by file and event
   std::vector<std::vector<std::string>> site_names_;          // by file and number, from 1
   const std::map<std::uint64_t, std::string> communicators_;  // names by id
   mutable double end_ns_ = NAN;

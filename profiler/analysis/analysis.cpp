@@ -134,7 +134,7 @@ void Analyser::read_calls() {
     figures.size = group.size;
   }
   stream_.read(
-      [this](std::size_t file, const trace::Event& event) { count_event(clocks_, file, event, sites_, phases_); },
+      [this](std::size_t file, const trace::Event& event, bool) { count_event(clocks_, file, event, sites_, phases_); },
       [this](const GroupCall& call) { compare_call(call); }, progress_of(0));
   for (const EventFacts& own : stream_.facts()) out_.events_kept += own.kept;
   for (std::size_t g = 0; g < out_.communicators.size(); ++g) {

@@ -3,9 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
-#include <numeric>
 #include <tuple>
 #include <unordered_map>
 
@@ -187,8 +185,9 @@ void Reading::read(const Progress& progress) {
   begin();
   std::size_t total = 0;
   for (const RankFile& file : run_.files)
-    total +=
-        file.ring_path.empty() ? file.events.size() : std::min(file.header.event_count, file.header.event_capacity);
+    total += file.ring_path.empty()
+                 ? file.events.size()
+                 : file.spilled_events + std::min(file.header.event_count, file.header.event_capacity);
   while (const std::optional<double> horizon_ns = next_horizon()) {
     if (progress) progress(std::min(events_, total), total);
     for (std::size_t f = 0; f < cursors_.size(); ++f)
@@ -232,13 +231,12 @@ void Reading::take(std::size_t file, const trace::Event& event) {
   note_facts(file, event);
   cursor.computed.add(event, cursor.number, cursor.reader.interval_of(event));
   facts[file].timed_ns = cursor.computed.timed_ns();
-  if (on_event_) on_event_(file, event);
-  if (event.call != trace::no_call) {
-    if (const OwnGroup* const own = group_of(cursor, event.communicator); own != nullptr)
-      sight(file, *own, event);
-    else
-      ++untabled_events;
-  }
+  const OwnGroup* const own = event.call == trace::no_call ? nullptr : group_of(cursor, event.communicator);
+  if (on_event_) on_event_(file, event, own != nullptr && groups_.all()[own->group].is_consistent);
+  if (own != nullptr)
+    sight(file, *own, event);
+  else if (event.call != trace::no_call)
+    ++untabled_events;
   ++cursor.number;
   ++events_;
 }
@@ -357,44 +355,6 @@ void CallStream::read(const OnEvent& on_event, const OnCall& on_call, const Prog
   reading.read(progress);
   facts_ = std::move(reading.facts);
   untabled_events_ = reading.untabled_events;
-}
-
-std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks) {
-  Groups groups(run);
-  CallStream stream(run, clocks, groups);
-  std::map<std::pair<std::size_t, std::uint64_t>, MatchedCall> in_order;
-  stream.read({}, [&](const GroupCall& call) {
-    if (!call.is_compared()) return;
-    MatchedCall& matched = in_order[{call.group_number, call.sightings.front().event.call}];
-    matched.communicator = call.group->id;
-    matched.call = call.sightings.front().event.call;
-    matched.is_complete = call.match == Match::complete;
-    for (const Sighting& sighting : call.sightings)
-      matched.ranks.push_back({sighting.file, static_cast<std::uint32_t>(sighting.number),
-                               call.group->members[sighting.member].rank, sighting.arrival_ns});
-    std::sort(matched.ranks.begin(), matched.ranks.end(), [](const auto& a, const auto& b) { return a.file < b.file; });
-    matched.order = order_of(matched.ranks.size(), [&](std::size_t i) { return matched.ranks[i].arrival_ns; });
-  });
-  std::vector<MatchedCall> calls;
-  calls.reserve(in_order.size());
-  for (auto& [key, call] : in_order) calls.push_back(std::move(call));
-  return calls;
-}
-
-Roles roles_of(const Run& run, const MatchedCall& call) {
-  const trace::Event& event = run.files[call.ranks[0].file].events[call.ranks[0].event];
-  Roles roles{static_cast<Collective>(event.collective), call.ranks.size(), {}};
-  if (has_root(roles.collective))
-    roles.root = static_cast<std::size_t>(std::find_if(call.ranks.begin(), call.ranks.end(),
-                                                       [&](const RankInCall& one) { return one.rank == event.root; }) -
-                                          call.ranks.begin());
-  if (need_of(roles.collective) == Need::lower_ranks) {
-    roles.by_rank.resize(call.ranks.size());
-    std::iota(roles.by_rank.begin(), roles.by_rank.end(), std::size_t{0});
-    std::sort(roles.by_rank.begin(), roles.by_rank.end(),
-              [&](std::size_t a, std::size_t b) { return call.ranks[a].rank < call.ranks[b].rank; });
-  }
-  return roles;
 }
 
 }  // namespace papaya::report

@@ -16,7 +16,8 @@ namespace papaya::report {
 
 class CallStream {
  public:
-  using OnEvent = std::function<void(std::size_t file, const trace::Event& event)>;
+  // `is_in_call`: if the call is a blocking one, it will be handed over.
+  using OnEvent = std::function<void(std::size_t file, const trace::Event& event, bool is_in_call)>;
   using OnCall = std::function<void(const GroupCall& call)>;
 
   CallStream(const Run& run, const Clocks& clocks, Groups& groups);
@@ -39,27 +40,5 @@ class CallStream {
   std::vector<EventFacts> facts_;
   std::uint64_t untabled_events_ = 0;
 };
-
-struct RankInCall {
-  std::uint32_t file;
-  std::uint32_t event;  // of the file's
-  std::int32_t rank;    // in the communicator
-  double arrival_ns;    // on node 0's clock
-};
-
-// A call whose arrivals are known.
-struct MatchedCall {
-  std::uint64_t communicator = 0;
-  std::uint64_t call = 0;
-  bool is_complete = false;       // every rank of the communicator has a usable record
-  std::vector<RankInCall> ranks;  // by rank of the job
-  Order order;
-};
-
-// For whoever shows or replays single calls of a run that was loaded whole: by communicator, then in the order they
-// were made.
-std::vector<MatchedCall> matched_calls(const Run& run, const Clocks& clocks);
-
-Roles roles_of(const Run& run, const MatchedCall& call);
 
 }  // namespace papaya::report

@@ -13,6 +13,7 @@
 
 #include "base/mpi_name.hpp"
 #include "profiler/analysis/call_stream.hpp"
+#include "profiler/analysis/matching.hpp"
 #include "profiler/read/clocks.hpp"
 #include "profiler/read/units.hpp"
 
@@ -283,29 +284,22 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
   }
 
   std::vector<double> arrivals, legal;
-  for (const MatchedCall& call : matched_calls(run, clocks)) {
-    if (!call.is_complete) continue;
-    const double ranks = static_cast<double>(call.ranks.size());
+  const auto add_call = [&](const GroupCall& call) {
+    if (call.match != Match::complete || call.is_inside) return;
+    const auto ranks = static_cast<double>(call.sightings.size());
     arrivals.clear();
-    legal.resize(call.ranks.size());
-    for (const RankInCall& rank : call.ranks) arrivals.push_back(rank.arrival_ns);
-    const Roles roles = roles_of(run, call);
+    legal.resize(call.sightings.size());
+    for (const Sighting& sighting : call.sightings) arrivals.push_back(sighting.arrival_ns);
+    const Roles roles = roles_of(call);
     earliest_exits(roles, arrivals, legal);
     double inside = 0;
     double waiting = 0;
     std::uint64_t bytes = 0;
-    bool left = true;
-    std::size_t lowest = 0;
-    for (std::size_t i = 0; i < call.ranks.size(); ++i) {
-      const RankInCall& rank = call.ranks[i];
-      const trace::Event& event = run.files[rank.file].events[rank.event];
-      left = left && event.exit_ticks != 0;
-      inside += (clocks.of_file(rank.file).ns(event.exit_ticks) - arrivals[i]) / ranks;
+    for (std::size_t i = 0; i < call.sightings.size(); ++i) {
+      inside += (call.sightings[i].exit_ns - arrivals[i]) / ranks;
       waiting += (legal[i] - arrivals[i]) / ranks;
-      bytes = std::max(bytes, event.bytes);
-      if (rank.rank < call.ranks[lowest].rank) lowest = i;
+      bytes = std::max(bytes, call.sightings[i].event.bytes);
     }
-    if (!left) continue;
     const std::string name = mpi_name(roles.collective, Form::blocking);
     const auto add = [&](RowKey key) {
       Samples& samples = out.rows[std::move(key)];
@@ -314,10 +308,12 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
       samples.excess_ns.push_back(std::max(0.0, inside - waiting));
     };
     add({false, name, std::string(size_names[static_cast<std::size_t>(size_class_of(bytes))])});
-    const RankFile& file = run.files[call.ranks[lowest].file];
-    if (const std::uint64_t site = file.events[call.ranks[lowest].event].call_site; site != 0)
-      add({true, name, keys[file.call_sites[site - 1]]});
-  }
+    const Sighting& lowest = call.sightings.front();
+    if (const std::uint64_t site = lowest.event.call_site; site != 0)
+      add({true, name, keys[run.files[lowest.file].call_sites[site - 1]]});
+  };
+  Groups groups(run);
+  CallStream(run, clocks, groups).read({}, add_call);
   return out;
 }
 

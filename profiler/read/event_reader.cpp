@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "profiler/read/read_spill.hpp"
 #include "profiler/read/version_3.hpp"
 
 namespace papaya::report {
@@ -11,6 +10,24 @@ EventReader::EventReader(const RankFile& file, std::size_t piece, bool keeps_ope
     : file_(&file), piece_(piece), keeps_open_(keeps_open) {
   const trace::Header& header = file.header;
   number_ = header.event_count > header.event_capacity ? header.event_count - header.event_capacity : 0;
+  has_spilled_ = !file.ring_path.empty() && file.spilled_events > 0;
+}
+
+std::span<const trace::Event> EventReader::next_spilled() {
+  if (spilled_ == nullptr) {
+    std::unique_ptr<Source> source;
+    const std::string path = file_->ring_path + "z";
+    if (keeps_open_)
+      source = std::make_unique<FileSource>(path);
+    else
+      source = std::make_unique<ClosedFileSource>(path);
+    const Source& its = *source;
+    spilled_.reset(new Spilled{std::move(source), SpillReader(its, *file_, number_)});
+  }
+  const std::span<const trace::Event> block = spilled_->reader.next();
+  has_spilled_ = !block.empty();
+  if (!has_spilled_) spilled_.reset();
+  return block;
 }
 
 bool EventReader::read_piece(std::uint64_t slot, std::size_t count) {
@@ -40,6 +57,8 @@ std::span<const trace::Event> EventReader::next() {
     given_ += std::min(piece_, file_->events.size() - begin);
     return std::span(file_->events).subspan(begin, given_ - begin);
   }
+  if (has_spilled_)
+    if (const std::span<const trace::Event> block = next_spilled(); !block.empty()) return block;
   const trace::Header& header = file_->header;
   while (number_ < header.event_count) {
     const std::uint64_t slot = number_ & (header.event_capacity - 1);

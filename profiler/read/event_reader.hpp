@@ -1,4 +1,5 @@
-// The events of a rank in the order they began, a piece at a time: those that were loaded, or the ring in its file.
+// The events of a rank in the order they began, a piece at a time: those that were loaded, or what was spilled and then
+// the ring, each in its file.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +10,14 @@
 
 #include "profiler/read/file_source.hpp"
 #include "profiler/read/read.hpp"
+#include "profiler/read/read_spill.hpp"
 
 namespace papaya::report {
 
 class EventReader {
  public:
-  // At most `piece` events at a time. Without `keeps_open` the file is opened for each: of many, not all can be open.
+  // At most `piece` events of the ring at a time, of what was spilled as many as a block has. Without `keeps_open` the
+  // file is opened for each: of many, not all can be open.
   EventReader(const RankFile& file, std::size_t piece, bool keeps_open);
 
   // The next events; none: that was all. Valid until the next call.
@@ -22,11 +25,12 @@ class EventReader {
   // Of one of those.
   const trace::Interval* interval_of(const trace::Event& event) const;
 
-  // So far: torn or damaged ones, which are left out; those that the file is too short for, or that were overwritten
-  // meanwhile, are among them.
+  // So far, in the ring: torn or damaged ones, which are left out; those that the file is too short for, or that were
+  // overwritten meanwhile, are among them.
   std::uint64_t skipped() const { return skipped_; }
 
  private:
+  std::span<const trace::Event> next_spilled();
   bool read_piece(std::uint64_t slot, std::size_t count);
 
   const RankFile* file_;
@@ -35,6 +39,12 @@ class EventReader {
   std::size_t given_ = 0;  // of those loaded
   std::uint64_t number_ = 0;
   std::uint64_t skipped_ = 0;
+  struct Spilled {
+    std::unique_ptr<Source> source;
+    SpillReader reader;
+  };
+  bool has_spilled_ = false;          // left to read
+  std::unique_ptr<Spilled> spilled_;  // while it is read
   std::unique_ptr<FileSource> source_;
   std::vector<trace::Event> events_;
   std::vector<trace::Interval> intervals_;  // from the slot of the first event on

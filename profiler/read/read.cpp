@@ -167,12 +167,6 @@ bool is_streamed(Extent extent) {
   return extent == Extent::streamed_rings || extent == Extent::streamed_all;
 }
 
-// Of the record at `path`.
-Extent extent_of(const std::string& path, Extent wanted) {
-  std::error_code ignored;
-  return wanted == Extent::streamed_all && std::filesystem::exists(path + "z", ignored) ? Extent::all : wanted;
-}
-
 void read_events(const Source& source, RankFile& file, Extent extent) {
   const trace::Header& header = file.header;
   const std::uint64_t capacity = header.event_capacity;
@@ -493,16 +487,16 @@ Run load(const std::string& folder, const Progress& progress, Extent extent) {
     if (!source.error().empty()) {
       add_problem(run, Trouble::unreadable, name, fmt::format("cannot be read: {}", source.error()));
     } else {
-      const Extent own = extent_of(folder + "/" + name, extent);
-      const bool is_read = add_record(run, name, source, own);
-      if (is_read && is_streamed(own)) run.files.back().ring_path = folder + "/" + name;
+      const bool is_read = add_record(run, name, source, extent);
+      if (is_read && is_streamed(extent)) run.files.back().ring_path = folder + "/" + name;
       if (is_read && run.files.back().header.rank != rank) {
         add_problem(run, Trouble::other_run, name,
                     fmt::format("holds the record of rank {}: it was renamed or damaged, and is left out",
                                 run.files.back().header.rank));
         run.files.pop_back();
       } else if (is_read && extent != Extent::latest) {
-        add_beside(run, folder, name + "z", [&](const Source& spilled) { add_spilled(run, name + "z", spilled, own); });
+        add_beside(run, folder, name + "z",
+                   [&](const Source& spilled) { add_spilled(run, name + "z", spilled, extent); });
         add_beside(run, folder, name + "w", [&](const Source& weak) { add_weak(run, name + "w", weak); });
         add_beside(run, folder, name + "x", [&](const Source& approx) { add_approx(run, name + "x", approx); });
       }
@@ -573,11 +567,24 @@ bool add_record(Run& run, const std::string& name, const Source& source, Extent 
 
 void add_spilled(Run& run, const std::string& name, const Source& source, Extent extent) {
   RankFile& file = run.files.back();
-  SpilledEvents spilled = read_spilled(source, file, file.overwritten_events, extent == Extent::all);
+  SpillReader reader(source, file, file.overwritten_events);
+  std::vector<trace::Event> events;
+  if (extent == Extent::all) {
+    for (std::span<const trace::Event> block = reader.next(); !block.empty(); block = reader.next())
+      events.insert(events.end(), block.begin(), block.end());
+    events.insert(events.end(), file.events.begin(), file.events.end());
+    file.events = std::move(events);
+  } else if (extent == Extent::streamed_all) {
+    // Read once for what is missing in it, which is wanted before its events are.
+    while (!reader.next().empty()) {
+    }
+  } else {
+    reader.leave_unread();
+  }
+  const SpillFacts& spilled = reader.facts();
   if (!spilled.problem.empty()) add_problem(run, spilled.trouble, name, spilled.problem);
-  spilled.events.insert(spilled.events.end(), file.events.begin(), file.events.end());
-  file.events = std::move(spilled.events);
-  file.gaps = std::move(spilled.gaps);
+  file.gaps = spilled.gaps;
+  file.spilled_events = spilled.kept;
   if (spilled.unread > 0) {  // all of it a gap before what is there
     const std::uint64_t overwritten = file.overwritten_events;
     file.gaps.assign(1, {0, overwritten});

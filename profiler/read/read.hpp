@@ -86,6 +86,7 @@ struct RankFile {
   std::uint64_t overwritten_events = 0;        // in all gaps: older than the ring holds, and not spilled
   std::uint64_t unread_events = 0;             // of these, spilled but not read
   std::uint64_t skipped_events = 0;            // torn or damaged
+  std::uint64_t spilled_events = 0;            // in the .papz that are there and whole
   bool is_spilled = false;                     // there is a .papz, whose ending was:
   trace::spill::State spill_state = trace::spill::State::open;
   std::uint32_t spill_error = 0;  // errno
@@ -129,7 +130,7 @@ struct Run {
 using Progress = std::function<void(std::size_t, std::size_t)>;
 
 // Of each rank the latest thousand events, what its ring holds, or also what was spilled, which may be much. Streamed:
-// rings stay in their files until an EventReader reads them, except those of ranks that spilled, if that is wanted.
+// events stay in their files until an EventReader reads them.
 enum class Extent : std::uint8_t { latest, rings, all, streamed_rings, streamed_all };
 
 Run load_run(const std::string& folder, const Progress& progress = {}, Extent extent = Extent::all) noexcept;

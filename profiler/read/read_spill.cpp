@@ -12,42 +12,70 @@
 
 namespace papaya::report {
 
-namespace {
-
 using namespace trace::spill;
 
-class Reader {
+class SpillReader::Reading {
  public:
-  Reader(const Source& source, const RankFile& record, std::uint64_t end, bool with_events)
-      : source_(source), record_(record), end_(end), with_events_(with_events) {}
-
-  SpilledEvents read() {
-    if (!check_header()) return std::move(out_);
+  Reading(const Source& source, const RankFile& record, std::uint64_t end)
+      : source_(source), record_(record), end_(end) {
+    if (!check_header()) return;
+    is_usable_ = true;
     find_blocks();
-    for (const Block& block : blocks_)
-      if (with_events_ && block.header.kind == static_cast<std::uint32_t>(Kind::late)) read_late(block);
-    std::uint64_t next = 0;
-    for (const Block& block : blocks_) {
-      if (block.header.kind != static_cast<std::uint32_t>(Kind::stretch) || block.header.first >= end_) continue;
-      const std::uint64_t count = std::min<std::uint64_t>(block.header.count, end_ - block.header.first);
-      if (with_events_ && !read_payload(block)) continue;
-      note_gap(next, block.header.first);
-      next = block.header.first + count;
-      if (with_events_)
-        add_events(block.header.first, block.header.count, count);
-      else
-        out_.unread += count;
-    }
-    note_gap(next, end_);
-    report_damage(next);
-    return std::move(out_);
   }
+
+  // The events of the next block that has any; none: that was all.
+  std::span<const trace::Event> next_block() {
+    if (!has_late_) read_late_blocks();
+    while (next_block_ < blocks_.size()) {
+      const Block& block = blocks_[next_block_++];
+      if (!is_wanted(block) || !read_payload(block)) continue;
+      note_gap(next_, block.header.first);
+      next_ = block.header.first + wanted_of(block);
+      take_events(block.header.first, block.header.count, wanted_of(block));
+      out_.kept += events_.size();
+      if (!events_.empty()) return events_;
+    }
+    finish();
+    return {};
+  }
+
+  void count_blocks() {
+    for (const Block& block : blocks_) {
+      if (!is_wanted(block)) continue;
+      note_gap(next_, block.header.first);
+      next_ = block.header.first + wanted_of(block);
+      out_.unread += wanted_of(block);
+    }
+    finish();
+  }
+
+  const SpillFacts& facts() const { return out_; }
 
  private:
   struct Block {
     BlockHeader header;
     std::uint64_t payload_offset;
   };
+
+  bool is_wanted(const Block& block) const {
+    return block.header.kind == static_cast<std::uint32_t>(Kind::stretch) && block.header.first < end_;
+  }
+  std::uint64_t wanted_of(const Block& block) const {
+    return std::min<std::uint64_t>(block.header.count, end_ - block.header.first);
+  }
+
+  void finish() {
+    if (is_finished_ || !is_usable_) return;
+    is_finished_ = true;
+    note_gap(next_, end_);
+    report_damage(next_);
+  }
+
+  void read_late_blocks() {
+    has_late_ = true;
+    for (const Block& block : blocks_)
+      if (block.header.kind == static_cast<std::uint32_t>(Kind::late)) read_late(block);
+  }
 
   bool fail(Trouble trouble, std::string problem) {
     out_.trouble = trouble;
@@ -150,21 +178,23 @@ class Reader {
     }
   }
 
-  void add_events(std::uint64_t first, std::size_t count, std::uint64_t wanted) {
-    const std::size_t before = out_.events.size();
-    out_.events.resize(before + count);
-    from_columns(raw_.data(), std::span(out_.events).subspan(before));
-    std::size_t kept = before;
+  void take_events(std::uint64_t first, std::size_t count, std::uint64_t wanted) {
+    events_.resize(count);
+    from_columns(raw_.data(), events_);
+    // Of many ranks each has a block of events in memory, but not what it was made of.
+    raw_ = {};
+    stored_ = {};
+    std::size_t kept = 0;
     for (std::uint64_t i = 0; i < wanted; ++i) {
-      trace::Event event = as_today(out_.events[before + i]);
+      trace::Event event = as_today(events_[i]);
       if (const auto late = late_.empty() ? late_.end() : late_.find(first + i); late != late_.end())
         event = late->second;
       if (is_whole(event, first + i, record_.header))
-        out_.events[kept++] = event;
+        events_[kept++] = event;
       else
         ++out_.skipped;
     }
-    out_.events.resize(kept);
+    events_.resize(kept);
   }
 
   trace::Event as_today(const trace::Event& event) const {
@@ -172,7 +202,7 @@ class Reader {
   }
 
   void note_gap(std::uint64_t from, std::uint64_t to) {
-    if (from < to) out_.gaps.push_back({out_.events.size(), to - from});
+    if (from < to) out_.gaps.push_back({out_.kept, to - from});
   }
 
   // A file that ends in the middle of a block was being written as its process was killed; if the ring has the rest,
@@ -194,9 +224,14 @@ class Reader {
   const Source& source_;
   const RankFile& record_;
   const std::uint64_t end_;
-  const bool with_events_;
-  SpilledEvents out_;
+  bool is_usable_ = false;
+  bool has_late_ = false;
+  bool is_finished_ = false;
+  SpillFacts out_;
   std::vector<Block> blocks_;
+  std::size_t next_block_ = 0;
+  std::uint64_t next_ = 0;  // number of the event after those read
+  std::vector<trace::Event> events_;
   std::unordered_map<std::uint64_t, trace::Event> late_;
   std::vector<std::uint64_t> raw_;
   std::vector<std::byte> stored_;
@@ -205,10 +240,17 @@ class Reader {
   bool needs_zstd_ = false;
 };
 
-}  // namespace
-
-SpilledEvents read_spilled(const Source& source, const RankFile& record, std::uint64_t end, bool with_events) {
-  return Reader(source, record, end, with_events).read();
+SpillReader::SpillReader(const Source& source, const RankFile& record, std::uint64_t end)
+    : reading_(std::make_unique<Reading>(source, record, end)) {}
+SpillReader::~SpillReader() = default;
+std::span<const trace::Event> SpillReader::next() {
+  return reading_->next_block();
+}
+void SpillReader::leave_unread() {
+  reading_->count_blocks();
+}
+const SpillFacts& SpillReader::facts() const {
+  return reading_->facts();
 }
 
 }  // namespace papaya::report

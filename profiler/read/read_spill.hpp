@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,11 +12,10 @@
 
 namespace papaya::report {
 
-// Events before `end`, in the order they began, and where some are missing. Whatever the bytes, this does not throw but
-// for lack of memory.
-struct SpilledEvents {
-  std::vector<trace::Event> events;
-  std::vector<Gap> gaps;      // indices into `events`
+// What a file holds and what is wrong with it; complete once all of it has been read.
+struct SpillFacts {
+  std::uint64_t kept = 0;     // events, so far
+  std::vector<Gap> gaps;      // in these
   std::uint64_t unread = 0;   // in the file, left there
   std::uint64_t skipped = 0;  // torn or impossible
   trace::spill::FileHeader header{};
@@ -23,7 +24,23 @@ struct SpilledEvents {
   Trouble trouble = Trouble::damaged;
 };
 
-SpilledEvents read_spilled(const Source& source, const RankFile& record, std::uint64_t end, bool with_events);
+// Whatever the bytes, this does not throw but for lack of memory.
+class SpillReader {
+ public:
+  // Of this record the events before number `end`. Source and record must outlive the reader.
+  SpillReader(const Source& source, const RankFile& record, std::uint64_t end);
+  ~SpillReader();
+
+  // The next of them, a block's at a time, in the order they began; none: that was all. Valid until the next call.
+  std::span<const trace::Event> next();
+  // Instead of reading any: what the headers of the blocks say.
+  void leave_unread();
+  const SpillFacts& facts() const;
+
+ private:
+  class Reading;
+  std::unique_ptr<Reading> reading_;
+};
 
 // Whether all fields of event `number` are possible in this record.
 bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Header& header);

@@ -9,9 +9,16 @@
 
 #include "base/mpi_name.hpp"
 #include "profiler/read/clocks.hpp"
+#include "profiler/read/event_reader.hpp"
 #include "profiler/read/units.hpp"
 
 namespace papaya::report {
+
+namespace {
+
+constexpr std::size_t events_per_piece = 4096;
+
+}  // namespace
 
 // ---- ranks over time
 
@@ -108,13 +115,15 @@ Pictures::Pictures(const Run& run) : run_(run) {
   std::uint64_t calls = 0;
   for (std::size_t f = 0; f < run.files.size(); ++f) {
     std::uint64_t own = 0;
-    for (const trace::Event& event : run.files[f].events) {
-      if (static_cast<Form>(event.form) != Form::blocking) continue;
-      ++own;
-      const double at_ns = clocks.of_file(f).ns(event.arrival_ticks);
-      begin_ns = std::min(begin_ns, at_ns);
-      end_ns = std::max({end_ns, at_ns, event.exit_ticks > 0 ? clocks.of_file(f).ns(event.exit_ticks) : at_ns});
-    }
+    EventReader reader(run.files[f], events_per_piece, true);
+    for (std::span<const trace::Event> piece = reader.next(); !piece.empty(); piece = reader.next())
+      for (const trace::Event& event : piece) {
+        if (static_cast<Form>(event.form) != Form::blocking) continue;
+        ++own;
+        const double at_ns = clocks.of_file(f).ns(event.arrival_ticks);
+        begin_ns = std::min(begin_ns, at_ns);
+        end_ns = std::max({end_ns, at_ns, event.exit_ticks > 0 ? clocks.of_file(f).ns(event.exit_ticks) : at_ns});
+      }
     calls = std::max(calls, own);
   }
   heat_map_ = HeatMap(calls > 0 ? begin_ns : 0, calls > 0 ? end_ns : 0, run.files.size(), calls);

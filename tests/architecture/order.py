@@ -81,7 +81,7 @@ ORDER = {
         "communicator_names",
         "matching",
         "arrivals call_stream pending savings.cpp what_if.cpp",
-        "compare",
+        "compare event_stream",
         "costly_calls description losses origins replays",
         "analysis.cpp",
         "live_view",

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "profiler/analysis/event_stream.hpp"
 #include "profiler/report/pictures.hpp"
 #include "profiler/report/report.hpp"
 
@@ -84,7 +85,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const report::Run run = run_of(data, size);
   report::Pictures pictures(run);
   const report::Report analysis = report::report_on(run, [&](const report::ComparedCall& call) { pictures.add(call); });
-  const bool fine = !analysis.verdict.empty() && !report::to_text(analysis).empty() &&
+  std::uint64_t events = 0;
+  papaya::report::read_events(
+      run, papaya::report::Clocks(run),
+      [&](std::size_t, const papaya::trace::Event&, const papaya::report::InCall&) { ++events; });
+  const bool fine = events == analysis.events_kept && !analysis.verdict.empty() && !report::to_text(analysis).empty() &&
                     nlohmann::json::accept(report::to_json(analysis)) &&
                     nlohmann::json::accept(report::to_json(pictures, analysis));
   if (!fine) std::abort();

@@ -1,8 +1,13 @@
 // A run that is read a little at a time gives the figures of one that is loaded whole.
+#include <algorithm>
+#include <cstring>
+#include <map>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "profiler/analysis/call_stream.hpp"
+#include "profiler/analysis/event_stream.hpp"
 #include "profiler/analysis/imbalance.hpp"
 #include "profiler/read/packed.hpp"
 #include "profiler/report/report.hpp"
@@ -72,15 +77,54 @@ TEST_CASE("a run that is streamed from its files gives the report of one that is
   }
 }
 
-TEST_CASE("a trace is loaded where all of a run is to be streamed") {
+// With a damaged block in it, and one that is missing.
+TEST_CASE("a trace that is streamed gives the report of one that is loaded") {
+  for (const bool is_damaged : {false, true}) {
+    const support::Folder folder;
+    std::vector<Record> all = random_run(1, 16, 600);
+    folder.write(all);
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      std::vector<std::uint8_t> spilled = all[r].spilled(all[r].events.size() - 20, 10);
+      if (is_damaged && r % 2 == 0) spilled[spilled.size() / 2] ^= 1;
+      folder.write(Record::file_name(static_cast<int>(r)) + "z", spilled);
+    }
+    const report::Run loaded = report::load_run(folder.path());
+    const report::Run streamed = report::load_run(folder.path(), {}, Extent::streamed_all);
+    CHECK(loaded.files.at(1).events.size() > 400);
+    CHECK(streamed.files.at(1).events.empty());
+    CHECK(loaded.problems.size() == streamed.problems.size());
+    CHECK(loaded.problems.empty() != is_damaged);
+    CHECK(report::to_json(report::report_on(streamed)) == report::to_json(report::report_on(loaded)));
+  }
+}
+
+// Each event once, those of a rank in their order; and what is said of it is what its call's arrivals say.
+TEST_CASE("events come with what the others' arrivals say of them") {
   const support::Folder folder;
-  std::vector<Record> all = random_run(1, 16, 60);
-  folder.write(all);
-  for (std::size_t r = 0; r < all.size(); ++r)
-    folder.write(Record::file_name(static_cast<int>(r)) + "z", all[r].spilled(30, 10));
-  const report::Run run = report::load_run(folder.path(), {}, Extent::streamed_all);
-  CHECK(run.files.at(0).events.size() > 40);
-  CHECK(report::to_json(report::report_on(run)) == report::to_json(report::report_on(report::load_run(folder.path()))));
+  folder.write(random_run(5, 1024, 3000));
+  const report::Run run = report::load_run(folder.path());
+  const report::Clocks clocks(run);
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::vector<double>> arrivals;  // by communicator and call
+  for (const report::RankFile& file : run.files)
+    for (const trace::Event& event : file.events)
+      arrivals[{event.communicator, event.call}].push_back(clocks.of_file(0).ns(event.arrival_ticks));
+  std::vector<std::size_t> given(run.files.size());
+  std::size_t matched = 0;
+  report::read_events(report::load_run(folder.path(), {}, Extent::streamed_all), clocks,
+                      [&](std::size_t file, const trace::Event& event, const report::InCall& its) {
+                        const trace::Event& same = run.files[file].events.at(given[file]++);
+                        REQUIRE(std::memcmp(&same, &event, sizeof event) == 0);
+                        const std::vector<double>& of_call = arrivals.at({event.communicator, event.call});
+                        const std::size_t ranks = event.communicator == row_id ? 2 : run.files.size();
+                        REQUIRE(its.is_matched == (of_call.size() == ranks));
+                        if (!its.is_matched) return;
+                        ++matched;
+                        const double own_ns = clocks.of_file(file).ns(event.arrival_ticks);
+                        REQUIRE(its.late_ns == own_ns - *std::min_element(of_call.begin(), of_call.end()));
+                        if (its.is_last) REQUIRE(own_ns == *std::max_element(of_call.begin(), of_call.end()));
+                      });
+  for (std::size_t f = 0; f < given.size(); ++f) CHECK(given[f] == run.files[f].events.size());
+  CHECK(matched > 2000);
 }
 
 TEST_CASE("events whose arrivals go back are read, too") {
