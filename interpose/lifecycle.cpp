@@ -147,6 +147,7 @@ void stop() noexcept {
   records.stop_watching();
   if (records.recorder.is_open()) {
     records.recorder.header().end_ticks = clock::ticks();
+    records.recorder.end_phases(records.recorder.header().end_ticks);
     records.recorder.header().usage = records.usage.so_far();
   }
   communicators::stop();
@@ -163,6 +164,7 @@ void note_abort(int code) noexcept {
   if (!process.active.load(std::memory_order_acquire) || !process.records.recorder.is_open()) return;
   trace::Header& header = process.records.recorder.header();
   header.end_ticks = clock::ticks();
+  process.records.recorder.end_phases(header.end_ticks);
   header.usage = process.records.usage.so_far();
   header.abort_code = code;
   header.ending = static_cast<std::uint32_t>(trace::Ending::aborted);

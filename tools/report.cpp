@@ -19,6 +19,7 @@ struct Options {
   std::string output;
   bool json = false;
   bool html = false;
+  bool talp = false;
 };
 
 int exit_code_of(const report::Report& analysis) {
@@ -55,8 +56,14 @@ int report_run(Options options) {
     for (const std::string& note : analysis.notes) std::cerr << "  " << note << "\n";
     return exit_code;
   }
+  if (options.talp && !analysis.efficiency.is_known) {
+    std::cerr << "papaya report: the efficiencies of this run are not known: PAPAYA_PROFILE=collectives left out the "
+                 "time in MPI's other functions, or ranks are missing.\n";
+    return exit_failed;
+  }
   const std::string page = pictures       ? to_report_page(analysis, *pictures)
                            : options.json ? report::to_json(analysis)
+                           : options.talp ? report::to_talp(analysis)
                                           : report::to_text(analysis);
   if (page.empty()) {
     std::cerr << "papaya report: not enough memory.\n";
@@ -73,7 +80,11 @@ void add_report(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   command->add_option("folder", options->folder, "Folder of the run (default: the newest papaya.*.*.* folder here)");
   CLI::Option* const json = command->add_flag("--json", options->json, "Print JSON instead of text");
-  command->add_flag("--html", options->html, "Print a page with pictures, for a browser")->excludes(json);
+  CLI::Option* const html = command->add_flag("--html", options->html, "Print a page with pictures, for a browser");
+  html->excludes(json);
+  command->add_flag("--talp", options->talp, "Print the efficiencies as JSON, as DLB's TALP writes them")
+      ->excludes(json)
+      ->excludes(html);
   command->add_option("-o,--output", options->output, "Write to this file instead of standard output");
   command->footer(
       "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 3 the data is partial (records missing "

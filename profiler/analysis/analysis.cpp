@@ -13,8 +13,10 @@
 #include "profiler/analysis/arrivals.hpp"
 #include "profiler/analysis/call_stream.hpp"
 #include "profiler/analysis/costly_calls.hpp"
+#include "profiler/analysis/critical_path.hpp"
 #include "profiler/analysis/delays.hpp"
 #include "profiler/analysis/description.hpp"
+#include "profiler/analysis/efficiencies.hpp"
 #include "profiler/analysis/horovod.hpp"
 #include "profiler/analysis/imbalance.hpp"
 #include "profiler/analysis/losses.hpp"
@@ -33,13 +35,6 @@ namespace {
 
 constexpr std::size_t most_pending = 32;
 
-// What the ranks of a call were longer in it than they had to be; none of them is still inside.
-double excess_of(const Arrivals& call) {
-  double sum_ns = 0;
-  for (std::size_t i = 0; i < call.size(); ++i) sum_ns += call.exits_ns[i] - call.arrivals_ns[i] - call.waits_ns[i];
-  return std::max(0.0, sum_ns);
-}
-
 class Analyser {
  public:
   Analyser(const Run& run, const CallObserver& observe, const Progress& progress)
@@ -52,7 +47,8 @@ class Analyser {
         alpha_(run.files),
         sites_(run),
         phases_(run),
-        origins_(run) {}
+        origins_(run),
+        path_(run) {}
 
   Analysis analyse() {
     describe_run(run_, out_);
@@ -114,6 +110,7 @@ class Analyser {
   Delays delays_;
   CostlyCalls costly_;
   Origins origins_;
+  CriticalPath path_;
   Arrivals arrivals_;  // of the call that is compared
   std::vector<Unfinished> unfinished_;
   std::uint64_t replayed_parts_ = 0;  // ranks in calls that a replay has
@@ -158,7 +155,7 @@ void Analyser::measure_times() {
   }
   const std::vector<RankTime> rank_time = rank_times(run_, clocks_, times_);
   for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i].time = rank_time[i];
-  out_.efficiency = efficiency_of(run_, rank_time, times_.run_ns);
+  measure_efficiencies(run_, std::as_const(groups_).all(), rank_time, out_);
   out_.functions = timed_functions(run_, clocks_);
 }
 
@@ -214,11 +211,12 @@ void Analyser::add_arrivals(const GroupCall& call, CommunicatorFigures& communic
   add_waits(sums, communicator, phase, site);
   if (call.match == Match::complete && !call.is_inside) {
     replayed_parts_ += in.size();
-    if (site != nullptr) site->replayed_excess_ns += excess_of(in);
+    if (site != nullptr) site->replayed_excess_ns += in.excess_ns();
   }
   add_causes(collective);
   costly_.add(run_, call, in);
   origins_.add(call, in);
+  path_.add(call);
   if (observe_) observe(first, communicator, site);
 }
 
@@ -334,6 +332,7 @@ void Analyser::finish_figures() {
     return std::tie(a.caused_ns, a.times_last) > std::tie(b.caused_ns, b.times_last);
   });
   out_.begin_ns = *std::min_element(times_.init_ns.begin(), times_.init_ns.end());
+  path_.write(stream_.facts(), out_);
   out_.costly_calls = costly_.take(out_.begin_ns);
   out_.call_sites = sites_.take_figures();
   out_.phases = phases_.take_figures();

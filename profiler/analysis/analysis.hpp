@@ -128,6 +128,7 @@ struct CommunicatorFigures {
   std::uint64_t compared = 0;  // calls
   double worst_ns = 0;         // mean
   double waiting_ns = 0;       // summed over ranks
+  Efficiency efficiency;       // of its ranks over the run; not known unless all their times are
 };
 
 // The calls of one collective from one call site.
@@ -165,6 +166,17 @@ struct PhaseFigures {
   double worst_ns = 0;    // mean
   double waiting_ns = 0;  // summed over ranks
   double excess_ns = 0;   // summed over ranks
+  // Over the whole run, of the ranks that were in it; without phases inside it.
+  std::uint64_t ranks = 0;
+  std::uint64_t entered = 0;  // summed over ranks
+  double longest_ns = 0;      // that a rank was in it
+  Efficiency efficiency;      // of these ranks, in that time; not known unless all their calls were timed
+};
+
+// Of the part of a run for which the record has all calls: between the first and the last call that all ranks made.
+struct PartEfficiency {
+  double span_ns = 0;  // its length
+  Efficiency of_part;  // communication, serialisation and transfer alone
 };
 
 // One of the calls at which most was waited.
@@ -300,6 +312,7 @@ struct Analysis {
   std::vector<AlgorithmFigures> algorithms;
   std::vector<FunctionFigures> functions;  // other than blocking collectives, most time first
   Efficiency efficiency;
+  PartEfficiency recorded_efficiency;       // where the rings have lost the beginning of the run
   std::vector<CallSiteFigures> call_sites;  // most waiting first
   std::vector<CostlyCall> costly_calls;     // most waiting first, at most most_costly_calls
   std::vector<PhaseFigures> phases;         // most waiting first; empty if the program names none

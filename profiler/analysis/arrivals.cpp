@@ -42,6 +42,12 @@ void Arrivals::take(const Run& run, const GroupCall& call) {
   find_waits(call);
 }
 
+double Arrivals::excess_ns() const {
+  double sum_ns = 0;
+  for (std::size_t i = 0; i < size(); ++i) sum_ns += exits_ns[i] - arrivals_ns[i] - waits_ns[i];
+  return std::max(0.0, sum_ns);
+}
+
 void Arrivals::compare_within_nodes() {
   node = cluster;
   nodes_compared = 1;

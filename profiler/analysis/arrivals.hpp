@@ -32,6 +32,8 @@ struct Arrivals {
   std::size_t nodes_compared = 0;  // so many
 
   std::size_t size() const { return arrivals_ns.size(); }
+  // What its ranks, none of which is still inside, were longer in it than they had to be.
+  double excess_ns() const;
   // Of a call whose arrivals are known.
   void take(const Run& run, const GroupCall& call);
   // The same without what ranks waited and without imbalances.

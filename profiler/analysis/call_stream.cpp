@@ -280,6 +280,7 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   sighting.arrival_ns = clock.ns(event.arrival_ticks);
   sighting.exit_ns = event.exit_ticks == 0 ? std::numeric_limits<double>::quiet_NaN() : clock.ns(event.exit_ticks);
   sighting.computed_ns = cursor.computed.computed_ns();  // so far: the difference is made when the call is handed over
+  sighting.computed_until_ns = sighting.computed_ns;
   sighting.timed_ns = cursor.computed.timed_ns();
   sighting.longest_site = cursor.computed.longest().site_since(state.since);
   if (static_cast<Form>(event.form) == Form::blocking) state.since = cursor.number + 1;

@@ -35,6 +35,7 @@ struct Sighting {
   double computed_ns = 0;          // by the rank, outside MPI, since the communicator's call before; in the first from
                                    // MPI_Init on
   double timed_ns = 0;             // in timed functions, since then
+  double computed_until_ns = 0;    // by the rank, outside MPI, since MPI_Init
   std::uint32_t longest_site = 0;  // call site that ended the longest time of computing since then
 };
 

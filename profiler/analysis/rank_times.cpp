@@ -46,15 +46,14 @@ std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const Run
   return all;
 }
 
-Efficiency efficiency_of(const Run& run, const std::vector<RankTime>& ranks, double run_ns) {
+Efficiency efficiency_of(std::span<const Useful> ranks, double run_ns) {
   double sum_ns = 0;
   double most_ns = 0;
   std::map<std::int32_t, double> of_node;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    if (!ranks[i].is_known) return {};
-    sum_ns += ranks[i].computing_ns;
-    most_ns = std::max(most_ns, ranks[i].computing_ns);
-    of_node[run.files[i].header.node] += ranks[i].computing_ns;
+  for (const Useful& rank : ranks) {
+    sum_ns += rank.ns;
+    most_ns = std::max(most_ns, rank.ns);
+    of_node[rank.node] += rank.ns;
   }
   if (most_ns <= 0 || run_ns <= 0) return {};
   double most_of_node_ns = 0;
@@ -69,11 +68,20 @@ Efficiency efficiency_of(const Run& run, const std::vector<RankTime>& ranks, dou
           .communication = most_ns / run_ns};
 }
 
-void add_transfer(Efficiency& efficiency, double run_ns, double excess_ns) {
-  const double ideal_ns = run_ns - excess_ns;
-  if (!efficiency.is_known || !(ideal_ns > 0) || excess_ns < 0) return;
+Efficiency efficiency_of(const Run& run, const std::vector<RankTime>& ranks, std::span<const std::size_t> files,
+                         double run_ns) {
+  std::vector<Useful> useful;
+  for (const std::size_t file : files) {
+    if (!ranks[file].is_known) return {};
+    useful.push_back({ranks[file].computing_ns, run.files[file].header.node});
+  }
+  return efficiency_of(useful, run_ns);
+}
+
+void add_transfer(Efficiency& efficiency, double run_ns, double path_ns) {
+  if (!efficiency.is_known || !(path_ns > 0)) return;
   efficiency.knows_transfer = true;
-  efficiency.transfer = ideal_ns / run_ns;
+  efficiency.transfer = std::clamp(path_ns / run_ns, efficiency.communication, 1.0);
   efficiency.serialisation = efficiency.communication / efficiency.transfer;
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -37,7 +39,8 @@ struct FunctionFigures {
   double most_ns = 0;
 };
 
-// 0 to 1. With u(p) the time that rank p computes and T that of the run:
+// 0 to 1. With u(p) the time that rank p computes and T that of the run, or of a phase: the longest that a rank was in
+// it.
 struct Efficiency {
   bool is_known = false;
   double parallel = 0;               // mean u / T
@@ -45,20 +48,27 @@ struct Efficiency {
   double balance_within_nodes = 0;   // most of a node / (max u x ranks of the job / nodes), and
   double balance_between_nodes = 0;  // all u / (most of a node x nodes)
   double communication = 0;          // max u / T, which is the product of
-  // Where the record has all calls of the run, with T_ideal the run without the excess of its collectives
-  // (savings.hpp):
+  // Where the record has all calls of the run, with T_ideal its critical path (critical_path.hpp):
   bool knows_transfer = false;
   double serialisation = 0;  // max u / T_ideal
   double transfer = 0;       // T_ideal / T
 };
 
-// Fills in what depends on the run without excess, which is shorter by `excess_ns`.
-void add_transfer(Efficiency& efficiency, double run_ns, double excess_ns);
+// What a rank computes.
+struct Useful {
+  double ns = 0;
+  std::int32_t node = 0;
+};
+// Of ranks of a run, or of a part of it, of that length. Not known where nobody computes.
+Efficiency efficiency_of(std::span<const Useful> ranks, double run_ns);
+// Fills in what depends on the critical path. A clock's error may make that longer than the run.
+void add_transfer(Efficiency& efficiency, double run_ns, double path_ns);
 
 // By file of the run.
 std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const RunTimes& times);
-// Of the ranks of the same order. Not known unless all are.
-Efficiency efficiency_of(const Run& run, const std::vector<RankTime>& ranks, double run_ns);
+// Of the ranks of these files. Not known unless all times are.
+Efficiency efficiency_of(const Run& run, const std::vector<RankTime>& ranks, std::span<const std::size_t> files,
+                         double run_ns);
 // Most time first.
 std::vector<FunctionFigures> timed_functions(const Run& run, const Clocks& clocks);
 

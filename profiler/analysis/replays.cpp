@@ -57,8 +57,6 @@ void Replays::write(Analysis& analysis) const {
   for (CallSiteFigures& site : analysis.call_sites) site.pattern = patterns_[site.number].take();
   savings_.write(analysis);
   if (what_if_) analysis.what_if = what_if_->result();
-  if (analysis.events_kept == analysis.events_begun && analysis.savings.calls > 0)
-    add_transfer(analysis.efficiency, analysis.run_ns, analysis.savings.no_excess.run_ns);
 }
 
 }  // namespace papaya::report

@@ -5,6 +5,11 @@
 #include "base/mpi_name.hpp"
 
 namespace papaya::report {
+namespace {
+
+constexpr double least_phase = 0.01;  // of the time in phases, for one without calls to be worth a row
+
+}  // namespace
 
 Sites::Site* Sites::of(std::size_t file, const trace::Event& event) {
   return event.call_site == 0 ? nullptr : &sites_[number_of(file, event)];
@@ -45,7 +50,7 @@ std::vector<CallSiteFigures> Sites::take_figures() {
   return all;
 }
 
-Phases::Phases(const Run& run) {
+Phases::Phases(const Run& run) : run_(run) {
   for (const RankFile& file : run.files) {
     std::vector<PhaseFigures*>& own = own_.emplace_back();
     for (std::uint64_t i = 0; i < file.header.phase_count; ++i) {
@@ -56,12 +61,38 @@ Phases::Phases(const Run& run) {
   }
 }
 
+// Weakly consistent collectives are timed elsewhere, and not by phase.
+void Phases::measure(PhaseFigures& phase) const {
+  std::vector<Useful> useful;
+  bool is_known = true;
+  for (std::size_t f = 0; f < run_.files.size(); ++f) {
+    const RankFile& file = run_.files[f];
+    const auto number = std::find(own_[f].begin(), own_[f].end(), &phase) - own_[f].begin();
+    if (number == static_cast<std::ptrdiff_t>(own_[f].size())) continue;
+    const trace::PhaseTime& time = file.header.phase_times[number];
+    if (time.ticks == 0) continue;
+    const double ns_per_tick = file.header.ns_per_tick;
+    const double in_ns = static_cast<double>(time.ticks) * ns_per_tick;
+    phase.longest_ns = std::max(phase.longest_ns, in_ns);
+    phase.entered += time.entered;
+    useful.push_back({std::max(0.0, in_ns - static_cast<double>(time.mpi_ticks) * ns_per_tick), file.header.node});
+    is_known = is_known && file.header.timed_count != 0 && file.weak.rows.empty();
+  }
+  phase.ranks = useful.size();
+  if (is_known) phase.efficiency = efficiency_of(useful, phase.longest_ns);
+}
+
 std::vector<PhaseFigures> Phases::take_figures() {
   std::vector<PhaseFigures> all;
+  double sum_ns = 0;
   for (auto& [name, phase] : phases_) {
     if (phase.compared > 0) phase.worst_ns /= static_cast<double>(phase.compared);
-    if (phases_.size() > 1 && phase.calls > 0) all.push_back(std::move(phase));
+    measure(phase);
+    sum_ns += phase.longest_ns;
   }
+  for (auto& [name, phase] : phases_)
+    if (phases_.size() > 1 && (phase.calls > 0 || phase.longest_ns > least_phase * sum_ns))
+      all.push_back(std::move(phase));
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::tie(a.waiting_ns, a.ns) > std::tie(b.waiting_ns, b.ns);
   });

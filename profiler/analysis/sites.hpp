@@ -57,6 +57,9 @@ class Phases {
   std::vector<PhaseFigures> take_figures();
 
  private:
+  void measure(PhaseFigures& phase) const;
+
+  const Run& run_;
   std::map<std::string, PhaseFigures> phases_;
   std::vector<std::vector<PhaseFigures*>> own_;  // by file and number
 };

@@ -248,6 +248,15 @@ struct Interval {
 };
 static_assert(sizeof(Interval) == 32);
 
+// How long the process was in a phase, without those inside it: from entering it, or leaving one inside it, until the
+// next such change; of phase 0, outside of all, from MPI_Init on and until MPI_Finalize. Brought up to date at such
+// changes; all zero if the program names no phase.
+struct PhaseTime {
+  std::uint64_t entered;  // times; of phase 0: none
+  std::uint64_t ticks;
+  std::uint64_t mpi_ticks;  // of them in MPI: in collectives and in timed functions, those that returned meanwhile
+};
+
 struct Header {
   char magic[8];
   std::uint32_t version;
@@ -317,6 +326,7 @@ struct Header {
   std::uint64_t intervals_offset;
   std::uint64_t interval_capacity;  // a power of two, or 0
   std::uint64_t stacks_offset;
+  PhaseTime phase_times[phase_capacity];
 };
 static_assert(sizeof(Header) <= 8192);
 inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);

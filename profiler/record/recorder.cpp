@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "profiler/record/mapped_file.hpp"
 
 namespace papaya {
@@ -106,8 +107,34 @@ void Recorder::set_name(char* field, std::size_t capacity, std::string_view name
   std::memset(field + length, 0, capacity - length);
 }
 
+std::uint64_t Recorder::mpi_ticks() const noexcept {
+  std::uint64_t sum = 0;
+  const auto add = [&](std::uint64_t& ticks) { sum += std::atomic_ref(ticks).load(std::memory_order_relaxed); };
+  for (auto& forms : totals_->by_size)
+    for (auto& sizes : forms)
+      for (trace::Total& total : sizes) add(total.ticks);
+  for (std::uint64_t i = 0; i < header_->timed_count; ++i) add(timed_[i].ticks);
+  return sum;
+}
+
+void Recorder::settle_phase(std::uint64_t ticks) noexcept {
+  const std::uint64_t since = phase_since_ticks_ != 0 ? phase_since_ticks_ : header_->init_ticks;
+  const std::uint64_t in_mpi = mpi_ticks();
+  trace::PhaseTime& time = header_->phase_times[phase_.load(std::memory_order_relaxed)];
+  if (since != 0) time.ticks += ticks - std::min(since, ticks);
+  time.mpi_ticks += in_mpi - std::min(phase_since_mpi_, in_mpi);
+  phase_since_ticks_ = ticks;
+  phase_since_mpi_ = in_mpi;
+}
+
+void Recorder::end_phases(std::uint64_t ticks) noexcept {
+  const std::lock_guard lock(phases_mutex_);
+  if (header_->phase_count > 1) settle_phase(ticks);
+}
+
 void Recorder::begin_phase(std::string_view name) noexcept {
   const std::lock_guard lock(phases_mutex_);
+  settle_phase(clock::ticks());
   const std::uint16_t present = phase_.load(std::memory_order_relaxed);
   if (phases_deep_ < deepest_phase) phases_[phases_deep_] = present;
   if (++phases_deep_ > deepest_phase) return;
@@ -120,11 +147,13 @@ void Recorder::begin_phase(std::string_view name) noexcept {
     header_->phase_count = number + 1;
   }
   phase_.store(static_cast<std::uint16_t>(number), std::memory_order_relaxed);
+  ++header_->phase_times[number].entered;
 }
 
 void Recorder::end_phase() noexcept {
   const std::lock_guard lock(phases_mutex_);
   if (phases_deep_ == 0) return;
+  settle_phase(clock::ticks());
   if (--phases_deep_ < deepest_phase) phase_.store(phases_[phases_deep_], std::memory_order_relaxed);
 }
 

@@ -92,6 +92,8 @@ class Recorder {
   // fits belongs to the phase around it.
   void begin_phase(std::string_view name) noexcept;
   void end_phase() noexcept;
+  // The process will be in no phase any more: it has come to its end, at that time.
+  void end_phases(std::uint64_t ticks) noexcept;
   std::uint16_t phase() const noexcept { return phase_.load(std::memory_order_relaxed); }
 
   // A call that is not to be recorded.
@@ -136,6 +138,11 @@ class Recorder {
       shared.store(shared.load(std::memory_order_relaxed) + value, std::memory_order_relaxed);
   }
 
+  // The time since phases changed last belongs to the one that the process is in. The caller holds their mutex.
+  void settle_phase(std::uint64_t ticks) noexcept;
+  // In collectives and timed functions that have returned.
+  std::uint64_t mpi_ticks() const noexcept;
+
   // So late that the event may have been spilled.
   bool is_late(std::uint64_t number) const noexcept {
     return spiller_ != nullptr &&
@@ -162,6 +169,8 @@ class Recorder {
   std::mutex phases_mutex_;                            // guards what follows, and the names in the header
   std::array<std::uint16_t, deepest_phase> phases_{};  // those around the present one
   std::size_t phases_deep_ = 0;
+  std::uint64_t phase_since_ticks_ = 0;  // 0: never changed
+  std::uint64_t phase_since_mpi_ = 0;    // mpi_ticks() then
 };
 
 inline std::uint64_t Recorder::begin(const Arrival& arrival, std::uint64_t call_site) noexcept {

@@ -131,6 +131,15 @@ Json to_object(const Efficiency& efficiency) {
           {"transfer", efficiency.knows_transfer ? number(efficiency.transfer) : Json(nullptr)}};
 }
 
+Json to_object(const PartEfficiency& part) {
+  if (part.span_ns <= 0) return nullptr;
+  const Efficiency& one = part.of_part;
+  return {{"seconds", seconds(part.span_ns)},
+          {"communication", number(one.communication)},
+          {"serialisation", one.knows_transfer ? number(one.serialisation) : Json(nullptr)},
+          {"transfer", one.knows_transfer ? number(one.transfer) : Json(nullptr)}};
+}
+
 Json to_array(const std::vector<NamedFrame>& frames);
 
 Json to_object(const RankFigures& rank) {
@@ -281,7 +290,11 @@ Json to_object(const PhaseFigures& phase) {
           {"compared_calls", phase.compared},
           {"worst_us", is_compared ? microseconds(phase.worst_ns) : Json(nullptr)},
           {"waiting_seconds", is_compared ? seconds(phase.waiting_ns) : Json(nullptr)},
-          {"excess_seconds", is_compared ? seconds(phase.excess_ns) : Json(nullptr)}};
+          {"excess_seconds", is_compared ? seconds(phase.excess_ns) : Json(nullptr)},
+          {"ranks", phase.ranks},
+          {"entered", phase.entered},
+          {"longest_seconds", seconds(phase.longest_ns)},
+          {"efficiency", to_object(phase.efficiency)}};
 }
 
 Json to_object(const LastSign& sign) {
@@ -411,6 +424,7 @@ Json to_object(const Report& report) {
   list("costly_calls", report.costly_calls);
   list("functions", report.functions);
   object["efficiency"] = to_object(report.efficiency);
+  object["recorded_efficiency"] = to_object(report.recorded_efficiency);
   object["what_if"] = to_object(report.what_if);
   list("call_sites", report.call_sites);
   list("phases", report.phases);
@@ -433,6 +447,7 @@ Json to_object(const Report& report) {
                              {"size", row.size},
                              {"calls", row.calls},
                              {"compared_calls", row.compared},
+                             {"efficiency", to_object(row.efficiency)},
                              {"worst_us", row.compared > 0 ? microseconds(row.worst_ns) : Json(nullptr)},
                              {"waiting_seconds", seconds(row.waiting_ns)}});
   }

@@ -25,6 +25,9 @@ std::string to_text(const Report& report) noexcept;
 // For programs; docs/trace_format.md lists the fields. Every number is finite, what was not measured is null.
 std::string to_json(const Report& report) noexcept;
 
+// As TALP of DLB writes its own: the efficiencies of the run and of each phase. Empty where they are not known.
+std::string to_talp(const Report& report) noexcept;
+
 // Writes report.txt and report.json into the run's folder, which is called `name` in them, each at once (a reader sees
 // the old or the new file, never half a one). On failure false, with the reason as one line in `one_line_error` where
 // that is not null.

@@ -19,6 +19,7 @@ std::string render(const Report& report) {
   if (!report.usable) return page;
   page += pending_text(report);
   page += rank_times_text(report);
+  page += efficiencies_text(report);
   page += functions_text(report);
   page += collectives_text(report);
   page += sizes_text(report);

@@ -82,7 +82,7 @@ ORDER = {
         "matching",
         "arrivals call_stream pending savings.cpp what_if.cpp",
         "compare event_stream",
-        "costly_calls description losses origins replays",
+        "costly_calls critical_path description efficiencies losses origins replays",
         "analysis.cpp",
         "live_view",
     ],
@@ -105,7 +105,7 @@ ORDER = {
         "notes pictures stacks",
         "verdict",
         "report.hpp text/layout text/sections.hpp",
-        "files json report.cpp stall text text/",
+        "files json report.cpp stall talp text text/",
     ],
 }
 

@@ -56,62 +56,6 @@ TEST_CASE("rank times: the parts sum to the run") {
   CHECK(contains(report::to_json(analysis), "\"io_seconds\": 0.005"));
 }
 
-TEST_CASE("rank times: POP's efficiencies, and TALP's within and between nodes") {
-  // Useful times 40, 60 on node 0 and 80, 20 on node 1, of 100 ms.
-  auto all = support::records(4);
-  const double useful[] = {40e6, 60e6, 80e6, 20e6};
-  for (int rank = 0; rank < 4; ++rank) {
-    all[rank].header.node = rank / 2;
-    all[rank].header.nodes = 2;
-    all[rank].add_timed("MPI_Recv", MpiKind::point_to_point, 1, 100e6 - useful[rank]);
-    all[rank].finalize(100e6);
-  }
-  const report::Efficiency efficiency = support::analyse(all).efficiency;
-  REQUIRE(efficiency.is_known);
-  CHECK(efficiency.parallel == Approx(0.5));
-  CHECK(efficiency.load_balance == Approx(50.0 / 80));
-  CHECK(efficiency.communication == Approx(0.8));
-  CHECK(efficiency.balance_within_nodes == Approx(100.0 * 2 / (80 * 4)));
-  CHECK(efficiency.balance_between_nodes == Approx(200.0 / (100 * 2)));
-  CHECK(efficiency.parallel == Approx(efficiency.load_balance * efficiency.communication));
-  CHECK(efficiency.load_balance == Approx(efficiency.balance_within_nodes * efficiency.balance_between_nodes));
-  // One rank's other calls were not timed.
-  all[3].timed.clear();
-  const Report partly = support::analyse(all);
-  CHECK(!partly.efficiency.is_known);
-  CHECK(contains(report::to_json(partly), "\"efficiency\": null"));
-  CHECK(!contains(report::to_text(partly), "Parallel efficiency"));
-}
-
-TEST_CASE("rank times: transfer is the excess of collectives, serialisation waiting for late ranks") {
-  auto all = support::records(2);
-  for (int rank = 0; rank < 2; ++rank) {
-    // 8 ms of computing, of rank 0 2 ms, then 2 ms of excess.
-    for (std::uint64_t call = 0; call < 10; ++call) {
-      const double begin = 10e6 * static_cast<double>(call);
-      all[rank].add_call(Collective::barrier, call, begin + (rank == 0 ? 2e6 : 8e6), begin + 10e6);
-    }
-    all[rank].add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
-    all[rank].finalize(100e6);
-  }
-  report::Efficiency efficiency = support::analyse(all).efficiency;
-  REQUIRE(efficiency.knows_transfer);
-  CHECK(efficiency.transfer == Approx(0.8));
-  CHECK(efficiency.serialisation == Approx(1.0));
-  CHECK(efficiency.communication == Approx(0.8));
-  // They are late in turn: nobody computes all the time.
-  for (int rank = 0; rank < 2; ++rank)
-    for (std::uint64_t call = 0; call < 10; ++call)
-      all[rank].events[call].arrival_ticks =
-          Record::ticks(10e6 * static_cast<double>(call) + (call % 2 == static_cast<std::uint64_t>(rank) ? 2e6 : 8e6));
-  for (Record& record : all)
-    record.totals.by_size[index_of(Collective::barrier)][0][0].ticks = Record::ticks(50e6) - support::origin_ticks;
-  efficiency = support::analyse(all).efficiency;
-  CHECK(efficiency.transfer == Approx(0.8));
-  CHECK(efficiency.serialisation == Approx(50.0 / 80));
-  CHECK(efficiency.communication == Approx(0.5));
-}
-
 // 100 calls of each rank, 3 ms apart; the late one comes 2 ms after the others.
 std::vector<Record> late_at(int ranks, int late) {
   auto all = support::records(ranks);

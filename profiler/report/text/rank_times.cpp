@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::size_t time_columns = 20;
 constexpr std::size_t most_functions_listed = 12;
+constexpr std::size_t most_communicators_listed = 10;
+constexpr std::size_t widest_name = 30;
 
 // A bar of `time_columns` for the run, a mark for each part.
 std::string time_bar(const RankTime& time, double run_ns) {
@@ -32,6 +34,32 @@ std::string time_bar(const RankTime& time, double run_ns) {
     for (; used < end; ++used) text += mark;
   }
   return text;
+}
+
+std::string efficiency_text(const Analysis& analysis) {
+  const Efficiency& efficiency = analysis.efficiency;
+  if (!efficiency.is_known) return {};
+  const auto parts = [](const Efficiency& one) {
+    return one.knows_transfer
+               ? fmt::format(" ({:.3f} serialisation x {:.3f} transfer)", one.serialisation, one.transfer)
+               : "";
+  };
+  const std::string balance = analysis.nodes > 1
+                                  ? fmt::format(" ({:.3f} within nodes x {:.3f} between them)",
+                                                efficiency.balance_within_nodes, efficiency.balance_between_nodes)
+                                  : "";
+  std::string page = wrap(
+      fmt::format("Parallel efficiency {:.3f} = load balance {:.3f}{} x communication efficiency {:.3f}{}; "
+                  "POP: 1 is best, above 0.8 is good.",
+                  efficiency.parallel, efficiency.load_balance, balance, efficiency.communication, parts(efficiency)),
+      "  ", 2);
+  if (const PartEfficiency& part = analysis.recorded_efficiency; part.span_ns > 0)
+    page +=
+        wrap(fmt::format("In the last {} of the run, of which the record has all calls, communication efficiency is "
+                         "{:.3f}{}.",
+                         time_text(part.span_ns), part.of_part.communication, parts(part.of_part)),
+             "  ", 2);
+  return page;
 }
 
 }  // namespace
@@ -70,23 +98,46 @@ std::string rank_times_text(const Analysis& analysis) {
   if (ranks.size() > most_ranks_listed)
     page += fmt::format("  {} ranks that compute less than the first {} and more than the last {} are in report.json\n",
                         ranks.size() - 2 * half, half, half);
-  const Efficiency& efficiency = analysis.efficiency;
-  if (efficiency.is_known) {
-    const std::string balance = analysis.nodes > 1
-                                    ? fmt::format(" ({:.3f} within nodes x {:.3f} between them)",
-                                                  efficiency.balance_within_nodes, efficiency.balance_between_nodes)
-                                    : "";
-    const std::string communication =
-        efficiency.knows_transfer ? fmt::format(" ({:.3f} serialisation x {:.3f} transfer, the excess of collectives)",
-                                                efficiency.serialisation, efficiency.transfer)
-                                  : "";
-    page += wrap(
-        fmt::format("Parallel efficiency {:.3f} = load balance {:.3f}{} x communication efficiency {:.3f}{}; "
-                    "POP: 1 is best, above 0.8 is good.",
-                    efficiency.parallel, efficiency.load_balance, balance, efficiency.communication, communication),
-        "  ", 2);
+  return page + efficiency_text(analysis);
+}
+
+// Of the run by its phases, and of the ranks of its communicators.
+std::string efficiencies_text(const Analysis& analysis) {
+  const bool has_nodes = analysis.nodes > 1;
+  std::vector<std::string> names = {"phase, communicator", "ranks", "time", "parallel", "= load balance"};
+  if (has_nodes) names.insert(names.end(), {"within nodes", "between"});
+  names.emplace_back("x communication");
+  Table table(
+      "Efficiencies of phases and communicators (POP; a phase: without phases inside it, time: the longest that a rank "
+      "was in it, ranks: that were; a communicator: its ranks over the run)",
+      1, std::move(names));
+  const auto add = [&](std::string name, std::uint64_t ranks, double ns, const Efficiency& one) {
+    const auto cell = [&](double value) { return one.is_known ? fmt::format("{:.3f}", value) : "-"; };
+    std::vector<std::string> row = {std::move(name), count_text(ranks), time_text(ns), cell(one.parallel),
+                                    cell(one.load_balance)};
+    if (has_nodes) row.insert(row.end(), {cell(one.balance_within_nodes), cell(one.balance_between_nodes)});
+    row.push_back(cell(one.communication));
+    table.add(std::move(row));
+  };
+  bool is_unknown = false;
+  for (const PhaseFigures& phase : analysis.phases) {
+    if (phase.ranks == 0) continue;
+    is_unknown = is_unknown || !phase.efficiency.is_known;
+    add(phase.name.empty() ? "(no phase)" : phase.name, phase.ranks, phase.longest_ns, phase.efficiency);
   }
-  return page;
+  std::size_t listed = 0;
+  for (const CommunicatorFigures& one : analysis.communicators) {
+    // That of the run is told above.
+    if (one.calls == 0 || one.size < 2 || one.size == analysis.ranks || !one.efficiency.is_known) continue;
+    if (++listed > most_communicators_listed) break;
+    add(columns_of(one.name) > widest_name ? fmt::format("{:.{}}...", one.name, widest_name - 3) : one.name,
+        static_cast<std::uint64_t>(one.size), analysis.run_ns, one.efficiency);
+  }
+  if (table.empty()) return {};
+  return table.text() + (is_unknown ? wrap("-: not known: not all of MPI's functions were timed, or the program uses "
+                                           "weakly consistent collectives, which are not timed by phase.",
+                                           "  ", 2)
+                                    : "");
 }
 
 std::string functions_text(const Analysis& analysis) {

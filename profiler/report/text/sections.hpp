@@ -13,6 +13,7 @@ std::string pending_text(const Analysis& analysis);
 
 // rank_times.cpp
 std::string rank_times_text(const Analysis& analysis);
+std::string efficiencies_text(const Analysis& analysis);
 std::string functions_text(const Analysis& analysis);
 
 // collectives.cpp

@@ -246,6 +246,7 @@ class Report(Preload):
             self.need_papaya()
             self.assertEqual(job.counts(), {"MPI_Allreduce": 3 * 60})
             report = job.report()
+            report["phases"] = [phase for phase in report["phases"] if phase["calls"] > 0]
             self.assertEqual({phase["name"]: phase["calls"] for phase in report["phases"]},
                              {"": 3 * 4, "assembly": 3 * 16, "solve": 3 * 20})
             self.assertEqual({phase["name"]: phase["compared_calls"] for phase in report["phases"]},

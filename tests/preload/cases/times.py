@@ -50,6 +50,27 @@ class Times(Preload):
         self.assertEqual((report["functions"], report["efficiency"]), ([], None))
         self.assertEqual({str(rank["time"]) for rank in report["late_ranks"]}, {"None"})
 
+    def test_efficiencies(self):
+        """POP's efficiencies of the run and of each phase, and the same as TALP writes them."""
+        self.need_papaya()
+        job = self.job(3, self.program("phases"))
+        report = job.report()
+        phases = [phase for phase in report["phases"] if phase["calls"] > 0]
+        self.assertEqual({phase["name"]: (phase["ranks"], phase["entered"]) for phase in phases},
+                         {"": (3, 0), "assembly": (3, 3), "solve": (3, 6)})
+        for pop in (report["efficiency"], *(phase["efficiency"] for phase in phases)):
+            self.assertTrue(0 < pop["parallel"] <= 1, pop)
+            self.assertAlmostEqual(pop["parallel"], pop["load_balance"] * pop["communication"], places=6)
+        self.assertIn("Efficiencies of phases and communicators", (job.folder / "report.txt").read_text())
+        regions = {region["name"]: region for region in json.loads(self.papaya("report", "--talp", job.folder))["popMetrics"]}
+        self.assertLessEqual({"Global", "assembly", "solve"}, set(regions))
+        self.assertEqual(regions["Global"]["numMpiRanks"], 3)
+        self.assertAlmostEqual(regions["Global"]["elapsedTime"] / 1e9, report["run_seconds"], places=6)
+        self.assertAlmostEqual(regions["Global"]["mpiParallelEfficiency"], report["efficiency"]["parallel"], places=6)
+        for region in regions.values():
+            self.assertAlmostEqual(region["parallelEfficiency"],
+                                   region["mpiLoadBalance"] * region["mpiCommunicationEfficiency"], places=6)
+
     def test_top(self):
         """The same while the job runs: who is late, who is stopped, in text, JSON and Prometheus' format."""
         self.need_papaya()

@@ -1,0 +1,49 @@
+// The critical path of a run: the longest chain of computing that its blocking collectives order, on a network that
+// takes no time. At each call a rank's chain is as long as it was when the rank left its call before, and what it has
+// computed since; it leaves with the longest chain of those that it has to wait for. MPI_Finalize waits for all.
+//
+// What only messages, nonblocking collectives or windows order is not followed: where they make ranks wait, the path is
+// a lower bound, so that transfer is no better than told and serialisation no worse.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/event_facts.hpp"
+#include "profiler/analysis/matching.hpp"
+#include "profiler/read/read.hpp"
+
+namespace papaya::report {
+
+class CriticalPath {
+ public:
+  explicit CriticalPath(const Run& run);
+
+  // A compared call, in the order of CallStream.
+  void add(const GroupCall& call);
+  // Fills in what follows from it, `facts` by file; the analysis knows what each rank computes. Where the rings have
+  // lost the beginning of the run: between the first and the last call that all ranks of the job made.
+  void write(std::span<const EventFacts> facts, Analysis& analysis) const;
+
+ private:
+  bool begins_at(const GroupCall& call);
+
+  const Run& run_;
+  bool is_known_ = true;         // the record tells computing from messages, and lacks nothing but its beginning
+  bool is_cut_ = false;          // it does lack that
+  std::vector<double> path_ns_;  // by file
+  std::vector<double> seen_ns_;  // by file: what it had computed at its call before
+  // Of a record without its beginning: of the calls of all ranks,
+  bool has_begun_ = false;
+  std::vector<double> begun_ns_;  // by file: what it had computed at the first one
+  double begin_ns_ = 0;           // its last arrival
+  double end_ns_ = 0;             // that of the latest one
+  double longest_ns_ = 0;         // chain there
+  double most_computed_ns_ = 0;   // by a rank between the two
+  // Of one call.
+  std::vector<double> chains_ns_;
+  std::vector<double> exits_ns_;
+};
+
+}  // namespace papaya::report

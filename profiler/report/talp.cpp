@@ -1,0 +1,94 @@
+// What TALP of DLB 3.7 writes with --talp-output-file=FILE.json, so that its readers take papaya's figures: a region
+// for the run, "Global", and one for each phase. Times are whole nanoseconds. What papaya does not count (instructions,
+// OpenMP) is 0, which is how TALP writes what it has not measured.
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "profiler/report/report.hpp"
+
+namespace papaya::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A phase, or the run.
+struct Region {
+  std::string name;
+  std::uint64_t ranks = 0;
+  std::uint64_t measurements = 0;
+  std::uint64_t mpi_calls = 0;
+  double elapsed_ns = 0;
+  const Efficiency& efficiency;
+};
+
+std::uint64_t whole(double ns) {
+  return ns > 0 ? static_cast<std::uint64_t>(ns + 0.5) : 0;
+}
+
+Json to_object(const Region& region, std::int32_t nodes) {
+  const Efficiency& one = region.efficiency;
+  const double rank_ns = static_cast<double>(region.ranks) * region.elapsed_ns;
+  const double useful_ns = one.parallel * rank_ns;
+  return {{"name", region.name},
+          {"numCpus", region.ranks},
+          {"numMpiRanks", region.ranks},
+          {"numNodes", nodes},
+          {"avgCpus", static_cast<double>(region.ranks)},
+          {"cycles", 0.0},
+          {"instructions", 0.0},
+          {"numMeasurements", region.measurements},
+          {"numMpiCalls", region.mpi_calls},
+          {"numOmpParallels", 0},
+          {"numOmpTasks", 0},
+          {"elapsedTime", whole(region.elapsed_ns)},
+          {"usefulTime", whole(useful_ns)},
+          {"mpiTime", whole(rank_ns - useful_ns)},
+          {"ompLoadImbalanceTime", 0},
+          {"ompSchedulingTime", 0},
+          {"ompSerializationTime", 0},
+          {"parallelEfficiency", one.parallel},
+          {"mpiParallelEfficiency", one.parallel},
+          {"mpiCommunicationEfficiency", one.communication},
+          {"mpiLoadBalance", one.load_balance},
+          {"mpiLoadBalanceIn", one.balance_within_nodes},
+          {"mpiLoadBalanceOut", one.balance_between_nodes},
+          {"ompParallelEfficiency", 1.0},
+          {"ompLoadBalance", 1.0},
+          {"ompSchedulingEfficiency", 1.0},
+          {"ompSerializationEfficiency", 1.0}};
+}
+
+std::string time_of(std::int64_t unix_ns) {
+  const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+  std::tm utc{};
+  char text[32] = "";
+  if (gmtime_r(&seconds, &utc) != nullptr) std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+}  // namespace
+
+std::string to_talp(const Report& report) noexcept {
+  try {
+    if (!report.efficiency.is_known) return {};
+    std::uint64_t calls = 0;
+    for (const CollectiveFigures& figures : report.collectives) calls += figures.calls;
+    for (const FunctionFigures& function : report.functions) calls += function.calls;
+    const auto ranks = static_cast<std::uint64_t>(report.ranks);
+    Json regions = Json::array();
+    regions.push_back(to_object({"Global", ranks, ranks, calls, report.run_ns, report.efficiency}, report.nodes));
+    for (const PhaseFigures& phase : report.phases)
+      if (!phase.name.empty() && phase.efficiency.is_known)
+        regions.push_back(to_object(
+            {phase.name, phase.ranks, phase.entered, phase.calls, phase.longest_ns, phase.efficiency}, report.nodes));
+    const Json object = {{"timestamp", time_of(report.begin_unix_ns)},
+                         {"dlbVersion", "3.7.0"},
+                         {"writer", "papaya " + report.papaya_version},
+                         {"popMetrics", std::move(regions)}};
+    return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  } catch (...) {
+    return {};  // out of memory
+  }
+}
+
+}  // namespace papaya::report
