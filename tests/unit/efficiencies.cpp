@@ -46,7 +46,8 @@ TEST_CASE("efficiencies: POP's efficiencies, and TALP's within and between nodes
 }
 
 TEST_CASE("efficiencies: POP's products hold for published values") {
-  // OTF-CPT's, of one code: LB 0.919, CommE 0.334, SerE 0.541, TE 0.617, PE 0.307.
+  // OTF-CPT's, of one code: load balance 0.919, communication 0.334, serialisation 0.541, transfer 0.617, parallel
+  // 0.307.
   const report::Useful ranks[] = {{1e9, 0}, {0.919e9, 0}, {0.838e9, 0}};
   const double run_ns = 1e9 / 0.334;
   report::Efficiency efficiency = report::efficiency_of(ranks, run_ns);
