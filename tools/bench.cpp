@@ -8,7 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "tools/bench/combine.hpp"
 #include "tools/bench/kernels.hpp"
+#include "tools/bench/launcher.hpp"
 #include "tools/bench/options.hpp"
 #include "tools/command.hpp"
 #include "tools/preload.hpp"
@@ -70,6 +72,8 @@ void add_bench(CLI::App& app, const std::vector<std::string>& words, int& exit_c
     std::string problem;
     if (!bench::finish(*options, problem))
       exit_code = fail(exit_usage, problem);
+    else if (!options->combine.empty())
+      exit_code = bench::combine(*options);
     else
       exit_code = options->kernels ? bench::run_kernels(*options) : run(*options, words);
   });

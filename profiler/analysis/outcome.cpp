@@ -58,14 +58,13 @@ std::string_view name_of(Outcome outcome) {
 }
 
 Judgement judge(const std::optional<Interval>& ratio, double margin, double part, std::string_view whole) {
-  if (!ratio) return {Outcome::unclear, "too few values for an interval"};
+  if (!ratio) return {Outcome::unclear, "too few values"};
   const std::string said = fmt::format("{} to {}, ", ratio_text(ratio->low), ratio_text(ratio->high));
-  const std::string percent = fmt::format("{:g} %{}", margin * 100, whole);
   if ((1 - ratio->low) * part < margin && (ratio->high - 1) * part < margin)
-    return {Outcome::same, said + "within " + percent};
+    return {Outcome::same, fmt::format("{}within {:g} %{}", said, margin * 100, whole)};
   if (ratio->high < 1) return {Outcome::faster, said + "all below 1"};
   if (ratio->low > 1) return {Outcome::slower, said + "all above 1"};
-  return {Outcome::unclear, said + "1 inside, beyond " + percent};
+  return {Outcome::unclear, said + "too wide"};
 }
 
 std::string ratio_text(double ratio) {

@@ -206,8 +206,12 @@ class Lists:
         mode_text = next(text for heading, text in texts.items() if heading.startswith("--mode"))
         stated = re.findall(r"^\.B (\w+)$", mode_text, re.MULTILINE)
         found += differences("the mode", "docs/man/papaya-bench.1", stated, modes)
-        measured = [variable.removeprefix("PAPAYA_").lower() for variable in self.algorithms()
-                    if not variable.startswith("PAPAYA_I")]
+        listed = re.search(r" replaceable = \{(.*?)\};(.*?)\};", self.read("tools/bench/operation.cpp"), re.DOTALL)
+        replaceable, others = (re.findall(r"Collective::(\w+)", part) for part in listed.groups())
+        found += differences("the collective", "tools/bench/operation.cpp", replaceable, [
+            variable.removeprefix("PAPAYA_").lower() for variable in self.algorithms()
+            if not variable.startswith("PAPAYA_I")])
+        measured = [*replaceable, *others, *("i" + name for name in (*replaceable, *others))]
         offered = re.search(r'compgen -W "(allreduce [^"$]*)', self.read(completion))[1].split()
         return found + differences("the collective", completion, offered, [*measured, "all", "kernels"])
 

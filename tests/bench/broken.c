@@ -23,6 +23,24 @@ int MPI_Allreduce(const void* send, void* receive, int count, MPI_Datatype type,
   return code;
 }
 
+// The nonblocking one completes with a wrong result, and MPI_Alltoallv changes a byte of its last block.
+int MPI_Iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request* request) {
+  const int code = PMPI_Allreduce(send, receive, count, type, op, comm);
+  ((double*)receive)[count - 1] += 1;
+  PMPI_Ibarrier(comm, request);
+  return code;
+}
+
+int MPI_Alltoallv(const void* send, const int* send_counts, const int* send_places, MPI_Datatype send_type,
+                  void* receive, const int* counts, const int* places, MPI_Datatype type, MPI_Comm comm) {
+  int ranks = 0;
+  PMPI_Comm_size(comm, &ranks);
+  const int code = PMPI_Alltoallv(send, send_counts, send_places, send_type, receive, counts, places, type, comm);
+  ((char*)receive)[places[ranks - 1]] ^= 1;
+  return code;
+}
+
 // Rank 0 does not wait for the others, until the next time.
 static MPI_Request pending = MPI_REQUEST_NULL;
 

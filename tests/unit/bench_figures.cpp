@@ -13,20 +13,27 @@ TEST_CASE("mean, median, 99th percentile, maximum") {
   std::vector<double> hundred;
   for (int i = 100; i > 0; --i) hundred.push_back(i);
   const Summary many = summarize(hundred);
-  CHECK((many.mean == 50.5 && many.p50 == 50.5 && many.p99 == 99 && many.max == 100));
+  CHECK((many.mean == 50.5 && many.p50 == 50.5 && many.p99 == 99 && many.max == 100 && many.min == 1));
 }
 
 TEST_CASE("when a rank may leave at the earliest") {
   const std::vector<double> arrivals = {5, 9, 2};
   for (const Collective collective :
-       {Collective::allreduce, Collective::barrier, Collective::alltoall, Collective::allgather})
+       {Collective::allreduce, Collective::barrier, Collective::alltoall, Collective::allgather, Collective::alltoallv,
+        Collective::allgatherv, Collective::reduce_scatter, Collective::reduce_scatter_block})
     for (int rank = 0; rank < 3; ++rank) CHECK(earliest_exit(collective, arrivals, rank, 0) == 9);
-  CHECK(earliest_exit(Collective::bcast, arrivals, 0, 0) == 5);
-  CHECK(earliest_exit(Collective::bcast, arrivals, 1, 0) == 9);
-  CHECK(earliest_exit(Collective::bcast, arrivals, 2, 0) == 5);
-  CHECK(earliest_exit(Collective::reduce, arrivals, 0, 0) == 9);
-  CHECK(earliest_exit(Collective::reduce, arrivals, 1, 0) == 9);
-  CHECK(earliest_exit(Collective::reduce, arrivals, 2, 0) == 2);
+  for (const Collective collective : {Collective::bcast, Collective::scatter, Collective::scatterv}) {
+    CHECK(earliest_exit(collective, arrivals, 0, 0) == 5);
+    CHECK(earliest_exit(collective, arrivals, 1, 0) == 9);
+    CHECK(earliest_exit(collective, arrivals, 2, 0) == 5);
+    CHECK(aggregation_of(collective) == Aggregation::mean);
+  }
+  for (const Collective collective : {Collective::reduce, Collective::gather, Collective::gatherv}) {
+    CHECK(earliest_exit(collective, arrivals, 0, 0) == 9);
+    CHECK(earliest_exit(collective, arrivals, 1, 0) == 9);
+    CHECK(earliest_exit(collective, arrivals, 2, 0) == 2);
+    CHECK(aggregation_of(collective) == Aggregation::mean);
+  }
 }
 
 TEST_CASE("the times of one call") {

@@ -2,6 +2,7 @@
 #include <map>
 
 #include "tests/catch.hpp"
+#include "tools/bench/launcher.hpp"
 #include "tools/bench/options.hpp"
 #include "tools/bench/weak_options.hpp"
 
@@ -43,13 +44,13 @@ const char* get(const char* name) {
 
 TEST_CASE("what is measured without options") {
   const Options options = good({"allreduce"});
-  CHECK(options.collectives == std::vector<Collective>{Collective::allreduce});
-  CHECK(options.sizes.size() == 18);
-  CHECK(options.sizes.front() == 8);
-  CHECK(options.sizes.back() == 1 << 20);
+  CHECK(options.operations == std::vector<Operation>{{Collective::allreduce}});
+  CHECK(options.sizes == std::vector<std::size_t>{8, 64, 512, 4096, 32768, 262144, 1 << 20});
+  CHECK(options.rounds == 20);
+  CHECK(good({"allreduce", "-i", "8"}).rounds == 10);
   CHECK(options.mode == Mode::tight);
-  CHECK(good({"all"}).collectives.size() == 6);
-  CHECK(good({"MPI_Bcast"}).collectives.front() == Collective::bcast);
+  CHECK(good({"all"}).operations.size() == 6);
+  CHECK(good({"MPI_Bcast"}).operations.front() == Operation{Collective::bcast});
   CHECK(good({"kernels"}).kernels);
   CHECK(good({"kernels", "--json", "a.json", "--csv", "a.csv"}).kernels);
 }
@@ -59,6 +60,9 @@ TEST_CASE("message sizes of the benchmark") {
   CHECK(good({"bcast", "-m", "64"}).sizes == Sizes{64});
   CHECK(good({"bcast", "-m", "3:20"}).sizes == Sizes{3, 6, 12, 20});
   CHECK(good({"bcast", "-m", "1K:4K"}).sizes == Sizes{1024, 2048, 4096});
+  CHECK(good({"bcast", "-m", "1:64:4"}).sizes == Sizes{1, 4, 16, 64});
+  CHECK(good({"bcast", "-m", "1:9:1G"}).sizes == Sizes{1, 9});
+  CHECK(says({"bcast", "-m", "1:64:1"}, "FACTOR"));
   CHECK(says({"bcast", "-m", "4K:8"}, "the smaller first"));
   CHECK(says({"bcast", "-m", "x:8"}, "MIN:MAX"));
   CHECK(says({"bcast", "-m", "0:8"}, "from 1 byte"));
@@ -83,6 +87,31 @@ TEST_CASE("patterns, skew and mode") {
   CHECK(says({"bcast", "--mode", "imbalanced", "--skew", "5"}, "--mif"));
 }
 
+TEST_CASE("what only MPI has, and nonblocking collectives") {
+  CHECK(good({"gatherv"}).operations.front() == Operation{Collective::gatherv});
+  const Options nonblocking = good({"MPI_Ireduce_scatter_block", "--tests", "3"});
+  CHECK(nonblocking.operations.front() == Operation{Collective::reduce_scatter_block, Form::nonblocking});
+  CHECK(nonblocking.mode == Mode::balanced);
+  CHECK(nonblocking.tests == 3);
+  CHECK(good({"alltoallv", "--algorithms", "notified_alltoall,auto"}).algorithms.size() == 2);
+  CHECK(good({"gather", "--algorithms", "native"}).algorithms.size() == 1);
+  CHECK(says({"gather", "--algorithms", "auto"}, "only native is measured"));
+  CHECK(says({"iallreduce", "--algorithms", "ring"}, "PAPAYA_IALLREDUCE"));
+  CHECK(says({"iallreduce", "--pattern", "random"}, "takes no --pattern"));
+  CHECK(says({"ireduce_scatter", "-m", "4"}, "multiple of 8"));
+  CHECK(benchmarked().size() == 28);
+  CHECK(good({"gather,scatterv"}).operations == std::vector<Operation>{{Collective::gather}, {Collective::scatterv}});
+  CHECK(says({"gather,iscatterv"}, "launches of their own"));
+  CHECK(says({"gather,scaterv"}, "did you mean scatterv?"));
+}
+
+TEST_CASE("what combines launches measures nothing") {
+  CHECK(good({"--combine", "a.json", "b.json", "--json", "c.json"}).combine == Words{"a.json", "b.json"});
+  CHECK(says({"--combine", "a.json"}, "at least two launches"));
+  CHECK(says({"--combine", "a.json", "b.json", "-m", "8"}, "-m is for a measurement"));
+  CHECK(says({"allreduce", "--combine", "a.json", "b.json"}, "allreduce is for a measurement"));
+}
+
 TEST_CASE("algorithms of the benchmark") {
   CHECK(good({"allreduce", "--algorithms", "arrival_leader,auto"}).algorithms == Words{"arrival_leader", "auto"});
   CHECK(good({"allreduce", "--algorithms", "arrival_leader:self_serve_bytes=0"}).algorithms ==
@@ -95,7 +124,7 @@ TEST_CASE("algorithms of the benchmark") {
 TEST_CASE("weakly consistent collectives and what bounds them") {
   const Options ssp = good({"ssp_allreduce", "--compute", "100", "--pattern", "workers", "--slack", "0,3"});
   CHECK(ssp.weak == WeakCollective::ssp_allreduce);
-  CHECK(ssp.collectives.empty());
+  CHECK(ssp.operations.empty());
   CHECK(ssp.mode == Mode::free);
   CHECK(ssp.skew_us == 100);
   CHECK(ssp.slacks == std::vector<int>{0, 3});
@@ -134,9 +163,9 @@ TEST_CASE("weakly consistent collectives and what bounds them") {
 }
 
 TEST_CASE("wrong usage is one sentence") {
-  CHECK(says({}, "collective"));
+  CHECK(says({}, "COLLECTIVE is required"));
   CHECK(says({"alreduce"}, "did you mean allreduce?"));
-  CHECK(says({"gather"}, "that can be measured"));
+  CHECK(says({"scan"}, "that can be measured"));
   CHECK_FALSE(problem_of({"bcast", "--nonsense"}).empty());
   CHECK_FALSE(problem_of({"bcast", "-i", "0"}).empty());
   CHECK_FALSE(problem_of({"bcast", "-i", "many"}).empty());

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <stdexcept>
 
 namespace papaya::bench {
@@ -22,12 +23,6 @@ Function native_function(const std::string& name) {
   void* const function = library == nullptr ? nullptr : dlsym(library, name.c_str());
   if (function == nullptr) throw std::runtime_error("cannot find MPI's own " + name);
   return reinterpret_cast<Function>(function);
-}
-
-std::string lower_name(Collective collective) {
-  std::string name(name_of(collective));
-  name[0] = static_cast<char>(name[0] - 'A' + 'a');
-  return name;
 }
 
 // Doubles of reductions hold small integers, so that sums are exact in any order.
@@ -84,29 +79,40 @@ Switch::Switch()
       replaced_(reinterpret_cast<decltype(replaced_)>(dlsym(RTLD_DEFAULT, "papaya_replaced"))) {}
 
 bool Switch::to(Collective collective, const std::string& selection) const {
-  return select_ != nullptr && select_(lower_name(collective).c_str(), selection.c_str()) == 0;
+  return select_ != nullptr && select_(name_of(Operation{selected_with(collective)}).c_str(), selection.c_str()) == 0;
 }
 
 std::uint64_t Switch::replaced(Collective collective) const {
-  return replaced_ == nullptr ? 0 : replaced_(lower_name(collective).c_str());
+  return replaced_ == nullptr ? 0 : replaced_(name_of(Operation{collective}).c_str());
 }
 
 void Calls::Free::operator()(std::byte* memory) const noexcept {
   std::free(memory);
 }
 
-Calls::Calls(Collective collective, std::size_t largest_bytes, int root, MPI_Comm comm)
-    : collective_(collective), root_(root), comm_(comm) {
+Calls::Functions Calls::native_functions() {
+  Functions native{};
+#define PAPAYA_BENCH_ROW(enumerator, Name, Iname)                                  \
+  native.enumerator = native_function<decltype(native.enumerator)>("PMPI_" #Name); \
+  native.i##enumerator = native_function<decltype(native.i##enumerator)>("PMPI_" #Iname);
+  PAPAYA_BENCH_FUNCTIONS(PAPAYA_BENCH_ROW)
+#undef PAPAYA_BENCH_ROW
+  native.test = native_function<decltype(native.test)>("PMPI_Test");
+  native.wait = native_function<decltype(native.wait)>("PMPI_Wait");
+  return native;
+}
+
+Calls::Calls(Operation operation, std::size_t largest_bytes, int root, MPI_Comm comm)
+    : operation_(operation), root_(root), comm_(comm) {
   PMPI_Comm_rank(comm, &rank_);
   PMPI_Comm_size(comm, &ranks_);
-  functions_[static_cast<int>(Path::native)] = {native_function<decltype(&MPI_Allreduce)>("PMPI_Allreduce"),
-                                                native_function<decltype(&MPI_Reduce)>("PMPI_Reduce"),
-                                                native_function<decltype(&MPI_Bcast)>("PMPI_Bcast"),
-                                                native_function<decltype(&MPI_Alltoall)>("PMPI_Alltoall"),
-                                                native_function<decltype(&MPI_Allgather)>("PMPI_Allgather"),
-                                                native_function<decltype(&MPI_Barrier)>("PMPI_Barrier")};
-  functions_[static_cast<int>(Path::preloaded)] = {MPI_Allreduce, MPI_Reduce,    MPI_Bcast,
-                                                   MPI_Alltoall,  MPI_Allgather, MPI_Barrier};
+  functions_[static_cast<int>(Path::native)] = native_functions();
+  functions_[static_cast<int>(Path::preloaded)] = {
+#define PAPAYA_BENCH_ROW(enumerator, Name, Iname) MPI_##Name, MPI_##Iname,
+      PAPAYA_BENCH_FUNCTIONS(PAPAYA_BENCH_ROW)
+#undef PAPAYA_BENCH_ROW
+          MPI_Test,
+      MPI_Wait};
   const auto allocate = [&](bool blocks) {
     const std::size_t bytes = largest_bytes * static_cast<std::size_t>(blocks ? ranks_ : 1);
     auto* const memory = static_cast<std::byte*>(std::aligned_alloc(4096, (bytes / 4096 + 1) * 4096));
@@ -114,128 +120,164 @@ Calls::Calls(Collective collective, std::size_t largest_bytes, int root, MPI_Com
     std::memset(memory, 0, (bytes / 4096 + 1) * 4096);
     return memory;
   };
-  send_.reset(allocate(collective == Collective::alltoall));
-  receive_.reset(allocate(collective == Collective::alltoall || collective == Collective::allgather));
+  send_.reset(
+      allocate(sends_to_each(operation.collective) || operation.collective == Collective::reduce_scatter_block));
+  receive_.reset(allocate(receives_from_each(operation.collective)));
 }
 
 void Calls::set_size(std::size_t bytes) {
   bytes_ = bytes;
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  counts_.assign(ranks, static_cast<int>(bytes));
+  if (operation_.collective == Collective::reduce_scatter) {
+    // The message is what is reduced; the first ranks get what is left over.
+    const std::size_t doubles = bytes / sizeof(double);
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      counts_[rank] = static_cast<int>(doubles / ranks + (rank < doubles % ranks ? 1 : 0));
+  }
+  places_.assign(ranks, 0);
+  std::exclusive_scan(counts_.begin(), counts_.end(), places_.begin(), 0);
+}
+
+std::size_t Calls::sent_bytes() const noexcept {
+  return operation_.collective == Collective::reduce_scatter_block ? bytes_ * static_cast<std::size_t>(ranks_) : bytes_;
+}
+
+std::uint64_t Calls::word_to(std::uint64_t call, int to) const noexcept {
+  if (operation_.collective == Collective::bcast && !is_root()) return word(~call, root_, 0);
+  return word(call, rank_, sends_to_each(operation_.collective) ? to : 0);
 }
 
 void Calls::fill(std::uint64_t call) {
   if (bytes_ == 0) return;
-  switch (collective_) {
-    case Collective::allreduce:
-    case Collective::reduce: {
-      auto* const values = reinterpret_cast<double*>(send_.get());
-      auto* const results = reinterpret_cast<double*>(receive_.get());
-      const double base = element(call, rank_);
-      for (std::size_t i = 0; i < bytes_ / sizeof(double); ++i) values[i] = base + static_cast<double>(i % ripple);
-      // A result that is not written at all must not look right.
-      results[0] = results[bytes_ / sizeof(double) - 1] = -1;
-      break;
-    }
-    case Collective::bcast:
-      fill_block(send_.get(), bytes_, word(rank_ == root_ ? call : ~call, root_, 0));
-      break;
-    case Collective::allgather:
-      fill_block(send_.get(), bytes_, word(call, rank_, 0));
-      break;
-    case Collective::alltoall:
-      for (int to = 0; to < ranks_; ++to)
-        fill_block(send_.get() + static_cast<std::size_t>(to) * bytes_, bytes_, word(call, rank_, to));
-      break;
-    default:
-      break;
+  if (is_reduction(operation_.collective)) {
+    auto* const values = reinterpret_cast<double*>(send_.get());
+    auto* const results = reinterpret_cast<double*>(receive_.get());
+    const double base = element(call, rank_);
+    for (std::size_t i = 0; i < sent_bytes() / sizeof(double); ++i) values[i] = base + static_cast<double>(i % ripple);
+    // A result that is not written at all must not look right.
+    results[0] = results[bytes_ / sizeof(double) - 1] = -1;
+    return;
   }
+  if (!sends() && operation_.collective != Collective::bcast) {
+    touch_block(receive_.get(), bytes_, word(~call, root_, rank_));
+    return;
+  }
+  for (int to = 0; to < blocks_sent(); ++to)
+    fill_block(send_.get() + static_cast<std::size_t>(to) * bytes_, bytes_, word_to(call, to));
 }
 
 void Calls::touch(std::uint64_t call) noexcept {
   if (bytes_ == 0) return;
-  switch (collective_) {
-    case Collective::allreduce:
-    case Collective::reduce: {
-      auto* const values = reinterpret_cast<double*>(send_.get());
-      const std::size_t last = bytes_ / sizeof(double) - 1;
-      const double base = element(call, rank_);
-      values[last] = base + static_cast<double>(last % ripple);
-      values[0] = base;
-      break;
-    }
-    case Collective::bcast:
-      if (rank_ == root_) touch_block(send_.get(), bytes_, word(call, root_, 0));
-      break;
-    case Collective::allgather:
-      touch_block(send_.get(), bytes_, word(call, rank_, 0));
-      break;
-    case Collective::alltoall:
-      for (int to = 0; to < ranks_; ++to)
-        touch_block(send_.get() + static_cast<std::size_t>(to) * bytes_, bytes_, word(call, rank_, to));
-      break;
-    default:
-      break;
+  if (is_reduction(operation_.collective)) {
+    auto* const values = reinterpret_cast<double*>(send_.get());
+    const double base = element(call, rank_);
+    const std::size_t last = sent_bytes() / sizeof(double) - 1;
+    values[last] = base + static_cast<double>(last % ripple);
+    values[0] = base;
+    return;
   }
+  if (!sends()) return;
+  for (int to = 0; to < blocks_sent(); ++to)
+    touch_block(send_.get() + static_cast<std::size_t>(to) * bytes_, bytes_, word_to(call, to));
 }
 
-void Calls::run(Path path) {
-  const Functions& functions = functions_[static_cast<int>(path)];
+template <class Blocking, class Nonblocking, class... Arguments>
+void Calls::call(Blocking blocking, Nonblocking nonblocking, Arguments... arguments) {
+  if (operation_.form == Form::blocking)
+    blocking(arguments..., comm_);
+  else
+    nonblocking(arguments..., comm_, &request_);
+}
+
+void Calls::start(Path path) {
+  const Functions& of = functions_[static_cast<int>(path)];
   void* const send = send_.get();
   void* const receive = receive_.get();
   const int count = static_cast<int>(bytes_);
   const int doubles = count / static_cast<int>(sizeof(double));
-  switch (collective_) {
+  const int* const counts = counts_.data();
+  const int* const places = places_.data();
+  const MPI_Datatype byte = MPI_BYTE;
+  const MPI_Datatype number = MPI_DOUBLE;
+  const MPI_Op sum = MPI_SUM;
+  switch (operation_.collective) {
     case Collective::allreduce:
-      functions.allreduce(send, receive, doubles, MPI_DOUBLE, MPI_SUM, comm_);
-      break;
+      return call(of.allreduce, of.iallreduce, send, receive, doubles, number, sum);
     case Collective::reduce:
-      functions.reduce(send, receive, doubles, MPI_DOUBLE, MPI_SUM, root_, comm_);
-      break;
+      return call(of.reduce, of.ireduce, send, receive, doubles, number, sum, root_);
+    case Collective::reduce_scatter:
+      return call(of.reduce_scatter, of.ireduce_scatter, send, receive, counts, number, sum);
+    case Collective::reduce_scatter_block:
+      return call(of.reduce_scatter_block, of.ireduce_scatter_block, send, receive, doubles, number, sum);
     case Collective::bcast:
-      functions.bcast(send, count, MPI_BYTE, root_, comm_);
-      break;
+      return call(of.bcast, of.ibcast, send, count, byte, root_);
     case Collective::alltoall:
-      functions.alltoall(send, count, MPI_BYTE, receive, count, MPI_BYTE, comm_);
-      break;
+      return call(of.alltoall, of.ialltoall, send, count, byte, receive, count, byte);
+    case Collective::alltoallv:
+      return call(of.alltoallv, of.ialltoallv, send, counts, places, byte, receive, counts, places, byte);
     case Collective::allgather:
-      functions.allgather(send, count, MPI_BYTE, receive, count, MPI_BYTE, comm_);
-      break;
+      return call(of.allgather, of.iallgather, send, count, byte, receive, count, byte);
+    case Collective::allgatherv:
+      return call(of.allgatherv, of.iallgatherv, send, count, byte, receive, counts, places, byte);
+    case Collective::gather:
+      return call(of.gather, of.igather, send, count, byte, receive, count, byte, root_);
+    case Collective::gatherv:
+      return call(of.gatherv, of.igatherv, send, count, byte, receive, counts, places, byte, root_);
+    case Collective::scatter:
+      return call(of.scatter, of.iscatter, send, count, byte, receive, count, byte, root_);
+    case Collective::scatterv:
+      return call(of.scatterv, of.iscatterv, send, counts, places, byte, receive, count, byte, root_);
     default:
-      functions.barrier(comm_);
-      break;
+      return call(of.barrier, of.ibarrier);
   }
 }
 
-bool Calls::check(std::uint64_t call, std::uint64_t touched) const {
-  if (bytes_ == 0) return true;
-  switch (collective_) {
-    case Collective::allreduce:
-    case Collective::reduce: {
-      if (!has_result()) return true;
-      const auto* const results = reinterpret_cast<const double*>(receive_.get());
-      const std::size_t count = bytes_ / sizeof(double);
-      const double filled_base = element_sum(call, ranks_);
-      const double touched_base = element_sum(touched, ranks_);
-      const auto ripples = [&](std::size_t i) { return static_cast<double>(i % ripple) * ranks_; };
-      std::size_t wrong = 0;
-      for (std::size_t i = 1; i + 1 < count; ++i) wrong += results[i] != filled_base + ripples(i) ? 1 : 0;
-      wrong += results[0] != touched_base ? 1 : 0;
-      wrong += results[count - 1] != touched_base + ripples(count - 1) ? 1 : 0;
-      return wrong == 0;
-    }
-    case Collective::bcast:
-      return block_is(send_.get(), bytes_, word(call, root_, 0), word(touched, root_, 0));
-    case Collective::allgather:
-    case Collective::alltoall:
-      for (int from = 0; from < ranks_; ++from) {
-        const int to = collective_ == Collective::alltoall ? rank_ : 0;
-        if (!block_is(receive_.get() + static_cast<std::size_t>(from) * bytes_, bytes_, word(call, from, to),
-                      word(touched, from, to)))
-          return false;
-      }
-      return true;
-    default:
-      return true;
+bool Calls::test(Path path) {
+  int done = 1;
+  if (request_ != MPI_REQUEST_NULL) functions_[static_cast<int>(path)].test(&request_, &done, MPI_STATUS_IGNORE);
+  return done != 0;
+}
+
+void Calls::wait(Path path) {
+  if (request_ != MPI_REQUEST_NULL) functions_[static_cast<int>(path)].wait(&request_, MPI_STATUS_IGNORE);
+}
+
+bool Calls::check_sums(std::uint64_t call, std::uint64_t touched) const {
+  const auto* const results = reinterpret_cast<const double*>(receive_.get());
+  const auto own = static_cast<std::size_t>(rank_);
+  const bool scattered = operation_.collective == Collective::reduce_scatter;
+  const std::size_t count = scattered ? static_cast<std::size_t>(counts_[own]) : bytes_ / sizeof(double);
+  // Where the own part begins, in what is reduced.
+  const std::size_t begin = scattered ? static_cast<std::size_t>(places_[own])
+                            : operation_.collective == Collective::reduce_scatter_block ? own * count
+                                                                                        : 0;
+  const std::size_t last = sent_bytes() / sizeof(double) - 1;
+  const double filled_base = element_sum(call, ranks_);
+  const double touched_base = element_sum(touched, ranks_);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t at = begin + i;
+    const double base = at == 0 || at == last ? touched_base : filled_base;
+    wrong += results[i] != base + static_cast<double>(at % ripple) * ranks_ ? 1 : 0;
   }
+  return wrong == 0;
+}
+
+bool Calls::check(std::uint64_t call, std::uint64_t touched) const {
+  if (bytes_ == 0 || !receives()) return true;
+  const Collective collective = operation_.collective;
+  if (is_reduction(collective)) return check_sums(call, touched);
+  if (collective == Collective::bcast)
+    return block_is(send_.get(), bytes_, word(call, root_, 0), word(touched, root_, 0));
+  const int to = sends_to_each(collective) ? rank_ : 0;
+  if (is_from_root(collective))
+    return block_is(receive_.get(), bytes_, word(call, root_, to), word(touched, root_, to));
+  for (int from = 0; from < ranks_; ++from)
+    if (!block_is(receive_.get() + static_cast<std::size_t>(from) * bytes_, bytes_, word(call, from, to),
+                  word(touched, from, to)))
+      return false;
+  return true;
 }
 
 }  // namespace papaya::bench

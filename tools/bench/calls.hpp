@@ -8,8 +8,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
-#include "base/collective.hpp"
+#include "tools/bench/operation.hpp"
 
 namespace papaya::bench {
 
@@ -32,9 +33,26 @@ class Switch {
   unsigned long (*replaced_)(const char* collective);
 };
 
+// A row each: enumerator, name of the blocking and of the nonblocking function.
+#define PAPAYA_BENCH_FUNCTIONS(ROW)                                      \
+  ROW(allreduce, Allreduce, Iallreduce)                                  \
+  ROW(reduce, Reduce, Ireduce)                                           \
+  ROW(bcast, Bcast, Ibcast)                                              \
+  ROW(alltoall, Alltoall, Ialltoall)                                     \
+  ROW(alltoallv, Alltoallv, Ialltoallv)                                  \
+  ROW(allgather, Allgather, Iallgather)                                  \
+  ROW(allgatherv, Allgatherv, Iallgatherv)                               \
+  ROW(gather, Gather, Igather)                                           \
+  ROW(gatherv, Gatherv, Igatherv)                                        \
+  ROW(scatter, Scatter, Iscatter)                                        \
+  ROW(scatterv, Scatterv, Iscatterv)                                     \
+  ROW(reduce_scatter, Reduce_scatter, Ireduce_scatter)                   \
+  ROW(reduce_scatter_block, Reduce_scatter_block, Ireduce_scatter_block) \
+  ROW(barrier, Barrier, Ibarrier)
+
 class Calls {
  public:
-  Calls(Collective collective, std::size_t largest_bytes, int root, MPI_Comm comm);
+  Calls(Operation operation, std::size_t largest_bytes, int root, MPI_Comm comm);
 
   void set_size(std::size_t bytes);
 
@@ -42,7 +60,14 @@ class Calls {
   void fill(std::uint64_t call);
   // The same for the first and last element alone: what can be afforded between calls back to back.
   void touch(std::uint64_t call) noexcept;
-  void run(Path path);
+  // To the end; a nonblocking one is start() and wait() at once.
+  void run(Path path) {
+    start(path);
+    wait(path);
+  }
+  void start(Path path);
+  bool test(Path path);  // is it complete?
+  void wait(Path path);
   // A call that nobody leaves before all have come: across nodes what ranks may leave early is set up there.
   void meet(Path path) { functions_[static_cast<int>(path)].barrier(comm_); }
   // Is the whole result right? After fill(call) and run; `touched` says which number touch was called with
@@ -52,23 +77,44 @@ class Calls {
 
  private:
   struct Functions {
-    decltype(&MPI_Allreduce) allreduce;
-    decltype(&MPI_Reduce) reduce;
-    decltype(&MPI_Bcast) bcast;
-    decltype(&MPI_Alltoall) alltoall;
-    decltype(&MPI_Allgather) allgather;
-    decltype(&MPI_Barrier) barrier;
+#define PAPAYA_BENCH_ROW(enumerator, Name, Iname) \
+  decltype(&MPI_##Name) enumerator;               \
+  decltype(&MPI_##Iname) i##enumerator;
+    PAPAYA_BENCH_FUNCTIONS(PAPAYA_BENCH_ROW)
+#undef PAPAYA_BENCH_ROW
+    decltype(&MPI_Test) test;
+    decltype(&MPI_Wait) wait;
   };
+  static Functions native_functions();
 
-  bool has_result() const noexcept { return collective_ != Collective::reduce || rank_ == root_; }
+  bool is_root() const noexcept {
+    return rank_ == root_;
+  }
+  bool sends() const noexcept {
+    return !is_from_root(operation_.collective) || is_root();
+  }
+  bool receives() const noexcept {
+    return !is_to_root(operation_.collective) || is_root();
+  }
+  int blocks_sent() const noexcept {
+    return sends_to_each(operation_.collective) ? ranks_ : 1;
+  }
+  std::size_t sent_bytes() const noexcept;
+  // Blocks hold words by which call, sender and receiver can be told.
+  std::uint64_t word_to(std::uint64_t call, int to) const noexcept;
+  bool check_sums(std::uint64_t call, std::uint64_t touched) const;
+  template <class Blocking, class Nonblocking, class... Arguments>
+  void call(Blocking blocking, Nonblocking nonblocking, Arguments... arguments);
 
-  Collective collective_;
+  Operation operation_;
   int root_;
   MPI_Comm comm_;
   int rank_ = 0;
   int ranks_ = 1;
-  std::size_t bytes_ = 0;   // message or block
-  Functions functions_[2];  // by Path
+  std::size_t bytes_ = 0;                   // message or block
+  std::vector<int> counts_, places_;        // of the blocks, in elements: for those with a v, and MPI_Reduce_scatter
+  MPI_Request request_ = MPI_REQUEST_NULL;  // of a nonblocking one
+  Functions functions_[2];                  // by Path
   struct Free {
     void operator()(std::byte* memory) const noexcept;
   };

@@ -48,7 +48,9 @@ double limit_us(Collective collective, std::size_t bytes, int ranks, bool togeth
       return (p - 1) * other / p;
     }
     case Collective::allgather:
+    case Collective::allgatherv:
     case Collective::alltoall:
+    case Collective::alltoallv:
       // Every rank gets the block of every other; after a lone last arrival its block is what the others
       // miss, and theirs is what it misses.
       return together ? std::max({last_to_all, by_core(p - 1), by_node(p * (p - 1))})

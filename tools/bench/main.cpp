@@ -77,7 +77,8 @@ bool write_file(const std::string& name, const std::string& text) {
   return false;
 }
 
-void measure_weak(Job& job, const std::function<void(const std::string&)>& warn, Progress& progress, Result& result) {
+void measure_weak(Job& job, const std::function<void(const std::string&)>& warn,
+                  const std::function<void(const std::string&)>& print, Progress& progress, Result& result) {
   const std::vector<std::size_t>& sizes = job.options.sizes;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto step = [&](double share, const std::string& algorithm) {
@@ -85,12 +86,15 @@ void measure_weak(Job& job, const std::function<void(const std::string&)>& warn,
         progress.show((static_cast<double>(i) + share) / static_cast<double>(sizes.size()),
                       fmt::format("{} {} {}", name_of(*job.options.weak), short_bytes(sizes[i]), algorithm));
     };
-    for (Row& row : measure_weak_size(job, sizes[i], warn, step)) {
+    std::vector<Row> rows = measure_weak_size(job, sizes[i], warn, step);
+    progress.clear();
+    if (i == 0) print(weak_table_head(rows));
+    for (Row& row : rows) {
+      print(weak_table_row(row));
       result.skew_us = std::max(result.skew_us, row.skew_us);
       result.rows.push_back(std::move(row));
     }
   }
-  progress.clear();
 }
 
 int measure_all(const Options& options, MPI_Comm world) {
@@ -142,6 +146,9 @@ int measure_all(const Options& options, MPI_Comm world) {
   result.seed = options.seed;
   result.rounds = options.rounds;
   result.root = options.root;
+  result.precision = options.precision;
+  result.margin = options.margin;
+  result.samples = static_cast<std::size_t>(options.samples);
   result.machine = measure_machine(clock, world, cores, largest);
 
   result.clock_error_us = clock.error_us();
@@ -167,34 +174,34 @@ int measure_all(const Options& options, MPI_Comm world) {
 
   const Others others(clock);
   std::size_t steps = 0, done = 0;
-  for (const Collective collective : options.collectives)
+  for (const auto& [collective, form] : options.operations)
     steps += collective == Collective::barrier ? 1 : options.sizes.size();
-  if (options.weak) measure_weak(job, warn, progress, result);
-  for (const Collective collective : options.collectives) {
-    const bool barrier = collective == Collective::barrier;
-    Calls calls(collective, barrier ? 0 : largest, options.root, world);
+  if (options.weak) measure_weak(job, warn, print, progress, result);
+  const bool together = options.pattern == Pattern::none && options.mode != Mode::imbalanced;
+  for (const Operation& operation : options.operations) {
+    const bool barrier = operation.collective == Collective::barrier;
+    Calls calls(operation, barrier ? 0 : largest, options.root, world);
+    print(table_head(result, operation));
     for (const std::size_t bytes : barrier ? std::vector<std::size_t>{0} : options.sizes) {
       const auto step = [&](double share, const std::string& algorithm) {
         if (job.rank == 0)
           progress.show((static_cast<double>(done) + share) / static_cast<double>(steps),
-                        fmt::format("{} {} {}", name_of(collective), short_bytes(bytes), algorithm));
+                        fmt::format("{} {} {}", name_of(operation), short_bytes(bytes), algorithm));
       };
-      for (Row& row : measure_size(job, calls, collective, bytes, warn, step)) {
+      std::vector<Row> rows = measure_size(job, calls, operation, bytes, warn, step);
+      measure_lines_again(clock, world, result.machine);
+      progress.clear();
+      for (Row& row : rows) {
+        if (job.nodes == 1 && job.ranks > 1 && result.machine.is_measured())
+          if (const double limit = limit_us(row.collective, bytes, job.ranks, together, result.machine); limit > 0)
+            row.limit_us = limit;
         result.skew_us = std::max(result.skew_us, row.skew_us);
+        print(table_row(row, 1));
         result.rows.push_back(std::move(row));
       }
-      measure_lines_again(clock, world, result.machine);
       ++done;
     }
-    const bool together = options.pattern == Pattern::none && options.mode != Mode::imbalanced;
-    if (job.nodes == 1 && job.ranks > 1 && result.machine.is_measured())
-      for (Row& row : result.rows)
-        if (row.collective == collective)
-          row.limit_us = limit_us(collective, row.bytes, job.ranks, together, result.machine);
-    progress.clear();
-    print(table_text(result, collective));
   }
-  if (options.weak) print(weak_table_text(result));
   result.clock_error_us = clock.error_us();
   result.others_share = quiet::maximum(others.share(), world);
 

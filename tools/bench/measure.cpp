@@ -6,22 +6,27 @@
 #include <cstring>
 
 #include "algorithms/algorithm.hpp"
+#include "base/settings.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/bench/quiet.hpp"
+#include "tuning/selection.hpp"
 
 namespace papaya::bench {
 
 namespace {
 
-constexpr int least_warmup = 12;           // auto sets an algorithm up at the ninth call
-constexpr double longest_warmup_us = 5e4;  // where -x does not say otherwise
+constexpr int least_warmup = 12;  // auto sets an algorithm up at the ninth call
+constexpr int least_native_warmup = 3;
+constexpr double longest_warmup_us = 2e4;  // where -x does not say otherwise
 constexpr int timed_groups = 4, timed_calls = 8;
-constexpr int warm_again = 3;      // after each change of algorithm
-constexpr double block_us = 1000;  // tight loops: time of a block
-constexpr double least_calls_of_block = 4;
+constexpr double slow_us = 1000;     // calls so long, where ranks wait for a core, are made as seldom as possible
+constexpr int usual_warm_again = 3;  // after each change of algorithm; one of slow calls
+constexpr double block_us = 1000;    // tight loops: time of a block
+constexpr double least_calls_of_block = 2;
 constexpr int most_blocks = 100;  // per round
 constexpr int least_calls = 4;    // per round
 constexpr int most_calls = 1000;
+constexpr std::uint64_t computed_at_a_time = 32;
 constexpr double tolerance_us = 1;  // of the clocks, for what cannot be
 
 struct Samples {
@@ -30,7 +35,9 @@ struct Samples {
   std::uint64_t iterations = 0;
   std::uint64_t wrong = 0;
   std::uint64_t early = 0;
-  std::vector<double> round_p50;
+  Turns turns;  // the excess
+  // Of nonblocking ones, turn by turn: the ranks' mean of each call.
+  Turns pure, computed, total;
 };
 
 struct Candidate {
@@ -40,18 +47,21 @@ struct Candidate {
   double period_us = 0;          // from one call's start to the next one's
   double leave_us = 0;           // from a call's start until all ranks have left it, and check it
   std::uint64_t offered = 0;     // calls made
+  bool runs = true;              // false: papaya left all calls of the warm-up to MPI
   double served = 1;             // share of them that papaya ran, in the worst round
   std::uint64_t wrong_here = 0;  // results on this rank, since the last collect
   Samples samples;
+
+  int warm_again() const { return call_us > slow_us ? 1 : usual_warm_again; }
 };
 
 // All of one size; keeps what its steps share.
 class Size {
  public:
-  Size(Job& job, Calls& calls, Collective collective, std::size_t bytes)
-      : job_(job), calls_(calls), collective_(collective) {
+  Size(Job& job, Calls& calls, Operation operation, std::size_t bytes)
+      : job_(job), calls_(calls), operation_(operation), collective_(operation.collective) {
     calls_.set_size(bytes);
-    alpha_us_ = message_us(job.clock, job.world, collective == Collective::barrier ? 0 : bytes);
+    alpha_us_ = message_us(job.clock, job.world, collective_ == Collective::barrier ? 0 : bytes);
     skew_us_ = job.options.skew_us >= 0 ? job.options.skew_us : std::max(job.options.mif, 0.0) * alpha_us_;
     if (job.options.pattern == Pattern::replay) {
       const double largest = job.replay.largest_us();
@@ -61,32 +71,40 @@ class Size {
   }
 
   bool take(Candidate& candidate) {
-    const bool taken = candidate.path == Path::native || job_.algorithms.to(collective_, candidate.selection);
+    const bool taken = candidate.path == Path::native || operation_.form != Form::blocking ||
+                       job_.algorithms.to(collective_, candidate.selection);
     return quiet::maximum(taken ? 0 : 1, job_.world) == 0;
   }
 
   void warm_up(Candidate& candidate) {
     const Options& options = job_.options;
-    const int first = std::max(1, options.warmup < 0 ? least_warmup : options.warmup);
+    const int usual = candidate.path == Path::native ? least_native_warmup : least_warmup;
+    const int first = std::max(1, options.warmup < 0 ? usual : options.warmup);
+    const std::uint64_t replaced = job_.algorithms.replaced(collective_);
     double began = job_.clock.now_us();
     checked_calls(candidate, first);
     calls_.meet(candidate.path);
-    if (options.warmup < 0) {
-      const double each = quiet::maximum((job_.clock.now_us() - began) / first, job_.world);
+    double each = quiet::maximum((job_.clock.now_us() - began) / (first + 1), job_.world);
+    if (options.warmup < 0)
       checked_calls(candidate, static_cast<int>(std::clamp(longest_warmup_us / each - first, 0.0, 200.0)));
-    }
     // Some more, timed: how much fits into a round? The fastest few, since one may meet another process on
     // its core.
+    const bool slow = each > slow_us;
+    const int groups = slow ? 1 : timed_groups, calls = slow ? 2 : timed_calls;
     double fastest = 1e300;
-    for (int group = 0; group < timed_groups; ++group) {
+    for (int group = 0; group < groups; ++group) {
       quiet::barrier(job_.world);
       began = job_.clock.now_us();
-      for (int i = 0; i < timed_calls; ++i) calls_.run(candidate.path);
-      fastest = std::min(fastest, quiet::maximum((job_.clock.now_us() - began) / timed_calls, job_.world));
+      for (int i = 0; i < calls; ++i) calls_.run(candidate.path);
+      fastest = std::min(fastest, quiet::maximum((job_.clock.now_us() - began) / calls, job_.world));
     }
-    candidate.offered += timed_groups * timed_calls;
+    candidate.offered += static_cast<std::uint64_t>(groups * calls);
     candidate.call_us = std::max(0.05, fastest);
-    if (options.mode == Mode::deadline) find_period(candidate);
+    candidate.runs =
+        candidate.path == Path::native || operation_.form != Form::blocking || !job_.algorithms.counts_replaced() ||
+        candidate.offered < least_warmup ||
+        quiet::maximum(static_cast<double>(job_.algorithms.replaced(collective_) - replaced), job_.world) > 0;
+    if (options.mode == Mode::deadline && candidate.runs) find_period(candidate);
   }
 
   // Timed calls per algorithm and round, the same for all of them, so that they meet the same arrivals. In
@@ -104,9 +122,11 @@ class Size {
   void round(Candidate& candidate, int calls) {
     const std::uint64_t replaced = job_.algorithms.replaced(collective_);
     const std::uint64_t offered = candidate.offered;
-    checked_calls(candidate, warm_again);
+    checked_calls(candidate, candidate.warm_again());
     const std::size_t before = candidate.samples.calls.size();
-    if (job_.options.mode == Mode::tight)
+    if (operation_.form != Form::blocking)
+      overlapped_round(candidate, calls);
+    else if (job_.options.mode == Mode::tight)
       tight_round(candidate, calls);
     else
       stamped_round(candidate, calls);
@@ -116,11 +136,11 @@ class Size {
     std::vector<double> excess;
     for (std::size_t i = before; i < candidate.samples.calls.size(); ++i)
       excess.push_back(candidate.samples.calls[i].excess);
-    candidate.samples.round_p50.push_back(median(excess));
+    candidate.samples.turns.push_back(std::move(excess));
     // The first guess may have met a disturbance.
     if (job_.options.mode == Mode::tight)
       candidate.call_us =
-          std::max(0.05, std::min(candidate.call_us, quiet::share(candidate.samples.round_p50.back(), job_.world)));
+          std::max(0.05, std::min(candidate.call_us, quiet::share(median(candidate.samples.turns.back()), job_.world)));
   }
 
   void next_round(int calls) {
@@ -183,15 +203,17 @@ class Size {
       each = std::ceil(per_round / blocks);
     } else {
       each = std::floor(std::clamp(block_us / candidate.call_us, least_calls_of_block, 10000.0));
-      blocks = std::floor(
-          std::clamp(options.seconds * 1e6 / options.rounds / (each * candidate.call_us), 3.0, double{most_blocks}));
+      const double turn_us = options.seconds * 1e6 / options.rounds;
+      blocks = std::floor(std::clamp(turn_us / (each * candidate.call_us), 1.0, double{most_blocks}));
     }
     const auto calls = static_cast<std::uint64_t>(each);
     std::vector<double> arrivals, exits;
     for (int block = 0; block < static_cast<int>(blocks); ++block) {
       const std::uint64_t filled = call_;
       calls_.fill(filled);
-      PMPI_Barrier(job_.world);
+      // The barrier of who is measured: MPI's own takes milliseconds where its ranks spin on each other's cores.
+      calls_.meet(candidate.path);
+      if (collective_ == Collective::barrier) ++candidate.offered;
       const double begin = job_.clock.now_us();
       for (std::uint64_t i = 0; i < calls; ++i) {
         calls_.touch(filled + i);
@@ -206,6 +228,68 @@ class Size {
     }
     candidate.samples.iterations += calls * exits.size();
     collect(candidate, arrivals, exits, 0);
+  }
+
+  // As the OSU benchmarks do: alone, then beside a computation that takes as long as it did alone.
+  void overlapped_round(Candidate& candidate, int count) {
+    std::vector<double> arrivals, exits, computed, total;
+    const auto timed = [&](auto&& meanwhile) {
+      const std::uint64_t number = call_++;
+      calls_.fill(number);
+      PMPI_Barrier(job_.world);
+      const double arrival = job_.clock.now_us();
+      calls_.start(candidate.path);
+      meanwhile();
+      calls_.wait(candidate.path);
+      const double exit = job_.clock.now_us();
+      if (!calls_.check(number)) ++candidate.wrong_here;
+      return std::pair(arrival, exit);
+    };
+    for (int i = 0; i < count; ++i) {
+      const auto [arrival, exit] = timed([] {});
+      arrivals.push_back(arrival);
+      exits.push_back(exit);
+    }
+    collect(candidate, arrivals, exits, 0);
+    std::vector<double> pure;
+    for (int i = 0; i < count; ++i)
+      pure.push_back(exits[static_cast<std::size_t>(i)] - arrivals[static_cast<std::size_t>(i)]);
+    const double alone_us = median(pure);
+    for (int i = 0; i < count; ++i) {
+      double took = 0;
+      const auto [arrival, exit] = timed([&] { took = compute_for(candidate, alone_us); });
+      computed.push_back(took);
+      total.push_back(exit - arrival);
+    }
+    candidate.offered += 2 * static_cast<std::uint64_t>(count);
+    candidate.samples.iterations += static_cast<std::uint64_t>(count);
+    candidate.samples.pure.push_back(mean_over_ranks(pure));
+    candidate.samples.computed.push_back(mean_over_ranks(computed));
+    candidate.samples.total.push_back(mean_over_ranks(total));
+  }
+
+  // Computes for so long, with as many MPI_Test as asked for in between, whose time does not count. How long it was.
+  double compute_for(Candidate& candidate, double us) {
+    const int parts = job_.options.tests + 1;
+    double computed = 0;
+    for (int part = 0; part < parts; ++part) {
+      if (part > 0) calls_.test(candidate.path);
+      const double begin = job_.clock.now_us();
+      double now = begin;
+      for (; now < begin + us / parts; now = job_.clock.now_us()) compute(computed_at_a_time);
+      computed += now - begin;
+    }
+    return computed;
+  }
+
+  // On rank 0.
+  std::vector<double> mean_over_ranks(const std::vector<double>& mine) {
+    const std::size_t count = mine.size();
+    std::vector<double> all(job_.rank == 0 ? count * static_cast<std::size_t>(job_.ranks) : 0);
+    quiet::gather(mine.data(), static_cast<int>(count), all.data(), job_.world);
+    std::vector<double> means(count, 0);
+    for (std::size_t i = 0; i < all.size(); ++i) means[i % count] += all[i] / job_.ranks;
+    return means;
   }
 
   void stamped_round(Candidate& candidate, int count) {
@@ -265,8 +349,9 @@ class Size {
     double wrong = 0;
     for (std::size_t rank = 0; rank < ranks; ++rank) wrong = std::max(wrong, all[rank * mine.size() + 2 * count]);
     samples.wrong += static_cast<std::uint64_t>(wrong);
-    samples.missed += missed / job_.options.rounds;
+    samples.missed += missed;
     std::vector<double> a(ranks), e(ranks);
+    // Who only starts a call may leave it before the others come; who waits for it may not.
     const bool all_wait = aggregation_of(collective_) == Aggregation::maximum;
     for (std::size_t i = 0; i < count; ++i) {
       for (std::size_t rank = 0; rank < ranks; ++rank) {
@@ -283,6 +368,7 @@ class Size {
 
   Job& job_;
   Calls& calls_;
+  Operation operation_;
   Collective collective_;
   double alpha_us_ = 0;
   double skew_us_ = 0;
@@ -298,12 +384,27 @@ std::vector<double> picked(const std::vector<CallTimes>& calls, double CallTimes
   return values;
 }
 
-Row row_of(const Job& job, const Size& size, Collective collective, std::size_t bytes, const Candidate& candidate,
-           const Candidate& native) {
+OverlapFigures overlap_of(const Samples& samples) {
+  OverlapFigures of;
+  of.pure_us = summarize(values_of(samples.pure));
+  of.compute_us = summarize(values_of(samples.computed));
+  of.total_us = summarize(values_of(samples.total));
+  of.percent = overlap_percent(of.pure_us.p50, of.compute_us.p50, of.total_us.p50);
+  std::vector<double> turns;
+  for (std::size_t i = 0; i < samples.pure.size(); ++i)
+    turns.push_back(overlap_percent(median(samples.pure[i]), median(samples.computed[i]), median(samples.total[i])));
+  of.interval = interval_of_ratios(std::move(turns), of.percent);
+  return of;
+}
+
+Row row_of(const Job& job, const Size& size, Operation operation, std::size_t bytes, const Candidate& candidate,
+           const Candidate& native, Stop stop) {
+  const Collective collective = operation.collective;
   const Samples& samples = candidate.samples;
   const auto summary = [&](double CallTimes::*figure) { return summarize(picked(samples.calls, figure)); };
   Row row;
   row.collective = collective;
+  row.form = operation.form;
   row.algorithm = candidate.selection;
   row.bytes = bytes;
   row.iterations = samples.iterations;
@@ -313,21 +414,23 @@ Row row_of(const Job& job, const Size& size, Collective collective, std::size_t 
   row.excess_mean_us = summary(&CallTimes::excess_mean);
   if (aggregation_of(collective) == Aggregation::mean) row.root_inside_us = summary(&CallTimes::root_inside);
   row.imbalance_us = median(picked(samples.calls, &CallTimes::imbalance));
+  row.values_us = samples.turns;
+  row.interval_us = interval_of(samples.turns);
+  row.stop = stop;
   const double reference = summarize(picked(native.samples.calls, &CallTimes::excess)).p50;
   if (reference > 0) row.ratio_to_native = row.excess_us.p50 / reference;
-  for (std::size_t i = 0; i < samples.round_p50.size(); ++i) {
-    if (native.samples.round_p50[i] <= 0) continue;
-    const double ratio = samples.round_p50[i] / native.samples.round_p50[i];
-    row.ratio_lowest = std::min(row.ratio_lowest.value_or(ratio), ratio);
-    row.ratio_highest = std::max(row.ratio_highest.value_or(ratio), ratio);
-  }
+  const std::vector<double> ratios = ratios_of(medians_of(samples.turns), medians_of(native.samples.turns));
+  compare_to_native(row, ratios, row.ratio_to_native, &candidate == &native, job.options.margin / 100);
   row.skew_us = size.skew_us();
   row.alpha_us = size.alpha_us();
   row.checked_results = collective == Collective::barrier ? 0 : samples.calls.size();
   row.wrong_results = samples.wrong;
   row.early_exits = samples.early;
-  row.missed_arrivals = samples.missed;
-  if (candidate.path == Path::preloaded && job.algorithms.counts_replaced()) row.replaced = candidate.served;
+  row.missed_arrivals = samples.missed / static_cast<double>(std::max<std::size_t>(samples.turns.size(), 1));
+  if (operation.form != Form::blocking)
+    row.overlap = overlap_of(samples);
+  else if (candidate.path == Path::preloaded && job.algorithms.counts_replaced())
+    row.replaced = candidate.served;
   return row;
 }
 
@@ -344,7 +447,7 @@ bool order_allows(const AnyDescriptor& descriptor) {
 // Why an algorithm is not measured; null if it is. `selection` has no parameters where it comes from the registry.
 const char* why_unsuitable(const Job& job, Collective collective, std::size_t bytes, const std::string& selection) {
   const Descriptor* const descriptor =
-      find_algorithm(collective, std::string_view(selection).substr(0, selection.find(':')));
+      find_algorithm(selected_with(collective), std::string_view(selection).substr(0, selection.find(':')));
   if (descriptor == nullptr) return "no algorithm has that name";
   if (descriptor->one_node && job.nodes > 1) return "it works within one node";
   if (!order_allows(*descriptor)) return "it needs PAPAYA_ORDER=arrival";
@@ -375,16 +478,36 @@ double measure_units_per_us(const CommonClock& clock) {
   return fastest;
 }
 
-std::vector<std::string> algorithms_for(const Job& job, Collective collective, std::size_t bytes,
+namespace {
+
+// Of a nonblocking one: what the environment selects, which is decided when MPI starts.
+std::vector<std::string> selected_outside(const Operation& operation) {
+  Variable variable{};
+  if (!tuning::variable_of(operation.collective, variable, Form::nonblocking)) return {};
+  const char* const chosen = std::getenv(std::string(row_of(variable).name).c_str());
+  if (chosen == nullptr || *chosen == '\0' || std::strcmp(chosen, "native") == 0) return {};
+  return {chosen};
+}
+
+// What is measured at this size: native first. Algorithms that do not take the size or these ranks are left out.
+std::vector<std::string> algorithms_for(const Job& job, const Operation& operation, std::size_t bytes,
                                         const std::function<void(const std::string&)>& problem) {
   std::vector<std::string> result = {"native"};
-  if (!job.algorithms.is_there()) return result;
+  if (operation.form != Form::blocking) {
+    const std::vector<std::string> chosen = selected_outside(operation);
+    result.insert(result.end(), chosen.begin(), chosen.end());
+    return result;
+  }
+  const Collective collective = operation.collective;
+  const std::span<const Collective> known = with_algorithms();
+  if (!job.algorithms.is_there() || std::find(known.begin(), known.end(), selected_with(collective)) == known.end())
+    return result;
   if (job.options.algorithms.empty()) {
     for (const Descriptor* descriptor : registry())
-      if (descriptor->collective == collective &&
+      if (descriptor->collective == selected_with(collective) &&
           why_unsuitable(job, collective, bytes, std::string(descriptor->name)) == nullptr)
         result.emplace_back(descriptor->name);
-    if (result.size() > 1 || job.options.collectives.size() == 1) result.emplace_back("auto");
+    if (result.size() > 1 || job.options.operations.size() == 1) result.emplace_back("auto");
     return result;
   }
   for (const std::string& selection : job.options.algorithms) {
@@ -398,38 +521,78 @@ std::vector<std::string> algorithms_for(const Job& job, Collective collective, s
   return result;
 }
 
-std::vector<Row> measure_size(Job& job, Calls& calls, Collective collective, std::size_t bytes,
+}  // namespace
+
+Limits limits_of(const Options& options) {
+  return {options.precision / 100, options.seconds * 1e6, options.rounds, options.iterations > 0};
+}
+
+std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::size_t bytes,
                               const std::function<void(const std::string&)>& problem,
                               const std::function<void(double, const std::string&)>& step) {
-  Size size(job, calls, collective, bytes);
+  Size size(job, calls, operation, bytes);
   std::vector<Candidate> candidates;
-  for (const std::string& selection : algorithms_for(job, collective, bytes, problem)) {
+  for (const std::string& selection : algorithms_for(job, operation, bytes, problem)) {
     Candidate candidate{selection, selection == "native" ? Path::native : Path::preloaded};
     if (!size.take(candidate)) {
-      problem("the library does not take " + selection + " for " + std::string(name_of(collective)) + "; left out.");
+      problem("the library does not take " + selection + " for " + name_of(operation) + "; left out.");
       continue;
     }
     size.warm_up(candidate);
-    candidates.push_back(std::move(candidate));
+    if (candidate.runs || selection == "auto")
+      candidates.push_back(std::move(candidate));
+    else
+      problem(selection + " of " + name_of(operation) + " leaves messages of " + std::to_string(bytes) +
+              " bytes to MPI; left out.");
   }
   const int per_round = size.calls_per_round(candidates);
   const std::size_t count = candidates.size();
-  for (int round = 0; round < job.options.rounds; ++round) {
+  Progression progression(count, limits_of(job.options));
+  for (int round = 0; progression.goes_on(); ++round) {
     job.clock.synchronise();
     for (std::size_t turn = 0; turn < count; ++turn) {
       // Each begins once: nobody always follows the same one.
-      Candidate& candidate = candidates[(turn + static_cast<std::size_t>(round)) % count];
+      const std::size_t i = (turn + static_cast<std::size_t>(round)) % count;
+      Candidate& candidate = candidates[i];
+      if (!progression.goes_on(i)) continue;
       step((round + static_cast<double>(turn) / static_cast<double>(count)) / job.options.rounds, candidate.selection);
+      const double begin = job.clock.now_us();
       size.take(candidate);
       size.round(candidate, per_round);
+      progression.turn(i, job.clock.now_us() - begin);
     }
     size.next_round(per_round);
+    decide_together(
+        progression, job, [&](std::size_t i) { return half_width_of(candidates[i].samples.turns); }, count);
   }
   std::vector<Row> rows;
   if (job.rank == 0)
-    for (const Candidate& candidate : candidates)
-      rows.push_back(row_of(job, size, collective, bytes, candidate, candidates.front()));
+    for (std::size_t i = 0; i < count; ++i)
+      rows.push_back(row_of(job, size, operation, bytes, candidates[i], candidates.front(), progression.stop_of(i)));
   return rows;
+}
+
+void decide_together(Progression& progression, const Job& job,
+                     const std::function<std::optional<double>(std::size_t)>& half_width, std::size_t rows) {
+  if (job.rank == 0) {
+    std::vector<std::optional<double>> all;
+    for (std::size_t i = 0; i < rows; ++i) all.push_back(half_width(i));
+    progression.decide(all);
+  }
+  std::vector<std::uint8_t> decisions = progression.decisions();
+  quiet::share(decisions.data(), decisions.size(), job.world);
+  progression.take(decisions);
+}
+
+void compare_to_native(Row& row, const std::vector<double>& ratios, const std::optional<double>& point, bool is_native,
+                       double margin) {
+  for (const double ratio : ratios) {
+    row.ratio_lowest = std::min(row.ratio_lowest.value_or(ratio), ratio);
+    row.ratio_highest = std::max(row.ratio_highest.value_or(ratio), ratio);
+  }
+  if (is_native) return;
+  if (point) row.ratio_interval = interval_of_ratios(ratios, *point);
+  row.judgement = report::judge(row.ratio_interval, margin);
 }
 
 }  // namespace papaya::bench

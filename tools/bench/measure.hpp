@@ -32,13 +32,19 @@ struct Job {
 void compute(std::uint64_t units) noexcept;
 double measure_units_per_us(const CommonClock& clock);
 
-// What is measured at this size: native first. Algorithms that do not take the size or these ranks are left
-// out.
-std::vector<std::string> algorithms_for(const Job& job, Collective collective, std::size_t bytes);
+Limits limits_of(const Options& options);
+
+// After a round: rank 0, which has the values, decides which rows go on, and all ranks know.
+void decide_together(Progression& progression, const Job& job,
+                     const std::function<std::optional<double>(std::size_t)>& half_width, std::size_t rows);
+
+// Fills in what the ratios of the rounds say of a row; `point` is the ratio of the whole.
+void compare_to_native(Row& row, const std::vector<double>& ratios, const std::optional<double>& point, bool is_native,
+                       double margin);
 
 // Measures all algorithms at one size. Collective; rank 0 has the rows. `problem` is called on rank 0 with
 // one sentence about an algorithm that is left out; `step` on rank 0 with the share done.
-std::vector<Row> measure_size(Job& job, Calls& calls, Collective collective, std::size_t bytes,
+std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::size_t bytes,
                               const std::function<void(const std::string&)>& problem,
                               const std::function<void(double, const std::string&)>& step);
 

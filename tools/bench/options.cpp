@@ -8,15 +8,13 @@
 
 #include "algorithms/algorithm.hpp"
 #include "base/settings.hpp"
+#include "tools/bench/sizes.hpp"
 #include "tools/bench/weak_options.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya::bench {
 
 namespace {
-
-constexpr std::array<Collective, 6> collectives = {Collective::allreduce, Collective::reduce,    Collective::bcast,
-                                                   Collective::alltoall,  Collective::allgather, Collective::barrier};
 
 constexpr std::array<std::string_view, 5> mode_names = {"tight", "deadline", "balanced", "imbalanced", "free"};
 
@@ -26,28 +24,42 @@ std::string lower(std::string_view word) {
   return text;
 }
 
+bool no_collective(std::string_view word, std::string& problem) {
+  std::vector<std::string> known;
+  for (const Operation& one : benchmarked()) known.push_back(name_of(one));
+  std::vector<std::string_view> names(known.begin(), known.end());
+  names.insert(names.end(), {"all", "kernels"});
+  for (const WeakCollective one : weak_benchmarked()) names.push_back(name_of(one));
+  problem = unknown(lower(word), "collective that can be measured", names);
+  return false;
+}
+
 bool finish_collective(Options& options, std::string& problem) {
   if (options.collective_word == "kernels") {
     options.kernels = true;
     return true;
   }
   if (options.collective_word == "all") {
-    options.collectives.assign(collectives.begin(), collectives.end());
-    return true;
-  }
-  Collective collective{};
-  if (tuning::collective_of(options.collective_word, collective) &&
-      std::find(collectives.begin(), collectives.end(), collective) != collectives.end()) {
-    options.collectives = {collective};
+    for (const Collective one : with_algorithms()) options.operations.push_back({one});
     return true;
   }
   options.weak = weak_called(options.collective_word);
   if (options.weak) return true;
-  std::vector<std::string_view> names = {"allreduce", "reduce",  "bcast", "alltoall",
-                                         "allgather", "barrier", "all",   "kernels"};
-  for (const WeakCollective one : weak_benchmarked()) names.push_back(name_of(one));
-  problem = unknown(lower(options.collective_word), "collective that can be measured", names);
-  return false;
+  std::string_view rest = options.collective_word;
+  for (bool more = true; more;) {
+    const std::size_t comma = rest.find(',');
+    const std::string_view word = rest.substr(0, comma);
+    more = comma != rest.npos;
+    rest.remove_prefix(more ? comma + 1 : rest.size());
+    const std::optional<Operation> one = operation_called(word);
+    if (!one) return no_collective(word, problem);
+    options.operations.push_back(*one);
+    if (one->form != options.operations.front().form) {
+      problem = "blocking and nonblocking collectives are measured in launches of their own.";
+      return false;
+    }
+  }
+  return true;
 }
 
 bool finish_pattern(Options& options, std::string& problem) {
@@ -70,6 +82,10 @@ bool finish_pattern(Options& options, std::string& problem) {
   return false;
 }
 
+bool is_nonblocking(const Options& options) {
+  return !options.operations.empty() && options.operations.front().form != Form::blocking;
+}
+
 bool finish_mode(Options& options, std::string& problem) {
   if (std::isnan(options.skew_us) || std::isnan(options.mif) || std::isnan(options.seconds)) {
     problem = "--skew, --mif and --seconds take numbers.";
@@ -78,6 +94,8 @@ bool finish_mode(Options& options, std::string& problem) {
   const bool skewed_by_pattern = options.pattern != Pattern::none;
   if (options.weak)
     options.mode = skewed_by_pattern || options.compute_us >= 0 ? Mode::free : Mode::balanced;
+  else if (is_nonblocking(options))
+    options.mode = skewed_by_pattern ? Mode::deadline : Mode::balanced;
   else
     options.mode = skewed_by_pattern ? Mode::deadline : Mode::tight;
   if (!options.mode_word.empty()) {
@@ -87,6 +105,11 @@ bool finish_mode(Options& options, std::string& problem) {
       return false;
     }
     options.mode = static_cast<Mode>(found - mode_names.begin());
+  }
+  if (is_nonblocking(options) && options.mode != Mode::balanced) {
+    problem = "nonblocking collectives are measured after a barrier each: " + lower(options.collective_word) +
+              " takes no --pattern, and --mode balanced alone.";
+    return false;
   }
   if (options.weak ? options.mode != Mode::free && options.mode != Mode::balanced : options.mode == Mode::free) {
     problem = "--mode " + std::string(name_of(options.mode)) + " is not for " + lower(options.collective_word) +
@@ -126,15 +149,25 @@ bool finish_mode(Options& options, std::string& problem) {
 }
 
 bool finish_algorithms(const Options& options, std::string& problem) {
+  const auto has_choice = [](const Operation& one) {
+    const std::span<const Collective> all = with_algorithms();
+    return one.form == Form::blocking && std::find(all.begin(), all.end(), selected_with(one.collective)) != all.end();
+  };
   for (const std::string& word : options.algorithms) {
+    if (word != "native" && !has_choice(options.operations.front())) {
+      problem = "of " + lower(options.collective_word) + " only native is measured" +
+                (is_nonblocking(options) ? ", and what the environment selects: PAPAYA_IALLREDUCE and the like." : ".");
+      return false;
+    }
     if (word == "native" || word == "auto") continue;
     const std::string_view name = std::string_view(word).substr(0, word.find(':'));
     std::vector<std::string_view> names = {"native", "auto"};
     bool known = false;
     for (const Descriptor* descriptor : registry()) {
-      if (std::find(options.collectives.begin(), options.collectives.end(), descriptor->collective) ==
-          options.collectives.end())
-        continue;
+      const auto goes_by_it = [&](const Operation& one) {
+        return selected_with(one.collective) == descriptor->collective;
+      };
+      if (std::none_of(options.operations.begin(), options.operations.end(), goes_by_it)) continue;
       names.push_back(descriptor->name);
       if (descriptor != find_algorithm(descriptor->collective, name)) continue;
       known = true;
@@ -166,26 +199,48 @@ void join_parameters(std::vector<std::string>& words) {
   words = std::move(joined);
 }
 
-// The first option of those given that means nothing to kernels; empty: there is none.
-std::string_view of_collectives_only(const Options& options) {
+// The first option of those given that measuring collectives alone takes; empty: there is none.
+std::string_view of_measuring_only(const Options& options) {
   const Options untouched;
   const std::pair<std::string_view, bool> given[] = {{"-m", options.sizes_word != untouched.sizes_word},
                                                      {"-i", options.iterations != untouched.iterations},
                                                      {"-x", options.warmup != untouched.warmup},
                                                      {"--rounds", options.rounds != untouched.rounds},
                                                      {"--seconds", options.seconds != untouched.seconds},
+                                                     {"--precision", options.precision != untouched.precision},
                                                      {"--algorithms", !options.algorithms.empty()},
                                                      {"--root", options.root != untouched.root},
                                                      {"--pattern", options.pattern_word != untouched.pattern_word},
                                                      {"--skew", options.skew_us >= 0},
                                                      {"--mif", options.mif >= 0},
+                                                     {"--tests", options.tests != untouched.tests},
                                                      {"--seed", options.seed != untouched.seed},
                                                      {"--mode", !options.mode_word.empty()},
-                                                     {"--plot", !options.plot.empty()},
                                                      {"--mpi", !options.mpi.empty()}};
   for (const auto& [name, is_given] : given)
     if (is_given) return name;
   return of_weak_ones(options);
+}
+
+// The same of kernels.
+std::string_view of_collectives_only(const Options& options) {
+  const std::string_view name = of_measuring_only(options);
+  if (!name.empty()) return name;
+  return !options.plot.empty()                  ? "--plot"
+         : options.margin != Options().margin   ? "--margin"
+         : options.samples != Options().samples ? "--samples"
+                                                : std::string_view();
+}
+
+bool finish_combine(const Options& options, std::string& problem) {
+  std::string_view name = of_measuring_only(options);
+  if (!options.collective_word.empty()) name = options.collective_word;
+  if (!name.empty())
+    problem =
+        std::string(name) + " is for a measurement; --combine takes --json, --csv, --plot, --margin and --samples.";
+  else if (options.combine.size() < 2)
+    problem = "--combine takes the JSON files of at least two launches.";
+  return problem.empty();
 }
 
 }  // namespace
@@ -203,36 +258,47 @@ std::string_view name_of(Mode mode) noexcept {
   return mode_names[static_cast<std::size_t>(mode)];
 }
 
-std::span<const Collective> benchmarked() noexcept {
-  return collectives;
-}
-
 void add_options(CLI::App& app, Options& options) {
   app.add_option(
          "collective", options.collective_word,
-         "allreduce, reduce, bcast, alltoall, allgather, barrier, all of them; a weakly consistent collective: " +
+         "allreduce, reduce, bcast, alltoall, allgather, barrier, all of them; of MPI alone alltoallv (papaya's too), "
+         "allgatherv, gather, gatherv, scatter, scatterv, reduce_scatter, reduce_scatter_block; with i before it, "
+         "nonblocking, and its overlap with a computation; several of them with commas between; a weakly consistent "
+         "collective: " +
              weak_names() + "; or kernels: papaya's reduction kernels, without MPI")
-      ->required()
-      ->type_name("COLLECTIVE");
-  app.add_option("-m,--sizes", options.sizes_word,
-                 "message sizes in bytes, of alltoall and allgather those of the block: powers of two from "
-                 "MIN to MAX")
-      ->type_name("MIN:MAX|BYTES")
+      ->type_name("COLLECTIVE[,...]");
+  app.add_option(
+         "-m,--sizes", options.sizes_word,
+         "message sizes in bytes, of alltoall and allgather those of the block: MIN, then twice as much each (or "
+         "FACTOR times), and MAX")
+      ->type_name("MIN:MAX[:FACTOR]|BYTES")
       ->capture_default_str();
-  app.add_option("-i,--iterations", options.iterations, "timed calls per row; without it, as many as fit in --seconds")
+  app.add_option("-i,--iterations", options.iterations,
+                 "timed calls per row; without it, as many as --precision takes, in --seconds at most")
       ->check(CLI::Range(1, 100000000))
       ->type_name("N");
-  app.add_option("-x,--warmup", options.warmup,
-                 "calls before the first timed one; without it 12, and up to 212 while they take less than 0.05 s")
+  app.add_option(
+         "-x,--warmup", options.warmup,
+         "calls before the first timed one; without it 12 (native 3), and up to 212 while they take less than 0.02 s")
       ->check(CLI::Range(0, 1000000))
       ->type_name("N");
-  app.add_option("--rounds", options.rounds, "how often the algorithms take turns")
+  app.add_option("--rounds", options.rounds, "how often the algorithms take turns at most; without it 20, with -i 10")
       ->check(CLI::Range(1, 1000))
-      ->type_name("N")
-      ->capture_default_str();
-  app.add_option("--seconds", options.seconds, "time per row, where -i does not say how many calls")
+      ->type_name("N");
+  app.add_option(
+         "--seconds", options.seconds,
+         "time per row at most, beyond the six turns that an interval takes; where -i does not say how many calls")
       ->check(CLI::Range(0.001, 3600.0))
       ->type_name("S")
+      ->capture_default_str();
+  app.add_option("--precision", options.precision,
+                 "a row is done when half of the 95 % interval of its median is at most so many percent of it")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("PERCENT")
+      ->capture_default_str();
+  app.add_option("--margin", options.margin, "what is so close to native, in percent, is the SAME")
+      ->check(CLI::Range(0.0, 100.0))
+      ->type_name("PERCENT")
       ->capture_default_str();
   app.add_option("--algorithms", options.algorithms,
                  "what to measure, beside native, as in PAPAYA_ALLREDUCE; without it, all there are and auto")
@@ -243,8 +309,7 @@ void add_options(CLI::App& app, Options& options) {
       ->type_name("RANK")
       ->capture_default_str();
   app.add_option("--pattern", options.pattern_word,
-                 "who arrives late: none, random, ascending, descending, first-late, last-late, half-late, "
-                 "straggler, "
+                 "who arrives late: none, random, ascending, descending, first-late, last-late, half-late, straggler, "
                  "exponential, workers, replay:FILE")
       ->type_name("PATTERN")
       ->capture_default_str();
@@ -261,37 +326,35 @@ void add_options(CLI::App& app, Options& options) {
          "collectives, which nothing but their calls keeps together")
       ->type_name("MODE");
   app.add_option("--json", options.json, "write the results as JSON")->type_name("FILE");
+  app.add_option("--samples", options.samples, "values of a row in the JSON at most, from all its turns alike")
+      ->check(CLI::Range(0, 10000000))
+      ->type_name("N")
+      ->capture_default_str();
   app.add_option("--csv", options.csv, "write the results as CSV")->type_name("FILE");
   app.add_option("--plot", options.plot,
                  "draw size against excess as SVG, of one collective; of weakly consistent ones slack against time, "
                  "waiting and calls per second, or size against time")
       ->type_name("FILE");
+  app.add_option("--combine", options.combine,
+                 "instead of measuring: the JSON files of several launches, whose differences enter the intervals")
+      ->type_name("FILE...");
+  app.add_option("--tests", options.tests,
+                 "nonblocking: MPI_Test during the computation, whose time does not count as such")
+      ->check(CLI::Range(0, 1000000))
+      ->type_name("N")
+      ->capture_default_str();
   add_weak_options(app, options);
   app.add_option("--mpi", options.mpi, "which MPI, where the launcher does not tell: openmpi or mpich")
       ->check(CLI::IsMember({"openmpi", "mpich"}))
       ->type_name("NAME");
 }
 
-bool parse_sizes(std::string_view text, std::vector<std::size_t>& sizes, std::string& problem) {
-  sizes.clear();
-  const std::size_t colon = text.find(':');
-  std::int64_t lowest = 0, highest = 0;
-  const bool read = parse_bytes(text.substr(0, colon), lowest) &&
-                    (colon == text.npos ? (highest = lowest, true) : parse_bytes(text.substr(colon + 1), highest));
-  if (!read) {
-    problem = "-m takes MIN:MAX or one size, such as 8:64K, not '" + std::string(text) + "'.";
-    return false;
-  }
-  if (lowest < 1 || highest < lowest || highest > (std::int64_t{1} << 30)) {
-    problem = "-m takes sizes from 1 byte to 1 GiB, the smaller first, not '" + std::string(text) + "'.";
-    return false;
-  }
-  for (std::int64_t bytes = lowest; bytes <= highest; bytes *= 2) sizes.push_back(static_cast<std::size_t>(bytes));
-  if (sizes.back() != static_cast<std::size_t>(highest)) sizes.push_back(static_cast<std::size_t>(highest));
-  return true;
-}
-
 bool finish(Options& options, std::string& problem) {
+  if (!options.combine.empty()) return finish_combine(options, problem);
+  if (options.collective_word.empty()) {
+    problem = "COLLECTIVE is required, such as allreduce.";
+    return false;
+  }
   join_parameters(options.algorithms);
   if (!finish_collective(options, problem)) return false;
   if (options.kernels) {
@@ -300,12 +363,13 @@ bool finish(Options& options, std::string& problem) {
                 " is for collectives; kernels, measured in each cache and in memory, take --json and --csv.";
     return problem.empty();
   }
+  if (options.rounds == 0) options.rounds = options.iterations > 0 ? 10 : 20;
   if (!parse_sizes(options.sizes_word, options.sizes, problem) || !finish_pattern(options, problem) ||
       !finish_mode(options, problem) || !finish_weak(options, problem) ||
       (!options.weak && !finish_algorithms(options, problem)))
     return false;
-  const auto is_of_doubles = [](Collective one) { return one == Collective::allreduce || one == Collective::reduce; };
-  if (options.weak || std::any_of(options.collectives.begin(), options.collectives.end(), is_of_doubles))
+  const auto is_of_doubles = [](const Operation& one) { return is_reduction(one.collective); };
+  if (options.weak || std::any_of(options.operations.begin(), options.operations.end(), is_of_doubles))
     for (const std::size_t bytes : options.sizes)
       if (bytes % sizeof(double) != 0) {
         problem = std::string(options.weak ? "weakly consistent collectives" : "reductions") +
@@ -313,7 +377,7 @@ bool finish(Options& options, std::string& problem) {
         return false;
       }
   if (!options.plot.empty() && !options.weak &&
-      (options.collectives.size() != 1 || options.collectives[0] == Collective::barrier)) {
+      (options.operations.size() != 1 || options.operations[0].collective == Collective::barrier)) {
     problem = "--plot draws one collective over its message sizes.";
     return false;
   }
@@ -331,19 +395,6 @@ bool parse(std::vector<std::string> words, Options& options, std::string& proble
     return false;
   }
   return finish(options, problem);
-}
-
-std::string launcher_of(const char* (*get)(const char* name)) {
-  if (get("OMPI_COMM_WORLD_SIZE") != nullptr) return "openmpi";
-  for (const char* name : {"PMI_RANK", "PMI_SIZE", "PMI_FD"})
-    if (get(name) != nullptr) return "mpich";
-  return get("PMIX_RANK") != nullptr ? "pmix" : "";
-}
-
-int rank_of(const char* (*get)(const char* name)) {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
-    if (const char* const value = get(name); value != nullptr) return std::atoi(value);
-  return 0;
 }
 
 }  // namespace papaya::bench

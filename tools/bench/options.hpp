@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "algorithms/weak/weak.hpp"
-#include "base/collective.hpp"
+#include "tools/bench/operation.hpp"
 #include "tools/bench/patterns.hpp"
 
 namespace papaya::bench {
@@ -28,7 +28,7 @@ std::string_view name_of(Mode mode) noexcept;
 struct Options {
   // As given
   std::string collective_word;
-  std::string sizes_word = "8:1M";
+  std::string sizes_word = "8:1M:8";
   std::string pattern_word = "none";
   std::string mode_word;
   std::vector<std::string> algorithms;  // empty: native, every one there is, auto
@@ -36,14 +36,19 @@ struct Options {
   std::string json;
   std::string csv;
   std::string plot;
-  int iterations = 0;  // timed calls per row; 0: as many as fit in `seconds`
-  int warmup = -1;     // calls before the first timed one; below 0: 12, and more while they take less than 0.05 s
-  int rounds = 5;
-  double seconds = 0.3;  // per row
+  std::vector<std::string> combine;  // JSON files of launches, instead of measuring
+  int iterations = 0;                // timed calls per row; 0: as many as fit in `seconds`
+  int warmup = -1;       // calls before the first timed one; below 0: 12, and more while they take less than 0.05 s
+  int rounds = 0;        // turns of a row at most; 0: 20, or 10 with `iterations`
+  double seconds = 0.2;  // per row at most
+  double precision = 2;  // percent of the median: a row whose interval's half width is no more is done
+  double margin = 5;     // percent of the ratio to native that counts as the same
+  int samples = 1000;    // of a row in the JSON at most
   int root = 0;
   double skew_us = -1;  // below 0: not given
   double mif = -1;
   std::uint64_t seed = 1;
+  int tests = 0;  // MPI_Test during the computation beside a nonblocking collective
   // Of weakly consistent collectives
   double compute_us = -1;  // of every rank before each call; below 0: not given
   std::vector<int> slacks;
@@ -52,7 +57,7 @@ struct Options {
   std::vector<double> shares;
 
   // Made of them by finish()
-  std::vector<Collective> collectives;
+  std::vector<Operation> operations;
   std::optional<WeakCollective> weak;  // instead of these
   bool of_ranks = false;
   bool kernels = false;
@@ -61,9 +66,6 @@ struct Options {
   std::string replay_file;
   Mode mode = Mode::tight;
 };
-
-// The collectives that can be measured.
-std::span<const Collective> benchmarked() noexcept;
 
 // "'X' is no KIND", with the nearest name if there is one.
 std::string unknown(std::string_view word, std::string_view kind, std::span<const std::string_view> names);
@@ -76,15 +78,5 @@ bool finish(Options& options, std::string& problem);
 
 // add_options, parse and finish for words after the program's name.
 bool parse(std::vector<std::string> words, Options& options, std::string& problem);
-
-// "8:1M" -> 8, 16, ..., 1048576; MIN itself, its doubles, and MAX. "64" is that size alone.
-bool parse_sizes(std::string_view text, std::vector<std::size_t>& sizes, std::string& problem);
-
-// "openmpi" or "mpich" if the environment is that of their launcher, "pmix" if it is that of a launcher of
-// any, empty if this process was started alone. `get` is getenv.
-std::string launcher_of(const char* (*get)(const char* name));
-
-// This process's rank as far as its launcher's environment tells; 0 if it does not.
-int rank_of(const char* (*get)(const char* name));
 
 }  // namespace papaya::bench

@@ -10,25 +10,17 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/mpi_name.hpp"
 #include "tools/bench/weak_output.hpp"
 
 namespace papaya::bench {
 
 namespace {
 
-constexpr std::size_t columns = 100;
-constexpr std::size_t shared_columns = 16;  // size and limit
-constexpr std::size_t native_columns = 18;
 constexpr double least_progress_s = 2;
 
-std::string lower_name(Collective collective) {
-  std::string name(name_of(collective));
-  name[0] = static_cast<char>(name[0] - 'A' + 'a');
-  return name;
-}
-
 std::string collective_of(const Row& row) {
-  return row.weak ? row.weak->collective : lower_name(row.collective);
+  return row.weak ? row.weak->collective : name_of(Operation{row.collective, row.form});
 }
 
 std::string gigabytes(double bytes_per_second) {
@@ -42,43 +34,50 @@ std::string factor(double value) {
                          : fmt::format("{:.0f}", value);
 }
 
+std::string ratio_of(const std::optional<double>& value) {
+  return !value ? "-" : *value < 0.001 ? "<.001" : factor(*value);
+}
+
 // Names can be longer than their columns; the head of a selection is what tells it from others.
 std::string cut(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 2) + "..";
 }
 
-std::vector<std::string> algorithms_of(const Result& result, Collective collective) {
-  std::vector<std::string> names;
-  for (const Row& row : result.rows)
-    if (row.collective == collective && std::find(names.begin(), names.end(), row.algorithm) == names.end())
-      names.push_back(row.algorithm);
-  return names;
-}
-
-const Row* find_row(const Result& result, Collective collective, std::size_t bytes, const std::string& algorithm) {
-  for (const Row& row : result.rows)
-    if (row.collective == collective && row.bytes == bytes && row.algorithm == algorithm) return &row;
-  return nullptr;
-}
-
-std::vector<std::size_t> sizes_of(const Result& result, Collective collective) {
-  std::vector<std::size_t> sizes;
-  for (const Row& row : result.rows)
-    if (row.collective == collective && (sizes.empty() || sizes.back() != row.bytes)) sizes.push_back(row.bytes);
-  return sizes;
-}
-
 std::string what_is_shown(const Result& result, Collective collective) {
   const bool mean = aggregation_of(collective) == Aggregation::mean;
   const char* const ranks = mean ? "mean over the ranks" : "slowest rank";
-  if (result.mode == "tight") return fmt::format("time per call back to back, {}, median of blocks", ranks);
-  return fmt::format("excess over the earliest legal exit, {}, median of calls", ranks);
+  if (result.mode == "tight") return fmt::format("time per call back to back, {}, of each block", ranks);
+  return fmt::format("excess over the earliest legal exit, {}, of each call", ranks);
 }
 
 using Json = nlohmann::ordered_json;
 
 Json to_json(const Summary& summary) {
-  return {{"mean", summary.mean}, {"p50", summary.p50}, {"p99", summary.p99}, {"max", summary.max}};
+  return {
+      {"mean", summary.mean}, {"p50", summary.p50}, {"p99", summary.p99}, {"max", summary.max}, {"min", summary.min}};
+}
+
+Json to_json(const std::optional<Interval>& interval) {
+  return interval ? Json{interval->low, interval->high} : Json(nullptr);
+}
+
+Json to_json(const OverlapFigures& overlap) {
+  return {{"percent", overlap.percent},
+          {"percent_interval", to_json(overlap.interval)},
+          {"pure_us", to_json(overlap.pure_us)},
+          {"compute_us", to_json(overlap.compute_us)},
+          {"total_us", to_json(overlap.total_us)}};
+}
+
+// One line each: a number to a line would make most of the file.
+std::string line_of(const Turns& turns) {
+  std::string text;
+  for (const std::vector<double>& turn : turns) {
+    text += text.empty() ? "[[" : ", [";
+    for (std::size_t i = 0; i < turn.size(); ++i) text += fmt::format("{}{:.6g}", i == 0 ? "" : ", ", turn[i]);
+    text += "]";
+  }
+  return text.empty() ? "[]" : text + "]";
 }
 
 template <class T>
@@ -171,53 +170,38 @@ std::string header_text(const Result& result) {
   return text;
 }
 
-std::string table_text(const Result& result, Collective collective) {
-  std::vector<std::string> names = algorithms_of(result, collective);
-  if (!names.empty() && names.front() == "native") names.erase(names.begin());
-  std::string text = fmt::format("\nMPI_{}: {}, in us\n", name_of(collective), what_is_shown(result, collective));
-  std::size_t begin = 0;
-  do {
-    const std::size_t width = 26;
-    const std::size_t fit = (columns - shared_columns - native_columns) / width;
-    const std::size_t end = std::min(names.size(), begin + fit);
-    std::string heads = fmt::format("{:>8}{:>8}{:>18}", "", "", "native");
-    std::string line = fmt::format("{:>8}{:>8}{:>10}{:>8}", "bytes", "limit", "p50", "x limit");
-    for (std::size_t i = begin; i < end; ++i) {
-      heads += fmt::format("{:>26}", cut(names[i], 24));
-      line += fmt::format("{:>10}{:>8}{:>8}", "p50", "ratio", "x limit");
-    }
-    text += "\n" + heads + "\n" + line + "\n";
-    for (const std::size_t bytes : sizes_of(result, collective)) {
-      const Row* const native = find_row(result, collective, bytes, "native");
-      if (native == nullptr) continue;
-      const auto times_limit = [](const Row& row) {
-        return row.limit_us && *row.limit_us > 0 ? factor(row.excess_us.p50 / *row.limit_us) : std::string("-");
-      };
-      line = fmt::format("{:>8}{:>8}{:>10}{:>8}", short_bytes(bytes),
-                         native->limit_us ? short_number(*native->limit_us) : "-",
-                         is_wrong(*native) ? "WRONG" : short_number(native->excess_us.p50), times_limit(*native));
-      for (std::size_t i = begin; i < end; ++i) {
-        const Row* const row = find_row(result, collective, bytes, names[i]);
-        if (row == nullptr) {
-          line += fmt::format("{:>10}{:>8}{:>8}", "-", "", "");
-          continue;
-        }
-        // A ratio that rounds disagree on which side of 1 it lies says nothing.
-        const bool unclear = row->ratio_lowest && *row->ratio_lowest < 1 && *row->ratio_highest > 1;
-        const std::string ratio = row->ratio_to_native ? (unclear ? "~" : "") + factor(*row->ratio_to_native) : "-";
-        line += fmt::format("{:>10}{:>8}{:>8}", is_wrong(*row) ? "WRONG" : short_number(row->excess_us.p50), ratio,
-                            times_limit(*row));
-      }
-      text += line + "\n";
-    }
-    begin = end;
-  } while (begin < names.size());
+std::string table_head(const Result& result, const Operation& operation) {
+  return fmt::format("\n{}: {}, in us\n\n{:>6}  {:<18}{:>8}{:>6}{:>8}{:>8}{:>8}{:>8}{:>7}  {:>5} {:<7} {}\n",
+                     mpi_name(operation.collective, operation.form), what_is_shown(result, operation.collective),
+                     "bytes", "algorithm", "median", "+-%", "min", "mean", "max", "x limit", "stop", "ratio", "native",
+                     "95 % interval");
+}
+
+std::string table_row(const Row& row, int launches) {
+  const Summary& figures = row.excess_us;
+  const bool has_interval = row.interval_us && figures.p50 > 0;
+  const double half = has_interval ? (row.interval_us->high - row.interval_us->low) / 2 / figures.p50 : 0;
+  std::string text =
+      fmt::format("{:>6}  {:<18}{:>8}{:>6}{:>8}{:>8}{:>8}{:>8}{:>7}", short_bytes(row.bytes), cut(row.algorithm, 18),
+                  is_wrong(row) ? "WRONG" : short_number(figures.p50), has_interval ? factor(half * 100) : "-",
+                  short_number(figures.min), short_number(figures.mean), short_number(figures.max),
+                  row.limit_us && *row.limit_us > 0 ? factor(figures.p50 / *row.limit_us) : "-",
+                  launches > 1 ? fmt::format("{} runs", row.launches_us.size()) : std::string(name_of(row.stop)));
+  if (row.judgement)
+    text += fmt::format("  {:>5} {:<7} {}", ratio_of(row.ratio_to_native), name_of(row.judgement->outcome),
+                        row.judgement->reason);
+  text += "\n";
+  if (const std::optional<OverlapFigures>& overlap = row.overlap) {
+    text += fmt::format("{:>8}overlap {:.0f} %", "", overlap->percent);
+    if (overlap->interval) text += fmt::format(" ({:.0f} to {:.0f})", overlap->interval->low, overlap->interval->high);
+    text += fmt::format(": alone {}, computing {}, both {}\n", short_number(overlap->pure_us.p50),
+                        short_number(overlap->compute_us.p50), short_number(overlap->total_us.p50));
+  }
   return text;
 }
 
 std::string remarks_text(const Result& result) {
   std::string text;
-  bool unclear = false;
   double missed = 0;
   for (const Row& row : result.rows) {
     const std::string name = fmt::format("{} {} {}", collective_of(row), short_bytes(row.bytes), row.algorithm);
@@ -227,8 +211,6 @@ std::string remarks_text(const Result& result) {
                           row.iterations);
     if (row.replaced && row.algorithm != "auto" && *row.replaced < 1)
       text += fmt::format("{}: papaya ran only {:.0f} % of the calls, MPI the others.\n", name, *row.replaced * 100);
-    unclear |=
-        !row.weak && row.algorithm != "native" && row.ratio_lowest && *row.ratio_lowest < 1 && *row.ratio_highest > 1;
     missed = std::max(missed, row.missed_arrivals);
   }
   if (result.others_share > 0.05)
@@ -239,12 +221,18 @@ std::string remarks_text(const Result& result) {
     text +=
         fmt::format("Up to {:.0f} % of a row's arrivals missed their deadline; the times are from the real arrivals.\n",
                     missed * 100);
-  if (unclear) text += "~: faster than native in some rounds, slower in others.\n";
+  if (!result.rows.empty())
+    text += fmt::format(
+        "+-%: half of the median's 95 % interval. stop: narrow, at most {:g} %; time or rounds, no more of these.\n"
+        "SAME: within {:g} % of native; FASTER, SLOWER: surely so; UNCLEAR: the interval has room for both "
+        "(--seconds).\n",
+        result.precision, result.margin);
   return text.empty() ? text : "\n" + text;
 }
 
 std::string json_text(const Result& result) {
   Json rows = Json::array();
+  std::vector<std::string> samples;
   for (const Row& row : result.rows) {
     Json out = {{"collective", collective_of(row)},
                 {"algorithm", row.algorithm},
@@ -260,6 +248,16 @@ std::string json_text(const Result& result) {
     if (row.root_inside_us) out["root_inside_us"] = to_json(*row.root_inside_us);
     out["ratio_lowest"] = to_json(row.ratio_lowest);
     out["ratio_highest"] = to_json(row.ratio_highest);
+    out["interval_us"] = to_json(row.interval_us);
+    out["ratio_interval"] = to_json(row.ratio_interval);
+    out["word"] = row.judgement ? Json(report::name_of(row.judgement->outcome)) : Json(nullptr);
+    out["reason"] = row.judgement ? Json(row.judgement->reason) : Json(nullptr);
+    out["stop"] = row.stop == Stop::none ? Json(nullptr) : Json(name_of(row.stop));
+    if (row.overlap) out["overlap"] = to_json(*row.overlap);
+    if (result.launches > 1) out["launches_us"] = row.launches_us;
+    out["values"] = values_of(row.values_us).size();
+    out["samples_us"] = fmt::format("samples {}", samples.size());
+    samples.push_back(line_of(thinned(row.values_us, result.samples)));
     out["imbalance_us"] = row.imbalance_us;
     out["skew_us"] = row.skew_us;
     out["alpha_us"] = row.alpha_us;
@@ -281,6 +279,9 @@ std::string json_text(const Result& result) {
               {"mode", result.mode},
               {"seed", result.seed},
               {"rounds", result.rounds},
+              {"launches", result.launches},
+              {"precision", result.precision},
+              {"margin", result.margin},
               {"root", result.root},
               {"clock_error_us", result.clock_error_us},
               {"others_share", result.others_share},
@@ -289,14 +290,22 @@ std::string json_text(const Result& result) {
               {"copy_rates", rates_json(result.machine)}};
   if (result.compute_us) out["compute_us"] = *result.compute_us;
   out["rows"] = std::move(rows);
-  return out.dump(2) + "\n";
+  std::string text = out.dump(2) + "\n";
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const std::string place = fmt::format("\"samples {}\"", i);
+    from = text.find(place, from);
+    text.replace(from, place.size(), samples[i]);
+  }
+  return text;
 }
 
 std::string csv_text(const Result& result) {
   std::string text =
       "collective,algorithm,bytes,iterations,excess_mean_us,excess_p50_us,excess_p99_us,excess_max_us,inside_"
       "mean_us,"
-      "inside_p50_us,inside_p99_us,inside_max_us,ratio_to_native,limit_us,skew_us,wrong_results";
+      "inside_p50_us,inside_p99_us,inside_max_us,ratio_to_native,limit_us,skew_us,wrong_results,"
+      "excess_min_us,interval_low_us,interval_high_us,ratio_low,ratio_high,word,stop";
   const bool is_weak = !result.rows.empty() && result.rows.front().weak;
   text += is_weak ? weak_csv_columns() + "\n" : "\n";
   const auto optional = [](const std::optional<double>& value) { return value ? fmt::format("{:.6g}", *value) : ""; };
@@ -308,6 +317,11 @@ std::string csv_text(const Result& result) {
       text += fmt::format(",{:.6g},{:.6g},{:.6g},{:.6g}", summary.mean, summary.p50, summary.p99, summary.max);
     text += fmt::format(",{},{},{:.6g},{}", optional(row.ratio_to_native), optional(row.limit_us), row.skew_us,
                         row.wrong_results + row.early_exits);
+    const auto ends = [](const std::optional<Interval>& of) {
+      return of ? fmt::format("{:.6g},{:.6g}", of->low, of->high) : std::string(",");
+    };
+    text += fmt::format(",{:.6g},{},{},{},{}", row.excess_us.min, ends(row.interval_us), ends(row.ratio_interval),
+                        row.judgement ? report::name_of(row.judgement->outcome) : "", name_of(row.stop));
     text += row.weak ? weak_csv(*row.weak) + "\n" : "\n";
   }
   return text;

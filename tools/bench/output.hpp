@@ -8,8 +8,9 @@
 namespace papaya::bench {
 
 std::string header_text(const Result& result);
-// The rows of one collective; at most 100 columns, several blocks where there are more algorithms than fit.
-std::string table_text(const Result& result, Collective collective);
+// The table of one collective: its head, and each row as soon as it is there; at most 120 columns.
+std::string table_head(const Result& result, const Operation& operation);
+std::string table_row(const Row& row, int launches);
 // What the reader must know before believing the table: wrong results, missed arrivals. Empty if nothing.
 std::string remarks_text(const Result& result);
 std::string json_text(const Result& result);

@@ -8,6 +8,8 @@
 
 #include "base/collective.hpp"
 #include "tools/bench/limits.hpp"
+#include "tools/bench/operation.hpp"
+#include "tools/bench/precision.hpp"
 #include "tools/bench/statistics.hpp"
 
 namespace papaya::bench {
@@ -32,9 +34,19 @@ struct WeakFigures {
   double residual_mean = 0;
 };
 
+// Of nonblocking ones: the ranks' mean of the call alone, of the computation beside it, and of both together.
+struct OverlapFigures {
+  Summary pure_us;
+  Summary compute_us;
+  Summary total_us;
+  double percent = 0;  // of the medians
+  std::optional<Interval> interval;
+};
+
 struct Row {
   Collective collective{};  // of weakly consistent ones the counterpart
-  std::string algorithm;    // native, auto, or a selection
+  Form form = Form::blocking;
+  std::string algorithm;  // native, auto, or a selection
   std::size_t bytes = 0;
   std::uint64_t iterations = 0;
   Summary excess_us;
@@ -44,6 +56,12 @@ struct Row {
   std::optional<Summary> root_inside_us;  // reduce, bcast
   double imbalance_us = 0;                // p50 of last arrival - first
   std::optional<double> ratio_to_native;
+  Turns values_us;                      // the excess, of each turn; of calls back to back a value is a block's
+  std::optional<Interval> interval_us;  // of the p50 excess
+  std::optional<Interval> ratio_interval;
+  std::optional<report::Judgement> judgement;  // against native; not of native
+  Stop stop = Stop::none;
+  std::vector<double> launches_us;  // --combine: the p50 excess of each launch
   // The smallest and the largest ratio of a single round.
   std::optional<double> ratio_lowest;
   std::optional<double> ratio_highest;
@@ -56,6 +74,7 @@ struct Row {
   double missed_arrivals = 0;         // share of the arrivals that came late at their deadline
   std::optional<double> replaced;     // share of the calls that an algorithm served, if the library can tell
   std::optional<WeakFigures> weak = std::nullopt;
+  std::optional<OverlapFigures> overlap = std::nullopt;
 };
 
 struct Result {
@@ -71,6 +90,10 @@ struct Result {
   std::uint64_t seed = 0;
   int rounds = 0;
   int root = 0;
+  int launches = 1;
+  double margin = 5;        // percent
+  double precision = 2;     // percent
+  std::size_t samples = 0;  // values of a row in the JSON, at most
   double clock_error_us = 0;
   double others_share = 0;  // of the cores' time, taken by other jobs; the largest of the nodes
   Machine machine;

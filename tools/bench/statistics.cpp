@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tools/bench/operation.hpp"
+
 namespace papaya::bench {
 
 namespace {
@@ -14,7 +16,7 @@ double median_of_sorted(std::span<const double> sorted) {
 }
 
 bool is_rooted(Collective collective) noexcept {
-  return collective == Collective::reduce || collective == Collective::bcast;
+  return is_from_root(collective) || is_to_root(collective);
 }
 
 }  // namespace
@@ -25,17 +27,21 @@ Summary summarize(std::vector<double> values) {
   const auto count = static_cast<double>(values.size());
   const auto position = static_cast<std::size_t>(std::ceil(0.99 * count)) - 1;
   return {std::accumulate(values.begin(), values.end(), 0.0) / count, median_of_sorted(values), values[position],
-          values.back()};
+          values.back(), values.front()};
 }
 
 double median(std::vector<double> values) {
   return summarize(std::move(values)).p50;
 }
 
+double overlap_percent(double pure_us, double computed_us, double total_us) noexcept {
+  return pure_us > 0 ? std::clamp(100 * (1 - (total_us - computed_us) / pure_us), 0.0, 100.0) : 0;
+}
+
 double earliest_exit(Collective collective, std::span<const double> arrivals, int rank, int root) noexcept {
   const double own = arrivals[static_cast<std::size_t>(rank)];
-  if (collective == Collective::bcast) return std::max(own, arrivals[static_cast<std::size_t>(root)]);
-  if (collective == Collective::reduce && rank != root) return own;
+  if (is_from_root(collective)) return std::max(own, arrivals[static_cast<std::size_t>(root)]);
+  if (is_to_root(collective) && rank != root) return own;
   return *std::max_element(arrivals.begin(), arrivals.end());
 }
 

@@ -14,6 +14,7 @@ struct Summary {
   double p50 = 0;
   double p99 = 0;
   double max = 0;
+  double min = 0;
 };
 
 // Quantiles are the smallest value with at least that share of the values not above it; of an even number of
@@ -21,10 +22,13 @@ struct Summary {
 Summary summarize(std::vector<double> values);
 double median(std::vector<double> values);
 
+// OSU's: how much of a call is hidden behind a computation, in percent of the call alone; 0 where it makes it longer.
+double overlap_percent(double pure_us, double computed_us, double total_us) noexcept;
+
 // When rank i may leave the call at the earliest, whatever the algorithm.
 double earliest_exit(Collective collective, std::span<const double> arrivals, int rank, int root) noexcept;
 
-// Over the ranks of one call: the maximum where all ranks wait for all; for reduce and bcast, where ranks may
+// Over the ranks of one call: the maximum where all ranks wait for all; of collectives with a root, whose ranks may
 // leave before others have come, the mean.
 enum class Aggregation : std::uint8_t { maximum, mean };
 Aggregation aggregation_of(Collective collective) noexcept;

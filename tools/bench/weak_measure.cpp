@@ -23,17 +23,12 @@ constexpr int most_calls = 1000;
 enum Figure : std::size_t { arrival, leaving, waited, staleness, part_ranks, share, residual, figures };
 using CallFigures = std::array<double, figures>;
 
-struct Round {
-  double mean_us;
-  double p50_us;
-};
-
 struct Samples {
   std::vector<CallTimes> calls;
   std::vector<double> waited_us;
   std::vector<double> staleness, ranks, shares, residuals;  // call by call and rank by rank
   std::vector<double> rates;                                // calls per second, the ranks' mean, round by round
-  std::vector<Round> rounds;
+  Turns turns;                                              // time inside
   std::uint64_t wrong = 0;
 };
 
@@ -49,7 +44,7 @@ class WeakSize {
   WeakSize(Job& job, std::size_t bytes)
       : job_(job),
         bytes_(bytes),
-        native_(counterpart(*job.options.weak), bytes, job.options.root, job.world),
+        native_(Operation{counterpart(*job.options.weak)}, bytes, job.options.root, job.world),
         alpha_us_(message_us(job.clock, job.world, bytes)) {
     native_.set_size(bytes);
     skew_us_ = job.options.skew_us >= 0 ? job.options.skew_us : std::max(job.options.mif, 0.0) * alpha_us_;
@@ -215,8 +210,7 @@ class WeakSize {
       samples.waited_us.push_back(waited_us);
       inside.push_back(times.inside);
     }
-    const Summary summary = summarize(inside);
-    samples.rounds.push_back({summary.mean, summary.p50});
+    samples.turns.push_back(std::move(inside));
   }
 
   Job& job_;
@@ -240,6 +234,16 @@ double least(const std::vector<double>& values) {
   return values.empty() ? 0 : *std::min_element(values.begin(), values.end());
 }
 
+// Of the mean times in each round: most of what a stale call saves is in some of the calls.
+std::vector<double> mean_ratios(const Samples& own, const Samples& native) {
+  const auto means = [](const Turns& turns) {
+    std::vector<double> all;
+    for (const std::vector<double>& turn : turns) all.push_back(summarize(turn).mean);
+    return all;
+  };
+  return ratios_of(means(own.turns), means(native.turns));
+}
+
 WeakFigures figures_of(const Job& job, const Measured& one, const Measured& native) {
   const Options& options = job.options;
   const Samples& samples = one.samples;
@@ -247,10 +251,7 @@ WeakFigures figures_of(const Job& job, const Measured& one, const Measured& nati
   of.collective = name_of(*options.weak);
   of.aggregation = options.mode == Mode::balanced ? Aggregation::maximum : Aggregation::mean;
   if (options.mode == Mode::free) of.calls_per_second = median(samples.rates);
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < samples.rounds.size(); ++i)
-    if (native.samples.rounds[i].mean_us > 0)
-      ratios.push_back(samples.rounds[i].mean_us / native.samples.rounds[i].mean_us);
+  const std::vector<double> ratios = mean_ratios(samples, native.samples);
   if (!ratios.empty()) of.mean_ratio = median(ratios);
   if (&one == &native) return of;
   of.slack = one.candidate.slack;
@@ -269,7 +270,8 @@ WeakFigures figures_of(const Job& job, const Measured& one, const Measured& nati
   return of;
 }
 
-Row row_of(const Job& job, const WeakSize& size, std::size_t bytes, const Measured& one, const Measured& native) {
+Row row_of(const Job& job, const WeakSize& size, std::size_t bytes, const Measured& one, const Measured& native,
+           Stop stop) {
   const Samples& samples = one.samples;
   const auto summary = [&](double CallTimes::*figure) { return summarize(picked(samples.calls, figure)); };
   Row row;
@@ -284,16 +286,15 @@ Row row_of(const Job& job, const WeakSize& size, std::size_t bytes, const Measur
   row.imbalance_us = median(picked(samples.calls, &CallTimes::imbalance));
   const double reference = summarize(picked(native.samples.calls, &CallTimes::excess)).p50;
   if (reference > 0) row.ratio_to_native = row.excess_us.p50 / reference;
-  for (std::size_t i = 0; i < samples.rounds.size(); ++i) {
-    if (native.samples.rounds[i].p50_us <= 0) continue;
-    const double ratio = samples.rounds[i].p50_us / native.samples.rounds[i].p50_us;
-    row.ratio_lowest = std::min(row.ratio_lowest.value_or(ratio), ratio);
-    row.ratio_highest = std::max(row.ratio_highest.value_or(ratio), ratio);
-  }
+  row.values_us = samples.turns;
+  row.interval_us = interval_of(samples.turns);
+  row.stop = stop;
   row.skew_us = size.skew_us();
   row.alpha_us = size.alpha_us();
   row.wrong_results = samples.wrong;
   row.weak = figures_of(job, one, native);
+  compare_to_native(row, mean_ratios(samples, native.samples), row.weak->mean_ratio, &one == &native,
+                    job.options.margin / 100);
   return row;
 }
 
@@ -322,19 +323,27 @@ std::vector<Row> measure_weak_size(Job& job, std::size_t bytes, const std::funct
   }
   const int per_round = size.calls_per_round(all);
   const std::size_t count = all.size();
-  for (int round = 0; round < job.options.rounds; ++round) {
+  Progression progression(count, limits_of(job.options));
+  for (int round = 0; progression.goes_on(); ++round) {
     job.clock.synchronise();
     for (std::size_t turn = 0; turn < count; ++turn) {
-      Measured& one = all[(turn + static_cast<std::size_t>(round)) % count];
+      const std::size_t i = (turn + static_cast<std::size_t>(round)) % count;
+      Measured& one = all[i];
+      if (!progression.goes_on(i)) continue;
       step((round + static_cast<double>(turn) / static_cast<double>(count)) / job.options.rounds,
            one.candidate.selection);
+      const double begin = job.clock.now_us();
       size.round(one, per_round);
+      progression.turn(i, job.clock.now_us() - begin);
     }
     size.next_round(per_round);
+    decide_together(
+        progression, job, [&](std::size_t i) { return half_width_of(all[i].samples.turns); }, count);
   }
   std::vector<Row> rows;
   if (job.rank == 0)
-    for (const Measured& one : all) rows.push_back(row_of(job, size, bytes, one, all.front()));
+    for (std::size_t i = 0; i < count; ++i)
+      rows.push_back(row_of(job, size, bytes, all[i], all.front(), progression.stop_of(i)));
   return rows;
 }
 

@@ -33,33 +33,33 @@ std::string free_text(const Result& result) {
          (result.mif ? fmt::format("{:g} message times", *result.mif) : short_number(result.skew_us) + " us");
 }
 
-std::string weak_table_text(const Result& result) {
-  if (result.rows.empty()) return "";
-  const WeakFigures& first = *result.rows.front().weak;
+std::string weak_table_head(const std::vector<Row>& rows) {
+  if (rows.empty()) return "";
+  const WeakFigures& first = *rows.front().weak;
   std::string bound, of;
-  for (const Row& row : result.rows) {
+  for (const Row& row : rows) {
     if (row.weak->slack) bound = "slack";
     if (row.weak->threshold) bound = "share", of = row.weak->of;
   }
-  std::string text =
-      fmt::format("\n{}: time inside a call, {}, in us; ratio: of the means, to native\n{}\n", first.collective,
-                  first.aggregation == Aggregation::mean ? "mean over the ranks" : "slowest rank",
-                  of.empty() ? "" : "share: of the " + of + "\n");
-  text += fmt::format("{:>6}  {:<22}{:>6}{:>9}{:>9}{:>9}{:>7}{:>9}{:>6}{:>6}{:>9}\n", "bytes", "algorithm", bound,
-                      "mean", "p50", "p99", "ratio", "waited", "stale", "part", "calls/s");
-  for (const Row& row : result.rows) {
-    const WeakFigures& weak = *row.weak;
-    const bool is_native = !weak.waited_us;
-    text += fmt::format(
-        "{:>6}  {:<22}{:>6}{:>9}{:>9}{:>9}{:>7}{:>9}{:>6}{:>6}{:>9}\n", short_bytes(row.bytes), cut(row.algorithm, 22),
-        weak.slack ? shown(weak.slack) : shown(weak.threshold),
-        is_wrong(row) ? "WRONG" : short_number(row.inside_us.mean), short_number(row.inside_us.p50),
-        short_number(row.inside_us.p99), weak.mean_ratio ? fmt::format("{:.2f}", *weak.mean_ratio) : "-",
-        is_native ? "-" : short_number(weak.waited_us->mean), is_native ? "-" : short_number(weak.staleness_mean),
-        is_native ? "-" : fmt::format("{:.2f}", weak.share_mean),
-        weak.calls_per_second ? short_number(*weak.calls_per_second) : "-");
-  }
-  return text;
+  return fmt::format("\n{}: time inside a call, {}, in us; ratio: of the means, to native\n{}\n", first.collective,
+                     first.aggregation == Aggregation::mean ? "mean over the ranks" : "slowest rank",
+                     of.empty() ? "" : "share: of the " + of + "\n") +
+         fmt::format("{:>6}  {:<22}{:>6}{:>9}{:>9}{:>9}{:>9}{:>6}{:>6}{:>9}{:>7}  {:>5} {}\n", "bytes", "algorithm",
+                     bound, "mean", "p50", "p99", "waited", "stale", "part", "calls/s", "stop", "ratio", "native");
+}
+
+std::string weak_table_row(const Row& row) {
+  const WeakFigures& weak = *row.weak;
+  const bool is_native = !weak.waited_us;
+  return fmt::format("{:>6}  {:<22}{:>6}{:>9}{:>9}{:>9}{:>9}{:>6}{:>6}{:>9}{:>7}  {:>5} {}\n", short_bytes(row.bytes),
+                     cut(row.algorithm, 22), weak.slack ? shown(weak.slack) : shown(weak.threshold),
+                     is_wrong(row) ? "WRONG" : short_number(row.inside_us.mean), short_number(row.inside_us.p50),
+                     short_number(row.inside_us.p99), is_native ? "-" : short_number(weak.waited_us->mean),
+                     is_native ? "-" : short_number(weak.staleness_mean),
+                     is_native ? "-" : fmt::format("{:.2f}", weak.share_mean),
+                     weak.calls_per_second ? short_number(*weak.calls_per_second) : "-", name_of(row.stop),
+                     weak.mean_ratio ? fmt::format("{:.2f}", *weak.mean_ratio) : "-",
+                     row.judgement ? report::name_of(row.judgement->outcome) : "");
 }
 
 void add_weak_fields(const WeakFigures& figures, nlohmann::ordered_json& out) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "tools/bench/result.hpp"
 
@@ -10,8 +11,9 @@ namespace papaya::bench {
 
 // How the ranks come to calls in --mode free.
 std::string free_text(const Result& result);
-// At most 100 columns.
-std::string weak_table_text(const Result& result);
+// The table's head, by the rows of the first size, and a row; at most 120 columns.
+std::string weak_table_head(const std::vector<Row>& rows);
+std::string weak_table_row(const Row& row);
 // Adds the fields of such a row to it.
 void add_weak_fields(const WeakFigures& figures, nlohmann::ordered_json& row);
 // More columns, each with a comma before it.

@@ -34,7 +34,7 @@ _papaya() {
 
   if [ "$subcommand" = bench ]; then
     case $previous in
-      --json | --csv | --plot)
+      --json | --csv | --plot | --combine)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
@@ -61,7 +61,7 @@ _papaya() {
         ;;
     esac
     if [ "$COMP_CWORD" -eq 2 ] && [ "${word:0:1}" != - ]; then
-      mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall allgather barrier all kernels $(
+      mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall allgather barrier gather gatherv scatter scatterv allgatherv alltoallv reduce_scatter reduce_scatter_block iallreduce ireduce ibcast ialltoall iallgather ibarrier igather igatherv iscatter iscatterv iallgatherv ialltoallv ireduce_scatter ireduce_scatter_block all kernels $(
         "$command" info --algorithms 2>/dev/null | sed -n '/^Weakly consistent/,$s/^\([a-z_]*\)$/\1/p'
       )" -- "$word")
       return

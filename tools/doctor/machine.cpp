@@ -22,7 +22,7 @@
 #include "base/memory.hpp"
 #include "base/topology.hpp"
 #include "profiler/record/format.hpp"
-#include "tools/bench/options.hpp"
+#include "tools/bench/launcher.hpp"
 #include "tools/doctor/checks.hpp"
 #include "tools/preload.hpp"
 #include "tuning/approx_rules.hpp"
