@@ -32,15 +32,18 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// As the text of a script element, which a `<` in a string could end or change. In JSON they stand in strings only.
+// As the text of a script element, which a `<` in a string could end or change. In JSON they stand in strings only;
+// line ends and indents stand outside of them.
 std::string inside_script(std::string_view json) {
   std::string out;
   out.reserve(json.size());
-  for (const char c : json) {
-    if (c == '<') {
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '<') {
       out += "\\u003c";
+    } else if (json[i] == '\n') {
+      while (i + 1 < json.size() && json[i + 1] == ' ') ++i;
     } else {
-      out += c;
+      out += json[i];
     }
   }
   return out;

@@ -21,7 +21,7 @@ import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "preload" / "late_rank.c"
 DESKTOP = (1280, 900)
-PHONE = (360, 780)
+PHONE = (360, 780)  # narrower than most
 options = None
 
 
@@ -82,8 +82,10 @@ class Browser:
                      deviceScaleFactor=1, mobile=size == PHONE)
         self.command("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
-    def open(self, page):
-        self.send("POST", "/url", {"url": page.as_uri()})
+    def open(self, page, hash_of_it=""):
+        if hash_of_it:  # else the browser goes there in the page that it has
+            self.send("POST", "/url", {"url": "about:blank"})
+        self.send("POST", "/url", {"url": page.as_uri() + hash_of_it})
 
     def run(self, script, *arguments):
         return self.send("POST", "/execute/sync", {"script": script, "args": list(arguments)})
@@ -102,6 +104,21 @@ class Browser:
     def text(self, selector="main"):
         return self.run("return document.querySelector(arguments[0]).innerText", selector)
 
+    def pointer(self, kind, x, y):
+        self.command("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1,
+                     buttons=0 if kind == "mouseReleased" else 1)
+
+    def drag(self, selector, begin, end):
+        """Across an element, from one part of its width to another."""
+        left, top, width, height = self.run("""const one = document.querySelector(arguments[0]);
+            one.scrollIntoView({block: 'center', behavior: 'instant'});
+            const box = one.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]""", selector)
+        at = [(left + part * width, top + height / 2) for part in (begin, (begin + end) / 2, end)]
+        self.pointer("mousePressed", *at[0])
+        for place in at:
+            self.pointer("mouseMoved", *place)
+        self.pointer("mouseReleased", *at[2])
+
     def rows(self, selector):
         """Of a table that is filled once its <details> is open, which the browser tells the page a moment later."""
         for _ in range(50):
@@ -116,7 +133,9 @@ class Browser:
         return self.run("return document.querySelector(arguments[0]).toDataURL()", selector)
 
     def complaints(self):
-        return [entry["message"] for entry in self.send("POST", "/se/log", {"type": "browser"})]
+        """Of the page; that its canvases are read is the doing of these tests."""
+        return [entry["message"] for entry in self.send("POST", "/se/log", {"type": "browser"})
+                if "willReadFrequently" not in entry["message"]]
 
     def screenshot(self, name):
         if not options.screenshots:
@@ -214,12 +233,14 @@ class Page(unittest.TestCase):
         self.assertTrue(self.browser.text("#ranks tbody tr").startswith("3"))
         # All calls are there, and at most of every third rank 3 is the last.
         self.browser.keys("#call-number", "\ue011")
-        readouts = set()
-        for _ in range(60):
-            readouts.add(self.browser.text("#call-readout"))
-            self.browser.keys("#call-number", "\ue014")
+        self.browser.run("""const readout = document.querySelector('#call-readout');
+            window.readouts = [readout.innerText];
+            new MutationObserver(() => window.readouts.push(readout.innerText)).observe(readout, {childList: true})""")
+        self.browser.keys("#call-number", "\ue014" * 60)
+        readouts = set(self.browser.run("return window.readouts"))
         self.assertEqual(len(readouts), 60)
         self.assertGreaterEqual(sum("rank 3 last" in readout for readout in readouts), 12)
+        self.check_waiting_cells()
         self.assertIn("late_rank", self.browser.send("GET", "/title"))
         self.assertFalse(self.browser.run("return document.querySelector('#weak').checkVisibility()"))
         self.browser.screenshot("late-light")
@@ -229,6 +250,30 @@ class Page(unittest.TestCase):
         self.browser.open(page)
         self.check_no_sideways()
         self.browser.screenshot("late-phone")
+
+    def check_waiting_cells(self):
+        """Ranks that wait most of the run for rank 3 are drawn so, not only where calls end; rank 3 is not."""
+        browser = self.browser
+        # By rank, the part of its row that is blue, or grey where it is inside a call and waits no longer. Rows of 28
+        # pixels below the strip of time lost.
+        waiting = browser.run("""const canvas = document.querySelector('#heat');
+            canvas.blur();
+            return [0, 1, 2, 3].map((place) => {
+              const row = canvas.getContext('2d').getImageData(50, 52 + 28 * place + 14, canvas.width - 52, 1).data;
+              let blue = 0;
+              for (let i = 0; i < row.length; i += 4) blue += row[i + 2] > row[i] + 8;
+              return blue / (row.length / 4);
+            })""")
+        for part in waiting[:3]:
+            self.assertGreater(part, 0.6)
+        self.assertLess(waiting[3], 0.8)
+        browser.run("""const tip = document.querySelector('#heat-tip');
+            window.tips = [];
+            new MutationObserver(() => window.tips.push(tip.innerText)).observe(tip, {childList: true})""")
+        browser.keys("#heat", "\ue015" + "\ue014" * 50)
+        self.assertRegex("\n".join(browser.run("return window.tips")),
+                         r"Rank 0\nat .*: .*it waits inside a call for [\d.]+ % of this")
+        browser.keys("#heat", "\ue00c")
 
     def check_weak(self):
         """The section of weakly consistent collectives, of the synthetic run."""
@@ -273,7 +318,7 @@ class Page(unittest.TestCase):
         self.assertFalse(browser.run("return document.activeElement !== document.querySelector('#heat')"))
         self.assertTrue(browser.run("return document.querySelector('#heat-tip').hidden"))
         browser.click("#heat")  # its middle
-        self.assertIn("Rank 8", browser.text("#heat-tip"))
+        self.assertIn("Rank 7", browser.text("#heat-tip"))
 
         # One call.
         browser.run("const choice = document.querySelector('#call-collective'); choice.value = 'MPI_Alltoall';"
@@ -298,8 +343,8 @@ class Page(unittest.TestCase):
         browser.click("#call-table summary")
         rows = browser.rows("#call-table")
         self.assertEqual(len(rows), 16)
-        self.assertIn("1.60 ms", rows[-1])
-        browser.click("#sites .site:nth-child(3) button")
+        self.assertIn("1.60 ms", rows[0])
+        browser.click("#sites .site:nth-child(3) button:not(.pick)")
         site = browser.text("#sites .site:nth-child(3) h3")
         self.assertTrue(browser.text("#call-readout").startswith(site + ", call"))
         place = browser.text("#sites .site:nth-child(3) li")
@@ -307,11 +352,11 @@ class Page(unittest.TestCase):
 
         # Imbalance.
         changes("#factor-chart", "distribution", lambda: browser.click("input[name=view][value=distribution]"))
-        self.assertIn("All 800 calls.", browser.text("#factor-share"))
+        self.assertIn("All 400 calls.", browser.text("#factor-share"))  # of the chosen call site's collective
         changes("#factor-chart", "within nodes", lambda: browser.click("input[name=scope][value='2']"))
         changes("#factor-chart", "average case", lambda: browser.click("input[name=case][value='1']"))
         changes("#factor-chart", "collective", lambda: browser.run(
-            "const choice = document.querySelector('#factor-collective'); choice.value = 'MPI_Alltoall';"
+            "const choice = document.querySelector('#factor-collective'); choice.value = 'MPI_Allreduce';"
             "choice.dispatchEvent(new Event('change'))"))
         self.assertIn("average-case, within nodes", browser.text("#factor-table"))
         self.assertEqual(browser.text("#ranks-all"), "Show all 16 ranks")
@@ -319,6 +364,127 @@ class Page(unittest.TestCase):
         self.assertEqual(browser.run("return document.querySelectorAll('#ranks tbody tr').length"), 16)
         self.check_weak()
         self.check_quiet()
+
+    def chosen(self):
+        """The texts of what is chosen, and the address's part that says so."""
+        return (self.browser.text("#chips").replace("\n×", "").split("\n") if self.browser.text("#chips") else [],
+                self.browser.run("return location.hash"))
+
+    def test_linking(self):
+        """What is chosen somewhere, by click or key, every other view shows; it is in the address, and goes away."""
+        browser = self.browser
+        page = self.page_of(self.synthetic("linking", 16, 4, 500))
+        browser.open(page)
+        marked = "return [...document.querySelectorAll(arguments[0] + ' .chosen')].map((one) => one.innerText)"
+        pictures = {one: browser.picture(one) for one in ("#heat", "#times-chart", "#call-chart")}
+        browser.keys("#ranks tbody tr:nth-child(1) .pick", "\ue007")
+        self.assertEqual(self.chosen(), (["rank 3"], "#rank=3"))
+        for one, before in pictures.items():
+            self.assertNotEqual(browser.picture(one), before, one)
+        for table in ("#ranks", "#times", "#what-if", "#sites", "#tiles"):
+            self.assertIn("3", browser.run(marked, table)[0], table)
+        self.assertIn("rank 3 last", browser.text("#call-readout"))
+        self.assertEqual(browser.run("return document.activeElement.closest('#ranks tr').cells[0].innerText"), "3")
+        # A call site, with the rank.
+        browser.click("#sites .site:nth-child(2) h3 .pick")
+        texts, address = self.chosen()
+        self.assertEqual((len(texts), address), (2, "#rank=3&site=1"))
+        self.assertEqual(browser.run("return document.querySelector('#call-site').selectedOptions[0].textContent"),
+                         texts[1])
+        self.assertTrue(browser.text("#call-readout").startswith(browser.text("#sites .site:nth-child(2) h3")))
+        self.assertEqual(browser.run("return document.querySelector('#factor-collective').value"),
+                         browser.text("#sites .site:nth-child(2) h3"))
+        self.assertEqual(len(browser.run(marked, "#site-savings")), 1)
+        # Back, and forth by the address alone; one that names nothing chooses nothing.
+        browser.run("history.back()")
+        for _ in range(50):
+            if len(self.chosen()[0]) == 1:
+                break
+            time.sleep(0.02)
+        self.assertEqual(self.chosen(), (["rank 3"], "#rank=3"))
+        browser.open(page, address)
+        self.assertEqual(self.chosen(), (texts, address))
+        browser.keys("body", "\ue00c")
+        self.assertEqual(self.chosen(), ([], ""))
+        self.assertEqual(browser.run(marked, "main"), [])
+        browser.open(page, "#rank=99&site=77&at=1e9&from=3&to=x&phase=%E0&what=1&__proto__=2")
+        self.assertEqual(self.chosen()[0], [])
+        # A costly call: moment, rank and call site.
+        browser.click("#costly tbody tr:nth-child(2)")
+        costly = browser.run("return document.querySelectorAll('#costly tbody tr')[1].innerText").split("\t")
+        rank = costly[5].strip()
+        self.assertEqual(self.chosen()[0][-1], f"at {costly[0].strip()}")
+        self.assertRegex(browser.text("#call-readout"), rf"call {costly[-1].strip()} on .* rank {rank} last")
+        self.assertIn("caused in sight", browser.text("#ranks thead"))
+        self.assertTrue(browser.text("#ranks tbody tr").startswith(rank))
+        browser.click("#clear")
+        self.assertEqual(self.chosen()[0], [])
+        # Phases.
+        self.assertRegex(browser.text("#efficiencies"), r"the run\s+0\.\d\d\s")
+        self.assertIn("<b>training", browser.text("#phase-table"))
+        browser.run("[...document.querySelectorAll('#phase-table tr')].find((one) => one.innerText.includes('train'))"
+                    ".click()")
+        self.assertEqual(self.chosen()[0], ["phase <b>training"])
+        self.assertRegex(browser.text("#call-readout"), "^MPI_All(toall|reduce), call [0-9]*[1368] ")
+        self.check_quiet()
+
+    def test_zoom(self):
+        """By dragging, by buttons and keys; the other views of time follow."""
+        browser = self.browser
+        browser.open(self.page_of(self.synthetic("zoom", 16, 4, 1000)))  # 5 s
+        whole = browser.picture("#heat")
+        browser.drag("#heat", 0.3, 0.5)
+
+        def window():
+            shown = browser.run("return Object.fromEntries(location.hash.slice(1).split('&')"
+                                ".map((one) => one.split('=')))")
+            return (float(shown["from"]), float(shown["to"])) if "from" in shown else None
+
+        begin, end = window()
+        self.assertGreater(begin, 1)
+        self.assertLess(end, 2.6)
+        self.assertNotEqual(browser.picture("#heat"), whole)
+        scale = browser.run("const {min, max} = Chart.getChart('factor-chart').scales.x; return [min, max]")
+        self.assertEqual([round(one, 6) for one in scale], [round(begin, 6), round(end, 6)])
+        self.assertIn(" of 5.00 s", browser.text("#heat-zoom"))
+        self.assertIn("caused in sight", browser.text("#ranks thead"))
+        self.assertGreater(browser.run("return document.querySelectorAll('#costly .outside').length"), 0)
+        browser.click("#zoom-in")
+        self.assertAlmostEqual(window()[1] - window()[0], (end - begin) / 2, 3)
+        browser.keys("#heat", "-")
+        self.assertAlmostEqual(window()[1] - window()[0], end - begin, 3)
+        # Single calls, once there is room.
+        self.assertEqual(browser.text("#heat-detail"), "")
+        browser.keys("#heat", "+++++")
+        browser.run("history.replaceState(null, '', '#from=0&to=0.02'); dispatchEvent(new PopStateEvent('popstate'))")
+        self.assertRegex(browser.text("#heat-detail"), r"calls? (is|are) drawn singly")
+        browser.keys("#heat", "0")
+        self.assertIsNone(window())
+        self.assertEqual(browser.text("#heat-zoom"), "the whole run")
+        browser.run("document.querySelector('#heat').blur()")
+        self.assertEqual(browser.picture("#heat"), whole)
+
+    def test_scales(self):
+        """By time lost, noise is not painted as what costs; by its logarithm, or by lateness, it shows."""
+        browser = self.browser
+        browser.open(self.page_of(self.synthetic("scales", 16, 1, 2000)))
+        warm = """const canvas = document.querySelector('#heat'), top = canvas.height - 256 - 26;
+            const all = canvas.getContext('2d').getImageData(48, top, canvas.width - 48, 256).data;
+            let warm = 0;
+            for (let i = 0; i < all.length; i += 4) warm += all[i] > all[i + 2] + 12;
+            return warm / (all.length / 4)"""
+        linear = browser.run(warm)
+        browser.click("input[name=scale][value=log]")
+        logarithm = browser.run(warm)
+        self.assertLess(linear, 0.5)
+        self.assertGreater(logarithm, 1.2 * linear)
+        browser.click("input[name=heat][value=worst]")
+        self.assertGreater(browser.run(warm), 0.9)
+        browser.click("input[name=rows][value=most]")
+        self.assertNotEqual(browser.run(warm), 0)
+        before = browser.picture("#call-chart")
+        browser.click("input[name=callscale][value=log]")
+        self.assertNotEqual(browser.picture("#call-chart"), before)
 
     def test_whole_run(self):
         """Where the ring has wrapped, what the ranks found out meanwhile; else not."""
@@ -362,6 +528,15 @@ class Page(unittest.TestCase):
             self.assertEqual(browser.run(CONTRAST), [], scheme)
         browser.show_as(PHONE)
         self.check_no_sideways()
+        # Every column is reached inside its box, beside the first.
+        hidden = browser.run("""return [...document.querySelectorAll('.scroll')].filter((box) => box.checkVisibility())
+            .filter((box) => { const {left, right} = box.getBoundingClientRect(); box.scrollLeft = box.scrollWidth;
+              const row = box.querySelector('tbody tr');
+              return Math.abs(row.lastElementChild.getBoundingClientRect().right - right) > 3
+                || Math.abs(row.firstElementChild.getBoundingClientRect().left - left) > 1
+                || row.lastElementChild.getBoundingClientRect().left < left; })
+            .map((box) => box.innerText.slice(0, 80))""")
+        self.assertEqual(hidden, [])
         for box in browser.run("return [...document.querySelectorAll('details')].map((one) => { one.open = true; })"):
             self.assertIsNone(box)
         self.check_no_sideways()
@@ -379,7 +554,6 @@ class Page(unittest.TestCase):
             document.addEventListener('focusin', (event) => reached.add(event.target)); return 0""")
         for _ in range(wanted + 2):
             browser.command("Input.dispatchKeyEvent", type="keyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
-            browser.command("Input.dispatchKeyEvent", type="keyUp", key="Tab", code="Tab", windowsVirtualKeyCode=9)
             reached = browser.run("return reached.size")
         self.assertGreaterEqual(reached, wanted)
 
@@ -392,8 +566,27 @@ class Page(unittest.TestCase):
         seconds = time.monotonic() - begin
         print(f"1000 ranks: {page.stat().st_size >> 10} KiB, {seconds:.1f} s until it is there")
         self.assertLess(seconds, 10)  # about 1 on an idle machine
+        self.check_curve()
+        # One that is far down in every table is found once it is chosen.
+        self.browser.open(self.page_of(self.folder / "many"), "#rank=777")
+        chosen = "return document.querySelector(arguments[0] + ' .chosen .pick').innerText"
+        for table in ("#ranks", "#times"):
+            self.assertEqual(self.browser.run(chosen, table), "777")
         self.check_quiet()
         self.browser.screenshot("many-light")
+
+    def check_curve(self):
+        """Of many ranks: the farther down, the later the arrivals."""
+        self.browser.click("input[name=callscale][value=log]")
+        first_marks = self.browser.run("""const canvas = document.querySelector('#call-chart');
+            const paint = canvas.getContext('2d');
+            return [0.1, 0.5, 0.9].map((part) => {
+              const line = paint.getImageData(57, 8 + Math.round(part * 420), canvas.width - 57, 1).data;
+              for (let i = 0; i < line.length; i += 4)
+                if (line[i + 3] > 200 && line[i] + line[i + 1] + line[i + 2] < 200) return i / 4;
+              return -1; })""")
+        self.assertTrue(0 <= first_marks[0] < first_marks[1] < first_marks[2], first_marks)
+        self.assertRegex(self.browser.text("#call-spread"), "Half of the 1,000 ranks had come after .* the last one")
 
     def test_partial(self):
         """What is missing is said, and the rest is shown."""

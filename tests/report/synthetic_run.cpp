@@ -99,6 +99,7 @@ int main(int argc, char** argv) {
       auto& event = record.add_call(collectives[site], static_cast<std::uint64_t>(call), arrival, 5e6 * call + 2e6,
                                     site == 4 ? 0 : bytes[site == 0 ? round % 3 : 1]);
       event.call_site = numbers[site];
+      event.phase = static_cast<std::uint16_t>(site % 2);
       event.algorithm = site == 0 ? 1 : 0;
     }
     record.algorithms[0].calls[papaya::index_of(Collective::alltoall)] = static_cast<std::uint64_t>(calls / sites);
@@ -118,6 +119,7 @@ int main(int argc, char** argv) {
     row.most_ticks = 4000 * static_cast<std::uint64_t>(rank + 1);
     row.caused_ticks = 2 * row.imbalance_ticks;
     record.node_calls.push_back(row);
+    record.add_timed("MPI_Wait", papaya::MpiKind::completion, 10, 1e4 * calls * (1 + rank % 10));
     record.finalize(5e6 * calls + 1e6);
     std::snprintf(record.header.phase_names[1], papaya::trace::name_bytes, "%s", "<b>training");
     record.header.phase_count = 2;

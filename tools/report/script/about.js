@@ -27,7 +27,7 @@ function fillAbout() {
   const communicators = report.communicators.filter((one) => one.calls > 0);
   byId("communicators-box").hidden = communicators.length === 0;
   fillTable(byId("communicators"), [
-    {title: "name", left: true, cell: (one) => one.name}, {title: "ranks", cell: (one) => count(one.size)},
+    {title: "name", left: true, words: true, cell: (one) => one.name}, {title: "ranks", cell: (one) => count(one.size)},
     {title: "calls", cell: (one) => count(one.calls)}, {title: "worst-case", cell: (one) => time(one.worst_us)},
     {title: "waiting", cell: (one) => one.compared_calls > 0 ? seconds(one.waiting_seconds) : "-"}], communicators.slice(0, 100),
     "Communicators, most waiting first");

@@ -1,7 +1,16 @@
 // How imbalanced are calls?
 
-const chosen = (name) => document.querySelector(`input[name=${name}]:checked`).value;
 const factorsOf = () => pictures.factors.filter((one) => one.collective === byId("factor-collective").value);
+
+const chosenMoment = {
+  id: "moment",
+  afterDatasetsDraw({ctx, chartArea, scales}) {
+    const x = selection.at === null ? NaN : scales.x.getPixelForValue(selection.at);
+    if (!(x >= chartArea.left && x <= chartArea.right)) return;
+    ctx.fillStyle = colour("focus");
+    ctx.fillRect(x - 1, chartArea.top, 2, chartArea.height);
+  },
+};
 
 function factorPoints(kind) {
   return factorsOf().map((one) => {
@@ -29,12 +38,16 @@ function drawFactors() {
       data: {datasets},
       options: {
         scales: {
-          x: axis("seconds since the record began", {type: "linear"}),
+          x: axis("seconds since the run began", {type: "linear", ...(isZoomed() ? {min: selection.from, max: selection.to} : {})}),
           y: axis("imbalance factor", {type: "logarithmic", ticks: {callback: (value) => Math.log10(value) % 1 === 0 ? `${value.toLocaleString("en")}x` : null}}),
         },
         plugins: {legend: {position: "top", align: "start"},
           tooltip: {callbacks: {label: (item) => `${factor(item.parsed.y)} at ${seconds(item.parsed.x)}, ${item.dataset.label}`}}},
+        onClick: (event, [item], chart) => {
+          if (item) select({at: chart.data.datasets[item.datasetIndex].data[item.index].x});
+        },
       },
+      plugins: [chosenMoment],
     });
   } else {
     const {smallest, per_decade} = pictures.factor_bins;
@@ -89,5 +102,11 @@ function setUpFactors() {
   byId("alpha").textContent = report.alpha_nominal ? "The time of a message was not measured in this run: a nominal one is used." : "";
   byId("factor-collective").addEventListener("change", drawFactors);
   for (const choice of document.querySelectorAll("#factors input")) choice.addEventListener("change", drawFactors);
+  follow((changed) => {
+    const name = selection.site === null ? null : report.call_sites[selection.site].name;
+    if (changed.includes("site") && names.includes(name)) byId("factor-collective").value = name;
+    if (changed.some((one) => ["site", "from", "to"].includes(one))) drawFactors();
+    else if (changed.includes("at")) charts["factor-chart"].draw();
+  });
   drawFactors();
 }

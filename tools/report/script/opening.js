@@ -14,8 +14,9 @@ function fillOpening() {
   const tiles = [tile("Waiting", report.compared_calls > 0 ? share(report.waiting_share) : "-",
     report.compared_calls > 0 ? `of the ${report.events.kept < report.events.begun ? "recorded part of the run" : "run"}, for late ranks: ${seconds(report.waiting_seconds)} of all ranks` : "no calls to compare", report.waiting_share >= 0.01)];
   if (top && top.caused_waiting_seconds > 0) {
-    tiles.push(tile("Most waited for", `rank ${top.rank}`,
+    tiles.push(tile("Most waited for", element("button", {type: "button", class: "pick"}, `rank ${top.rank}`),
       `${share(ratio(top.caused_waiting_seconds, report.waiting_seconds))} of all waiting, last ${count(top.times_last)} of ${plural(top.calls, "time", "times")}`));
+    makeChoice(tiles.at(-1), {rank: top.rank});
   }
   tiles.push(
     tile("Ranks", count(report.ranks), `on ${plural(report.nodes, "node", "nodes")}${report.ranks_read < report.ranks ? `, ${count(report.ranks_read)} read` : ""}`),

@@ -1,5 +1,18 @@
 // Who is late, and at which calls most.
 
+// What the others lose waiting for a rank in the part of the run that is in sight, in seconds.
+function lostInSight(rank) {
+  const row = fileOf.get(rank);
+  if (row === undefined || !heatMap.levels.caused) return 0;
+  const [first, last] = isZoomed() ? [binOf(selection.from), binOf(selection.to - 1e-9)] : [binOf(selection.at), binOf(selection.at)];
+  let us = 0;
+  for (let bin = first; bin <= last; ++bin) {
+    const level = heatMap.levels.caused[row * heat.bins + bin];
+    if (level > 1) us += heat.floor_us * (heat.caused_top_us / heat.floor_us) ** ((level - 1) / 254);
+  }
+  return us / 1e6;
+}
+
 function fillRanks() {
   const rows = report.late_ranks.filter((rank) => rank.calls > 0);
   if (rows.length === 0) {
@@ -9,30 +22,46 @@ function fillRanks() {
   const columns = [
     {title: "rank", left: true, cell: (rank) => `${rank.rank}`},
     ...(isAcrossNodes ? [{title: "node", left: true, cell: (rank) => `${rank.node}`}] : []),
+    {title: "waiting caused", cell: (rank) => seconds(rank.caused_waiting_seconds)},
+    {title: "of all waiting", cell: (rank) => shareBar(ratio(rank.caused_waiting_seconds, report.waiting_seconds))},
+    {title: "began here", cell: (rank) => seconds(rank.began_waiting_seconds)},
+    {title: "longest wait for it", cell: (rank) => time(rank.longest_delay_us)},
     {title: "last", cell: (rank) => count(rank.times_last)},
     {title: "of its calls", cell: (rank) => shareBar(ratio(rank.times_last, rank.calls), true)},
     {title: "lateness", cell: (rank) => time(rank.late_us)},
-    {title: "longest wait for it", cell: (rank) => time(rank.longest_delay_us)},
-    {title: "it waited", cell: (rank) => seconds(rank.waited_seconds)},
-    {title: "began here", cell: (rank) => seconds(rank.began_waiting_seconds)},
-    {title: "waiting caused", cell: (rank) => seconds(rank.caused_waiting_seconds)},
-    {title: "of all waiting", cell: (rank) => shareBar(ratio(rank.caused_waiting_seconds, report.waiting_seconds))}];
-  showMore(byId("ranks-all"), rows.length, RANKS_AT_FIRST, "ranks",
-    (most) => fillTable(byId("ranks"), columns, rows.slice(0, most), "Late ranks"));
+    {title: "it waited", cell: (rank) => seconds(rank.waited_seconds)}];
+  const hasSight = () => isZoomed() || selection.at !== null;
+  const sight = {title: "caused in sight", cell: (rank) => {
+    const lost = lostInSight(rank.rank);
+    return lost === 0 ? "-" : `about ${seconds(lost)}`;
+  }};
+  const again = showMore(byId("ranks-all"), () => {
+    if (!hasSight()) return rows;
+    const lost = new Map(rows.map((rank) => [rank, lostInSight(rank.rank)]));
+    return [...rows].sort((a, b) => lost.get(b) - lost.get(a));
+  }, RANKS_AT_FIRST, "ranks", (shown) => fillTable(byId("ranks"),
+    hasSight() ? [columns[0], sight, ...columns.slice(1)] : columns, shown, "Late ranks", (rank) => ({rank: rank.rank})),
+  (rank) => rank.rank === selection.rank);
+  follow(again);
 }
+
+const siteKey = (name, frames) => frames.length === 0 ? "" : `${name} ${frames[0].module} ${frames[0].offset}`;
+const siteNumbers = new Map(report.call_sites.map((site, i) => [siteKey(site.name, site.frames), i]));
+siteNumbers.delete("");
 
 function fillCostlyCalls() {
   const rows = report.costly_calls;
   byId("costly-title").hidden = rows.length === 0;
   if (rows.length === 0) return;
   fillTable(byId("costly"), [
+    {title: "at", left: true, cell: (call) => seconds(call.at_seconds)},
     {title: "call", left: true, cell: (call) => call.name},
-    {title: "number", cell: (call) => count(call.call)},
-    {title: "at", cell: (call) => seconds(call.at_seconds)},
-    {title: "longest wait", cell: (call) => time(call.longest_delay_us)},
-    {title: "for rank", cell: (call) => `${call.rank}`},
     {title: "waiting", cell: (call) => seconds(call.waiting_seconds)},
     {title: "of all waiting", cell: (call) => shareBar(ratio(call.waiting_seconds, report.waiting_seconds))},
+    {title: "longest wait", cell: (call) => time(call.longest_delay_us)},
+    {title: "for rank", cell: (call) => `${call.rank}`},
     {title: "from", left: true, cell: (call) => call.call_site.length > 0 ? frameText(call.call_site[0]) : ""},
-    {title: "on", left: true, cell: (call) => call.communicator}], rows, "Costliest calls");
+    {title: "on", left: true, cell: (call) => call.communicator},
+    {title: "number", cell: (call) => count(call.call)}], rows, "Costliest calls",
+  (call) => ({at: call.at_seconds, rank: call.rank, site: siteNumbers.get(siteKey(call.name, call.call_site)) ?? null}));
 }

@@ -15,20 +15,20 @@ function patternOf(site) {
 }
 
 function siteCard(site, index) {
-  const group = pictures.groups.findIndex((one) => one.call_site === index);
+  const isShown = pictures.groups.some((one) => one.call_site === index);
   const more = site.frames.length > 0 ? element("ol", {class: "stack"}, site.frames.map((frame) =>
     element("li", {class: "frame", title: `${frame.file || frame.module}${frame.line ? `:${frame.line}` : ""}`}, frameText(frame)))) : null;
-  const button = group < 0 ? null : element("button", {type: "button"}, "Show its calls");
+  const button = isShown ? element("button", {type: "button"}, "Show its calls") : null;
   if (button) {
     button.addEventListener("click", () => {
-      chooseGroup(group);
+      select({site: index});
       byId("call").scrollIntoView();
       byId("call-number").focus({preventScroll: true});
     });
   }
   const lasts = site.last.slice(0, 4);
-  return element("article", {class: "site"},
-    element("div", {}, element("h3", {}, site.name), more, button),
+  const card = element("article", {class: "site"},
+    element("div", {}, element("h3", {}, element("button", {type: "button", class: "pick"}, site.name)), more, button),
     element("div", {}, element("dl", {},
       element("dt", {}, "waiting"), element("dd", {}, `${seconds(site.waiting_seconds)} (${share(ratio(site.waiting_seconds, report.waiting_seconds))})`),
       element("dt", {}, "worst-case"), element("dd", {}, `${time(site.worst_us)} mean`),
@@ -36,9 +36,15 @@ function siteCard(site, index) {
       element("dt", {}, "calls"), element("dd", {}, `${count(site.calls)} in all`))),
     patternOf(site),
     lasts.length === 0 ? null : element("div", {}, element("h4", {}, "Most often last"),
-      element("ul", {class: "lasts"}, lasts.map((last) => element("li", {},
-        element("span", {}, `rank ${last.rank}`), element("i", {part: ratio(last.times_last, site.compared_calls), "aria-hidden": "true"}),
-        element("span", {}, share(ratio(last.times_last, site.compared_calls))))))));
+      element("ul", {class: "lasts"}, lasts.map((last) => {
+        const part = ratio(last.times_last, site.compared_calls);
+        const item = element("li", {}, element("button", {type: "button", class: "pick"}, `rank ${last.rank}`),
+          element("i", {part, "aria-hidden": "true"}), element("span", {}, share(part)));
+        makeChoice(item, {rank: last.rank});
+        return item;
+      }))));
+  makeChoice(card, {site: index});
+  return card;
 }
 
 function fillSites() {
@@ -47,6 +53,7 @@ function fillSites() {
     byId("sites").replaceChildren(element("p", {}, "The run has no call sites (PAPAYA_CALLSITES=1 records them)."));
     return;
   }
-  showMore(byId("sites-all"), all.length, SITES_AT_FIRST, "call sites",
-    (most) => byId("sites").replaceChildren(...all.slice(0, most).map(([site, index]) => siteCard(site, index))));
+  const again = showMore(byId("sites-all"), () => all, SITES_AT_FIRST, "call sites",
+    (rows) => byId("sites").replaceChildren(...rows.map(([site, index]) => siteCard(site, index))), ([, index]) => index === selection.site);
+  follow((changed) => { if (changed.includes("site") && !byId("sites").querySelector(".site.chosen")) again(); });
 }

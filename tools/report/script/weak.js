@@ -61,13 +61,11 @@ function showWeak() {
     : `rank ${site.late_ranks[0].rank}, ${share(ratio(site.late_ranks[0].caused_waiting_seconds, site.consistent_waiting_seconds))}`;
   const sites = one.call_sites.filter((site) => site.frames.length > 0);
   byId("weak-sites-box").hidden = sites.length === 0;
-  byId("weak-sites-all").hidden = true;
-  const showSites = (most) => fillTable(byId("weak-sites"), [{title: "from", left: true, cell: place}, ...weakColumns,
-    {title: "late", left: true, cell: late}], sites.slice(0, most), "Call sites, most time first");
-  byId("weak-sites-all").replaceWith(byId("weak-sites-all").cloneNode());
-  showMore(byId("weak-sites-all"), sites.length, SITES_AT_FIRST, "call sites", showSites);
+  const showSites = (rows) => fillTable(byId("weak-sites"), [{title: "from", left: true, words: true, cell: place}, ...weakColumns,
+    {title: "late", left: true, cell: late}], rows, "Call sites, most time first");
+  showMore(byId("weak-sites-all"), () => sites, SITES_AT_FIRST, "call sites", showSites);
   byId("weak-phases-box").hidden = one.phases.length === 0;
-  fillTable(byId("weak-phases"), [{title: "phase", left: true, cell: (phase) => phase.name || "(none)"}, ...weakColumns], one.phases,
+  fillTable(byId("weak-phases"), [{title: "phase", left: true, words: true, cell: (phase) => phase.name || "(none)"}, ...weakColumns], one.phases,
     "Phases of the program, most time first");
 }
 

@@ -9,22 +9,22 @@ function fillWholeRun() {
     `first to last arrival took ${time(whole.worst_us)} on average and ${time(whole.most_us)} at most.` +
     (whole.given_up > 0 ? ` ${count(whole.given_up)} more were not compared: some rank came too long after others, or did not record them.` : "");
   const waited = (row) => shareBar(ratio(row, whole.waiting_seconds));
-  showMore(byId("whole-ranks-all"), whole.late_ranks.length, RANKS_AT_FIRST, "ranks",
-    (most) => fillTable(byId("whole-ranks"), [
+  showMore(byId("whole-ranks-all"), () => whole.late_ranks, RANKS_AT_FIRST, "ranks",
+    (rows) => fillTable(byId("whole-ranks"), [
       {title: "rank", left: true, cell: (rank) => `${rank.rank}`},
       ...(isAcrossNodes ? [{title: "node", left: true, cell: (rank) => `${rank.node}`}] : []),
       {title: "last", cell: (rank) => count(rank.times_last)},
       {title: "of calls", cell: (rank) => shareBar(ratio(rank.times_last, whole.calls), true)},
       {title: "waiting caused", cell: (rank) => seconds(rank.caused_waiting_seconds)},
       {title: "of all waiting", cell: (rank) => waited(rank.caused_waiting_seconds)}],
-    whole.late_ranks.slice(0, most), "Late ranks over the whole run"));
+    rows, "Late ranks over the whole run", (rank) => ({rank: rank.rank})), (rank) => rank.rank === selection.rank);
   if (whole.call_sites.length === 0) {
     byId("whole-sites-title").hidden = true;
     return;
   }
   const lastOf = (site) => site.last.length === 0 ? "" : `rank ${site.last[0].rank}, last ${share(ratio(site.last[0].times_last, site.calls))}`;
-  showMore(byId("whole-sites-all"), whole.call_sites.length, SITES_AT_FIRST, "call sites",
-    (most) => fillTable(byId("whole-sites"), [
+  showMore(byId("whole-sites-all"), () => whole.call_sites, SITES_AT_FIRST, "call sites",
+    (rows) => fillTable(byId("whole-sites"), [
       {title: "call", left: true, cell: (site) => site.name},
       {title: "from", left: true, cell: (site) => frameText(site.frames[0])},
       {title: "calls", cell: (site) => count(site.calls)},
@@ -33,5 +33,8 @@ function fillWholeRun() {
       {title: "waiting", cell: (site) => seconds(site.waiting_seconds)},
       {title: "of all waiting", cell: (site) => waited(site.waiting_seconds)},
       {title: "most waited for", left: true, cell: lastOf}],
-    whole.call_sites.slice(0, most), "Call sites over the whole run"));
+    rows, "Call sites over the whole run", (site) => {
+      const number = siteNumbers.get(siteKey(site.name, site.frames));
+      return number === undefined ? null : {site: number};
+    }));
 }

@@ -1,0 +1,59 @@
+// What would make the run shorter: quicker ranks, better algorithms. And the phases of the program.
+
+// What the run would be shorter by, beside a bar: that part of the run.
+const gainColumns = (gain) => [
+  {title: "shorter by", cell: (row) => gain(row) === null ? "-" : seconds(gain(row))},
+  {title: "of the run", cell: (row) => gain(row) === null ? "-" : shareBar(ratio(gain(row), report.run_seconds), true)},
+  {title: "would take", cell: (row) => gain(row) === null ? "-" : seconds(report.run_seconds - gain(row))}];
+
+function fillWhatIf() {
+  const whatIf = report.what_if;
+  byId("what-if-box").hidden = whatIf === null;
+  if (whatIf === null) return false;
+  const rows = [{text: "all ranks", rank: null, run_seconds: whatIf.all_run_seconds},
+    ...whatIf.ranks.map((one) => ({text: `rank ${one.rank} alone`, ...one}))];
+  fillTable(byId("what-if"), [{title: "quicker", left: true, cell: (row) => row.text}, ...gainColumns((row) => row.run_seconds)],
+    rows, "What quicker ranks would bring", (row) => row.rank === null ? null : {rank: row.rank});
+  return true;
+}
+
+function fillSavings() {
+  const {savings} = report;
+  const sites = report.call_sites.map((site, number) => ({site, number, savings: site.savings}))
+    .filter((row) => row.savings !== null && row.savings !== undefined && row.savings.no_excess.rank_seconds > 0);
+  byId("savings-box").hidden = savings === null;
+  if (savings === null) return false;
+  const rows = [{text: "no excess at all, the limit", ...savings.no_excess},
+    ...savings.candidates.map((one) => ({text: one.algorithm, ...one}))];
+  fillTable(byId("savings"), [{title: "algorithm", left: true, cell: (row) => row.text}, ...gainColumns((row) => row.run_seconds),
+    {title: "rank time saved", cell: (row) => seconds(row.rank_seconds)}], rows, "What better algorithms would bring");
+  byId("savings-lead").textContent = `Of ${plural(savings.calls, "call", "calls")} replayed, ${count(savings.open_calls)} are MPI's own though papaya has ` +
+    `an algorithm.${savings.best === "native" ? " None of papaya's saves anything: MPI's own is best here." : ""}`;
+  byId("site-savings-box").hidden = sites.length === 0;
+  showMore(byId("site-savings-all"), () => sites, SITES_AT_FIRST, "call sites", (shown) => fillTable(byId("site-savings"), [
+    {title: "call site", left: true, words: true, cell: (row) => siteText(row.site)},
+    {title: "best algorithm", left: true, cell: (row) => row.savings.best === null ? "-" : element("code", {}, row.savings.best)},
+    ...gainColumns((row) => row.savings.candidates[0]?.run_seconds ?? null).slice(0, 2),
+    {title: "rank time saved", cell: (row) => row.savings.candidates.length > 0 ? seconds(row.savings.candidates[0].rank_seconds) : "-"},
+    {title: "with no excess", cell: (row) => seconds(row.savings.no_excess.rank_seconds)}], shown, "What better algorithms would bring, by call site",
+  (row) => ({site: row.number})), (row) => row.number === selection.site);
+  return true;
+}
+
+function fillGains() {
+  const has = [fillWhatIf(), fillSavings()];
+  byId("gains").hidden = !has.includes(true);
+}
+
+function fillPhases() {
+  byId("phases").hidden = report.phases.length === 0;
+  fillTable(byId("phase-table"), [
+    {title: "phase", left: true, words: true, cell: (phase) => phase.name || "(none)"},
+    {title: "waiting", cell: (phase) => seconds(phase.waiting_seconds)},
+    {title: "of all waiting", cell: (phase) => shareBar(ratio(phase.waiting_seconds ?? 0, report.waiting_seconds))},
+    {title: "in collectives", cell: (phase) => seconds(phase.seconds)},
+    {title: "excess", cell: (phase) => seconds(phase.excess_seconds)},
+    {title: "calls", cell: (phase) => count(phase.calls)},
+    {title: "first to last", cell: (phase) => time(phase.worst_us)}], report.phases, "Phases of the program, most waiting first",
+  (phase) => ({phase: phase.name}));
+}
