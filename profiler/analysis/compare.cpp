@@ -114,13 +114,17 @@ void set_welch(Change& change, std::span<const double> before, std::span<const d
   change.high = std::exp(b.mean - a.mean + half);
 }
 
-// `whole_ns`: the time that a change is a share of, which `whole` names.
-void judge(Change& change, double whole_ns, std::string_view whole = {}) {
-  if (std::isnan(change.low))
+// A change of what is a part of the time inside, `inside_ns`, may be sure and small.
+void judge(Change& change, double inside_ns = 0) {
+  if (std::isnan(change.low)) {
     change.judgement = {Outcome::unclear, fmt::format("fewer than {} calls", fewest_calls)};
-  else
-    change.judgement = judge(Interval{change.low, change.high}, least_change,
-                             std::max(change.before_ns, shortest_ns) / whole_ns, whole);
+    return;
+  }
+  change.judgement = judge(Interval{change.low, change.high}, least_change);
+  const double share = inside_ns > 0 ? std::abs(change.after_ns - change.before_ns) / inside_ns : 1;
+  const bool is_change = change.judgement.outcome == Outcome::faster || change.judgement.outcome == Outcome::slower;
+  if (is_change && share < least_change)
+    change.judgement.reason += fmt::format("; {:.1f} % of the time inside", share * 100);
 }
 
 using Runs = std::vector<std::span<const double>>;
@@ -360,9 +364,9 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
     row.waiting = change(&Samples::waiting_ns);
     row.excess = change(&Samples::excess_ns);
     row.inside = change(&Samples::inside_ns);
-    const double whole_ns = std::max({row.inside.before_ns, row.inside.after_ns, shortest_ns});
-    judge(row.inside, whole_ns);
-    for (Change* const one : {&row.waiting, &row.excess}) judge(*one, whole_ns, " of the time inside");
+    const double inside_ns = std::max({row.inside.before_ns, row.inside.after_ns, shortest_ns});
+    judge(row.inside);
+    for (Change* const one : {&row.waiting, &row.excess}) judge(*one, inside_ns);
     for (const auto& run : runs_of(before, &Samples::inside_ns)) row.calls_before += run.size();
     for (const auto& run : runs_of(after, &Samples::inside_ns)) row.calls_after += run.size();
     if (!key.is_site) {
@@ -404,8 +408,8 @@ Comparison compare(std::span<const RunSamples> before, std::span<const RunSample
     for (std::size_t i = 0; i < replicates; ++i) ratios.push_back(ratio_of(total_after[i], total_before[i]));
     set_interval(out.collectives, std::move(ratios));
   }
-  for (Change* const one : {&out.run_time, &out.collectives})
-    judge(*one, std::max({one->before_ns, one->after_ns, shortest_ns}));
+  judge(out.run_time);
+  judge(out.collectives);
   if (std::isnan(out.run_time.low)) out.run_time.judgement.reason = "one run on a side";
   add_notes(out, before, after);
   out.verdict = verdict_of(out);

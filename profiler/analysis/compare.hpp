@@ -51,7 +51,7 @@ struct RunSamples {
 using NameFrames = std::function<void(const std::vector<std::vector<NamedFrame>*>&)>;
 RunSamples samples_of(const Run& run, const NameFrames& name_frames);
 
-// A change of less than this share of the time inside a call is none: the margin of SAME.
+// The margin of SAME.
 inline constexpr double least_change = 0.02;
 // With fewer calls there is no interval.
 inline constexpr std::size_t fewest_calls = 10;

@@ -57,11 +57,11 @@ std::string_view name_of(Outcome outcome) {
   return names[static_cast<std::size_t>(outcome)];
 }
 
-Judgement judge(const std::optional<Interval>& ratio, double margin, double part, std::string_view whole) {
+Judgement judge(const std::optional<Interval>& ratio, double margin) {
   if (!ratio) return {Outcome::unclear, "too few values"};
   const std::string said = fmt::format("{} to {}, ", ratio_text(ratio->low), ratio_text(ratio->high));
-  if ((1 - ratio->low) * part < margin && (ratio->high - 1) * part < margin)
-    return {Outcome::same, fmt::format("{}within {:g} %{}", said, margin * 100, whole)};
+  if (1 - ratio->low < margin && ratio->high - 1 < margin)
+    return {Outcome::same, fmt::format("{}within {:g} %", said, margin * 100)};
   if (ratio->high < 1) return {Outcome::faster, said + "all below 1"};
   if (ratio->low > 1) return {Outcome::slower, said + "all above 1"};
   return {Outcome::unclear, said + "too wide"};

@@ -46,9 +46,8 @@ struct Judgement {
   std::string reason;
 };
 
-// `ratio` is of times, new to old. What is judged may be a part of a whole, of which `part` is its share: then a change
-// is within the margin if it is so much of the whole, and `whole` names that in the reason (" of the time inside").
-Judgement judge(const std::optional<Interval>& ratio, double margin, double part = 1, std::string_view whole = {});
+// `ratio` is of times, new to old.
+Judgement judge(const std::optional<Interval>& ratio, double margin);
 
 // "0.86"; what is beyond a hundred times, either way, is told as that.
 std::string ratio_text(double ratio);

@@ -44,7 +44,7 @@ TEST_CASE("bench: samples that are too many are thinned alike in all turns") {
   const Turns turns = {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}};
   CHECK(thinned(turns, 100) == turns);
   CHECK(thinned(turns, 4) == Turns{{1, 4}, {7, 10}});
-  CHECK(thinned(turns, 0) == Turns{{}, {}});
+  CHECK(values_of(thinned(turns, 0)).empty());
   CHECK(thinned({}, 5).empty());
 }
 

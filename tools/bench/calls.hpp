@@ -77,8 +77,8 @@ class Calls {
 
  private:
   struct Functions {
-#define PAPAYA_BENCH_ROW(enumerator, Name, Iname) \
-  decltype(&MPI_##Name) enumerator;               \
+#define PAPAYA_BENCH_ROW(enumerator, Name, Iname)                                    \
+  decltype(&MPI_##Name) enumerator; /* NOLINT(bugprone-macro-parentheses): a name */ \
   decltype(&MPI_##Iname) i##enumerator;
     PAPAYA_BENCH_FUNCTIONS(PAPAYA_BENCH_ROW)
 #undef PAPAYA_BENCH_ROW

@@ -10,7 +10,7 @@
 namespace papaya::bench {
 
 // A launch as its JSON has it, as far as combining takes. False, with one sentence in `problem`, if it cannot be used.
-bool read_launch(const std::string& json, Result& result, std::string& problem);
+bool read_launch(const std::string& text, Result& result, std::string& problem);
 
 // Rows that all launches have. The median of a row is that of the launches' medians, its interval that of so few values
 // (profiler/analysis/outcome): what makes launches differ is in it. Empty, with `problem`, if they measured different
