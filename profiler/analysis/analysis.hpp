@@ -109,6 +109,9 @@ struct RankFigures {
   double most_passed_on_ns = 0;
   std::int32_t passed_on_from = -1;
   double unknown_origin_ns = 0;
+  // The rank that it waited for longest in messages, as far as intervals go back and where it is known; -1: none.
+  std::int32_t most_waited_for = -1;
+  double most_waited_ns = 0;
   std::vector<NamedFrame> late_at;  // the call that it reached late for most of began_ns; empty: there is none such
   RankTime time;
   UsageFigures usage;

@@ -283,6 +283,9 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   sighting.computed_until_ns = sighting.computed_ns;
   sighting.timed_ns = cursor.computed.timed_ns();
   sighting.longest_site = cursor.computed.longest().site_since(state.since);
+  sighting.waited_for = static_cast<std::int32_t>(cursor.computed.waits().site_since(state.since)) - 1;
+  sighting.just_waited_for = cursor.computed.waited_for();
+  sighting.just_waited_ns = cursor.computed.waited_ns();
   if (static_cast<Form>(event.form) == Form::blocking) state.since = cursor.number + 1;
   open.last_ns = std::max(open.last_ns, sighting.arrival_ns);
   ++sightings_;

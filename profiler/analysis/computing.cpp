@@ -29,6 +29,10 @@ void Computed::add(const trace::Event& event, std::uint64_t number, const trace:
   const double own_ns = static_cast<double>(since - in_mpi) * ns_per_tick_;
   computed_ns_ += own_ns;
   timed_ns_ += static_cast<double>(in_mpi) * ns_per_tick_;
+  const std::uint32_t waited_for = interval == nullptr ? 0 : interval->waited_for;
+  waited_for_ = static_cast<std::int32_t>(waited_for & 0xffffff) - 1;
+  waited_ns_ = static_cast<double>(in_mpi) * ns_per_tick_ * (waited_for >> 24) / 255;
+  if (waited_for_ >= 0) waits_.add(number, waited_ns_, static_cast<std::uint32_t>(waited_for_) + 1);
   left = std::max(event.exit_ticks, event.arrival_ticks);
   longest_.add(number, own_ns,
                interval != nullptr && interval->longest_site != 0 ? interval->longest_site : event.call_site);

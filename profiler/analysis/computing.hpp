@@ -39,6 +39,11 @@ class Computed {
   double computed_ns() const { return computed_ns_; }
   double timed_ns() const { return timed_ns_; }  // in timed functions
   const Longest& longest() const { return longest_; }
+  // The rank of MPI_COMM_WORLD that it waited for longest in messages at one time since any of its events, plus 1.
+  const Longest& waits() const { return waits_; }
+  // And for which, and how long, before the event that was added last; -1: that is not known.
+  std::int32_t waited_for() const { return waited_for_; }
+  double waited_ns() const { return waited_ns_; }
 
  private:
   std::uint64_t& left_ticks_of(std::uint16_t thread);
@@ -48,6 +53,9 @@ class Computed {
   double computed_ns_ = 0;
   double timed_ns_ = 0;
   Longest longest_;
+  Longest waits_;
+  std::int32_t waited_for_ = -1;
+  double waited_ns_ = 0;
   std::vector<std::pair<std::uint16_t, std::uint64_t>> left_ticks_;  // by thread
 };
 

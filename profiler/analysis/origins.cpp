@@ -8,6 +8,21 @@ namespace papaya::report {
 
 Origins::Origins(const Run& run) : run_(run), blames_(run.files.size()) {}
 
+std::size_t Origins::sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late,
+                                double delay_ns) const {
+  std::size_t at = late;
+  for (std::size_t hops = 0; hops < arrivals.size(); ++hops) {
+    const std::int32_t rank = call.sightings[at].waited_for;
+    if (rank < 0) break;
+    const auto sender = std::find_if(arrivals.files.begin(), arrivals.files.end(),
+                                     [&](std::size_t file) { return run_.files[file].header.rank == rank; });
+    if (sender == arrivals.files.end()) break;
+    at = static_cast<std::size_t>(sender - arrivals.files.begin());
+    if (excess_ns_[at] >= enough_evidence * delay_ns) return at;
+  }
+  return late;
+}
+
 void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
   const std::size_t size = arrivals.size();
   excess_ns_.resize(size);
@@ -19,20 +34,25 @@ void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
   const double median_arrival_ns = lower_median(sorted_);
   const auto most =
       static_cast<std::size_t>(std::max_element(excess_ns_.begin(), excess_ns_.end()) - excess_ns_.begin());
+  for (const Sighting& sighting : call.sightings)
+    if (sighting.just_waited_for >= 0)
+      blames_[sighting.file].waited_ns[sighting.just_waited_for] += sighting.just_waited_ns;
   for (std::size_t i = 0; i < size; ++i) {
     if (arrivals.waiters[i] == 0) continue;
     Blame& blame = blames_[arrivals.files[i]];
     double delay_ns = arrivals.arrivals_ns[i] - median_arrival_ns;
     if (delay_ns <= 0) delay_ns = arrivals.longest_ns[i];
     std::size_t origin = i;
-    if (excess_ns_[i] >= enough_evidence * delay_ns) {
-      blame.own_ns += arrivals.caused_ns[i];
-    } else if (excess_ns_[most] >= enough_evidence * delay_ns) {
-      origin = most;
-      blame.from_ns[arrivals.files[most]] += arrivals.caused_ns[i];
+    if (excess_ns_[i] < enough_evidence * delay_ns) {
+      origin = sender_for(call, arrivals, i, delay_ns);
+      if (origin == i && excess_ns_[most] >= enough_evidence * delay_ns) origin = most;
+      if (origin == i) {
+        blame.unknown_ns += arrivals.caused_ns[i];
+        continue;
+      }
+      blame.from_ns[arrivals.files[origin]] += arrivals.caused_ns[i];
     } else {
-      blame.unknown_ns += arrivals.caused_ns[i];
-      continue;
+      blame.own_ns += arrivals.caused_ns[i];
     }
     blames_[arrivals.files[origin]].sites_ns[call.sightings[origin].longest_site] += arrivals.caused_ns[i];
   }
@@ -49,6 +69,11 @@ void Origins::write(std::vector<RankFigures>& ranks) const {
       if (ns <= rank.most_passed_on_ns) continue;
       rank.most_passed_on_ns = ns;
       rank.passed_on_from = run_.files[from].header.rank;
+    }
+    for (const auto& [of, ns] : blames_[i].waited_ns) {
+      if (ns <= rank.most_waited_ns) continue;
+      rank.most_waited_ns = ns;
+      rank.most_waited_for = of;
     }
     double sum_ns = 0;
     std::pair<std::uint32_t, double> most{0, 0.0};

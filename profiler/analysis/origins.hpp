@@ -4,8 +4,9 @@
 // calls.
 //
 // A delay began at a rank whose computing exceeds the median of the call's ranks by 80 % or more of the delay: at the
-// late rank itself, if its own does, and else at the one with the largest excess. Where no rank's does, nobody is
-// blamed.
+// late rank itself, if its own does, and else at the one that it waited for in messages, or that that one waited for,
+// and so on. Where their record does not tell, it is taken for the one with the largest excess. Where no rank's is
+// enough, nobody is blamed.
 #pragma once
 
 #include <cstddef>
@@ -35,8 +36,12 @@ class Origins {
     double own_ns = 0;                         // waiting for this rank that began with it,
     double unknown_ns = 0;                     // of which that is not known,
     std::map<std::uint32_t, double> from_ns;   // and that began at the rank of another file
+    std::map<std::int32_t, double> waited_ns;  // what it waited in messages, by the rank that it waited for
     std::map<std::uint32_t, double> sites_ns;  // waiting that began here, by the call site that was reached late
   };
+
+  // From which of the call's ranks the message came that this one waited for, as far back as that goes.
+  std::size_t sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late, double delay_ns) const;
 
   const Run& run_;
   std::vector<Blame> blames_;  // by file

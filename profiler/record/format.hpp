@@ -244,9 +244,16 @@ struct Interval {
   std::uint32_t longest_site;   // of the call that ended it: number of a CallSite; 0: the event's own, or not known
   std::uint32_t calls;          // of timed functions
   std::uint32_t commit;
-  std::uint32_t reserved;
+  std::uint32_t waited_for;  // in messages, for which rank longest; packed as below; 0: not known
 };
 static_assert(sizeof(Interval) == 32);
+
+// A rank of MPI_COMM_WORLD, plus 1, in the low 24 bits, and above them the share of `mpi_ticks` in 255ths, rounded up.
+constexpr std::uint32_t waited_for(std::int32_t rank, std::uint64_t ticks, std::uint64_t mpi_ticks) {
+  if (rank < 0 || rank >= 0xffffff || ticks == 0 || ticks > mpi_ticks) return 0;
+  const double share = static_cast<double>(ticks) / static_cast<double>(mpi_ticks);
+  return static_cast<std::uint32_t>(rank + 1) | static_cast<std::uint32_t>(share * 254 + 1) << 24;
+}
 
 // How long the process was in a phase, without those inside it: from entering it, or leaving one inside it, until the
 // next such change; of phase 0, outside of all, from MPI_Init on and until MPI_Finalize. Brought up to date at such

@@ -20,6 +20,13 @@ struct ThreadTimes {
   std::uint64_t longest_ticks = 0;
   std::uint32_t longest_site = 0;  // of the call that ended the longest time outside MPI
   std::uint32_t calls = 0;
+  std::uint32_t waits = 0;  // rows in use of
+};
+
+// What it has waited for one rank in messages, since then.
+struct MessageWait {
+  std::int32_t rank;  // in MPI_COMM_WORLD
+  std::uint64_t ticks;
 };
 
 class MpiTimes {
@@ -28,6 +35,7 @@ class MpiTimes {
     recorder_ = &recorder;
     call_sites_ = &call_sites;
     noticeable_ticks_ = static_cast<std::uint64_t>(noticeable_ns / recorder.header().ns_per_tick);
+    long_ticks_ = static_cast<std::uint64_t>(long_ns / recorder.header().ns_per_tick);
   }
 
   // One call of the function of this number, from here to the end of the scope. `site` is the return address, and
@@ -44,6 +52,10 @@ class MpiTimes {
           outside < times.noticeable_ticks_ ? 0 : static_cast<std::uint32_t>(times.call_sites_->number_of(site));
     }
     ~Call() {
+      if (!has_ended_) end();
+    }
+    // Before its scope does. Returns the ticks inside.
+    std::uint64_t end() noexcept {
       const std::uint64_t end_ticks = clock::ticks();
       const std::uint64_t inside = end_ticks - begin_ticks_;
       times_.recorder_->add_timed(function_, inside);
@@ -51,6 +63,8 @@ class MpiTimes {
       thread_.left_ticks = end_ticks;
       ++thread_.calls;
       frame_ = nullptr;
+      has_ended_ = true;
+      return inside;
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
@@ -63,7 +77,28 @@ class MpiTimes {
     MpiTimes& times_;
     const std::size_t function_;
     const std::uint64_t begin_ticks_;
+    bool has_ended_ = false;
   };
+
+  // A wait worth knowing for whom.
+  bool is_long(std::uint64_t ticks) const noexcept { return ticks >= long_ticks_; }
+  // The last call has waited for that rank; negative: not known. Of the ranks that were waited for since the last
+  // collective call the four longest are kept.
+  static void wait_for(std::int32_t rank, std::uint64_t ticks) noexcept {
+    if (rank < 0) return;
+    MessageWait* const end = waits_ + thread_.waits;
+    MessageWait* row = std::find_if(waits_, end, [rank](const MessageWait& wait) { return wait.rank == rank; });
+    if (row == end && thread_.waits < most_waits) {
+      ++thread_.waits;
+      *row = {rank, 0};
+    } else if (row == end) {
+      row = std::min_element(waits_, end, is_shorter);
+      if (row->ticks >= ticks) return;
+      *row = {rank, 0};
+    }
+    row->ticks += ticks;
+  }
+  bool is_concurrent() const noexcept { return recorder_->is_concurrent(); }
 
   // This thread's collective call of this event arrives: what it did before is written down, and counted anew.
   void arrive(std::uint64_t event, std::uint64_t arrival_ticks) noexcept {
@@ -74,19 +109,32 @@ class MpiTimes {
                                     .longest_site = outside > thread_.longest_ticks ? 0 : thread_.longest_site,
                                     .calls = thread_.calls,
                                     .commit = 0,
-                                    .reserved = 0});
+                                    .waited_for = longest_wait()});
   }
   static void leave(std::uint64_t exit_ticks) noexcept { thread_ = {.left_ticks = exit_ticks}; }
 
  private:
+  static constexpr double long_ns = 2e3;
+  static constexpr std::uint32_t most_waits = 4;
+
+  static bool is_shorter(const MessageWait& a, const MessageWait& b) noexcept { return a.ticks < b.ticks; }
+  // As trace::Interval has it.
+  static std::uint32_t longest_wait() noexcept {
+    if (thread_.waits == 0) return 0;
+    const MessageWait& most = *std::max_element(waits_, waits_ + thread_.waits, is_shorter);
+    return trace::waited_for(most.rank, most.ticks, thread_.mpi_ticks);
+  }
+
   static constexpr double noticeable_ns = 20e3;  // shorter times outside MPI are not worth a look at the stack
 
   static inline thread_local constinit ThreadTimes thread_{};
+  static inline thread_local constinit MessageWait waits_[most_waits]{};
   static inline thread_local constinit const void* frame_ = nullptr;  // of the call that has not returned
 
   Recorder* recorder_ = nullptr;
   CallSites* call_sites_ = nullptr;
   std::uint64_t noticeable_ticks_ = 0;
+  std::uint64_t long_ticks_ = 0;
 };
 
 }  // namespace papaya

@@ -71,6 +71,7 @@ class Recorder {
 
   // Several threads may record at once (MPI_THREAD_MULTIPLE).
   void set_concurrent(bool concurrent) noexcept { concurrent_ = concurrent; }
+  bool is_concurrent() const noexcept { return concurrent_; }
 
   trace::Header& header() noexcept { return *header_; }
   trace::Totals& totals() noexcept { return *totals_; }

@@ -155,6 +155,8 @@ Json to_object(const RankFigures& rank) {
           {"passed_on_seconds", seconds(rank.passed_on_ns)},
           {"passed_on_from", rank.passed_on_from >= 0 ? Json(rank.passed_on_from) : Json(nullptr)},
           {"unknown_origin_seconds", seconds(rank.unknown_origin_ns)},
+          {"waited_in_messages_for", rank.most_waited_for >= 0 ? Json(rank.most_waited_for) : Json(nullptr)},
+          {"waited_for_it_seconds", seconds(rank.most_waited_ns)},
           {"late_at", to_array(rank.late_at)},
           {"time", to_object(rank.time)},
           {"usage", to_object(rank.usage)}};

@@ -42,7 +42,7 @@ ORDER = {
     ],
     "interpose": [
         "agreement background_progress copy_communicator decide device_memory end_job function_names inner_calls "
-        "measure output preload_children preload_module presence resources symbols text_of weak_service "
+        "measure output peers preload_children preload_module presence resources symbols text_of weak_service "
         "wrappers.hpp",
         "approx_sites attention census flavour job make_wire mpi_agreement preload_aside reports scratch site_names "
         "trampoline",

@@ -69,6 +69,38 @@ static void victim(int calls) {
   }
 }
 
+// The same, and rank 0 computes longer still; but nobody waits for its messages. Ranks are others in the communicator.
+static void innocent(int calls) {
+  MPI_Comm reversed;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - rank, &reversed);
+  const int sender = ranks - 2, receiver = ranks - 3;
+  for (int i = 0; i < calls; ++i) {
+    int word = i, sum = 0;
+    if (rank == 0) work(late_ms + 0.1);
+    if (rank == 1) {
+      work(late_ms);
+      MPI_Send(&word, 1, MPI_INT, receiver, 0, reversed);
+    }
+    if (rank == 2 && i % 4 == 0) MPI_Recv(&word, 1, MPI_INT, sender, 0, reversed, MPI_STATUS_IGNORE);
+    if (rank == 2 && i % 4 == 1) {
+      MPI_Status status;
+      MPI_Recv(&word, 1, MPI_INT, MPI_ANY_SOURCE, 0, reversed, &status);
+    }
+    if (rank == 2 && i % 4 >= 2) {
+      MPI_Status status;
+      MPI_Request request;
+      MPI_Irecv(&word, 1, MPI_INT, sender, 0, reversed, &request);
+      if (i % 4 == 2)
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      else
+        MPI_Waitall(1, &request, &status);
+    }
+    if (rank == 2) work(0.4);
+    MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  }
+  MPI_Comm_free(&reversed);
+}
+
 // The same through a collective of two ranks.
 static void pair(int calls) {
   MPI_Comm two;
@@ -97,8 +129,8 @@ int main(int argc, char** argv) {
   static const struct {
     const char* name;
     void (*run)(int);
-  } cases[] = {{"iallreduce", iallreduce}, {"comm_dup", comm_dup}, {"fence", fence},      {"ring", ring},
-               {"victim", victim},         {"pair", pair},         {"finalize", finalize}};
+  } cases[] = {{"iallreduce", iallreduce}, {"comm_dup", comm_dup}, {"fence", fence}, {"ring", ring},
+               {"victim", victim},         {"innocent", innocent}, {"pair", pair},   {"finalize", finalize}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
     if (argc > 1 && strcmp(argv[1], cases[i].name) == 0) cases[i].run(calls);
   MPI_Finalize();

@@ -126,6 +126,37 @@ TEST_CASE("origins: a rank that waits for a message is not blamed for its delay"
   CHECK(support::analyse(all).verdict.starts_with("Rank 2 is late: waiting for it costs"));
 }
 
+TEST_CASE("origins: of two ranks that compute long it is the one that others waited for, also through a third") {
+  auto all = support::records(5);
+  for (int rank = 0; rank < 5; ++rank) {
+    Record& record = all[rank];
+    record.capacity = 128;
+    for (std::uint64_t call = 0; call < 100; ++call) {
+      const double begin = 3e6 * static_cast<double>(call);
+      // Rank 0 computes longest, rank 1 2.3 ms; rank 3 waits for the message of 2, which waits for that of 1.
+      const double arrivals[] = {2.4e6, 2.3e6, 2.4e6, 2.6e6, 0.1e6};
+      record.add_call(Collective::allreduce, call, begin + arrivals[rank], begin + 3e6);
+      if (rank == 2) record.add_interval(2.3e6, 0, 1);
+      if (rank == 3) record.add_interval(2.4e6, 0, 2);
+    }
+    record.add_timed("MPI_Recv", MpiKind::point_to_point, rank == 2 || rank == 3 ? 100 : 0, 0);
+    record.finalize(300e6);
+  }
+  Report analysis = support::analyse(all);
+  CHECK(rank_of(analysis, 3).passed_on_from == 1);
+  CHECK(rank_of(analysis, 3).passed_on_ns == Approx(rank_of(analysis, 3).caused_ns));
+  CHECK(rank_of(analysis, 3).most_waited_for == 2);
+  CHECK(rank_of(analysis, 3).most_waited_ns == Approx(240e6).epsilon(0.01));
+  CHECK(rank_of(analysis, 2).most_waited_for == 1);
+  CHECK(rank_of(analysis, 0).most_waited_for == -1);
+  CHECK(contains(to_text(analysis),
+                 "For whom ranks wait most in messages: rank 3 for rank 2 (240 ms), rank 2 for rank 1 "));
+  // Without that evidence the one that computes longest is taken for it.
+  for (auto& record : all)
+    for (auto& interval : record.intervals) interval.waited_for = 0;
+  CHECK(rank_of(support::analyse(all), 3).passed_on_from == 0);
+}
+
 TEST_CASE("origins: a delay that comes through another communicator") {
   constexpr std::uint64_t pair = 7;
   auto all = support::records(4);

@@ -9,7 +9,7 @@
 
 #include "tools/measure/native.h"
 
-enum { blocks = 101, iterations = 20000 };
+enum { blocks = 101, iterations = 20000, kinds = 5 };
 
 static double now_ns(void) {
   struct timespec t;
@@ -33,7 +33,18 @@ int main(int argc, char** argv) {
       (int (*)(void*, int, MPI_Datatype, int, MPI_Comm))native_function("PMPI_Bcast");
   int (*native_allreduce)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm) =
       (int (*)(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm))native_function("PMPI_Allreduce");
-  static double native[2][blocks], recorded[2][blocks];
+  int (*native_test)(MPI_Request*, int*, MPI_Status*) =
+      (int (*)(MPI_Request*, int*, MPI_Status*))native_function("PMPI_Test");
+  int (*native_recv)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*) =
+      (int (*)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Status*))native_function("PMPI_Recv");
+  int (*native_irecv)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*) =
+      (int (*)(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*))native_function("PMPI_Irecv");
+  int (*native_wait)(MPI_Request*, MPI_Status*) = (int (*)(MPI_Request*, MPI_Status*))native_function("PMPI_Wait");
+  int (*native_send)(const void*, int, MPI_Datatype, int, int, MPI_Comm) =
+      (int (*)(const void*, int, MPI_Datatype, int, int, MPI_Comm))native_function("PMPI_Send");
+  static double native[kinds][blocks], recorded[kinds][blocks];
+  MPI_Request request = MPI_REQUEST_NULL;
+  int flag;
   double value = 1, sum = 0;
   for (int block = 0; block < blocks; ++block) {
     double t = now_ns();
@@ -48,11 +59,39 @@ int main(int argc, char** argv) {
     t = now_ns();
     for (int i = 0; i < iterations; ++i) MPI_Allreduce(&value, &sum, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_SELF);
     recorded[1][block] = (now_ns() - t) / iterations;
+    t = now_ns();
+    for (int i = 0; i < iterations; ++i) native_test(&request, &flag, MPI_STATUS_IGNORE);
+    native[2][block] = (now_ns() - t) / iterations;
+    t = now_ns();
+    for (int i = 0; i < iterations; ++i) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    recorded[2][block] = (now_ns() - t) / iterations;
+    t = now_ns();
+    for (int i = 0; i < iterations; ++i)
+      native_recv(&value, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    native[3][block] = (now_ns() - t) / iterations;
+    t = now_ns();
+    for (int i = 0; i < iterations; ++i)
+      MPI_Recv(&value, 1, MPI_DOUBLE, MPI_PROC_NULL, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    recorded[3][block] = (now_ns() - t) / iterations;
+    t = now_ns();
+    for (int i = 0; i < iterations; ++i) {
+      native_irecv(&sum, 1, MPI_DOUBLE, 0, 0, MPI_COMM_SELF, &request);
+      native_send(&value, 1, MPI_DOUBLE, 0, 0, MPI_COMM_SELF);
+      native_wait(&request, MPI_STATUS_IGNORE);
+    }
+    native[4][block] = (now_ns() - t) / iterations / 3;
+    t = now_ns();
+    for (int i = 0; i < iterations; ++i) {
+      MPI_Irecv(&sum, 1, MPI_DOUBLE, 0, 0, MPI_COMM_SELF, &request);
+      MPI_Send(&value, 1, MPI_DOUBLE, 0, 0, MPI_COMM_SELF);
+      MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    recorded[4][block] = (now_ns() - t) / iterations / 3;
   }
-  const char* names[] = {"Bcast", "Allreduce"};
-  for (int k = 0; k < 2; ++k) {
+  const char* names[kinds] = {"Bcast", "Allreduce", "Test", "Recv", "Irecv, Send, Wait: each"};
+  for (int k = 0; k < kinds; ++k) {
     const double n = median(native[k]), r = median(recorded[k]);
-    printf("MPI_%-10s native %6.1f ns, recorded %6.1f ns, cost %6.1f ns\n", names[k], n, r, r - n);
+    printf("MPI_%-24s native %6.1f ns, recorded %6.1f ns, cost %6.1f ns\n", names[k], n, r, r - n);
   }
   MPI_Finalize();
   return 0;

@@ -16,6 +16,8 @@ constexpr std::size_t time_columns = 20;
 constexpr std::size_t most_functions_listed = 12;
 constexpr std::size_t most_communicators_listed = 10;
 constexpr std::size_t widest_name = 30;
+constexpr std::size_t most_waits_listed = 6;
+constexpr double least_wait_share = 0.001;  // of the run
 
 // A bar of `time_columns` for the run, a mark for each part.
 std::string time_bar(const RankTime& time, double run_ns) {
@@ -62,6 +64,25 @@ std::string efficiency_text(const Analysis& analysis) {
   return page;
 }
 
+// For whom ranks wait in messages, the longest first.
+std::string message_waits_text(const Analysis& analysis) {
+  std::vector<const RankFigures*> ranks;
+  for (const RankFigures& rank : analysis.late_ranks)
+    if (rank.most_waited_for >= 0 && rank.most_waited_ns >= least_wait_share * analysis.run_ns) ranks.push_back(&rank);
+  if (ranks.empty()) return {};
+  std::stable_sort(ranks.begin(), ranks.end(),
+                   [](const auto* a, const auto* b) { return a->most_waited_ns > b->most_waited_ns; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(ranks.size(), most_waits_listed); ++i)
+    text += fmt::format("{}rank {} for rank {} ({})", i == 0 ? "" : ", ", ranks[i]->rank, ranks[i]->most_waited_for,
+                        time_text(ranks[i]->most_waited_ns));
+  if (ranks.size() > most_waits_listed)
+    text += fmt::format(", and {} more ranks, in report.json", ranks.size() - most_waits_listed);
+  return wrap(fmt::format("For whom ranks wait most in messages{}: {}.",
+                          analysis.is_overwritten ? ", as far as the record goes back" : "", text),
+              "  ", 2);
+}
+
 }  // namespace
 
 // Of each rank: those that compute longest, and those that do least.
@@ -98,7 +119,7 @@ std::string rank_times_text(const Analysis& analysis) {
   if (ranks.size() > most_ranks_listed)
     page += fmt::format("  {} ranks that compute less than the first {} and more than the last {} are in report.json\n",
                         ranks.size() - 2 * half, half, half);
-  return page + efficiency_text(analysis);
+  return page + message_waits_text(analysis) + efficiency_text(analysis);
 }
 
 // Of the run by its phases, and of the ranks of its communicators.

@@ -41,6 +41,12 @@ class Times(Preload):
         self.assertGreater(times[2]["point_to_point_seconds"], 0.15)
         blamed = {rank["rank"]: rank["began_waiting_seconds"] for rank in report["late_ranks"]}
         self.assertEqual(max(blamed, key=blamed.get), 1)
+        job = self.job(4, self.program("planted"), "innocent", 60)
+        waits = {rank["rank"]: rank for rank in job.report()["late_ranks"]}
+        self.assertEqual(waits[2]["waited_in_messages_for"], 1)
+        self.assertGreater(waits[2]["waited_for_it_seconds"], 0.06)
+        self.assertEqual(waits[2]["passed_on_from"], 1)
+        self.assertIn("For whom ranks wait most in messages: rank 2 for rank 1 (", (job.folder / "report.txt").read_text())
         report, times = self.check_times("finalize", 2, {})
         self.assertGreater(times[0]["finalize_seconds"], 0.15)
         self.assertIn("In MPI_Finalize the others wait for rank 1, which comes there", report["verdict"])

@@ -143,11 +143,12 @@ void Record::add_timed(const std::string& name, MpiKind kind, std::uint64_t call
   timed.push_back(row);
 }
 
-void Record::add_interval(double mpi_ns, std::uint32_t longest_site) {
+void Record::add_interval(double mpi_ns, std::uint32_t longest_site, std::int32_t waited_for) {
   trace::Interval interval{};
   interval.mpi_ticks = static_cast<std::uint64_t>(mpi_ns / ns_per_tick);
   interval.longest_site = longest_site;
   interval.calls = 1;
+  interval.waited_for = trace::waited_for(waited_for, interval.mpi_ticks, interval.mpi_ticks);
   interval.commit = events.back().commit;
   intervals.push_back(interval);
 }

@@ -37,7 +37,7 @@ struct Record {
   void add_timed(const std::string& name, MpiKind kind, std::uint64_t calls, double ns);
   // Of the time before the last event this much was in such functions, and the longest time outside them ended with a
   // call from this site.
-  void add_interval(double mpi_ns, std::uint32_t longest_site = 0);
+  void add_interval(double mpi_ns, std::uint32_t longest_site = 0, std::int32_t waited_for = -1);
 
   // The .papz beside it: the first `count` events in blocks of so many, finished or as when the process was killed.
   std::vector<std::uint8_t> spilled(std::size_t count, std::size_t in_block, bool finished = true) const;
