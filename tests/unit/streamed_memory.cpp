@@ -1,5 +1,6 @@
 // A trace is read in a small part of the memory that its events have.
 #include <malloc.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ long raised_kib(Body&& body) {
   int pipe_ends[2];
   if (pipe(pipe_ends) != 0) return -1;
   malloc_trim(0);  // what earlier tests have freed would be taken again and not raise it
+  malloc_trim(0);  // what other tests have freed would be taken again unseen
   const pid_t child = fork();
   if (child == 0) {
     const long before = peak_kib();
