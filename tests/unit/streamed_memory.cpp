@@ -1,6 +1,5 @@
 // A trace is read in a small part of the memory that its events have.
 #include <malloc.h>
-#include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
