@@ -11,8 +11,6 @@
 #include <utility>
 #endif
 
-#include "profiler/report/verdict.hpp"
-
 namespace papaya {
 
 #if PAPAYA_HAS_LIBDW
@@ -118,7 +116,7 @@ void symbolise(report::Report& analysis) {
   for (report::CostlyCall& call : analysis.costly_calls) sites.push_back(&call.frames);
   for (report::RankFigures& rank : analysis.late_ranks) sites.push_back(&rank.late_at);
   for (std::string& note : symbolise(sites)) analysis.notes.push_back(std::move(note));
-  analysis.verdict = report::verdict_on(analysis);  // names a line of the program, too
+  report::put_in_words(analysis);  // they name lines of the program, too
 }
 
 }  // namespace papaya

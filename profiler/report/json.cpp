@@ -400,6 +400,8 @@ Json to_object(const Report& report) {
                  {"finalized", report.finalized},
                  {"partial", report.partial},
                  {"verdict", report.verdict},
+                 {"in_short", report.in_short},
+                 {"next", report.next},
                  {"notes", report.notes},
                  {"clock_error_us", report.clock_measured ? microseconds(report.clock_error_ns) : Json(nullptr)},
                  {"clock_bound_us", report.clock_measured ? microseconds(report.clock_bound_ns) : Json(nullptr)},

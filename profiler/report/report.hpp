@@ -1,4 +1,4 @@
-// The report of a run: load its folder, work the figures out, render them. Nothing here throws.
+// The report of a run: load its folder, work the figures out, render them. Nothing else here throws.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,16 @@ namespace papaya::report {
 // An analysis in words.
 struct Report : Analysis {
   std::string verdict;             // one sentence
+  std::string in_short;            // for everybody; may be empty, as `next`
+  std::vector<std::string> next;   // what to do, the most promising first
   std::vector<std::string> notes;  // one sentence or two each: what to know before trusting the figures
 };
 
 // `observe` and `progress` as for `analyse`.
 Report report_on(const Run& run, const CallObserver& observe = {}, const Progress& progress = {}) noexcept;
+
+// Makes its verdict and what follows from it, anew where frames have got names since. Throws when out of memory.
+void put_in_words(Report& report);
 
 // For people, at most 100 columns wide.
 std::string to_text(const Report& report) noexcept;

@@ -14,6 +14,9 @@ std::string render(const Report& report) {
   if (!page.empty()) page += "\n";
   if (report.usable) page += header_text(report) + "\n";
   page += wrap(report.verdict, "", 0);
+  if (!report.in_short.empty()) page += wrap("In short: " + report.in_short, "", 0);
+  for (std::size_t i = 0; i < report.next.size(); ++i)
+    page += wrap((i == 0 ? "Next: " : "Then: ") + report.next[i], "", 0);
   if (!report.notes.empty()) page += "\nNote\n";
   for (const std::string& note : report.notes) page += wrap(note, "  - ", 4);
   if (!report.usable) return page;

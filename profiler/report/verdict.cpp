@@ -12,6 +12,7 @@
 #include "base/mpi_name.hpp"
 #include "profiler/read/units.hpp"
 #include "profiler/record/waits.hpp"
+#include "profiler/report/elsewhere.hpp"
 #include "profiler/report/notes.hpp"
 
 namespace papaya::report {
@@ -26,8 +27,8 @@ constexpr double noticeable_delay_ns = 100e3;
 constexpr double alike = 1.25;
 // Of a delay, or of waiting, to name who is to blame for it.
 constexpr double enough_evidence = 0.8;
-// Time in MPI outside of blocking collectives is told from this share of the ranks' time on.
-constexpr double noticeable_elsewhere = 0.02;
+// What a late rank costs the run is told from this share of it on.
+constexpr double noticeable_cost = 0.02;
 // Delays that are half of the waiting and are this share of the calls or less are outliers.
 constexpr double seldom = 0.1;
 
@@ -46,19 +47,19 @@ std::string calls_text(std::uint64_t times, std::uint64_t calls, std::string_vie
                     : fmt::format("at all {} {} calls", count_text(calls), name);
 }
 
-class Verdict {
+class Judge {
  public:
-  explicit Verdict(const Analysis& analysis) : analysis_(analysis) {}
+  explicit Judge(const Analysis& analysis) : analysis_(analysis) {}
 
-  std::string write() const;
+  Verdict write();
 
  private:
-  std::string pending_verdict() const;
-  std::string arrivals_verdict() const;
-  std::string late_verdict() const;
-  std::string costly_calls_verdict() const;
-  std::string whole_run_verdict() const;
-  std::string elsewhere_verdict() const;
+  std::string pending_verdict();
+  std::string arrivals_verdict();
+  std::string late_verdict();
+  std::string costly_calls_verdict();
+  std::string whole_run_verdict();
+  std::string elsewhere_verdict();
   std::string what_if_verdict() const;
   const RankFigures* origin_of(const RankFigures& rank) const;
   std::string reason_of(const RankFigures& rank) const;
@@ -69,7 +70,7 @@ class Verdict {
   std::string_view what() const { return analysis_.is_overwritten ? "the recorded part of the run" : "the run"; }
 
   const Analysis& analysis_;
-  mutable std::int32_t named_ = -1;  // the rank that late_verdict() has told to be late
+  Verdict verdict_;
 };
 
 std::string decapitalised(std::string sentence) {
@@ -78,12 +79,12 @@ std::string decapitalised(std::string sentence) {
 }
 
 // "3.4 % of the run": the one denominator of every sentence here is the time of all ranks together.
-std::string Verdict::share_of_time(double waiting_ns) const {
+std::string Judge::share_of_time(double waiting_ns) const {
   return share_text(analysis_.recorded_ns > 0 ? std::min(1.0, waiting_ns / analysis_.recorded_ns) : 0.0);
 }
 
 // Of all calls, also those that are no longer in the record one by one. Empty if it has all of them.
-std::string Verdict::whole_run_verdict() const {
+std::string Judge::whole_run_verdict() {
   const WholeRun& whole = analysis_.whole_run;
   if (!analysis_.is_overwritten || whole.all.calls == 0) return {};
   const std::string waiting =
@@ -99,79 +100,33 @@ std::string Verdict::whole_run_verdict() const {
       time_text(whole.all.most_ns));
 }
 
-std::string Verdict::arrivals_verdict() const {
+std::string Judge::arrivals_verdict() {
   const std::string whole = whole_run_verdict();
-  return whole.empty() ? late_verdict()
-                       : fmt::format("{} Of the calls recorded one by one: {}", whole, decapitalised(late_verdict()));
+  if (whole.empty()) return late_verdict();
+  std::string text = fmt::format("{} Of the calls recorded one by one: {}", whole, decapitalised(late_verdict()));
+  verdict_.finding = analysis_.whole_run_share < balanced_share ? Finding::balanced : Finding::overwritten;
+  return text;
 }
 
-// What the time in MPI outside of blocking collectives is spent on, and for whom. Empty if that is little, or not
-// known.
-std::string Verdict::elsewhere_verdict() const {
-  std::vector<const RankFigures*> ranks;
-  double elsewhere_ns = 0;
-  double finalize_ns = 0;
-  for (const RankFigures& rank : analysis_.late_ranks) {
-    if (!rank.time.is_known) continue;
-    ranks.push_back(&rank);
-    elsewhere_ns += rank.time.elsewhere_ns();
-    finalize_ns += rank.time.finalize_ns;
-  }
-  const double all_ns = analysis_.run_ns * static_cast<double>(ranks.size());
-  if (ranks.size() < 2 || elsewhere_ns < noticeable_elsewhere * all_ns) return {};
-  const auto share = [all_ns](double ns) { return share_text(std::min(1.0, ns / all_ns)); };
-  if (finalize_ns >= 0.5 * elsewhere_ns) {
-    const auto by_end = [](const auto* a, const auto* b) { return a->time.finalize_ns < b->time.finalize_ns; };
-    std::nth_element(ranks.begin(), ranks.begin() + 1, ranks.end(), by_end);
-    const RankFigures& last = **std::min_element(ranks.begin(), ranks.begin() + 2, by_end);
-    const double second_ns = std::max(ranks[0]->time.finalize_ns, ranks[1]->time.finalize_ns);
-    // Alone, if that is most of the waiting.
-    if (second_ns * static_cast<double>(ranks.size() - 1) >= enough_evidence * finalize_ns)
-      return fmt::format(
-          " In MPI_Finalize the others wait for rank {}, which comes there {} after them: {} of all ranks' time.",
-          last.rank, time_text(second_ns), share(finalize_ns));
-    return fmt::format(
-        " Ranks come to MPI_Finalize at different times and wait there for the last, rank {}: {} of all ranks' "
-        "time.",
-        last.rank, share(finalize_ns));
-  }
-  std::string text =
-      fmt::format(" Outside of blocking collectives {} of all ranks' time passes in MPI", share(elsewhere_ns));
-  if (!analysis_.functions.empty())
-    text += fmt::format(", most in {} ({})", analysis_.functions.front().name, share(analysis_.functions.front().ns));
-  // A rank for which the others wait computes while they do.
-  std::sort(ranks.begin(), ranks.end(),
-            [](const auto* a, const auto* b) { return a->time.computing_ns > b->time.computing_ns; });
-  const RankFigures& top = *ranks.front();
-  const double more_ns = top.time.computing_ns - ranks[ranks.size() / 2]->time.computing_ns;
-  std::vector<double> others_ns;
-  for (const RankFigures* rank : ranks)
-    if (rank != &top) others_ns.push_back(rank->time.elsewhere_ns() + rank->waited_ns);
-  std::nth_element(others_ns.begin(), others_ns.begin() + static_cast<std::ptrdiff_t>(others_ns.size() / 2),
-                   others_ns.end());
-  const double waiting_ns = others_ns[others_ns.size() / 2] - top.time.elsewhere_ns() - top.waited_ns;
-  if (waiting_ns >= 0.5 * others_ns[others_ns.size() / 2] && more_ns >= enough_evidence * waiting_ns)
-    return text + (named_ == top.rank
-                       ? "."
-                       : fmt::format(": rank {} computes {} longer than the median of the ranks, and the "
-                                     "others wait meanwhile.",
-                                     top.rank, time_text(more_ns)));
-  return text + fmt::format("; no rank computes enough longer than the others to explain it{}.",
-                            analysis_.crowded_ranks > 0 ? ", and ranks share cores" : "");
+std::string Judge::elsewhere_verdict() {
+  Elsewhere elsewhere = elsewhere_of(analysis_, verdict_.rank);
+  verdict_.elsewhere_rank = elsewhere.rank;
+  verdict_.in_finalize = elsewhere.in_finalize;
+  return std::move(elsewhere.text);
 }
 
 // What the rank that was named costs the run. Where ranks share cores the estimate is too rough for a sentence.
-std::string Verdict::what_if_verdict() const {
+std::string Judge::what_if_verdict() const {
   const std::vector<WhatIf::Rank>& ranks = analysis_.what_if.ranks;
   const auto own =
-      std::find_if(ranks.begin(), ranks.end(), [&](const WhatIf::Rank& one) { return one.rank == named_; });
-  if (own == ranks.end() || analysis_.crowded_ranks > 0 || own->ns < noticeable_elsewhere * analysis_.run_ns) return {};
+      std::find_if(ranks.begin(), ranks.end(), [&](const WhatIf::Rank& one) { return one.rank == verdict_.rank; });
+  if (own == ranks.end() || analysis_.crowded_ranks > 0 || own->ns < noticeable_cost * analysis_.run_ns) return {};
   return fmt::format(" If rank {} computed no longer than the others, the run would take about {} instead of {}.",
-                     named_, time_text(analysis_.run_ns - own->ns), time_text(analysis_.run_ns));
+                     verdict_.rank, time_text(analysis_.run_ns - own->ns), time_text(analysis_.run_ns));
 }
 
 // The rank that most of the delay of a late one began with; null: the late one itself, or that is not known.
-const RankFigures* Verdict::origin_of(const RankFigures& rank) const {
+const RankFigures* Judge::origin_of(const RankFigures& rank) const {
   if (rank.caused_ns <= 0 || rank.most_passed_on_ns < enough_evidence * rank.caused_ns) return nullptr;
   const auto from = std::find_if(analysis_.late_ranks.begin(), analysis_.late_ranks.end(),
                                  [&](const RankFigures& other) { return other.rank == rank.passed_on_from; });
@@ -179,7 +134,7 @@ const RankFigures* Verdict::origin_of(const RankFigures& rank) const {
 }
 
 // What is known of why the rank is late itself.
-std::string Verdict::reason_of(const RankFigures& rank) const {
+std::string Judge::reason_of(const RankFigures& rank) const {
   if (const std::string why = why_slow(rank.rank, rank.usage, analysis_.median_usage); !why.empty()) return " " + why;
   if (!rank.time.is_known || rank.unknown_origin_ns + rank.passed_on_ns < enough_evidence * rank.caused_ns) return {};
   return fmt::format(
@@ -187,34 +142,37 @@ std::string Verdict::reason_of(const RankFigures& rank) const {
       rank.rank);
 }
 
-std::string Verdict::write() const {
+Verdict Judge::write() {
   // A job that was killed in the middle of its work has ranks inside a call, too.
-  if (const std::string stuck = pending_verdict(); !stuck.empty()) {
-    if (analysis_.compared_calls == 0 || analysis_.ranks == 1) return stuck;
-    return stuck + " Until then, " + decapitalised(arrivals_verdict());
-  }
-  if (analysis_.collectives.empty() && analysis_.events_kept == 0) {
-    return (analysis_.weak.empty()
-                ? "The program made no collective calls, so there are no arrivals to compare."
-                : "The program called none of MPI's collectives, only weakly consistent ones: their table is below.") +
-           elsewhere_verdict();
-  }
-  if (analysis_.ranks == 1) return "The job has one rank, so no rank can be late.";
-  if (analysis_.compared_calls == 0) {
+  if (verdict_.text = pending_verdict(); !verdict_.text.empty()) {
+    if (analysis_.compared_calls > 0 && analysis_.ranks > 1)
+      verdict_.text += " Until then, " + decapitalised(arrivals_verdict());
+    verdict_.finding = Finding::unfinished;
+  } else if (analysis_.collectives.empty() && analysis_.events_kept == 0) {
+    verdict_.text =
+        (analysis_.weak.empty()
+             ? "The program made no collective calls, so there are no arrivals to compare."
+             : "The program called none of MPI's collectives, only weakly consistent ones: their table is below.") +
+        elsewhere_verdict();
+  } else if (analysis_.ranks == 1) {
+    verdict_.text = "The job has one rank, so no rank can be late.";
+  } else if (analysis_.compared_calls == 0) {
     const bool blocking = std::any_of(analysis_.collectives.begin(), analysis_.collectives.end(),
                                       [](const CollectiveFigures& c) { return c.form == Form::blocking; });
-    return (blocking ? "Arrivals cannot be compared: no blocking collective call of two or more ranks is in "
-                       "the record "
-                       "of all of them."
-                     : "Arrivals cannot be compared: the program made no blocking collective calls.") +
-           elsewhere_verdict();
+    verdict_.text = (blocking ? "Arrivals cannot be compared: no blocking collective call of two or more ranks is in "
+                                "the record of all of them."
+                              : "Arrivals cannot be compared: the program made no blocking collective calls.") +
+                    elsewhere_verdict();
+  } else {
+    verdict_.text = arrivals_verdict();  // first: it names a rank
+    verdict_.text += elsewhere_verdict();
+    verdict_.text += what_if_verdict();
   }
-  const std::string arrivals = arrivals_verdict();  // first: it names a rank
-  return arrivals + elsewhere_verdict() + what_if_verdict();
+  return std::move(verdict_);
 }
 
 // Ranks that wait for one that never came are what the user of a hung job looks for.
-std::string Verdict::pending_verdict() const {
+std::string Judge::pending_verdict() {
   const PendingCall* worst = nullptr;
   for (const PendingCall& pending : analysis_.pending) {
     if (!pending.conflict.empty()) {
@@ -234,7 +192,7 @@ std::string Verdict::pending_verdict() const {
 }
 
 // A few calls that cost more than all the others together are neither a habit nor an average.
-std::string Verdict::costly_calls_verdict() const {
+std::string Judge::costly_calls_verdict() {
   const std::vector<CostlyCall>& costly = analysis_.costly_calls;
   double waiting_ns = 0;
   std::size_t count = 0;
@@ -262,7 +220,7 @@ std::string Verdict::costly_calls_verdict() const {
 }
 
 // "it arrives last at 87 of the 100 MPI_Allreduce calls, typically by 1.92 ms, at most by 2.1 ms"
-std::string Verdict::habit_of(const RankFigures& rank, std::size_t collective, const std::string& subject) const {
+std::string Judge::habit_of(const RankFigures& rank, std::size_t collective, const std::string& subject) const {
   const auto which = static_cast<Collective>(collective);
   const bool is_root = need_of(which) == Need::root;
   const std::uint64_t times = is_root ? rank.delays_in[collective] : rank.times_last_in[collective];
@@ -281,7 +239,7 @@ std::string Verdict::habit_of(const RankFigures& rank, std::size_t collective, c
   return text;
 }
 
-std::string Verdict::late_verdict() const {
+std::string Judge::late_verdict() {
   const std::string prefix = analysis_.record.missing.empty()
                                  ? ""
                                  : fmt::format("Of the {} of {} ranks read: ", analysis_.ranks_read, analysis_.ranks);
@@ -336,13 +294,18 @@ std::string Verdict::late_verdict() const {
     const bool is_noticeable =
         one_rank && top.median_delay_ns_in[where] >= noticeable_delay_ns &&
         static_cast<double>(top.delays_in[where]) >= noticeable_lasts * static_cast<double>(top.compared_in[where]);
+    verdict_.finding = is_noticeable ? Finding::late_rank : Finding::balanced;
     if (!is_noticeable) return begin(fmt::format("Arrivals are balanced: {}.", cost));
     return begin(fmt::format("Rank {} is late but it costs little: {}; {}.", top.rank, habit_of(top, where), cost));
   }
-  if (const std::string concentrated = costly_calls_verdict(); !concentrated.empty()) return begin(concentrated);
+  if (const std::string concentrated = costly_calls_verdict(); !concentrated.empty()) {
+    verdict_.finding = Finding::costly_calls;
+    return begin(concentrated);
+  }
   if (one_rank) {
     const RankFigures* const origin = origin_of(top);
-    named_ = (origin == nullptr ? top : *origin).rank;
+    verdict_.finding = Finding::costly_rank;
+    verdict_.rank = (origin == nullptr ? top : *origin).rank;
     if (origin != nullptr)
       return begin(fmt::format("Rank {} is late{} and holds up rank {}: waiting for that costs {}; {}.", origin->rank,
                                origin->late_at.empty() ? "" : ", at " + frame_text(origin->late_at.front()) + ",",
@@ -370,10 +333,12 @@ std::string Verdict::late_verdict() const {
     if (ranges.size() <= most_ranges_named) {
       std::string who = ranks_text(ranges);
       who[0] = 'R';
+      verdict_.finding = Finding::late_ranks;
       return begin(fmt::format("{} are late: waiting for them costs {}.", who, cost_of(caused_by_few)));
     }
   }
   one_stands_out(caused, analysis_.waiting_ns);
+  verdict_.finding = Finding::imbalanced;
   return begin(fmt::format(
       "Arrivals are imbalanced and no single rank is responsible: {}, the most at {}, where the last rank arrives {} "
       "after the first on average; of all ranks, rank {} causes most, {}.",
@@ -383,12 +348,17 @@ std::string Verdict::late_verdict() const {
 
 }  // namespace
 
-std::string verdict_on(const Analysis& analysis) {
+Verdict verdict_on(const Analysis& analysis) {
   const RecordFacts& facts = analysis.record;
-  if (!facts.failure.empty()) return fmt::format("The record could not be analysed: {}.", facts.failure);
-  if (!analysis.usable)
-    return facts.problems.empty() ? "There is no record of a run here." : "None of the records here could be read.";
-  return Verdict(analysis).write();
+  Verdict verdict;
+  if (!facts.failure.empty())
+    verdict.text = fmt::format("The record could not be analysed: {}.", facts.failure);
+  else if (!analysis.usable)
+    verdict.text =
+        facts.problems.empty() ? "There is no record of a run here." : "None of the records here could be read.";
+  else
+    verdict = Judge(analysis).write();
+  return verdict;
 }
 
 }  // namespace papaya::report

@@ -102,8 +102,9 @@ ORDER = {
         "mpi_times stack_dump",
     ],
     "profiler/report": [
-        "notes pictures stacks",
+        "elsewhere notes pictures stacks",
         "verdict",
+        "advice",
         "report.hpp text/layout text/sections.hpp",
         "files json report.cpp stall talp text text/",
     ],

@@ -1,0 +1,254 @@
+#include "profiler/report/advice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <utility>
+
+#include "base/mpi_name.hpp"
+#include "profiler/read/units.hpp"
+#include "profiler/report/notes.hpp"
+
+namespace papaya::report {
+namespace {
+
+// A gain below this share of the run is not worth a step.
+constexpr double worthwhile = 0.01;
+// From this share of the run on, time is told in the sentence for everybody.
+constexpr double noticeable = 0.02;
+// A call in this first part of the run belongs to the program's start.
+constexpr double start_share = 0.05;
+
+class Adviser {
+ public:
+  Adviser(const Analysis& analysis, const Verdict& verdict) : analysis_(analysis), verdict_(verdict) {}
+
+  std::string in_short() const;
+  std::vector<std::string> steps();
+
+ private:
+  void late_rank(std::int32_t number);
+  void costly_calls();
+  void late_ranks();
+  void elsewhere();
+  void shared_cores();
+  void algorithm();
+  void step(std::string sentence) { steps_.push_back(std::move(sentence)); }
+
+  const RankFigures* figures_of(std::int32_t number) const;
+  double median_computing_ns() const;
+  double share_of_run(double ns) const { return analysis_.run_ns > 0 ? ns / analysis_.run_ns : 0.0; }
+
+  const Analysis& analysis_;
+  const Verdict& verdict_;
+  std::vector<std::string> steps_;
+};
+
+const RankFigures* Adviser::figures_of(std::int32_t number) const {
+  const auto found = std::find_if(analysis_.late_ranks.begin(), analysis_.late_ranks.end(),
+                                  [number](const RankFigures& rank) { return rank.rank == number; });
+  return found == analysis_.late_ranks.end() ? nullptr : &*found;
+}
+
+double Adviser::median_computing_ns() const {
+  std::vector<double> values;
+  for (const RankFigures& rank : analysis_.late_ranks)
+    if (rank.time.is_known) values.push_back(rank.time.computing_ns);
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+std::string Adviser::in_short() const {
+  const double ranks_ns = analysis_.run_ns * static_cast<double>(analysis_.ranks_read);
+  if (ranks_ns <= 0 || analysis_.ranks < 2) return {};
+  // Over the whole run where its beginning is no longer known call by call: then within nodes.
+  const double waiting = analysis_.is_overwritten ? analysis_.whole_run_share : analysis_.waiting_ns / ranks_ns;
+  if (!analysis_.efficiency.is_known)
+    return fmt::format("{} of the time of the {} ranks is lost by waiting for late ones in collective calls.",
+                       share_text(std::min(1.0, waiting)), count_text(static_cast<std::uint64_t>(analysis_.ranks)));
+  const double computing = std::min(1.0, analysis_.efficiency.parallel);
+  std::string text = fmt::format("{} of the time of the {} ranks goes into computing", share_text(computing),
+                                 count_text(static_cast<std::uint64_t>(analysis_.ranks)));
+  const double rest = 1 - computing;
+  if (rest >= noticeable && waiting >= noticeable) {
+    text +=
+        fmt::format(", {} is lost by waiting in collective calls for late ranks", share_text(std::min(waiting, rest)));
+    if (rest - waiting >= noticeable)
+      text += fmt::format(", and {} passes in MPI otherwise", share_text(rest - waiting));
+  } else if (rest >= noticeable) {
+    text += fmt::format(", {} passes in MPI", share_text(rest));
+  }
+  text += ".";
+  if (analysis_.what_if.is_known && analysis_.crowded_ranks == 0 &&
+      analysis_.what_if.all_ns >= noticeable * analysis_.run_ns)
+    text += fmt::format(" With the work evenly spread the run would take about {} instead of {}.",
+                        time_text(analysis_.run_ns - analysis_.what_if.all_ns), time_text(analysis_.run_ns));
+  return text;
+}
+
+// Where to look, and what for.
+void Adviser::late_rank(std::int32_t number) {
+  const RankFigures* const rank = figures_of(number);
+  if (rank == nullptr) return;
+  if (const std::string why = why_slow(number, rank->usage, analysis_.median_usage); !why.empty()) {
+    const bool core = rank->usage.core_wait_share > analysis_.median_usage.core_wait_share;
+    step(core ? fmt::format(
+                    "Give rank {} a core of its own (`papaya doctor` under the same launcher shows how ranks are "
+                    "bound), and look for what else runs on core {} of its node.",
+                    number, rank->usage.core)
+              : fmt::format("Look at the memory and the file system of rank {}'s node: it waits for pages from disk.",
+                            number));
+    return;
+  }
+  const std::string where = rank->late_at.empty() ? "its collective calls" : frame_text(rank->late_at.front());
+  const double computing_ns = rank->time.computing_ns;
+  const double median_ns = median_computing_ns();
+  if (!rank->time.is_known || computing_ns <= median_ns) {
+    step(
+        fmt::format("Look at what rank {} does before {}: `papaya trace --chrome -o trace.json FOLDER` shows it beside "
+                    "the other ranks.",
+                    number, where));
+    return;
+  }
+  const double idle = share_of_run(computing_ns) - rank->usage.cpu_share -
+                      (rank->usage.knows_core_wait ? rank->usage.core_wait_share : 0);
+  if (rank->usage.is_known && idle >= 0.5 * share_of_run(computing_ns)) {
+    step(
+        fmt::format("Look at what rank {} waits for outside MPI before {}: it spends {} there, the median of the ranks "
+                    "{}, but uses a core only {} of the run. Files, locks and sleeps do that.",
+                    number, where, time_text(computing_ns), time_text(median_ns), share_text(rank->usage.cpu_share)));
+    return;
+  }
+  step(fmt::format(
+      "Give rank {} less work, or make what it computes before {} quicker: it computes {}, the median of the "
+      "ranks {}.",
+      number, where, time_text(computing_ns), time_text(median_ns)));
+}
+
+void Adviser::costly_calls() {
+  if (analysis_.costly_calls.empty()) return;
+  const CostlyCall& call = analysis_.costly_calls.front();
+  const double begin_s = call.begin_ns / 1e9;
+  const double end_s = (call.begin_ns + call.delay_ns) / 1e9;
+  // Seconds with enough digits to see the call and a little before it.
+  const double margin = std::max(1e-3, 0.25 * (end_s - begin_s));
+  step(fmt::format(
+      "Look at what rank {} does before call {} of {}{}, {} into the run{}: `papaya trace --chrome --from {:.3f} --to "
+      "{:.3f} -o trace.json FOLDER` shows it.",
+      call.rank, count_text(call.call), call.name, call.frames.empty() ? "" : " at " + frame_text(call.frames.front()),
+      time_text(call.begin_ns), share_of_run(call.begin_ns) <= start_share ? ", while the program starts" : "",
+      std::max(0.0, begin_s - margin), end_s + margin));
+}
+
+void Adviser::late_ranks() {
+  const CallSiteFigures* worst = nullptr;
+  for (const CallSiteFigures& site : analysis_.call_sites)
+    if (worst == nullptr || site.waiting_ns > worst->waiting_ns) worst = &site;
+  if (worst == nullptr || worst->waiting_ns <= 0) return;
+  step(fmt::format(
+      "Spread the work before {} more evenly: {} of all waiting is there. `papaya report --html` shows which "
+      "ranks are late when.",
+      worst->frames.empty() ? worst->name : frame_text(worst->frames.front()),
+      share_text(analysis_.waiting_ns > 0 ? worst->waiting_ns / analysis_.waiting_ns : 0)));
+}
+
+void Adviser::elsewhere() {
+  const std::int32_t number = verdict_.elsewhere_rank;
+  if (verdict_.in_finalize)
+    step(number >= 0
+             ? fmt::format("Look at what rank {} does alone after the last call of the others: spread that work, or "
+                           "let the others do something meanwhile.",
+                           number)
+             : std::string("Spread the work at the end of the program more evenly."));
+  else if (number >= 0 && number != verdict_.rank)
+    late_rank(number);
+}
+
+void Adviser::shared_cores() {
+  if (analysis_.crowded_ranks == 0) return;
+  step(
+      fmt::format("Start at most {} on a node, one for each core, and measure again: {} ranks share {} now, and a rank "
+                  "without a core is late whatever its work.",
+                  counted(static_cast<std::uint64_t>(std::max(1, analysis_.crowded_cores)), "rank", "ranks"),
+                  analysis_.crowded_ranks,
+                  counted(static_cast<std::uint64_t>(std::max(1, analysis_.crowded_cores)), "core", "cores")));
+}
+
+// The collective for which another algorithm brings most.
+void Adviser::algorithm() {
+  const CallSiteFigures* most = nullptr;
+  double most_ns = 0;
+  for (const CallSiteFigures& site : analysis_.call_sites) {
+    const Savings::Candidate* const best = site.savings.best();
+    if (best == nullptr || std::isnan(best->saving.run_ns) || best->saving.run_ns <= most_ns) continue;
+    most = &site;
+    most_ns = best->saving.run_ns;
+  }
+  if (most == nullptr || most_ns < worthwhile * most->savings.span_ns) return;
+  const std::string& algorithm = most->savings.best()->algorithm;
+  std::string variable(mpi_name(most->collective, Form::blocking).substr(std::string_view("MPI_").size()));
+  std::transform(variable.begin(), variable.end(), variable.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+  const std::string gain = share_text(most_ns / most->savings.span_ns);
+  if (algorithm.find(',') == std::string::npos)
+    step(fmt::format("Try PAPAYA_{}={}: a model of the run expects it to be {} shorter then{}.", variable, algorithm,
+                     gain, analysis_.crowded_ranks > 0 ? ", but does not know what sharing cores costs" : ""));
+  else
+    step(
+        fmt::format("Try papaya's algorithms for {} (Estimated savings, below): a model of the run expects it to be {} "
+                    "shorter then.",
+                    most->name, gain));
+}
+
+std::vector<std::string> Adviser::steps() {
+  if (analysis_.ranks < 2) return {};
+  switch (verdict_.finding) {
+    case Finding::unfinished:
+      step(
+          "Look at what the missing ranks did last (below) and at the stacks in the folder's "
+          "stall-*.txt, "
+          "if there are any; PAPAYA_STALL_SECONDS=5 or SIGUSR1 to a rank writes them while the job hangs.");
+      break;
+    case Finding::costly_rank:
+      late_rank(verdict_.rank);
+      break;
+    case Finding::costly_calls:
+      costly_calls();
+      break;
+    case Finding::late_ranks:
+    case Finding::imbalanced:
+    case Finding::overwritten:
+      late_ranks();
+      break;
+    case Finding::nothing:
+    case Finding::balanced:
+    case Finding::late_rank:
+      break;
+  }
+  if (verdict_.finding == Finding::overwritten)
+    step("Record all calls: with PAPAYA_PROFILE=trace the figures call by call are of the whole run.");
+  if (verdict_.finding != Finding::unfinished) {
+    elsewhere();
+    if (verdict_.finding != Finding::balanced && verdict_.finding != Finding::nothing) shared_cores();
+    algorithm();
+  }
+  if (steps_.size() > most_steps) steps_.resize(most_steps);
+  return std::move(steps_);
+}
+
+}  // namespace
+
+Advice advice_on(const Analysis& analysis, const Verdict& verdict) {
+  if (!analysis.usable || !analysis.record.failure.empty()) return {};
+  Adviser adviser(analysis, verdict);
+  Advice advice;
+  advice.in_short = adviser.in_short();
+  advice.next = adviser.steps();
+  return advice;
+}
+
+}  // namespace papaya::report

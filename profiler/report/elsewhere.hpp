@@ -1,0 +1,20 @@
+// What the time in MPI outside of blocking collectives is spent on, and for whom, in a sentence.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "profiler/analysis/analysis.hpp"
+
+namespace papaya::report {
+
+struct Elsewhere {
+  std::string text;          // begins with a space; empty: that time is little, or not known
+  std::int32_t rank = -1;    // computes while the others wait for it; -1: none, or none alone
+  bool in_finalize = false;  // they wait in MPI_Finalize
+};
+
+// `named`: the rank that is already known to be late, -1 if none is.
+Elsewhere elsewhere_of(const Analysis& analysis, std::int32_t named);
+
+}  // namespace papaya::report

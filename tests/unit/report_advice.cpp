@@ -1,0 +1,121 @@
+// The line for everybody and the next steps, from planted causes.
+#include <algorithm>
+#include <string>
+
+#include "profiler/report/report.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+using report::Report;
+using support::Record;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// 100 calls in 300 ms, each rank computing `computing_ms(rank)` before each.
+template <class Computing>
+std::vector<Record> run_of(int ranks, Computing computing_ms) {
+  auto all = support::records(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    Record& record = all[rank];
+    record.capacity = 128;
+    record.add_call_site({{"app", 0x10}});
+    record.add_call_site({{"app", 0x20}});
+    for (std::uint64_t call = 0; call < 100; ++call)
+      record
+          .add_call(Collective::allreduce, call, 3e6 * static_cast<double>(call) + 1e6 * computing_ms(rank),
+                    3e6 * static_cast<double>(call + 1))
+          .call_site = 1;
+    record.add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+    record.finalize(300e6);
+  }
+  return all;
+}
+
+double late_rank_2(int rank) {
+  return rank == 2 ? 2.5 : 0.5;
+}
+
+}  // namespace
+
+TEST_CASE("advice: where to take work from") {
+  const Report report = support::analyse(run_of(4, late_rank_2));
+  REQUIRE(!report.next.empty());
+  CHECK(
+      report.next.front() ==
+      "Give rank 2 less work, or make what it computes before app+0x20 quicker: it computes 250 ms, the median of the "
+      "ranks 50.0 ms.");
+  CHECK(report.in_short ==
+        "33 % of the time of the 4 ranks goes into computing, 50 % is lost by waiting in collective calls for late "
+        "ranks, "
+        "and 17 % passes in MPI otherwise. With the work evenly spread the run would take about 100 ms instead of 300 "
+        "ms.");
+  const std::string text = report::to_text(report);
+  CHECK(contains(text, "\nIn short: 33 % of the time"));
+  CHECK(contains(text, "\nNext: Give rank 2 less work"));
+  CHECK(contains(report::to_json(report), "\"in_short\": \"33 % of the time"));
+}
+
+TEST_CASE("advice: a late rank that uses no core waits for something else") {
+  auto all = run_of(4, late_rank_2);
+  for (auto& record : all) record.header.usage = {.wall_ns = 300'000'000, .user_ns = 60'000'000, .core_wait_ns = 0};
+  CHECK(
+      support::analyse(all).next.front() ==
+      "Look at what rank 2 waits for outside MPI before app+0x20: it spends 250 ms there, the median of the ranks 50.0 "
+      "ms, but uses a core only 20 % of the run. Files, locks and sleeps do that.");
+  // One that has no core is given one.
+  all[2].header.usage.core_wait_ns = 150'000'000;
+  all[2].header.usage.core = 5;
+  CHECK(contains(support::analyse(all).next.front(), "Give rank 2 a core of its own"));
+  CHECK(contains(support::analyse(all).next.front(), "what else runs on core 5 of its node"));
+}
+
+TEST_CASE("advice: one call is looked at where it is") {
+  auto all = run_of(4, [](int) { return 0.5; });
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = all[rank];
+    record.add_call(Collective::barrier, 100, rank == 1 ? 800e6 : 301e6, 801e6).call_site = 1;
+    record.finalize(801e6);
+  }
+  const Report report = support::analyse(all);
+  CHECK(contains(report.next.front(),
+                 "Look at what rank 1 does before call 100 of MPI_Barrier at app+0x20, 301 ms into "));
+  CHECK(
+      contains(report.next.front(), "`papaya trace --chrome --from 0.176 --to 0.925 -o trace.json FOLDER` shows it."));
+}
+
+TEST_CASE("advice: nothing is to be done about balanced arrivals") {
+  const Report report = support::analyse(run_of(4, [](int) { return 2.999; }));
+  CHECK(report.next.empty());
+  CHECK(report.in_short == "100 % of the time of the 4 ranks goes into computing.");
+}
+
+TEST_CASE("advice: ranks that share cores are to be fewer") {
+  auto all = run_of(4, late_rank_2);
+  for (auto& record : all) {
+    record.header.cores = 2;
+    record.header.node_ranks = 4;
+  }
+  const Report report = support::analyse(all);
+  REQUIRE(report.crowded_ranks == 4);
+  CHECK(std::any_of(report.next.begin(), report.next.end(), [](const std::string& step) {
+    return contains(step,
+                    "Start at most 2 ranks on a node, one for each core, and measure again: 4 ranks share 2 cores");
+  }));
+  CHECK(!contains(report.in_short, "would take about"));
+}
+
+TEST_CASE("advice: a rank that works on alone while the others are in MPI_Finalize") {
+  auto all = run_of(4, [](int) { return 0.5; });
+  for (int rank = 0; rank < 4; ++rank) all[rank].finalize(rank == 3 ? 900e6 : 300e6);
+  const Report report = support::analyse(all);
+  CHECK(std::any_of(report.next.begin(), report.next.end(), [](const std::string& step) {
+    return contains(step, "Look at what rank 3 does alone after the last call of the others");
+  }));
+}
+
+}  // namespace papaya
