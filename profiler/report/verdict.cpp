@@ -58,6 +58,7 @@ class Judge {
   std::string arrivals_verdict();
   std::string late_verdict();
   std::string costly_calls_verdict();
+  std::string common_origin_verdict();
   std::string whole_run_verdict();
   std::string elsewhere_verdict();
   std::string what_if_verdict() const;
@@ -239,6 +240,26 @@ std::string Judge::habit_of(const RankFigures& rank, std::size_t collective, con
   return text;
 }
 
+// Several ranks hold up others, but all of that began with one. Empty if it did not.
+std::string Judge::common_origin_verdict() {
+  const auto origin = std::max_element(analysis_.late_ranks.begin(), analysis_.late_ranks.end(),
+                                       [](const auto& a, const auto& b) { return a.began_ns < b.began_ns; });
+  if (origin == analysis_.late_ranks.end() || origin->began_ns < enough_evidence * analysis_.waiting_ns) return {};
+  const RankFigures* through = nullptr;  // most of what it began
+  for (const RankFigures& rank : analysis_.late_ranks)
+    if (rank.passed_on_from == origin->rank && rank.rank != origin->rank &&
+        (through == nullptr || rank.most_passed_on_ns > through->most_passed_on_ns))
+      through = &rank;
+  verdict_.finding = Finding::costly_rank;
+  verdict_.rank = origin->rank;
+  std::string text = fmt::format("Rank {} is late{}: waiting that begins with it costs {} of {}", origin->rank,
+                                 origin->late_at.empty() ? "" : ", at " + frame_text(origin->late_at.front()),
+                                 share_of_time(origin->began_ns), what());
+  if (through != nullptr && through->most_passed_on_ns >= 0.5 * origin->began_ns)
+    text += fmt::format(", most of it where rank {} holds up the others in turn", through->rank);
+  return text + ".";
+}
+
 std::string Judge::late_verdict() {
   const std::string prefix = analysis_.record.missing.empty()
                                  ? ""
@@ -314,6 +335,8 @@ std::string Judge::late_verdict() {
     return begin(fmt::format("Rank {} is late: waiting for it costs {}; {}.{}", top.rank, cost_of(top.caused_ns),
                              habit_of(top, where), reason_of(top)));
   }
+
+  if (std::string origin = common_origin_verdict(); !origin.empty()) return begin(std::move(origin));
 
   // A few ranks stand out if two, or at most a quarter, of four or more cause three quarters of the waiting.
   std::vector<std::int32_t> few;

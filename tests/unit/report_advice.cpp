@@ -23,7 +23,6 @@ std::vector<Record> run_of(int ranks, Computing computing_ms) {
   for (int rank = 0; rank < ranks; ++rank) {
     Record& record = all[rank];
     record.capacity = 128;
-    record.add_call_site({{"app", 0x10}});
     record.add_call_site({{"app", 0x20}});
     for (std::uint64_t call = 0; call < 100; ++call)
       record
@@ -55,8 +54,8 @@ TEST_CASE("advice: where to take work from") {
         "and 17 % passes in MPI otherwise. With the work evenly spread the run would take about 100 ms instead of 300 "
         "ms.");
   const std::string text = report::to_text(report);
-  CHECK(contains(text, "\nIn short: 33 % of the time"));
-  CHECK(contains(text, "\nNext: Give rank 2 less work"));
+  CHECK(contains(text, "In short: 33 % of the time"));
+  CHECK(contains(text, "Next: Give rank 2 less work"));
   CHECK(contains(report::to_json(report), "\"in_short\": \"33 % of the time"));
 }
 
@@ -86,6 +85,37 @@ TEST_CASE("advice: one call is looked at where it is") {
                  "Look at what rank 1 does before call 100 of MPI_Barrier at app+0x20, 301 ms into "));
   CHECK(
       contains(report.next.front(), "`papaya trace --chrome --from 0.176 --to 0.925 -o trace.json FOLDER` shows it."));
+}
+
+TEST_CASE("verdict: a delay that reaches the others in two ways began with one rank") {
+  // Rank 1 computes 2 ms; rank 2 waits for it in a collective of the two, and then the others for rank 2.
+  auto all = support::records(3);
+  constexpr std::uint64_t pair = 77;
+  for (int rank = 0; rank < 3; ++rank) {
+    Record& record = all[rank];
+    record.capacity = 512;
+    record.add_call_site({{"app", 0x20}});
+    if (rank == 1 || rank == 2) record.add_communicator(pair, 2, rank - 1, "pair");
+    for (std::uint64_t call = 0; call < 100; ++call) {
+      const double begin = 3e6 * static_cast<double>(call);
+      if (rank == 1 || rank == 2) {
+        record.add_call(Collective::allreduce, call, begin + (rank == 1 ? 2e6 : 0.1e6), begin + 2.05e6, 8, -1, pair)
+            .call_site = 1;
+      }
+      record.add_call(Collective::allreduce, call,
+                      begin + (rank == 2   ? 2.5e6
+                               : rank == 1 ? 2.1e6
+                                           : 0.1e6),
+                      begin + 3e6)
+          .call_site = 1;
+    }
+    record.add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+    record.finalize(300e6);
+  }
+  const Report report = support::analyse(all);
+  INFO(report.verdict);
+  CHECK(report.verdict.starts_with("Rank 1 is late, at app+0x20: waiting that begins with it costs "));
+  CHECK(contains(report.verdict, ", most of it where rank 2 holds up the others in turn."));
 }
 
 TEST_CASE("advice: nothing is to be done about balanced arrivals") {
