@@ -27,7 +27,6 @@ template <class Body>
 long raised_kib(Body&& body) {
   int pipe_ends[2];
   if (pipe(pipe_ends) != 0) return -1;
-  malloc_trim(0);  // what earlier tests have freed would be taken again and not raise it
   malloc_trim(0);  // what other tests have freed would be taken again unseen
   const pid_t child = fork();
   if (child == 0) {
