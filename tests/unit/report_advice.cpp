@@ -102,11 +102,12 @@ TEST_CASE("verdict: a delay that reaches the others in two ways began with one r
         record.add_call(Collective::allreduce, call, begin + (rank == 1 ? 2e6 : 0.1e6), begin + 2.05e6, 8, -1, pair)
             .call_site = 1;
       }
-      record.add_call(Collective::allreduce, call,
-                      begin + (rank == 2   ? 2.5e6
-                               : rank == 1 ? 2.1e6
-                                           : 0.1e6),
-                      begin + 3e6)
+      record
+          .add_call(Collective::allreduce, call,
+                    begin + (rank == 2   ? 2.15e6
+                             : rank == 1 ? 2.1e6
+                                         : 0.1e6),
+                    begin + 3e6)
           .call_site = 1;
     }
     record.add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
