@@ -263,14 +263,18 @@ void read_node_calls(const Source& source, RankFile& file) {
   }
 }
 
-void check_timed(const trace::Header& header, std::uint64_t file_bytes) {
-  if (header.timed_count == 0) return;
+// Where the tables end that not every record has.
+void check_later_tables(const trace::Header& header, std::uint64_t file_bytes) {
   if (header.timed_count > trace::most_timed || header.interval_capacity > most_intervals ||
       (header.interval_capacity != 0 && !std::has_single_bit(header.interval_capacity)))
     reject_damaged("an impossible number of timed functions");
-  const std::uint64_t needed = std::max(
-      end_of(header.timed_offset, header.timed_count, sizeof(trace::TimedFunction), "table of timed functions"),
-      end_of(header.intervals_offset, header.interval_capacity, sizeof(trace::Interval), "table of intervals"));
+  std::uint64_t needed = 0;
+  if (header.timed_count != 0)
+    needed = std::max(
+        end_of(header.timed_offset, header.timed_count, sizeof(trace::TimedFunction), "table of timed functions"),
+        end_of(header.intervals_offset, header.interval_capacity, sizeof(trace::Interval), "table of intervals"));
+  if (header.stacks_offset != 0)
+    needed = std::max(needed, end_of(header.stacks_offset, 1, sizeof(trace::Stacks), "call stacks"));
   if (needed > file_bytes)
     throw Rejected{Trouble::cut_short, fmt::format("is cut short ({} of {} bytes; was the disk full?) and is left out",
                                                    file_bytes, needed)};
@@ -300,7 +304,7 @@ std::vector<trace::Algorithm> read_head(const Source& source, RankFile& file) {
   check_header(file.header, source.bytes());
   std::memset(reinterpret_cast<char*>(&file.header) + file.header.header_bytes, 0,
               sizeof(file.header) - file.header.header_bytes);
-  check_timed(file.header, source.bytes());
+  check_later_tables(file.header, source.bytes());
   trace::Totals totals{};
   read_or_reject(source, file.header.totals_offset, &totals, sizeof totals);
   file.totals = Packed(totals);
