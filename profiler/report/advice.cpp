@@ -9,6 +9,7 @@
 
 #include "base/mpi_name.hpp"
 #include "profiler/read/units.hpp"
+#include "profiler/report/elsewhere.hpp"
 #include "profiler/report/notes.hpp"
 
 namespace papaya::report {
@@ -38,7 +39,6 @@ class Adviser {
   void step(std::string sentence) { steps_.push_back(std::move(sentence)); }
 
   const RankFigures* figures_of(std::int32_t number) const;
-  double median_computing_ns() const;
   double share_of_run(double ns) const { return analysis_.run_ns > 0 ? ns / analysis_.run_ns : 0.0; }
 
   const Analysis& analysis_;
@@ -50,16 +50,6 @@ const RankFigures* Adviser::figures_of(std::int32_t number) const {
   const auto found = std::find_if(analysis_.late_ranks.begin(), analysis_.late_ranks.end(),
                                   [number](const RankFigures& rank) { return rank.rank == number; });
   return found == analysis_.late_ranks.end() ? nullptr : &*found;
-}
-
-double Adviser::median_computing_ns() const {
-  std::vector<double> values;
-  for (const RankFigures& rank : analysis_.late_ranks)
-    if (rank.time.is_known) values.push_back(rank.time.computing_ns);
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
 }
 
 std::string Adviser::in_short() const {
@@ -106,7 +96,7 @@ void Adviser::late_rank(std::int32_t number) {
   }
   const std::string where = rank->late_at.empty() ? "its collective calls" : frame_text(rank->late_at.front());
   const double computing_ns = rank->time.computing_ns;
-  const double median_ns = median_computing_ns();
+  const double median_ns = median_computing_ns(analysis_);
   if (!rank->time.is_known || computing_ns <= median_ns) {
     step(
         fmt::format("Look at what rank {} does before {}: `papaya trace --chrome -o trace.json FOLDER` shows it beside "
@@ -214,6 +204,7 @@ std::vector<std::string> Adviser::steps() {
           "if there are any; PAPAYA_STALL_SECONDS=5 or SIGUSR1 to a rank writes them while the job hangs.");
       break;
     case Finding::costly_rank:
+      if (!verdict_.is_explained) shared_cores();
       late_rank(verdict_.rank);
       break;
     case Finding::costly_calls:
@@ -233,7 +224,8 @@ std::vector<std::string> Adviser::steps() {
     step("Record all calls: with PAPAYA_PROFILE=trace the figures call by call are of the whole run.");
   if (verdict_.finding != Finding::unfinished) {
     elsewhere();
-    if (verdict_.finding != Finding::balanced && verdict_.finding != Finding::nothing) shared_cores();
+    if (verdict_.finding != Finding::balanced && verdict_.finding != Finding::nothing && verdict_.is_explained)
+      shared_cores();
     algorithm();
   }
   if (steps_.size() > most_steps) steps_.resize(most_steps);

@@ -38,6 +38,16 @@ Elsewhere in_finalize(Ranks ranks, double finalize_ns, std::string_view share) {
 
 }  // namespace
 
+double median_computing_ns(const Analysis& analysis) {
+  std::vector<double> values;
+  for (const RankFigures& rank : analysis.late_ranks)
+    if (rank.time.is_known) values.push_back(rank.time.computing_ns);
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 Elsewhere elsewhere_of(const Analysis& analysis, std::int32_t named) {
   Ranks ranks;
   double elsewhere_ns = 0;

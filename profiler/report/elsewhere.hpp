@@ -14,6 +14,9 @@ struct Elsewhere {
   bool in_finalize = false;  // they wait in MPI_Finalize
 };
 
+// Of the ranks of which it is known, of an even number the lower one; 0: of none.
+double median_computing_ns(const Analysis& analysis);
+
 // `named`: the rank that is already known to be late, -1 if none is.
 Elsewhere elsewhere_of(const Analysis& analysis, std::int32_t named);
 

@@ -63,7 +63,7 @@ class Judge {
   std::string elsewhere_verdict();
   std::string what_if_verdict() const;
   const RankFigures* origin_of(const RankFigures& rank) const;
-  std::string reason_of(const RankFigures& rank) const;
+  std::string reason_of(const RankFigures& rank);
   std::string habit_of(const RankFigures& rank, std::size_t collective, const std::string& subject = "it") const;
   std::string share_of_time(double waiting_ns) const;
 
@@ -135,9 +135,13 @@ const RankFigures* Judge::origin_of(const RankFigures& rank) const {
 }
 
 // What is known of why the rank is late itself.
-std::string Judge::reason_of(const RankFigures& rank) const {
+std::string Judge::reason_of(const RankFigures& rank) {
   if (const std::string why = why_slow(rank.rank, rank.usage, analysis_.median_usage); !why.empty()) return " " + why;
   if (!rank.time.is_known || rank.unknown_origin_ns + rank.passed_on_ns < enough_evidence * rank.caused_ns) return {};
+  verdict_.is_explained = false;
+  if (rank.time.computing_ns > alike * median_computing_ns(analysis_))
+    return fmt::format(" What it computes longer than the others is not all of that{}.",
+                       analysis_.crowded_ranks > 0 ? ": ranks share cores" : "");
   return fmt::format(
       " But rank {} computes no longer than the others between its calls: where its delay comes from is not known.",
       rank.rank);

@@ -140,6 +140,24 @@ TEST_CASE("advice: ranks that share cores are to be fewer") {
   CHECK(!contains(report.in_short, "would take about"));
 }
 
+TEST_CASE("advice: where cores are shared and computing does not explain a delay, cores come first") {
+  auto all = run_of(4, late_rank_2);
+  for (int rank = 0; rank < 4; ++rank) {
+    all[rank].header.cores = 2;
+    all[rank].header.node_ranks = 4;
+  }
+  // Half of what rank 2 seems to compute passes in MPI_Test.
+  for (std::size_t call = 0; call < 100; ++call) {
+    all[2].add_interval(1e6);
+    all[2].intervals.back().commit = all[2].events[call].commit;
+  }
+  all[2].add_timed("MPI_Test", MpiKind::completion, 100, 100e6);
+  const Report report = support::analyse(all);
+  INFO(report.verdict);
+  CHECK(contains(report.verdict, " What it computes longer than the others is not all of that: ranks share cores."));
+  CHECK(report.next.front().starts_with("Start at most 2 ranks on a node"));
+}
+
 TEST_CASE("advice: a rank that works on alone while the others are in MPI_Finalize") {
   auto all = run_of(4, [](int) { return 0.5; });
   for (int rank = 0; rank < 4; ++rank) all[rank].finalize(rank == 3 ? 900e6 : 300e6);
