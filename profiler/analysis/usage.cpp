@@ -54,21 +54,19 @@ UsageFigures median_of(const std::vector<UsageFigures>& ranks) {
   return median;
 }
 
-std::string why_slow(int rank, const UsageFigures& figures, const UsageFigures& median) {
+WhySlow why_slow(int rank, const UsageFigures& figures, const UsageFigures& median) {
   if (figures.knows_core_wait && figures.core_wait_share >= least_core_wait_share &&
       figures.core_wait_share >= times_median * median.core_wait_share)
-    return fmt::format(
-        "Rank {} was ready to run but had no core for {} of its time (median of the ranks: {}): look for other "
-        "processes "
-        "or threads on its cores.",
-        rank, share_text(figures.core_wait_share), share_text(median.core_wait_share));
+    return {SlowReason::no_core,
+            fmt::format("Rank {} was ready to run but had no core for {} of its time (median of the ranks: {}): look "
+                        "for other processes or threads on its cores.",
+                        rank, share_text(figures.core_wait_share), share_text(median.core_wait_share))};
   if (figures.major_faults >= least_major_faults && figures.major_faults >= times_median * median.major_faults)
-    return fmt::format(
-        "Rank {} waited for {} pages of memory to be read from disk (median of the ranks: {}): look at its node's "
-        "memory "
-        "and file system.",
-        rank, count_text(static_cast<std::uint64_t>(figures.major_faults)),
-        count_text(static_cast<std::uint64_t>(median.major_faults)));
+    return {SlowReason::pages_from_disk,
+            fmt::format("Rank {} waited for {} pages of memory to be read from disk (median of the ranks: {}): look at "
+                        "its node's memory and file system.",
+                        rank, count_text(static_cast<std::uint64_t>(figures.major_faults)),
+                        count_text(static_cast<std::uint64_t>(median.major_faults)))};
   return {};
 }
 

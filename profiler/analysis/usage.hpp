@@ -25,7 +25,14 @@ UsageFigures usage_figures(const trace::Usage& usage);
 // Each figure's median over the ranks of which it is known, of an even number the lower one; no core.
 UsageFigures median_of(const std::vector<UsageFigures>& ranks);
 
-// A sentence on why the rank may be slow, where it differs much from the median; else empty.
-std::string why_slow(int rank, const UsageFigures& figures, const UsageFigures& median);
+enum class SlowReason { unknown, no_core, pages_from_disk };
+
+struct WhySlow {
+  SlowReason reason = SlowReason::unknown;
+  std::string text;  // a sentence; empty: not known
+};
+
+// Why the rank may be slow, where it differs much from the median. Whoever says what to do about it goes by `reason`.
+WhySlow why_slow(int rank, const UsageFigures& figures, const UsageFigures& median);
 
 }  // namespace papaya::report

@@ -84,15 +84,17 @@ std::string Adviser::in_short() const {
 void Adviser::late_rank(std::int32_t number) {
   const RankFigures* const rank = figures_of(number);
   if (rank == nullptr) return;
-  if (const std::string why = why_slow(number, rank->usage, analysis_.median_usage); !why.empty()) {
-    const bool core = rank->usage.core_wait_share > analysis_.median_usage.core_wait_share;
-    step(core ? fmt::format(
-                    "Give rank {} a core of its own (`papaya doctor` under the same launcher shows how ranks are "
-                    "bound), and look for what else runs on core {} of its node.",
-                    number, rank->usage.core)
-              : fmt::format("Look at the memory and the file system of rank {}'s node: it waits for pages from disk.",
-                            number));
-    return;
+  switch (why_slow(number, rank->usage, analysis_.median_usage).reason) {
+    case SlowReason::no_core:
+      return step(
+          fmt::format("Give rank {} a core of its own (`papaya doctor` under the same launcher shows how ranks are "
+                      "bound), and look for what else runs on core {} of its node.",
+                      number, rank->usage.core));
+    case SlowReason::pages_from_disk:
+      return step(fmt::format("Look at the memory and the file system of rank {}'s node: it waits for pages from disk.",
+                              number));
+    case SlowReason::unknown:
+      break;
   }
   const std::string where = rank->late_at.empty() ? "its collective calls" : frame_text(rank->late_at.front());
   const double computing_ns = rank->time.computing_ns;

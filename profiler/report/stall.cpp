@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "profiler/read/units.hpp"
+#include "profiler/report/notes.hpp"
 #include "profiler/report/report.hpp"
 
 namespace papaya::report {
@@ -12,11 +13,6 @@ namespace {
 
 double seconds_since(std::int64_t unix_ns, std::int64_t now_unix_ns) {
   return std::max(0.0, static_cast<double>(now_unix_ns - unix_ns) / 1e9);
-}
-
-std::string ranks_of(const std::vector<RankRange>& ranges) {
-  const bool one = ranges.size() == 1 && ranges.front().first == ranges.front().last;
-  return fmt::format("{} {}", one ? "rank" : "ranks", to_text(ranges));
 }
 
 std::string site_text(const std::vector<NamedFrame>& call_site) {
@@ -43,9 +39,9 @@ std::string text_of(const PendingCall& call, std::int64_t now_unix_ns) {
   std::string text =
       fmt::format("{}all {} on {}: {} of {} ranks wait, for {:.0f} s ({}{}).\n", agree ? call.name + ", c" : "C",
                   call.call, call.communicator, inside, call.ranks, seconds_since(call.since_unix_ns, now_unix_ns),
-                  ranks_of(call.inside), agree ? site_text(call.call_site) : "");
+                  ranks_text(call.inside), agree ? site_text(call.call_site) : "");
   if (!call.conflict.empty()) text += fmt::format("  The ranks disagree about the collective: {}.\n", call.conflict);
-  if (!call.not_arrived.empty()) text += fmt::format("  Missing: {}.\n", ranks_of(call.not_arrived));
+  if (!call.not_arrived.empty()) text += fmt::format("  Missing: {}.\n", ranks_text(call.not_arrived));
   if (call.unknown_not_arrived > 0)
     text += fmt::format("  Missing: {} ranks that have not used this communicator yet.\n", call.unknown_not_arrived);
   for (const LastSign& sign : call.last_signs) text += text_of(sign, now_unix_ns);
@@ -67,7 +63,7 @@ std::string stall_headline(const PendingCall& call) {
   if (!call.conflict.empty())
     why = "the ranks disagree about the collective";
   else if (missing > 0 && call.unknown_not_arrived == 0)
-    why = fmt::format("{} {} missing", ranks_of(call.not_arrived), missing == 1 ? "is" : "are");
+    why = fmt::format("{} {} missing", ranks_text(call.not_arrived), missing == 1 ? "is" : "are");
   else if (missing > 0 || call.unread_ranks)
     why = fmt::format("{} of {} ranks wait", count_of(call.inside), call.ranks);
   return fmt::format("{}, call {} on {}: {}", call.name, call.call, call.communicator, why);

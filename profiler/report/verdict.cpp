@@ -136,7 +136,8 @@ const RankFigures* Judge::origin_of(const RankFigures& rank) const {
 
 // What is known of why the rank is late itself.
 std::string Judge::reason_of(const RankFigures& rank) {
-  if (const std::string why = why_slow(rank.rank, rank.usage, analysis_.median_usage); !why.empty()) return " " + why;
+  if (const WhySlow why = why_slow(rank.rank, rank.usage, analysis_.median_usage); why.reason != SlowReason::unknown)
+    return " " + why.text;
   if (!rank.time.is_known || rank.unknown_origin_ns + rank.passed_on_ns < enough_evidence * rank.caused_ns) return {};
   verdict_.is_explained = false;
   if (rank.time.computing_ns > alike * median_computing_ns(analysis_))

@@ -12,11 +12,8 @@ namespace papaya {
 namespace {
 
 using report::Report;
+using support::contains;
 using support::Record;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST_CASE("efficiencies: POP's efficiencies, and TALP's within and between nodes") {
   // Useful times 40, 60 on node 0 and 80, 20 on node 1, of 100 ms.

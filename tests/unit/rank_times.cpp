@@ -11,11 +11,8 @@ namespace papaya {
 namespace {
 
 using report::Report;
+using support::contains;
 using support::Record;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 const report::RankFigures& rank_of(const Report& report, std::int32_t rank) {
   return *std::find_if(report.late_ranks.begin(), report.late_ranks.end(),

@@ -10,11 +10,8 @@ namespace papaya {
 namespace {
 
 using report::Report;
+using support::contains;
 using support::Record;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // 100 calls in 300 ms, each rank computing `computing_ms(rank)` before each.
 template <class Computing>
@@ -71,6 +68,18 @@ TEST_CASE("advice: a late rank that uses no core waits for something else") {
   all[2].header.usage.core = 5;
   CHECK(contains(support::analyse(all).next.front(), "Give rank 2 a core of its own"));
   CHECK(contains(support::analyse(all).next.front(), "what else runs on core 5 of its node"));
+}
+
+TEST_CASE("advice: the step is about the reason that the verdict gives") {
+  auto all = run_of(4, late_rank_2);
+  // Rank 2 is slow because of the disk; that it also waited a little longer for a core than the others is no reason.
+  for (auto& record : all) record.header.usage = {.wall_ns = 300'000'000, .user_ns = 60'000'000, .core_wait_ns = 0};
+  all[2].header.usage.core_wait_ns = 3'000'000;
+  all[2].header.usage.major_faults = 400;
+  const Report report = support::analyse(all);
+  CHECK(contains(report.verdict, "Rank 2 waited for 400 pages of memory to be read from disk"));
+  CHECK(report.next.front() ==
+        "Look at the memory and the file system of rank 2's node: it waits for pages from disk.");
 }
 
 TEST_CASE("advice: one call is looked at where it is") {

@@ -8,11 +8,8 @@ namespace papaya {
 namespace {
 
 using report::Report;
+using support::contains;
 using support::Record;
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 TEST_CASE("verdict: a rank that is late most of the time") {
   auto all = support::records(4);

@@ -134,16 +134,6 @@ std::string difference(const Result& a, const Result& b) {
   return "";
 }
 
-bool write_file(const std::string& name, const std::string& text) {
-  if (name.empty()) return true;
-  errno = 0;
-  std::ofstream file(name, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) std::fprintf(stderr, "papaya bench: cannot write %s: %s.\n", name.c_str(), std::strerror(errno));
-  return static_cast<bool>(file);
-}
-
 }  // namespace
 
 bool read_launch(const std::string& text, Result& result, std::string& problem) {
@@ -229,9 +219,7 @@ int combine(const Options& options) {
     page += table_row(*row, all.launches);
   }
   std::fputs((page + remarks_text(all)).c_str(), stdout);
-  const bool written = write_file(options.json, json_text(all)) && write_file(options.csv, csv_text(all)) &&
-                       write_file(options.plot, options.plot.empty() ? "" : plot_svg(all));
-  return written && std::none_of(all.rows.begin(), all.rows.end(), is_wrong) ? fine : failed;
+  return write_files(options, all) && std::none_of(all.rows.begin(), all.rows.end(), is_wrong) ? fine : failed;
 }
 
 }  // namespace papaya::bench

@@ -8,12 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "algorithms/kernels/reduce.hpp"
 #include "base/clock.hpp"
+#include "tools/bench/output.hpp"
 
 namespace papaya::bench {
 
@@ -142,15 +142,6 @@ struct KernelRow {
   double rates[3];
 };
 
-bool write(const std::string& name, const std::string& text) {
-  if (name.empty()) return true;
-  std::ofstream file(name, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (!file) std::fprintf(stderr, "papaya bench: cannot write %s.\n", name.c_str());
-  return static_cast<bool>(file);
-}
-
 }  // namespace
 
 int run_kernels(const Options& options) {
@@ -209,7 +200,7 @@ int run_kernels(const Options& options) {
       csv += fmt::format("{},{},{},{:.6g},{:.4g}\n", row.type, row.operation, sizes[level].bytes, row.rates[level],
                          row.rates[level] / copies[level]);
     }
-  return write(options.json, json.dump(2) + "\n") && write(options.csv, csv) ? 0 : 1;
+  return write_file(options.json, json.dump(2) + "\n") && write_file(options.csv, csv) ? 0 : 1;
 }
 
 }  // namespace papaya::bench

@@ -66,17 +66,6 @@ std::string output_problem(const Options& options) {
   return "";
 }
 
-bool write_file(const std::string& name, const std::string& text) {
-  if (name.empty()) return true;
-  errno = 0;
-  std::ofstream file(name, std::ios::binary | std::ios::trunc);
-  file << text;
-  file.close();
-  if (file) return true;
-  print_error("cannot write " + name + ": " + std::strerror(errno) + ".");
-  return false;
-}
-
 void measure_weak(Job& job, const std::function<void(const std::string&)>& warn,
                   const std::function<void(const std::string&)>& print, Progress& progress, Result& result) {
   const std::vector<std::size_t>& sizes = job.options.sizes;
@@ -208,9 +197,8 @@ int measure_all(const Options& options, MPI_Comm world) {
   print(remarks_text(result));
   int exit_code = fine;
   if (job.rank == 0) {
-    const bool written = write_file(options.json, json_text(result)) && write_file(options.csv, csv_text(result)) &&
-                         write_file(options.plot, options.plot.empty() ? "" : plot_svg(result));
-    if (!written || std::any_of(result.rows.begin(), result.rows.end(), is_wrong)) exit_code = failed;
+    if (!write_files(options, result) || std::any_of(result.rows.begin(), result.rows.end(), is_wrong))
+      exit_code = failed;
   }
   quiet::share(&exit_code, sizeof exit_code, world);
   return exit_code;

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -325,6 +327,21 @@ std::string csv_text(const Result& result) {
     text += row.weak ? weak_csv(*row.weak) + "\n" : "\n";
   }
   return text;
+}
+
+bool write_file(const std::string& name, const std::string& text) {
+  if (name.empty()) return true;
+  errno = 0;
+  std::ofstream file(name, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (!file) std::fprintf(stderr, "papaya bench: cannot write %s: %s.\n", name.c_str(), std::strerror(errno));
+  return static_cast<bool>(file);
+}
+
+bool write_files(const Options& options, const Result& result) {
+  return write_file(options.json, json_text(result)) && write_file(options.csv, csv_text(result)) &&
+         write_file(options.plot, options.plot.empty() ? "" : plot_svg(result));
 }
 
 Progress::Progress(bool wanted) : wanted_(wanted && is_watched()), begin_s_(now_s()) {}

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "tools/bench/options.hpp"
 #include "tools/bench/result.hpp"
 
 namespace papaya::bench {
@@ -17,6 +18,10 @@ std::string json_text(const Result& result);
 std::string csv_text(const Result& result);
 // Size against p50 excess, one line per algorithm, the limit dashed.
 std::string plot_svg(const Result& result);
+// False, with a line on standard error, if it cannot be written; no file where the name is empty.
+bool write_file(const std::string& name, const std::string& text);
+// Those that the options name.
+bool write_files(const Options& options, const Result& result);
 
 std::string short_bytes(std::size_t bytes);  // "64K"
 

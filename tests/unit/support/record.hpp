@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,10 @@
 #include "profiler/report/report.hpp"
 
 namespace papaya::support {
+
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
 
 inline constexpr std::uint64_t world_id = 1;
 // Ticks begin here, so that a reader that forgets the origin shows.
