@@ -243,15 +243,15 @@ void Analyser::add_last(const GroupCall& call, std::size_t collective, Sites::Si
 // From its times.
 CallOfSite Analyser::call_of_site(const GroupCall& call) {
   const Arrivals& in = arrivals_;
-  const auto [earliest, last, second] = in.order;
-  const double last_ns = in.arrivals_ns[last];
+  const std::size_t late = in.most_waited_for();
   const double alpha = alpha_.ns(in.bytes, in.is_across_nodes);
   return {call.group->id,
           call.group->size,
-          call.group->members[call.sightings[last].member].rank,
-          world_rank(in.files[last]),
-          last_ns - in.arrivals_ns[earliest],
-          std::max(imbalanced_factor * alpha, resolution_ns(in.files[earliest], in.files[last], last_ns))};
+          call.group->members[call.sightings[late].member].rank,
+          world_rank(in.files[late]),
+          in.cluster.worst_ns,
+          std::max(imbalanced_factor * alpha,
+                   resolution_ns(in.files[in.order.first], in.files[late], in.arrivals_ns[late]))};
 }
 
 void Analyser::add_waits(CollectiveSums& sums, CommunicatorFigures& communicator, PhaseFigures& phase,
@@ -367,7 +367,7 @@ void Analyser::read_calls_again() {
         if (!call.is_compared()) return;
         const Sites::Site* const site = sites_.of(call.sightings.front().file, call.sightings.front().event);
         if (site != nullptr) {
-          arrivals_.take_times(run_, call);
+          arrivals_.take_waits(run_, call);
           replays.add_to_pattern(*site, call_of_site(call));
         }
         replays.add(call, site);

@@ -2,15 +2,16 @@
 // call, who arrived when and what that cost.
 //
 // For one call with arrivals a_i and exits e_i on one clock (thesis, section 2.3):
-//   worst-case imbalance    max a - min a
-//   average-case imbalance  mean |a_i - mean a|
-//   imbalance factors       both divided by alpha, the time to send one message of the call's size
 //   earliest legal exit     l_i: the last arrival among the ranks whose data rank i needs (all of them, the
-//   root, the
-//                           lower ranks, or none but its own)
-//   waiting                 l_i - a_i, what late ranks cost; charged to that last arrival
+//                           root, the lower ranks, or none but its own)
+//   waiting                 w_i = l_i - a_i, what late ranks cost; charged to that last arrival
 //   excess                  e_i - l_i, what the algorithm costs
-// so that the time inside, e_i - a_i, is waiting plus excess.
+//   worst-case imbalance    max w
+//   average-case imbalance  mean |w_i - mean w|
+//   imbalance factors       both divided by alpha, the time to send one message of the call's size
+// so that the time inside, e_i - a_i, is waiting plus excess. Where all ranks wait for all, the thesis's imbalances,
+// max a - min a and mean |a_i - mean a|, are the same: there w_i = max a - a_i. Where they do not, its figures count
+// ranks that are merely ahead: a bcast's root before its receivers, a reduce's other ranks before each other.
 #pragma once
 
 #include <array>
@@ -340,7 +341,7 @@ struct Analysis {
   WhatIf what_if;
 };
 
-// max a - min a and mean |a - mean a|.
+// max w and mean |w - mean w| of what the ranks of a call waited.
 struct WorstAverage {
   double worst_ns = 0;
   double average_ns = 0;

@@ -35,11 +35,15 @@ void Arrivals::take_times(const Run& run, const GroupCall& call) {
   order = order_of(size(), [&](std::size_t i) { return arrivals_ns[i]; });
 }
 
-void Arrivals::take(const Run& run, const GroupCall& call) {
+void Arrivals::take_waits(const Run& run, const GroupCall& call) {
   take_times(run, call);
-  cluster = imbalance_of(size(), [&](std::size_t i) { return arrivals_ns[i]; });
-  compare_within_nodes();
-  find_waits(call);
+  find_waits(roles_of(call));
+  cluster = imbalance_of(waits_ns);
+}
+
+void Arrivals::take(const Run& run, const GroupCall& call) {
+  take_waits(run, call);
+  compare_within_nodes(roles_of(call));
 }
 
 double Arrivals::excess_ns() const {
@@ -48,7 +52,13 @@ double Arrivals::excess_ns() const {
   return std::max(0.0, sum_ns);
 }
 
-void Arrivals::compare_within_nodes() {
+std::size_t Arrivals::most_waited_for() const {
+  const auto most = std::max_element(longest_ns.begin(), longest_ns.end());
+  return *most > 0 ? static_cast<std::size_t>(most - longest_ns.begin()) : order.last;
+}
+
+// As if the ranks of a node made the call alone.
+void Arrivals::compare_within_nodes(const Roles& roles) {
   node = cluster;
   nodes_compared = 1;
   if (!is_across_nodes) return;
@@ -61,8 +71,7 @@ void Arrivals::compare_within_nodes() {
     std::size_t end = begin + 1;
     while (end < size() && nodes[by_node_[end]] == nodes[by_node_[begin]]) ++end;
     if (end - begin >= 2) {
-      const WorstAverage own =
-          imbalance_of(end - begin, [&](std::size_t i) { return arrivals_ns[by_node_[begin + i]]; });
+      const WorstAverage own = imbalance_among(roles, std::span(by_node_).subspan(begin, end - begin));
       node.worst_ns += own.worst_ns;
       node.average_ns += own.average_ns;
       ++nodes_compared;
@@ -74,10 +83,21 @@ void Arrivals::compare_within_nodes() {
   node.average_ns /= static_cast<double>(nodes_compared);
 }
 
+WorstAverage Arrivals::imbalance_among(const Roles& roles, std::span<const std::size_t> ranks) {
+  Roles own{roles.collective, ranks.size()};
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    if (ranks[i] == roles.root) own.root = i;
+  const auto arrival_ns = [&](std::size_t i) { return arrivals_ns[ranks[i]]; };
+  node_waits_ns_.resize(ranks.size());
+  for_each_wait(own, ranks.size(), arrival_ns,
+                [&](std::size_t i, std::size_t until) { node_waits_ns_[i] = arrival_ns(until) - arrival_ns(i); });
+  return imbalance_of(node_waits_ns_);
+}
+
 // For each member the time from its arrival to its earliest legal exit, and for whom that was.
-void Arrivals::find_waits(const GroupCall& call) {
+void Arrivals::find_waits(const Roles& roles) {
   for_each_wait(
-      roles_of(call), size(), [&](std::size_t i) { return arrivals_ns[i]; },
+      roles, size(), [&](std::size_t i) { return arrivals_ns[i]; },
       [&](std::size_t i, std::size_t until) {
         culprits[i] = until;
         waits_ns[i] = arrivals_ns[until] - arrivals_ns[i];

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "profiler/analysis/analysis.hpp"
@@ -34,17 +35,22 @@ struct Arrivals {
   std::size_t size() const { return arrivals_ns.size(); }
   // What its ranks, none of which is still inside, were longer in it than they had to be.
   double excess_ns() const;
+  // For whom the longest wait was; if nobody waited, who arrived last.
+  std::size_t most_waited_for() const;
   // Of a call whose arrivals are known.
   void take(const Run& run, const GroupCall& call);
-  // The same without what ranks waited and without imbalances.
-  void take_times(const Run& run, const GroupCall& call);
+  // The same without imbalances within nodes.
+  void take_waits(const Run& run, const GroupCall& call);
 
  private:
-  void compare_within_nodes();
-  void find_waits(const GroupCall& call);
+  void take_times(const Run& run, const GroupCall& call);
+  void compare_within_nodes(const Roles& roles);
+  WorstAverage imbalance_among(const Roles& roles, std::span<const std::size_t> ranks);
+  void find_waits(const Roles& roles);
   void resize(std::size_t size);
 
   std::vector<std::size_t> by_node_;
+  std::vector<double> node_waits_ns_;
 };
 
 }  // namespace papaya::report

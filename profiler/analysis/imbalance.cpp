@@ -1,7 +1,9 @@
 #include "profiler/analysis/imbalance.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace papaya::report {
 
@@ -65,6 +67,18 @@ Spread Samples::spread() {
           .p50_ns = percentile(50),
           .p99_ns = percentile(99),
           .max_ns = most_ns_};
+}
+
+WorstAverage imbalance_of(std::span<const double> waits_ns) {
+  const auto count = static_cast<double>(waits_ns.size());
+  const double mean_ns = std::accumulate(waits_ns.begin(), waits_ns.end(), 0.0) / count;
+  WorstAverage imbalance;
+  for (const double ns : waits_ns) {
+    imbalance.worst_ns = std::max(imbalance.worst_ns, ns);
+    imbalance.average_ns += std::abs(ns - mean_ns);
+  }
+  imbalance.average_ns /= count;
+  return imbalance;
 }
 
 }  // namespace papaya::report

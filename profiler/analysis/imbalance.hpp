@@ -1,11 +1,10 @@
-// Sums over calls that become averages and percentiles.
+// The imbalance of a call, and sums over calls that become averages and percentiles.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "profiler/analysis/analysis.hpp"
@@ -52,22 +51,7 @@ struct CollectiveSums {
   double waiting_ns = 0;
 };
 
-// Of `count` arrivals, one or more; `at(i)` is the i-th.
-template <typename At>
-WorstAverage imbalance_of(std::size_t count, At at) {
-  double low = at(0);
-  double high = low;
-  double sum = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const double a = at(i);
-    low = std::min(low, a);
-    high = std::max(high, a);
-    sum += a - at(0);  // relative to the first: keeps ns exact in a run of days
-  }
-  const double mean = at(0) + sum / static_cast<double>(count);
-  double deviation = 0;
-  for (std::size_t i = 0; i < count; ++i) deviation += std::abs(at(i) - mean);
-  return {high - low, deviation / static_cast<double>(count)};
-}
+// Of one call, from what each of its ranks waited: one rank or more, and one of them waited for nobody.
+WorstAverage imbalance_of(std::span<const double> waits_ns);
 
 }  // namespace papaya::report

@@ -1,12 +1,12 @@
-// What kind of arrival pattern the calls of one call site have, and how well the rank that arrives last can be
-// foretold.
+// What kind of arrival pattern the calls of one call site have, and how well the rank that is late can be foretold: the
+// one with the longest wait for it, which is the last where all wait for all.
 //
 // A site is balanced if its worst-case imbalance factor is on average no more than imbalanced_factor (or the imbalance
-// no more than the clocks can be wrong). Else three simple predictors name the last rank of each imbalanced call, one
+// no more than the clocks can be wrong). Else three simple predictors name the late rank of each imbalanced call, one
 // whose own factor is more than that and whose imbalance is more than a quarter of the site's mean, from the imbalanced
 // calls before it on the same communicator:
-//   most often    the rank that was last most often so far
-//   as before     the rank that was last the time before
+//   most often    the rank that was late most often so far
+//   as before     the rank that was late the time before
 //   one step on   that rank plus the step it has most often moved by so far
 // A predictor that is right at the share h of the calls foretells (h - 1/p) / (1 - 1/p) of what is not luck, p being
 // the ranks of the communicator; the best one's value, or 0, is the predictability.
@@ -25,7 +25,7 @@ enum class PatternClass : std::uint8_t {
   balanced,
   persistent,  // `most often` foretells it: one rank
   rotating,    // `one step on` does: all take turns
-  drifting,    // `as before` does: a rank stays the last one for a while, then another
+  drifting,    // `as before` does: a rank stays the late one for a while, then another
   random,      // none does
 };
 
@@ -49,9 +49,9 @@ struct SitePattern {
 struct CallOfSite {
   std::uint64_t communicator;
   std::int32_t ranks;  // of it, two or more
-  std::int32_t last;   // who arrived last, in the communicator
+  std::int32_t last;   // who was waited for longest, in the communicator; who arrived last, if nobody waited
   std::int32_t rank;   // the same in the job
-  double worst_ns;     // from the first to the last arrival
+  double worst_ns;     // imbalance: the longest wait
   double least_ns;     // of an imbalanced call: imbalanced_factor messages, or the clocks' error
 };
 

@@ -16,7 +16,7 @@ namespace papaya::report {
 // Blocking calls, each once for every node that has two or more of its ranks.
 struct NodeTally {
   std::uint64_t calls = 0;
-  double worst_ns = 0;    // first to last arrival of the node: the mean
+  double worst_ns = 0;    // imbalance within the node, the longest wait of a call: the mean
   double most_ns = 0;     // and the largest
   double waiting_ns = 0;  // summed over ranks
 };

@@ -123,7 +123,7 @@ struct NodeCalls {
   std::uint8_t reserved[5];
   std::uint64_t calls;            // where it arrived last
   std::uint64_t times_last;       // of these, by more than a tie
-  std::uint64_t imbalance_ticks;  // first to last arrival, summed
+  std::uint64_t imbalance_ticks;  // the longest wait of each, summed
   std::uint64_t most_ticks;       // the largest of them
   std::uint64_t caused_ticks;     // what the node's other ranks waited for it, summed
 };

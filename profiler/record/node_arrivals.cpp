@@ -149,19 +149,22 @@ bool NodeArrivals::compare(Group& group, std::uint64_t call) noexcept {
     member.caused = 0;
   }
   std::size_t last = 0;
-  std::uint64_t first_ticks = members[0].ticks;
   std::uint64_t second_ticks = 0;
   for (std::size_t i = 1; i < size; ++i) {
-    first_ticks = std::min(first_ticks, members[i].ticks);
     second_ticks = std::max(second_ticks, std::min(members[i].ticks, members[last].ticks));
     if (members[i].ticks > members[last].ticks) last = i;
   }
   report::Roles roles{static_cast<Collective>(kind), size};
   for (std::size_t i = 0; i < size; ++i)
     if (members[i].communicator_rank == static_cast<std::int32_t>(own->root)) roles.root = i;
+  std::uint64_t imbalance = 0;
   report::for_each_wait(
       roles, size, [&](std::size_t i) { return members[i].ticks; },
-      [&](std::size_t i, std::size_t until) { members[until].caused += members[until].ticks - members[i].ticks; });
+      [&](std::size_t i, std::size_t until) {
+        const std::uint64_t wait = members[until].ticks - members[i].ticks;
+        members[until].caused += wait;
+        imbalance = std::max(imbalance, wait);
+      });
 
   const auto size_class = static_cast<std::uint8_t>(own->what >> 40 & 0xff);
   // One writer; readers take each word as it is.
@@ -179,7 +182,6 @@ bool NodeArrivals::compare(Group& group, std::uint64_t call) noexcept {
     }
     add(row->caused_ticks, member.caused);
     if (i != last) continue;
-    const std::uint64_t imbalance = member.ticks - first_ticks;
     if (imbalance > row->most_ticks) add(row->most_ticks, imbalance - row->most_ticks);
     add(row->calls, 1);
     if (member.ticks - second_ticks > tie_ticks_) add(row->times_last, 1);

@@ -368,8 +368,8 @@ std::string Judge::late_verdict() {
   one_stands_out(caused, analysis_.waiting_ns);
   verdict_.finding = Finding::imbalanced;
   return begin(fmt::format(
-      "Arrivals are imbalanced and no single rank is responsible: {}, the most at {}, where the last rank arrives {} "
-      "after the first on average; of all ranks, rank {} causes most, {}.",
+      "Arrivals are imbalanced and no single rank is responsible: {}, the most at {}, where the longest wait is {} "
+      "on average; of all ranks, rank {} causes most, {}.",
       cost, mpi_name(static_cast<Collective>(worst), Form::blocking), time_text(worst_ns[worst]), by_cost.front()->rank,
       share_of_time(by_cost.front()->caused_ns)));
 }

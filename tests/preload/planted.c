@@ -115,6 +115,20 @@ static void pair(int calls) {
   MPI_Comm_free(&two);
 }
 
+// Rank 1 comes late where nobody waits for it: as receiver of a bcast, as root of a reduce.
+static void ahead(int calls) {
+  for (int i = 0; i < calls; ++i) {
+    int word = i;
+    if (rank == 1) work(late_ms);
+    MPI_Bcast(&word, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+  for (int i = 0; i < calls; ++i) {
+    int word = i, sum = 0;
+    if (rank == 1) work(late_ms);
+    MPI_Reduce(&word, &sum, 1, MPI_INT, MPI_SUM, 1, MPI_COMM_WORLD);
+  }
+}
+
 static void finalize(int calls) {
   for (int i = 0; i < 20; ++i) MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 1) work(late_ms * calls);
@@ -130,7 +144,8 @@ int main(int argc, char** argv) {
     const char* name;
     void (*run)(int);
   } cases[] = {{"iallreduce", iallreduce}, {"comm_dup", comm_dup}, {"fence", fence}, {"ring", ring},
-               {"victim", victim},         {"innocent", innocent}, {"pair", pair},   {"finalize", finalize}};
+               {"victim", victim},         {"innocent", innocent}, {"pair", pair},   {"ahead", ahead},
+               {"finalize", finalize}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
     if (argc > 1 && strcmp(argv[1], cases[i].name) == 0) cases[i].run(calls);
   MPI_Finalize();

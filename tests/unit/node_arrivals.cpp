@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <random>
 
 #include "tests/catch.hpp"
@@ -41,27 +42,28 @@ std::uint64_t calls_of(const ArrivalNode& node) {
   return node.sum([](const trace::NodeCalls& row) { return row.calls; });
 }
 
-std::uint64_t waiting_of(Collective collective, int root, const std::vector<std::uint64_t>& arrivals) {
+// Of each rank.
+std::vector<std::uint64_t> waits_of(Collective collective, int root, const std::vector<std::uint64_t>& arrivals) {
   const std::uint64_t last = *std::max_element(arrivals.begin(), arrivals.end());
-  std::uint64_t sum = 0;
+  std::vector<std::uint64_t> waits;
   std::uint64_t last_below = 0;
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     last_below = std::max(last_below, arrivals[i]);
     switch (collective) {
       case Collective::bcast:
-        sum += std::max(arrivals[static_cast<std::size_t>(root)], arrivals[i]) - arrivals[i];
+        waits.push_back(std::max(arrivals[static_cast<std::size_t>(root)], arrivals[i]) - arrivals[i]);
         break;
       case Collective::reduce:
-        sum += static_cast<int>(i) == root ? last - arrivals[i] : 0;
+        waits.push_back(static_cast<int>(i) == root ? last - arrivals[i] : 0);
         break;
       case Collective::scan:
-        sum += last_below - arrivals[i];
+        waits.push_back(last_below - arrivals[i]);
         break;
       default:
-        sum += last - arrivals[i];
+        waits.push_back(last - arrivals[i]);
     }
   }
-  return sum;
+  return waits;
 }
 
 }  // namespace
@@ -88,11 +90,13 @@ TEST_CASE("node arrivals: every call is compared once, by whichever rank") {
         }
         for (int rank = 0; rank < ranks; ++rank) leave(node, groups, rank, call);
         const auto last = std::max_element(ticks.begin(), ticks.end());
-        const std::uint64_t own = *last - *std::min_element(ticks.begin(), ticks.end());
+        const std::vector<std::uint64_t> waits = waits_of(collective, root, ticks);
+        const std::uint64_t own = *std::max_element(waits.begin(), waits.end());
+        if (collective == Collective::allreduce) CHECK(own == *last - *std::min_element(ticks.begin(), ticks.end()));
         if (std::count(ticks.begin(), ticks.end(), *last) == 1) ++times_last[static_cast<int>(last - ticks.begin())];
         imbalance += own;
         most = std::max(most, own);
-        waiting += waiting_of(collective, root, ticks);
+        waiting = std::accumulate(waits.begin(), waits.end(), waiting);
       }
       end(node, groups, calls);
       CHECK(calls_of(node) == calls);
@@ -141,8 +145,9 @@ TEST_CASE("node arrivals: a root that runs ahead comes back to what it could not
       for (int rank : {1, 0}) call_as(rank, call);
     CHECK(calls_of(node) == ahead + 16);
     CHECK(node.given_up() == 0);
-    CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 500 * (ahead + 16));
-    CHECK(node.sum([](const auto& row) { return row.caused_ticks; }) == 0);  // nobody waits for a root that is there
+    // Nobody waits for a root that is there.
+    CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 0);
+    CHECK(node.sum([](const auto& row) { return row.caused_ticks; }) == 0);
   }
   SECTION("by more") {
     constexpr std::uint64_t ahead = 2000;
@@ -153,8 +158,8 @@ TEST_CASE("node arrivals: a root that runs ahead comes back to what it could not
     CHECK(calls_of(node) + node.given_up() == ahead + 512);
     CHECK(node.given_up() > 0);
     CHECK(calls_of(node) >= 512);
-    CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) ==
-          500 * calls_of(node));  // nothing wrong among them
+    // A root's arrival at a later call taken for this one's would be waited for.
+    CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 0);
   }
 }
 
@@ -229,12 +234,12 @@ TEST_CASE("node arrivals: a call that failed has no arrival") {
       leave(node, groups, 0, call);
       CHECK(calls_of(node) == 7);
     }
-    publish(node, groups, 1, call, 9, Collective::bcast, 0);
+    publish(node, groups, 1, call, 2, Collective::bcast, 0);
     leave(node, groups, 1, call);
   }
   end(node, groups, 8);
   CHECK(calls_of(node) == 8);
-  CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 32);
+  CHECK(node.sum([](const auto& row) { return row.imbalance_ticks; }) == 8 * (5 - 2));
 }
 
 TEST_CASE("node arrivals: ranks that disagree about the collective are not compared") {

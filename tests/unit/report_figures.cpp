@@ -59,6 +59,82 @@ TEST_CASE("report: figures of call sites") {
   CHECK(analysis.call_sites[1].waiting_ns == Approx(12000));
 }
 
+TEST_CASE("report: ranks that are merely ahead are no imbalance") {
+  // The root is 2 ms ahead of the others at a bcast, and 3 ms behind them at a reduce; then it keeps rank 3 waiting for
+  // 1 ms at a bcast whose other receivers come later still.
+  auto all = support::records(4);
+  const double third[] = {11e6, 14e6, 13e6, 10e6};
+  for (int rank = 0; rank < 4; ++rank) {
+    all[rank].add_call(Collective::bcast, 0, rank == 0 ? 1e6 : 3e6, 3.1e6, 8, 0);
+    all[rank].add_call(Collective::reduce, 1, rank == 0 ? 8e6 : 5e6, 8.1e6, 8, 0);
+    all[rank].add_call(Collective::gather, 2, rank == 2 ? 9e6 : 8.5e6, 9.1e6, 8, 0);
+    all[rank].add_call(Collective::scatter, 3, third[rank], 14.1e6, 8, 0);
+    all[rank].finalize(20e6);
+  }
+  const Report analysis = support::analyse(all);
+  for (const char* const name : {"MPI_Bcast", "MPI_Reduce"}) {
+    INFO(name);
+    const auto& figures = support::figures_of(analysis, name);
+    for (const report::Imbalance& imbalance : {figures.imbalance.cluster, figures.imbalance.node}) {
+      CHECK(imbalance.calls == 1);
+      CHECK(imbalance.worst_ns == 0);
+      CHECK(imbalance.average_ns == 0);
+      CHECK(imbalance.worst_factor == 0);
+    }
+    CHECK(figures.waiting_ns == 0);
+  }
+  // The root waits for rank 2 alone, and rank 3 for the root: one of four waits.
+  const auto& gather = support::figures_of(analysis, "MPI_Gather").imbalance.cluster;
+  CHECK(gather.worst_ns == Approx(0.5e6));
+  CHECK(gather.average_ns == Approx(0.5e6 * (0.75 + 3 * 0.25) / 4));
+  const auto& scatter = support::figures_of(analysis, "MPI_Scatter").imbalance.cluster;
+  CHECK(scatter.worst_ns == Approx(1e6));
+  CHECK(scatter.average_ns == Approx(1e6 * (0.75 + 3 * 0.25) / 4));
+}
+
+TEST_CASE("report: within a node its ranks are compared as if they made the call alone") {
+  // Ranks 0 and 1 on node 0, 2 and 3 on node 1, which wait for the root, rank 0; rank 1 comes later than it.
+  std::vector<Record> all;
+  for (int rank = 0; rank < 4; ++rank) all.emplace_back(rank, 4, rank / 2, 2);
+  const double arrivals[] = {3e6, 5e6, 1e6, 2e6};
+  for (int rank = 0; rank < 4; ++rank) {
+    all[rank].add_communicator(support::world_id, 4, rank, "MPI_COMM_WORLD");
+    all[rank].add_call(Collective::bcast, 0, arrivals[rank], 6e6, 8, 0);
+    all[rank].add_call(Collective::allreduce, 1, 1e7 + arrivals[rank], 2e7, 8);
+    all[rank].finalize(3e7);
+  }
+  const Report analysis = support::analyse(all);
+  const auto& bcast = support::figures_of(analysis, "MPI_Bcast").imbalance;
+  CHECK(bcast.cluster.worst_ns == Approx(2e6));
+  CHECK(bcast.node.worst_ns == 0);
+  const auto& allreduce = support::figures_of(analysis, "MPI_Allreduce").imbalance;
+  CHECK(allreduce.cluster.worst_ns == Approx(4e6));
+  CHECK(allreduce.cluster.average_ns == Approx((0.25 + 2.25 + 1.75 + 0.75) / 4 * 1e6));
+  CHECK(allreduce.node.worst_ns == Approx((2e6 + 1e6) / 2));
+  CHECK(allreduce.node.average_ns == Approx((1e6 + 0.5e6) / 2));
+}
+
+TEST_CASE("report: the straggler of a call site is who was waited for") {
+  // Root 0 is 2 ms behind rank 1, whose bcast it is; rank 2 comes last, and nobody waits for it.
+  const double arrivals[] = {3e6, 1e6, 5e6};
+  auto all = support::records(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    all[rank].add_call_site({{"app", 0x20}});
+    all[rank].capacity = 64;
+    for (std::uint64_t call = 0; call < 40; ++call)
+      all[rank]
+          .add_call(Collective::bcast, call, 1e7 * static_cast<double>(call) + arrivals[rank],
+                    1e7 * static_cast<double>(call + 1), 8, 0)
+          .call_site = 1;
+    all[rank].finalize(5e8);
+  }
+  const Report analysis = support::analyse(all);
+  REQUIRE(analysis.call_sites.size() == 1);
+  CHECK(analysis.call_sites[0].pattern.pattern == report::PatternClass::persistent);
+  CHECK(analysis.call_sites[0].pattern.straggler == 0);
+  CHECK(analysis.call_sites[0].worst_ns == Approx(2e6));
+}
+
 TEST_CASE("report: imbalance, factors, waiting and excess of an allreduce") {
   auto all = two_allreduces();
   all[0].header.alpha[0] = {8, 500, 0};
@@ -151,7 +227,7 @@ TEST_CASE("report: alpha is interpolated on logarithmic scales") {
   all = support::records(2);
   all[0].header.alpha[0] = {1024, 1000, 0};
   all[0].header.alpha[1] = {1024 * 1024, 1000000, 0};
-  for (int rank = 0; rank < 2; ++rank) all[rank].add_call(Collective::bcast, 0, rank * 2e9, 3e9, 1u << 30, 0);
+  for (int rank = 0; rank < 2; ++rank) all[rank].add_call(Collective::bcast, 0, rank * 2e9, 3e9, 1u << 30, 1);
   const auto beyond = support::analyse(all);
   CHECK(support::figures_of(beyond, "MPI_Bcast").imbalance.cluster.worst_factor == Approx(2));
 }

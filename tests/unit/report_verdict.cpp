@@ -143,7 +143,7 @@ TEST_CASE("verdict: no rank stands out") {
   }
   CHECK(support::analyse(all).verdict ==
         "Arrivals are imbalanced and no single rank is responsible: waiting for late ranks costs 20 % of the run, the "
-        "most at MPI_Barrier, where the last rank arrives 4.00 µs after the first on average; of all ranks, rank 0 "
+        "most at MPI_Barrier, where the longest wait is 4.00 µs on average; of all ranks, rank 0 "
         "causes most, 10 %.");
 }
 

@@ -86,9 +86,9 @@ std::string imbalance_text(const Analysis& analysis) {
   std::string page = imbalance_table(
       analysis,
       fmt::format(
-          "Arrival imbalance{} (average over calls; worst-case: first to last arrival; average-case: mean "
-          "distance from the mean arrival; factor: divided by alpha, the time to send one such message; waiting: what "
-          "that costs, summed over ranks: a root ahead of its receivers waits for nobody{}{})",
+          "Arrival imbalance{} (average over calls; worst-case: the longest wait, from the first to the last arrival "
+          "where all wait for all; average-case: mean distance of the waits from their mean; factor: divided by alpha, "
+          "the time to send one such message; waiting: summed over ranks{}{})",
           analysis.nodes > 1 ? " over all ranks" : "", analysis.alpha_nominal ? ", nominal here" : "",
           between_nodes_text(analysis)),
       &Imbalances::cluster);

@@ -94,8 +94,8 @@ std::string whole_run_text(const Analysis& analysis) {
   const auto calls = static_cast<double>(whole.all.calls);
   Table ranks(
       fmt::format(
-          "Late ranks over the whole run, each within its node ({} calls, compared while the job ran: first to last "
-          "arrival {} on average, {} at most)",
+          "Late ranks over the whole run, each within its node ({} calls, compared while the job ran: longest wait "
+          "of a call {} on average, {} at most)",
           count_text(whole.all.calls), time_text(whole.all.worst_ns), time_text(whole.all.most_ns)),
       2, {"rank", "node", "times last", "of calls", "waiting caused", "of all waiting"});
   for (std::size_t i = 0; i < std::min(most_ranks_listed, whole.last.size()); ++i) {

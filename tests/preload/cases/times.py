@@ -56,6 +56,19 @@ class Times(Preload):
         self.assertEqual((report["functions"], report["efficiency"]), ([], None))
         self.assertEqual({str(rank["time"]) for rank in report["late_ranks"]}, {"None"})
 
+    @quick
+    def test_ranks_ahead(self):
+        """A root 2 ms ahead of its receivers, and ranks 2 ms ahead of their root: nobody waits, so that is no imbalance."""
+        self.need_papaya()
+        job = self.job(2, self.program("planted"), "ahead", 100)
+        self.assertEqual(job.code, 0, job.err)
+        report = job.report()
+        collectives = {row["name"]: row for row in report["collectives"]}
+        self.assertIn("Arrivals are balanced", report["verdict"])
+        for name in ("MPI_Bcast", "MPI_Reduce"):
+            self.assertEqual(collectives[name]["imbalance"]["calls"], 100)
+            self.assertLess(collectives[name]["imbalance"]["worst_us"], 1000)
+
     def test_efficiencies(self):
         """POP's efficiencies of the run and of each phase, and the same as TALP writes them."""
         self.need_papaya()

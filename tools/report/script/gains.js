@@ -54,6 +54,6 @@ function fillPhases() {
     {title: "in collectives", cell: (phase) => seconds(phase.seconds)},
     {title: "excess", cell: (phase) => seconds(phase.excess_seconds)},
     {title: "calls", cell: (phase) => count(phase.calls)},
-    {title: "first to last", cell: (phase) => time(phase.worst_us)}], report.phases, "Phases of the program, most waiting first",
+    {title: "longest wait", cell: (phase) => time(phase.worst_us)}], report.phases, "Phases of the program, most waiting first",
   (phase) => ({phase: phase.name}));
 }

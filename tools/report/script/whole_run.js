@@ -6,7 +6,7 @@ function fillWholeRun() {
   byId("whole").hidden = false;
   byId("whole-lead").textContent = `The pictures and tables around show the last ${count(report.events.kept)} of ${count(report.events.begun)} calls ` +
     `(summed over ranks). While the run went on, its ranks compared ${count(whole.calls)} calls, each with the others of ${isAcrossNodes ? "its node" : "the node"}: ` +
-    `first to last arrival took ${time(whole.worst_us)} on average and ${time(whole.most_us)} at most.` +
+    `the longest wait took ${time(whole.worst_us)} on average and ${time(whole.most_us)} at most.` +
     (whole.given_up > 0 ? ` ${count(whole.given_up)} more were not compared: some rank came too long after others, or did not record them.` : "");
   const waited = (row) => shareBar(ratio(row, whole.waiting_seconds));
   showMore(byId("whole-ranks-all"), () => whole.late_ranks, RANKS_AT_FIRST, "ranks",
@@ -28,7 +28,7 @@ function fillWholeRun() {
       {title: "call", left: true, cell: (site) => site.name},
       {title: "from", left: true, cell: (site) => frameText(site.frames[0])},
       {title: "calls", cell: (site) => count(site.calls)},
-      {title: "first to last", cell: (site) => time(site.worst_us)},
+      {title: "longest wait", cell: (site) => time(site.worst_us)},
       {title: "at most", cell: (site) => time(site.most_us)},
       {title: "waiting", cell: (site) => seconds(site.waiting_seconds)},
       {title: "of all waiting", cell: (site) => waited(site.waiting_seconds)},
