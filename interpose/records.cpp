@@ -159,7 +159,8 @@ void Records::start_watching(const Job& job) {
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < job.node_of.size(); ++rank)
     if (job.node_of[rank] == job.node && records_[rank]) ranks.push_back(static_cast<int>(rank));
-  watch.start(folder.path(), ranks, static_cast<double>(job.settings.number(Variable::stall_seconds)), job.node == 0);
+  watch.start(folder.path(), ranks, job.ranks, static_cast<double>(job.settings.number(Variable::stall_seconds)),
+              job.node == 0);
 }
 
 void Records::stop_watching() noexcept {

@@ -29,24 +29,22 @@ Stall find_stall(const std::string& folder, std::int64_t now_unix_ns, double at_
 }
 
 Stacks find_stacks(const std::vector<AskedRank>& ranks) {
-  std::vector<report::AskedRank> asked;
+  FunctionNames names;
+  report::StackGroups groups;
   for (const AskedRank& rank : ranks) {
-    report::AskedRank& one = asked.emplace_back();
-    one.stacks = report::read_stacks(rank.record);
-    one.has_answered = rank.has_answered;
+    report::AskedRank one{report::read_stacks(rank.record), rank.is_sent, rank.has_answered};
     if (!rank.has_answered)
       one.is_stopped = is_stopped(one.stacks.process, rank.record.substr(rank.record.find_last_of('/') + 1));
     one.stacks.rank = rank.rank;
+    groups.add(std::move(one), [&](report::NamedFrame& frame) {
+      if (frame.module.empty()) return;
+      FunctionName name = names.at(frame.module, frame.offset);
+      frame.function = std::move(name.function);
+      frame.file = std::move(name.file);
+      frame.line = name.line;
+    });
   }
-  FunctionNames names;
-  const report::StackTexts texts = report::stack_texts(std::move(asked), [&](report::NamedFrame& frame) {
-    if (frame.module.empty()) return;
-    FunctionName name = names.at(frame.module, frame.offset);
-    frame.function = std::move(name.function);
-    frame.file = std::move(name.file);
-    frame.line = name.line;
-  });
-  return {texts.whole, texts.brief};
+  return {groups.whole(), groups.brief()};
 }
 
 }  // namespace papaya::reports

@@ -21,10 +21,11 @@ struct Stall {
 };
 Stall find_stall(const std::string& folder, std::int64_t now_unix_ns, double at_least_s);
 
-// The call stacks that ranks of this node have been asked for.
+// The call stacks that ranks have been asked for.
 struct AskedRank {
   std::string record;  // its file
   int rank;
+  bool is_sent;
   bool has_answered;
 };
 struct Stacks {

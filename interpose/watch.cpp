@@ -17,7 +17,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/output.hpp"
-#include "profiler/record/stack_request.hpp"
+#include "profiler/record/stack_requests.hpp"
 
 namespace papaya {
 
@@ -27,7 +27,6 @@ using namespace std::chrono_literals;
 
 constexpr auto between_looks = 1s;
 constexpr auto first_node_speaks_within = 2s;
-constexpr auto stacks_come_within = 2s;
 constexpr auto between_looks_at_stacks = 20ms;
 constexpr std::size_t stack_bytes = 1 << 20;
 
@@ -110,13 +109,14 @@ void Watch::give_signal_back() noexcept {
 
 // ---- the thread
 
-void Watch::start(const std::string& folder, const std::vector<int>& ranks, double stall_s, bool is_first_node) noexcept
-    try {
+void Watch::start(const std::string& folder, const std::vector<int>& ranks, int all_ranks, double stall_s,
+                  bool is_first_node) noexcept try {
   // A descriptor of its own: the folder may get another name.
   descriptor_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (descriptor_ < 0 || fstat(descriptor_, &identity_) != 0) return;
   folder_ = fmt::format("/proc/self/fd/{}", descriptor_);
   for (const int rank : ranks) ranks_.push_back({rank, output::rank_file(folder_, rank), {}, false, 0});
+  all_ranks_ = all_ranks;
   stall_s_ = stall_s;
   is_first_node_ = is_first_node;
   // Signals are the program's: none is delivered to this thread.
@@ -173,6 +173,8 @@ void Watch::run() noexcept try {
   double since_look_s = 0;
   while (sleep(between_looks)) {
     if (!folder_is_there()) return;
+    if (wishes_.is_new(descriptor_))
+      for (const Rank& rank : ranks_) const StackRequest request(rank.path);
     if (is_asked()) {
       // Those asked by the same signal, if it went to all.
       if (!sleep(is_first_node_ ? 300ms : first_node_speaks_within)) return;
@@ -221,18 +223,27 @@ bool Watch::may_speak(const std::string& file) {
   return true;
 }
 
-// Of the node's ranks, by then.
+// Of the node's ranks, by then, and of those of other nodes whose records are here.
 reports::Stacks Watch::stacks() {
-  std::vector<StackRequest> requests;
-  requests.reserve(ranks_.size());
-  for (const Rank& rank : ranks_) requests.emplace_back(rank.path);
-  const auto is_waited_for = [](const StackRequest& request) { return request.is_sent() && !request.is_answered(); };
-  for (auto waited = 0ms; waited < stacks_come_within && std::any_of(requests.begin(), requests.end(), is_waited_for);
-       waited += between_looks_at_stacks)
-    if (!sleep(between_looks_at_stacks)) break;
+  StackRequests requests(folder_);
   std::vector<reports::AskedRank> asked;
-  for (std::size_t i = 0; i < ranks_.size(); ++i)
-    asked.push_back({ranks_[i].path, ranks_[i].rank, requests[i].is_answered()});
+  for (const Rank& rank : ranks_) {
+    requests.add_near(rank.path);
+    asked.push_back({rank.path, rank.rank, false, false});
+  }
+  const auto is_ours = [&](int number) {
+    return std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) { return rank.rank == number; });
+  };
+  for (int rank = 0; rank < all_ranks_; ++rank)
+    if (std::string record = output::rank_file(folder_, rank); !is_ours(rank) && requests.add_far(record))
+      asked.push_back({std::move(record), rank, false, false});
+  requests.send();
+  for (auto waited = 0ms; !requests.are_over(waited); waited += between_looks_at_stacks)
+    if (!sleep(between_looks_at_stacks)) break;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    asked[i].is_sent = requests.is_sent(i);
+    asked[i].has_answered = requests.is_answered(i);
+  }
   return reports::find_stacks(asked);
 }
 

@@ -1,8 +1,8 @@
 // Who does not come. A thread of each node's first rank looks now and then at what the ranks of its node are inside, in
 // their records. If a rank has been in one call for PAPAYA_STALL_SECONDS, or a process got SIGUSR1 that the program has
 // not claimed, it reads what the folder has of all ranks and says who waits, who is missing and what those did last:
-// once on standard error, and in a file of the output folder, with the call stacks of the node's ranks. It never ends
-// the job.
+// once on standard error, and in a file of the output folder, with the call stacks of the ranks. Those of other nodes
+// are asked for theirs by their node's watch, where the nodes share the folder. It never ends the job.
 #pragma once
 
 #include <pthread.h>
@@ -17,6 +17,7 @@
 
 #include "interpose/reports.hpp"
 #include "profiler/record/live.hpp"
+#include "profiler/record/stack_requests.hpp"
 
 namespace papaya {
 
@@ -26,9 +27,10 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // `folder`: open as `/proc/self/fd/N` or by its name; `ranks` of this node, whose files may appear a little later.
-  // `stall_s` 0: only when asked. `is_first_node`: others let it speak first.
-  void start(const std::string& folder, const std::vector<int>& ranks, double stall_s, bool is_first_node) noexcept;
+  // `folder`: open as `/proc/self/fd/N` or by its name; `ranks` of this node, whose files may appear a little later, of
+  // `all_ranks` of the job. `stall_s` 0: only when asked. `is_first_node`: others let it speak first.
+  void start(const std::string& folder, const std::vector<int>& ranks, int all_ranks, double stall_s,
+             bool is_first_node) noexcept;
   void stop() noexcept;
 
   // On every rank that records: SIGUSR1 asks for a report, if the program lets it. `asked` is the record's counter.
@@ -60,6 +62,8 @@ class Watch {
   int descriptor_ = -1;
   struct stat identity_ {};
   std::vector<Rank> ranks_;
+  int all_ranks_ = 0;
+  StackWishes wishes_;
   double stall_s_ = 0;
   bool is_first_node_ = true;
 

@@ -6,9 +6,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <map>
-#include <memory>
-#include <utility>
 #endif
 
 namespace papaya {
@@ -30,8 +27,10 @@ std::string demangled(const char* symbol) {
   return status == 0 ? name.get() : symbol;
 }
 
+}  // namespace
+
 // One program or library.
-class File {
+class Symbols::File {
  public:
   File(const std::string& path, const std::string& build_id) : session_(dwfl_begin(&callbacks), dwfl_end) {
     if (session_ == nullptr) return;
@@ -72,33 +71,35 @@ class File {
   bool is_other_ = false;
 };
 
-}  // namespace
-
-std::vector<std::string> symbolise(const CallSites& sites) {
-  std::map<std::pair<std::string, std::string>, std::unique_ptr<File>> files;
-  std::vector<std::string> notes;
-  for (std::vector<report::NamedFrame>* const site : sites)
-    for (report::NamedFrame& frame : *site) {
-      if (frame.module.empty() || !frame.python.empty()) continue;
-      const auto [entry, is_new] = files.try_emplace({frame.module, frame.build_id}, nullptr);
-      if (is_new) {
-        entry->second = std::make_unique<File>(frame.module, frame.build_id);
-        if (entry->second->is_other())
-          notes.push_back(
-              fmt::format("{} has changed since the run: call sites in it are shown as addresses.", frame.module));
-      }
-      entry->second->name(frame);
-    }
-  return notes;
+void Symbols::name(report::NamedFrame& frame) {
+  if (frame.module.empty() || !frame.python.empty()) return;
+  const auto [entry, is_new] = files_.try_emplace({frame.module, frame.build_id}, nullptr);
+  if (is_new) {
+    entry->second = std::make_unique<File>(frame.module, frame.build_id);
+    if (entry->second->is_other())
+      notes_.push_back(
+          fmt::format("{} has changed since the run: call sites in it are shown as addresses.", frame.module));
+  }
+  entry->second->name(frame);
 }
 
 #else
 
-std::vector<std::string> symbolise(const CallSites&) {
-  return {};
-}
+class Symbols::File {};
+
+void Symbols::name(report::NamedFrame&) {}
 
 #endif
+
+Symbols::Symbols() = default;
+Symbols::~Symbols() = default;
+
+std::vector<std::string> symbolise(const CallSites& sites) {
+  Symbols symbols;
+  for (std::vector<report::NamedFrame>* const site : sites)
+    for (report::NamedFrame& frame : *site) symbols.name(frame);
+  return symbols.notes();
+}
 
 void symbolise(report::Report& analysis) {
   CallSites sites;

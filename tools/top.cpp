@@ -19,6 +19,7 @@
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"
 #include "tools/symbols.hpp"
+#include "tools/top_stacks.hpp"
 
 namespace papaya {
 namespace {
@@ -34,6 +35,7 @@ struct Options {
   std::uint64_t count = 0;
   std::size_t rows = 20;
   bool json = false;
+  bool stacks = false;
 };
 
 constexpr double usual_interval_s = 2;
@@ -69,7 +71,7 @@ std::string now_text(const LiveRank& rank) {
   return text;
 }
 
-std::string to_text(const LiveView& view, std::size_t most_rows) {
+std::string to_text(const LiveView& view, const report::StackGroups& stacks, const Options& options) {
   std::string page =
       fmt::format("{}  {}, {} on {}, MPI_Init {} ago; looked at: {}\n", clock_text(view.unix_ns), view.program,
                   report::counted(static_cast<std::uint64_t>(view.ranks_of_job), "rank", "ranks"),
@@ -81,14 +83,16 @@ std::string to_text(const LiveView& view, std::size_t most_rows) {
                         report::time_text(view.quiet_ns));
   page += fmt::format("\n  {:>6} {:>5} {:>9} {:>11} {:>9} {:>10} {:>8} {:>8}  {}\n", "rank", "node", "computing",
                       "collectives", "other MPI", "caused", "relative", "own past", "now");
-  for (std::size_t i = 0; i < view.ranks.size() && i < most_rows; ++i) {
+  for (std::size_t i = 0; i < view.ranks.size() && i < options.rows; ++i) {
     const LiveRank& rank = view.ranks[i];
     page += fmt::format("  {:>6} {:>5} {:>9} {:>11} {:>9} {:>10} {:>8} {:>8}  {}\n", rank.rank, rank.node,
                         report::share_text(rank.computing_share), report::share_text(rank.collectives_share),
                         report::share_text(rank.elsewhere_share), report::time_text(rank.caused_ns),
                         score_text(rank.relative_score), score_text(rank.individual_score), now_text(rank));
   }
-  if (view.ranks.size() > most_rows) page += fmt::format("  and {} more, with --rows\n", view.ranks.size() - most_rows);
+  if (view.ranks.size() > options.rows)
+    page += fmt::format("  and {} more, with --rows\n", view.ranks.size() - options.rows);
+  if (const std::string text = options.stacks ? stacks.whole() : stacks.brief(); !text.empty()) page += "\n" + text;
   return page;
 }
 
@@ -104,7 +108,17 @@ Json ranges(const std::vector<report::RankRange>& all) {
   return array;
 }
 
-Json to_json(const LiveView& view) {
+Json to_json(const report::StackGroups& stacks) {
+  Json array = Json::array();
+  for (const report::StackGroups::Of& one : stacks.sorted())
+    array.push_back({{"ranks", ranges(one.ranks)},
+                     {"first_thread", one.group.is_first},
+                     {"functions", one.group.lines},
+                     {"reason", one.group.reason.empty() ? Json(nullptr) : Json(one.group.reason)}});
+  return array;
+}
+
+Json to_json(const LiveView& view, const report::StackGroups& stacks) {
   Json pending = Json::array();
   for (const report::PendingCall& call : view.pending)
     pending.push_back({{"name", call.name},
@@ -141,6 +155,7 @@ Json to_json(const LiveView& view) {
           {"ended", view.has_ended},
           {"verdict", live_verdict(view)},
           {"pending", pending},
+          {"stacks", to_json(stacks)},
           {"ranks", ranks}};
 }
 
@@ -203,14 +218,14 @@ void write_prometheus(std::ostream& out, const LiveView& view, const std::string
 
 // ---- the command
 
-bool print(const Options& options, const LiveView& view) {
+bool print(const Options& options, const LiveView& view, const report::StackGroups& stacks) {
   if (!options.prometheus.empty())
     return write_output("papaya top", options.prometheus,
                         [&](std::ostream& out) { write_prometheus(out, view, options.folder); });
   if (options.json)
-    std::cout << to_json(view).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
+    std::cout << to_json(view, stacks).dump(-1, ' ', false, Json::error_handler_t::replace) << "\n";
   else
-    std::cout << (isatty(STDOUT_FILENO) == 1 ? "\033[H\033[J" : "") << to_text(view, options.rows);
+    std::cout << (isatty(STDOUT_FILENO) == 1 ? "\033[H\033[J" : "") << to_text(view, stacks, options);
   std::cout.flush();
   return static_cast<bool>(std::cout);
 }
@@ -230,7 +245,11 @@ int top(Options options) {
     for (LiveRank& rank : view.ranks) sites.push_back(&rank.call_site);
     for (report::PendingCall& call : view.pending) sites.push_back(&call.call_site);
     symbolise(sites);
-    if (!print(options, view)) return exit_failed;
+    if (!print(options, view,
+               view.has_ended   ? report::StackGroups()
+               : options.stacks ? asked_stacks(run)
+                                : left_stacks(run, view)))
+      return exit_failed;
     if (view.has_ended || looks == options.count) return exit_fine;
     std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
     if (!options.json && options.prometheus.empty() && isatty(STDOUT_FILENO) != 1) std::cout << "\n";
@@ -249,10 +268,13 @@ void add_top(CLI::App& app, int& exit_code) {
       ->check(CLI::PositiveNumber);
   command->add_option("--rows", options->rows, "Most ranks to list (20)")->check(CLI::PositiveNumber);
   CLI::Option* const json = command->add_flag("--json", options->json, "Print a line of JSON for each look");
+  CLI::Option* const stacks = command->add_flag("--stacks", options->stacks,
+                                                "Ask all ranks at each look for their call stacks, and show these");
   command
       ->add_option("--prometheus", options->prometheus,
                    "Write to this file instead, for the textfile collector of Prometheus' node_exporter")
-      ->excludes(json);
+      ->excludes(json)
+      ->excludes(stacks);
   command->footer(
       "Exit codes: 0 fine; 1 nothing usable; 2 usage, no such folder; 4 recorded by another version of papaya.");
   command->callback([options, &exit_code] { exit_code = top(*options); });

@@ -16,6 +16,9 @@ RankStacks read_stacks(const std::string& path) {
       header.version != trace::format_version || header.header_bytes != sizeof header)
     return ranks;
   ranks.rank = header.rank;
+  ranks.node = header.node;
+  ranks.nodes = header.nodes;
+  ranks.host = clean_text({header.host, sizeof header.host});
   ranks.process = header.process;
   ranks.has_ended = header.end_ticks != 0;
   const auto stacks = std::make_unique<trace::Stacks>();
@@ -24,6 +27,10 @@ RankStacks read_stacks(const std::string& path) {
       !source.read(header.modules_offset, modules.data(), modules.size() * sizeof(trace::Module)))
     return ranks;
   ranks.answers = stacks->answers == 1;
+  if (header.stacks_ticks > header.begin_ticks)
+    ranks.taken_unix_ns =
+        header.begin_unix_ns +
+        static_cast<std::int64_t>(static_cast<double>(header.stacks_ticks - header.begin_ticks) * header.ns_per_tick);
   for (std::uint32_t i = 0; i < std::min(stacks->count, trace::most_stacks); ++i) {
     const trace::ThreadStack& thread = stacks->thread[i];
     Stack& stack = ranks.threads.emplace_back();

@@ -17,9 +17,13 @@ struct Stack {
 
 struct RankStacks {
   std::int32_t rank = -1;
+  std::int32_t node = 0;
+  std::int32_t nodes = 0;  // of the job
+  std::string host;
   std::int64_t process = 0;
   bool has_ended = false;  // it has come to MPI_Finalize or MPI_Abort
   bool answers = false;
+  std::int64_t taken_unix_ns = 0;  // when the stacks were, on its node's clock; 0: never
   std::vector<Stack> threads;
 };
 

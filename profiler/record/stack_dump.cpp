@@ -17,6 +17,8 @@
 #include <optional>
 #include <span>
 
+#include "base/clock.hpp"
+
 namespace papaya {
 
 namespace {
@@ -145,6 +147,7 @@ bool is_taken_within(long milliseconds) noexcept {
 }  // namespace
 
 bool StackDump::start(Recorder& recorder, CallSites& call_sites) noexcept {
+  header_ = &recorder.header();
   stacks_ = &recorder.stacks();
   call_sites_ = &call_sites;
   ends_ = false;
@@ -215,6 +218,7 @@ void StackDump::dump() {
     dump_thread(thread, stacks_->thread[there++]);
   }
   stacks_->count = there;
+  header_->stacks_ticks = clock::ticks();
 }
 
 void StackDump::dump_thread(std::int32_t thread, trace::ThreadStack& stack) {

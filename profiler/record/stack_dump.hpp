@@ -31,6 +31,7 @@ class StackDump {
   trace::StackState interrupt(std::int32_t thread);
   void write_frames(trace::ThreadStack& stack);
 
+  trace::Header* header_ = nullptr;
   trace::Stacks* stacks_ = nullptr;
   CallSites* call_sites_ = nullptr;
   pthread_t thread_{};

@@ -55,7 +55,7 @@ bool StackRequest::is_answered() const noexcept {
          static_cast<std::int32_t>(std::atomic_ref(stacks_->answered).load(std::memory_order_acquire) - number_) >= 0;
 }
 
-bool is_stopped(std::int64_t process, const std::string& name) noexcept {
+bool is_near(std::int64_t process, const std::string& name) noexcept {
   char path[64];
   // In another container its number may be that of any process: it must have the record mapped.
   std::snprintf(path, sizeof path, "/proc/%lld/maps", static_cast<long long>(process));
@@ -65,7 +65,12 @@ bool is_stopped(std::int64_t process, const std::string& name) noexcept {
     while (!is_it && std::fgets(line, sizeof line, maps) != nullptr) is_it = std::strstr(line, name.c_str()) != nullptr;
     std::fclose(maps);
   }
-  if (!is_it) return false;
+  return is_it;
+}
+
+bool is_stopped(std::int64_t process, const std::string& name) noexcept {
+  if (!is_near(process, name)) return false;
+  char path[64];
   std::snprintf(path, sizeof path, "/proc/%lld/stat", static_cast<long long>(process));
   char state = '?';
   if (std::FILE* const stat = std::fopen(path, "re"); stat != nullptr) {

@@ -28,7 +28,9 @@ class StackRequest {
   std::uint32_t number_ = 0;
 };
 
-// Whether the process that writes this record, of this name, is stopped by a signal or a debugger.
+// Whether the process that writes this record, of this name, is one of this machine's that this user may look at; and
+// whether it is that and stopped by a signal or a debugger.
+bool is_near(std::int64_t process, const std::string& name) noexcept;
 bool is_stopped(std::int64_t process, const std::string& name) noexcept;
 
 }  // namespace papaya

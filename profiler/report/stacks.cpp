@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -75,15 +74,9 @@ std::string reason_of(const AskedRank& rank) {
   if (rank.stacks.has_ended) return "has come to MPI_Finalize: no stack";
   if (rank.is_stopped) return "its process is stopped: no stack";
   if (rank.stacks.process != 0 && !rank.stacks.answers) return "gives no stacks (PAPAYA_STACKS)";
+  if (!rank.is_sent) return "cannot be asked from here: no stack";
   return "has not answered: no stack";
 }
-
-struct Group {
-  std::string reason;  // why there is no stack; empty: there is
-  std::vector<std::string> lines;
-  bool is_first;  // of the processes' first threads
-  auto operator<=>(const Group&) const = default;
-};
 
 std::string brief_text(const std::vector<std::string>& lines) {
   std::string text;
@@ -91,49 +84,72 @@ std::string brief_text(const std::vector<std::string>& lines) {
   return lines.size() > brief_frames ? text + " < ..." : text;
 }
 
+std::string who(const StackGroups::Of& one) {
+  return fmt::format("{} {}{}", one.count == 1 ? "rank" : "ranks", to_text(one.ranks),
+                     one.group.is_first ? "" : ", another thread");
+}
+
 }  // namespace
 
-StackTexts stack_texts(std::vector<AskedRank> ranks, const std::function<void(NamedFrame&)>& name) {
-  std::map<Group, std::vector<std::int32_t>> groups;
-  std::sort(ranks.begin(), ranks.end(),
-            [](const AskedRank& a, const AskedRank& b) { return a.stacks.rank < b.stacks.rank; });
-  for (AskedRank& rank : ranks) {
-    if (!rank.has_answered) {
-      groups[{reason_of(rank), {}, true}].push_back(rank.stacks.rank);
-      continue;
-    }
-    for (Stack& stack : rank.stacks.threads) {
-      for (NamedFrame& frame : stack.frames)
-        if (frame.python.empty()) name(frame);
-      Group group{reason_of(stack), {}, stack.is_first};
-      if (group.reason.empty()) group.lines = lines_of(stack.frames);
-      groups[std::move(group)].push_back(rank.stacks.rank);
-    }
+void StackGroups::add(AskedRank rank, const std::function<void(NamedFrame&)>& name) {
+  nodes_of_job_ = std::max(nodes_of_job_, rank.stacks.nodes);
+  hosts_[rank.stacks.node] = rank.stacks.host;
+  if (!rank.has_answered) {
+    groups_[{reason_of(rank), {}, true}].push_back(rank.stacks.rank);
+    return;
   }
-  // What few do is what one looks for.
-  std::vector<std::pair<const Group*, const std::vector<std::int32_t>*>> sorted;
-  for (const auto& [group, members] : groups) sorted.emplace_back(&group, &members);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
-    return a.second->size() != b.second->size() ? a.second->size() < b.second->size() : *a.second < *b.second;
-  });
-  StackTexts texts;
-  if (sorted.empty()) return texts;
-  texts.whole = "Call stacks on this node, innermost function first, ranks that are alike together:\n";
-  texts.brief = "Where the ranks of this node are:\n";
-  for (std::size_t i = 0; i < sorted.size(); ++i) {
-    const auto& [group, members] = sorted[i];
-    std::vector<std::int32_t> once = *members;
+  for (Stack& stack : rank.stacks.threads) {
+    for (NamedFrame& frame : stack.frames)
+      if (frame.python.empty()) name(frame);
+    StackGroup group{reason_of(stack), {}, stack.is_first};
+    if (group.reason.empty()) group.lines = lines_of(stack.frames);
+    groups_[std::move(group)].push_back(rank.stacks.rank);
+  }
+}
+
+std::vector<StackGroups::Of> StackGroups::sorted() const {
+  std::vector<Of> all;
+  for (const auto& [group, members] : groups_) {
+    std::vector<std::int32_t> once = members;
+    std::sort(once.begin(), once.end());
     once.erase(std::unique(once.begin(), once.end()), once.end());
-    const std::string who = fmt::format("{} {}{}", once.size() == 1 ? "rank" : "ranks", to_text(to_ranges(once)),
-                                        group->is_first ? "" : ", another thread");
-    texts.whole += fmt::format("  {}:{}\n", who, group->reason.empty() ? "" : " " + group->reason + ".");
-    for (const std::string& line : group->lines) texts.whole += fmt::format("    {}\n", line);
-    if (i < brief_groups)
-      texts.brief +=
-          fmt::format("  {}: {}\n", who, group->reason.empty() ? brief_text(group->lines) : group->reason + ".");
+    all.push_back({group, to_ranges(once), once.size()});
   }
-  if (sorted.size() > brief_groups) texts.brief += fmt::format("  and {} more groups.\n", sorted.size() - brief_groups);
-  return texts;
+  std::stable_sort(all.begin(), all.end(), [](const Of& a, const Of& b) {
+    return a.count != b.count ? a.count < b.count : a.ranks.front().first < b.ranks.front().first;
+  });
+  return all;
+}
+
+// Of which nodes, where others are not known.
+std::string StackGroups::ranks_in_words() const {
+  if (static_cast<std::int32_t>(hosts_.size()) >= nodes_of_job_) return "the ranks";
+  std::vector<std::int32_t> nodes;
+  for (const auto& [node, host] : hosts_) nodes.push_back(node);
+  return fmt::format("the ranks of {} {} of {}{}", nodes.size() == 1 ? "node" : "nodes", to_text(to_ranges(nodes)),
+                     nodes_of_job_, nodes.size() == 1 ? fmt::format(" ({})", hosts_.begin()->second) : "");
+}
+
+std::string StackGroups::whole() const {
+  if (groups_.empty()) return {};
+  std::string text =
+      fmt::format("Call stacks of {}, innermost function first, alike ones together:\n", ranks_in_words());
+  for (const Of& one : sorted()) {
+    text += fmt::format("  {}:{}\n", who(one), one.group.reason.empty() ? "" : " " + one.group.reason + ".");
+    for (const std::string& line : one.group.lines) text += fmt::format("    {}\n", line);
+  }
+  return text;
+}
+
+std::string StackGroups::brief() const {
+  if (groups_.empty()) return {};
+  const std::vector<Of> all = sorted();
+  std::string text = fmt::format("Where {} are:\n", ranks_in_words());
+  for (const Of& one : std::span(all).first(std::min(all.size(), brief_groups)))
+    text += fmt::format("  {}: {}\n", who(one),
+                        one.group.reason.empty() ? brief_text(one.group.lines) : one.group.reason + ".");
+  if (all.size() > brief_groups) text += fmt::format("  and {} more groups.\n", all.size() - brief_groups);
+  return text;
 }
 
 }  // namespace papaya::report

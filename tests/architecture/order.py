@@ -96,7 +96,7 @@ ORDER = {
     "profiler/record": [
         "approx_format checksum format identity mapped_file python_frames waits weak_format zstd",
         "live node_arrivals node_boards spill_format stack_request usage",
-        "spill",
+        "spill stack_requests",
         "recorder",
         "approx_recorder call_sites weak_recorder",
         "mpi_times stack_dump",

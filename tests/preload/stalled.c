@@ -85,6 +85,8 @@ int main(int argc, char** argv) {
   if (claims && getenv("LATE_CLAIM") == NULL) signal(SIGUSR1, count_signal);
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  printf("pid %ld\n", (long)getpid());
+  fflush(stdout);
   const int is_cold = getenv("COLD") != NULL;
   for (int i = 0; i < 5 && !is_cold; ++i) energy(MPI_COMM_WORLD);
   if (claims) {

@@ -2,6 +2,7 @@
 #include "profiler/record/stack_dump.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 
 #include "profiler/read/read_stacks.hpp"
 #include "profiler/record/stack_request.hpp"
+#include "profiler/record/stack_requests.hpp"
 #include "profiler/report/stacks.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
@@ -136,6 +138,7 @@ report::AskedRank rank_at(std::int32_t rank, std::vector<std::string> functions)
   report::AskedRank asked;
   asked.stacks.rank = rank;
   asked.stacks.process = 100 + rank;
+  asked.is_sent = true;
   asked.has_answered = true;
   report::Stack& stack = asked.stacks.threads.emplace_back();
   stack.is_first = true;
@@ -147,6 +150,12 @@ report::AskedRank rank_at(std::int32_t rank, std::vector<std::string> functions)
   return asked;
 }
 
+report::StackGroups groups_of(const std::vector<report::AskedRank>& ranks) {
+  report::StackGroups groups;
+  for (const report::AskedRank& rank : ranks) groups.add(rank, [](report::NamedFrame&) {});
+  return groups;
+}
+
 TEST_CASE("stacks: alike ones together, whatever MPI does inside, the rarest first") {
   std::vector<report::AskedRank> ranks;
   ranks.push_back(rank_at(0, {"opal_progress", "PMPI_Recv", "solve", "main", "_start"}));
@@ -155,17 +164,61 @@ TEST_CASE("stacks: alike ones together, whatever MPI does inside, the rarest fir
   ranks.push_back({});
   ranks.back().stacks.rank = 3;
   ranks.back().is_stopped = true;
-  const report::StackTexts texts = report::stack_texts(ranks, [](report::NamedFrame&) {});
-  CHECK(texts.whole ==
-        "Call stacks on this node, innermost function first, ranks that are alike together:\n"
+  const report::StackGroups groups = groups_of(ranks);
+  CHECK(groups.whole() ==
+        "Call stacks of the ranks, innermost function first, alike ones together:\n"
         "  rank 2:\n    forces (app)\n    step (app)\n    solve (app)\n    main (app)\n"
         "  rank 3: its process is stopped: no stack.\n"
         "  ranks 0-1:\n    MPI_Recv\n    solve (app)\n    main (app)\n");
-  CHECK(texts.brief ==
-        "Where the ranks of this node are:\n"
+  CHECK(groups.brief() ==
+        "Where the ranks are:\n"
         "  rank 2: forces (app) < step (app) < solve (app) < ...\n"
         "  rank 3: its process is stopped: no stack.\n"
         "  ranks 0-1: MPI_Recv < solve (app) < main (app)\n");
+}
+
+TEST_CASE("stacks: over nodes, and of which where not all are known") {
+  std::vector<report::AskedRank> ranks;
+  for (const int rank : {0, 1, 2, 3}) {
+    ranks.push_back(rank_at(rank, {"energy", "main"}));
+    ranks.back().stacks.node = rank / 2;
+    ranks.back().stacks.nodes = 2;
+    ranks.back().stacks.host = "alpha";
+  }
+  CHECK(groups_of(ranks).brief() == "Where the ranks are:\n  ranks 0-3: energy (app) < main (app)\n");
+  ranks.resize(2);
+  CHECK(groups_of(ranks).brief() ==
+        "Where the ranks of node 0 of 2 (alpha) are:\n  ranks 0-1: energy (app) < main (app)\n");
+}
+
+TEST_CASE("stack_requests: ranks of other nodes are asked by a file, once for each wish, and it is taken away") {
+  Process process;
+  const int folder = open(process.folder.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  StackWishes wishes;
+  CHECK_FALSE(wishes.is_new(folder));
+  for (int wish = 0; wish < 2; ++wish) {
+    StackRequests requests(process.folder.path());
+    REQUIRE(requests.add_far(process.path));
+    CHECK_FALSE(requests.add_far(process.folder.path() + "/rank-00001.pap"));
+    requests.send();
+    CHECK(requests.is_sent(0));
+    CHECK_FALSE(requests.are_over(std::chrono::milliseconds(0)));
+    REQUIRE(wishes.is_new(folder));
+    CHECK_FALSE(wishes.is_new(folder));
+    process.ask();
+    CHECK(requests.are_over(std::chrono::seconds(1)));
+    CHECK(requests.is_answered(0));
+  }
+  CHECK_FALSE(wishes.is_new(folder));
+  CHECK_FALSE(wishes.is_new(folder));
+  close(folder);
+  CHECK(report::read_stacks(process.path).taken_unix_ns != 0);
+  process.dump.stop();
+  StackRequests requests(process.folder.path());
+  requests.add_far(process.path);
+  requests.send();
+  CHECK_FALSE(requests.is_sent(0));  // it gives none
+  CHECK(requests.are_over(std::chrono::milliseconds(0)));
 }
 
 }  // namespace

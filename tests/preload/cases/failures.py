@@ -154,7 +154,7 @@ class Failures(Preload):
         if code is not None:
             self.assertEqual(job.code, code)
         self.assertEqual(len(re.findall(said, job.err)), 1, job.err)
-        self.assertEqual(job.err.count(texts[0].split("Call stacks on this node")[0]), 1, job.err)
+        self.assertEqual(job.err.count(texts[0].split("Call stacks of the ranks")[0]), 1, job.err)
         self.assertRegex(job.err, rf"papaya: .*{said}")
         return texts[0], job
 
@@ -191,8 +191,8 @@ class Failures(Preload):
         def computing(settings, stacks, said):
             """Where all ranks are, in the program's own functions. A rank may be stopped before it comes to the call."""
             text, job = self.stalls("computing", said="rank 2 is missing.|ranks 1-2 are missing.", file="stall-*.txt", **settings)
-            self.assertRegex(text, r"\nCall stacks on this node, .*:\n" + stacks)
-            self.assertRegex(job.err, r"\nWhere the ranks of this node are:\n" + said)
+            self.assertRegex(text, r"\nCall stacks of the ranks, .*:\n" + stacks)
+            self.assertRegex(job.err, r"\nWhere the ranks are:\n" + said)
             self.check_right(job, 4, quiet=False)  # no signal has come to the program's handlers
 
         def differ():
@@ -237,6 +237,7 @@ class Failures(Preload):
             *(functools.partial(computing, *planted) for planted in (
                 ({}, FORCES + r"  ranks 0-1, 3:\n" + ENERGY,
                  r"  rank 2: compute_forces .*\n  ranks 0-1, 3: MPI_Allreduce < energy .* < main "),
+                ({"PAPAYA_NODE_SIZE": "2"}, FORCES + r"  ranks 0-1, 3:\n" + ENERGY, "  rank 2: compute_forces "),
                 ({"STOPPED": "1", "PAPAYA_ALLREDUCE": "arrival_leader"},
                  r"  rank 1: its process is stopped: no stack.\n" + FORCES + r"  ranks 0, 3:\n" + ENERGY, "  rank 1: its process is stopped"),
                 ({"TAKES_SIGNALS": "1"}, "  ranks 0-3: takes all real-time signals itself: no stack.\n$", ""))),

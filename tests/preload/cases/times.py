@@ -114,6 +114,38 @@ class Times(Preload):
             self.assertTrue(self.until(lambda: "Rank 1 is late now: ranks 0, 2 have waited in MPI_Allreduce" in
                                        self.papaya("top", "-n", "1", folder)))
 
+    def test_top_stacks(self):
+        """Where the ranks of a running job are: asked for, or left by the report about a missing rank."""
+        self.need_papaya()
+
+        def look(folder, *options):
+            return json.loads(self.papaya("top", "--json", "-n", "1", *options, folder))
+
+        def groups(stacks):
+            """The ranks, and the names of the functions, of the processes' first threads; or why there are none."""
+            return {str(stack["ranks"]): stack["reason"] or [line.split(" (")[0] for line in stack["functions"]]
+                    for stack in stacks if stack["first_thread"]}
+
+        quiet = {"PAPAYA_STALL_SECONDS": "0"}
+        with self.running(4, self.program("stalled"), "computing", env=quiet) as (process, _, folder, _):
+            self.assertTrue(self.until(lambda: list(folder.glob("rank-*.pap")) and
+                                       [pending["not_arrived"] for pending in look(folder)["pending"]] == [[[2, 2]]]))
+            self.assertEqual(look(folder)["stacks"], [])  # nobody has asked
+            self.assertEqual(groups(look(folder, "--stacks")["stacks"]), {
+                "[[2, 2]]": ["compute_forces", "main"], "[[0, 1], [3, 3]]": ["MPI_Allreduce", "energy", "main"]})
+            self.assertRegex(self.papaya("top", "--stacks", "-n", "1", folder),
+                             r"\nCall stacks of the ranks, .*:\n  rank 2:\n    compute_forces \(stalled.c:\d+\)\n")
+            self.assertEqual(len(look(folder)["stacks"]), 2)  # those of before
+            self.assertEqual(sorted(path.name for path in folder.glob("sta*")), [])
+            self.assertIsNone(process.poll())
+        with self.running(4, self.program("stalled"), "computing", env={**quiet, "PAPAYA_STACKS": "0"}) as (_, _, folder, _):
+            self.assertTrue(self.until(lambda: len(list(folder.glob("rank-*.pap"))) == 4 and look(folder)["pending"]))
+            self.assertEqual(groups(look(folder, "--stacks")["stacks"]), {"[[0, 3]]": "gives no stacks (PAPAYA_STACKS)"})
+        with self.running(3, self.program("loop"), 400, "stop", env={"PAPAYA_STALL_SECONDS": "1"}) as (_, _, folder, _):
+            self.assertTrue(self.until(lambda: "\nWhere the ranks are:\n  ranks 0, 2: MPI_Allreduce < " in
+                                       self.papaya("top", "-n", "1", folder)))
+            self.assertEqual(groups(look(folder, "--stacks")["stacks"])["[[1, 1]]"], "its process is stopped: no stack")
+
     def until(self, condition):
         """What it returns, once that is true, or after ten seconds."""
         deadline = time.monotonic() + 10

@@ -1,0 +1,106 @@
+#include "profiler/record/stack_requests.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace papaya {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto near_answer_within = 2s;
+constexpr auto far_answer_within = 10s;
+constexpr auto between_looks = 250ms;
+constexpr const char* file_name = "stacks-wanted";
+
+bool is_same(const struct stat& a, const struct stat& b) noexcept {
+  return a.st_ino == b.st_ino && a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+}
+
+}  // namespace
+
+StackRequests::~StackRequests() {
+  if (is_file_there_) unlink((folder_ + "/" + file_name).c_str());
+}
+
+bool StackRequests::add_far(const std::string& record) {
+  const int file = open(record.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  trace::Header header{};
+  std::uint32_t words[3] = {};
+  Far far{record};
+  if (pread(file, &header, sizeof header, 0) == static_cast<ssize_t>(sizeof header) &&
+      std::memcmp(header.magic, trace::magic, sizeof trace::magic) == 0 && header.version == trace::format_version &&
+      header.header_bytes == sizeof header && header.stacks_offset != 0 && header.end_ticks == 0 &&
+      pread(file, words, sizeof words, static_cast<off_t>(header.stacks_offset)) == sizeof words)
+    far = {record, header.stacks_offset, words[1], words[2] == 1};
+  close(file);
+  ranks_.push_back({{}, std::move(far)});
+  return true;
+}
+
+void StackRequests::send() {
+  if (std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.far.answers; })) return;
+  const std::string path = folder_ + "/" + file_name;
+  unlink(path.c_str());  // left by somebody who was killed; or a wish as old as this one
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  is_file_there_ = file >= 0;
+  if (is_file_there_) close(file);
+}
+
+bool StackRequests::look_again(Far& far) const {
+  const int file = open(far.record.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return false;
+  std::uint32_t words[3] = {};
+  const bool is_read =
+      pread(file, words, sizeof words, static_cast<off_t>(far.stacks_offset)) == static_cast<ssize_t>(sizeof words);
+  close(file);
+  far.is_answered = is_read && words[1] != far.before;
+  far.answers = is_read && words[2] == 1;
+  return far.is_answered || !far.answers;
+}
+
+bool StackRequests::are_over(std::chrono::milliseconds waited) {
+  const bool near_are_over = waited >= near_answer_within || std::none_of(ranks_.begin(), ranks_.end(), [](Rank& rank) {
+                               return rank.near && rank.near->is_sent() && !rank.near->is_answered();
+                             });
+  if (!is_file_there_ || waited >= far_answer_within) return near_are_over;
+  if (waited < next_look_) return false;
+  next_look_ = waited + between_looks;
+  // One that has not answered is enough to wait: it is the first one looked at next time.
+  const bool far_are_over = std::all_of(ranks_.begin(), ranks_.end(), [this](Rank& rank) {
+    return !rank.far.answers || rank.far.is_answered || look_again(rank.far);
+  });
+  return near_are_over && far_are_over;
+}
+
+bool StackRequests::is_sent(std::size_t rank) const noexcept {
+  const Rank& asked = ranks_[rank];
+  return asked.near ? asked.near->is_sent() : is_file_there_ && asked.far.stacks_offset != 0;
+}
+
+bool StackRequests::is_answered(std::size_t rank) const noexcept {
+  const Rank& asked = ranks_[rank];
+  return asked.near ? asked.near->is_answered() : asked.far.is_answered;
+}
+
+bool StackWishes::is_new(int folder) noexcept {
+  struct stat now {};
+  if (fstat(folder, &now) != 0) return false;
+  // Changes within one tick of the file system's clock look like one: the look after a change looks once more.
+  const bool had_changed = has_changed_;
+  has_changed_ = !is_same(now, folder_);
+  folder_ = now;
+  if ((!has_changed_ && !had_changed) || fstatat(folder, file_name, &now, AT_SYMLINK_NOFOLLOW) != 0 ||
+      is_same(now, file_))
+    return false;
+  file_ = now;
+  return true;
+}
+
+}  // namespace papaya
