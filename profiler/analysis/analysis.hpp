@@ -213,6 +213,12 @@ struct LastSign {
   std::vector<NamedFrame> call_site;  // innermost first; empty: not known
 };
 
+// A rank inside a call that never ended.
+struct PendingArrival {
+  std::int32_t rank = 0;
+  double late_ns = 0;  // after the first of them
+};
+
 // A call that some ranks were inside when the record ended.
 struct PendingCall {
   std::string name;
@@ -228,6 +234,8 @@ struct PendingCall {
   std::string conflict;                   // which ranks called what, where they called different things
   double waited_ns = 0;                   // at least, by the first of them
   std::int64_t since_unix_ns = 0;         // when the first of them arrived
+  double first_ns = 0;                    // the same on node 0's clock
+  std::vector<PendingArrival> arrivals;   // of those inside, by rank of the communicator
   std::vector<LastSign> last_signs;       // of those not arrived, the first few
 };
 

@@ -67,6 +67,7 @@ Unfinished unfinished_call(const Run& run, const Clocks& clocks, const GroupCall
           pending.name = mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
           if (pending.call_site.empty()) pending.call_site = frames_of(run.files[member.file], event);
           inside.push_back(world_rank(member.file));
+          pending.arrivals.push_back({inside.back(), sightings[next].arrival_ns});
           first_arrival = std::min(first_arrival, sightings[next].arrival_ns);
         }
         ++next;
@@ -99,7 +100,8 @@ Unfinished unfinished_call(const Run& run, const Clocks& clocks, const GroupCall
   pending.call = sightings.front().event.call;
   pending.inside = to_ranges(inside);
   pending.not_arrived = to_ranges(absent);
-  unfinished.first_ns = first_arrival;
+  pending.first_ns = first_arrival;
+  for (PendingArrival& arrival : pending.arrivals) arrival.late_ns -= first_arrival;
   pending.communicator_id = group.id;
   pending.ranks = group.size;
   pending.since_unix_ns = clocks.base_unix_ns() + static_cast<std::int64_t>(first_arrival);
@@ -108,7 +110,7 @@ Unfinished unfinished_call(const Run& run, const Clocks& clocks, const GroupCall
 
 PendingCall pending_call(Unfinished unfinished, const Run& run, const Clocks& clocks, const Groups& groups,
                          std::span<const EventFacts> facts, double last_sign_ns) {
-  unfinished.call.waited_ns = std::max(0.0, last_sign_ns - unfinished.first_ns);
+  unfinished.call.waited_ns = std::max(0.0, last_sign_ns - unfinished.call.first_ns);
   unfinished.call.last_signs = last_signs_of(run, clocks, groups, facts, unfinished.absent);
   return std::move(unfinished.call);
 }

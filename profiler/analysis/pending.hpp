@@ -15,7 +15,6 @@ namespace papaya::report {
 // A pending call whose ranks that have not arrived may still be somewhere.
 struct Unfinished {
   PendingCall call;
-  double first_ns = 0;               // first arrival of those inside
   std::vector<std::int32_t> absent;  // ranks of the job, ascending
 };
 

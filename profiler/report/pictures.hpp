@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "profiler/analysis/analysis.hpp"
+#include "profiler/report/site_losses.hpp"
 
 namespace papaya::report {
 
@@ -54,6 +55,7 @@ class HeatMap {
   void add(const ComparedCall& call);
   std::size_t bins() const { return bins_; }
   std::size_t rows() const { return rows_; }
+  std::size_t bin_of(const ComparedCall& call) const;  // where its last rank arrives
   double begin_ns() const { return begin_ns_; }
   double bin_ns() const { return bin_ns_; }
   // Of a rank's file in a bin; negative: no call.
@@ -137,9 +139,12 @@ struct ShownCalls {
 class Pictures {
  public:
   static constexpr std::size_t most_worst = 4;
-  static constexpr std::size_t most_shown = 80;         // evenly chosen ones of a call site
-  static constexpr std::size_t most_entries = 200'000;  // ranks in all the calls shown on a page
-  static constexpr std::size_t most_groups = 24;        // call sites with calls shown
+  static constexpr std::size_t most_shown = 80;              // evenly chosen ones of a call site
+  static constexpr std::size_t most_entries = 120'000;       // ranks in all the calls shown on a page
+  static constexpr std::size_t most_groups = 24;             // call sites with calls shown
+  static constexpr std::size_t most_loss_sites = 8;          // call sites whose losses the page has by rank and time,
+  static constexpr std::size_t most_shown_losses = 120'000;  // in so many cells
+  static constexpr std::size_t most_loss_cells = 2'000'000;  // kept until it is known which sites those are
 
   explicit Pictures(const Run& run);
   void add(const ComparedCall& call);
@@ -147,6 +152,7 @@ class Pictures {
   const HeatMap& heat_map() const { return heat_map_; }
   using Site = std::pair<std::size_t, Collective>;  // ComparedCall::site; the collective tells those without one apart
   const std::map<Site, ShownCalls>& calls() const { return calls_; }
+  const std::map<Site, SiteLosses>& losses() const { return losses_; }
   const std::map<std::pair<Collective, SizeClass>, FactorFigures>& factors() const { return factors_; }
   // Files of the ranks of a communicator with calls.
   const std::vector<std::uint32_t>& files_of(std::uint64_t communicator) const {
@@ -166,6 +172,7 @@ class Pictures {
   const Run& run_;
   HeatMap heat_map_;
   std::map<Site, ShownCalls> calls_;
+  std::map<Site, SiteLosses> losses_;
   std::map<std::pair<Collective, SizeClass>, FactorFigures> factors_;
   std::map<std::uint64_t, Communicator> communicators_;
 };

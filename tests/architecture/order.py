@@ -102,7 +102,9 @@ ORDER = {
         "mpi_times stack_dump",
     ],
     "profiler/report": [
-        "elsewhere notes pictures stacks",
+        "elsewhere notes site_losses stacks",
+        "pictures.hpp",
+        "pictures.cpp pictures_json",
         "verdict",
         "advice",
         "report.hpp text/layout text/sections.hpp",

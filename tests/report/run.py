@@ -226,7 +226,14 @@ class Page(unittest.TestCase):
         self.browser.open(page)
         self.check_quiet()
         shown = self.browser.text()
-        self.assertIn(data["verdict"], shown)
+        self.assertEqual(browser_text(self.browser, "h1"), data["verdict"])
+        self.assertEqual(browser_text(self.browser, "#in-short"), data["in_short"])
+        self.assertEqual(browser_text(self.browser, "#next ol"), "".join(data["next"]))
+        # What is read first comes first, and then the picture that shows it.
+        order = self.browser.run("return ['h1', '#in-short', '#next', '#heat', '#tiles', '#ranks']"
+                                 ".map((one) => document.querySelector(one).getBoundingClientRect().top)")
+        self.assertEqual(order, sorted(order))
+        self.assertLess(order[3], DESKTOP[1] - 200)
         self.assertIn(place, shown)
         self.assertIn("persistent straggler: rank 3", shown)
         self.assertRegex(self.browser.text("#tiles"), r"rank 3\b")
@@ -464,6 +471,78 @@ class Page(unittest.TestCase):
         browser.run("document.querySelector('#heat').blur()")
         self.assertEqual(browser.picture("#heat"), whole)
 
+    def warm_rows(self, ranks):
+        """Of the picture of ranks over time, below the strip of time lost: the parts of the rows that are orange."""
+        return self.browser.run("""const canvas = document.querySelector('#heat'), top = 52;
+            const each = (canvas.height - top - 26) / arguments[0];
+            return Array.from({length: arguments[0]}, (_, place) => {
+              const y = Math.round(top + (place + 0.5) * each) - 1;
+              const row = canvas.getContext('2d').getImageData(48, y, canvas.width - 48, 1).data;
+              let warm = 0;
+              for (let i = 0; i < row.length; i += 4) warm += row[i] > row[i + 2] + 25;
+              return warm / (row.length / 4);
+            })""", ranks)
+
+    def test_losses_of_a_site(self):
+        """A chosen call site leaves only what is lost there, which at the first one only rank 3 causes."""
+        browser = self.browser
+        browser.open(self.page_of(self.synthetic("losses", 16, 1, 2000)))
+        self.assertGreater(sum(part > 0 for part in self.warm_rows(16)), 10)
+        site, waiting = browser.run("""const {call_sites: all} =
+              JSON.parse(document.querySelector('#report-data').textContent);
+            const site = all.findIndex((one) => one.straggler === 3); return [site, all[site].waiting_seconds]""")
+        browser.click(f"#sites .site:nth-child({site + 1}) h3 .pick")
+        rows = self.warm_rows(16)
+        self.assertGreater(rows[3], 0.1)
+        self.assertEqual([part for rank, part in enumerate(rows) if rank != 3], [0] * 15)
+        self.assertIn("Only what is lost at MPI_Allreduce in", browser.text("#heat-site"))
+        self.assertTrue(browser.run("return document.querySelector('input[name=heat][value=mean]').disabled"))
+        self.assertFalse(browser.run("return document.querySelector('#heat-waits').checkVisibility()"))
+        # The table of late ranks follows, and has what the report says is lost at the site.
+        self.assertTrue(browser.text("#ranks tbody tr").startswith("3"))
+        self.assertIn("caused in sight", browser.text("#ranks thead"))
+        about = re.search(r"about ([\d.]+) (m?s)", browser.text("#ranks tbody tr"))
+        lost = float(about[1]) / (1000 if about[2] == "ms" else 1)
+        self.assertAlmostEqual(lost, waiting, delta=0.05 * waiting)  # levels are steps of some per cent
+        browser.keys("#heat", "\ue015" * 4 + "\ue014")
+        self.assertRegex(browser.text("#heat-tip"), "Rank 3\n.*(at this call site the others lose|nobody waits)")
+        browser.click("#clear")
+        self.assertGreater(sum(part > 0 for part in self.warm_rows(16)), 10)
+        self.assertEqual(browser.text("#heat-site"), "")
+        self.check_quiet()
+
+    def test_stalled(self):
+        """A call that ranks 2 and 5 never came to, in the pictures: over time, and of this call."""
+        browser = self.browser
+        folder = self.synthetic("stalled", 16, 4, 200, 256, "stalled")
+        browser.open(self.page_of(folder, 3))
+        self.check_quiet()
+        self.assertIn("never ended", browser.text("#call-site"))
+        self.assertRegex(browser.text("#call-readout"), r"call 200 on .* never ended: ranks 0-1, 3-4, 6-15 inside, "
+                                                        r"ranks 2, 5 never came")
+        self.assertIn("never came to it", browser.text("#when"))
+        # The last sixth of the run, on the hatched ground.
+        shares = [browser.run("""const canvas = document.querySelector('#heat'), top = 52, room = canvas.width - 48;
+            const each = (canvas.height - top - 26) / 16, x = Math.round(48 + 0.9 * room);
+            const all = canvas.getContext('2d')
+                .getImageData(x, Math.round(top + (arguments[0] + 0.2) * each), canvas.width - x, each / 2).data;
+            let [warm, cold] = [0, 0];
+            for (let i = 0; i < all.length; i += 4) {
+              warm += all[i] > all[i + 2] + 60;
+              cold += all[i + 2] > all[i] + 60;
+            }
+            return [warm, cold].map((one) => one / (all.length / 4))""", rank) for rank in range(16)]
+        for rank, (warm, cold) in enumerate(shares):
+            self.assertEqual((warm > 0.2, cold > 0.2), (rank in (2, 5), rank not in (2, 5)), (rank, warm, cold))
+        browser.keys("#heat", "\ue015" * 3 + "\ue014" * 199)
+        self.assertIn("never came to MPI_Allreduce, call 200", browser.text("#heat-tip"))
+        browser.click("#call-table summary")
+        self.assertIn("never", browser.rows("#call-table")[0])
+        self.assertEqual(sum("\tnever\t0 ns" in row for row in browser.rows("#call-table")), 2)
+        browser.screenshot("stalled-light")
+        browser.show_as(PHONE)
+        self.check_no_sideways()
+
     def test_scales(self):
         """By time lost, noise is not painted as what costs; by its logarithm, or by lateness, it shows."""
         browser = self.browser
@@ -537,6 +616,9 @@ class Page(unittest.TestCase):
                 || row.lastElementChild.getBoundingClientRect().left < left; })
             .map((box) => box.innerText.slice(0, 80))""")
         self.assertEqual(hidden, [])
+        # Collapsed, the line under a row would not reach below its first column.
+        self.assertEqual(browser.run("return getComputedStyle(document.querySelector('#ranks')).borderCollapse"),
+                         "separate")
         for box in browser.run("return [...document.querySelectorAll('details')].map((one) => { one.open = true; })"):
             self.assertIsNone(box)
         self.check_no_sideways()
@@ -558,8 +640,8 @@ class Page(unittest.TestCase):
         self.assertGreaterEqual(reached, wanted)
 
     def test_many_ranks(self):
-        page = self.page_of(self.synthetic("many", 1000, 20, 500))
-        self.assertLess(page.stat().st_size, 8 << 20)
+        page = self.page_of(self.synthetic("many", 1000, 200, 500))
+        self.assertLess(page.stat().st_size, 5_500_000)
         begin = time.monotonic()
         self.browser.open(page)
         self.assertIn("rank 3", self.browser.text("#sites"))
@@ -567,6 +649,13 @@ class Page(unittest.TestCase):
         print(f"1000 ranks: {page.stat().st_size >> 10} KiB, {seconds:.1f} s until it is there")
         self.assertLess(seconds, 10)  # about 1 on an idle machine
         self.check_curve()
+        # Lines between nodes stay apart, however many nodes there are.
+        rows = self.browser.run("""const canvas = document.querySelector('#heat');
+            const column = canvas.getContext('2d').getImageData(60, 52, 1, canvas.height - 52 - 26).data;
+            return Array.from({length: column.length / 4}, (_, y) => y)
+                .filter((y) => column[4 * y] + column[4 * y + 1] + column[4 * y + 2] === 3 * 255)""")
+        gaps = [after - before for before, after in zip(rows, rows[1:])]
+        self.assertTrue(len(rows) > 20 and min(gaps) >= 11, rows)
         # One that is far down in every table is found once it is chosen.
         self.browser.open(self.page_of(self.folder / "many"), "#rank=777")
         chosen = "return document.querySelector(arguments[0] + ' .chosen .pick').innerText"
@@ -617,6 +706,11 @@ class Page(unittest.TestCase):
         empty.mkdir()
         self.assertTrue(self.page_of(empty, 1))
         self.assertFalse((empty / "report.html").exists())
+
+
+def browser_text(browser, selector):
+    """As it is in the document, wherever its lines end."""
+    return browser.run("return document.querySelector(arguments[0]).textContent", selector)
 
 
 # Texts with less contrast to what is behind them than WCAG 2.1 asks for (AA: 4.5, 3 where they are large).

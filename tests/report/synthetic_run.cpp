@@ -1,6 +1,7 @@
 // The records of a job that never ran, for the page of `papaya report --html`:
-//   synthetic_run FOLDER RANKS NODES CALLS [KEPT]
-// KEPT, a power of two: the calls that the ring of each rank holds still.
+//   synthetic_run FOLDER RANKS NODES CALLS [KEPT [stalled]]
+// KEPT, a power of two: the calls that the ring of each rank holds still. stalled: ranks 2 and 5 never come to a last
+// call, for which the others wait a fifth of a second.
 // Five call sites in turn, one of each kind of pattern, with messages of 8 B to 4 MiB, and names that would break out
 // of a page.
 #include <algorithm>
@@ -65,7 +66,7 @@ void write_weak_calls(const std::string& folder, const Record& record, std::uint
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5 && argc != 6) return 2;
+  if (argc < 5 || argc > 7) return 2;
   const int ranks = std::atoi(argv[2]);
   const int nodes = std::atoi(argv[3]);
   const int calls = std::atoi(argv[4]);
@@ -85,7 +86,7 @@ int main(int argc, char** argv) {
     record.header.clock[1].at_ticks = Record::ticks(1e9);
     record.add_communicator(papaya::support::world_id, ranks, rank, "<b>world</b>");
     while (record.capacity < static_cast<std::uint64_t>(calls)) record.capacity *= 2;
-    if (argc == 6) record.capacity = static_cast<std::uint64_t>(std::atoi(argv[5]));
+    if (argc > 5) record.capacity = static_cast<std::uint64_t>(std::atoi(argv[5]));
     std::uint64_t numbers[sites];
     for (int site = 0; site < sites; ++site)
       numbers[site] = record.add_call_site({{module, 0x100u + 16u * static_cast<unsigned>(site)}, {"/bin/app", 0x40}});
@@ -120,7 +121,14 @@ int main(int argc, char** argv) {
     row.caused_ticks = 2 * row.imbalance_ticks;
     record.node_calls.push_back(row);
     record.add_timed("MPI_Wait", papaya::MpiKind::completion, 10, 1e4 * calls * (1 + rank % 10));
-    record.finalize(5e6 * calls + 1e6);
+    if (argc == 7) {
+      if (rank != 2 && rank != 5)
+        record.add_call(collectives[0], static_cast<std::uint64_t>(calls), 5e6 * calls + 1e3 * rank, -1).call_site =
+            numbers[0];
+      record.header.end_ticks = Record::ticks(5e6 * calls + 200e6);
+    } else {
+      record.finalize(5e6 * calls + 1e6);
+    }
     std::snprintf(record.header.phase_names[1], papaya::trace::name_bytes, "%s", "<b>training");
     record.header.phase_count = 2;
     const auto file = record.bytes(true);

@@ -1,7 +1,9 @@
 // What the page draws: bins, samples and the calls chosen, bounded and right.
 #include <cmath>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "profiler/report/pictures.hpp"
 #include "tests/catch.hpp"
@@ -109,6 +111,105 @@ TEST_CASE("pictures: a rank that waits is inside its call in every bin, and who 
   CHECK(map.caused_ns(0, bin_of(700e6)) == Approx(0).margin(1));
   CHECK(drawn->data["heat_map"]["caused_top_us"].get<double>() == Approx(1e6));
   CHECK(drawn->data["heat_map"]["inside"].get<std::string>().size() == 3 * 100 / 3 * 4);
+}
+
+// Cells of the page's list, by place.
+std::map<std::size_t, int> unpacked(const std::string& text) {
+  const auto value = [](char c) {
+    return static_cast<unsigned>(
+        std::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/").find(c));
+  };
+  std::vector<unsigned> bytes;
+  for (std::size_t i = 0; i < text.size(); i += 4) {
+    unsigned word = 0;
+    for (std::size_t k = 0; k < 4; ++k) word = word << 6 | (text[i + k] == '=' ? 0 : value(text[i + k]));
+    for (std::size_t k = 0; k < 3 && text[i + k + 1] != '='; ++k) bytes.push_back(word >> (16 - 8 * k) & 0xff);
+  }
+  std::map<std::size_t, int> cells;
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    for (int shift = 0;; shift += 7) {
+      place += static_cast<std::size_t>(bytes[i] & 0x7f) << shift;
+      if (bytes[i++] < 0x80) break;
+    }
+    cells[place] = static_cast<int>(bytes.at(i));
+  }
+  return cells;
+}
+
+// Two call sites in turn: at one rank 1 is late, at the other rank 2, by twice as long.
+TEST_CASE("pictures: what is lost at each call site, by rank and bin") {
+  auto all = support::records(3);
+  constexpr int calls = 100;
+  for (auto& record : all) {
+    record.capacity = 128;
+    const std::uint32_t sites[] = {record.add_call_site({{"/bin/app", 0x100}}),
+                                   record.add_call_site({{"/bin/app", 0x200}})};
+    for (int i = 0; i < calls; ++i) {
+      const double late_ns = record.header.rank == 1 + i % 2 ? 1e6 * (1 + i % 2) : 0;
+      record.add_call(Collective::allreduce, static_cast<std::uint64_t>(i), 10e6 * i + late_ns, 10e6 * i + 5e6)
+          .call_site = sites[i % 2];
+    }
+    record.finalize(10e6 * calls);
+  }
+  const auto drawn = draw(all);
+  const json& losses = drawn->data["site_losses"];
+  REQUIRE(losses.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CAPTURE(i);
+    CHECK(losses[i]["call_site"] == i);  // most waiting first
+    CHECK(losses[i]["is_whole"] == true);
+    const auto cells = unpacked(losses[i]["cells"]);
+    CHECK(cells.size() == calls / 2);
+    for (const auto& [place, level] : cells) {
+      CHECK(place / calls == 2 - i);
+      CHECK(level == 255);
+    }
+    CHECK(losses[i]["top_us"].get<double>() == Approx(i == 0 ? 4000 : 2000));
+  }
+}
+
+TEST_CASE("pictures: of too many cells of a call site the costliest stay, and its sums") {
+  report::SiteLosses losses(400);
+  const std::vector<std::uint32_t> files = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  double sum_ns = 0;
+  for (std::size_t bin = 0; bin < 400; ++bin) {
+    std::vector<double> caused_ns(files.size());
+    for (std::size_t i = 0; i < files.size(); ++i) {
+      caused_ns[i] = static_cast<double>(1 + i * 400 + bin);
+      sum_ns += caused_ns[i];
+    }
+    report::ComparedCall call;
+    call.files = files;
+    call.caused_ns = caused_ns;
+    losses.add(call, bin, 1);  // of so few, 1024
+  }
+  const auto cells = losses.cells(100);
+  REQUIRE(cells.size() == 100);
+  for (const auto& cell : cells) CHECK(cell.place >= 3900);
+  CHECK(losses.cells(10'000).size() <= 2048);
+  CHECK_FALSE(losses.is_whole());
+  double lost_ns = 0;
+  for (const double ns : losses.lost_ns()) lost_ns += ns;
+  CHECK(lost_ns == Approx(sum_ns));
+}
+
+TEST_CASE("pictures: a call that never ended has the arrivals of those inside, and lasts to the end of the record") {
+  auto all = support::records(4);
+  for (auto& record : all) {
+    record.add_call(Collective::barrier, 0, 1e6, 2e6);
+    if (record.header.rank != 2) record.add_call(Collective::allreduce, 1, 10e6 + 1e6 * record.header.rank, -1);
+    record.header.end_ticks = support::Record::ticks(50e6);
+  }
+  const auto drawn = draw(all);
+  const json& unfinished = drawn->data["unfinished"];
+  REQUIRE(unfinished.size() == 1);
+  CHECK(unfinished[0]["begin_seconds"].get<double>() == Approx(0.01));
+  CHECK(unfinished[0]["ranks"] == json({0, 1, 3}));
+  REQUIRE(drawn->analysis.pending.size() == 1);
+  CHECK(drawn->analysis.pending[0].arrivals.at(2).late_ns == Approx(3e6));
+  const report::HeatMap& map = drawn->pictures->heat_map();
+  CHECK(map.begin_ns() + map.bin_ns() * static_cast<double>(map.bins()) == Approx(50e6));
 }
 
 TEST_CASE("pictures: no more bins than calls, and none without") {

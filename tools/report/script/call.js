@@ -4,6 +4,7 @@ const current = {group: 0, call: 0};
 const currentCall = () => pictures.groups[current.group].shown[current.call];
 
 const groupText = (group) => group.call_site === null ? `${group.name}, no call site` : siteText(report.call_sites[group.call_site]);
+const choiceText = (group) => `${groupText(group)}${group.shown[0].pending ? ", which never ended" : ""}`;
 
 const timesOfCalls = new WeakMap();
 
@@ -33,8 +34,6 @@ function candidates() {
   return found;
 }
 
-const lastRankOf = (call) => rankOf(pictures.communicators[call.communicator].rows[call.last]);
-
 // The one at the chosen moment or nearest to it; else the worst, of those for which the chosen rank was waited for if there are any.
 function callFor({at, rank}) {
   const all = candidates();
@@ -46,15 +45,15 @@ function callFor({at, rank}) {
       return at < call.begin_seconds ? call.begin_seconds - at : Math.max(0, at - end);
     });
   }
-  const own = rank === null ? [] : all.filter(({call}) => lastRankOf(call) === rank);
-  return best(own.length > 0 ? own : all, (call) => -call.worst_us);
+  const own = rank === null ? [] : all.filter(({call}) => ranksOf(call).some((one) => one.isLast && rankOf(one.row) === rank));
+  return best(own.length > 0 ? own : all, (call) => call.pending ? -Infinity : -call.worst_us);
 }
 
 function fillSiteChoice() {
   const collective = byId("call-collective").value;
   byId("call-site").replaceChildren(...pictures.groups.map((group, i) => [group, i])
     .filter(([group]) => collective === "" || group.name === collective)
-    .map(([group, i]) => element("option", {value: i}, groupText(group))));
+    .map(([group, i]) => element("option", {value: i}, choiceText(group))));
 }
 
 function showCall(g, c) {
@@ -70,7 +69,7 @@ function showCall(g, c) {
   byId("call-previous").disabled = current.call === 0;
   byId("call-next").disabled = current.call === group.shown.length - 1;
   const even = group.shown.filter((call) => !call.is_worst).length;
-  byId("call-share").textContent = group.shown.length === group.calls ? `All ${plural(group.calls, "call", "calls")} of this call site are here.`
+  byId("call-share").textContent = currentCall().pending ? "The record ends where the picture does." : group.shown.length === group.calls ? `All ${plural(group.calls, "call", "calls")} of this call site are here.`
     : `${count(group.shown.length)} of the ${count(group.calls)} calls of this call site are here: ` +
       `${count(group.shown.length - even)} worst, ${count(even)} evenly chosen.`;
   drawCall();
@@ -103,7 +102,7 @@ function fillCallTable() {
   const columns = [
     {title: "rank", left: true, cell: (rank) => `${rankOf(rank.row)}`},
     ...(isAcrossNodes ? [{title: "node", left: true, cell: (rank) => `${nodeOf(rank.row)}`}] : []),
-    {title: "arrival", cell: (rank) => time(rank.arrival)},
+    {title: "arrival", cell: (rank) => rank.isAbsent ? "never" : time(rank.arrival)},
     {title: "waited", cell: (rank) => time(rank.wait)},
     {title: "exit", cell: (rank) => rank.exit === null ? "never" : time(rank.exit)}];
   showMore(byId("call-table-all"), () => ranks, 4 * RANKS_AT_FIRST, "ranks", (rows) => fillTable(byId("call-table").querySelector("table"),

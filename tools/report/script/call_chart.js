@@ -30,12 +30,12 @@ function drawCall() {
   const sorted = [...ranks].sort((a, b) => a.arrival - b.arrival);
   const last = ranks.find((rank) => rank.isLast);
   const first = sorted[0];
-  byId("call-readout").replaceChildren(
+  byId("call-readout").replaceChildren(...call.pending ? stalledReadout(call) : [
     `${group.name}, call ${count(call.call)} on ${pictures.communicators[call.communicator].name}, ${bytes(call.bytes)}, ` +
     `by ${call.algorithm || "an unknown algorithm"}, at ${seconds(call.begin_seconds)}: rank ${rankOf(first.row)} came first, `,
-    element("b", {}, `rank ${rankOf(last.row)} last, ${time(last.arrival)} later`), error ? `, ${error}.` : ".");
+    element("b", {}, `rank ${rankOf(last.row)} last, ${time(last.arrival)} later`), error ? `, ${error}.` : "."]);
   const share90 = sorted[Math.min(sorted.length - 1, Math.floor(0.9 * sorted.length))].arrival;
-  byId("call-spread").textContent = ranks.length < 10 ? "" : `Half of the ${count(ranks.length)} ranks had come after ` +
+  byId("call-spread").textContent = ranks.length < 10 || call.pending ? "" : `Half of the ${count(ranks.length)} ranks had come after ` +
     `${time(sorted[Math.floor(sorted.length / 2)].arrival)}, nine of ten after ${time(share90)}; the last one came ${time(last.arrival - share90)} after that.`;
   Object.assign(callChart, {ranks: isByArrival ? sorted : ranks, last, isByArrival, reading: -1,
     end: Math.max(1e-3, ...ranks.map((rank) => Math.max(rank.exit ?? 0, rank.arrival + rank.wait)))});
@@ -93,11 +93,24 @@ function paintCallAxes(paint) {
   paint.fillText(isCount ? "came" : "rank", 0, top + height + 6);
 }
 
+function stalledReadout({pending, begin_seconds: begin}) {
+  const absent = pending.conflict || pending.not_arrived.length === 0 ? "" : `${ranksText(pending.not_arrived)} never came`;
+  return [`${pending.name}, call ${count(pending.call)} on ${pending.communicator}, at ${seconds(begin)}, never ended: ` +
+    `${ranksText(pending.inside)} inside${absent || pending.conflict ? ", " : ""}`,
+  element("b", {}, pending.conflict ? `the ranks disagree about the collective: ${pending.conflict}` : absent), "."];
+}
+
 // A row for each rank.
 function paintCallRows(paint) {
   const {ranks, each, x} = callChart;
   const [pad, tall] = [0.18 * each, 0.64 * each];
   ranks.forEach((rank, place) => {
+    if (rank.isAbsent) {
+      paint.fillStyle = hatch(paint, "late");
+      paint.fillRect(x(0), callRowY(place) + pad, x(rank.arrival) - x(0), tall);
+      labelRank(paint, "never came", x(0) + 10, callRowY(place + 0.5), false, "accent");
+      return;
+    }
     const [arrival, waited] = [x(rank.arrival), x(rank.arrival + rank.wait)];
     paint.fillStyle = colour("wait");
     paint.fillRect(arrival, callRowY(place) + pad, Math.max(0, waited - arrival), tall);
@@ -145,7 +158,7 @@ function paintCallCurve(paint) {
     const at = Math.min(Math.max(y, top + 8), free);
     free = at - 15;
     const isRight = x(rank.arrival) > callChart.left + callChart.width / 2;
-    labelRank(paint, `rank ${rankOf(rank.row)}, ${time(rank.arrival)}`, x(rank.arrival) + (isRight ? -12 : 12), at, isRight, "accent");
+    labelRank(paint, `rank ${rankOf(rank.row)}, ${rank.isAbsent ? "never came" : time(rank.arrival)}`, x(rank.arrival) + (isRight ? -12 : 12), at, isRight, "accent");
   }
 }
 
@@ -169,16 +182,18 @@ function paintCall() {
   paintCallAxes(paint);
   if (ranks.length > READABLE_RANKS) paintCallCurve(paint);
   else paintCallRows(paint);
-  paint.strokeStyle = colour("late");
-  paint.lineWidth = 1;
-  paint.setLineDash([5, 4]);
-  paint.beginPath();
-  paint.moveTo(x(last.arrival), top);
-  paint.lineTo(x(last.arrival), top + height);
-  paint.stroke();
-  paint.setLineDash([]);
+  if (last && !last.isAbsent) {
+    paint.strokeStyle = colour("late");
+    paint.lineWidth = 1;
+    paint.setLineDash([5, 4]);
+    paint.beginPath();
+    paint.moveTo(x(last.arrival), top);
+    paint.lineTo(x(last.arrival), top + height);
+    paint.stroke();
+    paint.setLineDash([]);
+  }
   paint.fillStyle = colour("soft");
-  if (!isByArrival) for (const row of nodeBorders(ranks.map((rank) => nodeOf(rank.row)))) paint.fillRect(left, callRowY(row) - 0.5, width, 1);
+  if (!isByArrival) for (const row of nodeBorders(ranks.map((rank) => nodeOf(rank.row)), each)) paint.fillRect(left, callRowY(row) - 0.5, width, 1);
   for (const [place, name] of [[ranks.findIndex((rank) => rankOf(rank.row) === selection.rank), "focus"], [reading, "text"]]) {
     if (place < 0) continue;
     const tall = Math.max(3, each);
@@ -194,8 +209,8 @@ function readCall(place) {
   callChart.reading = Math.min(ranks.length - 1, Math.max(0, place));
   const rank = ranks[callChart.reading];
   const tip = byId("call-tip");
-  tip.replaceChildren(element("b", {}, `Rank ${rankOf(rank.row)}${isAcrossNodes ? `, node ${nodeOf(rank.row)}` : ""}${rank.isLast ? ", the last" : ""}`),
-    `arrived ${time(rank.arrival)} after the first, waited ${time(rank.wait)}, ` +
+  tip.replaceChildren(element("b", {}, `Rank ${rankOf(rank.row)}${isAcrossNodes ? `, node ${nodeOf(rank.row)}` : ""}${rank.isLast && !rank.isAbsent ? ", the last" : ""}`),
+    rank.isAbsent ? "never came to this call" : `arrived ${time(rank.arrival)} after the first, waited ${time(rank.wait)}, ` +
     (rank.exit === null ? "never left" : `excess ${time(Math.max(0, rank.exit - rank.arrival - rank.wait))}`));
   tip.hidden = false;
   const at = x(rank.arrival) > left + width / 2 ? left + 8 : left + width - tip.offsetWidth - 8;

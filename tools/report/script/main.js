@@ -15,6 +15,7 @@ function drawAll() {
 }
 
 setChartDefaults();
+addStalledCalls();
 fillOpening();
 setUpHeat();
 fillRanks();

@@ -5,11 +5,26 @@ function tile(title, value, small, isHot = false) {
     element("dd", {}, value, small ? element("small", {}, small) : null));
 }
 
+// What is large of the verdict is its first clause.
+function shapeVerdict() {
+  const end = report.verdict.search(/[;.] /) + 1 || report.verdict.length;
+  byId("verdict").replaceChildren(...withFigures(report.verdict.slice(0, end)),
+    element("span", {class: "rest"}, withFigures(report.verdict.slice(end))));
+}
+
+// No line ends between a number and its unit.
+const withFigures = (text) => text.split(/(\d[\d.,]* (?:%|s|ms|µs|min|h)(?![a-z]))/)
+  .map((part, i) => i % 2 === 1 ? element("span", {class: "figure-text"}, part) : part);
+
 function fillOpening() {
   const when = new Date(report.begin_unix_seconds * 1e3);
-  byId("program").textContent = [report.program, plural(report.ranks, "rank", "ranks"),
+  byId("program").textContent = [report.program, `${plural(report.ranks, "rank", "ranks")} on ${plural(report.nodes, "node", "nodes")}`, seconds(report.run_seconds),
     Number.isNaN(when.getTime()) ? "" : when.toLocaleString("en", {dateStyle: "medium", timeStyle: "short"})]
     .filter(Boolean).join("  ·  ");
+  shapeVerdict();
+  byId("in-short").replaceChildren(...withFigures(report.in_short));
+  byId("next").hidden = report.next.length === 0;
+  byId("next").querySelector("ol").replaceChildren(...report.next.map((step) => element("li", {}, withFigures(step))));
   const top = [...report.late_ranks].sort((a, b) => b.caused_waiting_seconds - a.caused_waiting_seconds)[0];
   const tiles = [tile("Waiting", report.compared_calls > 0 ? share(report.waiting_share) : "-",
     report.compared_calls > 0 ? `of the ${report.events.kept < report.events.begun ? "recorded part of the run" : "run"}, for late ranks: ${seconds(report.waiting_seconds)} of all ranks` : "no calls to compare", report.waiting_share >= 0.01)];
@@ -30,6 +45,7 @@ function fillOpening() {
       element("h2", {}, report.partial ? "The record is not complete" : "Before you trust the figures"),
       element("ul", {}, report.notes.map((note) => element("li", {}, note)))));
   }
+  byId("incomplete").hidden = !report.partial;
   if (report.pending.length > 0) {
     byId("pending").replaceChildren(element("div", {class: "notes"}, element("h2", {}, "Inside a collective when the record ended"),
       element("ul", {}, report.pending.map((pending) => element("li", {}, pendingText(pending))))));

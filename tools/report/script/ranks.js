@@ -1,14 +1,16 @@
 // Who is late, and at which calls most.
 
-// What the others lose waiting for a rank in the part of the run that is in sight, in seconds.
+// What the others lose waiting for a rank in the part of the run and at the call site in sight, in seconds.
 function lostInSight(rank) {
   const row = fileOf.get(rank);
   if (row === undefined || !heatMap.levels.caused) return 0;
-  const [first, last] = isZoomed() ? [binOf(selection.from), binOf(selection.to - 1e-9)] : [binOf(selection.at), binOf(selection.at)];
+  const [first, last] = isZoomed() ? [binOf(selection.from), binOf(selection.to - 1e-9)]
+    : selection.at !== null ? [binOf(selection.at), binOf(selection.at)] : [0, heat.bins - 1];
+  const {levels, topUs} = lossesInSight();
   let us = 0;
   for (let bin = first; bin <= last; ++bin) {
-    const level = heatMap.levels.caused[row * heat.bins + bin];
-    if (level > 1) us += heat.floor_us * (heat.caused_top_us / heat.floor_us) ** ((level - 1) / 254);
+    const level = levels[row * heat.bins + bin];
+    if (level > 1) us += heat.floor_us * (topUs / heat.floor_us) ** ((level - 1) / 254);
   }
   return us / 1e6;
 }
@@ -30,7 +32,7 @@ function fillRanks() {
     {title: "of its calls", cell: (rank) => shareBar(ratio(rank.times_last, rank.calls), true)},
     {title: "lateness", cell: (rank) => time(rank.late_us)},
     {title: "it waited", cell: (rank) => seconds(rank.waited_seconds)}];
-  const hasSight = () => isZoomed() || selection.at !== null;
+  const hasSight = () => isZoomed() || selection.at !== null || chosenLosses() !== null;
   const sight = {title: "caused in sight", cell: (rank) => {
     const lost = lostInSight(rank.rank);
     return lost === 0 ? "-" : `about ${seconds(lost)}`;

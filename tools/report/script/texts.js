@@ -49,6 +49,6 @@ const base = (path) => path.slice(path.lastIndexOf("/") + 1);
 function frameText(frame) {
   if (!frame.module) return frame.offset;
   if (!frame.function) return `${base(frame.module)}+${frame.offset}`;
-  return frame.file ? `${frame.function} (${base(frame.file)}:${frame.line})` : `${frame.function} (${base(frame.module)})`;
+  return frame.file ? `${frame.function} (${base(frame.file)}:${frame.line})` : `${frame.function} (${base(frame.module)}+${frame.offset})`;
 }
 const siteText = (site) => `${site.name} in ${frameText(site.frames[0])}`;

@@ -4,9 +4,11 @@ const MOST_ROWS = 40;  // of the ranks most waited for
 const LENS_HEIGHT = 20;  // of the chosen rank, where rows are too thin to read
 const heatMap = {levels: {}, inside: null, lost: [], order: [], image: null, row: -1, bin: -1, left: 48, strip: 52, bottom: 26, from: 0, to: 0};
 
-const heatMode = () => chosen("heat");
+// At a chosen call site only what is lost there is known.
+const heatMode = () => chosenLosses() !== null ? "caused" : chosen("heat");
 const isLinear = () => chosen("scale") === "linear";
-const topUs = () => heatMode() === "caused" ? heat.caused_top_us : heat.top_us;
+const topUs = () => heatMode() === "caused" ? lossesInSight().topUs : heat.top_us;
+const levelsInSight = () => heatMode() === "caused" ? lossesInSight().levels : heatMap.levels[heatMode()];
 
 // The page has levels by the logarithm: 1 for the floor and less, 255 for the most.
 const usOfLevel = (level) => level <= 1 ? heat.floor_us : heat.floor_us * (topUs() / heat.floor_us) ** ((level - 1) / 254);
@@ -31,8 +33,10 @@ function cellColours() {
   const isCostly = Array.from({length: 256}, (_, level) => level > 0 && levelPart(level) >= LEAST_PART);
   const waits = Array.from({length: 16}, (_, part) => packed(ramp("wait-ramp", (part - 1) / 14)));
   const [none, calls] = [packed(partsOf(colour("none"))), packed(partsOf(colour("inside")))];
-  return (level, inside) => isCostly[level] ? late[level] : inside >> 4 ? waits[inside >> 4]
-    : level > 0 && late[level] !== null ? late[level] : inside > 0 ? calls : none;
+  // Where ranks wait is known of all call sites together.
+  const isOfSite = chosenLosses() !== null;
+  return (level, inside) => isCostly[level] ? late[level] : isOfSite ? (inside > 0 ? calls : none)
+    : inside >> 4 ? waits[inside >> 4] : late[level] ?? (inside > 0 ? calls : none);
 }
 
 // Of two shares of a bin each: waiting, inside.
@@ -56,7 +60,7 @@ function paintRows(rows, columns, lines) {
   const paint = image.getContext("2d");
   const data = paint.createImageData(columns, lines);
   const pixels = new Uint32Array(data.data.buffer);
-  const levels = heatMap.levels[heatMode()];
+  const levels = levelsInSight();
   const colourOf = cellColours();
   const first = binOf(heatMap.from);
   const last = Math.min(heat.bins - 1, Math.max(first, Math.ceil((heatMap.to - heat.begin_seconds) / heat.bin_seconds - 1e-9) - 1));
@@ -99,7 +103,7 @@ function drawHeat() {
   const top = heatMap.strip + (hasLens ? LENS_HEIGHT + 6 : 0);
   const height = Math.round(Math.min(Math.max(order.length * (order.length <= 12 ? 28 : 16), 84), Math.min(560, 0.75 * window.innerHeight)));
   const scale = window.devicePixelRatio || 1;
-  Object.assign(heatMap, {order, hasLens, top, width: Math.max(1, width - heatMap.left), height, scale,
+  Object.assign(heatMap, {order, hasLens, top, width: Math.max(1, width - heatMap.left - stallRoom()), height, scale,
     from: selection.from ?? heat.begin_seconds, to: selection.to ?? heatEnd()});
   canvas.style.height = `${top + height + heatMap.bottom}px`;
   canvas.width = Math.round(width * scale);
@@ -118,6 +122,12 @@ function showHeatLegend() {
   byId("heat-low").textContent = isLinear() ? "0" : `${time(heat.floor_us)} or less`;
   byId("heat-high").textContent = time(topUs());
   byId("heat-what").textContent = heatMode() === "caused" ? "the others lose waiting for it:" : "it arrives after the first by:";
+  const isOfSite = chosenLosses() !== null;
+  for (const input of document.querySelectorAll("input[name=heat]")) input.disabled = isOfSite && input.value !== "caused";
+  byId("heat-waits").hidden = isOfSite;
+  byId("heat-inside").textContent = isOfSite ? "inside a call of any call site" : "the rest of a call";
+  byId("heat-site").textContent = lossesText();
+  byId("heat-stalls").hidden = stallOfRow.size === 0;
   byId("zoom-out").disabled = byId("zoom-all").disabled = !isZoomed();
   byId("heat-zoom").textContent = isZoomed() ? `${seconds(selection.from)} to ${seconds(selection.to)} of ${seconds(heatEnd())}` : "the whole run";
 }
@@ -127,17 +137,18 @@ function drawStrip(paint) {
   const {left, strip, width} = heatMap;
   const first = binOf(heatMap.from);
   const last = binOf(heatMap.to - 1e-9);
+  const {lost} = lossesInSight();
   let most = 0;
-  for (let bin = first; bin <= last; ++bin) most = Math.max(most, heatMap.lost[bin]);
+  for (let bin = first; bin <= last; ++bin) most = Math.max(most, lost[bin]);
   const tall = strip - 18;
   const floor = heat.floor_us / 1e6;
-  const part = (lost) => lost <= 0 || most <= 0 ? 0 : isLinear() ? lost / most
-    : Math.max(0, Math.log(lost / floor) / Math.max(1e-9, Math.log(Math.max(most, 10 * floor) / floor)));
+  const part = (one) => one <= 0 || most <= 0 ? 0 : isLinear() ? one / most
+    : Math.max(0, Math.log(one / floor) / Math.max(1e-9, Math.log(Math.max(most, 10 * floor) / floor)));
   paint.fillStyle = colour("late");
   for (let bin = first; bin <= last; ++bin) {
     const x = Math.max(left, xOf(heat.begin_seconds + bin * heat.bin_seconds));
     const end = Math.min(left + width, xOf(heat.begin_seconds + (bin + 1) * heat.bin_seconds));
-    const high = tall * part(heatMap.lost[bin]);
+    const high = tall * part(lost[bin]);
     if (high > 0) paint.fillRect(x, strip - 6 - Math.max(1, high), Math.max(1, end - x - (end - x > 4 ? 1 : 0)), Math.max(1, high));
   }
   paint.fillStyle = colour("line");
@@ -161,7 +172,7 @@ function drawSingleCalls(paint) {
   const {left, width, height, top, order} = heatMap;
   const each = height / order.length;
   if (!isZoomed() || each < 3) return 0;
-  const inSight = candidates().filter(({call}) => call.begin_seconds < heatMap.to && call.begin_seconds + spanOf(call) > heatMap.from &&
+  const inSight = candidates().filter(({call}) => !call.pending && call.begin_seconds < heatMap.to && call.begin_seconds + spanOf(call) > heatMap.from &&
     spanOf(call) / (heatMap.to - heatMap.from) * width >= 6);
   if (inSight.length === 0) return 0;
   const places = new Map(order.map((row, place) => [row, place]));
@@ -197,7 +208,7 @@ function drawHeatFrame() {
   const paint = canvas.getContext("2d");
   const {left, bottom, width, height, scale, order, top} = heatMap;
   paint.setTransform(scale, 0, 0, scale, 0, 0);
-  paint.clearRect(0, 0, width + left, top + height + bottom);
+  paint.clearRect(0, 0, width + left + stallRoom(), top + height + bottom);
   paint.imageSmoothingEnabled = false;
   paint.font = "12px system-ui, sans-serif";
   drawStrip(paint);
@@ -205,6 +216,7 @@ function drawHeatFrame() {
   const singly = drawSingleCalls(paint);
   byId("heat-detail").textContent = singly === 0 ? "" : `${plural(singly, "call is", "calls are")} drawn singly: waiting, then the rest of the call.`;
   if (heatMap.lens) paint.drawImage(heatMap.lens, left, heatMap.strip + 2, width, LENS_HEIGHT);
+  drawStalls(paint);
   paint.fillStyle = colour("soft");
   paint.textAlign = "left";
   paint.textBaseline = "top";
@@ -233,7 +245,9 @@ function drawHeatFrame() {
     paint.fillRect(left + (heatMap.from - heat.begin_seconds) / whole * width, top + height + 4, Math.max(4, span / whole * width), 4);
   }
   paint.fillStyle = colour("surface");
-  if (chosen("rows") === "all") for (const row of nodeBorders(heat.nodes)) paint.fillRect(left, yOf(row) - (height > 3 * order.length ? 1 : 0.5), width, height > 3 * order.length ? 2 : 1);
+  const each = height / order.length;
+  const thick = each > 3 ? 2 : 1;
+  if (chosen("rows") === "all") for (const row of nodeBorders(heat.nodes, each)) paint.fillRect(left, Math.round(yOf(row) - thick / 2), width, thick);
   drawHeatChoice(paint, chosenPlace);
 }
 
@@ -282,9 +296,13 @@ function niceStep(least, isWhole = false) {
   return isWhole ? Math.max(1, Math.round(step)) : step;
 }
 
-// Rows before which another node begins; none where the lines would hide the ranks.
-function nodeBorders(nodes) {
+// Lines between nodes closer than this would hide the ranks.
+const LEAST_BETWEEN_LINES = 12;
+
+// Rows before which another node begins; of those too close to each other, in rows of `each` pixels, only some.
+function nodeBorders(nodes, each) {
   const borders = [];
-  for (let row = 1; row < nodes.length; ++row) if (nodes[row] !== nodes[row - 1]) borders.push(row);
-  return borders.length <= nodes.length / 8 || nodes.length <= 32 && borders.length <= nodes.length / 2 ? borders : [];
+  for (let row = 1; row < nodes.length; ++row)
+    if (nodes[row] !== nodes[row - 1] && (row - (borders.at(-1) ?? 0)) * each >= LEAST_BETWEEN_LINES) borders.push(row);
+  return borders;
 }

@@ -7,7 +7,13 @@ function cellText(row, bin) {
   const us = (level, top) => heat.floor_us * (top / heat.floor_us) ** ((level - 1) / 254);
   const late = (level) => level <= 1 ? `within ${time(heat.floor_us)} of the first` : `about ${time(us(level, heat.top_us))} after the first`;
   const inside = heatMap.inside[cell];
-  const sentences = [];
+  const stall = stallOfRow.get(row);
+  const sentences = stall && heat.begin_seconds + (bin + 1) * heat.bin_seconds >= stall.from - 1e-9 ? [stallText(stall)] : [];
+  if (chosenLosses() !== null) {
+    const lost = chosenLosses().levels[cell];
+    if (lost > 0) sentences.push(`at this call site the others lose about ${time(us(lost, chosenLosses().topUs))} waiting for it`);
+    return sentences.length > 0 ? sentences.join(", ") : "nobody waits for it at this call site";
+  }
   if (mean > 0) sentences.push(heatMode() === "mean" ? `${late(mean)}, mean` : `${late(worst)}, worst call`);
   if (error && worst > 1) sentences.push(error);
   if (caused > 1) sentences.push(`the others lose about ${time(us(caused, heat.caused_top_us))} waiting for it`);
@@ -119,7 +125,7 @@ function setUpHeatKeys(canvas) {
 }
 
 function setUpHeat() {
-  if (report.compared_calls === 0) {
+  if (report.compared_calls === 0 && stalledCalls.length === 0) {
     byId("when").hidden = true;
     return;
   }
@@ -144,7 +150,7 @@ function setUpHeat() {
   setUpHeatKeys(canvas);
   drawHeat();
   follow((changed) => {
-    if (changed.some((name) => ["from", "to", "rank"].includes(name))) drawHeat();
+    if (changed.some((name) => ["from", "to", "rank", "site"].includes(name))) drawHeat();
     else drawHeatFrame();
   });
 }
