@@ -23,6 +23,7 @@
 #include "profiler/analysis/matching.hpp"
 #include "profiler/analysis/origins.hpp"
 #include "profiler/analysis/pending.hpp"
+#include "profiler/analysis/relief.hpp"
 #include "profiler/analysis/replays.hpp"
 #include "profiler/analysis/run_times.hpp"
 #include "profiler/analysis/sites.hpp"
@@ -111,6 +112,7 @@ class Analyser {
   CostlyCalls costly_;
   Origins origins_;
   CriticalPath path_;
+  Relief relief_;
   Arrivals arrivals_;  // of the call that is compared
   std::vector<Unfinished> unfinished_;
   std::uint64_t replayed_parts_ = 0;  // ranks in calls that a replay has
@@ -217,6 +219,7 @@ void Analyser::add_arrivals(const GroupCall& call, CommunicatorFigures& communic
   costly_.add(run_, call, in);
   origins_.add(call, in);
   path_.add(call);
+  relief_.add(call, site != nullptr ? site->figures.number : ComparedCall::no_site);
   if (observe_) observe(first, communicator, site);
 }
 
@@ -360,7 +363,7 @@ void Analyser::add_whole_run() {
 // With what follows from the figures of all calls.
 void Analyser::read_calls_again() {
   if (out_.compared_calls == 0) return;
-  Replays replays(run_, clocks_, stream_.facts(), sites_, replayed_parts_, out_);
+  Replays replays(run_, clocks_, stream_.facts(), sites_, replayed_parts_, relief_, out_);
   stream_.read(
       {},
       [&](const GroupCall& call) {

@@ -282,8 +282,10 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   sighting.computed_ns = cursor.computed.computed_ns();  // so far: the difference is made when the call is handed over
   sighting.computed_until_ns = sighting.computed_ns;
   sighting.timed_ns = cursor.computed.timed_ns();
-  sighting.longest_site = cursor.computed.longest().site_since(state.since);
-  sighting.waited_for = static_cast<std::int32_t>(cursor.computed.waits().site_since(state.since)) - 1;
+  sighting.longest_site = cursor.computed.longest().since(state.since).site;
+  const Longest::Entry wait = cursor.computed.waits().since(state.since);
+  sighting.waited_for = static_cast<std::int32_t>(wait.site) - 1;
+  sighting.waited_ns = wait.ns;
   sighting.just_waited_for = cursor.computed.waited_for();
   sighting.just_waited_ns = cursor.computed.waited_ns();
   if (static_cast<Form>(event.form) == Form::blocking) state.since = cursor.number + 1;

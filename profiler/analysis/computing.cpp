@@ -16,10 +16,10 @@ void Longest::add(std::uint64_t number, double ns, std::uint32_t site) {
   kept_.push_back({number, ns, site});
 }
 
-std::uint32_t Longest::site_since(std::uint64_t number) const {
+Longest::Entry Longest::since(std::uint64_t number) const {
   const auto found =
       std::partition_point(kept_.begin(), kept_.end(), [number](const Entry& entry) { return entry.number < number; });
-  return found == kept_.end() ? 0 : found->site;
+  return found == kept_.end() ? Entry{} : *found;
 }
 
 void Computed::add(const trace::Event& event, std::uint64_t number, const trace::Interval* interval) {

@@ -15,16 +15,17 @@ namespace papaya::report {
 // that came later, the latest few hundred.
 class Longest {
  public:
+  struct Entry {
+    std::uint64_t number = 0;
+    double ns = 0;
+    std::uint32_t site = 0;  // the call site that ended it; 0: not known
+  };
+
   void add(std::uint64_t number, double ns, std::uint32_t site);
-  // The call site that ended it; 0: not known.
-  std::uint32_t site_since(std::uint64_t number) const;
+  // Of no length if there is none.
+  Entry since(std::uint64_t number) const;
 
  private:
-  struct Entry {
-    std::uint64_t number;
-    double ns;
-    std::uint32_t site;
-  };
   std::vector<Entry> kept_;
 };
 

@@ -37,7 +37,8 @@ struct Sighting {
   double timed_ns = 0;             // in timed functions, since then
   double computed_until_ns = 0;    // by the rank, outside MPI, since MPI_Init
   std::uint32_t longest_site = 0;  // call site that ended the longest time of computing since then
-  std::int32_t waited_for = -1;    // the rank of the job that it waited for in messages at the longest time since then
+  std::int32_t waited_for = -1;    // the rank of the job that it waited for in messages at the longest time since then,
+  double waited_ns = 0;            // and how long
   std::int32_t just_waited_for = -1;  // the same since its collective call before this one, on any communicator,
   double just_waited_ns = 0;          // and how long
 };

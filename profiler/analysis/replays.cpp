@@ -1,16 +1,44 @@
 #include "profiler/analysis/replays.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
 
+#include "profiler/analysis/usage.hpp"
+#include "profiler/read/units.hpp"
+
 namespace papaya::report {
 namespace {
 
-// All calls of the run are at hand.
-bool can_tell_what_if(const Run& run, const Analysis& analysis) {
-  return run.files.size() >= 2 && analysis.finalized && run.missing.empty() &&
-         std::all_of(run.files.begin(), run.files.end(), [](const RankFile& file) { return file.gaps.empty(); });
+// Empty: it can be told.
+std::string why_no_what_if(const Run& run, const Analysis& analysis) {
+  if (run.files.size() < 2) return "The job has one rank.";
+  if (!analysis.finalized || !run.missing.empty() ||
+      std::any_of(run.files.begin(), run.files.end(), [](const RankFile& file) { return !file.gaps.empty(); }))
+    return "The record does not have all calls of the run.";
+  if (analysis.crowded_ranks == 0) return {};
+  const RankFigures* most = nullptr;
+  for (const RankFigures& rank : analysis.late_ranks) {
+    if (!rank.usage.knows_core_wait)
+      return fmt::format("{} ranks share {} cores, and how long they were ready without one is not known.",
+                         analysis.crowded_ranks, analysis.crowded_cores);
+    if (most == nullptr || rank.usage.core_wait_share > most->usage.core_wait_share) most = &rank;
+  }
+  if (most == nullptr || most->usage.core_wait_share <= least_core_wait_share) return {};
+  return fmt::format(
+      "{} ranks share {} cores, and rank {} was ready to run but had none for {} of its time: when a rank waits, "
+      "another one computes quicker.",
+      analysis.crowded_ranks, analysis.crowded_cores, most->rank, share_text(most->usage.core_wait_share));
+}
+
+// Those with most waiting.
+std::vector<std::size_t> sites_to_come_quicker_to(const Analysis& analysis) {
+  std::vector<std::size_t> numbers;
+  for (const CallSiteFigures& site : analysis.call_sites)
+    if (site.waiting_ns > 0 && numbers.size() < WhatIfReplay::most_sites) numbers.push_back(site.number);
+  return numbers;
 }
 
 // Those that most waiting begins with, or else those that the others wait for at the end.
@@ -42,21 +70,31 @@ std::vector<std::size_t> sites_to_replay(const Sites& sites) {
 }  // namespace
 
 Replays::Replays(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, const Sites& sites,
-                 std::uint64_t parts, const Analysis& analysis)
-    : savings_(run, clocks, facts, sites_to_replay(sites), parts) {
+                 std::uint64_t parts, const Relief& relief, const Analysis& analysis)
+    : model_(run),
+      savings_(run, clocks, facts, sites_to_replay(sites), parts, model_),
+      why_no_what_if_(why_no_what_if(run, analysis)) {
   for (const Sites::Site& site : sites.all()) patterns_.emplace_back(site.means);
-  if (can_tell_what_if(run, analysis)) what_if_.emplace(run, clocks, facts, ranks_to_quicken(run, analysis));
+  if (why_no_what_if_.empty())
+    what_if_.emplace(run, clocks, facts,
+                     WhatIfReplay::Choice{ranks_to_quicken(run, analysis), sites_to_come_quicker_to(analysis), parts},
+                     relief.relieved());
 }
 
 void Replays::add(const GroupCall& call, const Sites::Site* site) {
-  savings_.add(call, site == nullptr ? ComparedCall::no_site : site->figures.number);
-  if (what_if_) what_if_->add(call);
+  const std::size_t number = site == nullptr ? ComparedCall::no_site : site->figures.number;
+  const bool is_modelled = call.match == Match::complete && model_.take(call);
+  if (is_modelled) savings_.add(number);
+  if (what_if_) what_if_->add(call, number, is_modelled ? &model_ : nullptr);
 }
 
 void Replays::write(Analysis& analysis) const {
   for (CallSiteFigures& site : analysis.call_sites) site.pattern = patterns_[site.number].take();
   savings_.write(analysis);
-  if (what_if_) analysis.what_if = what_if_->result();
+  if (what_if_)
+    analysis.what_if = what_if_->result();
+  else
+    analysis.what_if.why_unknown = why_no_what_if_;
 }
 
 }  // namespace papaya::report

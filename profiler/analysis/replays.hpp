@@ -5,11 +5,14 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/analysis/event_facts.hpp"
+#include "profiler/analysis/exit_model.hpp"
 #include "profiler/analysis/matching.hpp"
+#include "profiler/analysis/relief.hpp"
 #include "profiler/analysis/sites.hpp"
 #include "profiler/read/clocks.hpp"
 
@@ -19,7 +22,7 @@ class Replays {
  public:
   // `facts` by file; `parts`: ranks in calls that can be replayed; `analysis` has the figures.
   Replays(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, const Sites& sites,
-          std::uint64_t parts, const Analysis& analysis);
+          std::uint64_t parts, const Relief& relief, const Analysis& analysis);
 
   // A compared call, in the order of CallStream, and the site of its lowest rank, null if that is not known.
   void add(const GroupCall& call, const Sites::Site* site);
@@ -29,7 +32,9 @@ class Replays {
 
  private:
   std::vector<PatternFinder> patterns_;  // by number of the site
+  ExitModel model_;
   SavingsReplay savings_;
+  std::string why_no_what_if_;
   std::optional<WhatIfReplay> what_if_;
 };
 

@@ -1,29 +1,6 @@
 // What better algorithms would bring a run, by replaying its calls from their recorded arrivals. A call's exits become
-// those of a model; what each rank did between two calls stays as long as it was. So a rank arrives earlier at a call
-// by what it saved in those before, and the run gets shorter by what its last rank saves.
-//
-// The model knows what was measured at the end of the run (alpha): L, the time of the smallest message inside a node;
-// C(S), the time of one copy of S bytes, half of what a message of S bytes takes longer than the smallest, as it is
-// copied in and out; T(S), the time of a message of S bytes between nodes. Of a call with arrivals a_i, S bytes and p
-// ranks on N nodes:
-//
-//   reduction in a node, of m ranks   R = max over the k-th arrival of a_k + C + (m - k + 1) C / w: operands are copied
-//   in as ranks
-//                                     arrive and combined by w = min(m, cores) of them
-//   allreduce                         R + L + C
-//   reduce                            the root R + L + C, the others a_i + C
-//   bcast                             max(a_i, a_root + C + L) + C, the root a_root + C
-//   allgather, alltoall               the last of the p-1 blocks that can be copied out, at C each, once their ranks
-//   have
-//                                     copied theirs in (alltoall: p-1 blocks) and L has passed
-//   barrier                           max a + L
-//   across nodes                      the reductions of all nodes, then what the algorithm says
-//                                     of its time between them (base/cost_model.hpp)
-//   more ranks than cores             a rank that waited is given its core back 5 us times ranks per core later
-//
-// An estimate: L is a message's time and no cache line's, operations that cost more than copying are not known, and
-// what a call costs those that do not take part in it (a core that a waiting rank takes from one that computes) is not
-// seen.
+// those of a model (exit_model.hpp); what each rank did between two calls stays as long as it was. So a rank arrives
+// earlier at a call by what it saved in those before, and the run gets shorter by what its last rank saves.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +16,8 @@ namespace papaya::report {
 struct Run;
 struct Analysis;
 struct EventFacts;
-struct GroupCall;
 class Clocks;
+class ExitModel;
 
 struct Saving {
   double ranks_ns = 0;  // sum over ranks of recorded exit less model's exit, arrivals as recorded
@@ -71,13 +48,14 @@ class SavingsReplay {
   // `facts` by file. `sites`: numbers of the call sites in the order in which they are replayed by themselves, until
   // that takes too long for `parts`, ranks in calls.
   SavingsReplay(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts,
-                std::span<const std::size_t> sites, std::uint64_t parts);
+                std::span<const std::size_t> sites, std::uint64_t parts, ExitModel& model);
   ~SavingsReplay();
   SavingsReplay(const SavingsReplay&) = delete;
   SavingsReplay& operator=(const SavingsReplay&) = delete;
 
-  // A compared call, in the order of CallStream. `site`: its number, or that of none, the largest there is.
-  void add(const GroupCall& call, std::size_t site);
+  // The call that the model has taken, in the order of CallStream. `site`: its number, or that of none, the largest
+  // there is.
+  void add(std::size_t site);
   // Fills in `savings` of the analysis and of its call sites.
   void write(Analysis& analysis) const;
 

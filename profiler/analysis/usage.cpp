@@ -11,7 +11,6 @@ namespace papaya::report {
 namespace {
 
 // What is a reason: so much of the rank's time, or so many pages, and so many times the median.
-constexpr double least_core_wait_share = 0.05;
 constexpr double least_major_faults = 100;
 constexpr double times_median = 2;
 

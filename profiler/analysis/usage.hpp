@@ -8,6 +8,9 @@
 
 namespace papaya::report {
 
+// Of a rank's time without a core, from which on that is a reason.
+inline constexpr double least_core_wait_share = 0.05;
+
 struct UsageFigures {
   bool is_known = false;
   bool knows_core_wait = false;

@@ -73,8 +73,7 @@ std::string Adviser::in_short() const {
     text += fmt::format(", {} passes in MPI", share_text(rest));
   }
   text += ".";
-  if (analysis_.what_if.is_known && analysis_.crowded_ranks == 0 &&
-      analysis_.what_if.all_ns >= noticeable * analysis_.run_ns)
+  if (analysis_.what_if.is_known && analysis_.what_if.all_ns >= noticeable * analysis_.run_ns)
     text += fmt::format(" With the work evenly spread the run would take about {} instead of {}.",
                         time_text(analysis_.run_ns - analysis_.what_if.all_ns), time_text(analysis_.run_ns));
   return text;
@@ -84,6 +83,11 @@ std::string Adviser::in_short() const {
 void Adviser::late_rank(std::int32_t number) {
   const RankFigures* const rank = figures_of(number);
   if (rank == nullptr) return;
+  if (analysis_.what_if.is_relief(number, noticeable * analysis_.run_ns))
+    return step(
+        fmt::format("Look at what the ranks share (memory, files, a device): where rank {} computes long the others "
+                    "compute shorter, so less work for it alone would not make the run shorter.",
+                    number));
   switch (why_slow(number, rank->usage, analysis_.median_usage).reason) {
     case SlowReason::no_core:
       return step(

@@ -106,12 +106,36 @@ Json to_object(const RankTime& time) {
   return object;
 }
 
-Json to_object(const WhatIf& what_if) {
+Json to_object(const WhatIf::Served& served) {
+  return {{"run_seconds", seconds(served.ns)}, {"algorithm", served.algorithm.empty() ? "native" : served.algorithm}};
+}
+
+Json to_object(const WhatIf& what_if, const std::vector<CallSiteFigures>& call_sites) {
   if (!what_if.is_known) return nullptr;
+  const auto place_of = [&](std::size_t number) {
+    return std::find_if(call_sites.begin(), call_sites.end(),
+                        [number](const CallSiteFigures& site) { return site.number == number; }) -
+           call_sites.begin();
+  };
   Json ranks = Json::array();
   for (const WhatIf::Rank& rank : what_if.ranks)
     ranks.push_back({{"rank", rank.rank}, {"run_seconds", seconds(rank.ns)}});
-  return {{"all_run_seconds", seconds(what_if.all_ns)}, {"ranks", std::move(ranks)}};
+  Json sites = Json::array();
+  for (const WhatIf::Site& site : what_if.sites)
+    sites.push_back({{"call_site", place_of(site.number)},
+                     {"run_seconds", seconds(site.ns)},
+                     {"with_algorithm", to_object(site.served)}});
+  Json relieved = Json::array();
+  for (const Relieved& one : what_if.relieved)
+    relieved.push_back({{"call_site", place_of(one.site)},
+                        {"late_calls", one.late_calls},
+                        {"lateness_us", microseconds(one.lateness_ns)},
+                        {"cost_share", number(one.cost_share)}});
+  return {{"all_run_seconds", seconds(what_if.all_ns)},
+          {"all_with_algorithm", to_object(what_if.all_served)},
+          {"ranks", std::move(ranks)},
+          {"call_sites", std::move(sites)},
+          {"relieved", std::move(relieved)}};
 }
 
 Json to_object(const FunctionFigures& function) {
@@ -429,7 +453,8 @@ Json to_object(const Report& report) {
   list("functions", report.functions);
   object["efficiency"] = to_object(report.efficiency);
   object["recorded_efficiency"] = to_object(report.recorded_efficiency);
-  object["what_if"] = to_object(report.what_if);
+  object["what_if"] = to_object(report.what_if, report.call_sites);
+  object["what_if_unknown"] = report.what_if.why_unknown;
   list("call_sites", report.call_sites);
   list("phases", report.phases);
   list("weak_collectives", report.weak);

@@ -116,12 +116,18 @@ std::string Judge::elsewhere_verdict() {
   return std::move(elsewhere.text);
 }
 
-// What the rank that was named costs the run. Where ranks share cores the estimate is too rough for a sentence.
+// What the rank that was named costs the run.
 std::string Judge::what_if_verdict() const {
   const std::vector<WhatIf::Rank>& ranks = analysis_.what_if.ranks;
   const auto own =
       std::find_if(ranks.begin(), ranks.end(), [&](const WhatIf::Rank& one) { return one.rank == verdict_.rank; });
-  if (own == ranks.end() || analysis_.crowded_ranks > 0 || own->ns < noticeable_cost * analysis_.run_ns) return {};
+  if (verdict_.rank >= 0 && analysis_.what_if.is_relief(verdict_.rank, noticeable_cost * analysis_.run_ns))
+    return fmt::format(
+        " But the run would hardly be shorter if rank {} computed no longer than the others: they compute shorter "
+        "where "
+        "it computes long.",
+        verdict_.rank);
+  if (own == ranks.end() || own->ns < noticeable_cost * analysis_.run_ns) return {};
   return fmt::format(" If rank {} computed no longer than the others, the run would take about {} instead of {}.",
                      verdict_.rank, time_text(analysis_.run_ns - own->ns), time_text(analysis_.run_ns));
 }
