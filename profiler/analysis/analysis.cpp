@@ -239,8 +239,7 @@ void Analyser::add_last(const GroupCall& call, std::size_t collective, Sites::Si
     ++ranks_[in.files[last]].times_last_in[collective];
     if (site != nullptr) ++site->last[world_rank(in.files[last])];
   }
-  if (site == nullptr) return;
-  site->means.add(call_of_site(call));
+  if (site != nullptr) site->means.add(call_of_site(call));
 }
 
 // From its times.

@@ -17,7 +17,6 @@ FILES = {
     "algorithms/alltoall/arrival_alltoall.cpp": "one algorithm is one file: equal and unequal blocks share the slots",
     "algorithms/transport/ucx/ucx_plugin.cpp": "all that is linked to UCX, behind the functions of one table",
     "profiler/analysis/compare.cpp": "one calculation: the intervals, the runs' differences and their classes",
-    "profiler/analysis/savings.cpp": "one simulation: the replay of a run and the models of what it would have cost",
     "profiler/read/read.cpp": "one file format: every field is checked where it is read",
     "profiler/report/json.cpp": "one output: a function for each object of report.json",
     "tests/cluster/box": "one command: namespaces, the network between them, clocks and launchers",

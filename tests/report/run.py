@@ -396,6 +396,7 @@ class Page(unittest.TestCase):
         browser.click("#sites .site:nth-child(2) h3 .pick")
         texts, address = self.chosen()
         self.assertEqual((len(texts), address), (2, "#rank=3&site=1"))
+        self.assertTrue(any(text.startswith("all, before MPI_") for text in browser.run(marked, "#what-if")))
         self.assertEqual(browser.run("return document.querySelector('#call-site').selectedOptions[0].textContent"),
                          texts[1])
         self.assertTrue(browser.text("#call-readout").startswith(browser.text("#sites .site:nth-child(2) h3")))

@@ -98,17 +98,17 @@ static void alternating(int calls) {
   }
 }
 
-// Rank 1 holds up rank 2 by its message, and that rank 0.
+// Rank 1 holds up rank 2 by its message, and that rank 0; of two ranks rank 0 itself.
 static void chain(int calls) {
   for (int i = 0; i < calls; ++i) {
     int word = i;
     if (rank == 1) {
       work(1, cause_ms);
-      MPI_Send(&word, 1, MPI_INT, 2, 0, MPI_COMM_WORLD);
+      MPI_Send(&word, 1, MPI_INT, 2 % ranks, 0, MPI_COMM_WORLD);
     } else {
       sleep_ms(1);
-      MPI_Recv(&word, 1, MPI_INT, rank == 2 ? 1 : 2, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-      sleep_ms(1);
+      MPI_Recv(&word, 1, MPI_INT, (rank + ranks - 1) % ranks, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      sleep_ms(base_ms - 1);
       if (rank == 2) MPI_Send(&word, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
     }
     allreduce_on(MPI_COMM_WORLD);

@@ -12,12 +12,12 @@ import statistics
 import subprocess
 import tempfile
 
-# Case: ranks, and whose gain is compared: a rank's, that of all ranks, or of all before the calls of one name.
-CASES = {
-    "allreduce": (2, 1), "busy": (2, 1), "barrier": (3, 1), "bcast": (3, 1), "receiver": (3, 1),
-    "two_sites": (3, "MPI_Allreduce"), "alternating": (2, "all"), "chain": (3, 1), "outlier": (3, 1),
-    "two_late": (4, "all"), "pair": (3, 1), "absorbed": (3, 1), "pipeline": (3, 1), "shared": (2, 1),
-}
+# Row: case, ranks, and whose gain is compared: a rank's, that of all ranks, or of all before the calls of one name.
+ROWS = (
+    ("allreduce", 2, 1), ("busy", 2, 1), ("barrier", 2, 1), ("bcast", 2, 1), ("receiver", 2, 1),
+    ("two_sites", 2, "MPI_Allreduce"), ("alternating", 2, "all"), ("chain", 2, 1), ("chain", 3, 1), ("outlier", 2, 1),
+    ("two_late", 4, "all"), ("pair", 3, 1), ("absorbed", 3, 1), ("pipeline", 3, 1), ("shared", 2, 1),
+)
 CAUSE_MS = 2
 LAUNCH = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n"], "mpich": ["mpirun.mpich", "-n"]}
 
@@ -26,8 +26,9 @@ def run(mpi, ranks, case, calls, cause_ms):
     """Seconds of the calls, and the report."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch) / "run"
-        environment = {**os.environ, "PAPAYA_OUTPUT": str(folder), "OMPI_ALLOW_RUN_AS_ROOT": "1",
-                       "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        # Ranks that wait leave their cores to those that sleep a little less than they should.
+        environment = {**os.environ, "PAPAYA_OUTPUT": str(folder), "PAPAYA_WAIT": "block",
+                       "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         done = subprocess.run([*LAUNCH[mpi], str(ranks), "./papaya", "run", f"./what_if-{mpi}", case, str(calls),
                                str(cause_ms)], env=environment, capture_output=True, text=True, check=True)
         return float(done.stdout.split()[0]), json.loads((folder / "report.json").read_text())
@@ -46,34 +47,40 @@ def foretold(report, whose):
                if report["call_sites"][site["call_site"]]["name"] == whose)
 
 
+def row(mpi, case, ranks, whose, arguments):
+    """A line of the table."""
+    told, unknown, slow, quick = [], "", [], []
+    for _ in range(arguments.turns):
+        seconds, report = run(mpi, ranks, case, arguments.calls, CAUSE_MS)
+        slow.append(seconds)
+        gain = foretold(report, whose)
+        if gain is None:
+            unknown = report["what_if_unknown"]
+        else:
+            told.append(gain)
+        quick.append(run(mpi, ranks, case, arguments.calls, 0)[0])
+    took = statistics.median(slow)
+    measured = took - statistics.median(quick)
+    who = f"rank {whose}" if isinstance(whose, int) else "all" if whose == "all" else f"all before {whose}"
+    known = len(told) * 2 > arguments.turns
+    gain = statistics.median(told) if known else 0
+    ratio = f"{gain / measured:.2f}" if known and measured >= 0.02 * took else "-"
+    text = f"{1e3 * gain:.1f} ms" if known else f"no: {unknown}"
+    return f"| {case} | {mpi} | {ranks} | {who} | {1e3 * took:.0f} ms | {text} | {1e3 * measured:.1f} ms | {ratio} |"
+
+
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--calls", type=int, default=100)
     parser.add_argument("--mpi", choices=LAUNCH, action="append")
-    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(CASES))
+    parser.add_argument("cases", nargs="*", metavar="CASE", help=", ".join(dict.fromkeys(one[0] for one in ROWS)))
     arguments = parser.parse_args()
-    print("| case | MPI | ranks | quicker | run | foretold | measured | ratio |\n|---|---|---|---|---|---|---|---|", flush=True)
-    for case in arguments.cases or CASES:
-        ranks, whose = CASES[case]
+    print("| case | MPI | ranks | quicker | run | foretold | measured | ratio |\n|---|---|---|---|---|---|---|---|")
+    for case, ranks, whose in ROWS:
         for mpi in arguments.mpi or LAUNCH:
-            told, unknown, withs, withouts = [], "", [], []
-            for _ in range(arguments.turns):
-                seconds, report = run(mpi, ranks, case, arguments.calls, CAUSE_MS)
-                withs.append(seconds)
-                gain = foretold(report, whose)
-                if gain is None:
-                    unknown = report["what_if_unknown"]
-                else:
-                    told.append(gain)
-                withouts.append(run(mpi, ranks, case, arguments.calls, 0)[0])
-            measured = statistics.median(withs) - statistics.median(withouts)
-            gain = statistics.median(told) if len(told) * 2 > arguments.turns else None
-            who = {"all": "all"}.get(whose, f"rank {whose}" if isinstance(whose, int) else f"all before {whose}")
-            print(f"| {case} | {mpi} | {ranks} | {who} | {1e3 * statistics.median(withs):.0f} ms | "
-                  f"{'none: ' + unknown if gain is None else f'{1e3 * gain:.1f} ms'} | {1e3 * measured:.1f} ms | "
-                  f"{'' if gain is None or abs(measured) < 0.02 * statistics.median(withs) else f'{gain / measured:.2f}'} |",
-                  flush=True)
+            if not arguments.cases or case in arguments.cases:
+                print(row(mpi, case, ranks, whose, arguments), flush=True)
 
 
 if __name__ == "__main__":

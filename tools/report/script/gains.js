@@ -6,14 +6,28 @@ const gainColumns = (gain) => [
   {title: "of the run", cell: (row) => gain(row) === null ? "-" : shareBar(ratio(gain(row), report.run_seconds), true)},
   {title: "would take", cell: (row) => gain(row) === null ? "-" : seconds(report.run_seconds - gain(row))}];
 
+// Lateness that costs less than this part of itself relieves the others.
+const STRONG_RELIEF = 0.4;
+
 function fillWhatIf() {
   const whatIf = report.what_if;
-  byId("what-if-box").hidden = whatIf === null;
-  if (whatIf === null) return false;
-  const rows = [{text: "all ranks", rank: null, run_seconds: whatIf.all_run_seconds},
-    ...whatIf.ranks.map((one) => ({text: `rank ${one.rank} alone`, ...one}))];
-  fillTable(byId("what-if"), [{title: "quicker", left: true, cell: (row) => row.text}, ...gainColumns((row) => row.run_seconds)],
-    rows, "What quicker ranks would bring", (row) => row.rank === null ? null : {rank: row.rank});
+  const unknown = report.ranks_share_cores && report.waiting_share >= 0.01 ? report.what_if_unknown : "";
+  byId("what-if-box").hidden = whatIf === null && unknown === "";
+  byId("what-if-unknown").textContent = unknown === "" ? "" : `Not foretold: ${unknown}`;
+  byId("what-if-relieved").textContent = "";
+  if (whatIf === null) return unknown !== "";
+  const rows = [{text: "all ranks", chosen: null, run_seconds: whatIf.all_run_seconds, served: whatIf.all_with_algorithm},
+    ...whatIf.ranks.map((one) => ({text: `rank ${one.rank} alone`, chosen: {rank: one.rank}, run_seconds: one.run_seconds})),
+    ...whatIf.call_sites.map((one) => ({text: `all, before ${siteText(report.call_sites[one.call_site])}`, chosen: {site: one.call_site},
+      run_seconds: one.run_seconds, served: one.with_algorithm}))];
+  const isBetter = (row) => row.served !== undefined && row.served.algorithm !== "native";
+  fillTable(byId("what-if"), [{title: "quicker", left: true, words: true, cell: (row) => row.text}, ...gainColumns((row) => row.run_seconds),
+    {title: "with an algorithm", cell: (row) => isBetter(row) ? seconds(report.run_seconds - row.served.run_seconds) : "-"},
+    {title: "which", left: true, cell: (row) => isBetter(row) ? element("code", {}, row.served.algorithm) : row.served ? "native" : "-"}],
+  rows, "What quicker ranks would bring", (row) => row.chosen);
+  byId("what-if-relieved").textContent = whatIf.relieved.filter((one) => one.cost_share < STRONG_RELIEF).map((one) =>
+    `Before ${siteText(report.call_sites[one.call_site])} a rank computes ${time(one.lateness_us)} longer than the others ${count(one.late_calls)} times, ` +
+    `but only ${Math.round(100 * one.cost_share)} % of that makes these calls later: the others compute shorter then.`).join(" ");
   return true;
 }
 
