@@ -97,7 +97,8 @@ TEST_CASE("what only MPI has, and nonblocking collectives") {
   CHECK(good({"gather", "--algorithms", "native"}).algorithms.size() == 1);
   CHECK(says({"gather", "--algorithms", "auto"}, "only native is measured"));
   CHECK(says({"iallreduce", "--algorithms", "ring"}, "PAPAYA_IALLREDUCE"));
-  CHECK(says({"iallreduce", "--pattern", "random"}, "takes no --pattern"));
+  CHECK(good({"iallreduce", "--pattern", "random"}).mode == Mode::deadline);
+  CHECK(says({"iallreduce", "--mode", "tight"}, "take balanced or, with a --pattern, deadline"));
   CHECK(says({"ireduce_scatter", "-m", "4"}, "multiple of 8"));
   CHECK(benchmarked().size() == 28);
   CHECK(good({"gather,scatterv"}).operations == std::vector<Operation>{{Collective::gather}, {Collective::scatterv}});

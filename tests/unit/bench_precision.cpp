@@ -157,6 +157,62 @@ TEST_CASE("bench: what makes launches differ is in the interval of several") {
   CHECK(combined_row({1.3, 1.31, 1.32}).judgement->outcome == Outcome::slower);
 }
 
+// One launch of a weakly consistent collective: native takes 10 on average, a call with slack 2 `ratio` of it.
+Result weak_launch(double ratio, int slack = 2) {
+  Result result = launch(ratio);
+  result.mode = "free";
+  result.compute_us = 200;
+  for (Row& row : result.rows) {
+    row.weak = WeakFigures{.collective = "ssp_allreduce"};
+    if (row.algorithm == "native") {
+      row.weak->mean_ratio = 1;
+      continue;
+    }
+    row.algorithm = "ssp_hypercube";
+    row.ratio_to_native = 3;  // of the medians, which say little of what now and then a call waits
+    row.weak->slack = slack;
+    row.weak->mean_ratio = ratio;
+    row.weak->calls_per_second = 1000 * ratio;
+    row.weak->waited_us = Summary{ratio, ratio, ratio, 2 * ratio, 0};
+    row.weak->staleness_mean = row.weak->staleness_max = ratio;
+    row.weak->share_least = ratio;
+  }
+  return result;
+}
+
+TEST_CASE("bench: launches of weakly consistent collectives are combined") {
+  std::vector<Result> launches;
+  std::string problem;
+  for (const double ratio : {0.3, 0.31, 0.29}) {
+    CHECK(read_launch(json_text(weak_launch(ratio)), launches.emplace_back(), problem));
+    CHECK(problem == "");
+  }
+  const Result all = combined(launches, 5, problem);
+  CHECK(problem == "");
+  REQUIRE(all.rows.size() == 2);
+  const Row& row = all.rows.at(1);
+  CHECK(row.judgement->outcome == Outcome::faster);
+  CHECK((row.ratio_interval->low < 0.29 && row.ratio_interval->high < 0.4));
+  CHECK(*row.ratio_to_native == Approx(3));
+  REQUIRE(row.weak);
+  CHECK(row.weak->collective == "ssp_allreduce");
+  CHECK(row.weak->slack == 2);
+  CHECK(*row.weak->mean_ratio == Approx(0.3));
+  CHECK(*row.weak->calls_per_second == Approx(300));
+  CHECK(row.weak->waited_us->mean == Approx(0.3));
+  CHECK(row.weak->waited_us->max == Approx(0.62));
+  CHECK(row.weak->staleness_mean == Approx(0.3));
+  CHECK(row.weak->staleness_max == Approx(0.31));
+  CHECK(row.weak->share_least == Approx(0.29));
+  CHECK(all.rows.front().weak->waited_us == std::nullopt);
+  // With another slack, or after another computation, it is another measurement.
+  CHECK(combined({weak_launch(0.3), weak_launch(0.3, 4)}, 5, problem).rows.size() == 1);
+  Result other = weak_launch(0.3);
+  other.compute_us = 300;
+  combined({weak_launch(0.3), other}, 5, problem);
+  CHECK(problem == "compute: 200 and 300");
+}
+
 TEST_CASE("bench: what is no launch of the same measurement is not combined") {
   Result other = launch(1), result;
   std::string problem;

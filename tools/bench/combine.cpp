@@ -12,6 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/bench/output.hpp"
+#include "tools/bench/weak_combine.hpp"
+#include "tools/bench/weak_options.hpp"
+#include "tools/bench/weak_output.hpp"
 
 namespace papaya::bench {
 
@@ -33,9 +36,11 @@ std::optional<double> optional_of(const Json& json) {
 
 Row row_of(const Json& json, std::string& problem) {
   Row row;
-  const auto operation = operation_called(json.at("collective").get<std::string>());
+  const auto name = json.at("collective").get<std::string>();
+  row.weak = weak_figures_of(json);
+  const auto operation = row.weak ? Operation{counterpart(*weak_called(name))} : operation_called(name);
   if (!operation) {
-    problem = json.at("collective").get<std::string>() + " cannot be combined";
+    problem = name + " cannot be combined";
     return row;
   }
   row.collective = operation->collective;
@@ -68,13 +73,14 @@ Row row_of(const Json& json, std::string& problem) {
 }
 
 bool is_same_row(const Row& a, const Row& b) {
-  return a.collective == b.collective && a.form == b.form && a.algorithm == b.algorithm && a.bytes == b.bytes;
+  return a.collective == b.collective && a.form == b.form && a.algorithm == b.algorithm && a.bytes == b.bytes &&
+         is_same_weak(a.weak, b.weak);
 }
 
 // What all of `rows` say together; of the rest, such as the limit, the first one's.
 Row united(const std::vector<const Row*>& rows, double margin) {
   Row row = *rows.front();
-  std::vector<double> ratios, overlaps;
+  std::vector<double> ratios, ratios_to_native, overlaps;
   const auto unite = [&](Summary Row::*figures) {
     std::vector<double> medians;
     double calls = 0, sum = 0;
@@ -103,7 +109,10 @@ Row united(const std::vector<const Row*>& rows, double margin) {
     row.wrong_results += one->wrong_results;
     row.early_exits += one->early_exits;
     row.values_us.insert(row.values_us.end(), one->values_us.begin(), one->values_us.end());
-    if (one->ratio_to_native) ratios.push_back(*one->ratio_to_native);
+    if (one->ratio_to_native) ratios_to_native.push_back(*one->ratio_to_native);
+    // Weakly consistent ones are judged by their means: see compare_to_native.
+    if (const std::optional<double> ratio = one->weak ? one->weak->mean_ratio : one->ratio_to_native)
+      ratios.push_back(*ratio);
     if (one->overlap) overlaps.push_back(one->overlap->percent);
     if (one->limit_us && row.limit_us) row.limit_us = std::min(*row.limit_us, *one->limit_us);
     if (one->replaced && row.replaced) row.replaced = std::min(*row.replaced, *one->replaced);
@@ -111,8 +120,9 @@ Row united(const std::vector<const Row*>& rows, double margin) {
   row.interval_us = report::interval_of_few(row.launches_us);
   row.stop = Stop::none;
   if (row.overlap) row.overlap->percent = median(overlaps);
+  if (row.weak) row.weak = united_weak(rows);
+  if (!ratios_to_native.empty()) row.ratio_to_native = median(ratios_to_native);
   if (ratios.empty()) return row;
-  row.ratio_to_native = median(ratios);
   row.ratio_lowest = *std::min_element(ratios.begin(), ratios.end());
   row.ratio_highest = *std::max_element(ratios.begin(), ratios.end());
   if (row.algorithm == "native") return row;
@@ -129,7 +139,7 @@ std::string difference(const Result& a, const Result& b) {
   for (const std::string& one :
        {differs("ranks:", a.ranks, b.ranks), differs("nodes:", a.nodes, b.nodes), differs("cores:", a.cores, b.cores),
         differs("MPI:", a.mpi, b.mpi), differs("pattern:", a.pattern, b.pattern), differs("mode:", a.mode, b.mode),
-        differs("root:", a.root, b.root)})
+        differs("root:", a.root, b.root), differs("compute:", a.compute_us.value_or(0), b.compute_us.value_or(0))})
     if (!one.empty()) return one;
   return "";
 }
@@ -155,6 +165,7 @@ bool read_launch(const std::string& text, Result& result, std::string& problem) 
     result.others_share = json.at("others_share").get<double>();
     result.machine.line_us = json.at("line_us").get<double>();
     result.machine.further_line_us = json.at("further_line_us").get<double>();
+    if (json.contains("compute_us")) result.compute_us = json.at("compute_us").get<double>();
     if (json.at("launches").get<int>() != 1) problem = "it is already made of several launches";
     for (const Json& one : json.at("rows"))
       if (problem.empty()) result.rows.push_back(row_of(one, problem));
@@ -213,7 +224,13 @@ int combine(const Options& options) {
   }
   all.samples = static_cast<std::size_t>(options.samples);
   std::string page = header_text(all) + fmt::format("{} launches\n", all.launches);
+  const bool is_weak = all.rows.front().weak.has_value();
+  if (is_weak) page += weak_table_head(all.rows);
   for (auto row = all.rows.begin(); row != all.rows.end(); ++row) {
+    if (is_weak) {
+      page += weak_table_row(*row);
+      continue;
+    }
     if (row == all.rows.begin() || row->collective != std::prev(row)->collective)
       page += table_head(all, {row->collective, row->form});
     page += table_row(*row, all.launches);

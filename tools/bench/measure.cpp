@@ -230,37 +230,57 @@ class Size {
     collect(candidate, arrivals, exits, 0);
   }
 
-  // As the OSU benchmarks do: alone, then beside a computation that takes as long as it did alone.
+  // As the OSU benchmarks do: alone, then beside a computation that takes as long as it did alone. With a pattern both
+  // meet the same arrivals, and what the call takes alone has waiting for late ranks in it.
   void overlapped_round(Candidate& candidate, int count) {
+    const bool by_deadline = job_.options.mode == Mode::deadline;
     std::vector<double> arrivals, exits, computed, total;
-    const auto timed = [&](auto&& meanwhile) {
+    double start = 0, period_us = candidate.period_us, leave_us = candidate.leave_us;
+    std::uint64_t missed = 0;
+    const auto timed = [&](int i, auto&& meanwhile) {
       const std::uint64_t number = call_++;
       calls_.fill(number);
-      PMPI_Barrier(job_.world);
+      const double begin = start + i * period_us;
+      const double deadline = begin + lateness_us(pattern_call_ + static_cast<std::uint64_t>(i));
+      if (by_deadline)
+        job_.clock.wait_until(deadline, job_.core_each);
+      else
+        PMPI_Barrier(job_.world);
       const double arrival = job_.clock.now_us();
       calls_.start(candidate.path);
       meanwhile();
       calls_.wait(candidate.path);
       const double exit = job_.clock.now_us();
+      if (by_deadline) {
+        if (is_missed(arrival, deadline)) ++missed;
+        job_.clock.wait_until(begin + leave_us, false);
+      }
       if (!calls_.check(number)) ++candidate.wrong_here;
       return std::pair(arrival, exit);
     };
+    if (by_deadline) start = start_us();
     for (int i = 0; i < count; ++i) {
-      const auto [arrival, exit] = timed([] {});
+      const auto [arrival, exit] = timed(i, [] {});
       arrivals.push_back(arrival);
       exits.push_back(exit);
     }
-    collect(candidate, arrivals, exits, 0);
     std::vector<double> pure;
     for (int i = 0; i < count; ++i)
       pure.push_back(exits[static_cast<std::size_t>(i)] - arrivals[static_cast<std::size_t>(i)]);
     const double alone_us = median(pure);
+    if (by_deadline) {
+      const double longest_us = 1.5 * quiet::maximum(alone_us, job_.world);
+      period_us += longest_us;
+      leave_us += longest_us;
+      start = start_us();
+    }
     for (int i = 0; i < count; ++i) {
       double took = 0;
-      const auto [arrival, exit] = timed([&] { took = compute_for(candidate, alone_us); });
+      const auto [arrival, exit] = timed(i, [&] { took = compute_for(candidate, alone_us); });
       computed.push_back(took);
       total.push_back(exit - arrival);
     }
+    collect(candidate, arrivals, exits, by_deadline ? missed_share(candidate, missed, 2 * count) : 0);
     candidate.offered += 2 * static_cast<std::uint64_t>(count);
     candidate.samples.iterations += static_cast<std::uint64_t>(count);
     candidate.samples.pure.push_back(mean_over_ranks(pure));
@@ -320,18 +340,24 @@ class Size {
       if (!calls_.check(call)) ++candidate.wrong_here;
       arrivals.push_back(arrival);
       exits.push_back(exit);
-      if (mode == Mode::deadline && arrival - deadline > std::max(100.0, 0.2 * skew_us_)) ++missed;
+      if (mode == Mode::deadline && is_missed(arrival, deadline)) ++missed;
     }
     candidate.offered += static_cast<std::uint64_t>(count);
     candidate.samples.iterations += static_cast<std::uint64_t>(count);
+    collect(candidate, arrivals, exits, missed_share(candidate, missed, count));
+  }
+
+  bool is_missed(double arrival, double deadline) const { return arrival - deadline > std::max(100.0, 0.2 * skew_us_); }
+
+  // Of all ranks' arrivals. Later calls must not be pushed by the ones before.
+  double missed_share(Candidate& candidate, std::uint64_t missed, int count) {
     const double share =
         quiet::sum(static_cast<double>(missed), job_.world) / (static_cast<double>(count) * job_.ranks);
-    // Later calls must not be pushed by the ones before.
     if (share > 0.1) {
       candidate.period_us *= 1.5;
       candidate.leave_us *= 1.5;
     }
-    collect(candidate, arrivals, exits, share);
+    return share;
   }
 
   void collect(Candidate& candidate, const std::vector<double>& arrivals, const std::vector<double>& exits,

@@ -106,9 +106,9 @@ bool finish_mode(Options& options, std::string& problem) {
     }
     options.mode = static_cast<Mode>(found - mode_names.begin());
   }
-  if (is_nonblocking(options) && options.mode != Mode::balanced) {
-    problem = "nonblocking collectives are measured after a barrier each: " + lower(options.collective_word) +
-              " takes no --pattern, and --mode balanced alone.";
+  if (is_nonblocking(options) && options.mode != Mode::balanced && options.mode != Mode::deadline) {
+    problem = "--mode " + std::string(name_of(options.mode)) + " is not for " + lower(options.collective_word) +
+              "; take balanced or, with a --pattern, deadline.";
     return false;
   }
   if (options.weak ? options.mode != Mode::free && options.mode != Mode::balanced : options.mode == Mode::free) {

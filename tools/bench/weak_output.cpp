@@ -72,7 +72,8 @@ void add_weak_fields(const WeakFigures& figures, nlohmann::ordered_json& out) {
   out["waited_us"] = {{"mean", figures.waited_us->mean},
                       {"p50", figures.waited_us->p50},
                       {"p99", figures.waited_us->p99},
-                      {"max", figures.waited_us->max}};
+                      {"max", figures.waited_us->max},
+                      {"min", figures.waited_us->min}};
   out["staleness_mean"] = figures.staleness_mean;
   out["staleness_max"] = figures.staleness_max;
   out["ranks_mean"] = figures.ranks_mean;
