@@ -86,9 +86,8 @@ std::size_t utf8_of(unsigned character, char (&bytes)[4]) noexcept {
 
 void PythonFrames::open() noexcept {
   const char* (*version)() = nullptr;
-  int (*is_initialized)() = nullptr;
   void* (*lock_holder)() = nullptr;
-  if (!look_up(version, "Py_GetVersion") || !look_up(is_initialized, "Py_IsInitialized") ||
+  if (!look_up(version, "Py_GetVersion") || !look_up(is_initialized_, "Py_IsInitialized") ||
       !(look_up(lock_holder, "PyThreadState_GetUnchecked") || look_up(lock_holder, "_PyThreadState_UncheckedGet")) ||
       !look_up(this_thread_, "PyGILState_GetThisThreadState") || !look_up(line_of_, "PyCode_Addr2Line") ||
       !look_up(length_of_, "PyUnicode_GetLength") || !look_up(character_of_, "PyUnicode_ReadChar") ||
@@ -97,14 +96,16 @@ void PythonFrames::open() noexcept {
   const std::string_view running = version();
   const auto layout = std::find_if(std::begin(layouts), std::end(layouts),
                                    [&](const Layout& known) { return running.starts_with(known.version); });
-  if (layout == std::end(layouts) || is_initialized() == 0) return;
+  if (layout == std::end(layouts) || is_initialized_() == 0) return;
   void* const thread = this_thread_();
   if (thread == nullptr || lock_holder() != thread) return;
   layout_ = &*layout;
   try {
     if (!is_right()) layout_ = nullptr;
     Position here;
-    if (layout_ == nullptr || walk_with(&here, 1, read_carefully) != 1) return;
+    if (layout_ == nullptr || walk_with(thread, &here, 1, read_carefully) != 1) return;
+    first_state_ = thread;
+    first_thread_ = gettid();
     const void* name = nullptr;
     if (!read_carefully(at(here.code, layout_->function), &name, sizeof name) ||
         !read_carefully(at(name, type_offset), &text_type_, sizeof text_type_) ||
@@ -130,7 +131,7 @@ bool PythonFrames::is_right() const {
       !look_up(release, "Py_DecRef"))
     return false;
   Position found[most_compared];
-  const int count = walk_with(found, most_compared, read_carefully);
+  const int count = walk_with(this_thread_(), found, most_compared, read_carefully);
   // Names are objects that the code object points to: they must be the same ones.
   const auto has_name = [&](void* code, int offset, const char* name) {
     void* const expected = attribute_of(code, name);
@@ -159,11 +160,10 @@ bool PythonFrames::is_right() const {
 }
 
 template <class Read>
-int PythonFrames::walk_with(Position* positions, int most, Read&& read) const noexcept {
+int PythonFrames::walk_with(const void* state, Position* positions, int most, Read&& read) const noexcept {
   const Layout& layout = *layout_;
   const void* frame = nullptr;
-  const void* const thread = this_thread_();
-  if (thread == nullptr || !read(at(thread, layout.thread_frame), &frame, sizeof frame)) return 0;
+  if (state == nullptr || !read(at(state, layout.thread_frame), &frame, sizeof frame)) return 0;
   if (layout.through_frame != none &&
       (frame == nullptr || !read(at(frame, layout.through_frame), &frame, sizeof frame)))
     return 0;
@@ -191,7 +191,7 @@ int PythonFrames::walk_with(Position* positions, int most, Read&& read) const no
 
 int PythonFrames::walk(Position* positions, int most) const noexcept {
   // An interpreter that ends frees the states of other threads.
-  return is_finalizing_() != 0 ? 0 : walk_with(positions, most, read_directly);
+  return is_finalizing_() != 0 ? 0 : walk_with(this_thread_(), positions, most, read_directly);
 }
 
 const char* PythonFrames::instructions_of(const void* code) const noexcept {
@@ -223,9 +223,17 @@ void PythonFrames::copy_text(const void* unicode, char (&text)[capacity], bool f
 }
 
 int PythonFrames::walk_interrupted(Line* lines, int most) const noexcept {
-  if (code_type_ == nullptr || is_finalizing_() != 0) return 0;
+  return code_type_ == nullptr || is_finalizing_() != 0 ? 0 : walk_carefully(this_thread_(), lines, most);
+}
+
+int PythonFrames::walk_asleep(std::int32_t thread, Line* lines, int most) const noexcept {
+  const bool can = code_type_ != nullptr && thread == first_thread_ && is_initialized_() != 0 && is_finalizing_() == 0;
+  return can ? walk_carefully(first_state_, lines, most) : 0;
+}
+
+int PythonFrames::walk_carefully(const void* state, Line* lines, int most) const noexcept {
   Position positions[most_interrupted];
-  const int found = walk_with(positions, std::min(most, most_interrupted), read_carefully);
+  const int found = walk_with(state, positions, std::min(most, most_interrupted), read_carefully);
   int count = 0;
   for (const Position& position : std::span(positions, static_cast<std::size_t>(found))) {
     const auto is_of = [](const void* object, const void* type) {

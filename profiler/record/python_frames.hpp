@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace papaya {
@@ -42,12 +43,15 @@ class PythonFrames {
   // The same in a signal's handler, wherever the signal has come: takes no lock and no memory, and believes in no
   // pointer that it has not looked at.
   int walk_interrupted(Line* lines, int most) const noexcept;
+  // The same of another thread, which sleeps: of the one that called open(), of others none.
+  int walk_asleep(std::int32_t thread, Line* lines, int most) const noexcept;
   // Whether code at this address is the interpreter's.
   bool is_interpreter(const void* address) const noexcept;
 
  private:
   template <class Read>
-  int walk_with(Position* positions, int most, Read&& read) const noexcept;
+  int walk_with(const void* state, Position* positions, int most, Read&& read) const noexcept;
+  int walk_carefully(const void* state, Line* lines, int most) const noexcept;
   bool is_right() const;
   const char* instructions_of(const void* code) const noexcept;
   std::string text_of(const void* unicode) const;
@@ -57,9 +61,12 @@ class PythonFrames {
   const Layout* layout_ = nullptr;
   const void* code_type_ = nullptr;  // as objects of these types begin
   const void* text_type_ = nullptr;
+  const void* first_state_ = nullptr;  // of the thread that called open(), whose number is
+  std::int32_t first_thread_ = 0;
   // The interpreter's functions. These need no lock, take no memory and count no references.
   void* (*this_thread_)() = nullptr;
   int (*is_finalizing_)() = nullptr;
+  int (*is_initialized_)() = nullptr;
   int (*line_of_)(const void* code, int byte) = nullptr;
   long (*length_of_)(const void* unicode) = nullptr;
   unsigned (*character_of_)(const void* unicode, long index) = nullptr;

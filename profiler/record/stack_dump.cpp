@@ -18,13 +18,15 @@
 #include <span>
 
 #include "base/clock.hpp"
+#include "profiler/record/blocked_stack.hpp"
+#include "profiler/record/thread_state.hpp"
 
 namespace papaya {
 
 namespace {
 
-constexpr std::size_t stack_bytes = 256 << 10;
-constexpr int handler_frames = 16;  // papaya's and the system's, above those of the interrupted code
+constexpr std::size_t stack_bytes = 1 << 20;  // libdw puts much there
+constexpr int handler_frames = 16;            // papaya's and the system's, above those of the interrupted code
 constexpr int most_python_frames = 32;
 constexpr std::size_t handler_bytes = 24 << 10;  // of stack, to unwind in the handler
 constexpr long answer_within_ms = 300;
@@ -79,19 +81,6 @@ void on_signal(int, siginfo_t* information, void* context) {
   sample.step.store(Step::taken, std::memory_order_release);
 }
 
-// The beginning of a file of /proc about a thread of this process.
-template <std::size_t capacity>
-std::string_view read_of_thread(std::int32_t thread, const char* name, char (&text)[capacity]) noexcept {
-  char path[64];
-  std::snprintf(path, sizeof path, "/proc/self/task/%d/%s", thread, name);
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  const ssize_t bytes = read(file, text, sizeof text - 1);
-  close(file);
-  text[std::max<ssize_t>(bytes, 0)] = '\0';
-  return {text, static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
-}
-
 // System calls that fail with EINTR once a handler has run, or end early, also with SA_RESTART.
 constexpr long ended_by_signals[] = {
     SYS_clock_nanosleep, SYS_nanosleep,    SYS_epoll_pwait,    SYS_epoll_pwait2,    SYS_ppoll,
@@ -101,29 +90,6 @@ constexpr long ended_by_signals[] = {
     SYS_epoll_wait,      SYS_pause,        SYS_poll,           SYS_select,
 #endif
 };
-
-// What a thread that is not running waits for.
-struct Wait {
-  long system_call;
-  const void* address;
-};
-
-std::optional<Wait> wait_of(std::int32_t thread) noexcept {
-  char text[512];
-  const std::string_view said = read_of_thread(thread, "syscall", text);
-  if (said.empty() || said[0] < '0' || said[0] > '9') return std::nullopt;  // "running"
-  // The number, six arguments, stack pointer, and the address.
-  const char* const address = std::strrchr(text, ' ');
-  if (address == nullptr) return std::nullopt;
-  return Wait{std::strtol(text, nullptr, 10), reinterpret_cast<const void*>(std::strtoull(address, nullptr, 16))};
-}
-
-std::uint64_t blocked_signals(std::int32_t thread) noexcept {
-  char text[4096];
-  read_of_thread(thread, "status", text);
-  const char* const mask = std::strstr(text, "SigBlk:");
-  return mask == nullptr ? 0 : std::strtoull(mask + 7, nullptr, 16);
-}
 
 // A signal that nobody uses; 0: there is none.
 int free_signal() noexcept {
@@ -225,19 +191,38 @@ void StackDump::dump_thread(std::int32_t thread, trace::ThreadStack& stack) {
   stack.thread = thread;
   stack.system_call = 0;
   stack.frames = 0;
-  const std::optional<Wait> wait = wait_of(thread);
-  if (wait) {
-    stack.system_call = static_cast<std::uint32_t>(wait->system_call) + 1;
-    if (std::find(std::begin(ended_by_signals), std::end(ended_by_signals), wait->system_call) !=
+  const std::optional<Sleep> sleep = sleep_of(thread);
+  if (sleep) {
+    stack.system_call = static_cast<std::uint32_t>(sleep->system_call) + 1;
+    if (std::find(std::begin(ended_by_signals), std::end(ended_by_signals), sleep->system_call) !=
         std::end(ended_by_signals)) {
-      stack.state = static_cast<std::uint32_t>(trace::StackState::blocked);
-      stack.frame[stack.frames++] = call_sites_->frame_at(wait->address);
+      dump_blocked(thread, *sleep, stack);
       return;
     }
   }
   const trace::StackState state = interrupt(thread);
   stack.state = static_cast<std::uint32_t>(state);
-  if (state == trace::StackState::taken) write_frames(stack);
+  if (state != trace::StackState::taken) return;
+  const std::span frames(sample.frames, static_cast<std::size_t>(std::max(sample.depth, 0)));
+  auto outer = std::find(frames.begin(), frames.end(), sample.address);
+  if (outer != frames.end()) ++outer;
+  write_frames(sample.address, {outer, frames.end()},
+               {sample.python_lines, static_cast<std::size_t>(std::max(sample.python_depth, 0))}, stack);
+}
+
+void StackDump::dump_blocked(std::int32_t thread, const Sleep& sleep, trace::ThreadStack& stack) {
+  std::vector<PythonFrames::Line> lines(most_python_frames);
+  std::size_t count = 0;
+  const std::vector<const void*> places = blocked_stack(thread, sleep, [&] {
+    count = static_cast<std::size_t>(call_sites_->python().walk_asleep(thread, lines.data(), most_python_frames));
+  });
+  if (places.empty()) {
+    stack.state = static_cast<std::uint32_t>(trace::StackState::blocked);
+    stack.frame[stack.frames++] = call_sites_->frame_at(reinterpret_cast<const void*>(sleep.address));
+    return;
+  }
+  stack.state = static_cast<std::uint32_t>(trace::StackState::taken);
+  write_frames(places.front(), std::span(places).subspan(1), std::span(lines).first(count), stack);
 }
 
 trace::StackState StackDump::interrupt(std::int32_t thread) {
@@ -278,23 +263,22 @@ trace::StackState StackDump::interrupt(std::int32_t thread) {
   return is_taken ? taken : silent;
 }
 
-// Of a process that runs Python the frames of machine code above the interpreter's, and then those of the interpreter.
-void StackDump::write_frames(trace::ThreadStack& stack) {
+// Of a thread that runs Python the frames of machine code above the interpreter's, and then those of the interpreter.
+// `address`: of the instruction that is next.
+void StackDump::write_frames(const void* address, std::span<const void* const> outer,
+                             std::span<const PythonFrames::Line> python, trace::ThreadStack& stack) {
   const auto put = [&](const auto& place) {
     if (stack.frames < trace::most_stack_frames) stack.frame[stack.frames++] = call_sites_->frame_at(place);
   };
-  const std::span frames(sample.frames, static_cast<std::size_t>(std::max(sample.depth, 0)));
-  auto frame = std::find(frames.begin(), frames.end(), sample.address);
-  const bool runs_python = sample.python_depth > 0;
-  // Other frames are where calls return to, and their readers look at the instruction before.
-  const auto is_interpreter = [&](const void* address) { return call_sites_->python().is_interpreter(address); };
-  if (!runs_python || !is_interpreter(sample.address)) {
-    put(static_cast<const void*>(static_cast<const char*>(sample.address) + 1));
-    if (frame != frames.end()) ++frame;
-    for (; frame != frames.end() && !(runs_python && is_interpreter(*frame)); ++frame)
-      put(static_cast<const void*>(*frame));
+  const auto is_interpreter = [&](const void* place) {
+    return !python.empty() && call_sites_->python().is_interpreter(place);
+  };
+  if (!is_interpreter(address)) {
+    // Other frames are where calls return to, and their readers look at the instruction before.
+    put(static_cast<const void*>(static_cast<const char*>(address) + 1));
+    for (auto frame = outer.begin(); frame != outer.end() && !is_interpreter(*frame); ++frame) put(*frame);
   }
-  for (int i = 0; i < sample.python_depth; ++i) put(sample.python_lines[i]);
+  for (const PythonFrames::Line& line : python) put(line);
 }
 
 }  // namespace papaya

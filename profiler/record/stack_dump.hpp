@@ -1,16 +1,19 @@
 // The call stacks of this process's threads, written into its record when somebody asks there (trace::Stacks): the
 // watch of the node, about a job that does not go on, or another process. A thread of its own waits for that without
 // using any time. It asks each thread by a real-time signal whose handler is there for just that moment, and only if
-// the program has none of its own; a thread that sleeps in a system call that a signal would end early is left alone.
+// the program has none of its own. Of a thread that sleeps in a system call that a signal would end early it reads the
+// stack from outside.
 #pragma once
 
 #include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "profiler/record/call_sites.hpp"
 #include "profiler/record/recorder.hpp"
+#include "profiler/record/thread_state.hpp"
 
 namespace papaya {
 
@@ -29,7 +32,9 @@ class StackDump {
   void dump();
   void dump_thread(std::int32_t thread, trace::ThreadStack& stack);
   trace::StackState interrupt(std::int32_t thread);
-  void write_frames(trace::ThreadStack& stack);
+  void dump_blocked(std::int32_t thread, const Sleep& sleep, trace::ThreadStack& stack);
+  void write_frames(const void* address, std::span<const void* const> outer, std::span<const PythonFrames::Line> python,
+                    trace::ThreadStack& stack);
 
   trace::Header* header_ = nullptr;
   trace::Stacks* stacks_ = nullptr;

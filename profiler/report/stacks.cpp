@@ -26,27 +26,35 @@ bool is_in_mpi(const NamedFrame& frame) {
   return frame.python.empty() && (module.starts_with("libpapaya") || !mpi_function(frame.function).empty());
 }
 
+bool is_in_libc(const NamedFrame& frame) {
+  const std::string_view module = std::string_view(frame.module).substr(frame.module.find_last_of('/') + 1);
+  return frame.python.empty() && module.starts_with("libc.so.");
+}
+
 // A module for Python that binds MPI.
 bool passes_on(const NamedFrame& frame) {
   return frame.python.empty() &&
          (frame.module.find(".cpython-") != frame.module.npos || frame.module.ends_with(".abi3.so"));
 }
 
-// The program's functions, and first of all MPI's function if it is inside one: where in there differs from moment to
-// moment.
+// The program's functions, and first of all the function of MPI or the C library that it has called: where in there
+// differs from moment to moment.
 std::vector<std::string> lines_of(std::span<const NamedFrame> frames) {
   std::vector<std::string> lines;
   std::size_t first = 0;
   for (std::size_t i = 0; i < frames.size(); ++i)
     if (is_in_mpi(frames[i])) first = i + 1;
-  if (first > 0) {
+  const bool is_in_call = first > 0;
+  if (is_in_call) {
     std::string_view name = "MPI";
     for (std::size_t i = first; i > 0 && name == "MPI"; --i)
       if (const std::string_view found = mpi_function(frames[i - 1].function); !found.empty()) name = found;
     lines.emplace_back(name);
+  } else {
+    while (first + 1 < frames.size() && is_in_libc(frames[first]) && is_in_libc(frames[first + 1])) ++first;
   }
   for (const NamedFrame& frame : frames.subspan(first)) {
-    if (first > 0 && passes_on(frame)) continue;
+    if (is_in_call && passes_on(frame)) continue;
     lines.push_back(frame_text(frame));
     if (frame.function == "main" && frame.python.empty()) break;  // by whom it is called is the system's matter
   }

@@ -95,8 +95,8 @@ ORDER = {
         "read_stacks",
     ],
     "profiler/record": [
-        "approx_format checksum format identity mapped_file python_frames waits weak_format zstd",
-        "live node_arrivals node_boards spill_format stack_request usage",
+        "approx_format checksum format identity mapped_file python_frames thread_state waits weak_format zstd",
+        "blocked_stack live node_arrivals node_boards spill_format stack_request usage",
         "spill stack_requests",
         "recorder",
         "approx_recorder call_sites weak_recorder",

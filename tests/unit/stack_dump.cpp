@@ -3,17 +3,21 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "profiler/read/read_stacks.hpp"
+#include "profiler/record/blocked_stack.hpp"
 #include "profiler/record/stack_request.hpp"
 #include "profiler/record/stack_requests.hpp"
 #include "profiler/report/stacks.hpp"
@@ -54,18 +58,18 @@ struct Process {
   StackDump dump;
 };
 
-std::uint64_t address_of(const report::NamedFrame& frame) {
+// Near the beginning of the function.
+bool has_function(const report::Stack& stack, std::uintptr_t begin) {
   Dl_info here{};
   dladdr(reinterpret_cast<const void*>(&compute), &here);
-  return frame.offset + reinterpret_cast<std::uint64_t>(here.dli_fbase);
+  return std::any_of(stack.frames.begin(), stack.frames.end(), [&](const report::NamedFrame& frame) {
+    const std::uintptr_t address = frame.offset + reinterpret_cast<std::uintptr_t>(here.dli_fbase);
+    return address > begin && address < begin + 128;
+  });
 }
 
 bool has_compute(const report::Stack& stack) {
-  const auto begin = reinterpret_cast<std::uint64_t>(&compute);
-  return std::any_of(stack.frames.begin(), stack.frames.end(), [&](const report::NamedFrame& frame) {
-    const std::uint64_t address = address_of(frame);
-    return address > begin && address < begin + 64;
-  });
+  return has_function(stack, reinterpret_cast<std::uintptr_t>(&compute));
 }
 
 TEST_CASE("stack_dump: a thread that has had a call recorded, where it computes now, and the first") {
@@ -89,20 +93,72 @@ TEST_CASE("stack_dump: a thread that has had a call recorded, where it computes 
   CHECK(std::any_of(stacks.threads.begin() + 1, stacks.threads.end(), has_compute));
 }
 
-TEST_CASE("stack_dump: neither a thread that sleeps, which a signal would wake, nor one that takes no signals") {
-  Process process;
-  std::atomic<int> asked{0};
-  report::RankStacks stacks;
-  std::thread asks([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    stacks = process.ask();
-    ++asked;
-  });
-  const timespec long_enough{0, 400'000'000};
-  CHECK(nanosleep(&long_enough, nullptr) == 0);  // not EINTR
-  asks.join();
-  CHECK(stacks.threads[0].state == trace::StackState::blocked);
+// A function that sleeps for so long that somebody asks meanwhile; 0: nobody has woken it.
+using Sleeps = int (*)();
+__attribute__((noinline)) int sleep_by_clock() {
+  const timespec long_enough{0, 300'000'000};
+  return nanosleep(&long_enough, nullptr);
+}
+__attribute__((noinline)) int sleep_by_poll() {
+  return poll(nullptr, 0, 300);
+}
 
+TEST_CASE("stack_dump: a thread that sleeps, and is not woken") {
+  Process process;
+  for (const Sleeps sleeps : {Sleeps(sleep_by_clock), Sleeps(sleep_by_poll)}) {
+    report::RankStacks stacks;
+    std::thread asks([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      stacks = process.ask();
+    });
+    CHECK(sleeps() == 0);
+    asks.join();
+    // By libdw; without it, where in the C library.
+    const bool unwinds = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
+    CHECK(stacks.threads[0].state == (unwinds ? trace::StackState::taken : trace::StackState::blocked));
+    CHECK(has_function(stacks.threads[0], reinterpret_cast<std::uintptr_t>(sleeps)) == unwinds);
+  }
+}
+
+TEST_CASE("blocked_stack: what a thread that has woken meanwhile has had is not believed") {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  std::atomic<std::int32_t> number{0};
+  std::atomic<int> rounds{0};
+  std::thread thread([&] {
+    number = gettid();
+    for (char byte = 0; byte != 'e'; ++rounds) {
+      pollfd one{ends[0], POLLIN, 0};
+      ppoll(&one, 1, nullptr, nullptr);
+      if (read(ends[0], &byte, 1) != 1) break;
+    }
+  });
+  const auto wake = [&](char byte) { return write(ends[1], &byte, 1) == 1; };
+  const auto sleep_of_it = [&] {
+    std::optional<Sleep> sleep;
+    while (number == 0 || !(sleep = sleep_of(number)) || sleep->system_call != SYS_ppoll) std::this_thread::yield();
+    return *sleep;
+  };
+  const Sleep sleep = sleep_of_it();
+  bool is_called = false;
+  const bool is_known = !blocked_stack(number, sleep, [&] { is_called = true; }).empty();
+  CHECK(is_called);
+  CHECK(is_known == (dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr));
+  CHECK(blocked_stack(number, sleep, [&] {
+          CHECK(wake('w'));
+          while (rounds == 0 || sleep_of_it() != sleep) std::this_thread::yield();
+        }).empty());
+  is_called = false;
+  CHECK(blocked_stack(number, {sleep.system_call, sleep.stack + 8, sleep.address}, [&] { is_called = true; }).empty());
+  CHECK_FALSE(is_called);
+  CHECK(wake('e'));
+  thread.join();
+  close(ends[0]);
+  close(ends[1]);
+}
+
+TEST_CASE("stack_dump: no thread that takes no signals") {
+  Process process;
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -175,6 +231,12 @@ TEST_CASE("stacks: alike ones together, whatever MPI does inside, the rarest fir
         "  rank 2: forces (app) < step (app) < solve (app) < ...\n"
         "  rank 3: its process is stopped: no stack.\n"
         "  ranks 0-1: MPI_Recv < solve (app) < main (app)\n");
+}
+
+TEST_CASE("stacks: of the C library its function that was called") {
+  report::AskedRank rank = rank_at(0, {"clock_nanosleep", "nanosleep", "sleep", "wait", "main"});
+  for (std::size_t frame = 0; frame < 3; ++frame) rank.stacks.threads[0].frames[frame].module = "/lib/libc.so.6";
+  CHECK(groups_of({rank}).brief() == "Where the ranks are:\n  rank 0: sleep (libc.so.6) < wait (app) < main (app)\n");
 }
 
 TEST_CASE("stacks: over nodes, and of which where not all are known") {

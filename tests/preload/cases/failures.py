@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 from harness import COLLECTIVES, HERE, LEADER, Preload, clean_environment, processes_with, quick, time_limit
@@ -160,17 +161,30 @@ class Failures(Preload):
 
     @quick
     def test_stalled_python(self):
-        """Stacks of Python programs are their own lines."""
+        """Stacks of Python programs are their own lines, where they compute and where they sleep."""
         self.need_papaya()
-        job = self.job(3, self.python(), HERE / "stalled.py", env={"PAPAYA_STALL_SECONDS": "2"})
-        text, = (path.read_text() for path in job.folder.glob("stall-*"))
-        # The lines of the program's loops, and where it calls MPI.
-        computing, calling = (
-            [str(number) for number, line in enumerate((HERE / "stalled.py").read_text().splitlines(), 1) if re.search(pattern, line)]
-            for pattern in (r"while not|for _ in range\(1|# line of compute_forces", "# line of energy"))
-        module = r"    <module> \(stalled.py:\d+\)\n"
-        self.assertRegex(text, rf"  rank 1:\n    compute_forces \(stalled.py:({'|'.join(computing)})\)\n" + module)
-        self.assertRegex(text, rf"  ranks 0, 2:\n    MPI_Allreduce\n    energy \(stalled.py:{calling[0]}\)\n" + module)
+        # Debian's mpi4py is for one MPI; MPICH's functions are called by ctypes.
+        words = [self.python()] if self.mpi == "openmpi" else [sys.executable]
+        library = [] if self.mpi == "openmpi" else ["libmpich.so.12"]
+        lines = list(enumerate((HERE / "stalled.py").read_text().splitlines(), 1))
+
+        def numbers(pattern):
+            return "|".join(str(number) for number, line in lines if re.search(pattern, line))
+
+        def stalled(function, inside, where):
+            job = self.job(3, *words, HERE / "stalled.py", function, *library, env={"PAPAYA_STALL_SECONDS": "2"})
+            if job.code != 0:
+                self.show(job)
+            text, = (path.read_text() for path in job.folder.glob("stall-*"))
+            module = r"    <module> \(stalled.py:\d+\)\n"
+            self.assertRegex(text, rf"  rank 1:\n{inside}    {function} \(stalled.py:({numbers(where)})\)\n" + module)
+            self.assertRegex(text, rf"  ranks 0, 2:\n    MPI_Allreduce\n    .*allreduce \(stalled.py:({numbers('# line that calls MPI')})\)\n"
+                             rf"    energy \(stalled.py:{numbers('# line of energy')}\)\n" + module)
+
+        # Loops and lines of the function; where it sleeps, also the C library's.
+        self.together(
+            functools.partial(stalled, "compute_forces", "", r"while not|for _ in range\(1|# line of compute_forces"),
+            functools.partial(stalled, "wait_for_data", r"    \w*sleep\w* \(libc.so.6\)\n", "# line of wait_for_data"))
 
     @time_limit(120)
     def test_stalls(self):
@@ -186,6 +200,8 @@ class Failures(Preload):
                 text, rf"^MPI_Allreduce, call {call} on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s \(ranks 0-1, 3, at stalled-")
             self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 " + (
                 "has called no collective yet" if call == 0 else "last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-"))
+            # It sleeps between its looks for that.
+            self.assertRegex(text, r"\n  rank 2:\n(?:    .*\n)*    wait_for_file \(stalled.c:\d+\)\n    main \(stalled.c:\d+\)\n")
             self.check_right(job, 4, quiet=False)
 
         def computing(settings, stacks, said):
