@@ -194,6 +194,14 @@ void write_prometheus(std::ostream& out, const LiveView& view, const std::string
        [](const LiveRank& rank) { return rank.relative_score; }},
       {"papaya_rank_individual_score", "gauge", "The rank's least computing time for a call over today's, at most 1",
        [](const LiveRank& rank) { return rank.individual_score; }},
+      {"papaya_rank_speed_change_timestamp_seconds", "gauge",
+       "When the rank's computing time against the median's last changed",
+       [](const LiveRank& rank) {
+         return rank.changed_unix_ns == 0 ? -1 : static_cast<double>(rank.changed_unix_ns / 1'000'000) / 1e3;
+       }},
+      {"papaya_rank_speed_change_ratio", "gauge",
+       "The rank's computing time against the median's, over what it was before",
+       [](const LiveRank& rank) { return rank.changed_unix_ns == 0 ? -1 : rank.change_ratio; }},
   };
   out << "# HELP papaya_job_running 1 until all ranks have come to MPI_Finalize\n# TYPE papaya_job_running gauge\n"
       << fmt::format("papaya_job_running{{job=\"{}\",program=\"{}\"}} {}\n", job, label(view.program),

@@ -1,7 +1,11 @@
 """Where the time of each rank goes, in all functions of MPI's."""
 
+import contextlib
 import json
+import os
 import re
+import signal
+import subprocess
 import time
 
 from harness import Preload, quick
@@ -113,6 +117,31 @@ class Times(Preload):
         with self.running(3, self.program("loop"), 400, "stop") as (_, _, folder, _):
             self.assertTrue(self.until(lambda: "Rank 1 is late now: ranks 0, 2 have waited in MPI_Allreduce" in
                                        self.papaya("top", "-n", "1", folder)))
+
+    def test_top_change(self):
+        """The moment since which a rank is slower than it was: in JSON and in Prometheus' format."""
+        self.need_papaya()
+        with self.running(3, self.program("loop"), 0, "slows") as (_, pids, folder, _), contextlib.ExitStack() as ends:
+            file = self.scratch / "papaya.prom"
+            top = [str(self.build / "papaya"), "top", "-d", "0.15"]
+            looks, metrics = (ends.enter_context(subprocess.Popen([*top, *words, str(folder)], stdout=subprocess.PIPE, text=True))
+                        for words in (("--json",), ("--prometheus", str(file))))
+            ends.callback(looks.terminate)
+            ends.callback(metrics.terminate)
+            for _ in range(8):  # as it was
+                looks.stdout.readline()
+            slow_since = time.time()
+            for pid in pids:
+                os.kill(pid, signal.SIGUSR2)
+            changed = {}
+            while 1 not in changed and time.time() < slow_since + 20:
+                look = json.loads(looks.stdout.readline())
+                changed = {rank["rank"]: rank for rank in look["ranks"] if (rank["changed_unix_seconds"] or 0) > slow_since - 1}
+            self.assertIn(1, changed)
+            self.assertGreater(changed[1]["change_ratio"], 1.25)
+            self.assertLess(max(changed[1]["relative_score"], changed[1]["individual_score"]), 0.75)
+            self.assertTrue(self.until(lambda: re.search(
+                r'papaya_rank_speed_change_timestamp_seconds\{job="[^"]*",rank="1",node="0"\} \d+', file.read_text())))
 
     def test_top_stacks(self):
         """Where the ranks of a running job are: asked for, or left by the report about a missing rank."""
