@@ -21,20 +21,22 @@ std::string_view mpi_function(std::string_view function) {
   return function.starts_with("MPI_") ? function : std::string_view();
 }
 
+std::string_view file_name(const NamedFrame& frame) {
+  return std::string_view(frame.module).substr(frame.module.find_last_of('/') + 1);
+}
+
 bool is_in_mpi(const NamedFrame& frame) {
-  const std::string_view module = std::string_view(frame.module).substr(frame.module.find_last_of('/') + 1);
-  return frame.python.empty() && (module.starts_with("libpapaya") || !mpi_function(frame.function).empty());
+  return frame.python.empty() && (file_name(frame).starts_with("libpapaya") || !mpi_function(frame.function).empty());
 }
 
 bool is_in_libc(const NamedFrame& frame) {
-  const std::string_view module = std::string_view(frame.module).substr(frame.module.find_last_of('/') + 1);
-  return frame.python.empty() && module.starts_with("libc.so.");
+  return frame.python.empty() && file_name(frame).starts_with("libc.so.");
 }
 
-// A module for Python that binds MPI.
+// A module for Python that binds MPI; by libffi Python's ctypes calls.
 bool passes_on(const NamedFrame& frame) {
-  return frame.python.empty() &&
-         (frame.module.find(".cpython-") != frame.module.npos || frame.module.ends_with(".abi3.so"));
+  return frame.python.empty() && (frame.module.find(".cpython-") != frame.module.npos ||
+                                  frame.module.ends_with(".abi3.so") || file_name(frame).starts_with("libffi.so."));
 }
 
 // The program's functions, and first of all the function of MPI or the C library that it has called: where in there
