@@ -189,13 +189,13 @@ std::vector<const void*> unwound(std::int32_t, const Sleep&, const Copy&) {
 
 #endif
 
-std::vector<const void*> blocked_stack(std::int32_t thread, const Sleep& sleep,
-                                       const std::function<void()>& meanwhile) {
+std::optional<std::vector<const void*>> blocked_stack(std::int32_t thread, const Sleep& sleep,
+                                                      const std::function<void()>& meanwhile) {
   const std::optional<std::uint64_t> sleeps = sleeps_of(thread);
-  if (!sleeps || sleep_of(thread) != sleep) return {};
+  if (!sleeps || sleep_of(thread) != sleep) return std::nullopt;
   const Copy copy = copy_from(sleep.stack);
   meanwhile();
-  if (sleep_of(thread) != sleep || sleeps_of(thread) != sleeps) return {};
+  if (sleep_of(thread) != sleep || sleeps_of(thread) != sleeps) return std::nullopt;
   return unwound(thread, sleep, copy);
 }
 

@@ -6,14 +6,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "profiler/record/thread_state.hpp"
 
 namespace papaya {
 
-// The places of the functions, innermost first: where it sleeps, and where calls return to. `meanwhile` is called while
-// the thread sleeps; empty, and what it has read is worthless, if the thread has woken, or nothing can be unwound.
-std::vector<const void*> blocked_stack(std::int32_t thread, const Sleep& sleep, const std::function<void()>& meanwhile);
+// The places of the functions, innermost first: where it sleeps, and where calls return to; empty if that cannot be
+// found out here. `meanwhile` is called while the thread sleeps. None, and what that has read is worthless: it has
+// woken.
+std::optional<std::vector<const void*>> blocked_stack(std::int32_t thread, const Sleep& sleep,
+                                                      const std::function<void()>& meanwhile);
 
 }  // namespace papaya

@@ -30,6 +30,7 @@ constexpr int handler_frames = 16;            // papaya's and the system's, abov
 constexpr int most_python_frames = 32;
 constexpr std::size_t handler_bytes = 24 << 10;  // of stack, to unwind in the handler
 constexpr long answer_within_ms = 300;
+constexpr int most_attempts = 8;  // with a thread that sleeps and wakes
 
 // What the handler of a signal leaves. One thread is asked at a time.
 enum class Step : std::uint32_t { idle, wanted, taking, taken };
@@ -191,15 +192,20 @@ void StackDump::dump_thread(std::int32_t thread, trace::ThreadStack& stack) {
   stack.thread = thread;
   stack.system_call = 0;
   stack.frames = 0;
-  const std::optional<Sleep> sleep = sleep_of(thread);
-  if (sleep) {
-    stack.system_call = static_cast<std::uint32_t>(sleep->system_call) + 1;
-    if (std::find(std::begin(ended_by_signals), std::end(ended_by_signals), sleep->system_call) !=
-        std::end(ended_by_signals)) {
-      dump_blocked(thread, *sleep, stack);
+  for (int attempt = 0; attempt < most_attempts; ++attempt) {
+    const std::optional<Sleep> sleep = sleep_of(thread);
+    stack.system_call = sleep ? static_cast<std::uint32_t>(sleep->system_call) + 1 : 0;
+    if (!sleep || std::find(std::begin(ended_by_signals), std::end(ended_by_signals), sleep->system_call) ==
+                      std::end(ended_by_signals)) {
+      dump_running(thread, stack);
       return;
     }
+    if (dump_blocked(thread, *sleep, stack)) return;
   }
+  stack.state = static_cast<std::uint32_t>(trace::StackState::blocked);
+}
+
+void StackDump::dump_running(std::int32_t thread, trace::ThreadStack& stack) {
   const trace::StackState state = interrupt(thread);
   stack.state = static_cast<std::uint32_t>(state);
   if (state != trace::StackState::taken) return;
@@ -210,19 +216,20 @@ void StackDump::dump_thread(std::int32_t thread, trace::ThreadStack& stack) {
                {sample.python_lines, static_cast<std::size_t>(std::max(sample.python_depth, 0))}, stack);
 }
 
-void StackDump::dump_blocked(std::int32_t thread, const Sleep& sleep, trace::ThreadStack& stack) {
+// False: it has woken.
+bool StackDump::dump_blocked(std::int32_t thread, const Sleep& sleep, trace::ThreadStack& stack) {
   std::vector<PythonFrames::Line> lines(most_python_frames);
   std::size_t count = 0;
-  const std::vector<const void*> places = blocked_stack(thread, sleep, [&] {
+  const std::optional<std::vector<const void*>> places = blocked_stack(thread, sleep, [&] {
     count = static_cast<std::size_t>(call_sites_->python().walk_asleep(thread, lines.data(), most_python_frames));
   });
-  if (places.empty()) {
-    stack.state = static_cast<std::uint32_t>(trace::StackState::blocked);
+  if (!places) return false;
+  stack.state = static_cast<std::uint32_t>(places->empty() ? trace::StackState::blocked : trace::StackState::taken);
+  if (places->empty())
     stack.frame[stack.frames++] = call_sites_->frame_at(reinterpret_cast<const void*>(sleep.address));
-    return;
-  }
-  stack.state = static_cast<std::uint32_t>(trace::StackState::taken);
-  write_frames(places.front(), std::span(places).subspan(1), std::span(lines).first(count), stack);
+  else
+    write_frames(places->front(), std::span(*places).subspan(1), std::span(lines).first(count), stack);
+  return true;
 }
 
 trace::StackState StackDump::interrupt(std::int32_t thread) {

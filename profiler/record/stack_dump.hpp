@@ -32,7 +32,8 @@ class StackDump {
   void dump();
   void dump_thread(std::int32_t thread, trace::ThreadStack& stack);
   trace::StackState interrupt(std::int32_t thread);
-  void dump_blocked(std::int32_t thread, const Sleep& sleep, trace::ThreadStack& stack);
+  void dump_running(std::int32_t thread, trace::ThreadStack& stack);
+  bool dump_blocked(std::int32_t thread, const Sleep& sleep, trace::ThreadStack& stack);
   void write_frames(const void* address, std::span<const void* const> outer, std::span<const PythonFrames::Line> python,
                     trace::ThreadStack& stack);
 

@@ -141,15 +141,16 @@ TEST_CASE("blocked_stack: what a thread that has woken meanwhile has had is not 
   };
   const Sleep sleep = sleep_of_it();
   bool is_called = false;
-  const bool is_known = !blocked_stack(number, sleep, [&] { is_called = true; }).empty();
+  const auto places = blocked_stack(number, sleep, [&] { is_called = true; });
   CHECK(is_called);
-  CHECK(is_known == (dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr));
-  CHECK(blocked_stack(number, sleep, [&] {
-          CHECK(wake('w'));
-          while (rounds == 0 || sleep_of_it() != sleep) std::this_thread::yield();
-        }).empty());
+  REQUIRE(places);
+  CHECK(places->empty() == (dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr));
+  CHECK_FALSE(blocked_stack(number, sleep, [&] {
+    CHECK(wake('w'));
+    while (rounds == 0 || sleep_of_it() != sleep) std::this_thread::yield();
+  }));
   is_called = false;
-  CHECK(blocked_stack(number, {sleep.system_call, sleep.stack + 8, sleep.address}, [&] { is_called = true; }).empty());
+  CHECK_FALSE(blocked_stack(number, {sleep.system_call, sleep.stack + 8, sleep.address}, [&] { is_called = true; }));
   CHECK_FALSE(is_called);
   CHECK(wake('e'));
   thread.join();

@@ -123,19 +123,24 @@ class Times(Preload):
         self.need_papaya()
         with self.running(3, self.program("loop"), 0, "slows") as (_, pids, folder, _), contextlib.ExitStack() as ends:
             file = self.scratch / "papaya.prom"
-            top = [str(self.build / "papaya"), "top", "-d", "0.15"]
-            looks, metrics = (ends.enter_context(subprocess.Popen([*top, *words, str(folder)], stdout=subprocess.PIPE, text=True))
-                        for words in (("--json",), ("--prometheus", str(file))))
-            ends.callback(looks.terminate)
-            ends.callback(metrics.terminate)
+
+            def top(*words):
+                process = subprocess.Popen([str(self.build / "papaya"), "top", "-d", "0.15", *words, str(folder)],
+                                           stdout=subprocess.PIPE, text=True)
+                ends.enter_context(process)
+                ends.callback(process.terminate)
+                return process.stdout
+
+            looks = top("--json")
+            top("--prometheus", str(file))
             for _ in range(8):  # as it was
-                looks.stdout.readline()
+                looks.readline()
             slow_since = time.time()
             for pid in pids:
                 os.kill(pid, signal.SIGUSR2)
             changed = {}
             while 1 not in changed and time.time() < slow_since + 20:
-                look = json.loads(looks.stdout.readline())
+                look = json.loads(looks.readline())
                 changed = {rank["rank"]: rank for rank in look["ranks"] if (rank["changed_unix_seconds"] or 0) > slow_since - 1}
             self.assertIn(1, changed)
             self.assertGreater(changed[1]["change_ratio"], 1.25)
