@@ -8,7 +8,8 @@ function tile(title, value, small, isHot = false) {
 // What is large of the verdict is its first clause.
 function shapeVerdict() {
   const end = report.verdict.search(/[;.] /) + 1 || report.verdict.length;
-  byId("verdict").replaceChildren(...withFigures(report.verdict.slice(0, end)),
+  byId("verdict").replaceChildren(...withFigures(report.verdict.slice(0, end).replace(/;$/, "")),
+    report.verdict[end - 1] === ";" ? element("span", {class: "joint"}, ";") : "",
     element("span", {class: "rest"}, withFigures(report.verdict.slice(end))));
 }
 
