@@ -55,15 +55,12 @@ RunTimes run_times(const Run& run, const Clocks& clocks, std::span<const EventFa
     last_end = std::max(last_end, times.end_ns.back());
   }
   times.run_ns = last_end - first_init;
-  const double all_from = recorded_from(run, clocks, facts, first_init);
-  const std::vector<Interval> unknown = times_in_gaps(clocks, facts);
-  for (std::size_t i = 0; i < run.files.size(); ++i) {
-    const double from = std::max(times.init_ns[i], all_from);
-    double recorded = times.end_ns[i] - from;
-    for (const auto& [begin, end] : unknown)
-      recorded -= std::max(0.0, std::min(end, times.end_ns[i]) - std::max(begin, from));
-    times.recorded_ns += std::max(0.0, recorded);
-  }
+  // Of every rank until the last one came to MPI_Finalize, as run_ns has it: waiting there is time of the run, too.
+  const double from = recorded_from(run, clocks, facts, first_init);
+  double recorded = last_end - from;
+  for (const auto& [begin, end] : times_in_gaps(clocks, facts))
+    recorded -= std::max(0.0, std::min(end, last_end) - std::max(begin, from));
+  times.recorded_ns = std::max(0.0, recorded) * static_cast<double>(run.files.size());
   return times;
 }
 

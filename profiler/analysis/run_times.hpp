@@ -15,7 +15,7 @@ struct RunTimes {
   std::vector<double> init_ns;  // by file: MPI_Init left
   std::vector<double> end_ns;   // by file: MPI_Finalize entered, or as far as the record goes
   double run_ns = 0;            // from the first of those to the last of these
-  double recorded_ns = 0;       // summed over ranks: where the records of all ranks hold single calls
+  double recorded_ns = 0;       // of all ranks together: the part of the run where all their records hold single calls
 };
 
 // `facts` by file.
