@@ -60,8 +60,8 @@ std::string what_if_text(const Analysis& analysis) {
   const std::string relieved = relieved_text(analysis);
   if (what_if.all_ns < least_ns) return relieved.empty() ? relieved : "\n" + relieved;
   Table table(fmt::format("What if (an estimate of the run, if ranks computed no longer between their calls than the "
-                          "median of the ranks; it takes {}. With an algorithm: and papaya's served the calls meant "
-                          "that were left to MPI)",
+                          "median of the ranks; it takes {}. With an algorithm: one of papaya's as well, where such "
+                          "calls were left to MPI)",
                           time_text(analysis.run_ns)),
               1, {"quicker", "run", "shorter by", "of the run", "with an algorithm", "which"}, true);
   const auto add = [&](std::string who, double ns, const WhatIf::Served* served, std::vector<std::string> below) {
