@@ -28,6 +28,7 @@
 #include "profiler/analysis/run_times.hpp"
 #include "profiler/analysis/sites.hpp"
 #include "profiler/analysis/totals.hpp"
+#include "profiler/analysis/wait_sums.hpp"
 #include "profiler/read/clocks.hpp"
 #include "profiler/record/waits.hpp"
 
@@ -49,6 +50,7 @@ class Analyser {
         sites_(run),
         phases_(run),
         origins_(run),
+        waits_(run.files.size()),
         path_(run) {}
 
   Analysis analyse() {
@@ -111,6 +113,7 @@ class Analyser {
   Delays delays_;
   CostlyCalls costly_;
   Origins origins_;
+  WaitSums waits_;
   CriticalPath path_;
   Relief relief_;
   Arrivals arrivals_;  // of the call that is compared
@@ -149,12 +152,9 @@ void Analyser::measure_times() {
   times_ = run_times(run_, clocks_, stream_.facts());
   out_.run_ns = times_.run_ns;
   out_.recorded_ns = times_.recorded_ns;
-  for (std::size_t i = 0; i < run_.files.size(); ++i) {
-    const NodeClock& clock = clocks_.of_file(i);
-    if (clocks_.of_nodes().size() > 1)
-      out_.clock_error_ns =
-          std::max({out_.clock_error_ns, clock.error_at(times_.init_ns[i]), clock.error_at(times_.end_ns[i])});
-  }
+  for (std::size_t i = 0; clocks_.of_nodes().size() > 1 && i < run_.files.size(); ++i)
+    for (const double ns : {times_.init_ns[i], times_.end_ns[i]})
+      out_.clock_error_ns = std::max(out_.clock_error_ns, clocks_.of_file(i).error_at(ns));
   const std::vector<RankTime> rank_time = rank_times(run_, clocks_, times_);
   for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i].time = rank_time[i];
   measure_efficiencies(run_, std::as_const(groups_).all(), rank_time, out_);
@@ -218,6 +218,7 @@ void Analyser::add_arrivals(const GroupCall& call, CommunicatorFigures& communic
   add_causes(collective);
   costly_.add(run_, call, in);
   origins_.add(call, in);
+  waits_.add(static_cast<Collective>(first.collective), in);
   path_.add(call);
   relief_.add(call, site != nullptr ? site->figures.number : ComparedCall::no_site);
   if (observe_) observe(first, communicator, site);
@@ -326,6 +327,7 @@ void Analyser::finish_figures() {
     if (ranks_[i].compared > 0) ranks_[i].late_ns = late_sum_ns_[i] / static_cast<double>(ranks_[i].compared);
   delays_.write(ranks_);
   origins_.write(ranks_);
+  waits_.write(ranks_, out_);
   std::vector<UsageFigures> usages;
   for (const RankFigures& rank : ranks_) usages.push_back(rank.usage);
   out_.median_usage = median_of(usages);
@@ -334,10 +336,10 @@ void Analyser::finish_figures() {
     return std::tie(a.caused_ns, a.times_last) > std::tie(b.caused_ns, b.times_last);
   });
   out_.begin_ns = *std::min_element(times_.init_ns.begin(), times_.init_ns.end());
-  path_.write(stream_.facts(), out_);
   out_.costly_calls = costly_.take(out_.begin_ns);
   out_.call_sites = sites_.take_figures();
   out_.phases = phases_.take_figures();
+  path_.write(stream_.facts(), std::as_const(groups_).all(), out_);
   out_.weak = weak_figures(run_, clocks_);
   out_.approx = approx_figures(run_);
   std::stable_sort(out_.communicators.begin(), out_.communicators.end(), [](const auto& a, const auto& b) {

@@ -30,6 +30,7 @@
 #include "profiler/analysis/rank_times.hpp"
 #include "profiler/analysis/savings.hpp"
 #include "profiler/analysis/usage.hpp"
+#include "profiler/analysis/wait_kinds.hpp"
 #include "profiler/analysis/weak.hpp"
 #include "profiler/analysis/what_if.hpp"
 #include "profiler/analysis/whole_run.hpp"
@@ -87,11 +88,12 @@ struct CollectiveFigures {
 struct RankFigures {
   std::int32_t rank = 0;
   std::int32_t node = 0;
-  std::uint64_t compared = 0;    // calls
-  std::uint64_t times_last = 0;  // by more than the clocks' error
-  double late_ns = 0;            // mean time after the first arrival
-  double waited_ns = 0;          // for others, summed
-  double caused_ns = 0;          // waiting of others for this rank, summed
+  std::uint64_t compared = 0;                          // calls
+  std::uint64_t times_last = 0;                        // by more than the clocks' error
+  double late_ns = 0;                                  // mean time after the first arrival
+  double waited_ns = 0;                                // for others, summed
+  double caused_ns = 0;                                // waiting of others for this rank, summed
+  std::array<double, wait_kind_count> waited_ns_in{};  // waited_ns, by what it waited for
   std::array<std::uint64_t, collective_count> compared_in{};
   std::array<std::uint64_t, collective_count> times_last_in{};
   std::array<double, collective_count> caused_ns_in{};
@@ -342,10 +344,11 @@ struct Analysis {
   std::uint64_t events_begun = 0;
   std::uint64_t events_kept = 0;
   std::uint64_t compared_calls = 0;
-  double waiting_ns = 0;     // of all ranks in the calls compared
-  double recorded_ns = 0;    // rank time that those calls were taken from
-  double waiting_share = 0;  // waiting_ns / recorded_ns
-  Savings savings;           // of all call sites together
+  double waiting_ns = 0;                             // of all ranks in the calls compared
+  std::array<WaitFigures, wait_kind_count> waits{};  // the same by what they waited for
+  double recorded_ns = 0;                            // rank time that those calls were taken from
+  double waiting_share = 0;                          // waiting_ns / recorded_ns
+  Savings savings;                                   // of all call sites together
   WhatIf what_if;
 };
 

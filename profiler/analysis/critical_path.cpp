@@ -1,6 +1,8 @@
 #include "profiler/analysis/critical_path.hpp"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 namespace papaya::report {
@@ -9,6 +11,7 @@ CriticalPath::CriticalPath(const Run& run)
     : run_(run), path_ns_(run.files.size()), seen_ns_(run.files.size()), begun_ns_(run.files.size()) {
   if (!run.missing.empty() || run.unwanted_ranks > 0) is_known_ = false;
   for (const RankFile& file : run.files) {
+    phase_waits_ns_.emplace_back(file.header.phase_count);
     is_cut_ = is_cut_ || !file.gaps.empty();
     const bool has_other_gaps = file.gaps.size() > 1 || (file.gaps.size() == 1 && file.gaps.front().before != 0);
     // What a rank did before a call whose interval is overwritten counts as computing.
@@ -42,7 +45,11 @@ void CriticalPath::add(const GroupCall& call) {
                          std::exchange(seen_ns_[sighting.file], sighting.computed_until_ns));
   exits_ns_.resize(chains_ns_.size());
   earliest_exits(roles_of(call), chains_ns_, exits_ns_);
-  for (std::size_t i = 0; i < exits_ns_.size(); ++i) path_ns_[call.sightings[i].file] = exits_ns_[i];
+  for (std::size_t i = 0; i < exits_ns_.size(); ++i) {
+    const Sighting& sighting = call.sightings[i];
+    path_ns_[sighting.file] = exits_ns_[i];
+    phase_waits_ns_[sighting.file][sighting.event.phase] += exits_ns_[i] - chains_ns_[i];
+  }
   if (!is_cut_ || call.sightings.size() != run_.files.size()) return;
   longest_ns_ = *std::max_element(chains_ns_.begin(), chains_ns_.end());
   for (const Sighting& sighting : call.sightings) {
@@ -51,24 +58,41 @@ void CriticalPath::add(const GroupCall& call) {
   }
 }
 
-void CriticalPath::write(std::span<const EventFacts> facts, Analysis& analysis) const {
+void CriticalPath::write(std::span<const EventFacts> facts, std::span<const Group> groups, Analysis& analysis) const {
   const bool has_skipped = std::any_of(facts.begin(), facts.end(), [](const auto& one) { return one.skipped > 0; });
   if (!is_known_ || has_skipped || !analysis.finalized || !analysis.efficiency.is_known) return;
-  if (is_cut_) {
-    if (end_ns_ <= begin_ns_ || most_computed_ns_ <= 0) return;
-    PartEfficiency& part = analysis.recorded_efficiency;
-    part.span_ns = end_ns_ - begin_ns_;
-    part.of_part = {.is_known = true, .communication = std::min(1.0, most_computed_ns_ / part.span_ns)};
-    add_transfer(part.of_part, part.span_ns, longest_ns_);
-    return;
-  }
-  double path_ns = 0;
+  if (is_cut_) return write_part(analysis);
+  std::vector<double> ends_ns(path_ns_);
   for (std::size_t f = 0; f < run_.files.size(); ++f) {
     const auto rank = std::find_if(analysis.late_ranks.begin(), analysis.late_ranks.end(),
                                    [&](const auto& one) { return one.rank == run_.files[f].header.rank; });
-    path_ns = std::max(path_ns, path_ns_[f] + std::max(0.0, rank->time.computing_ns - seen_ns_[f]));
+    ends_ns[f] += std::max(0.0, rank->time.computing_ns - seen_ns_[f]);
   }
-  add_transfer(analysis.efficiency, analysis.run_ns, path_ns);
+  add_transfer(analysis.efficiency, analysis.run_ns, *std::max_element(ends_ns.begin(), ends_ns.end()));
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    double end_ns = 0;
+    for (const Member& member : groups[g].members) end_ns = std::max(end_ns, ends_ns[member.file]);
+    add_transfer(analysis.communicators[g].efficiency, analysis.run_ns, end_ns);
+  }
+  write_phases(analysis);
+}
+
+void CriticalPath::write_part(Analysis& analysis) const {
+  if (end_ns_ <= begin_ns_ || most_computed_ns_ <= 0) return;
+  PartEfficiency& part = analysis.recorded_efficiency;
+  part.span_ns = end_ns_ - begin_ns_;
+  part.of_part = {.is_known = true, .communication = std::min(1.0, most_computed_ns_ / part.span_ns)};
+  add_transfer(part.of_part, part.span_ns, longest_ns_);
+}
+
+void CriticalPath::write_phases(Analysis& analysis) const {
+  std::map<std::string, double> longest_ns;
+  for (std::size_t f = 0; f < run_.files.size(); ++f)
+    for (std::size_t number = 0; number < phase_waits_ns_[f].size(); ++number) {
+      double& longest = longest_ns[clean_text(run_.files[f].header.phase_names[number])];
+      longest = std::max(longest, computing_in_phase_ns(run_.files[f], number) + phase_waits_ns_[f][number]);
+    }
+  for (PhaseFigures& phase : analysis.phases) add_transfer(phase.efficiency, phase.longest_ns, longest_ns[phase.name]);
 }
 
 }  // namespace papaya::report

@@ -46,6 +46,11 @@ std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const Run
   return all;
 }
 
+double computing_in_phase_ns(const RankFile& file, std::size_t number) {
+  const trace::PhaseTime& time = file.header.phase_times[number];
+  return std::max(0.0, static_cast<double>(time.ticks) - static_cast<double>(time.mpi_ticks)) * file.header.ns_per_tick;
+}
+
 Efficiency efficiency_of(std::span<const Useful> ranks, double run_ns) {
   double sum_ns = 0;
   double most_ns = 0;

@@ -48,7 +48,7 @@ struct Efficiency {
   double balance_within_nodes = 0;   // most of a node / (max u x ranks of the job / nodes), and
   double balance_between_nodes = 0;  // all u / (most of a node x nodes)
   double communication = 0;          // max u / T, which is the product of
-  // Where the record has all calls of the run, with T_ideal its critical path (critical_path.hpp):
+  // Where the record has all calls of the run, with T_ideal the critical path (critical_path.hpp):
   bool knows_transfer = false;
   double serialisation = 0;  // max u / T_ideal
   double transfer = 0;       // T_ideal / T
@@ -63,6 +63,9 @@ struct Useful {
 Efficiency efficiency_of(std::span<const Useful> ranks, double run_ns);
 // Fills in what depends on the critical path. A clock's error may make that longer than the run.
 void add_transfer(Efficiency& efficiency, double run_ns, double path_ns);
+
+// What a rank computed in the phase of this number.
+double computing_in_phase_ns(const RankFile& file, std::size_t number);
 
 // By file of the run.
 std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const RunTimes& times);

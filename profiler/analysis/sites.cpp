@@ -71,11 +71,9 @@ void Phases::measure(PhaseFigures& phase) const {
     if (number == static_cast<std::ptrdiff_t>(own_[f].size())) continue;
     const trace::PhaseTime& time = file.header.phase_times[number];
     if (time.ticks == 0) continue;
-    const double ns_per_tick = file.header.ns_per_tick;
-    const double in_ns = static_cast<double>(time.ticks) * ns_per_tick;
-    phase.longest_ns = std::max(phase.longest_ns, in_ns);
+    phase.longest_ns = std::max(phase.longest_ns, static_cast<double>(time.ticks) * file.header.ns_per_tick);
     phase.entered += time.entered;
-    useful.push_back({std::max(0.0, in_ns - static_cast<double>(time.mpi_ticks) * ns_per_tick), file.header.node});
+    useful.push_back({computing_in_phase_ns(file, static_cast<std::size_t>(number)), file.header.node});
     is_known = is_known && file.header.timed_count != 0 && file.weak.rows.empty();
   }
   phase.ranks = useful.size();

@@ -1,11 +1,9 @@
-// report.json. The fields are a contract with other programs: add, do not rename.
+// report.json, but for what has a file in json/. The fields are a contract with other programs: add, do not rename.
 #include <fmt/format.h>
-
-#include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "base/mpi_name.hpp"
 #include "profiler/analysis/horovod.hpp"
+#include "profiler/report/json/values.hpp"
 #include "profiler/report/report.hpp"
 
 namespace papaya::report {
@@ -13,22 +11,10 @@ namespace {
 
 constexpr const char* size_names[size_class_count] = {"small", "medium", "large"};
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::size_t most_last_ranks = 16;
 constexpr const char* kind_fields[mpi_kind_count] = {
     "point_to_point_seconds", "completion_seconds", "one_sided_seconds",
     "management_seconds",     "io_seconds",         "neighbourhood_seconds"};
-
-Json number(double value) {
-  return std::isfinite(value) ? Json(value) : Json(nullptr);
-}
-Json microseconds(double ns) {
-  return number(ns / 1e3);
-}
-Json seconds(double ns) {
-  return number(ns / 1e9);
-}
 
 // Null where no call was compared: a zero would say that all ranks arrived together.
 Json to_object(const Imbalance& imbalance) {
@@ -69,7 +55,9 @@ Json to_object(const CollectiveFigures& figures) {
                  {"imbalance", to_object(figures.imbalance)},
                  {"inside_us", to_object(figures.inside)},
                  {"excess_us", to_object(figures.excess)},
-                 {"waiting_seconds", seconds(figures.waiting_ns)}};
+                 {"waiting_seconds", seconds(figures.waiting_ns)},
+                 {"waits_for",
+                  figures.form == Form::blocking ? wait_names[index_of(wait_kind_of(figures.collective))].field : ""}};
   Json sizes = Json::object();
   for (std::size_t s = 0; s < size_class_count; ++s) {
     const SizeFigures& size = figures.by_size[s];
@@ -144,26 +132,6 @@ Json to_object(const FunctionFigures& function) {
           {"most_rank", function.most_rank}, {"most_seconds", seconds(function.most_ns)}};
 }
 
-Json to_object(const Efficiency& efficiency) {
-  if (!efficiency.is_known) return nullptr;
-  return {{"parallel", number(efficiency.parallel)},
-          {"load_balance", number(efficiency.load_balance)},
-          {"balance_within_nodes", number(efficiency.balance_within_nodes)},
-          {"balance_between_nodes", number(efficiency.balance_between_nodes)},
-          {"communication", number(efficiency.communication)},
-          {"serialisation", efficiency.knows_transfer ? number(efficiency.serialisation) : Json(nullptr)},
-          {"transfer", efficiency.knows_transfer ? number(efficiency.transfer) : Json(nullptr)}};
-}
-
-Json to_object(const PartEfficiency& part) {
-  if (part.span_ns <= 0) return nullptr;
-  const Efficiency& one = part.of_part;
-  return {{"seconds", seconds(part.span_ns)},
-          {"communication", number(one.communication)},
-          {"serialisation", one.knows_transfer ? number(one.serialisation) : Json(nullptr)},
-          {"transfer", one.knows_transfer ? number(one.transfer) : Json(nullptr)}};
-}
-
 Json to_array(const std::vector<NamedFrame>& frames);
 
 Json to_object(const RankFigures& rank) {
@@ -174,6 +142,7 @@ Json to_object(const RankFigures& rank) {
           {"late_us", microseconds(rank.late_ns)},
           {"longest_delay_us", microseconds(rank.largest_delay_ns)},
           {"waited_seconds", seconds(rank.waited_ns)},
+          {"waits", by_kind(rank.waited_ns_in)},
           {"caused_waiting_seconds", seconds(rank.caused_ns)},
           {"began_waiting_seconds", seconds(rank.began_ns)},
           {"passed_on_seconds", seconds(rank.passed_on_ns)},
@@ -299,6 +268,7 @@ Json to_object(const CallSiteFigures& site) {
           {"compared_calls", site.compared},
           {"worst_us", is_compared ? microseconds(site.worst_ns) : Json(nullptr)},
           {"waiting_seconds", is_compared ? seconds(site.waiting_ns) : Json(nullptr)},
+          {"waits_for", site.form == Form::blocking ? wait_names[index_of(wait_kind_of(site.collective))].field : ""},
           {"excess_seconds", is_compared ? seconds(site.excess_ns) : Json(nullptr)},
           {"last", std::move(last)},
           {"pattern", name_of(site.pattern.pattern)},
@@ -433,6 +403,7 @@ Json to_object(const Report& report) {
                  {"horovod", report.horovod_library},
                  {"waiting_seconds", seconds(report.waiting_ns)},
                  {"waiting_share", number(report.waiting_share)},
+                 {"waits", to_array(report.waits)},
                  {"compared_calls", report.compared_calls},
                  {"unrecorded_calls", report.unrecorded_calls},
                  {"savings", to_object(report.savings)},

@@ -1,6 +1,7 @@
-// What TALP of DLB 3.7 writes with --talp-output-file=FILE.json, so that its readers take papaya's figures: a region
-// for the run, "Global", and one for each phase. Times are whole nanoseconds. What papaya does not count (instructions,
-// OpenMP) is 0, which is how TALP writes what it has not measured.
+// What TALP of DLB writes to FILE.json of DLB_ARGS="--talp --talp-output-file=FILE.json", so that its readers
+// (TALP-Pages) take papaya's figures. The fields are those of DLB 3.5, by whose number readers tell the layout; 3.6
+// adds some for GPUs. A region for the run, "Global", and one for each phase; times are whole nanoseconds. What papaya
+// does not count (instructions, OpenMP) is 0, which is how TALP writes what it has not measured.
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -11,9 +12,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char* global_region = "Global";  // the run's
+
 // A phase, or the run.
 struct Region {
-  std::string name;
   std::uint64_t ranks = 0;
   std::uint64_t measurements = 0;
   std::uint64_t mpi_calls = 0;
@@ -29,8 +31,9 @@ Json to_object(const Region& region, std::int32_t nodes) {
   const Efficiency& one = region.efficiency;
   const double rank_ns = static_cast<double>(region.ranks) * region.elapsed_ns;
   const double useful_ns = one.parallel * rank_ns;
-  return {{"name", region.name},
-          {"numCpus", region.ranks},
+  // By time for each CPU, which is a rank here: "Normd".
+  const double useful_most_ns = one.communication * region.elapsed_ns;
+  return {{"numCpus", region.ranks},
           {"numMpiRanks", region.ranks},
           {"numNodes", nodes},
           {"avgCpus", static_cast<double>(region.ranks)},
@@ -46,6 +49,11 @@ Json to_object(const Region& region, std::int32_t nodes) {
           {"ompLoadImbalanceTime", 0},
           {"ompSchedulingTime", 0},
           {"ompSerializationTime", 0},
+          {"usefulNormdApp", whole(one.parallel * region.elapsed_ns)},
+          {"mpiNormdApp", whole(region.elapsed_ns - one.parallel * region.elapsed_ns)},
+          {"maxUsefulNormdProc", whole(useful_most_ns)},
+          {"maxUsefulNormdNode", whole(one.balance_within_nodes * useful_most_ns)},
+          {"mpiNormdOfMaxUseful", whole(region.elapsed_ns - useful_most_ns)},
           {"parallelEfficiency", one.parallel},
           {"mpiParallelEfficiency", one.parallel},
           {"mpiCommunicationEfficiency", one.communication},
@@ -75,16 +83,17 @@ std::string to_talp(const Report& report) noexcept {
     for (const CollectiveFigures& figures : report.collectives) calls += figures.calls;
     for (const FunctionFigures& function : report.functions) calls += function.calls;
     const auto ranks = static_cast<std::uint64_t>(report.ranks);
-    Json regions = Json::array();
-    regions.push_back(to_object({"Global", ranks, ranks, calls, report.run_ns, report.efficiency}, report.nodes));
+    Json regions = Json::object();
+    regions[global_region] = to_object({ranks, ranks, calls, report.run_ns, report.efficiency}, report.nodes);
     for (const PhaseFigures& phase : report.phases)
-      if (!phase.name.empty() && phase.efficiency.is_known)
-        regions.push_back(to_object(
-            {phase.name, phase.ranks, phase.entered, phase.calls, phase.longest_ns, phase.efficiency}, report.nodes));
-    const Json object = {{"timestamp", time_of(report.begin_unix_ns)},
-                         {"dlbVersion", "3.7.0"},
-                         {"writer", "papaya " + report.papaya_version},
-                         {"popMetrics", std::move(regions)}};
+      if (!phase.name.empty() && phase.name != global_region && phase.efficiency.is_known)
+        regions[phase.name] =
+            to_object({phase.ranks, phase.entered, phase.calls, phase.longest_ns, phase.efficiency}, report.nodes);
+    const Json object = {{"dlbVersion", "3.5.0"},
+                         {"dlbGitVersion", "papaya " + report.papaya_version},
+                         {"timestamp", time_of(report.begin_unix_ns)},
+                         {"resources", {{"numCpus", ranks}, {"numNodes", report.nodes}, {"numMpiRanks", ranks}}},
+                         {"Application", std::move(regions)}};
     return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   } catch (...) {
     return {};  // out of memory

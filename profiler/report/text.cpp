@@ -27,6 +27,7 @@ std::string render(const Report& report) {
   page += collectives_text(report);
   page += sizes_text(report);
   page += imbalance_text(report);
+  page += waits_text(report);
   page += late_ranks_text(report);
   page += what_if_text(report);
   page += usage_text(report);

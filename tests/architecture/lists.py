@@ -228,7 +228,8 @@ class Lists:
         text = re.sub(r"\([^()]*\)", "", dict(self.entries("papaya-trace", "OPTIONS"))["--csv"]).replace("\n", " ")
         listed = re.findall(r"(\w+)\s*(?=,|\.\s*$)", text.split(": ", 1)[1])
         found += differences("the column", "docs/man/papaya-trace.1, --csv", listed, columns.split(","))
-        json = self.read("profiler/report/json.cpp")
+        json = "".join(self.read(source.relative_to(self.root)) for source in
+                       (self.root / "profiler/report/json.cpp", *(self.root / "profiler/report/json").glob("*.cpp")))
         keys = set(re.findall(r'(?:[{[]|\blist\()"(\w+)"[],]', json))
         page = self.read("docs/trace_format.md").split("## report.json")[1].split("\n## ")[0]
         found += lacking("docs/trace_format.md, report.json,", page, keys)

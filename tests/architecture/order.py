@@ -73,8 +73,8 @@ ORDER = {
         "create finalize service weak",
     ],
     "profiler/analysis": [
-        "alpha approx computing distribution event_facts outcome patterns_of_sites relief.hpp savings.hpp usage weak",
-        "run_times what_if.hpp whole_run",
+        "alpha approx computing distribution event_facts outcome patterns_of_sites relief.hpp savings.hpp usage wait_kinds",
+        "run_times weak what_if.hpp whole_run",
         "rank_times",
         "analysis.hpp",
         "delays horovod imbalance sites totals",
@@ -83,7 +83,7 @@ ORDER = {
         "arrivals call_stream exit_model pending relief.cpp",
         "savings.cpp what_if.cpp",
         "compare event_stream",
-        "costly_calls critical_path description efficiencies losses origins replays",
+        "costly_calls critical_path description efficiencies losses origins replays wait_sums",
         "analysis.cpp",
         "live_view",
     ],
@@ -108,8 +108,8 @@ ORDER = {
         "pictures.cpp pictures_json",
         "verdict",
         "advice",
-        "report.hpp text/layout text/sections.hpp",
-        "files json report.cpp stall talp text text/",
+        "json/values.hpp report.hpp text/layout text/sections.hpp",
+        "files json json/ report.cpp stall talp text text/",
     ],
 }
 

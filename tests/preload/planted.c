@@ -24,6 +24,23 @@ static void iallreduce(int calls) {
   }
 }
 
+// Of three ranks, each kind of waiting that collectives have.
+static void waits(int calls) {
+  for (int i = 0; i < calls; ++i) {
+    int word = i, result = 0;
+    work(rank == 1 ? late_ms : 0);
+    MPI_Bcast(&word, 1, MPI_INT, 1, MPI_COMM_WORLD);
+    work(rank == 1 ? late_ms : 0);
+    MPI_Reduce(&word, &result, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+    work(rank == 1 ? late_ms : 0);
+    MPI_Allreduce(&word, &result, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    work(rank == 1 ? late_ms : 0);
+    MPI_Scan(&word, &result, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    work(rank == 1 ? late_ms : 0);
+    MPI_Barrier(MPI_COMM_WORLD);
+  }
+}
+
 static void comm_dup(int calls) {
   for (int i = 0; i < calls; ++i) {
     MPI_Comm copy;
@@ -145,7 +162,7 @@ int main(int argc, char** argv) {
     void (*run)(int);
   } cases[] = {{"iallreduce", iallreduce}, {"comm_dup", comm_dup}, {"fence", fence}, {"ring", ring},
                {"victim", victim},         {"innocent", innocent}, {"pair", pair},   {"ahead", ahead},
-               {"finalize", finalize}};
+               {"finalize", finalize},     {"waits", waits}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
     if (argc > 1 && strcmp(argv[1], cases[i].name) == 0) cases[i].run(calls);
   MPI_Finalize();

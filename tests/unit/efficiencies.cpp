@@ -102,27 +102,58 @@ TEST_CASE("efficiencies: efficiencies of phases and communicators") {
   CHECK(contains(text, "solve"));
   CHECK(contains(text, "Efficiencies of phases and communicators"));
   CHECK(contains(report::to_json(analysis), "\"longest_seconds\": 0.083"));
-  // As TALP's readers find them: the products hold, and so do the times that they are made from.
+  // The products hold in TALP's output, and so do the times that they are made from.
   const auto talp = nlohmann::json::parse(report::to_talp(analysis));
-  REQUIRE(talp["popMetrics"].size() == 3);
-  for (const auto& region : talp["popMetrics"]) {
+  REQUIRE(talp["Application"].size() == 3);
+  for (const auto& region : talp["Application"]) {
     const auto value = [&](const char* name) { return region[name].get<double>(); };
     CHECK(value("parallelEfficiency") == Approx(value("mpiLoadBalance") * value("mpiCommunicationEfficiency")));
     CHECK(value("mpiLoadBalance") == Approx(value("mpiLoadBalanceIn") * value("mpiLoadBalanceOut")));
     CHECK(value("parallelEfficiency") == Approx(value("usefulTime") / (value("usefulTime") + value("mpiTime"))));
     CHECK(value("usefulTime") + value("mpiTime") == Approx(value("elapsedTime") * value("numMpiRanks")));
   }
-  CHECK(talp["popMetrics"][0]["name"] == "Global");
-  CHECK(talp["popMetrics"][0]["elapsedTime"] == 100'000'000);
-  CHECK(talp["popMetrics"][0]["parallelEfficiency"].get<double>() == Approx(0.7));
-  CHECK(talp["popMetrics"][2]["name"] == "solve");
-  CHECK(talp["popMetrics"][2]["usefulTime"] == 200'000'000);
+  CHECK(talp["Application"]["Global"]["elapsedTime"] == 100'000'000);
+  CHECK(talp["Application"]["Global"]["parallelEfficiency"].get<double>() == Approx(0.7));
+  CHECK(talp["Application"]["solve"]["usefulTime"] == 200'000'000);
   // Of one rank other calls were not timed.
   all[0].timed.clear();
   const Report partly = support::analyse(all);
   for (const auto& one : partly.phases) CHECK(!one.efficiency.is_known);
   CHECK(report::to_talp(partly).empty());
   CHECK(contains(report::to_text(partly), "-: not known: not all of MPI's functions were timed"));
+}
+
+TEST_CASE("efficiencies: TALP's output has the fields of DLB 3.5, in their order") {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    all[rank].header.node = rank / 2;
+    all[rank].header.nodes = 2;
+    all[rank].add_timed("MPI_Recv", MpiKind::point_to_point, 1, 20e6 * rank);
+    all[rank].finalize(100e6);
+  }
+  const auto talp = nlohmann::ordered_json::parse(report::to_talp(support::analyse(all)));
+  const auto fields_of = [](const nlohmann::ordered_json& object) {
+    std::string fields;
+    for (const auto& [name, value] : object.items()) fields += name + " ";
+    return fields;
+  };
+  CHECK(fields_of(talp) == "dlbVersion dlbGitVersion timestamp resources Application ");
+  CHECK(talp["dlbVersion"].get<std::string>().rfind("3.5", 0) == 0);  // by which TALP-Pages chooses its reader
+  CHECK(fields_of(talp["resources"]) == "numCpus numNodes numMpiRanks ");
+  CHECK(talp["resources"]["numNodes"] == 2);
+  const auto& region = talp["Application"]["Global"];
+  CHECK(fields_of(region) ==
+        "numCpus numMpiRanks numNodes avgCpus cycles instructions numMeasurements numMpiCalls numOmpParallels "
+        "numOmpTasks elapsedTime usefulTime mpiTime ompLoadImbalanceTime ompSchedulingTime ompSerializationTime "
+        "usefulNormdApp mpiNormdApp maxUsefulNormdProc maxUsefulNormdNode mpiNormdOfMaxUseful parallelEfficiency "
+        "mpiParallelEfficiency mpiCommunicationEfficiency mpiLoadBalance mpiLoadBalanceIn mpiLoadBalanceOut "
+        "ompParallelEfficiency ompLoadBalance ompSchedulingEfficiency ompSerializationEfficiency ");
+  // Useful 100, 80 and 60, 40 of 100 ms.
+  CHECK(region["usefulNormdApp"] == 70'000'000);
+  CHECK(region["mpiNormdApp"] == 30'000'000);
+  CHECK(region["maxUsefulNormdProc"] == 100'000'000);
+  CHECK(region["maxUsefulNormdNode"] == 90'000'000);
+  CHECK(region["mpiNormdOfMaxUseful"] == 0);
 }
 
 // Calls of both ranks, `computes(rank, call)` ms after they left the one before, in `inside` ms after the last.
@@ -191,6 +222,76 @@ TEST_CASE("critical path: of a ring that has lost the beginning, between the fir
   // Calls are missing in the middle: nobody knows.
   all[1].events.erase(all[1].events.begin() + 5);
   CHECK(support::analyse(all).recorded_efficiency.span_ns == 0);
+}
+
+void set_phase(Record& record, int phase, const char* name, double ns, double mpi_ns) {
+  std::copy_n(name, std::char_traits<char>::length(name) + 1, record.header.phase_names[phase]);
+  record.header.phase_count = std::max<std::uint64_t>(record.header.phase_count, static_cast<std::uint64_t>(phase) + 1);
+  record.header.phase_times[phase] = {1, Record::ticks(ns) - support::origin_ticks,
+                                      Record::ticks(mpi_ns) - support::origin_ticks};
+}
+
+TEST_CASE("critical path: of a phase, its waiting on an ideal network is that of its own calls") {
+  // Late in turn by 6 ms in "turns", not at all in "level"; then nothing is called in "alone".
+  auto all = chained(Collective::barrier, 20, 1, -1, [](int rank, int call) {
+    return call >= 10 ? 4.0 : rank == call % 2 ? 9.0 : 3.0;
+  });
+  for (Record& record : all) {
+    for (std::size_t call = 0; call < 20; ++call) record.events[call].phase = call < 10 ? 1 : 2;
+    set_phase(record, 1, "turns", 100e6, 40e6);
+    set_phase(record, 2, "level", 50e6, 10e6);
+    set_phase(record, 3, "alone", 20e6, 0);
+    record.finalize(170e6);
+  }
+  const Report analysis = support::analyse(all);
+  const auto phase = [&](const std::string& name) -> const report::Efficiency& {
+    return std::find_if(analysis.phases.begin(), analysis.phases.end(), [&](auto& one) { return one.name == name; })
+        ->efficiency;
+  };
+  REQUIRE(phase("turns").knows_transfer);
+  CHECK(phase("turns").communication == Approx(0.6));
+  CHECK(phase("turns").transfer == Approx(0.9));
+  CHECK(phase("turns").serialisation == Approx(60.0 / 90));
+  CHECK(phase("level").transfer == Approx(0.8));
+  CHECK(phase("level").serialisation == Approx(1.0));
+  CHECK(phase("alone").transfer == Approx(1.0));
+  CHECK(analysis.efficiency.transfer == Approx(150.0 / 170));
+  CHECK(contains(report::to_text(analysis), "= serialisation"));
+  // The record has lost calls: of the phases only what is counted is known.
+  for (Record& record : all) {
+    record.events.erase(record.events.begin(), record.events.begin() + 8);
+    record.capacity = 12;
+    record.header.event_count = 20;
+  }
+  const Report cut = support::analyse(all);
+  for (const auto& one : cut.phases) CHECK((one.efficiency.is_known && !one.efficiency.knows_transfer));
+  CHECK(contains(report::to_text(cut), "These are of the whole run. Serialisation and transfer need single calls"));
+}
+
+TEST_CASE("critical path: of a communicator, the longest chain that ends with its ranks") {
+  // Ranks 0 and 1 are late in turn; rank 2, which is in no call with them, computes all the time.
+  const auto pair =
+      chained(Collective::barrier, 10, 1, -1, [](int rank, int call) { return rank == call % 2 ? 9.0 : 3.0; });
+  auto all = support::records(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    if (rank < 2) {
+      all[rank].add_communicator(7, 2, rank, "low");
+      for (const trace::Event& event : pair[rank].events) {
+        const auto ns = [](std::uint64_t ticks) { return static_cast<double>(ticks - support::origin_ticks) / 2; };
+        all[rank].add_call(Collective::barrier, event.call, ns(event.arrival_ticks), ns(event.exit_ticks), 8, -1, 7);
+      }
+    }
+    all[rank].add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+    all[rank].finalize(100e6);
+  }
+  const Report analysis = support::analyse(all);
+  CHECK(analysis.efficiency.transfer == Approx(1.0));
+  const auto low = std::find_if(analysis.communicators.begin(), analysis.communicators.end(),
+                                [](const auto& one) { return one.name == "low"; });
+  REQUIRE(low != analysis.communicators.end());
+  REQUIRE(low->efficiency.knows_transfer);
+  CHECK(low->efficiency.transfer == Approx(0.9));
+  CHECK(low->efficiency.serialisation == Approx(60.0 / 90));
 }
 
 TEST_CASE("efficiencies: transfer is the excess of collectives, serialisation waiting for late ranks") {

@@ -128,16 +128,24 @@ std::string efficiencies_text(const Analysis& analysis) {
   std::vector<std::string> names = {"phase, communicator", "ranks", "time", "parallel", "= load balance"};
   if (has_nodes) names.insert(names.end(), {"within nodes", "between"});
   names.emplace_back("x communication");
+  const auto knows_transfer = [](const auto& one) { return one.efficiency.knows_transfer; };
+  const bool has_transfer = std::any_of(analysis.phases.begin(), analysis.phases.end(), knows_transfer) ||
+                            std::any_of(analysis.communicators.begin(), analysis.communicators.end(), knows_transfer);
+  if (has_transfer) names.insert(names.end(), {"= serialisation", "x transfer"});
   Table table(
       "Efficiencies of phases and communicators (POP; a phase: without phases inside it, time: the longest that a rank "
       "was in it, ranks: that were; a communicator: its ranks over the run)",
       1, std::move(names));
   const auto add = [&](std::string name, std::uint64_t ranks, double ns, const Efficiency& one) {
-    const auto cell = [&](double value) { return one.is_known ? fmt::format("{:.3f}", value) : "-"; };
+    const auto cell_if = [](bool is_known, double value) { return is_known ? fmt::format("{:.3f}", value) : "-"; };
+    const auto cell = [&](double value) { return cell_if(one.is_known, value); };
     std::vector<std::string> row = {std::move(name), count_text(ranks), time_text(ns), cell(one.parallel),
                                     cell(one.load_balance)};
     if (has_nodes) row.insert(row.end(), {cell(one.balance_within_nodes), cell(one.balance_between_nodes)});
     row.push_back(cell(one.communication));
+    if (has_transfer)
+      row.insert(row.end(),
+                 {cell_if(one.knows_transfer, one.serialisation), cell_if(one.knows_transfer, one.transfer)});
     table.add(std::move(row));
   };
   bool is_unknown = false;
@@ -155,10 +163,16 @@ std::string efficiencies_text(const Analysis& analysis) {
         static_cast<std::uint64_t>(one.size), analysis.run_ns, one.efficiency);
   }
   if (table.empty()) return {};
-  return table.text() + (is_unknown ? wrap("-: not known: not all of MPI's functions were timed, or the program uses "
-                                           "weakly consistent collectives, which are not timed by phase.",
-                                           "  ", 2)
-                                    : "");
+  std::string page = table.text();
+  if (!has_transfer && analysis.recorded_efficiency.span_ns > 0)
+    page += wrap(fmt::format("These are of the whole run. Serialisation and transfer need single calls, of which the "
+                             "record has those of the last {}: see above.",
+                             time_text(analysis.recorded_efficiency.span_ns)),
+                 "  ", 2);
+  return page + (is_unknown ? wrap("-: not known: not all of MPI's functions were timed, or the program uses "
+                                   "weakly consistent collectives, which are not timed by phase.",
+                                   "  ", 2)
+                            : "");
 }
 
 std::string functions_text(const Analysis& analysis) {

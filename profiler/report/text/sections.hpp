@@ -24,6 +24,9 @@ std::string inside_text(const Analysis& analysis);
 std::string algorithms_text(const Analysis& analysis);
 std::string communicators_text(const Analysis& analysis);
 
+// waits.cpp
+std::string waits_text(const Analysis& analysis);
+
 // late_ranks.cpp
 std::string late_ranks_text(const Analysis& analysis);
 std::string usage_text(const Analysis& analysis);

@@ -73,6 +73,24 @@ class Times(Preload):
             self.assertEqual(collectives[name]["imbalance"]["calls"], 100)
             self.assertLess(collectives[name]["imbalance"]["worst_us"], 1000)
 
+    def test_waits(self):
+        """Rank 1 is 2 ms late at each of 10 calls of five kinds: who waits for it in which, as Scalasca names it."""
+        self.need_papaya()
+        report = self.job(3, self.program("planted"), "waits", 10).report()
+        waits = {one["kind"]: one for one in report["waits"]}
+        self.assertEqual({kind: one["scalasca"] for kind, one in waits.items()},
+                         {"all": "Wait at N x N", "barrier": "Wait at Barrier", "root": "Late Broadcast",
+                          "as_root": "Early Reduce", "lower_ranks": "Early Scan"})
+        self.assertAlmostEqual(sum(one["seconds"] for one in waits.values()), report["waiting_seconds"], places=6)
+        ranks = {rank["rank"]: rank for rank in report["late_ranks"]}
+        for rank in ranks.values():
+            self.assertAlmostEqual(sum(rank["waits"].values()), rank["waited_seconds"], places=6)
+        for waiter, kinds in ((0, ("all", "barrier", "root", "as_root")), (2, ("all", "barrier", "root", "lower_ranks"))):
+            for kind in kinds:
+                self.assertGreater(ranks[waiter]["waits"][kind], 0.015, kind)
+        self.assertNotIn("lower_ranks", ranks[0]["waits"])
+        self.assertNotIn("as_root", ranks[2]["waits"])
+
     def test_efficiencies(self):
         """POP's efficiencies of the run and of each phase, and the same as TALP writes them."""
         self.need_papaya()
@@ -85,7 +103,7 @@ class Times(Preload):
             self.assertTrue(0 < pop["parallel"] <= 1, pop)
             self.assertAlmostEqual(pop["parallel"], pop["load_balance"] * pop["communication"], places=6)
         self.assertIn("Efficiencies of phases and communicators", (job.folder / "report.txt").read_text())
-        regions = {region["name"]: region for region in json.loads(self.papaya("report", "--talp", job.folder))["popMetrics"]}
+        regions = json.loads(self.papaya("report", "--talp", job.folder))["Application"]
         self.assertLessEqual({"Global", "assembly", "solve"}, set(regions))
         self.assertEqual(regions["Global"]["numMpiRanks"], 3)
         self.assertAlmostEqual(regions["Global"]["elapsedTime"] / 1e9, report["run_seconds"], places=6)
