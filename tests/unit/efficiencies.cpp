@@ -257,6 +257,10 @@ TEST_CASE("critical path: of a phase, its waiting on an ideal network is that of
   CHECK(phase("alone").transfer == Approx(1.0));
   CHECK(analysis.efficiency.transfer == Approx(150.0 / 170));
   CHECK(contains(report::to_text(analysis), "= serialisation"));
+  // The program had switched recording off for a while: a time in unknown calls would count as computing.
+  all[0].header.unrecorded_calls = 1;
+  CHECK(!support::analyse(all).efficiency.knows_transfer);
+  all[0].header.unrecorded_calls = 0;
   // The record has lost calls: of the phases only what is counted is known.
   for (Record& record : all) {
     record.events.erase(record.events.begin(), record.events.begin() + 8);
