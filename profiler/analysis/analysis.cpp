@@ -129,12 +129,8 @@ void Analyser::read_calls() {
     figures.usage = usage_figures(run_.files[i].header.usage);
   }
   late_sum_ns_.resize(run_.files.size());
-  for (const Group& group : groups_.all()) {
-    CommunicatorFigures& figures = out_.communicators.emplace_back();
-    figures.id = group.id;
-    figures.name = group.name;
-    figures.size = group.size;
-  }
+  for (const Group& group : groups_.all())
+    out_.communicators.push_back({.id = group.id, .name = group.name, .size = group.size});
   stream_.read(
       [this](std::size_t file, const trace::Event& event, bool) { count_event(clocks_, file, event, sites_, phases_); },
       [this](const GroupCall& call) { compare_call(call); }, progress_of(0));

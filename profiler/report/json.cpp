@@ -293,6 +293,17 @@ Json to_object(const PhaseFigures& phase) {
           {"efficiency", to_object(phase.efficiency)}};
 }
 
+Json to_object(const CommunicatorFigures& figures) {
+  return {{"name", figures.name},
+          {"id", fmt::format("{:#x}", figures.id)},  // JSON numbers hold 53 bits only
+          {"size", figures.size},
+          {"calls", figures.calls},
+          {"compared_calls", figures.compared},
+          {"efficiency", to_object(figures.efficiency)},
+          {"worst_us", figures.compared > 0 ? microseconds(figures.worst_ns) : Json(nullptr)},
+          {"waiting_seconds", seconds(figures.waiting_ns)}};
+}
+
 Json to_object(const LastSign& sign) {
   Json object = {{"rank", sign.rank}};
   if (sign.name.empty()) return object;
@@ -440,18 +451,7 @@ Json to_object(const Report& report) {
   }
   object["algorithms"] = std::move(algorithms);
 
-  Json communicators = Json::array();
-  for (const CommunicatorFigures& row : report.communicators) {
-    communicators.push_back({{"name", row.name},
-                             {"id", fmt::format("{:#x}", row.id)},  // JSON numbers hold 53 bits only
-                             {"size", row.size},
-                             {"calls", row.calls},
-                             {"compared_calls", row.compared},
-                             {"efficiency", to_object(row.efficiency)},
-                             {"worst_us", row.compared > 0 ? microseconds(row.worst_ns) : Json(nullptr)},
-                             {"waiting_seconds", seconds(row.waiting_ns)}});
-  }
-  object["communicators"] = std::move(communicators);
+  list("communicators", report.communicators);
 
   Json nodes = Json::array();
   for (const NodeFigures& node : report.node_figures) {

@@ -2,6 +2,7 @@
 // (TALP-Pages) take papaya's figures. The fields are those of DLB 3.5, by whose number readers tell the layout; 3.6
 // adds some for GPUs. A region for the run, "Global", and one for each phase; times are whole nanoseconds. What papaya
 // does not count (instructions, OpenMP) is 0, which is how TALP writes what it has not measured.
+#include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -24,7 +25,7 @@ struct Region {
 };
 
 std::uint64_t whole(double ns) {
-  return ns > 0 ? static_cast<std::uint64_t>(ns + 0.5) : 0;
+  return ns > 0 ? static_cast<std::uint64_t>(std::llround(ns)) : 0;
 }
 
 Json to_object(const Region& region, std::int32_t nodes) {

@@ -73,8 +73,8 @@ ORDER = {
         "create finalize service weak",
     ],
     "profiler/analysis": [
-        "alpha approx computing distribution event_facts outcome patterns_of_sites relief.hpp savings.hpp usage wait_kinds",
-        "run_times weak what_if.hpp whole_run",
+        "alpha approx computing distribution event_facts outcome patterns_of_sites relief.hpp savings.hpp usage",
+        "run_times wait_kinds weak what_if.hpp whole_run",
         "rank_times",
         "analysis.hpp",
         "delays horovod imbalance sites totals",

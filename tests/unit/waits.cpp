@@ -10,7 +10,6 @@ namespace papaya {
 namespace {
 
 using report::WaitKind;
-using support::Record;
 
 struct Planted {
   Collective collective;
