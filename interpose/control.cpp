@@ -6,11 +6,13 @@
 
 #include "base/log.hpp"
 #include "interpose/communicator.hpp"
+#include "interpose/peers.hpp"
 #include "interpose/runtime.hpp"
 
 // The standard leaves what else may be passed to the tool: nothing is asked for here.
 int papaya_MPI_Pcontrol(int level, ...) {
   papaya::runtime().records.recording.store(level != 0, std::memory_order_relaxed);
+  if (level == 0) papaya::peers::forget_requests();
   return PMPI_Pcontrol(level);
 }
 

@@ -40,9 +40,10 @@ std::int32_t look_up(const Peer& peer) noexcept {
 
 }  // namespace
 
-std::int32_t world_rank(Peer peer, const MPI_Status* status) noexcept {
-  if (peer.rank == MPI_ANY_SOURCE && status != nullptr && status != MPI_STATUS_IGNORE && status != MPI_STATUSES_IGNORE)
-    peer.rank = status->MPI_SOURCE;
+constinit Table<MPI_Request> requests;
+constinit Table<MPI_Message> messages;
+
+std::int32_t world_rank(const Peer& peer) noexcept {
   if (peer.rank < 0) return unknown;
   if (peer.comm == MPI_COMM_WORLD) return peer.rank;
   const std::lock_guard lock(mutex);
@@ -51,7 +52,13 @@ std::int32_t world_rank(Peer peer, const MPI_Status* status) noexcept {
   return row.world;
 }
 
+void forget_requests() noexcept {
+  requests.forget_all();
+  messages.forget_all();
+}
+
 void forget_communicators() noexcept {
+  forget_requests();
   const std::lock_guard lock(mutex);
   for (Known& row : known) row.is_used = false;
 }

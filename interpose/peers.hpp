@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -18,12 +19,18 @@ struct Peer {
   int rank = MPI_PROC_NULL;  // in `comm`; may be MPI_ANY_SOURCE
 
   bool is_known() const noexcept { return rank >= 0 || rank == MPI_ANY_SOURCE; }
+  // Of a message that was received from any: whom its status names, if it is not ignored.
+  Peer resolved(const MPI_Status* status) const noexcept {
+    const bool is_told =
+        rank == MPI_ANY_SOURCE && status != nullptr && status != MPI_STATUS_IGNORE && status != MPI_STATUSES_IGNORE;
+    return is_told ? Peer{comm, status->MPI_SOURCE} : *this;
+  }
+  bool operator==(const Peer&) const = default;
 };
 
-// `rank` of a communicator; of a message that was received from any, what its status says, if it is not ignored.
-// To be asked after a long wait: it may look into MPI's groups.
-std::int32_t world_rank(Peer peer, const MPI_Status* status) noexcept;
-// A communicator has been freed: its handle may get another meaning.
+// Its rank in MPI_COMM_WORLD. To be asked after a long wait: it may look into MPI's groups.
+std::int32_t world_rank(const Peer& peer) noexcept;
+// A communicator has been freed: its handle may get another meaning, and what is outstanding there is no longer known.
 void forget_communicators() noexcept;
 
 // Of a handle, which is a pointer in one MPI and a number in another.
@@ -34,38 +41,82 @@ std::uint64_t key_of(Handle handle) noexcept {
   else
     return static_cast<std::uint32_t>(handle);
 }
+template <class Handle>
+Handle handle_of(std::uint64_t key) noexcept {
+  if constexpr (std::is_pointer_v<Handle>)
+    return reinterpret_cast<Handle>(key);
+  else
+    return static_cast<Handle>(static_cast<std::uint32_t>(key));
+}
 
-// Requests that have been started, by handle: as many as fit, each in its one place, where a later one replaces it. It
-// must be used by one thread at a time.
-class Requests {
+// The other sides of requests, or of matched messages, by handle: as many as fit, each in its one place, where a later
+// one replaces it. Threads use it at once without a lock: what they tear is not known to any of them.
+template <class Handle>
+class Table {
  public:
-  void start(MPI_Request request, Peer peer) noexcept {
-    if (peer.is_known()) place_of(request) = {key_of(request), epoch_, peer};
+  // A handle that is kept is that of a persistent request, which has its peer until it is freed.
+  void put(Handle handle, const Peer& peer, bool is_kept = false) noexcept {
+    if (!peer.is_known()) return forget(handle);
+    const std::uint64_t key = key_of(handle);
+    Entry& entry = place_of(key);
+    const std::uint64_t comm = key_of(peer.comm);
+    const std::uint64_t rank = static_cast<std::uint32_t>(peer.rank) | std::uint64_t{is_kept} << 32;
+    store(entry.key, key);
+    store(entry.comm, comm);
+    store(entry.rank, rank);
+    store(entry.check, check_of(key, comm, rank));
   }
-  Peer find(MPI_Request request) const noexcept {
-    const Entry& entry = entries_[index_of(request)];
-    return entry.key == key_of(request) && entry.epoch == epoch_ ? entry.peer : Peer{};
+  Peer find(Handle handle) const noexcept {
+    const std::uint64_t key = key_of(handle);
+    const Entry& entry = entries_[index_of(key)];
+    const std::uint64_t comm = load(entry.comm);
+    const std::uint64_t rank = load(entry.rank);
+    if (load(entry.key) != key || load(entry.check) != check_of(key, comm, rank)) return {};
+    return {handle_of<MPI_Comm>(comm), static_cast<int>(static_cast<std::uint32_t>(rank))};
   }
-  // It has ended: the handle may be given to what does not come by here.
-  void end(MPI_Request request) noexcept {
-    if (Entry& entry = place_of(request); entry.key == key_of(request)) entry.key = 0;
+  // The same, and it completes.
+  Peer take(Handle handle) noexcept {
+    const Peer peer = find(handle);
+    end(handle);
+    return peer;
   }
-  // Some have, and it is not known which.
-  void end_any() noexcept { ++epoch_; }
+  // It has completed: the handle may be given to what does not come by here.
+  void end(Handle handle) noexcept {
+    const Entry& entry = entries_[index_of(key_of(handle))];
+    if (load(entry.rank) >> 32 == 0) forget(handle);
+  }
+  void forget(Handle handle) noexcept {
+    if (Entry& entry = place_of(key_of(handle)); load(entry.key) == key_of(handle)) store(entry.key, 0);
+  }
+  // Some have completed, and it is not known which.
+  void forget_all() noexcept { epoch_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  struct Entry {
-    std::uint64_t key = 0;
-    std::uint64_t epoch = 0;
-    Peer peer;
+  // The check tells whether a reader has all words of one `put`, of this epoch. Relaxed: nothing else depends on them.
+  struct alignas(32) Entry {
+    std::atomic<std::uint64_t> key, comm, rank, check;
   };
   static constexpr std::size_t places = 256;
 
-  static std::size_t index_of(MPI_Request request) noexcept { return (key_of(request) * 0x9e3779b97f4a7c15u) >> 56; }
-  Entry& place_of(MPI_Request request) noexcept { return entries_[index_of(request)]; }
+  static std::uint64_t load(const std::atomic<std::uint64_t>& word) noexcept {
+    return word.load(std::memory_order_relaxed);
+  }
+  static void store(std::atomic<std::uint64_t>& word, std::uint64_t value) noexcept {
+    word.store(value, std::memory_order_relaxed);
+  }
+  static std::size_t index_of(std::uint64_t key) noexcept { return key * 0x9e3779b97f4a7c15u >> 56; }
+  Entry& place_of(std::uint64_t key) noexcept { return entries_[index_of(key)]; }
+  std::uint64_t check_of(std::uint64_t key, std::uint64_t comm, std::uint64_t rank) const noexcept {
+    return (key ^ comm * 3 ^ rank * 0x9e3779b97f4a7c15u) + load(epoch_);
+  }
 
   std::array<Entry, places> entries_{};
-  std::uint64_t epoch_ = 1;
+  std::atomic<std::uint64_t> epoch_{1};
 };
+
+extern Table<MPI_Request> requests;
+extern Table<MPI_Message> messages;  // that a probe has matched
+// Calls are no longer followed: handles may get another meaning.
+void forget_requests() noexcept;
 
 }  // namespace papaya::peers

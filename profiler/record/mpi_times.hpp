@@ -20,7 +20,9 @@ struct ThreadTimes {
   std::uint64_t longest_ticks = 0;
   std::uint32_t longest_site = 0;  // of the call that ended the longest time outside MPI
   std::uint32_t calls = 0;
-  std::uint32_t waits = 0;  // rows in use of
+  std::uint32_t waits = 0;         // rows in use of
+  std::uint64_t polled = 0;        // what it has asked for again and again without success, 0: nothing,
+  std::uint64_t polled_ticks = 0;  // so long, inside the calls
 };
 
 // What it has waited for one rank in messages, since then.
@@ -98,7 +100,19 @@ class MpiTimes {
     }
     row->ticks += ticks;
   }
-  bool is_concurrent() const noexcept { return recorder_->is_concurrent(); }
+  // A call has asked for what is told apart from other things by `key`, without success.
+  static void poll(std::uint64_t key, std::uint64_t ticks) noexcept {
+    if (thread_.polled != key) thread_.polled_ticks = 0;
+    thread_.polled = key;
+    thread_.polled_ticks += ticks;
+  }
+  // It is there. Returns the ticks inside the calls that asked for it before, and for nothing else in between.
+  static std::uint64_t end_polling(std::uint64_t key) noexcept {
+    const std::uint64_t ticks = thread_.polled == key ? thread_.polled_ticks : 0;
+    thread_.polled = 0;
+    thread_.polled_ticks = 0;
+    return ticks;
+  }
 
   // This thread's collective call of this event arrives: what it did before is written down, and counted anew.
   void arrive(std::uint64_t event, std::uint64_t arrival_ticks) noexcept {

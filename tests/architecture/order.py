@@ -55,6 +55,7 @@ ORDER = {
         "runtime",  # what stands above is entered from outside; what stands below is passed what it needs
         "control dispatch operation ready_plan run verify weak_calls",
         "timed_rows",
+        "waited_for",
         "timed_calls",
         "approx_error message queue replace replace_alltoallv",
         "nonblocking",

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import time
 
@@ -59,6 +60,25 @@ class Times(Preload):
         report = job.report()
         self.assertEqual((report["functions"], report["efficiency"]), ([], None))
         self.assertEqual({str(rank["time"]) for rank in report["late_ranks"]}, {"None"})
+
+    @quick
+    def test_peers(self):
+        """For whom a rank waits in messages, in each of MPI's ways to wait for one."""
+        self.need_papaya()
+        rounds = 4
+        for threads in ([], ["multiple"]):
+            job = self.job(3, self.program("peers"), rounds, *threads)
+            self.assertEqual((job.code, job.complaints()), (0, []), job.err)
+            ways = job.out.split()
+            record = (job.folder / "rank-00002.pap").read_bytes()
+            intervals, capacity = struct.unpack_from("=QQ", record, 6872)
+            named = {way: set() for way in ways}
+            for event in range(rounds * len(ways)):
+                waited_for = struct.unpack_from("=I", record, intervals + event % capacity * 32 + 28)[0] & 0xffffff
+                named[ways[event % len(ways)]].add(waited_for - 1)
+            # Where ranks share cores rank 0 may be late for once, too.
+            self.assertEqual({way for way in ways if 1 not in named[way]}, {"freed"}, named)
+            self.assertEqual(named["freed"], {-1})
 
     @quick
     def test_ranks_ahead(self):
