@@ -360,18 +360,17 @@ void Analyser::add_whole_run() {
 void Analyser::read_calls_again() {
   if (out_.compared_calls == 0) return;
   Replays replays(run_, clocks_, stream_.facts(), sites_, replayed_parts_, relief_, out_);
-  stream_.read(
-      {},
-      [&](const GroupCall& call) {
-        if (!call.is_compared()) return;
-        const Sites::Site* const site = sites_.of(call.sightings.front().file, call.sightings.front().event);
-        if (site != nullptr) {
-          arrivals_.take_waits(run_, call);
-          replays.add_to_pattern(*site, call_of_site(call));
-        }
-        replays.add(call, site);
-      },
-      progress_of(1));
+  stream_.read([&](std::size_t file, const trace::Event& event, bool) { replays.add_event(file, event); },
+               [&](const GroupCall& call) {
+                 if (!call.is_compared()) return;
+                 const Sites::Site* const site = sites_.of(call.sightings.front().file, call.sightings.front().event);
+                 if (site != nullptr) {
+                   arrivals_.take_waits(run_, call);
+                   replays.add_to_pattern(*site, call_of_site(call));
+                 }
+                 replays.add(call, site);
+               },
+               progress_of(1));
   replays.write(out_);
 }
 

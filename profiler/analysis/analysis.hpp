@@ -26,6 +26,7 @@
 #include "base/collective.hpp"
 #include "profiler/analysis/alpha.hpp"
 #include "profiler/analysis/approx.hpp"
+#include "profiler/analysis/costly_call.hpp"
 #include "profiler/analysis/patterns_of_sites.hpp"
 #include "profiler/analysis/rank_times.hpp"
 #include "profiler/analysis/savings.hpp"
@@ -104,6 +105,10 @@ struct RankFigures {
   // The longest of them that make up half of their sum: how many, and the least.
   std::array<std::uint64_t, collective_count> long_delays_in{};
   std::array<double, collective_count> long_delay_ns_in{};
+  // Where all but a twentieth of their sum is in some of them, and the others are far shorter: how many those are, and
+  // their mean.
+  std::array<std::uint64_t, collective_count> notable_delays_in{};
+  std::array<double, collective_count> notable_delay_ns_in{};
   double largest_delay_ns = 0;
   // Of the waiting: what began with this rank; and of caused_ns, what began with others and only passed through it, of
   // which most with one rank, and what no rank is known to have begun (origins.hpp).
@@ -183,18 +188,6 @@ struct PhaseFigures {
 struct PartEfficiency {
   double span_ns = 0;  // its length
   Efficiency of_part;  // communication, serialisation and transfer alone
-};
-
-// One of the calls at which most was waited.
-struct CostlyCall {
-  std::string name;  // MPI_Allreduce
-  std::string communicator;
-  std::uint64_t call = 0;
-  std::int32_t rank = 0;           // most waited for
-  double begin_ns = 0;             // its first arrival, since the run began
-  double delay_ns = 0;             // the longest wait
-  double waiting_ns = 0;           // summed over ranks
-  std::vector<NamedFrame> frames;  // where that rank made it, innermost first; empty: not known
 };
 
 struct AlgorithmFigures {
@@ -280,8 +273,6 @@ struct RecordFacts {
   std::string first_conflict;
   std::uint64_t pending_left_out = 0;  // unfinished calls that are not listed
 };
-
-inline constexpr std::size_t most_costly_calls = 10;
 
 struct Analysis {
   bool usable = false;  // at least one record could be read

@@ -21,6 +21,7 @@ void Arrivals::resize(std::size_t size) {
 
 void Arrivals::take_times(const Run& run, const GroupCall& call) {
   resize(call.sightings.size());
+  collective = static_cast<Collective>(call.sightings.front().event.collective);
   bytes = 0;
   is_across_nodes = false;
   for (std::size_t i = 0; i < size(); ++i) {

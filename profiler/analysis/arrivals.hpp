@@ -25,6 +25,7 @@ struct Arrivals {
   std::vector<double> longest_ns;      // the longest of these waits
   std::vector<std::uint32_t> waiters;  // how many there are
 
+  Collective collective{};
   std::uint64_t bytes = 0;  // the most that a rank passed
   bool is_across_nodes = false;
   Order order;

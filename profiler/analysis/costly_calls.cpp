@@ -6,8 +6,39 @@
 
 #include "base/mpi_name.hpp"
 #include "profiler/analysis/sites.hpp"
+#include "profiler/record/waits.hpp"
 
 namespace papaya::report {
+namespace {
+
+// Arrivals apart by less than this part of the longest wait are about at the same time.
+constexpr double about = 0.1;
+
+// Who came when the culprit did, and whether one rank alone came long before them all.
+void find_late(const Run& run, const Arrivals& arrivals, std::size_t culprit, CostlyCall& costly) {
+  const double margin_ns = about * costly.delay_ns;
+  const double last_ns = arrivals.arrivals_ns[culprit];
+  // Where others than the culprit may come as late and nobody waits for them, it is the only one that is told of.
+  const Need need = need_of(arrivals.collective);
+  const bool all_count = need == Need::all || need == Need::root_needs_all;
+  std::vector<std::int32_t> late;
+  std::size_t early = 0;
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    const double before_ns = last_ns - arrivals.arrivals_ns[i];
+    const std::int32_t rank = run.files[arrivals.files[i]].header.rank;
+    if (i == culprit || (all_count && before_ns >= 0 && before_ns <= margin_ns)) {
+      late.push_back(rank);
+    } else if (before_ns > margin_ns) {
+      costly.waits_alone = rank;
+      ++early;
+    }
+  }
+  if (early != 1 || late.size() < 2 || late.size() + early < arrivals.size()) costly.waits_alone = -1;
+  std::sort(late.begin(), late.end());
+  costly.late = to_ranges(late);
+}
+
+}  // namespace
 
 void CostlyCalls::add(const Run& run, const GroupCall& call, const Arrivals& arrivals) {
   const std::vector<double>& caused_ns = arrivals.caused_ns;
@@ -22,8 +53,10 @@ void CostlyCalls::add(const Run& run, const GroupCall& call, const Arrivals& arr
   costly.communicator = call.group->name;
   costly.call = event.call;
   costly.rank = file.header.rank;
-  costly.begin_ns = arrivals.arrivals_ns[arrivals.order.first];
   costly.delay_ns = arrivals.longest_ns[culprit];
+  costly.begin_ns = arrivals.arrivals_ns[culprit] - costly.delay_ns;
+  costly.is_first = call.sightings[culprit].number == 0 && file.gaps.empty();
+  find_late(run, arrivals, culprit, costly);
   costly.waiting_ns = waiting_ns;
   costly.frames = frames_of(file, event);
   if (kept_.size() == most_costly_calls) kept_.pop_back();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 namespace papaya::report {
 
@@ -26,11 +27,25 @@ double Distribution::median() const {
   return 0;
 }
 
+double Distribution::sum() const {
+  return std::accumulate(buckets_.begin(), buckets_.end(), 0.0,
+                         [](double sum, const Bucket& bucket) { return sum + bucket.sum; });
+}
+
+Distribution::Notable Distribution::notable() const {
+  const double least = largest_half().least / 4;
+  Notable notable;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.count == 0 || bucket.sum < least * static_cast<double>(bucket.count)) continue;
+    notable.count += bucket.count;
+    notable.sum += bucket.sum;
+  }
+  return notable;
+}
+
 Distribution::Half Distribution::largest_half() const {
-  double sum = 0;
-  for (const Bucket& bucket : buckets_) sum += bucket.sum;
   Half half;
-  double left = sum / 2;
+  double left = sum() / 2;
   for (auto bucket = buckets_.rbegin(); bucket != buckets_.rend() && left > 0; ++bucket) {
     if (bucket->count == 0) continue;
     const double mean = bucket->sum / static_cast<double>(bucket->count);

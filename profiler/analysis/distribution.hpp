@@ -23,6 +23,13 @@ class Distribution {
     double least = 0;
   };
   Half largest_half() const;
+  // The values that are not far below those.
+  struct Notable {
+    std::uint64_t count = 0;
+    double sum = 0;
+  };
+  Notable notable() const;
+  double sum() const;
 
  private:
   // Four to a doubling, from 2^first_doubling on.

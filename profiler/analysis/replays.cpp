@@ -71,7 +71,8 @@ std::vector<std::size_t> sites_to_replay(const Sites& sites) {
 
 Replays::Replays(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, const Sites& sites,
                  std::uint64_t parts, const Relief& relief, const Analysis& analysis)
-    : model_(run),
+    : meanwhile_(run, clocks, analysis),
+      model_(run),
       savings_(run, clocks, facts, sites_to_replay(sites), parts, model_),
       why_no_what_if_(why_no_what_if(run, analysis)) {
   for (const Sites::Site& site : sites.all()) patterns_.emplace_back(site.means);
@@ -90,6 +91,7 @@ void Replays::add(const GroupCall& call, const Sites::Site* site) {
 
 void Replays::write(Analysis& analysis) const {
   for (CallSiteFigures& site : analysis.call_sites) site.pattern = patterns_[site.number].take();
+  meanwhile_.write(analysis.costly_calls);
   savings_.write(analysis);
   if (what_if_)
     analysis.what_if = what_if_->result();

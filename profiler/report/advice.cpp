@@ -19,8 +19,6 @@ namespace {
 constexpr double worthwhile = 0.01;
 // From this share of the run on, time is told in the sentence for everybody.
 constexpr double noticeable = 0.02;
-// A call in this first part of the run belongs to the program's start.
-constexpr double start_share = 0.05;
 
 class Adviser {
  public:
@@ -31,6 +29,7 @@ class Adviser {
 
  private:
   void late_rank(std::int32_t number);
+  void aborted();
   void costly_calls();
   void late_ranks();
   void elsewhere();
@@ -125,6 +124,18 @@ void Adviser::late_rank(std::int32_t number) {
       number, where, time_text(computing_ns), time_text(median_ns)));
 }
 
+// A rank that ends the job knows why.
+void Adviser::aborted() {
+  const std::int32_t rank = analysis_.record.aborts.front().rank;
+  std::string before;
+  for (const PendingCall& pending : analysis_.pending)
+    for (const LastSign& sign : pending.last_signs)
+      if (sign.rank == rank && !sign.name.empty() && before.empty())
+        before = fmt::format(" after {}, call {} on {}{}", sign.name, count_text(sign.call), sign.communicator,
+                             sign.call_site.empty() ? "" : ", at " + frame_text(sign.call_site.front()));
+  step(fmt::format("Look for why rank {} called MPI_Abort{}, and at what it wrote before.", rank, before));
+}
+
 void Adviser::costly_calls() {
   if (analysis_.costly_calls.empty()) return;
   const CostlyCall& call = analysis_.costly_calls.front();
@@ -132,12 +143,26 @@ void Adviser::costly_calls() {
   const double end_s = (call.begin_ns + call.delay_ns) / 1e9;
   // Seconds with enough digits to see the call and a little before it.
   const double margin = std::max(1e-3, 0.25 * (end_s - begin_s));
-  step(fmt::format(
-      "Look at what rank {} does before call {} of {}{}, {} into the run{}: `papaya trace --chrome --from {:.3f} --to "
-      "{:.3f} -o trace.json FOLDER` shows it.",
-      call.rank, count_text(call.call), call.name, call.frames.empty() ? "" : " at " + frame_text(call.frames.front()),
-      time_text(call.begin_ns), share_of_run(call.begin_ns) <= start_share ? ", while the program starts" : "",
-      std::max(0.0, begin_s - margin), end_s + margin));
+  const auto at = [](const std::vector<NamedFrame>& frames) {
+    return frames.empty() ? std::string() : " at " + frame_text(frames.front());
+  };
+  const std::string which = fmt::format("call {} of {}{}", count_text(call.call), call.name, at(call.frames));
+  const std::string who = ranks_text(call.late);
+  const bool is_one = call.late.size() == 1 && call.late.front().first == call.late.front().last;
+  const CostlyCall::Meanwhile& meanwhile = call.meanwhile;
+  const std::string calls =
+      meanwhile.calls == 0 ? ""
+                           : fmt::format("; meanwhile {} makes {}{}", is_one ? "it" : fmt::format("rank {}", call.rank),
+                                         counted(meanwhile.calls, meanwhile.name + " call", meanwhile.name + " calls"),
+                                         at(meanwhile.frames));
+  step(
+      fmt::format("{}{}: `papaya trace --chrome --from {:.3f} --to {:.3f} -o trace.json FOLDER` shows it.",
+                  call.waits_alone >= 0
+                      ? fmt::format("Give rank {} some of the work of {}: it comes to {} {} before them",
+                                    call.waits_alone, who, which, time_text(call.delay_ns))
+                      : fmt::format("Look at what {} {} before {}, {} into the run{}", who, is_one ? "does" : "do",
+                                    which, time_text(call.begin_ns), call.is_first ? ", while the program starts" : ""),
+                  calls, std::max(0.0, begin_s - margin), end_s + margin));
 }
 
 void Adviser::late_ranks() {
@@ -203,6 +228,9 @@ void Adviser::algorithm() {
 std::vector<std::string> Adviser::steps() {
   if (analysis_.ranks < 2) return {};
   switch (verdict_.finding) {
+    case Finding::aborted:
+      aborted();
+      break;
     case Finding::unfinished:
       step(
           "Look at what the missing ranks did last (below) and at the stacks in the folder's "
@@ -228,7 +256,7 @@ std::vector<std::string> Adviser::steps() {
   }
   if (verdict_.finding == Finding::overwritten)
     step("Record all calls: with PAPAYA_PROFILE=trace the figures call by call are of the whole run.");
-  if (verdict_.finding != Finding::unfinished) {
+  if (verdict_.finding != Finding::unfinished && verdict_.finding != Finding::aborted) {
     elsewhere();
     if (verdict_.finding != Finding::balanced && verdict_.finding != Finding::nothing && verdict_.is_explained)
       shared_cores();

@@ -173,9 +173,15 @@ Json to_object(const CostlyCall& call) {
           {"call", call.call},
           {"at_seconds", seconds(call.begin_ns)},
           {"rank", call.rank},
+          {"late", to_array(call.late)},
+          {"waits_alone", call.waits_alone >= 0 ? Json(call.waits_alone) : Json(nullptr)},
           {"longest_delay_us", microseconds(call.delay_ns)},
           {"waiting_seconds", seconds(call.waiting_ns)},
-          {"call_site", to_array(call.frames)}};
+          {"call_site", to_array(call.frames)},
+          {"meanwhile", call.meanwhile.calls == 0 ? Json(nullptr)
+                                                  : Json({{"name", call.meanwhile.name},
+                                                          {"calls", call.meanwhile.calls},
+                                                          {"call_site", to_array(call.meanwhile.frames)}})}};
 }
 
 Json to_object(const MessageTime& time) {

@@ -35,7 +35,7 @@ FUNCTIONS = {
     "algorithms/alltoall/arrival_alltoall.cpp: exchange_blocks": "one loop over the parts, whose steps share its state",
     "interpose/mpi_types.cpp: Types": "a table",
     "profiler/analysis/compare.cpp: compare": "fills one result, field by field",
-    "profiler/report/verdict.cpp: Judge::late_verdict": "one sentence, clause by clause",
+    "profiler/report/lateness.cpp: Judge::late_verdict": "one sentence, clause by clause",
     "tests/mpi/allreduce.cpp: user_operations": "a block for each operation that a user may define",
     "tests/mpi/collectives.cpp: reduce_by_user": "a block for each operation that a user may define",
     "tests/mpi/small_calls.hpp: small_call": "a case for each collective",

@@ -96,6 +96,94 @@ TEST_CASE("advice: one call is looked at where it is") {
       contains(report.next.front(), "`papaya trace --chrome --from 0.176 --to 0.925 -o trace.json FOLDER` shows it."));
 }
 
+// Rank 0 is through `calls` bcasts as their root at once, the others take 5 ms before each; all meet in a barrier.
+std::vector<Record> ahead_of_bcasts(std::uint64_t calls) {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = all[rank];
+    record.capacity = 128;
+    record.add_call_site({{"app", 0x20}});
+    record.add_call_site({{"app", 0x40}});
+    for (std::uint64_t call = 0; call < calls; ++call) {
+      const double arrival = rank == 0 ? 1e3 * static_cast<double>(call) : 5e6 * static_cast<double>(call + 1) + rank;
+      record.add_call(Collective::bcast, call, arrival, arrival + 500, 8, 0).call_site = 1;
+    }
+    const double end = 5e6 * static_cast<double>(calls);
+    record.add_call(Collective::barrier, calls, rank == 0 ? 200e3 : end + 1e6 + 1e3 * rank, end + 2e6).call_site = 2;
+    record.add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+    record.finalize(end + 2e6);
+  }
+  return all;
+}
+
+TEST_CASE("advice: a rank that is ahead of all the others is told so, with the calls that they make meanwhile") {
+  const Report report = support::analyse(ahead_of_bcasts(100));
+  INFO(report.verdict);
+  CHECK(contains(report.verdict, ", where rank 0 alone waited, 501 ms, for ranks 1-3. Waiting for late ranks at all "));
+  CHECK(report.next.front() ==
+        "Give rank 0 some of the work of ranks 1-3: it comes to call 100 of MPI_Barrier at app+0x40 501 ms before "
+        "them; meanwhile rank 3 makes 100 MPI_Bcast calls at app+0x20: `papaya trace --chrome --from 0.000 --to 0.626 "
+        "-o trace.json FOLDER` shows it.");
+  CHECK(contains(report::to_json(report), "\"waits_alone\": 0"));
+}
+
+TEST_CASE("advice: a late rank that makes calls while the others wait is not at the program's start") {
+  // In MPI_Scan nobody waits for the last rank.
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = all[rank];
+    record.capacity = 128;
+    record.add_call_site({{"app", 0x20}});
+    for (std::uint64_t call = 0; call < 80; ++call) {
+      const double arrival = 1e3 + (rank == 3 ? 5e6 : 1e3) * static_cast<double>(call);
+      record.add_call(Collective::scan, call, arrival, arrival + 500).call_site = 1;
+    }
+    record.add_call(Collective::barrier, 80, rank == 3 ? 400e6 : 90e3, 401e6).call_site = 1;
+    record.finalize(401e6);
+  }
+  CHECK(contains(support::analyse(all).next.front(),
+                 "Look at what rank 3 does before call 80 of MPI_Barrier at app+0x20, 90.0 µs into the run; meanwhile "
+                 "it makes 79 MPI_Scan calls at app+0x20: `papaya trace"));
+  // Its first call is.
+  auto start = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = start[rank];
+    record.capacity = 64;
+    record.add_call_site({{"app", 0x20}});
+    for (std::uint64_t call = 0; call < 40; ++call)
+      record
+          .add_call(Collective::barrier, call,
+                    call > 0    ? 1e6 * (500 + static_cast<double>(call))
+                    : rank == 1 ? 500e6
+                                : 100e3,
+                    1e6 * (500.5 + static_cast<double>(call)))
+          .call_site = 1;
+    record.finalize(600e6);
+  }
+  CHECK(contains(support::analyse(start).next.front(),
+                 "Look at what rank 1 does before call 0 of MPI_Barrier at app+0x20, 100 µs into the run, while the "
+                 "program starts: `papaya trace"));
+}
+
+TEST_CASE("advice: of a job that a rank has aborted that comes first") {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = all[rank];
+    record.add_call_site({{"app", 0x20}});
+    record.add_call(Collective::allreduce, 0, 0, 1000).call_site = 1;
+    if (rank != 1) record.add_call(Collective::allreduce, 1, 2000, -1).call_site = 1;
+  }
+  all[1].header.ending = static_cast<std::uint32_t>(trace::Ending::aborted);
+  all[1].header.abort_code = 3;
+  const Report report = support::analyse(all);
+  INFO(report.verdict);
+  CHECK(report.verdict.starts_with("Rank 1 called MPI_Abort with code 3. Ranks 0, 2-3 were inside MPI_Allreduce, "));
+  REQUIRE(report.next.size() == 1);
+  CHECK(report.next.front() ==
+        "Look for why rank 1 called MPI_Abort after MPI_Allreduce, call 0 on MPI_COMM_WORLD, at app+0x20, and at what "
+        "it wrote before.");
+}
+
 TEST_CASE("verdict: a delay that reaches the others in two ways began with one rank") {
   // Rank 1 computes 2 ms; rank 2 waits for it in a collective of the two, and then the others for rank 2.
   auto all = support::records(3);
