@@ -191,6 +191,7 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   if (recorder.is_open())
     state->row = recorder.add_communicator(state->id, state->parent_id, state->size, state->rank, state->facts.nodes,
                                            std::string_view(name, static_cast<std::size_t>(length)));
+  if (state->inter && state->row != nullptr) state->row->origin = static_cast<std::int32_t>(trace::Origin::inter);
   find_group(*state, members);
   all.push_back(state.get());
   if (PMPI_Comm_set_attr(comm, keyval, state.get()) != MPI_SUCCESS) {
@@ -316,7 +317,8 @@ void adopt(MPI_Comm parent, MPI_Comm child, trace::Origin origin, std::uint64_t 
   const std::lock_guard lock(mutex);
   if (find(child) != nullptr) return;
   const Communicator* const state = make(child, parent_state, salt);
-  if (state != nullptr && state->row != nullptr) state->row->origin = static_cast<std::int32_t>(origin);
+  if (state != nullptr && state->row != nullptr && !state->inter)
+    state->row->origin = static_cast<std::int32_t>(origin);
 }
 
 }  // namespace papaya::communicators

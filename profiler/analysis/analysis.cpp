@@ -165,8 +165,7 @@ void Analyser::list_pending() {
 
 void Analyser::compare_call(const GroupCall& call) {
   RecordFacts& facts = out_.record;
-  if (call.match == Match::conflicting && facts.conflicting_calls++ == 0) facts.first_conflict = call.conflict;
-  if (call.match == Match::unmatched) ++facts.unmatched_calls;
+  count_not_compared(call, facts);
   if (call.is_inside) {
     if (unfinished_.size() < most_pending)
       unfinished_.push_back(unfinished_call(run_, clocks_, call));

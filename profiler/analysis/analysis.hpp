@@ -267,9 +267,11 @@ struct RecordFacts {
   std::uint64_t missing_weak_events = 0;         // older than the rings hold
   std::uint64_t inconsistent_communicators = 0;  // whose ranks cannot be told apart, and that were used
 
-  std::uint64_t partial_calls = 0;      // compared without the ranks that have no usable record
-  std::uint64_t unmatched_calls = 0;    // not compared: the record of one of the ranks does not have them
-  std::uint64_t conflicting_calls = 0;  // in which ranks disagree about the collective
+  std::uint64_t partial_calls = 0;            // compared without the ranks that have no usable record
+  std::uint64_t unmatched_calls = 0;          // not compared: the record of one of the ranks does not have them
+  std::uint64_t intercommunicator_calls = 0;  // not compared, summed over ranks,
+  double intercommunicator_ns = 0;            // and the time inside them
+  std::uint64_t conflicting_calls = 0;        // in which ranks disagree about the collective
   std::string first_conflict;
   std::uint64_t pending_left_out = 0;  // unfinished calls that are not listed
 };

@@ -89,7 +89,8 @@ std::map<std::uint64_t, std::string> communicator_names(const Run& run) {
     std::string name = entry.name;
     if (name.empty()) {
       name = lineage_of(entries, id);
-      if (name.empty()) name = fmt::format("communicator {:#x}", id);
+      if (name.empty())
+        name = fmt::format("{} {:#x}", entry.origin == Origin::inter ? "intercommunicator" : "communicator", id);
       const bool is_horovods = horovod.communicators.contains(id);
       std::string which;
       if (entry.size != run.ranks) {

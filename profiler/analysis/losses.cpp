@@ -1,6 +1,7 @@
 #include "profiler/analysis/losses.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace papaya::report {
 
@@ -31,6 +32,15 @@ void count_losses(const Run& run, const CallStream& stream, RecordFacts& facts) 
   facts.trace_failed = to_ranges(failed);
   for (const EventFacts& own : stream.facts()) facts.torn_events += own.skipped;
   facts.untabled_events = stream.untabled_events();
+}
+
+void count_not_compared(const GroupCall& call, RecordFacts& facts) {
+  if (call.match == Match::conflicting && facts.conflicting_calls++ == 0) facts.first_conflict = call.conflict;
+  if (call.match == Match::unmatched) ++facts.unmatched_calls;
+  if (call.match != Match::two_groups) return;
+  facts.intercommunicator_calls += call.sightings.size();
+  for (const Sighting& sighting : call.sightings)
+    if (!std::isnan(sighting.exit_ns)) facts.intercommunicator_ns += sighting.exit_ns - sighting.arrival_ns;
 }
 
 }  // namespace papaya::report

@@ -20,6 +20,7 @@ Groups::Groups(const Run& run) : run_(run) {
         groups_.emplace_back();
         groups_.back().id = communicator.id;
         groups_.back().size = communicator.size;
+        groups_.back().is_inter = static_cast<trace::Origin>(communicator.origin) == trace::Origin::inter;
         groups_.back().name = names.at(communicator.id);
       }
       Group& group = groups_[at->second];
@@ -82,12 +83,12 @@ Match Groups::match_of(const GroupCall& call) const {
   const Group& group = *call.group;
   const std::size_t seen = call.sightings.size();
   if (!call.conflict.empty()) return Match::conflicting;
-  if (group.size < 2) return Match::alone;
-  if (seen == static_cast<std::size_t>(group.size)) return Match::complete;
+  if (group.size < 2) return group.is_inter ? Match::two_groups : Match::alone;
+  if (seen == static_cast<std::size_t>(group.size)) return group.is_inter ? Match::two_groups : Match::complete;
   // Ranks without a usable record cannot be there, and are not waited for.
   const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) - group.members.size();
   if (seen == group.members.size() && seen >= 2 && unknown <= run_.missing_ranks + run_.unwanted_ranks)
-    return Match::partial;
+    return group.is_inter ? Match::two_groups : Match::partial;
   const std::uint64_t number = call.sightings.front().event.call;
   Match match = Match::pending;
   std::size_t next = 0;

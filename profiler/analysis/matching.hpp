@@ -49,6 +49,7 @@ struct Group {
   std::string name;
   std::int32_t size = 0;
   bool is_consistent = true;    // its ranks agree on its size, and no two of them claim one rank
+  bool is_inter = false;        // the local group of an intercommunicator
   bool is_used = false;         // calls on it are in the record
   std::vector<Member> members;  // by rank in the communicator
 };
@@ -61,6 +62,7 @@ enum class Match : std::uint8_t {
   unmatched,    // missing in the record of a rank that did make it
   pending,      // some rank has not come to it
   alone,        // the communicator has one rank
+  two_groups,   // on an intercommunicator: the groups wait for each other, and only one of them is here
 };
 
 // A blocking call, as far as it is recorded.

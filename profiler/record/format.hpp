@@ -48,7 +48,16 @@ struct Event {
 static_assert(sizeof(Event) == 64);
 
 // How a communicator was made from its parent.
-enum class Origin : std::int32_t { unknown = 0, dup = 1, split = 2, node_split = 3, group = 4, grid = 5, graph = 6 };
+enum class Origin : std::int32_t {
+  unknown = 0,
+  dup = 1,
+  split = 2,
+  node_split = 3,
+  group = 4,
+  grid = 5,
+  graph = 6,
+  inter = 7  // an intercommunicator, however it was made
+};
 
 // A communicator on which this rank made at least one collective call.
 struct Communicator {

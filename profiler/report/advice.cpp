@@ -178,15 +178,19 @@ void Adviser::late_ranks() {
 }
 
 void Adviser::elsewhere() {
-  const std::int32_t number = verdict_.elsewhere_rank;
-  if (verdict_.in_finalize)
-    step(number >= 0
-             ? fmt::format("Look at what rank {} does alone after the last call of the others: spread that work, or "
-                           "let the others do something meanwhile.",
-                           number)
-             : std::string("Spread the work at the end of the program more evenly."));
-  else if (number >= 0 && number != verdict_.rank)
-    late_rank(number);
+  const std::vector<std::int32_t>& ranks = verdict_.elsewhere.ranks;
+  if (verdict_.elsewhere.in_finalize)
+    return step(
+        !ranks.empty()
+            ? fmt::format("Look at what rank {} does alone after the last call of the others: spread that work, "
+                          "or let the others do something meanwhile.",
+                          ranks.front())
+            : std::string("Spread the work at the end of the program more evenly."));
+  if (ranks.size() > 1)
+    step(fmt::format("Give {} less work, or make it quicker: they compute {} longer than the median of the others.",
+                     ranks_text(to_ranges(ranks)), verdict_.elsewhere.more));
+  else if (!ranks.empty() && ranks.front() != verdict_.rank)
+    late_rank(ranks.front());
 }
 
 void Adviser::shared_cores() {

@@ -3,14 +3,17 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "profiler/analysis/analysis.hpp"
 
 namespace papaya::report {
 
 struct Elsewhere {
-  std::string text;          // begins with a space; empty: that time is little, or not known
-  std::int32_t rank = -1;    // computes while the others wait for it; -1: none, or none alone
+  std::string text;  // begins with a space; empty: that time is little, or not known
+  std::vector<std::int32_t>
+      ranks;                 // compute while the others wait for them, ascending; empty: nobody does, or not enough
+  std::string more;          // what those compute longer than the median of the others: "402 ms to 403 ms"
   bool in_finalize = false;  // they wait in MPI_Finalize
 };
 

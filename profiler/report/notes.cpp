@@ -122,6 +122,11 @@ void Notes::describe_calls() {
     note(fmt::format("Not compared because the record of one of the ranks does not contain them: {}.",
                      counted(facts_.unmatched_calls, "call", "calls")));
   }
+  if (facts_.intercommunicator_calls > 0)
+    note(fmt::format(
+        "Not compared because they are on intercommunicators, whose groups wait for each other: {} (summed over "
+        "ranks), {} inside.",
+        counted(facts_.intercommunicator_calls, "call", "calls"), time_text(facts_.intercommunicator_ns)));
   if (facts_.conflicting_calls > 0) {
     note(
         fmt::format("Ranks disagree about the collective in {}, first {}: an error in the program, or its threads "

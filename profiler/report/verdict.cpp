@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "profiler/read/units.hpp"
-#include "profiler/report/elsewhere.hpp"
 #include "profiler/report/lateness.hpp"
 #include "profiler/report/notes.hpp"
 
@@ -69,10 +68,8 @@ std::string Judge::late_verdict() {
 }
 
 std::string Judge::elsewhere_verdict() {
-  Elsewhere elsewhere = elsewhere_of(analysis_, verdict_.rank);
-  verdict_.elsewhere_rank = elsewhere.rank;
-  verdict_.in_finalize = elsewhere.in_finalize;
-  return std::move(elsewhere.text);
+  verdict_.elsewhere = elsewhere_of(analysis_, verdict_.rank);
+  return verdict_.elsewhere.text;
 }
 
 // What the rank that was named costs the run.
@@ -110,10 +107,13 @@ Verdict Judge::write() {
   } else if (analysis_.compared_calls == 0) {
     const bool blocking = std::any_of(analysis_.collectives.begin(), analysis_.collectives.end(),
                                       [](const CollectiveFigures& c) { return c.form == Form::blocking; });
-    verdict_.text = (blocking ? "Arrivals cannot be compared: no blocking collective call of two or more ranks is in "
-                                "the record of all of them."
-                              : "Arrivals cannot be compared: the program made no blocking collective calls.") +
-                    elsewhere_verdict();
+    verdict_.text =
+        (analysis_.record.intercommunicator_calls > 0 ? "Arrivals cannot be compared: the blocking collective calls "
+                                                        "are on intercommunicators, whose groups wait for each other."
+         : blocking ? "Arrivals cannot be compared: no blocking collective call of two or more ranks is in "
+                      "the record of all of them."
+                    : "Arrivals cannot be compared: the program made no blocking collective calls.") +
+        elsewhere_verdict();
   } else {
     verdict_.text = arrivals_verdict();  // first: it names a rank
     verdict_.text += elsewhere_verdict();

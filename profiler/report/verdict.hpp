@@ -5,6 +5,7 @@
 #include <string>
 
 #include "profiler/analysis/analysis.hpp"
+#include "profiler/report/elsewhere.hpp"
 #include "profiler/report/finding.hpp"
 
 namespace papaya::report {
@@ -14,9 +15,7 @@ struct Verdict {
   Finding finding = Finding::nothing;
   std::int32_t rank = -1;    // where the delays began; -1: none in particular, or not known
   bool is_explained = true;  // its delays, by what it or another rank computes longer than the others
-  // Outside of blocking collectives: the rank that computes while the others wait for it, in MPI_Finalize or before.
-  std::int32_t elsewhere_rank = -1;
-  bool in_finalize = false;
+  Elsewhere elsewhere;
 };
 
 Verdict verdict_on(const Analysis& analysis);

@@ -106,7 +106,8 @@ ORDER = {
         "mpi_times stack_dump",
     ],
     "profiler/report": [
-        "elsewhere notes site_losses stacks",
+        "notes site_losses stacks",
+        "elsewhere",
         "pictures.hpp",
         "pictures.cpp pictures_json",
         "finding",

@@ -146,6 +146,24 @@ static void ahead(int calls) {
   }
 }
 
+// Rank 1 is late where the others wait for it between two groups.
+static void inter(int calls) {
+  MPI_Comm half, both;
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 1 - rank % 2, 0, &both);
+  for (int i = 0; i < calls; ++i) {
+    int one = 1, sum = 0;
+    if (rank == 1) work(late_ms);
+    MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, both);
+  }
+  MPI_Comm copy;
+  MPI_Comm_dup(both, &copy);
+  MPI_Barrier(copy);
+  MPI_Comm_free(&copy);
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&half);
+}
+
 static void finalize(int calls) {
   for (int i = 0; i < 20; ++i) MPI_Barrier(MPI_COMM_WORLD);
   if (rank == 1) work(late_ms * calls);
@@ -162,7 +180,7 @@ int main(int argc, char** argv) {
     void (*run)(int);
   } cases[] = {{"iallreduce", iallreduce}, {"comm_dup", comm_dup}, {"fence", fence}, {"ring", ring},
                {"victim", victim},         {"innocent", innocent}, {"pair", pair},   {"ahead", ahead},
-               {"finalize", finalize},     {"waits", waits}};
+               {"finalize", finalize},     {"waits", waits},       {"inter", inter}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
     if (argc > 1 && strcmp(argv[1], cases[i].name) == 0) cases[i].run(calls);
   MPI_Finalize();

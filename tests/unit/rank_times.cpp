@@ -193,16 +193,81 @@ TEST_CASE("verdict: waiting outside of blocking collectives") {
       verdict_of({10, 499, 10, 12}, "MPI_Wait", MpiKind::completion) ==
       "The program made no collective calls, so there are no arrivals to compare. Outside of blocking collectives 73 % "
       "of all ranks' time passes in MPI, most in MPI_Wait (73 %): rank 1 computes 489 ms longer than the median of the "
-      "ranks, and the others wait meanwhile.");
+      "others, which wait meanwhile.");
   CHECK(verdict_of({10, 12, 10, 499}, "MPI_Win_fence", MpiKind::one_sided)
             .ends_with("rank 3 computes 489 ms longer than the median of "
-                       "the ranks, and the others wait meanwhile."));
+                       "the others, which wait meanwhile."));
+  // Two of them, at the same time ...
+  CHECK(verdict_of({10, 489, 491, 10}, "MPI_Wait", MpiKind::completion)
+            .ends_with(": ranks 1-2 compute 479 ms to 481 ms longer than the median of the others, which wait "
+                       "meanwhile."));
+  // ... and one after the other, or with much else beside it.
+  CHECK(verdict_of({10, 250, 250, 10}, "MPI_Win_fence", MpiKind::one_sided)
+            .ends_with(": ranks 1-2 compute 240 ms longer than the median of the others, which explains 49 % of what "
+                       "those wait, or 98 % if they do so at different times. Only blocking collectives are compared "
+                       "call by call."));
+  CHECK(verdict_of({10, 300, 10, 10}, "MPI_Wait", MpiKind::completion)
+            .ends_with(": rank 1 computes 290 ms longer than the median of the others, which explains 59 % of what "
+                       "those wait. Only blocking collectives are compared call by call."));
+  // More than half of them.
+  CHECK(
+      contains(verdict_of({490, 490, 490, 10}, "MPI_Wait", MpiKind::completion), ": ranks 0-2 compute 480 ms longer"));
   // All wait alike: nobody is named.
-  CHECK(verdict_of({100, 105, 98, 102}, "MPI_Comm_dup", MpiKind::management)
-            .ends_with("most in MPI_Comm_dup (80 %); no rank computes enough longer than the others to explain it."));
+  CHECK(
+      verdict_of({100, 105, 98, 102}, "MPI_Comm_dup", MpiKind::management)
+          .ends_with("most in MPI_Comm_dup (80 %); no rank computes enough longer than the others to explain it: ranks "
+                     "may be late in turn, or MPI takes that time itself. Only blocking collectives are compared "
+                     "call by call."));
+  // Many that compute a little longer do not explain it either.
+  std::vector<double> many_ms(64, 60);
+  std::fill(many_ms.begin(), many_ms.begin() + 32, 110);
+  CHECK(contains(verdict_of(many_ms, "MPI_Wait", MpiKind::completion), "no rank computes enough longer"));
   // Little of it.
   CHECK(verdict_of({495, 496, 495, 497}, "MPI_Wait", MpiKind::completion) ==
         "The program made no collective calls, so there are no arrivals to compare.");
+}
+
+TEST_CASE("verdict: ranks that share cores are no reason for waiting outside of blocking collectives") {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    all[rank].header.cores = 2;
+    all[rank].header.node_ranks = 4;
+    all[rank].add_timed("MPI_Wait", MpiKind::completion, 100, 400e6);
+    all[rank].finalize(500e6);
+  }
+  const Report analysis = support::analyse(all);
+  REQUIRE(analysis.crowded_ranks == 4);
+  CHECK(contains(analysis.verdict, "ranks may be late in turn"));
+  CHECK_FALSE(contains(analysis.verdict, "share cores"));
+}
+
+// Ranks 0 and 2 on one side, 1 and 3 on the other; each side waits for rank 2.
+TEST_CASE("verdict: collectives on intercommunicators are not compared") {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = all[rank];
+    const auto side = static_cast<std::uint64_t>(7 + rank % 2);
+    record.add_communicator(side, 2, rank / 2, "");
+    record.communicators.back().origin = static_cast<std::int32_t>(trace::Origin::inter);
+    for (std::uint64_t call = 0; call < 5; ++call) {
+      const double begin = 100e6 * static_cast<double>(call);
+      record.add_call(Collective::allreduce, call, begin + (rank == 2 ? 80e6 : 0), begin + 81e6, 8, -1, side);
+    }
+    record.add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+    record.finalize(500e6);
+  }
+  const Report analysis = support::analyse(all);
+  CHECK(analysis.compared_calls == 0);
+  CHECK(analysis.record.intercommunicator_calls == 20);
+  CHECK(analysis.verdict ==
+        "Arrivals cannot be compared: the blocking collective calls are on intercommunicators, whose groups wait for "
+        "each "
+        "other. In collectives on intercommunicators, which are not compared, 61 % of all ranks' time passes.");
+  CHECK(std::any_of(analysis.notes.begin(), analysis.notes.end(), [](const std::string& note) {
+    return note ==
+           "Not compared because they are on intercommunicators, whose groups wait for each other: 20 calls (summed "
+           "over ranks), 1.22 s inside.";
+  }));
 }
 
 TEST_CASE("verdict: a rank that works on alone while the others are in MPI_Finalize") {

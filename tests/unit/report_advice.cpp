@@ -1,6 +1,7 @@
 // The line for everybody and the next steps, from planted causes.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "profiler/report/report.hpp"
 #include "tests/catch.hpp"
@@ -253,6 +254,18 @@ TEST_CASE("advice: where cores are shared and computing does not explain a delay
   INFO(report.verdict);
   CHECK(contains(report.verdict, " What it computes longer than the others is not all of that: ranks share cores."));
   CHECK(report.next.front().starts_with("Start at most 2 ranks on a node"));
+}
+
+TEST_CASE("advice: ranks for which the others wait outside of blocking collectives") {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    all[rank].add_timed("MPI_Win_fence", MpiKind::one_sided, 100, rank == 1 || rank == 2 ? 250e6 : 490e6);
+    all[rank].finalize(500e6);
+  }
+  const std::vector<std::string> next = support::analyse(all).next;
+  REQUIRE(!next.empty());
+  CHECK(next.front() ==
+        "Give ranks 1-2 less work, or make it quicker: they compute 240 ms longer than the median of the others.");
 }
 
 TEST_CASE("advice: a rank that works on alone while the others are in MPI_Finalize") {

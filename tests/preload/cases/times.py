@@ -111,6 +111,18 @@ class Times(Preload):
         self.assertNotIn("lower_ranks", ranks[0]["waits"])
         self.assertNotIn("as_root", ranks[2]["waits"])
 
+    @quick
+    def test_intercommunicators(self):
+        """The ranks of one group wait for those of the other: nobody is called late from the arrivals of one group."""
+        self.need_papaya()
+        job = self.job(4, self.program("planted"), "inter", 60)
+        self.assertEqual(job.code, 0, job.err)
+        report = job.report()
+        self.assertTrue(report["verdict"].startswith("Arrivals cannot be compared: the blocking collective calls are on "
+                                                     "intercommunicators"), report["verdict"])
+        self.assertRegex(" ".join(report["notes"]), r"Not compared because they are on intercommunicators, .*: 244 calls")
+        self.assertEqual([row["imbalance"]["calls"] for row in report["collectives"]], [0, 0])
+
     def test_efficiencies(self):
         """POP's efficiencies of the run and of each phase, and the same as TALP writes them."""
         self.need_papaya()
