@@ -2,8 +2,10 @@
 
 #include <mpi.h>
 
+#include <cstdint>
 #include <string>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/communicator.hpp"
 #include "interpose/peers.hpp"
@@ -11,8 +13,17 @@
 
 // The standard leaves what else may be passed to the tool: nothing is asked for here.
 int papaya_MPI_Pcontrol(int level, ...) {
-  papaya::runtime().records.recording.store(level != 0, std::memory_order_relaxed);
-  if (level == 0) papaya::peers::forget_requests();
+  using namespace papaya;
+  Runtime& process = runtime();
+  Records& records = process.records;
+  const bool is_on = level != 0;
+  if (records.recording.exchange(is_on, std::memory_order_relaxed) != is_on &&
+      process.active.load(std::memory_order_acquire) && records.recorder.is_open()) {
+    const std::uint64_t now = clock::ticks();
+    const std::uint64_t off = records.recorder.switch_recording(is_on, now);
+    if (is_on && records.recorder.header().timed_count != 0) MpiTimes::leave_out(off, now);
+  }
+  if (!is_on) peers::forget_requests();
   return PMPI_Pcontrol(level);
 }
 

@@ -153,6 +153,7 @@ void Analyser::measure_times() {
       out_.clock_error_ns = std::max(out_.clock_error_ns, clocks_.of_file(i).error_at(ns));
   const std::vector<RankTime> rank_time = rank_times(run_, clocks_, times_);
   for (std::size_t i = 0; i < ranks_.size(); ++i) ranks_[i].time = rank_time[i];
+  for (const RankTime& time : rank_time) out_.unrecorded_ns += time.unrecorded_ns;
   measure_efficiencies(run_, std::as_const(groups_).all(), rank_time, out_);
   out_.functions = timed_functions(run_, clocks_);
 }

@@ -323,7 +323,8 @@ struct Analysis {
   std::vector<CallSiteFigures> call_sites;  // most waiting first
   std::vector<CostlyCall> costly_calls;     // most waiting first, at most most_costly_calls
   std::vector<PhaseFigures> phases;         // most waiting first; empty if the program names none
-  std::uint64_t unrecorded_calls = 0;       // summed over ranks: the program had switched recording off
+  std::uint64_t unrecorded_calls = 0;       // summed over ranks: the program had switched recording off,
+  double unrecorded_ns = 0;                 // for so long
   std::vector<PendingCall> pending;
   std::vector<WeakFigures> weak;      // most time inside first
   std::vector<ApproxFigures> approx;  // a rule of PAPAYA_APPROX each

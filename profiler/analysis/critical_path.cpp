@@ -18,7 +18,7 @@ CriticalPath::CriticalPath(const Run& run)
     const std::uint64_t kept = file.header.event_count - std::min(file.header.event_count, file.overwritten_events);
     const bool has_lost_intervals = !file.timed.empty() && kept > file.header.interval_capacity;
     if (file.header.timed_count == 0 || !file.weak.rows.empty() || has_other_gaps || has_lost_intervals ||
-        file.skipped_events > 0 || file.header.unrecorded_calls > 0)
+        file.skipped_events > 0 || file.header.unrecorded_calls > 0 || file.header.unrecorded_ticks > 0)
       is_known_ = false;
   }
 }

@@ -16,6 +16,13 @@ double ticks_in(const trace::Totals& totals, Form form) {
   return ticks;
 }
 
+// Without recording, of the time from MPI_Init to the end of the record.
+double unrecorded_ns(const NodeClock& clock, const trace::Header& header, double init_ns, double end_ns) {
+  double ns = clock.ns_per_tick * static_cast<double>(header.unrecorded_ticks);
+  if (header.unrecorded_since > header.begin_ticks) ns += std::max(0.0, end_ns - clock.ns(header.unrecorded_since));
+  return std::clamp(ns, 0.0, std::max(0.0, end_ns - init_ns));
+}
+
 }  // namespace
 
 double RankTime::elsewhere_ns() const {
@@ -41,7 +48,8 @@ std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const Run
     for (const trace::TimedFunction& row : file.timed)
       time.of_kind[row.kind] += ns_per_tick * static_cast<double>(row.ticks);
     const double in_mpi = time.collectives_ns + time.elsewhere_ns() - time.finalize_ns;
-    time.computing_ns = std::max(0.0, times.end_ns[i] - times.init_ns[i] - in_mpi);
+    time.unrecorded_ns = unrecorded_ns(clocks.of_file(i), file.header, times.init_ns[i], times.end_ns[i]);
+    time.computing_ns = std::max(0.0, times.end_ns[i] - times.init_ns[i] - in_mpi - time.unrecorded_ns);
   }
   return all;
 }
@@ -76,11 +84,13 @@ Efficiency efficiency_of(std::span<const Useful> ranks, double run_ns) {
 Efficiency efficiency_of(const Run& run, const std::vector<RankTime>& ranks, std::span<const std::size_t> files,
                          double run_ns) {
   std::vector<Useful> useful;
+  double left_out_ns = run_ns;  // for so long none of them was recorded
   for (const std::size_t file : files) {
     if (!ranks[file].is_known) return {};
     useful.push_back({ranks[file].computing_ns, run.files[file].header.node});
+    left_out_ns = std::min(left_out_ns, ranks[file].unrecorded_ns);
   }
-  return efficiency_of(useful, run_ns);
+  return efficiency_of(useful, run_ns - left_out_ns);
 }
 
 void add_transfer(Efficiency& efficiency, double run_ns, double path_ns) {

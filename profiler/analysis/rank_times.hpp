@@ -21,6 +21,7 @@ struct RankTime {
   bool is_known = false;                         // functions other than blocking collectives were timed
   double before_ns = 0;                          // MPI_Init, after the first rank left it
   double computing_ns = 0;                       // outside MPI
+  double unrecorded_ns = 0;                      // the program had switched recording off: either
   double collectives_ns = 0;                     // blocking, and weakly consistent ones
   double starting_ns = 0;                        // calls that start nonblocking and persistent collectives
   std::array<double, mpi_kind_count> of_kind{};  // ns
@@ -69,7 +70,8 @@ double computing_in_phase_ns(const RankFile& file, std::size_t number);
 
 // By file of the run.
 std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const RunTimes& times);
-// Of the ranks of these files. Not known unless all times are.
+// Of the ranks of these files. Not known unless all times are. Time for which all had switched recording off is no part
+// of the run.
 Efficiency efficiency_of(const Run& run, const std::vector<RankTime>& ranks, std::span<const std::size_t> files,
                          double run_ns);
 // Most time first.

@@ -343,7 +343,9 @@ struct Header {
   std::uint64_t interval_capacity;  // a power of two, or 0
   std::uint64_t stacks_offset;
   PhaseTime phase_times[phase_capacity];
-  std::uint64_t stacks_ticks;  // when the stacks were last taken; 0: never
+  std::uint64_t stacks_ticks;      // when the stacks were last taken; 0: never
+  std::uint64_t unrecorded_ticks;  // for which the program had switched recording off,
+  std::uint64_t unrecorded_since;  // and when it did so last, if it has not switched it on again; 0: it has
 };
 static_assert(sizeof(Header) <= 8192);
 inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);

@@ -125,6 +125,12 @@ class MpiTimes {
                                     .commit = 0,
                                     .waited_for = longest_wait()});
   }
+  // This thread has switched recording on again: what was before is no more known to be computing than time in a call.
+  static void leave_out(std::uint64_t off_ticks, std::uint64_t now_ticks) noexcept {
+    thread_.mpi_ticks += off_ticks;
+    thread_.left_ticks = now_ticks;
+    ++thread_.calls;
+  }
   static void leave(std::uint64_t exit_ticks) noexcept { thread_ = {.left_ticks = exit_ticks}; }
 
  private:

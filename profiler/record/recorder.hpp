@@ -100,6 +100,15 @@ class Recorder {
   // A call that is not to be recorded.
   void leave_out() noexcept { std::atomic_ref(header_->unrecorded_calls).fetch_add(1, std::memory_order_relaxed); }
 
+  // The program switches recording off, or on; before MPI_Finalize. Returns the ticks for which it was off.
+  std::uint64_t switch_recording(bool is_on, std::uint64_t ticks) noexcept {
+    const std::uint64_t since =
+        std::atomic_ref(header_->unrecorded_since).exchange(is_on ? 0 : ticks, std::memory_order_relaxed);
+    const std::uint64_t off = since == 0 || since > ticks ? 0 : ticks - since;
+    std::atomic_ref(header_->unrecorded_ticks).fetch_add(off, std::memory_order_relaxed);
+    return off;
+  }
+
   struct Arrival {
     std::uint64_t ticks;
     std::uint64_t communicator;

@@ -59,10 +59,14 @@ std::string Adviser::in_short() const {
   if (!analysis_.efficiency.is_known)
     return fmt::format("{} of the time of the {} ranks is lost by waiting for late ones in collective calls.",
                        share_text(std::min(1.0, waiting)), count_text(static_cast<std::uint64_t>(analysis_.ranks)));
-  const double computing = std::min(1.0, analysis_.efficiency.parallel);
+  double computing_ns = 0;
+  for (const RankFigures& rank : analysis_.late_ranks) computing_ns += rank.time.computing_ns;
+  const double computing = std::min(1.0, computing_ns / ranks_ns);
+  const double unrecorded = std::min(1.0, analysis_.unrecorded_ns / ranks_ns);
   std::string text = fmt::format("{} of the time of the {} ranks goes into computing", share_text(computing),
                                  count_text(static_cast<std::uint64_t>(analysis_.ranks)));
-  const double rest = 1 - computing;
+  if (unrecorded >= noticeable) text += fmt::format(", {} is not recorded", share_text(unrecorded));
+  const double rest = 1 - computing - unrecorded;
   if (rest >= noticeable && waiting >= noticeable) {
     text +=
         fmt::format(", {} is lost by waiting in collective calls for late ranks", share_text(std::min(waiting, rest)));

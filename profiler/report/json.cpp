@@ -87,6 +87,7 @@ Json to_object(const RankTime& time) {
   if (!time.is_known) return nullptr;
   Json object = {{"before_seconds", seconds(time.before_ns)},
                  {"computing_seconds", seconds(time.computing_ns)},
+                 {"unrecorded_seconds", seconds(time.unrecorded_ns)},
                  {"collectives_seconds", seconds(time.collectives_ns)},
                  {"starting_seconds", seconds(time.starting_ns)}};
   for (std::size_t k = 0; k < mpi_kind_count; ++k) object[kind_fields[k]] = seconds(time.of_kind[k]);

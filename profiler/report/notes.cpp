@@ -106,10 +106,12 @@ void Notes::describe_trace() {
 }
 
 void Notes::describe_calls() {
-  if (analysis_.unrecorded_calls > 0)
-    note(fmt::format(
-        "Not recorded because the program had switched recording off by MPI_Pcontrol: {} (summed over ranks).",
-        counted(analysis_.unrecorded_calls, "call", "calls")));
+  if (analysis_.unrecorded_calls > 0 || analysis_.unrecorded_ns > 0)
+    note(
+        fmt::format("Not recorded because the program had switched recording off by MPI_Pcontrol: {}, {} (summed over "
+                    "ranks). That time is neither under computing nor under MPI.",
+                    counted(analysis_.unrecorded_calls, "collective call", "collective calls"),
+                    time_text(analysis_.unrecorded_ns)));
   if (facts_.torn_events > 0) {
     note(fmt::format("Left out because torn or damaged: {}.",
                      counted(facts_.torn_events, "record of a call", "records of calls")));

@@ -20,7 +20,7 @@ const report::RankFigures& rank_of(const Report& report, std::int32_t rank) {
 }
 
 double sum(const report::RankTime& time) {
-  return time.before_ns + time.computing_ns + time.collectives_ns + time.elsewhere_ns();
+  return time.before_ns + time.computing_ns + time.unrecorded_ns + time.collectives_ns + time.elsewhere_ns();
 }
 
 TEST_CASE("rank times: the parts sum to the run") {
@@ -242,6 +242,32 @@ TEST_CASE("verdict: ranks that share cores are no reason for waiting outside of 
 }
 
 // Ranks 0 and 2 on one side, 1 and 3 on the other; each side waits for rank 2.
+TEST_CASE("rank times: without recording nobody is known to compute") {
+  auto all = support::records(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    Record& record = all[rank];
+    record.add_call(Collective::allreduce, 0, 10e6, 11e6);
+    record.add_call(Collective::allreduce, 1, 90e6, 91e6);
+    record.add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+    record.header.unrecorded_ticks = Record::ticks(60e6) - Record::ticks(0);
+    record.finalize(100e6);
+  }
+  all[1].header.unrecorded_since = Record::ticks(92e6);
+  const Report analysis = support::analyse(all);
+  CHECK(rank_of(analysis, 0).time.unrecorded_ns == Approx(60e6));
+  CHECK(rank_of(analysis, 0).time.computing_ns == Approx(38e6));
+  CHECK(rank_of(analysis, 1).time.unrecorded_ns == Approx(68e6));
+  CHECK(rank_of(analysis, 1).time.computing_ns == Approx(30e6));
+  for (const auto& rank : analysis.late_ranks) CHECK(sum(rank.time) == Approx(analysis.run_ns));
+  CHECK(analysis.efficiency.communication == Approx(0.95));  // 38 of 40 ms
+  CHECK(contains(analysis.in_short, "34 % of the time of the 2 ranks goes into computing, 64 % is not recorded"));
+  CHECK(std::any_of(analysis.notes.begin(), analysis.notes.end(), [](const std::string& note) {
+    return note ==
+           "Not recorded because the program had switched recording off by MPI_Pcontrol: 0 collective calls, 128 ms "
+           "(summed over ranks). That time is neither under computing nor under MPI.";
+  }));
+}
+
 TEST_CASE("verdict: collectives on intercommunicators are not compared") {
   auto all = support::records(4);
   for (int rank = 0; rank < 4; ++rank) {

@@ -23,6 +23,7 @@ constexpr double least_wait_share = 0.001;  // of the run
 std::string time_bar(const RankTime& time, double run_ns) {
   const std::pair<const char*, double> parts[] = {{" ", time.before_ns},
                                                   {"█", time.computing_ns},
+                                                  {" ", time.unrecorded_ns},
                                                   {"▒", time.collectives_ns},
                                                   {"▸", time.elsewhere_ns() - time.finalize_ns},
                                                   {"·", time.finalize_ns}};

@@ -253,7 +253,10 @@ class Report(Preload):
                              {"": 4, "assembly": 16, "solve": 20})
             self.assertEqual(report["unrecorded_calls"], 3 * 20)
             self.assertEqual(report["compared_calls"], 40)
-            self.assertIn("Not recorded because the program had switched recording off by MPI_Pcontrol: 60 calls", " ".join(report["notes"]))
+            for rank in report["late_ranks"]:
+                self.assertGreater(rank["time"]["unrecorded_seconds"], 0)
+                self.assertAlmostEqual(sum(rank["time"].values()), report["run_seconds"], delta=1e-6)
+            self.assertIn("Not recorded because the program had switched recording off by MPI_Pcontrol: 60 collective calls,", " ".join(report["notes"]))
             self.assertNotIn("Not compared", " ".join(report["notes"]))
             self.assertRegex((job.folder / "report.txt").read_text(), r"\nPhases of the program .*\n(.*\n)?  phase .*\n  (solve|assembly|\(none\)) ")
         # The same algorithms, recorded or not.
