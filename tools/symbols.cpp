@@ -118,7 +118,10 @@ void symbolise(report::Report& analysis) {
     sites.push_back(&call.frames);
     sites.push_back(&call.meanwhile.frames);
   }
-  for (report::RankFigures& rank : analysis.late_ranks) sites.push_back(&rank.late_at);
+  for (report::RankFigures& rank : analysis.late_ranks) {
+    sites.push_back(&rank.late_at);
+    sites.push_back(&rank.long_at);
+  }
   for (std::string& note : symbolise(sites)) analysis.notes.push_back(std::move(note));
   report::put_in_words(analysis);  // they name lines of the program, too
 }

@@ -121,6 +121,11 @@ struct RankFigures {
   std::int32_t most_waited_for = -1;
   double most_waited_ns = 0;
   std::vector<NamedFrame> late_at;  // the call that it reached late for most of began_ns; empty: there is none such
+  // What it computed longer than the median of the ranks before the calls that they made together, whether anybody
+  // waited for it or not: of that most before this one, so much.
+  double long_ns = 0;
+  double long_there_ns = 0;
+  std::vector<NamedFrame> long_at;
   RankTime time;
   UsageFigures usage;
 };

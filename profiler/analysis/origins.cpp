@@ -1,6 +1,7 @@
 #include "profiler/analysis/origins.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "profiler/analysis/computing.hpp"
 
@@ -29,7 +30,13 @@ void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
   for (std::size_t i = 0; i < size; ++i) excess_ns_[i] = call.sightings[i].computed_ns;
   sorted_ = excess_ns_;
   const double median_computed_ns = lower_median(sorted_);
-  for (double& excess : excess_ns_) excess -= median_computed_ns;
+  for (std::size_t i = 0; i < size; ++i) {
+    excess_ns_[i] -= median_computed_ns;
+    std::vector<double>& by_site = blames_[call.sightings[i].file].excess_ns;
+    const std::size_t site = call.sightings[i].longest_site;
+    if (by_site.size() <= site) by_site.resize(site + 1);
+    by_site[site] += excess_ns_[i];
+  }
   sorted_.assign(arrivals.arrivals_ns.begin(), arrivals.arrivals_ns.end());
   const double median_arrival_ns = lower_median(sorted_);
   const auto most =
@@ -82,6 +89,12 @@ void Origins::write(std::vector<RankFigures>& ranks) const {
       if (ns > most.second) most = {site, ns};
     }
     if (most.second >= enough_evidence * sum_ns) rank.late_at = frames_of(run_.files[i], most.first);
+    const std::vector<double>& excess = blames_[i].excess_ns;
+    const auto longest = std::max_element(excess.begin(), excess.end());
+    if (longest == excess.end() || *longest <= 0) continue;
+    rank.long_ns = std::accumulate(excess.begin(), excess.end(), 0.0);
+    rank.long_there_ns = *longest;
+    rank.long_at = frames_of(run_.files[i], static_cast<std::uint32_t>(longest - excess.begin()));
   }
 }
 

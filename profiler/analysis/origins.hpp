@@ -38,6 +38,7 @@ class Origins {
     std::map<std::uint32_t, double> from_ns;   // and that began at the rank of another file
     std::map<std::int32_t, double> waited_ns;  // what it waited in messages, by the rank that it waited for
     std::map<std::uint32_t, double> sites_ns;  // waiting that began here, by the call site that was reached late
+    std::vector<double> excess_ns;             // of computing, by the call site that ended it
   };
 
   // From which of the call's ranks the message came that this one waited for, as far back as that goes.

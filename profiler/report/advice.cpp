@@ -103,7 +103,8 @@ void Adviser::late_rank(std::int32_t number) {
     case SlowReason::unknown:
       break;
   }
-  const std::string where = rank->late_at.empty() ? "its collective calls" : frame_text(rank->late_at.front());
+  const std::vector<NamedFrame>& frames = rank->late_at.empty() ? rank->long_at : rank->late_at;
+  const std::string where = frames.empty() ? "its collective calls" : frame_text(frames.front());
   const double computing_ns = rank->time.computing_ns;
   const double median_ns = median_computing_ns(analysis_);
   if (!rank->time.is_known || computing_ns <= median_ns) {
@@ -174,11 +175,12 @@ void Adviser::late_ranks() {
   for (const CallSiteFigures& site : analysis_.call_sites)
     if (worst == nullptr || site.waiting_ns > worst->waiting_ns) worst = &site;
   if (worst == nullptr || worst->waiting_ns <= 0) return;
-  step(fmt::format(
-      "Spread the work before {} more evenly: {} of all waiting is there. `papaya report --html` shows which "
-      "ranks are late when.",
-      worst->frames.empty() ? worst->name : frame_text(worst->frames.front()),
-      share_text(analysis_.waiting_ns > 0 ? worst->waiting_ns / analysis_.waiting_ns : 0)));
+  step(
+      fmt::format("Spread the work before {} more evenly: {} of the waiting in collective calls is there. `papaya "
+                  "report --html` shows which "
+                  "ranks are late when.",
+                  worst->frames.empty() ? worst->name : frame_text(worst->frames.front()),
+                  share_text(analysis_.waiting_ns > 0 ? worst->waiting_ns / analysis_.waiting_ns : 0)));
 }
 
 void Adviser::elsewhere() {
@@ -235,6 +237,8 @@ void Adviser::algorithm() {
 
 std::vector<std::string> Adviser::steps() {
   if (analysis_.ranks < 2) return {};
+  const bool is_whole = verdict_.finding != Finding::unfinished && verdict_.finding != Finding::aborted;
+  if (is_whole && verdict_.is_mostly_elsewhere) elsewhere();
   switch (verdict_.finding) {
     case Finding::aborted:
       aborted();
@@ -264,8 +268,8 @@ std::vector<std::string> Adviser::steps() {
   }
   if (verdict_.finding == Finding::overwritten)
     step("Record all calls: with PAPAYA_PROFILE=trace the figures call by call are of the whole run.");
-  if (verdict_.finding != Finding::unfinished && verdict_.finding != Finding::aborted) {
-    elsewhere();
+  if (is_whole) {
+    if (!verdict_.is_mostly_elsewhere) elsewhere();
     if (verdict_.finding != Finding::balanced && verdict_.finding != Finding::nothing && verdict_.is_explained)
       shared_cores();
     algorithm();

@@ -13,6 +13,7 @@
 #include "profiler/record/waits.hpp"
 #include "profiler/report/elsewhere.hpp"
 #include "profiler/report/notes.hpp"
+#include "profiler/report/uneven.hpp"
 
 namespace papaya::report {
 namespace {
@@ -228,7 +229,7 @@ std::string Judge::late_verdict() {
         one_rank && top.median_delay_ns_in[where] >= noticeable_delay_ns &&
         static_cast<double>(top.delays_in[where]) >= noticeable_lasts * static_cast<double>(top.compared_in[where]);
     lateness_.finding = is_noticeable ? Finding::late_rank : Finding::balanced;
-    if (!is_noticeable) return begin(fmt::format("Arrivals are balanced: {}.", cost));
+    if (!is_noticeable) return begin(little_waiting(analysis_, cost));
     return begin(fmt::format("Rank {} is late but it costs little: {}; {}.", top.rank, habit_of(top, where), cost));
   }
   if (const std::string concentrated = costly_calls_verdict(); !concentrated.empty()) {
@@ -286,6 +287,14 @@ std::string Judge::late_verdict() {
 std::string decapitalised(std::string sentence) {
   sentence[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(sentence[0])));
   return sentence;
+}
+
+// Where ranks compute unlike each other, that nobody waits does not mean that they are balanced.
+std::string little_waiting(const Analysis& analysis, const std::string& cost) {
+  return fmt::format(
+      "{}: {}.",
+      uneven_computing(analysis).ranks.empty() ? "Arrivals are balanced" : "In collective calls nobody waits long",
+      cost);
 }
 
 Lateness lateness_of(const Analysis& analysis) {

@@ -21,6 +21,8 @@ inline constexpr double balanced_share = 0.01;
 
 // Of a run with calls that are compared.
 Lateness lateness_of(const Analysis& analysis);
+// Where waiting costs little, `cost` of it in words.
+std::string little_waiting(const Analysis& analysis, const std::string& cost);
 std::string decapitalised(std::string sentence);
 
 }  // namespace papaya::report

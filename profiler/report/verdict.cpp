@@ -8,6 +8,7 @@
 #include "profiler/read/units.hpp"
 #include "profiler/report/lateness.hpp"
 #include "profiler/report/notes.hpp"
+#include "profiler/report/uneven.hpp"
 
 namespace papaya::report {
 namespace {
@@ -34,6 +35,18 @@ class Judge {
   Verdict verdict_;
 };
 
+// Of the time of all ranks, what passes in MPI outside of blocking collectives, or of that in MPI_Finalize.
+double share_elsewhere(const Analysis& analysis, bool in_finalize) {
+  double elsewhere_ns = 0;
+  double all_ns = 0;
+  for (const RankFigures& rank : analysis.late_ranks) {
+    if (!rank.time.is_known) continue;
+    elsewhere_ns += in_finalize ? rank.time.finalize_ns : rank.time.elsewhere_ns();
+    all_ns += analysis.run_ns;
+  }
+  return all_ns > 0 ? elsewhere_ns / all_ns : 0.0;
+}
+
 // Of all calls, also those that are no longer in the record one by one. Empty if it has all of them.
 std::string Judge::whole_run_verdict() {
   const WholeRun& whole = analysis_.whole_run;
@@ -41,8 +54,7 @@ std::string Judge::whole_run_verdict() {
   const std::string waiting =
       fmt::format("over the whole run waiting for late ranks{} costs {}",
                   analysis_.nodes > 1 ? " of the same node" : "", share_text(analysis_.whole_run_share));
-  if (analysis_.whole_run_share < balanced_share || whole.last.empty())
-    return fmt::format("Arrivals are balanced: {}.", waiting);
+  if (analysis_.whole_run_share < balanced_share || whole.last.empty()) return little_waiting(analysis_, waiting);
   const WholeRun::Last& top = whole.last.front();
   const double share = whole.all.waiting_ns > 0 ? top.caused_ns / whole.all.waiting_ns : 0;
   return fmt::format(
@@ -68,23 +80,41 @@ std::string Judge::late_verdict() {
 }
 
 std::string Judge::elsewhere_verdict() {
-  verdict_.elsewhere = elsewhere_of(analysis_, verdict_.rank);
-  return verdict_.elsewhere.text;
+  Elsewhere& elsewhere = verdict_.elsewhere;
+  elsewhere = elsewhere_of(analysis_, verdict_.rank);
+  const double in_collectives = analysis_.is_overwritten ? analysis_.whole_run_share : analysis_.waiting_share;
+  const bool is_same = elsewhere.ranks.size() == 1 && elsewhere.ranks.front() == verdict_.rank;
+  verdict_.is_mostly_elsewhere = (elsewhere.in_finalize || !(elsewhere.ranks.empty() || is_same)) &&
+                                 share_elsewhere(analysis_, elsewhere.in_finalize) > in_collectives;
+  // Who comes late to MPI_Finalize may have been so all the time, at calls where nobody waits for it.
+  Uneven uneven;
+  if (elsewhere.in_finalize)
+    uneven = uneven_before_the_end(analysis_);
+  else if (elsewhere.text.empty() && in_collectives < balanced_share)
+    uneven = uneven_computing(analysis_);
+  if (!uneven.ranks.empty()) {
+    elsewhere.text += text_of(uneven);
+    elsewhere.ranks = std::move(uneven.ranks);
+    elsewhere.more = uneven.more;
+    elsewhere.in_finalize = false;
+  }
+  return elsewhere.text;
 }
 
-// What the rank that was named costs the run.
+// What the rank that was named first costs the run.
 std::string Judge::what_if_verdict() const {
+  const std::vector<std::int32_t>& elsewhere = verdict_.elsewhere.ranks;
+  const std::int32_t rank = verdict_.is_mostly_elsewhere && elsewhere.size() == 1 ? elsewhere.front() : verdict_.rank;
   const std::vector<WhatIf::Rank>& ranks = analysis_.what_if.ranks;
-  const auto own =
-      std::find_if(ranks.begin(), ranks.end(), [&](const WhatIf::Rank& one) { return one.rank == verdict_.rank; });
-  if (verdict_.rank >= 0 && analysis_.what_if.is_relief(verdict_.rank, noticeable_cost * analysis_.run_ns))
+  const auto own = std::find_if(ranks.begin(), ranks.end(), [&](const WhatIf::Rank& one) { return one.rank == rank; });
+  if (rank >= 0 && analysis_.what_if.is_relief(rank, noticeable_cost * analysis_.run_ns))
     return fmt::format(
         " But the run would hardly be shorter if rank {} computed no longer than the others: they compute shorter "
         "where it computes long.",
-        verdict_.rank);
+        rank);
   if (own == ranks.end() || own->ns < noticeable_cost * analysis_.run_ns) return {};
-  return fmt::format(" If rank {} computed no longer than the others, the run would take about {} instead of {}.",
-                     verdict_.rank, time_text(analysis_.run_ns - own->ns), time_text(analysis_.run_ns));
+  return fmt::format(" If rank {} computed no longer than the others, the run would take about {} instead of {}.", rank,
+                     time_text(analysis_.run_ns - own->ns), time_text(analysis_.run_ns));
 }
 
 Verdict Judge::write() {
@@ -115,8 +145,14 @@ Verdict Judge::write() {
                     : "Arrivals cannot be compared: the program made no blocking collective calls.") +
         elsewhere_verdict();
   } else {
-    verdict_.text = arrivals_verdict();  // first: it names a rank
-    verdict_.text += elsewhere_verdict();
+    std::string arrivals = arrivals_verdict();  // first: it names a rank
+    const std::string elsewhere = elsewhere_verdict();
+    if (!verdict_.is_mostly_elsewhere)
+      verdict_.text = arrivals + elsewhere;
+    else if (arrivals.find("n collective calls") != std::string::npos)
+      verdict_.text = elsewhere.substr(1) + " " + arrivals;
+    else
+      verdict_.text = elsewhere.substr(1) + " In collective calls, " + decapitalised(std::move(arrivals));
     verdict_.text += what_if_verdict();
   }
   return std::move(verdict_);

@@ -16,6 +16,7 @@ struct Verdict {
   std::int32_t rank = -1;    // where the delays began; -1: none in particular, or not known
   bool is_explained = true;  // its delays, by what it or another rank computes longer than the others
   Elsewhere elsewhere;
+  bool is_mostly_elsewhere = false;  // that costs more than late ranks at collectives, and is told first
 };
 
 Verdict verdict_on(const Analysis& analysis);

@@ -110,7 +110,7 @@ ORDER = {
         "elsewhere",
         "pictures.hpp",
         "pictures.cpp pictures_json",
-        "finding",
+        "finding uneven",
         "lateness",
         "verdict",
         "advice",

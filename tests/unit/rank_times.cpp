@@ -303,9 +303,9 @@ TEST_CASE("verdict: a rank that works on alone while the others are in MPI_Final
     all[rank].add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
     all[rank].finalize(rank == 0 ? 2100e6 : 101e6);
   }
-  CHECK(support::analyse(all).verdict ==
-        "Arrivals are balanced: waiting for late ranks costs 0 % of the run. In MPI_Finalize the others wait "
-        "for rank 0, which comes there 2.00 s after them: 71 % of all ranks' time.");
+  CHECK(support::analyse(all).verdict.starts_with(
+      "In MPI_Finalize the others wait for rank 0, which comes there 2.00 s after them: 71 % of all ranks' time. In "
+      "collective calls nobody waits long: waiting for late ranks costs 0 % of the run."));
   // One after the other.
   for (int rank = 0; rank < 4; ++rank) all[rank].finalize(101e6 + 100e6 * rank);
   CHECK(contains(support::analyse(all).verdict,

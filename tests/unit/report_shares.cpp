@@ -26,9 +26,109 @@ TEST_CASE("verdict: shares are of the time of all ranks until the last comes to 
   // 100 calls * 3 ranks * 5 ms, and 3 ranks * 3 s, of 4 * 4 s.
   CHECK(report.recorded_ns == Approx(16e9));
   CHECK(report.waiting_share == Approx(1.5 / 16));
-  CHECK(contains(report.verdict, "Rank 3 is late: waiting for it costs 9.4 % of the run;"));
+  CHECK(contains(report.verdict, "ank 3 is late: waiting for it costs 9.4 % of the run;"));
   CHECK(contains(report.verdict, "3.00 s after them: 56 % of all ranks' time."));
   CHECK(contains(report.in_short, ", 9.4 % is lost by waiting in collective calls for late ranks,"));
+}
+
+TEST_CASE("verdict: a rank that computes long before calls at which nobody waits for it") {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = all[rank];
+    record.capacity = 128;
+    record.add_call_site({{"app", 0x20}});
+    for (std::uint64_t call = 0; call < 100; ++call) {
+      const double arrival = rank == 0 ? 5e6 * static_cast<double>(call + 1) : 2e3 * static_cast<double>(call + 1);
+      record.add_call(Collective::reduce, call, arrival, arrival + 1000, 8, 0).call_site = 1;
+    }
+    record.add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+    record.finalize(rank == 0 ? 501e6 : 1e6);
+  }
+  const Report report = support::analyse(all);
+  INFO(report.verdict);
+  CHECK(report.verdict.starts_with(
+      "In MPI_Finalize the others wait for rank 0, which comes there 500 ms after them: 75 % of all ranks' time. Rank "
+      "0 computes 500 ms longer than the median of the ranks, before calls at app+0x20. In collective calls nobody "
+      "waits long: waiting for late ranks costs 0 % of the run."));
+  REQUIRE(!report.next.empty());
+  CHECK(report.next.front().starts_with(
+      "Give rank 0 less work, or make what it computes before app+0x20 quicker: it computes 501 ms,"));
+}
+
+TEST_CASE("verdict: who computes long is no reason for a wait in MPI_Finalize that is longer") {
+  constexpr std::uint64_t rest = 7;  // all ranks but rank 3, which has nothing to do
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = all[rank];
+    record.capacity = 128;
+    record.add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+    record.finalize(rank == 3 ? 1e6 : 1.2e9);
+    if (rank == 3) continue;
+    record.add_communicator(rest, 3, rank, "rest");
+    for (std::uint64_t call = 0; call < 100; ++call) {
+      const double end = 12e6 * static_cast<double>(call + 1);
+      record.add_call(Collective::allreduce, call, end - (rank == 1 ? 0 : 2e6), end, 8, -1, rest);
+    }
+  }
+  const Report report = support::analyse(all);
+  INFO(report.verdict);
+  CHECK(report.verdict.starts_with("Ranks come to MPI_Finalize at different times and wait there for the last, "));
+  CHECK(
+      contains(report.verdict, "all ranks' time. In collective calls, rank 1 is late: waiting for it costs 8.3 % of "));
+  CHECK(contains(report.next.front(), "Spread the work at the end of the program more evenly."));
+}
+
+// Calls 25 ms apart; `late_ms(call, rank)` late at each.
+template <class Lateness>
+std::vector<Record> run_of(std::uint64_t calls, double in_receive_ns, Lateness late_ms) {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = all[rank];
+    record.capacity = 128;
+    record.add_call_site({{"app", 0x20}});
+    for (std::uint64_t call = 0; call < calls; ++call) {
+      const double begin = 25e6 * static_cast<double>(call);
+      record.add_call(Collective::allreduce, call, begin + 21e6 + 1e6 * late_ms(call, rank), begin + 22e6).call_site =
+          1;
+      if (rank != 0) record.add_interval(in_receive_ns);
+    }
+    record.add_timed("MPI_Recv", MpiKind::point_to_point, calls,
+                     rank == 0 ? 0 : static_cast<double>(calls) * in_receive_ns);
+    record.finalize(25e6 * static_cast<double>(calls));
+  }
+  return all;
+}
+
+TEST_CASE("verdict: what costs most comes first, and what to do about it") {
+  // All wait 20 ms for rank 0 in messages, and then 1 ms for rank 3.
+  const Report messages = support::analyse(run_of(60, 20e6, [](std::uint64_t, int rank) { return rank == 3; }));
+  INFO(messages.verdict);
+  CHECK(
+      messages.verdict.starts_with("Outside of blocking collectives 60 % of all ranks' time passes in MPI, most in "));
+  CHECK(contains(messages.verdict, ": rank 0 computes "));
+  CHECK(contains(messages.verdict, " In collective calls, rank 3 is late: waiting for it costs 3.0 % of the run;"));
+  REQUIRE(messages.next.size() >= 2);
+  CHECK(contains(messages.next[0], "Give rank 0 less work"));
+  CHECK(contains(messages.next[1], "Give rank 3 less work"));
+
+  // Ranks 0 and 3 are late in turn, and at the end all wait for rank 1.
+  auto all = run_of(60, 0, [](std::uint64_t call, int rank) { return rank == (call % 2 == 0 ? 0 : 3); });
+  for (int rank = 0; rank < 4; ++rank) all[rank].finalize(rank == 1 ? 6e9 : 1.5e9);
+  const Report end = support::analyse(all);
+  INFO(end.verdict);
+  CHECK(end.verdict.starts_with("In MPI_Finalize the others wait for rank 1, which comes there 4.50 s after them: "));
+  REQUIRE(end.next.size() >= 1);
+  CHECK(contains(end.next[0], "Look at what rank 1 does alone after the last call of the others"));
+
+  // In collectives less is lost than at the end, but still enough for a step.
+  for (int rank = 0; rank < 4; ++rank) all[rank].finalize(rank == 1 ? 1.7e9 : 1.5e9);
+  const Report both = support::analyse(all);
+  INFO(both.verdict);
+  CHECK(contains(both.verdict, " In collective calls, ranks 0, 3 are late: waiting for them costs "));
+  REQUIRE(both.next.size() >= 2);
+  CHECK(contains(both.next[0], "Look at what rank 1 does alone after the last call of the others"));
+  CHECK(contains(both.next[1],
+                 "Spread the work before app+0x20 more evenly: 100 % of the waiting in collective calls is there."));
 }
 
 TEST_CASE("verdict: of calls at which a rank is last by next to nothing it is said so") {
