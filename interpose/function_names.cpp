@@ -2,12 +2,12 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <type_traits>
 
 #if __has_include(<elfutils/libdwfl.h>)
-#include <cxxabi.h>
 #include <elfutils/libdwfl.h>
+
+#include "base/function_name.hpp"
 #endif
 
 namespace papaya {
@@ -18,13 +18,6 @@ namespace {
 
 int find_no_debuginfo(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*, const char*, GElf_Word, char**) {
   return -1;
-}
-
-std::string demangled(const char* symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
-                                                         std::free);
-  return status == 0 ? name.get() : symbol;
 }
 
 // Not linked: few programs need it.
@@ -95,7 +88,7 @@ class FunctionNames::File {
     if (module_ == nullptr || offset == 0) return name;
     const Dwarf_Addr address = offset - 1 + bias_;  // of the call
     if (const char* const symbol = libdw().module_addrname(module_, address); symbol != nullptr)
-      name.function = demangled(symbol);
+      name.function = function_name(symbol);
     if (Dwfl_Line* const line = libdw().module_getsrc(module_, address); line != nullptr)
       if (const char* const file = libdw().lineinfo(line, nullptr, &name.line, nullptr, nullptr, nullptr);
           file != nullptr)

@@ -1,11 +1,10 @@
 #include "tools/symbols.hpp"
 
 #if PAPAYA_HAS_LIBDW
-#include <cxxabi.h>
 #include <elfutils/libdwfl.h>
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include "base/function_name.hpp"
 #endif
 
 namespace papaya {
@@ -18,13 +17,6 @@ std::string hexadecimal(const unsigned char* bytes, int count) {
   std::string text;
   for (int i = 0; i < count; ++i) text += fmt::format("{:02x}", bytes[i]);
   return text;
-}
-
-std::string demangled(const char* symbol) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> name(abi::__cxa_demangle(symbol, nullptr, nullptr, &status),
-                                                         std::free);
-  return status == 0 ? name.get() : symbol;
 }
 
 }  // namespace
@@ -52,7 +44,7 @@ class Symbols::File {
     if (module_ == nullptr || is_other_ || frame.offset == 0) return;
     const Dwarf_Addr address = frame.offset - 1 + bias_;  // of the call; it returns to what comes after
     if (const char* const symbol = dwfl_module_addrname(module_, address); symbol != nullptr)
-      frame.function = demangled(symbol);
+      frame.function = function_name(symbol);
     Dwfl_Line* const line = dwfl_module_getsrc(module_, address);
     if (line == nullptr) return;
     if (const char* const file = dwfl_lineinfo(line, nullptr, &frame.line, nullptr, nullptr, nullptr); file != nullptr)

@@ -123,6 +123,22 @@ TEST_CASE("efficiencies: efficiencies of phases and communicators") {
   CHECK(contains(report::to_text(partly), "-: not known: not all of MPI's functions were timed"));
 }
 
+TEST_CASE("efficiencies: communicators with long names are told apart") {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    all[rank].add_communicator(7 + rank / 2, 2, rank % 2, "");
+    all[rank].communicators.back().parent_id = support::world_id;
+    all[rank].communicators.back().origin = static_cast<std::int32_t>(trace::Origin::split);
+    all[rank].add_timed("MPI_Recv", MpiKind::point_to_point, 1, 20e6 * rank);
+    all[rank].add_call(Collective::barrier, 0, 98e6, 98e6, 0, -1, 7 + rank / 2);
+    all[rank].finalize(100e6);
+  }
+  const std::string text = report::to_text(support::analyse(all));
+  const std::string rows = text.substr(text.find("Efficiencies of phases and communicators"));
+  CHECK(contains(rows, "split of MPI_COM..., ranks 0-1 "));
+  CHECK(contains(rows, "split of MPI_COM..., ranks 2-3 "));
+}
+
 TEST_CASE("efficiencies: TALP's output has the fields of DLB 3.5, in their order") {
   auto all = support::records(4);
   for (int rank = 0; rank < 4; ++rank) {

@@ -13,6 +13,7 @@ namespace papaya::report {
 namespace {
 
 constexpr std::size_t most_communicators_listed = 10;
+constexpr std::size_t widest_name = 56;
 
 constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
 
@@ -135,9 +136,7 @@ std::string communicators_text(const Analysis& analysis) {
               {"name", "ranks", "calls", "worst-case imbalance", "waiting"});
   for (std::size_t i = 0; i < std::min(most_communicators_listed, used.size()); ++i) {
     const CommunicatorFigures& row = *used[i];
-    std::string name = row.name;
-    if (columns_of(name) > 56) name = fmt::format("{:.53}...", name);
-    table.add({std::move(name), fmt::format("{}", row.size), count_text(row.calls),
+    table.add({shortened(row.name, widest_name), fmt::format("{}", row.size), count_text(row.calls),
                row.compared > 0 ? time_text(row.worst_ns) : "-", row.compared > 0 ? time_text(row.waiting_ns) : "-"});
   }
   std::string page = table.text();

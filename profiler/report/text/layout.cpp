@@ -37,6 +37,25 @@ std::size_t columns_of(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 
+std::string shortened(std::string_view name, std::size_t columns) {
+  constexpr std::string_view cut = "...";
+  constexpr std::string_view ranks = ", rank";
+  const std::size_t all = columns_of(name);
+  if (all <= columns) return std::string(name);
+  const std::size_t kept = columns - cut.size();
+  const std::size_t at = name.rfind(ranks);
+  const std::size_t end = std::min(kept, at == std::string_view::npos ? kept / 2 : columns_of(name.substr(at)));
+  // Whole code points.
+  const auto bytes_of = [&](std::size_t count) {
+    std::size_t byte = 0;
+    while (byte < name.size() && columns_of(name.substr(0, byte + 1)) <= count) ++byte;
+    return byte;
+  };
+  std::string text(name.substr(0, bytes_of(kept - end)));
+  text += cut;
+  return text += name.substr(bytes_of(all - end));
+}
+
 std::string wrap(std::string_view text, std::string_view first_indent, std::size_t indent) {
   std::string page;
   std::string line(first_indent);

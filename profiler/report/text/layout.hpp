@@ -18,6 +18,9 @@ inline constexpr std::size_t most_call_sites_listed = 10;
 // Columns on a terminal: one for each code point. Names of programs may use more; they stand last on their
 // lines.
 std::size_t columns_of(std::string_view text);
+// No wider than `columns`: "split of MPI_COM..., ranks 4-7". What tells names apart stands at their ends: the ranks of
+// a communicator stay, or the end of any other name.
+std::string shortened(std::string_view name, std::size_t columns);
 // Breaks at spaces; a word longer than a line is cut.
 std::string wrap(std::string_view text, std::string_view first_indent, std::size_t indent);
 

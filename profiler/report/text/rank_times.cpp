@@ -160,8 +160,7 @@ std::string efficiencies_text(const Analysis& analysis) {
     // That of the run is told above.
     if (one.calls == 0 || one.size < 2 || one.size == analysis.ranks || !one.efficiency.is_known) continue;
     if (++listed > most_communicators_listed) break;
-    add(columns_of(one.name) > widest_name ? fmt::format("{:.{}}...", one.name, widest_name - 3) : one.name,
-        static_cast<std::uint64_t>(one.size), analysis.run_ns, one.efficiency);
+    add(shortened(one.name, widest_name), static_cast<std::uint64_t>(one.size), analysis.run_ns, one.efficiency);
   }
   if (table.empty()) return {};
   std::string page = table.text();
