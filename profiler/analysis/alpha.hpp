@@ -27,6 +27,7 @@ class Alpha {
 
   double ns(std::uint64_t bytes, bool across_nodes);
   bool used_nominal() const { return used_nominal_; }
+  void merge(const Alpha& other) { used_nominal_ = used_nominal_ || other.used_nominal_; }
   bool measured(bool across_nodes) const { return !(across_nodes ? cluster_ : node_).empty(); }
   // Ascending sizes.
   std::vector<MessageTime> message_times() const;

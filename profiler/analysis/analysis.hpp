@@ -383,8 +383,13 @@ struct ComparedCall {
 
 using CallObserver = std::function<void(const ComparedCall&)>;
 
-// `observe` is called for each call compared: by communicator, then in the order they were made.
-// `progress` gets the events read, of all that are to be, each twice.
-Analysis analyse(const Run& run, const CallObserver& observe = {}, const Progress& progress = {}) noexcept;
+// Into how many events a run is parted (run_parts.hpp), at least.
+inline constexpr std::size_t events_of_part = std::size_t{1} << 21;
+
+// `observe` is called for each call compared, those of a rank in their order; of a run that is read in parts, calls
+// with ranks in several of them later.
+// `progress` gets the events read, of all that are to be, each twice; it may be called on other threads, one at a time.
+Analysis analyse(const Run& run, const CallObserver& observe = {}, const Progress& progress = {},
+                 std::size_t events_of_parts = events_of_part) noexcept;
 
 }  // namespace papaya::report

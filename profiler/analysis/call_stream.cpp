@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <tuple>
 #include <unordered_map>
@@ -22,6 +23,8 @@ constexpr std::size_t most_piece = 4096;
 constexpr std::size_t sightings_in_cache = 1 << 13;
 // Sightings in unfinished calls from which on those are given up that can no longer be finished.
 constexpr std::size_t many_sightings = 1 << 18;
+// Before a part, to know what a rank did before its first calls there.
+constexpr std::uint64_t events_before_part = 32;
 
 // A call that is being put together.
 struct OpenCall {
@@ -34,9 +37,10 @@ struct OpenCall {
 
 // A member while the run is read.
 struct MemberState {
-  std::uint64_t next_call = 0;  // no call before it is still to come
-  std::uint64_t since = 0;      // number of the event after its call before
-  double computed_ns = 0;       // at its last compared call
+  std::uint64_t first_call = std::numeric_limits<std::uint64_t>::max();  // that is seen; of a run's beginning, any
+  std::uint64_t next_call = 0;                                           // no call before it is still to come
+  std::uint64_t since = 0;                                               // number of the event after its call before
+  double computed_ns = 0;                                                // at its last call
   double timed_ns = 0;
 };
 
@@ -58,21 +62,28 @@ struct Cursor {
   std::uint64_t last_arrival_ticks = 0;
   const OwnGroup* last_group = nullptr;  // of the event before
   bool is_done = false;
+  double computed_before_ns = 0;  // the part
+  double timed_before_ns = 0;
 };
 
 class Reading {
  public:
-  Reading(const Run& run, const Clocks& clocks, Groups& groups, const CallStream::OnEvent& on_event,
-          const CallStream::OnCall& on_call)
-      : run_(run), clocks_(clocks), groups_(groups), on_event_(on_event), on_call_(on_call) {}
+  // `part`: null: all of the run.
+  Reading(const Run& run, const Clocks& clocks, Groups& groups, const RunPart* part,
+          const CallStream::OnEvent& on_event, const CallStream::OnCall& on_call)
+      : run_(run), clocks_(clocks), groups_(groups), part_(part), on_event_(on_event), on_call_(on_call) {}
 
   void read(const Progress& progress);
 
   std::vector<EventFacts> facts;  // by file
   std::uint64_t untabled_events = 0;
+  std::vector<LeftCall> left;
 
  private:
   void begin();
+  EventRange range_of(std::size_t file) const;
+  bool is_before_part(std::size_t file, const trace::Event& event) const;
+  void take_before_part(std::size_t file, const trace::Event& event);
   void note_first_calls(const Cursor& cursor);
   // Gets the next piece if the one before is used up; false: there is none.
   bool has_next(std::size_t file);
@@ -88,12 +99,16 @@ class Reading {
   OpenCall& open_call(std::size_t group, std::uint64_t call);
   void hand_over(std::vector<OpenCall*>& calls);
   void hand_over(OpenCall& open);
+  void forget(OpenCall& open);
+  bool has_ranks_elsewhere(const OpenCall& open) const;
+  void leave(OpenCall& open);
   void close(std::size_t group, std::uint64_t before);
   void close_hopeless();
 
   const Run& run_;
   const Clocks& clocks_;
   Groups& groups_;
+  const RunPart* part_;
   const CallStream::OnEvent& on_event_;
   const CallStream::OnCall& on_call_;
   std::vector<Cursor> cursors_;                                     // by file
@@ -118,12 +133,15 @@ std::size_t files_to_open() {
 
 void Reading::begin() {
   const std::size_t files = run_.files.size();
-  const std::size_t piece = std::clamp(events_at_once / std::max<std::size_t>(files, 1), least_piece, most_piece);
+  const std::size_t beside = part_ == nullptr ? 1 : part_->beside;
+  const std::size_t piece =
+      std::clamp(events_at_once / beside / std::max<std::size_t>(files, 1), least_piece, most_piece);
+  const bool keeps_open = files * beside <= files_to_open();
   window_ = std::max<std::size_t>(sightings_in_cache / std::max<std::size_t>(files, 1), 4);
   facts.resize(files);
   cursors_.reserve(files);
   for (std::size_t f = 0; f < files; ++f)
-    cursors_.push_back({EventReader(run_.files[f], piece, files <= files_to_open()),
+    cursors_.push_back({EventReader(run_.files[f], piece, keeps_open, range_of(f)),
                         Computed(run_.files[f], clocks_.of_file(f).ns_per_tick),
                         {},
                         {}});
@@ -132,6 +150,8 @@ void Reading::begin() {
   states_.resize(groups.size());
   for (std::size_t g = 0; g < groups.size(); ++g) {
     states_[g].resize(groups[g].members.size());
+    if (part_ == nullptr || part_->is_first)
+      for (MemberState& state : states_[g]) state.first_call = 0;
     groups[g].is_used = false;
     for (std::size_t m = 0; m < groups[g].members.size(); ++m)
       cursors_[groups[g].members[m].file].groups.push_back(
@@ -142,8 +162,34 @@ void Reading::begin() {
     std::stable_sort(cursor.groups.begin(), cursor.groups.end(),
                      [](const OwnGroup& a, const OwnGroup& b) { return a.id < b.id; });
     const bool is_cut = !run_.files[f].gaps.empty() && run_.files[f].gaps.front().before == 0;
-    if (is_cut && has_next(f)) note_first_calls(cursor);
+    if (is_cut && (part_ == nullptr || part_->is_first) && has_next(f)) note_first_calls(cursor);
   }
+}
+
+EventRange Reading::range_of(std::size_t file) const {
+  if (part_ == nullptr) return {};
+  EventRange range = part_->ranges[file];
+  if (!part_->is_first) range.begin -= std::min(range.begin, events_before_part);
+  return range;
+}
+
+bool Reading::is_before_part(std::size_t file, const trace::Event& event) const {
+  if (part_ == nullptr || part_->is_first) return false;
+  const auto first_commit = static_cast<std::uint32_t>(part_->ranges[file].begin + 1);
+  return static_cast<std::int32_t>(event.commit - first_commit) < 0;
+}
+
+void Reading::take_before_part(std::size_t file, const trace::Event& event) {
+  Cursor& cursor = cursors_[file];
+  cursor.computed.add(event, cursor.number++, cursor.reader.interval_of(event));
+  cursor.computed_before_ns = cursor.computed.computed_ns();
+  cursor.timed_before_ns = cursor.computed.timed_ns();
+  const OwnGroup* const own = event.call == trace::no_call ? nullptr : group_of(cursor, event.communicator);
+  if (own == nullptr || static_cast<Form>(event.form) != Form::blocking) return;
+  MemberState& state = states_[own->group][own->member];
+  state.since = cursor.number;
+  state.computed_ns = cursor.computed.computed_ns();
+  state.timed_ns = cursor.computed.timed_ns();
 }
 
 // Of a ring that wrapped: its first calls tell which are overwritten, before other ranks have collected them.
@@ -183,13 +229,9 @@ std::optional<double> Reading::next_horizon() {
 
 void Reading::read(const Progress& progress) {
   begin();
-  std::size_t total = 0;
-  for (const RankFile& file : run_.files)
-    total += file.ring_path.empty()
-                 ? file.events.size()
-                 : file.spilled_events + std::min(file.header.event_count, file.header.event_capacity);
+  const std::size_t total = part_ == nullptr ? events_of(run_) : 0;
   while (const std::optional<double> horizon_ns = next_horizon()) {
-    if (progress) progress(std::min(events_, total), total);
+    if (progress) progress(part_ == nullptr ? std::min(events_, total) : events_, total);
     for (std::size_t f = 0; f < cursors_.size(); ++f)
       while (has_next(f) && arrival_ns(f, cursors_[f].piece[cursors_[f].next]) <= *horizon_ns)
         take(f, cursors_[f].piece[cursors_[f].next++]);
@@ -211,10 +253,7 @@ void Reading::note_facts(std::size_t file, const trace::Event& event) {
   cursor.last_arrival_ticks = event.arrival_ticks;
   ++own.kept;
   own.last_ticks = std::max({own.last_ticks, event.arrival_ticks, event.exit_ticks});
-  if (static_cast<Form>(event.form) != Form::blocking) return;
-  const bool is_inside = event.exit_ticks == 0;
-  if (!own.last || is_inside || (own.last->exit_ticks != 0 && event.exit_ticks >= own.last->exit_ticks))
-    own.last = event;
+  if (static_cast<Form>(event.form) == Form::blocking) own.note(event);
 }
 
 const OwnGroup* Reading::group_of(Cursor& cursor, std::uint64_t communicator) const {
@@ -227,10 +266,11 @@ const OwnGroup* Reading::group_of(Cursor& cursor, std::uint64_t communicator) co
 }
 
 void Reading::take(std::size_t file, const trace::Event& event) {
+  if (is_before_part(file, event)) return take_before_part(file, event);
   Cursor& cursor = cursors_[file];
   note_facts(file, event);
   cursor.computed.add(event, cursor.number, cursor.reader.interval_of(event));
-  facts[file].timed_ns = cursor.computed.timed_ns();
+  facts[file].timed_ns = cursor.computed.timed_ns() - cursor.timed_before_ns;
   const OwnGroup* const own = event.call == trace::no_call ? nullptr : group_of(cursor, event.communicator);
   if (on_event_) on_event_(file, event, own != nullptr && groups_.all()[own->group].is_consistent);
   if (own != nullptr)
@@ -270,6 +310,7 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   const bool is_there =
       event.call < state.next_call && std::any_of(open.sightings.begin(), open.sightings.end(),
                                                   [&](const Sighting& other) { return other.member == own.member; });
+  state.first_call = std::min(state.first_call, event.call);
   state.next_call = std::max(state.next_call, event.call + 1);
   Sighting& sighting = open.sightings.emplace_back();
   sighting.event = event;
@@ -279,16 +320,20 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   const NodeClock& clock = clocks_.of_file(file);
   sighting.arrival_ns = clock.ns(event.arrival_ticks);
   sighting.exit_ns = event.exit_ticks == 0 ? std::numeric_limits<double>::quiet_NaN() : clock.ns(event.exit_ticks);
-  sighting.computed_ns = cursor.computed.computed_ns();  // so far: the difference is made when the call is handed over
-  sighting.computed_until_ns = sighting.computed_ns;
-  sighting.timed_ns = cursor.computed.timed_ns();
+  sighting.computed_ns = cursor.computed.computed_ns() - state.computed_ns;
+  sighting.computed_until_ns = cursor.computed.computed_ns() - cursor.computed_before_ns;
+  sighting.timed_ns = cursor.computed.timed_ns() - state.timed_ns;
   sighting.longest_site = cursor.computed.longest().since(state.since).site;
   const Longest::Entry wait = cursor.computed.waits().since(state.since);
   sighting.waited_for = static_cast<std::int32_t>(wait.site) - 1;
   sighting.waited_ns = wait.ns;
   sighting.just_waited_for = cursor.computed.waited_for();
   sighting.just_waited_ns = cursor.computed.waited_ns();
-  if (static_cast<Form>(event.form) == Form::blocking) state.since = cursor.number + 1;
+  if (static_cast<Form>(event.form) == Form::blocking) {
+    state.since = cursor.number + 1;
+    state.computed_ns = cursor.computed.computed_ns();
+    state.timed_ns = cursor.computed.timed_ns();
+  }
   open.last_ns = std::max(open.last_ns, sighting.arrival_ns);
   ++sightings_;
   if (is_there) return;
@@ -300,11 +345,15 @@ void Reading::hand_over(std::vector<OpenCall*>& calls) {
                    [](const OpenCall* a, const OpenCall* b) { return a->last_ns < b->last_ns; });
   for (OpenCall* const open : calls) {
     hand_over(*open);
-    sightings_ -= open->sightings.size();
-    open_[open->group].erase(open->call);
-    free_.push_back(open);
+    forget(*open);
   }
   calls.clear();
+}
+
+void Reading::forget(OpenCall& open) {
+  sightings_ -= open.sightings.size();
+  open_[open.group].erase(open.call);
+  free_.push_back(&open);
 }
 
 void Reading::hand_over(OpenCall& open) {
@@ -316,14 +365,21 @@ void Reading::hand_over(OpenCall& open) {
     std::sort(open.sightings.begin(), open.sightings.end(), is_before);
   GroupCall call{&groups_.all()[open.group], open.group, open.sightings, {}, false, {}};
   if (!groups_.judge(call)) return;
-  std::vector<MemberState>& states = states_[open.group];
-  if (call.is_compared())
-    for (Sighting& sighting : open.sightings) {
-      MemberState& state = states[sighting.member];
-      sighting.computed_ns -= std::exchange(state.computed_ns, sighting.computed_ns);
-      sighting.timed_ns -= std::exchange(state.timed_ns, sighting.timed_ns);
-    }
   on_call_(call);
+}
+
+// Of a part: a rank that the call lacks may have made it before the part, or after.
+bool Reading::has_ranks_elsewhere(const OpenCall& open) const {
+  const std::vector<MemberState>& states = states_[open.group];
+  std::vector<bool> is_there(states.size());
+  for (const Sighting& sighting : open.sightings) is_there[sighting.member] = true;
+  for (std::size_t m = 0; m < states.size(); ++m)
+    if (!is_there[m] && (open.call < states[m].first_call || states[m].next_call <= open.call)) return true;
+  return false;
+}
+
+void Reading::leave(OpenCall& open) {
+  left.push_back({open.group, open.call, open.sightings});
 }
 
 // Those that lack a rank.
@@ -332,6 +388,15 @@ void Reading::close(std::size_t group, std::uint64_t before) {
   for (const auto& [call, open] : open_[group])
     if (call < before) calls.push_back(open);
   std::sort(calls.begin(), calls.end(), [](const OpenCall* a, const OpenCall* b) { return a->call < b->call; });
+  if (part_ != nullptr) {
+    const auto is_left = [this](const OpenCall* open) { return has_ranks_elsewhere(*open); };
+    const auto first_left = std::stable_partition(calls.begin(), calls.end(), std::not_fn(is_left));
+    std::for_each(first_left, calls.end(), [this](OpenCall* open) {
+      leave(*open);
+      forget(*open);
+    });
+    calls.erase(first_left, calls.end());
+  }
   hand_over(calls);
 }
 
@@ -353,12 +418,13 @@ void Reading::close_hopeless() {
 
 }  // namespace
 
-CallStream::CallStream(const Run& run, const Clocks& clocks, Groups& groups)
-    : run_(run), clocks_(clocks), groups_(groups) {}
+CallStream::CallStream(const Run& run, const Clocks& clocks, Groups& groups, RunPart part, bool is_whole)
+    : run_(run), clocks_(clocks), groups_(groups), part_(std::move(part)), is_whole_(is_whole) {}
 
 void CallStream::read(const OnEvent& on_event, const OnCall& on_call, const Progress& progress) {
-  Reading reading(run_, clocks_, groups_, on_event, on_call);
+  Reading reading(run_, clocks_, groups_, is_whole_ ? nullptr : &part_, on_event, on_call);
   reading.read(progress);
+  left_ = std::move(reading.left);
   facts_ = std::move(reading.facts);
   untabled_events_ = reading.untabled_events;
 }

@@ -1,6 +1,7 @@
 #include "profiler/analysis/costly_calls.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -63,6 +64,13 @@ void CostlyCalls::add(const Run& run, const GroupCall& call, const Arrivals& arr
   kept_.insert(std::upper_bound(kept_.begin(), kept_.end(), waiting_ns,
                                 [](double ns, const CostlyCall& other) { return ns > other.waiting_ns; }),
                std::move(costly));
+}
+
+void CostlyCalls::merge(CostlyCalls&& next) {
+  std::move(next.kept_.begin(), next.kept_.end(), std::back_inserter(kept_));
+  std::stable_sort(kept_.begin(), kept_.end(),
+                   [](const auto& a, const auto& b) { return a.waiting_ns > b.waiting_ns; });
+  kept_.resize(std::min(kept_.size(), most_costly_calls));
 }
 
 std::vector<CostlyCall> CostlyCalls::take(double begin_ns) {

@@ -15,6 +15,7 @@ class CostlyCalls {
  public:
   // A call whose arrivals are `arrivals`.
   void add(const Run& run, const GroupCall& call, const Arrivals& arrivals);
+  void merge(CostlyCalls&& next);
   // Most waiting first, their times counted from `begin_ns`. Once, at the end.
   std::vector<CostlyCall> take(double begin_ns);
 

@@ -58,6 +58,23 @@ void CriticalPath::add(const GroupCall& call) {
   }
 }
 
+void CriticalPath::merge(const CriticalPath& next) {
+  if (is_cut_) {
+    if (!next.has_begun_) return;
+    if (!has_begun_) begin_ns_ = next.begin_ns_;
+    has_begun_ = true;
+    end_ns_ = std::max(end_ns_, next.end_ns_);
+    longest_ns_ += next.longest_ns_;
+    most_computed_ns_ += next.most_computed_ns_;
+    return;
+  }
+  for (std::size_t f = 0; f < path_ns_.size(); ++f) {
+    path_ns_[f] += next.path_ns_[f];
+    seen_ns_[f] += next.seen_ns_[f];
+    for (std::size_t p = 0; p < phase_waits_ns_[f].size(); ++p) phase_waits_ns_[f][p] += next.phase_waits_ns_[f][p];
+  }
+}
+
 void CriticalPath::write(std::span<const EventFacts> facts, std::span<const Group> groups, Analysis& analysis) const {
   const bool has_skipped = std::any_of(facts.begin(), facts.end(), [](const auto& one) { return one.skipped > 0; });
   if (!is_known_ || has_skipped || !analysis.finalized || !analysis.efficiency.is_known) return;

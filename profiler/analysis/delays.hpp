@@ -16,6 +16,9 @@ class Delays {
  public:
   // The longest wait for the rank of file `file` at a call.
   void add(std::uint32_t file, std::size_t collective, double longest_ns) { of_[{file, collective}].add(longest_ns); }
+  void merge(const Delays& next) {
+    for (const auto& [key, delays] : next.of_) of_[key].merge(delays);
+  }
   // `ranks` by file.
   void write(std::vector<RankFigures>& ranks) const;
 

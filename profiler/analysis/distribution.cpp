@@ -18,6 +18,16 @@ void Distribution::add(double value) {
   largest_ = std::max(largest_, value);
 }
 
+void Distribution::merge(const Distribution& other) {
+  buckets_.resize(std::max(buckets_.size(), other.buckets_.size()));
+  for (std::size_t b = 0; b < other.buckets_.size(); ++b) {
+    buckets_[b].count += other.buckets_[b].count;
+    buckets_[b].sum += other.buckets_[b].sum;
+  }
+  count_ += other.count_;
+  largest_ = std::max(largest_, other.largest_);
+}
+
 double Distribution::median() const {
   std::uint64_t left = (count_ + 1) / 2;
   for (const Bucket& bucket : buckets_) {

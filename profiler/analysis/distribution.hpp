@@ -12,6 +12,7 @@ class Distribution {
  public:
   // Values up to 0 are not counted.
   void add(double value);
+  void merge(const Distribution& other);
 
   std::uint64_t count() const { return count_; }
   double largest() const { return largest_; }

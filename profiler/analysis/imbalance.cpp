@@ -15,6 +15,14 @@ void ImbalanceSum::add(const WorstAverage& imbalance, double alpha_ns) {
   sum.average_factor += imbalance.average_ns / alpha_ns;
 }
 
+void ImbalanceSum::merge(const ImbalanceSum& other) {
+  sum.calls += other.sum.calls;
+  sum.worst_ns += other.sum.worst_ns;
+  sum.average_ns += other.sum.average_ns;
+  sum.worst_factor += other.sum.worst_factor;
+  sum.average_factor += other.sum.average_factor;
+}
+
 Imbalance ImbalanceSum::average() const {
   if (sum.calls == 0) return {};
   const auto calls = static_cast<double>(sum.calls);
@@ -29,10 +37,40 @@ void Samples::add(double ns) {
   sum_ns_ += ns;
   if (!buckets_.empty()) return add_to_bucket(ns);
   exact_.push_back(ns);
-  if (exact_.size() <= most_exact) return;
+  if (exact_.size() > most_exact) use_buckets();
+}
+
+void Samples::use_buckets() {
   buckets_.resize(buckets);
   for (const double value : exact_) add_to_bucket(value);
   exact_ = {};
+}
+
+void Samples::merge(const Samples& other) {
+  if (other.count_ == 0) return;
+  least_ns_ = count_ == 0 ? other.least_ns_ : std::min(least_ns_, other.least_ns_);
+  most_ns_ = count_ == 0 ? other.most_ns_ : std::max(most_ns_, other.most_ns_);
+  count_ += other.count_;
+  sum_ns_ += other.sum_ns_;
+  if (buckets_.empty() && (!other.buckets_.empty() || exact_.size() + other.exact_.size() > most_exact)) use_buckets();
+  if (buckets_.empty()) {
+    exact_.insert(exact_.end(), other.exact_.begin(), other.exact_.end());
+    return;
+  }
+  for (const double value : other.exact_) add_to_bucket(value);
+  for (std::size_t b = 0; b < other.buckets_.size(); ++b) buckets_[b] += other.buckets_[b];
+}
+
+void CollectiveSums::merge(const CollectiveSums& other) {
+  for (std::size_t s = 0; s < size_class_count; ++s) {
+    cluster_by_size[s].merge(other.cluster_by_size[s]);
+    node_by_size[s].merge(other.node_by_size[s]);
+  }
+  cluster.merge(other.cluster);
+  node.merge(other.node);
+  inside_ns.merge(other.inside_ns);
+  excess_ns.merge(other.excess_ns);
+  waiting_ns += other.waiting_ns;
 }
 
 // As many buckets to each doubling, all of one width.

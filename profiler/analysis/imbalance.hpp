@@ -15,6 +15,7 @@ struct ImbalanceSum {
   Imbalance sum;
 
   void add(const WorstAverage& imbalance, double alpha_ns);
+  void merge(const ImbalanceSum& other);
   Imbalance average() const;
 };
 
@@ -22,6 +23,7 @@ struct ImbalanceSum {
 class Samples {
  public:
   void add(double ns);
+  void merge(const Samples& other);
   // Once, at the end.
   Spread spread();
 
@@ -30,6 +32,7 @@ class Samples {
   static constexpr std::size_t bits = 9;                    // of a value that choose its bucket, besides the exponent
   static constexpr std::size_t buckets = (64 << bits) + 1;  // up to 2^64 ns
 
+  void use_buckets();
   void add_to_bucket(double ns);
   double percentile(std::size_t percent);
 
@@ -49,6 +52,8 @@ struct CollectiveSums {
   Samples inside_ns;
   Samples excess_ns;
   double waiting_ns = 0;
+
+  void merge(const CollectiveSums& other);
 };
 
 // Of one call, from what each of its ranks waited: one rank or more, and one of them waited for nobody.

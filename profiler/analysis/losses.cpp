@@ -5,7 +5,8 @@
 
 namespace papaya::report {
 
-void count_losses(const Run& run, const CallStream& stream, RecordFacts& facts) {
+void count_losses(const Run& run, std::span<const EventFacts> facts_of_files, std::uint64_t untabled_events,
+                  RecordFacts& facts) {
   std::vector<std::int32_t> limited;
   std::vector<std::int32_t> failed;
   std::uint64_t overwritten = 0;
@@ -30,17 +31,33 @@ void count_losses(const Run& run, const CallStream& stream, RecordFacts& facts) 
   facts.missing_events = overwritten - facts.unread_events;
   facts.trace_limited = to_ranges(limited);
   facts.trace_failed = to_ranges(failed);
-  for (const EventFacts& own : stream.facts()) facts.torn_events += own.skipped;
-  facts.untabled_events = stream.untabled_events();
+  for (const EventFacts& own : facts_of_files) facts.torn_events += own.skipped;
+  facts.untabled_events = untabled_events;
 }
 
-void count_not_compared(const GroupCall& call, RecordFacts& facts) {
-  if (call.match == Match::conflicting && facts.conflicting_calls++ == 0) facts.first_conflict = call.conflict;
-  if (call.match == Match::unmatched) ++facts.unmatched_calls;
+void NotCompared::add(const GroupCall& call) {
+  if (call.match == Match::conflicting && conflicting_calls++ == 0) first_conflict = call.conflict;
+  if (call.match == Match::unmatched) ++unmatched_calls;
   if (call.match != Match::two_groups) return;
-  facts.intercommunicator_calls += call.sightings.size();
+  intercommunicator_calls += call.sightings.size();
   for (const Sighting& sighting : call.sightings)
-    if (!std::isnan(sighting.exit_ns)) facts.intercommunicator_ns += sighting.exit_ns - sighting.arrival_ns;
+    if (!std::isnan(sighting.exit_ns)) intercommunicator_ns += sighting.exit_ns - sighting.arrival_ns;
+}
+
+void NotCompared::merge(const NotCompared& next) {
+  unmatched_calls += next.unmatched_calls;
+  intercommunicator_calls += next.intercommunicator_calls;
+  intercommunicator_ns += next.intercommunicator_ns;
+  if (conflicting_calls == 0) first_conflict = next.first_conflict;
+  conflicting_calls += next.conflicting_calls;
+}
+
+void NotCompared::write(RecordFacts& facts) const {
+  facts.unmatched_calls = unmatched_calls;
+  facts.intercommunicator_calls = intercommunicator_calls;
+  facts.intercommunicator_ns = intercommunicator_ns;
+  facts.conflicting_calls = conflicting_calls;
+  facts.first_conflict = first_conflict;
 }
 
 }  // namespace papaya::report

@@ -41,6 +41,19 @@ const Group* Groups::find(std::uint64_t communicator) const {
   return found == index_.end() ? nullptr : &groups_[found->second];
 }
 
+void Groups::merge(const Groups& part) {
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    Group& group = groups_[g];
+    group.is_used = group.is_used || part.groups_[g].is_used;
+    for (std::size_t m = 0; m < group.members.size(); ++m) {
+      Member& member = group.members[m];
+      const Member& other = part.groups_[g].members[m];
+      member.first_kept_call = std::min(member.first_kept_call, other.first_kept_call);
+      member.calls = std::max(member.calls, other.calls);
+    }
+  }
+}
+
 bool Groups::judge(GroupCall& call) const {
   bool is_blocking = false;
   for (const Sighting& sighting : call.sightings) {

@@ -89,6 +89,9 @@ class Groups {
   // Null: not in the tables of communicators.
   const Group* find(std::uint64_t communicator) const;
 
+  // What a part of the run says of the members.
+  void merge(const Groups& part);
+
   // Fills in what follows from its sightings; false: no rank calls the blocking form.
   bool judge(GroupCall& call) const;
 

@@ -29,6 +29,16 @@ void Meanwhile::add(std::size_t file, const trace::Event& event) {
   }
 }
 
+void Meanwhile::merge(const Meanwhile& next) {
+  for (std::size_t file = 0; file < waits_.size(); ++file)
+    for (std::size_t w = 0; w < waits_[file].size(); ++w)
+      for (const auto& [what, other] : next.waits_[file][w].calls) {
+        Calls& own = waits_[file][w].calls[what];
+        if (own.count == 0) own.first = other.first;
+        own.count += other.count;
+      }
+}
+
 void Meanwhile::write(std::vector<CostlyCall>& calls) const {
   for (std::size_t file = 0; file < waits_.size(); ++file)
     for (const Wait& wait : waits_[file]) {

@@ -21,6 +21,8 @@ class Meanwhile {
 
   // Each event of the run.
   void add(std::size_t file, const trace::Event& event);
+  // The next part of the run.
+  void merge(const Meanwhile& next);
   // `calls`: the same as `analysis` had.
   void write(std::vector<CostlyCall>& calls) const;
 

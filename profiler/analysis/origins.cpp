@@ -65,6 +65,20 @@ void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
   }
 }
 
+void Origins::merge(const Origins& next) {
+  for (std::size_t f = 0; f < blames_.size(); ++f) {
+    Blame& own = blames_[f];
+    const Blame& other = next.blames_[f];
+    own.own_ns += other.own_ns;
+    own.unknown_ns += other.unknown_ns;
+    for (const auto& [from, ns] : other.from_ns) own.from_ns[from] += ns;
+    for (const auto& [rank, ns] : other.waited_ns) own.waited_ns[rank] += ns;
+    for (const auto& [site, ns] : other.sites_ns) own.sites_ns[site] += ns;
+    own.excess_ns.resize(std::max(own.excess_ns.size(), other.excess_ns.size()));
+    for (std::size_t site = 0; site < other.excess_ns.size(); ++site) own.excess_ns[site] += other.excess_ns[site];
+  }
+}
+
 void Origins::write(std::vector<RankFigures>& ranks) const {
   for (std::size_t i = 0; i < blames_.size(); ++i) {
     RankFigures& rank = ranks[i];

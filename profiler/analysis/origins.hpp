@@ -28,6 +28,8 @@ class Origins {
 
   // A call whose arrivals are `arrivals`.
   void add(const GroupCall& call, const Arrivals& arrivals);
+  // The next part of the run.
+  void merge(const Origins& next);
   // `ranks` by file.
   void write(std::vector<RankFigures>& ranks) const;
 

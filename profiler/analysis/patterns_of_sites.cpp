@@ -38,6 +38,15 @@ class Mode {
     value_ = value;
   }
   std::int32_t value() const { return value_; }
+  void merge(const Mode& next) {
+    for (const auto& [value, times] : next.counts_) {
+      std::uint64_t& own = counts_[value];
+      own += times;
+      if (own <= most_) continue;
+      most_ = own;
+      value_ = value;
+    }
+  }
 
  private:
   std::map<std::int32_t, std::uint64_t> counts_;
@@ -72,6 +81,11 @@ class Foretelling {
     sequence.lasts.count(call.last);
     sequence.previous = call.last;
     ++sequence.calls;
+  }
+  void merge(const Foretelling& next) {
+    for (std::size_t p = 0; p < predictor_count; ++p) right_[p] += next.right_[p];
+    calls_ += next.calls_;
+    luck_ += next.luck_;
   }
   std::uint64_t calls() const { return calls_; }
   double success(Predictor predictor) const {
@@ -117,6 +131,12 @@ void PatternFinder::add(const CallOfSite& call) {
   ++state_->imbalanced;
   state_->foretelling.add(call);
   state_->stragglers.count(call.rank);
+}
+
+void PatternFinder::merge(const PatternFinder& next) {
+  state_->imbalanced += next.state_->imbalanced;
+  state_->foretelling.merge(next.state_->foretelling);
+  state_->stragglers.merge(next.state_->stragglers);
 }
 
 SitePattern PatternFinder::take() const {

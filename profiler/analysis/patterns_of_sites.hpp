@@ -66,6 +66,11 @@ struct SiteMeans {
     worst_ns += call.worst_ns;
     parts += call.worst_ns / call.least_ns;
   }
+  void merge(const SiteMeans& next) {
+    calls += next.calls;
+    worst_ns += next.worst_ns;
+    parts += next.parts;
+  }
 };
 
 // Finds the pattern of a site's compared calls, of which the means are known: they are read twice.
@@ -78,6 +83,8 @@ class PatternFinder {
 
   // Those of each communicator in the order they were made.
   void add(const CallOfSite& call);
+  // The next part of the run, whose calls were foretold from those of the part alone.
+  void merge(const PatternFinder& next);
   SitePattern take() const;
 
  private:

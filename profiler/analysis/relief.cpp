@@ -54,6 +54,15 @@ void Relief::add(const GroupCall& call, std::size_t site) {
   found->second[bin].add({1, lateness_ns, length_ns, length_ns * length_ns});
 }
 
+void Relief::merge(const Relief& next, std::span<const std::size_t> numbers) {
+  for (const auto& [section, bins] : next.bins_) {
+    const Section own{numbers[section.first], numbers[section.second]};
+    const auto found = bins_.size() < most_sections ? bins_.try_emplace(own).first : bins_.find(own);
+    if (found == bins_.end()) continue;
+    for (std::size_t b = 0; b < bin_count; ++b) found->second[b].add(bins[b]);
+  }
+}
+
 Relieved Relief::judge(std::size_t site, const Bins& bins) {
   Relieved out{.site = site};
   double sum_ns = 0;

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,8 @@ class Relief {
  public:
   // A compared call and the number of its site, or that of none.
   void add(const GroupCall& call, std::size_t site);
+  // The next part of the run, in which the call site of number n is that of number `numbers[n]` here.
+  void merge(const Relief& next, std::span<const std::size_t> numbers);
   // The sections in which lateness costs less than itself.
   std::map<Section, Relieved> relieved() const;
 

@@ -69,24 +69,47 @@ std::vector<std::size_t> sites_to_replay(const Sites& sites) {
 
 }  // namespace
 
-Replays::Replays(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, const Sites& sites,
-                 std::uint64_t parts, const Relief& relief, const Analysis& analysis)
-    : meanwhile_(run, clocks, analysis),
-      model_(run),
-      savings_(run, clocks, facts, sites_to_replay(sites), parts, model_),
+Replays::Replays(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, const CallSums& sums,
+                 const Analysis& analysis)
+    : run_(run),
+      clocks_(clocks),
+      sites_(sums.sites),
+      alpha_(run.files),
+      meanwhile_(run, clocks, analysis),
+      model_(std::make_unique<ExitModel>(run)),
+      savings_(run, clocks, facts, sites_to_replay(sums.sites), sums.replayed_parts, *model_),
       why_no_what_if_(why_no_what_if(run, analysis)) {
-  for (const Sites::Site& site : sites.all()) patterns_.emplace_back(site.means);
+  for (const Sites::Site& site : sums.sites.all()) patterns_.emplace_back(site.means);
   if (why_no_what_if_.empty())
-    what_if_.emplace(run, clocks, facts,
-                     WhatIfReplay::Choice{ranks_to_quicken(run, analysis), sites_to_come_quicker_to(analysis), parts},
-                     relief.relieved());
+    what_if_.emplace(
+        run, clocks, facts,
+        WhatIfReplay::Choice{ranks_to_quicken(run, analysis), sites_to_come_quicker_to(analysis), sums.replayed_parts},
+        sums.relief.relieved());
 }
 
-void Replays::add(const GroupCall& call, const Sites::Site* site) {
+void Replays::add(const GroupCall& call) {
+  if (!call.is_compared()) return;
+  const Sites::Site* const site = sites_.find(call.sightings.front().file, call.sightings.front().event);
+  if (site != nullptr) {
+    arrivals_.take_waits(run_, call);
+    patterns_[site->figures.number].add(call_of_site(run_, clocks_, call, arrivals_, alpha_));
+  }
   const std::size_t number = site == nullptr ? ComparedCall::no_site : site->figures.number;
-  const bool is_modelled = call.match == Match::complete && model_.take(call);
+  const bool is_modelled = call.match == Match::complete && model_->take(call);
   if (is_modelled) savings_.add(number);
-  if (what_if_) what_if_->add(call, number, is_modelled ? &model_ : nullptr);
+  if (what_if_) what_if_->add(call, number, is_modelled ? model_.get() : nullptr);
+}
+
+void Replays::end_part(std::span<const EventFacts> facts) {
+  savings_.end_part(clocks_, facts);
+  if (what_if_) what_if_->end_part(clocks_, facts);
+}
+
+void Replays::merge(Replays&& next) {
+  for (std::size_t s = 0; s < patterns_.size(); ++s) patterns_[s].merge(next.patterns_[s]);
+  meanwhile_.merge(next.meanwhile_);
+  savings_.merge(next.savings_);
+  if (what_if_) what_if_->merge(*next.what_if_);
 }
 
 void Replays::write(Analysis& analysis) const {

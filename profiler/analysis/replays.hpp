@@ -4,39 +4,50 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "profiler/analysis/alpha.hpp"
 #include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/arrivals.hpp"
+#include "profiler/analysis/call_sums.hpp"
 #include "profiler/analysis/event_facts.hpp"
 #include "profiler/analysis/exit_model.hpp"
 #include "profiler/analysis/matching.hpp"
 #include "profiler/analysis/meanwhile.hpp"
-#include "profiler/analysis/relief.hpp"
-#include "profiler/analysis/sites.hpp"
 #include "profiler/read/clocks.hpp"
 
 namespace papaya::report {
 
 class Replays {
  public:
-  // `facts` by file; `parts`: ranks in calls that can be replayed; `analysis` has the figures.
-  Replays(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, const Sites& sites,
-          std::uint64_t parts, const Relief& relief, const Analysis& analysis);
+  // `facts` by file; `sums` of all calls, which stay where they are; `analysis` has the figures.
+  Replays(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, const CallSums& sums,
+          const Analysis& analysis);
 
-  // A compared call, in the order of CallStream, and the site of its lowest rank, null if that is not known.
-  void add(const GroupCall& call, const Sites::Site* site);
-  void add_event(std::size_t file, const trace::Event& event) { meanwhile_.add(file, event); }
-  void add_to_pattern(const Sites::Site& site, const CallOfSite& call) { patterns_[site.figures.number].add(call); }
+  // Each event; and each call in the order of CallStream.
+  void add(const GroupCall& call);
+  void add(std::size_t file, const trace::Event& event) { meanwhile_.add(file, event); }
+  // That was all of a part which is not the run's last, `facts` of it by file.
+  void end_part(std::span<const EventFacts> facts);
+  // The next part of the run, as if it began anew. A call with ranks in several parts is in none.
+  void merge(Replays&& next);
+  void add_left(const GroupCall&) {}
 
   void write(Analysis& analysis) const;
 
  private:
+  const Run& run_;
+  const Clocks& clocks_;
+  const Sites& sites_;
+  Alpha alpha_;
+  Arrivals arrivals_;
   Meanwhile meanwhile_;
   std::vector<PatternFinder> patterns_;  // by number of the site
-  ExitModel model_;
+  std::unique_ptr<ExitModel> model_;
   SavingsReplay savings_;
   std::string why_no_what_if_;
   std::optional<WhatIfReplay> what_if_;

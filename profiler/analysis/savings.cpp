@@ -27,6 +27,7 @@ struct Plan {
   std::size_t site = no_site;
   std::size_t place = 0;           // 0: without excess; k: the k-1st candidate
   std::vector<double> saved_ns{};  // by file, so far
+  double parts_ns = 0;             // what the run saves in its parts before
 };
 constexpr std::size_t plans_of_site = 1 + most_candidates;
 
@@ -45,6 +46,8 @@ class SavingsReplay::Replay {
          std::uint64_t parts, ExitModel& model);
 
   void add(std::size_t site);
+  void end_part(const Clocks& clocks, std::span<const EventFacts> facts);
+  void merge(const Replay& next);
   void write(Analysis& analysis) const;
 
  private:
@@ -139,7 +142,28 @@ double SavingsReplay::Replay::saved_by_run(const Plan& plan) const {
     end = std::max(end, ends_ns_[f]);
     new_end = std::max(new_end, ends_ns_[f] - plan.saved_ns[f]);
   }
-  return end - new_end;
+  return plan.parts_ns + end - new_end;
+}
+
+void SavingsReplay::Replay::end_part(const Clocks& clocks, std::span<const EventFacts> facts) {
+  for (std::size_t f = 0; f < facts.size(); ++f) ends_ns_[f] = clocks.of_file(f).ns(facts[f].last_ticks);
+}
+
+void SavingsReplay::Replay::merge(const Replay& next) {
+  const auto add = [](Sum& own, const Sum& other) {
+    own.savings.calls += other.savings.calls;
+    own.savings.open_calls += other.savings.open_calls;
+    own.savings.no_excess.ranks_ns += other.savings.no_excess.ranks_ns;
+    for (std::size_t k = 0; k < most_candidates; ++k) {
+      own.ranks_ns[k] += other.ranks_ns[k];
+      for (const std::string& name : other.names[k])
+        if (std::find(own.names[k].begin(), own.names[k].end(), name) == own.names[k].end())
+          own.names[k].push_back(name);
+    }
+  };
+  add(all_, next.all_);
+  for (const auto& [site, sum] : next.sums_) add(sums_[site], sum);
+  for (std::size_t p = 0; p < plans_.size(); ++p) plans_[p].parts_ns += next.saved_by_run(next.plans_[p]);
 }
 
 double SavingsReplay::Replay::saved_by_ranks(Way way) {
@@ -181,9 +205,16 @@ SavingsReplay::SavingsReplay(const Run& run, const Clocks& clocks, std::span<con
                              std::span<const std::size_t> sites, std::uint64_t parts, ExitModel& model)
     : replay_(std::make_unique<Replay>(run, clocks, facts, sites, parts, model)) {}
 SavingsReplay::~SavingsReplay() = default;
+SavingsReplay::SavingsReplay(SavingsReplay&&) noexcept = default;
 
 void SavingsReplay::add(std::size_t site) {
   replay_->add(site);
+}
+void SavingsReplay::end_part(const Clocks& clocks, std::span<const EventFacts> facts) {
+  replay_->end_part(clocks, facts);
+}
+void SavingsReplay::merge(const SavingsReplay& next) {
+  replay_->merge(*next.replay_);
 }
 void SavingsReplay::write(Analysis& analysis) const {
   replay_->write(analysis);

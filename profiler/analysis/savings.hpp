@@ -50,12 +50,16 @@ class SavingsReplay {
   SavingsReplay(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts,
                 std::span<const std::size_t> sites, std::uint64_t parts, ExitModel& model);
   ~SavingsReplay();
-  SavingsReplay(const SavingsReplay&) = delete;
-  SavingsReplay& operator=(const SavingsReplay&) = delete;
+  SavingsReplay(SavingsReplay&&) noexcept;
+  SavingsReplay& operator=(SavingsReplay&&) = delete;
 
   // The call that the model has taken, in the order of CallStream. `site`: its number, or that of none, the largest
   // there is.
   void add(std::size_t site);
+  // That was all of a part which is not the run's last, `facts` of it by file.
+  void end_part(const Clocks& clocks, std::span<const EventFacts> facts);
+  // The next part of the run, as if it began anew.
+  void merge(const SavingsReplay& next);
   // Fills in `savings` of the analysis and of its call sites.
   void write(Analysis& analysis) const;
 

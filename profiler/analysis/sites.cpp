@@ -12,24 +12,56 @@ constexpr double least_phase = 0.01;  // of the time in phases, for one without 
 }  // namespace
 
 Sites::Site* Sites::of(std::size_t file, const trace::Event& event) {
-  return event.call_site == 0 ? nullptr : &sites_[number_of(file, event)];
+  return event.call_site == 0 ? nullptr : &sites_[number_of(file, event.call_site, event.collective, event.form)];
 }
 
-std::size_t Sites::number_of(std::size_t file, const trace::Event& event) {
+const Sites::Site* Sites::find(std::size_t file, const trace::Event& event) const {
+  const std::vector<std::vector<Own>>& of_file = own_[file];
+  if (event.call_site == 0 || event.call_site > of_file.size()) return nullptr;
+  for (const Own& one : of_file[event.call_site - 1])
+    if (one.collective == event.collective && one.form == event.form) return &sites_[one.number];
+  return nullptr;
+}
+
+std::vector<std::size_t> Sites::merge(const Sites& next) {
+  for (std::size_t f = 0; f < own_.size(); ++f)
+    for (std::size_t s = 0; s < next.own_[f].size(); ++s)
+      for (const Own& one : next.own_[f][s]) number_of(f, static_cast<std::uint32_t>(s + 1), one.collective, one.form);
+  std::vector<std::size_t> numbers(next.sites_.size());
+  for (const auto& [key, number] : next.index_) {
+    numbers[number] = index_.at(key);
+    Site& own = sites_[numbers[number]];
+    const Site& other = next.sites_[number];
+    own.figures.calls += other.figures.calls;
+    own.figures.bytes += other.figures.bytes;
+    own.figures.largest_bytes = std::max(own.figures.largest_bytes, other.figures.largest_bytes);
+    own.figures.ns += other.figures.ns;
+    own.figures.compared += other.figures.compared;
+    own.figures.worst_ns += other.figures.worst_ns;
+    own.figures.waiting_ns += other.figures.waiting_ns;
+    own.figures.excess_ns += other.figures.excess_ns;
+    for (const auto& [rank, times] : other.last) own.last[rank] += times;
+    own.means.merge(other.means);
+    own.replayed_excess_ns += other.replayed_excess_ns;
+  }
+  return numbers;
+}
+
+std::size_t Sites::number_of(std::size_t file, std::uint32_t call_site, std::uint8_t collective, std::uint8_t form) {
   std::vector<std::vector<Own>>& of_file = own_[file];
-  if (of_file.size() < event.call_site) of_file.resize(run_.files[file].call_sites.size());
-  std::vector<Own>& own = of_file[event.call_site - 1];
+  if (of_file.size() < call_site) of_file.resize(run_.files[file].call_sites.size());
+  std::vector<Own>& own = of_file[call_site - 1];
   for (const Own& one : own)
-    if (one.collective == event.collective && one.form == event.form) return one.number;
-  const std::vector<Frame>& frames = run_.files[file].call_sites[event.call_site - 1];
-  const auto [entry, is_new] = index_.try_emplace({frames, event.collective, event.form}, sites_.size());
-  own.push_back({event.collective, event.form, static_cast<std::uint32_t>(entry->second)});
+    if (one.collective == collective && one.form == form) return one.number;
+  const std::vector<Frame>& frames = run_.files[file].call_sites[call_site - 1];
+  const auto [entry, is_new] = index_.try_emplace({frames, collective, form}, sites_.size());
+  own.push_back({collective, form, static_cast<std::uint32_t>(entry->second)});
   if (!is_new) return entry->second;
   CallSiteFigures& figures = sites_.emplace_back().figures;
   figures.number = entry->second;
-  figures.frames = frames_of(run_.files[file], event);
-  figures.collective = static_cast<Collective>(event.collective);
-  figures.form = static_cast<Form>(event.form);
+  figures.frames = frames_of(run_.files[file], call_site);
+  figures.collective = static_cast<Collective>(collective);
+  figures.form = static_cast<Form>(form);
   figures.name = mpi_name(figures.collective, figures.form);
   return entry->second;
 }
@@ -78,6 +110,18 @@ void Phases::measure(PhaseFigures& phase) const {
   }
   phase.ranks = useful.size();
   if (is_known) phase.efficiency = efficiency_of(useful, phase.longest_ns);
+}
+
+void Phases::merge(const Phases& next) {
+  for (const auto& [name, other] : next.phases_) {
+    PhaseFigures& own = phases_.at(name);
+    own.calls += other.calls;
+    own.ns += other.ns;
+    own.compared += other.compared;
+    own.worst_ns += other.worst_ns;
+    own.waiting_ns += other.waiting_ns;
+    own.excess_ns += other.excess_ns;
+  }
 }
 
 std::vector<PhaseFigures> Phases::take_figures() {

@@ -28,6 +28,10 @@ class Sites {
 
   // Null: the event has no call site. Valid until the next one is asked for.
   Site* of(std::size_t file, const trace::Event& event);
+  // The same of an event that is in the sums; null: it has none.
+  const Site* find(std::size_t file, const trace::Event& event) const;
+  // The next part of the run. Returns, by the number of a site there, its number here.
+  std::vector<std::size_t> merge(const Sites& next);
   // By CallSiteFigures::number.
   const std::vector<Site>& all() const { return sites_; }
   // Most waiting first. Once, at the end; numbers stay valid.
@@ -40,7 +44,7 @@ class Sites {
     std::uint32_t number;
   };
 
-  std::size_t number_of(std::size_t file, const trace::Event& event);
+  std::size_t number_of(std::size_t file, std::uint32_t call_site, std::uint8_t collective, std::uint8_t form);
 
   const Run& run_;
   std::map<std::tuple<std::vector<Frame>, std::uint8_t, std::uint8_t>, std::size_t> index_;
@@ -53,6 +57,8 @@ class Phases {
   explicit Phases(const Run& run);
 
   PhaseFigures& of(std::size_t file, const trace::Event& event) { return *own_[file][event.phase]; }
+  // The next part of the run.
+  void merge(const Phases& next);
   // Most waiting first; none where nothing has a name, as there is nothing to tell apart. Once, at the end.
   std::vector<PhaseFigures> take_figures();
 

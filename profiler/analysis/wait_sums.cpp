@@ -19,6 +19,13 @@ void WaitSums::add(Collective collective, const Arrivals& arrivals) {
     if (!std::isnan(exit_ns)) late_exit_ns_[kind] += std::max(0.0, exit_ns - first_ns);
 }
 
+void WaitSums::merge(const WaitSums& next) {
+  for (std::size_t kind = 0; kind < wait_kind_count; ++kind) {
+    late_exit_ns_[kind] += next.late_exit_ns_[kind];
+    for (std::size_t f = 0; f < waited_ns_.size(); ++f) waited_ns_[f][kind] += next.waited_ns_[f][kind];
+  }
+}
+
 void WaitSums::write(std::vector<RankFigures>& ranks, Analysis& analysis) const {
   for (std::size_t kind = 0; kind < wait_kind_count; ++kind) {
     WaitFigures& figures = analysis.waits[kind];

@@ -15,6 +15,8 @@ class WaitSums {
   explicit WaitSums(std::size_t files) : waited_ns_(files) {}
 
   void add(Collective collective, const Arrivals& arrivals);
+  // The next part of the run.
+  void merge(const WaitSums& next);
   // Fills in each rank's, `ranks` by file, and the run's.
   void write(std::vector<RankFigures>& ranks, Analysis& analysis) const;
 

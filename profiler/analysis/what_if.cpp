@@ -41,6 +41,7 @@ struct Case {
   std::size_t quick = all;           // file of the one rank
   std::size_t site = all;            // number of the one call site
   std::size_t candidate = all;       // in calls from there that are MPI's own: which algorithm; all: MPI's
+  double parts_ns = 0;               // what the run gains in its parts before
   std::vector<double> saved_ns{};    // by file, when it left its last call
   std::vector<double> removed_ns{};  // by file, so far, of its computing
   std::vector<std::vector<double>> removed_before_ns{};  // the same by communicator and member, at its call before
@@ -60,6 +61,8 @@ class WhatIfReplay::Replay {
          std::map<Section, Relieved> relieved);
 
   void add(const GroupCall& call, std::size_t site, ExitModel* model);
+  void end_part(const Clocks& clocks, std::span<const EventFacts> facts);
+  void merge(const Replay& next);
   WhatIf result() const;
 
  private:
@@ -294,7 +297,22 @@ double WhatIfReplay::Replay::saved_ns(const Case& one) const {
     end_ns = std::max(end_ns, ends_ns_[f]);
     new_end_ns = std::max(new_end_ns, ends_ns_[f] - one.saved_ns[f] - tail_ns);
   }
-  return std::max(0.0, end_ns - new_end_ns);
+  return one.parts_ns + std::max(0.0, end_ns - new_end_ns);
+}
+
+void WhatIfReplay::Replay::end_part(const Clocks& clocks, std::span<const EventFacts> facts) {
+  for (std::size_t f = 0; f < facts.size(); ++f) ends_ns_[f] = clocks.of_file(f).ns(facts[f].last_ticks);
+  std::fill(tail_excess_ns_.begin(), tail_excess_ns_.end(), 0.0);
+}
+
+void WhatIfReplay::Replay::merge(const Replay& next) {
+  std::fill(tail_excess_ns_.begin(), tail_excess_ns_.end(), 0.0);  // it is in the last part
+  for (std::size_t c = 0; c < cases_.size(); ++c) cases_[c].parts_ns += next.saved_ns(next.cases_[c]);
+  for (const auto& [site, names] : next.names_)
+    for (std::size_t k = 0; k < most_candidates; ++k)
+      for (const std::string& name : names[k])
+        if (std::vector<std::string>& own = names_[site][k]; std::find(own.begin(), own.end(), name) == own.end())
+          own.push_back(name);
 }
 
 // `own_ns`: what is saved if the calls stay MPI's.
@@ -343,7 +361,14 @@ WhatIfReplay::WhatIfReplay(const Run& run, const Clocks& clocks, std::span<const
                            const Choice& choice, std::map<Section, Relieved> relieved)
     : replay_(std::make_unique<Replay>(run, clocks, facts, choice, std::move(relieved))) {}
 WhatIfReplay::~WhatIfReplay() = default;
+WhatIfReplay::WhatIfReplay(WhatIfReplay&&) noexcept = default;
 
+void WhatIfReplay::end_part(const Clocks& clocks, std::span<const EventFacts> facts) {
+  replay_->end_part(clocks, facts);
+}
+void WhatIfReplay::merge(const WhatIfReplay& next) {
+  replay_->merge(*next.replay_);
+}
 void WhatIfReplay::add(const GroupCall& call, std::size_t site, ExitModel* model) {
   replay_->add(call, site, model);
 }

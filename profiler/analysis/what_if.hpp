@@ -71,12 +71,16 @@ class WhatIfReplay {
   WhatIfReplay(const Run& run, const Clocks& clocks, std::span<const EventFacts> facts, const Choice& choice,
                std::map<Section, Relieved> relieved);
   ~WhatIfReplay();
-  WhatIfReplay(const WhatIfReplay&) = delete;
-  WhatIfReplay& operator=(const WhatIfReplay&) = delete;
+  WhatIfReplay(WhatIfReplay&&) noexcept;
+  WhatIfReplay& operator=(WhatIfReplay&&) = delete;
 
   // A compared call, in the order of CallStream, the number of its site, or that of none, and the model that has taken
   // it; null: none has.
   void add(const GroupCall& call, std::size_t site, ExitModel* model);
+  // That was all of a part which is not the run's last, `facts` of it by file.
+  void end_part(const Clocks& clocks, std::span<const EventFacts> facts);
+  // The next part of the run, as if it began anew.
+  void merge(const WhatIfReplay& next);
   WhatIf result() const;
 
   static constexpr std::size_t most_ranks = 8;

@@ -6,10 +6,21 @@
 
 namespace papaya::report {
 
-EventReader::EventReader(const RankFile& file, std::size_t piece, bool keeps_open)
+std::size_t events_of(const Run& run) {
+  std::size_t events = 0;
+  for (const RankFile& file : run.files)
+    events += file.ring_path.empty()
+                  ? file.events.size()
+                  : file.spilled_events + std::min(file.header.event_count, file.header.event_capacity);
+  return events;
+}
+
+EventReader::EventReader(const RankFile& file, std::size_t piece, bool keeps_open, EventRange range)
     : file_(&file), piece_(piece), keeps_open_(keeps_open) {
   const trace::Header& header = file.header;
   number_ = header.event_count > header.event_capacity ? header.event_count - header.event_capacity : 0;
+  number_ = std::max(number_, range.begin);
+  end_ = std::min(header.event_count, range.end);
   has_spilled_ = !file.ring_path.empty() && file.spilled_events > 0;
 }
 
@@ -60,14 +71,14 @@ std::span<const trace::Event> EventReader::next() {
   if (has_spilled_)
     if (const std::span<const trace::Event> block = next_spilled(); !block.empty()) return block;
   const trace::Header& header = file_->header;
-  while (number_ < header.event_count) {
+  while (number_ < end_) {
     const std::uint64_t slot = number_ & (header.event_capacity - 1);
-    std::uint64_t count = std::min({header.event_count - number_, header.event_capacity - slot, std::uint64_t{piece_}});
+    std::uint64_t count = std::min({end_ - number_, header.event_capacity - slot, std::uint64_t{piece_}});
     if (file_->has_interval_ring)
       count = std::min(count, header.interval_capacity - (number_ & (header.interval_capacity - 1)));
     if (!read_piece(slot, count)) {
-      skipped_ += header.event_count - number_;
-      number_ = header.event_count;
+      skipped_ += end_ - number_;
+      number_ = end_;
       break;
     }
     std::size_t kept = 0;

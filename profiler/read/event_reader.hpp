@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <vector>
@@ -14,11 +15,21 @@
 
 namespace papaya::report {
 
+// Of a rank, counted from MPI_Init on, of which the ring may hold the last ones only.
+struct EventRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = std::numeric_limits<std::uint64_t>::max();
+};
+
+// That the readers of all files would give, torn ones included.
+std::size_t events_of(const Run& run);
+
 class EventReader {
  public:
   // At most `piece` events of the ring at a time, of what was spilled as many as a block has. Without `keeps_open` the
   // file is opened for each: of many, not all can be open.
-  EventReader(const RankFile& file, std::size_t piece, bool keeps_open);
+  // `range`: of a ring alone, which of its events, by their number.
+  EventReader(const RankFile& file, std::size_t piece, bool keeps_open, EventRange range = {});
 
   // The next events; none: that was all. Valid until the next call.
   std::span<const trace::Event> next();
@@ -38,6 +49,7 @@ class EventReader {
   bool keeps_open_;
   std::size_t given_ = 0;  // of those loaded
   std::uint64_t number_ = 0;
+  std::uint64_t end_ = 0;
   std::uint64_t skipped_ = 0;
   struct Spilled {
     std::unique_ptr<Source> source;

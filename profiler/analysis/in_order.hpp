@@ -1,0 +1,64 @@
+// Pieces of work that threads do beside each other and that are collected in their order.
+#pragma once
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace papaya::report {
+
+// `make(i)` for each i below `count` on one of `threads` threads, the calling one among them, and `take(i, result)` in
+// the order of i, one at a time: at most `threads` results are there at once. The first exception of either ends it and
+// is thrown on. Where the system has no more threads, fewer do it.
+template <class Make, class Take>
+void in_order(std::size_t count, std::size_t threads, const Make& make, const Take& take) {
+  std::mutex mutex;
+  std::condition_variable turn;
+  std::size_t next = 0;
+  std::size_t taken = 0;
+  std::exception_ptr failure;
+  const auto work = [&] {
+    std::unique_lock lock(mutex);
+    while (next < count && !failure) {
+      const std::size_t i = next++;
+      try {
+        lock.unlock();
+        auto result = make(i);
+        lock.lock();
+        turn.wait(lock, [&] { return taken == i || failure; });
+        if (failure) break;
+        take(i, std::move(result));
+        ++taken;
+      } catch (...) {
+        if (!lock.owns_lock()) lock.lock();
+        if (!failure) failure = std::current_exception();
+      }
+      turn.notify_all();
+    }
+  };
+  // Signals are for the threads of the program.
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::vector<std::thread> others;
+  try {
+    while (others.size() + 1 < std::min(threads, count)) others.emplace_back(work);
+  } catch (const std::system_error&) {
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  work();
+  for (std::thread& other : others) other.join();
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace papaya::report

@@ -1,0 +1,189 @@
+// A large run that is read in parts of time gives the figures of one that is read through.
+#include "profiler/analysis/run_parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "profiler/analysis/in_order.hpp"
+#include "profiler/report/report.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+using support::Record;
+
+constexpr int ranks = 6;
+constexpr std::uint64_t pair_id = 70;  // of ranks 2n and 2n + 1: + n
+
+// Rank 4 computes longer, rank 1 now and then; every third call is of a pair. With a call that a rank leaves out.
+std::vector<Record> long_run(int calls, bool is_whole) {
+  std::mt19937 random(7);
+  std::vector<Record> all = support::records(ranks);
+  std::vector<double> left(ranks, 1000);
+  for (int rank = 0; rank < ranks; ++rank) {
+    Record& one = all[rank];
+    one.capacity = 1 << 14;
+    one.add_communicator(pair_id + rank / 2, 2, rank % 2, "pair");
+    one.add_timed("MPI_Send", MpiKind::point_to_point, 5, 1e5);
+    // In other orders by rank.
+    for (const int site : {0, 1}) one.add_call_site({{"/bin/app", static_cast<std::uint64_t>((site + rank) % 2) + 1}});
+  }
+  std::uint64_t of_world = 0;
+  std::uint64_t of_pair = 0;
+  for (int call = 0; call < calls; ++call) {
+    const bool is_pair = call % 3 == 2;
+    std::vector<double> arrivals(ranks);
+    for (int rank = 0; rank < ranks; ++rank)
+      arrivals[rank] =
+          left[rank] + 5000 + random() % 1000 + (rank == 4 ? 20000 : 0) + (rank == 1 && call % 50 == 0 ? 90000 : 0);
+    const double last = *std::max_element(arrivals.begin(), arrivals.end());
+    for (int rank = 0; rank < ranks; ++rank) {
+      if (!is_whole && call == calls / 2 && rank == 3) continue;
+      const double last_of_it =
+          is_pair ? std::max(arrivals[rank], arrivals[rank % 2 == 0 ? rank + 1 : rank - 1]) : last;
+      left[rank] = last_of_it + 300 + random() % 100;
+      trace::Event& event = all[rank].add_call(Collective::allreduce, is_pair ? of_pair : of_world, arrivals[rank],
+                                               left[rank], 64, -1, is_pair ? pair_id + rank / 2 : support::world_id);
+      event.call_site = static_cast<std::uint32_t>(1 + (call + rank) % 2);
+      all[rank].add_interval(500);
+    }
+    ++(is_pair ? of_pair : of_world);
+  }
+  const double end = *std::max_element(left.begin(), left.end());
+  for (Record& one : all) one.finalize(end + 1e5);
+  return all;
+}
+
+void check_alike(const report::Analysis& whole, const report::Analysis& parts) {
+  const auto is_near = [](double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(std::abs(a), std::abs(b)); };
+  CHECK(parts.compared_calls == whole.compared_calls);
+  CHECK(parts.events_kept == whole.events_kept);
+  CHECK(parts.record.unmatched_calls == whole.record.unmatched_calls);
+  CHECK(parts.record.torn_events == whole.record.torn_events);
+  CHECK(is_near(parts.waiting_ns, whole.waiting_ns));
+  REQUIRE(parts.late_ranks.size() == whole.late_ranks.size());
+  for (std::size_t i = 0; i < whole.late_ranks.size(); ++i) {
+    const report::RankFigures& a = whole.late_ranks[i];
+    const report::RankFigures& b = parts.late_ranks[i];
+    CAPTURE(i, a.rank);
+    CHECK(b.rank == a.rank);
+    CHECK(b.compared == a.compared);
+    CHECK(b.times_last == a.times_last);
+    CHECK(is_near(b.late_ns, a.late_ns));
+    CHECK(is_near(b.waited_ns, a.waited_ns));
+    CHECK(is_near(b.caused_ns, a.caused_ns));
+    CHECK(is_near(b.largest_delay_ns, a.largest_delay_ns));
+    CHECK(is_near(b.began_ns, a.began_ns));
+    CHECK(is_near(b.passed_on_ns, a.passed_on_ns));
+    CHECK(is_near(b.unknown_origin_ns, a.unknown_origin_ns));
+  }
+  REQUIRE(parts.communicators.size() == whole.communicators.size());
+  for (std::size_t i = 0; i < whole.communicators.size(); ++i) {
+    CHECK(parts.communicators[i].id == whole.communicators[i].id);
+    CHECK(parts.communicators[i].calls == whole.communicators[i].calls);
+    CHECK(parts.communicators[i].compared == whole.communicators[i].compared);
+    CHECK(is_near(parts.communicators[i].waiting_ns, whole.communicators[i].waiting_ns));
+  }
+  REQUIRE(parts.call_sites.size() == whole.call_sites.size());
+  for (std::size_t i = 0; i < whole.call_sites.size(); ++i) {
+    CHECK(parts.call_sites[i].calls == whole.call_sites[i].calls);
+    CHECK(parts.call_sites[i].compared == whole.call_sites[i].compared);
+    CHECK(is_near(parts.call_sites[i].waiting_ns, whole.call_sites[i].waiting_ns));
+    CHECK(parts.call_sites[i].pattern.pattern == whole.call_sites[i].pattern.pattern);
+    CHECK(parts.call_sites[i].pattern.straggler == whole.call_sites[i].pattern.straggler);
+  }
+  REQUIRE(parts.costly_calls.size() == whole.costly_calls.size());
+  for (std::size_t i = 0; i < whole.costly_calls.size(); ++i)
+    CHECK(parts.costly_calls[i].call == whole.costly_calls[i].call);
+  for (std::size_t c = 0; c < whole.collectives.size(); ++c) {
+    CHECK(is_near(parts.collectives[c].imbalance.cluster.worst_ns, whole.collectives[c].imbalance.cluster.worst_ns));
+    CHECK(is_near(parts.collectives[c].excess.p99_ns, whole.collectives[c].excess.p99_ns));
+  }
+  // As if ranks waited for each other where parts meet. Which of the calls of two communicators a rank's excess is
+  // taken before depends on where the replay begins.
+  CHECK(std::abs(parts.what_if.all_ns - whole.what_if.all_ns) < 0.2 * whole.what_if.all_ns);
+  CHECK(std::abs(parts.savings.no_excess.run_ns - whole.savings.no_excess.run_ns) <
+        0.05 * whole.savings.no_excess.run_ns);
+  CHECK(std::abs(parts.efficiency.transfer - whole.efficiency.transfer) < 0.02);
+}
+
+TEST_CASE("a run that is read in parts gives the figures of one that is read through") {
+  for (const bool is_whole : {true, false}) {
+    const support::Folder folder;
+    folder.write(long_run(3000, is_whole));
+    const report::Run run = report::load_run(folder.path(), {}, report::Extent::streamed_rings);
+    const report::Analysis whole = report::analyse(run);
+    REQUIRE(whole.compared_calls > 0);
+    CHECK(whole.record.unmatched_calls == (is_whole ? 0 : 1));
+    REQUIRE(report::parts_of(run, report::Clocks(run), 1000).size() > 10);
+    for (const std::size_t events : {1000, 6000}) {
+      CAPTURE(is_whole, events);
+      check_alike(whole, report::analyse(run, {}, {}, events));
+    }
+  }
+}
+
+TEST_CASE("who observes a run in parts sees each call once") {
+  const support::Folder folder;
+  folder.write(long_run(2000, true));
+  const report::Run run = report::load_run(folder.path(), {}, report::Extent::streamed_rings);
+  std::uint64_t calls = 0;
+  const report::Analysis parts = report::analyse(
+      run, [&](const report::ComparedCall&) { ++calls; }, {}, 1000);
+  CHECK(calls == parts.compared_calls);
+  CHECK(calls == report::analyse(run).compared_calls);
+}
+
+TEST_CASE("a run in parts whose rings wrapped, or that has not ended") {
+  const support::Folder folder;
+  std::vector<Record> all = long_run(3000, true);
+  for (Record& one : all) one.capacity = 1024;
+  folder.write(all);
+  const report::Run run = report::load_run(folder.path(), {}, report::Extent::streamed_rings);
+  const report::Analysis whole = report::analyse(run);
+  const report::Analysis parts = report::analyse(run, {}, {}, 1000);
+  CHECK(whole.compared_calls > 900);
+  CHECK(parts.compared_calls == whole.compared_calls);
+  CHECK(parts.record.missing_events == whole.record.missing_events);
+  CHECK(parts.record.unmatched_calls == whole.record.unmatched_calls);
+  CHECK(std::abs(parts.waiting_ns - whole.waiting_ns) < 1e-9 * whole.waiting_ns);
+
+  all[2].header.end_ticks = 0;
+  const support::Folder unended;
+  unended.write(all);
+  const report::Run other = report::load_run(unended.path(), {}, report::Extent::streamed_rings);
+  CHECK(report::parts_of(other, report::Clocks(other), 1000).size() == 1);
+}
+
+TEST_CASE("pieces of work are collected in their order, and an exception ends them") {
+  for (const std::size_t threads : {1, 2, 7}) {
+    std::vector<std::size_t> taken;
+    report::in_order(
+        20, threads, [](std::size_t i) { return i * i; },
+        [&](std::size_t i, std::size_t square) {
+          CHECK(square == i * i);
+          taken.push_back(i);
+        });
+    REQUIRE(taken.size() == 20);
+    CHECK(std::is_sorted(taken.begin(), taken.end()));
+    taken.clear();
+    CHECK_THROWS_AS(report::in_order(
+                        20, threads,
+                        [](std::size_t i) {
+                          if (i == 5) throw std::runtime_error("piece 5");
+                          return i;
+                        },
+                        [&](std::size_t i, std::size_t) { taken.push_back(i); }),
+                    std::runtime_error);
+    CHECK(taken.size() <= 5);
+  }
+}
+
+}  // namespace
+}  // namespace papaya
