@@ -12,6 +12,8 @@ namespace {
 constexpr double as_good = 0.1;
 // A sequence is foretold from its third call on, when every predictor has something to go by.
 constexpr std::uint64_t calls_to_learn = 2;
+// Of turns: the longest after which a rank is looked for again. The shortest, 1, is `as before`.
+constexpr std::size_t longest_turn = 16;
 
 struct Words {
   const char* name;
@@ -54,12 +56,15 @@ class Mode {
   std::int32_t value_ = -1;
 };
 
-enum Predictor : std::size_t { most_often, as_before, one_step_on, predictor_count };
+// From `as_turns_before` on: the rank 2, 3 ... calls before.
+enum Predictor : std::size_t { most_often, as_before, one_step_on, as_turns_before };
+constexpr std::size_t predictor_count = as_turns_before + longest_turn - 1;
 
 // Of one communicator.
 struct Sequence {
   std::uint64_t calls = 0;
   std::int32_t previous = -1;
+  std::array<std::int32_t, longest_turn> before{};  // who was last in call n, at n modulo its size
   Mode lasts;
   Mode steps;
 };
@@ -75,11 +80,17 @@ class Foretelling {
       right_[most_often] += sequence.lasts.value() == call.last ? 1 : 0;
       right_[as_before] += sequence.previous == call.last ? 1 : 0;
       right_[one_step_on] += (sequence.previous + std::int64_t{sequence.steps.value()}) % size == call.last ? 1 : 0;
+      const std::uint64_t longest =
+          std::min({std::uint64_t{longest_turn}, static_cast<std::uint64_t>(size), sequence.calls});
+      for (std::uint64_t turn = 2; turn <= longest; ++turn)
+        right_[as_turns_before + turn - 2] +=
+            sequence.before[(sequence.calls - turn) % longest_turn] == call.last ? 1 : 0;
     }
     if (sequence.calls > 0)
       sequence.steps.count(static_cast<std::int32_t>((std::int64_t{call.last} - sequence.previous + size) % size));
     sequence.lasts.count(call.last);
     sequence.previous = call.last;
+    sequence.before[sequence.calls % longest_turn] = call.last;
     ++sequence.calls;
   }
   void merge(const Foretelling& next) {
@@ -88,11 +99,15 @@ class Foretelling {
     luck_ += next.luck_;
   }
   std::uint64_t calls() const { return calls_; }
-  double success(Predictor predictor) const {
-    return std::max(0.0, (static_cast<double>(right_[predictor]) - luck_) / (static_cast<double>(calls_) - luck_));
-  }
+  double success(Predictor predictor) const { return without_luck(right_[predictor]); }
+  // Of the turn that is right most often.
+  double turns() const { return without_luck(*std::max_element(right_.begin() + as_turns_before, right_.end())); }
 
  private:
+  double without_luck(std::uint64_t right) const {
+    return std::max(0.0, (static_cast<double>(right) - luck_) / (static_cast<double>(calls_) - luck_));
+  }
+
   std::map<std::uint64_t, Sequence> sequences_;
   std::array<std::uint64_t, predictor_count> right_{};
   std::uint64_t calls_ = 0;
@@ -150,8 +165,8 @@ SitePattern PatternFinder::take() const {
   if (result.imbalanced < fewest_imbalanced || foretelling.calls() == 0) return result;
   const double most = foretelling.success(most_often);
   const double before = foretelling.success(as_before);
-  const double step = foretelling.success(one_step_on);
-  const double best = std::max({most, before, step});
+  const double turns = std::max(foretelling.success(one_step_on), foretelling.turns());
+  const double best = std::max({most, before, turns});
   result.predictability = best;
   if (best < foretold) {
     result.pattern = PatternClass::random;
@@ -160,7 +175,7 @@ SitePattern PatternFinder::take() const {
     result.straggler = state_->stragglers.value();
   } else {
     // Where nobody moves the two agree.
-    result.pattern = step > before ? PatternClass::rotating : PatternClass::drifting;
+    result.pattern = turns > before ? PatternClass::rotating : PatternClass::drifting;
   }
   return result;
 }

@@ -2,12 +2,13 @@
 // one with the longest wait for it, which is the last where all wait for all.
 //
 // A site is balanced if its worst-case imbalance factor is on average no more than imbalanced_factor (or the imbalance
-// no more than the clocks can be wrong). Else three simple predictors name the late rank of each imbalanced call, one
+// no more than the clocks can be wrong). Else simple predictors name the late rank of each imbalanced call, one
 // whose own factor is more than that and whose imbalance is more than a quarter of the site's mean, from the imbalanced
 // calls before it on the same communicator:
 //   most often    the rank that was late most often so far
 //   as before     the rank that was late the time before
 //   one step on   that rank plus the step it has most often moved by so far
+//   in turn       the rank that was late k calls before, with k from 2 to the number of ranks, or 16
 // A predictor that is right at the share h of the calls foretells (h - 1/p) / (1 - 1/p) of what is not luck, p being
 // the ranks of the communicator; the best one's value, or 0, is the predictability.
 #pragma once
@@ -24,7 +25,7 @@ enum class PatternClass : std::uint8_t {
   unknown,  // not balanced, but too few calls are imbalanced
   balanced,
   persistent,  // `most often` foretells it: one rank
-  rotating,    // `one step on` does: all take turns
+  rotating,    // `one step on` or `in turn` does: ranks take turns
   drifting,    // `as before` does: a rank stays the late one for a while, then another
   random,      // none does
 };

@@ -1,6 +1,7 @@
 // The pattern classes of call sites, on arrivals whose class is known.
 #include <functional>
 #include <random>
+#include <vector>
 
 #include "profiler/analysis/patterns_of_sites.hpp"
 #include "tests/catch.hpp"
@@ -72,6 +73,17 @@ TEST_CASE("patterns: ranks take turns, by any step") {
     CHECK(*pattern.predictability == Approx(1));
   }
   CHECK(report::pattern_of(calls_of(60, 2, [](int i) { return i % 2; })).pattern == PatternClass::rotating);
+}
+
+TEST_CASE("patterns: some of the ranks take turns") {
+  for (const std::vector<int>& turn : {std::vector<int>{0, 1}, {2, 5, 1}, {0, 0, 3, 3}, {1, 6, 1, 2}}) {
+    CAPTURE(turn.size());
+    const int length = static_cast<int>(turn.size());
+    const auto pattern = report::pattern_of(calls_of(120, 8, [&](int i) { return turn[i % length]; }));
+    CHECK(pattern.pattern == PatternClass::rotating);
+    CHECK(pattern.straggler == -1);
+    CHECK(*pattern.predictability > 0.9);
+  }
 }
 
 TEST_CASE("patterns: one rank for a while, then another") {
