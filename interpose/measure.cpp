@@ -1,6 +1,5 @@
 #include "interpose/measure.hpp"
 
-#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
@@ -199,6 +198,15 @@ void meet_asleep(MPI_Comm comm) noexcept {
     nanosleep(&nap, nullptr);
     nap.tv_nsec = std::min(2 * nap.tv_nsec, longest_nap_ns);
   }
+}
+
+cpu_set_t processors_of(MPI_Comm node_comm) noexcept {
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  cpu_set_t all = own;
+  if (sched_getaffinity(0, sizeof own, &own) != 0) CPU_ZERO(&own);
+  if (PMPI_Allreduce(&own, &all, sizeof own, MPI_BYTE, MPI_BOR, node_comm) != MPI_SUCCESS) CPU_ZERO(&all);
+  return all;
 }
 
 void message_times(MPI_Comm comm, int peer, double budget_ms, std::uint64_t* ns) noexcept {

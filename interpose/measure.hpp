@@ -3,6 +3,7 @@
 #pragma once
 
 #include <mpi.h>
+#include <sched.h>
 
 #include "profiler/record/format.hpp"
 
@@ -21,6 +22,9 @@ void meet_asleep(MPI_Comm comm) noexcept;
 // Collective over `comm`: the time of one message from its rank 0 to its rank `peer`, half of the shortest round trip,
 // for alpha's sizes. Stops growing after `budget_ms`. Writes into `ns` on rank 0.
 void message_times(MPI_Comm comm, int peer, double budget_ms, std::uint64_t* ns) noexcept;
+
+// Collective over `node_comm`: the processors that one of its ranks or another may run on; none if that is not known.
+cpu_set_t processors_of(MPI_Comm node_comm) noexcept;
 
 inline constexpr std::uint64_t alpha_sizes[] = {8, 1024, 16384, 262144, 1048576};
 inline constexpr int alpha_size_count = 5;

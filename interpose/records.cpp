@@ -1,6 +1,7 @@
 #include "interpose/records.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -35,6 +36,24 @@ std::string mpi_name() {
   while (name.find("  ") != name.npos) name.erase(name.find("  "), 1);
   return name;
 }
+
+// As long as it lives the calling thread may run where all ranks of its node may, and the threads that it makes.
+class OnProcessors {
+ public:
+  explicit OnProcessors(const cpu_set_t& processors) {
+    is_known_ = sched_getaffinity(0, sizeof before_, &before_) == 0 &&
+                sched_setaffinity(0, sizeof processors, &processors) == 0;
+  }
+  ~OnProcessors() {
+    if (is_known_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+  OnProcessors(const OnProcessors&) = delete;
+  OnProcessors& operator=(const OnProcessors&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool is_known_ = false;
+};
 
 // Which ranks are to record. Rank 0 always: by its record a folder is known to be a run's.
 std::vector<bool> ranks_to_record(const Job& job) {
@@ -249,8 +268,13 @@ void Records::close(const Job& job) {
     recorder.close();
   }
   report_incomplete_traces(job);
+  const cpu_set_t processors = measure::processors_of(job.node_comm);
   PMPI_Barrier(job.world_comm);
-  if (job.rank == 0) write_report();
+  if (job.rank == 0) {
+    const OnProcessors all_of_the_node(processors);
+    write_report();
+  }
+  measure::meet_asleep(job.world_comm);
 }
 
 }  // namespace papaya

@@ -74,8 +74,8 @@ ORDER = {
         "create finalize service weak",
     ],
     "profiler/analysis": [
-        "alpha approx computing costly_call distribution event_facts outcome patterns_of_sites relief.hpp savings.hpp "
-        "usage",
+        "alpha approx computing costly_call distribution event_facts in_order.hpp outcome patterns_of_sites relief.hpp "
+        "savings.hpp usage",
         "run_times wait_kinds weak what_if.hpp whole_run",
         "rank_times",
         "analysis.hpp",
@@ -85,7 +85,8 @@ ORDER = {
         "arrivals call_stream exit_model pending relief.cpp",
         "savings.cpp what_if.cpp",
         "compare event_stream",
-        "costly_calls critical_path description efficiencies losses meanwhile origins wait_sums",
+        "costly_calls critical_path description efficiencies losses meanwhile origins run_parts wait_sums",
+        "call_sums",
         "replays",
         "analysis.cpp",
         "live_view",

@@ -16,6 +16,7 @@ FILES = {
     "algorithms/allreduce/arrival_leader.cpp": "one algorithm is one file: three ways to deposit share a layout",
     "algorithms/alltoall/arrival_alltoall.cpp": "one algorithm is one file: equal and unequal blocks share the slots",
     "algorithms/transport/ucx/ucx_plugin.cpp": "all that is linked to UCX, behind the functions of one table",
+    "profiler/analysis/call_stream.cpp": "one reading: its cursors, open calls and members share their state",
     "profiler/analysis/compare.cpp": "one calculation: the intervals, the runs' differences and their classes",
     "profiler/read/read.cpp": "one file format: every field is checked where it is read",
     "profiler/report/json.cpp": "one output: a function for each object of report.json",
