@@ -157,7 +157,7 @@ struct CallSiteFigures {
   std::uint64_t bytes = 0;  // in them
   std::uint64_t largest_bytes = 0;
   double ns = 0;  // inside them
-  // Of the calls compared; one belongs to the call site from which its lowest rank made it.
+  // Of the calls compared that a rank made from here; waiting and excess of the ranks that did.
   std::uint64_t compared = 0;
   double worst_ns = 0;    // mean
   double waiting_ns = 0;  // summed over ranks
@@ -177,7 +177,7 @@ struct PhaseFigures {
   std::string name;         // empty: outside of all
   std::uint64_t calls = 0;  // blocking ones in the record, summed over ranks
   double ns = 0;            // inside them
-  // Of the calls compared; one belongs to the phase of its lowest rank.
+  // Of the calls compared that a rank made in it; waiting and excess of the ranks that did.
   std::uint64_t compared = 0;
   double worst_ns = 0;    // mean
   double waiting_ns = 0;  // summed over ranks

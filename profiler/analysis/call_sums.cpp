@@ -75,19 +75,14 @@ void CallSums::add_arrivals(const GroupCall& call) {
     sums.node.add(in.node, node_alpha);
     sums.node_by_size[size_class].add(in.node, node_alpha);
   }
-  PhaseFigures& phase = phases.of(in.files[0], first);
-  Sites::Site* const site = sites.of(in.files[0], first);
   ++compared_calls;
   ++communicator.compared;
   communicator.worst_ns += in.cluster.worst_ns;
-  ++phase.compared;
-  phase.worst_ns += in.cluster.worst_ns;
-  if (site != nullptr) {
-    ++site->figures.compared;
-    site->figures.worst_ns += in.cluster.worst_ns;
-  }
-  add_last(call, collective, site);
-  add_waits(sums, communicator, phase, site);
+  find_places(call);
+  add_imbalance(call);
+  add_last(collective);
+  add_waits(sums, communicator);
+  Sites::Site* const site = site_of(0);
   if (call.match == Match::complete && !call.is_inside) {
     replayed_parts += in.size();
     if (site != nullptr) site->replayed_excess_ns += in.excess_ns();
@@ -101,8 +96,42 @@ void CallSums::add_arrivals(const GroupCall& call) {
   if (observe_) observe(call, site);
 }
 
+// From where each rank makes the call: mostly all from one place.
+void CallSums::find_places(const GroupCall& call) {
+  sites_of_.clear();
+  phases_of_.clear();
+  all_sites_.clear();
+  all_phases_.clear();
+  const auto note = [](auto& all, auto one) {
+    if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
+  };
+  for (const Sighting& sighting : call.sightings) {
+    sites_of_.push_back(sites.number_of(sighting.file, sighting.event));
+    phases_of_.push_back(&phases.of(sighting.file, sighting.event));
+    note(all_phases_, phases_of_.back());
+    if (sites_of_.back() != ComparedCall::no_site) note(all_sites_, sites_of_.back());
+  }
+}
+
+// Of each place from where a rank makes the call.
+void CallSums::add_imbalance(const GroupCall& call) {
+  const double worst_ns = arrivals_.cluster.worst_ns;
+  for (PhaseFigures* const phase : all_phases_) {
+    ++phase->compared;
+    phase->worst_ns += worst_ns;
+  }
+  if (all_sites_.empty()) return;
+  const CallOfSite of_site = call_of_site(run_, clocks_, call, arrivals_, alpha);
+  for (const std::size_t number : all_sites_) {
+    Sites::Site& site = sites.at(number);
+    ++site.figures.compared;
+    site.figures.worst_ns += worst_ns;
+    site.means.add(of_site);
+  }
+}
+
 // Who was last. A margin within the clocks' error decides nothing.
-void CallSums::add_last(const GroupCall& call, std::size_t collective, Sites::Site* site) {
+void CallSums::add_last(std::size_t collective) {
   const Arrivals& in = arrivals_;
   const auto [earliest, last, second] = in.order;
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -115,15 +144,16 @@ void CallSums::add_last(const GroupCall& call, std::size_t collective, Sites::Si
   if (last_ns - in.arrivals_ns[second] > resolution_ns(clocks_, in.files[last], in.files[second], last_ns)) {
     ++ranks[in.files[last]].times_last;
     ++ranks[in.files[last]].times_last_in[collective];
-    if (site != nullptr) ++site->last[run_.files[in.files[last]].header.rank];
+    if (Sites::Site* const site = site_of(last); site != nullptr) ++site->last[run_.files[in.files[last]].header.rank];
   }
-  if (site != nullptr) site->means.add(call_of_site(run_, clocks_, call, in, alpha));
 }
 
-void CallSums::add_waits(CollectiveSums& sums, CommunicatorSums& communicator, PhaseFigures& phase, Sites::Site* site) {
+void CallSums::add_waits(CollectiveSums& sums, CommunicatorSums& communicator) {
   const Arrivals& in = arrivals_;
   for (std::size_t i = 0; i < in.size(); ++i) {
     const double wait = in.waits_ns[i];
+    PhaseFigures& phase = *phases_of_[i];
+    Sites::Site* const site = site_of(i);
     ranks[in.files[i]].waited_ns += wait;
     sums.waiting_ns += wait;
     communicator.waiting_ns += wait;

@@ -86,15 +86,25 @@ class CallSums {
 
  private:
   void add_arrivals(const GroupCall& call);
-  void add_last(const GroupCall& call, std::size_t collective, Sites::Site* site);
-  void add_waits(CollectiveSums& sums, CommunicatorSums& communicator, PhaseFigures& phase, Sites::Site* site);
+  void find_places(const GroupCall& call);
+  void add_imbalance(const GroupCall& call);
+  void add_last(std::size_t collective);
+  void add_waits(CollectiveSums& sums, CommunicatorSums& communicator);
+  Sites::Site* site_of(std::size_t place) {
+    return sites_of_[place] == ComparedCall::no_site ? nullptr : &sites.at(sites_of_[place]);
+  }
   void add_causes(std::size_t collective);
   void observe(const GroupCall& call, const Sites::Site* site);
 
   const Run& run_;
   const Clocks& clocks_;
   const CallObserver& observe_;
-  Arrivals arrivals_;  // of the call that is compared
+  // Of the call that is compared: its arrivals, each rank's call site, by number, and phase, and all of these.
+  Arrivals arrivals_;
+  std::vector<std::size_t> sites_of_;
+  std::vector<PhaseFigures*> phases_of_;
+  std::vector<std::size_t> all_sites_;
+  std::vector<PhaseFigures*> all_phases_;
 };
 
 }  // namespace papaya::report

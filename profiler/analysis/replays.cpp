@@ -90,9 +90,15 @@ Replays::Replays(const Run& run, const Clocks& clocks, std::span<const EventFact
 void Replays::add(const GroupCall& call) {
   if (!call.is_compared()) return;
   const Sites::Site* const site = sites_.find(call.sightings.front().file, call.sightings.front().event);
-  if (site != nullptr) {
+  all_sites_.clear();
+  for (const Sighting& sighting : call.sightings)
+    if (const Sites::Site* const own = sites_.find(sighting.file, sighting.event);
+        own != nullptr && std::find(all_sites_.begin(), all_sites_.end(), own) == all_sites_.end())
+      all_sites_.push_back(own);
+  if (!all_sites_.empty()) {
     arrivals_.take_waits(run_, call);
-    patterns_[site->figures.number].add(call_of_site(run_, clocks_, call, arrivals_, alpha_));
+    const CallOfSite of_site = call_of_site(run_, clocks_, call, arrivals_, alpha_);
+    for (const Sites::Site* const one : all_sites_) patterns_[one->figures.number].add(of_site);
   }
   const std::size_t number = site == nullptr ? ComparedCall::no_site : site->figures.number;
   const bool is_modelled = call.match == Match::complete && model_->take(call);

@@ -45,6 +45,7 @@ class Replays {
   const Sites& sites_;
   Alpha alpha_;
   Arrivals arrivals_;
+  std::vector<const Sites::Site*> all_sites_;  // from which a call is made
   Meanwhile meanwhile_;
   std::vector<PatternFinder> patterns_;  // by number of the site
   std::unique_ptr<ExitModel> model_;

@@ -28,6 +28,12 @@ class Sites {
 
   // Null: the event has no call site. Valid until the next one is asked for.
   Site* of(std::size_t file, const trace::Event& event);
+  // Its number; ComparedCall::no_site: it has none.
+  std::size_t number_of(std::size_t file, const trace::Event& event) {
+    return event.call_site == 0 ? ComparedCall::no_site
+                                : number_of(file, event.call_site, event.collective, event.form);
+  }
+  Site& at(std::size_t number) { return sites_[number]; }
   // The same of an event that is in the sums; null: it has none.
   const Site* find(std::size_t file, const trace::Event& event) const;
   // The next part of the run. Returns, by the number of a site there, its number here.

@@ -35,6 +35,7 @@ class Adviser {
   void elsewhere();
   void shared_cores();
   void algorithm();
+  bool is_in_use(const std::string& collective, const std::string& algorithm) const;
   void step(std::string sentence) { steps_.push_back(std::move(sentence)); }
 
   const RankFigures* figures_of(std::int32_t number) const;
@@ -209,6 +210,13 @@ void Adviser::shared_cores() {
                   counted(static_cast<std::uint64_t>(std::max(1, analysis_.crowded_cores)), "core", "cores")));
 }
 
+// It serves calls of the collective already: what is left to gain is in those before it did.
+bool Adviser::is_in_use(const std::string& collective, const std::string& algorithm) const {
+  return std::any_of(analysis_.algorithms.begin(), analysis_.algorithms.end(), [&](const AlgorithmFigures& one) {
+    return one.collective == collective && one.algorithm == algorithm && one.calls > 0;
+  });
+}
+
 // The collective for which another algorithm brings most.
 void Adviser::algorithm() {
   const CallSiteFigures* most = nullptr;
@@ -216,6 +224,7 @@ void Adviser::algorithm() {
   for (const CallSiteFigures& site : analysis_.call_sites) {
     const Savings::Candidate* const best = site.savings.best();
     if (best == nullptr || std::isnan(best->saving.run_ns) || best->saving.run_ns <= most_ns) continue;
+    if (is_in_use(site.name, best->algorithm)) continue;
     most = &site;
     most_ns = best->saving.run_ns;
   }

@@ -59,6 +59,28 @@ TEST_CASE("report: figures of call sites") {
   CHECK(analysis.call_sites[1].waiting_ns == Approx(12000));
 }
 
+TEST_CASE("report: ranks that make one call from different lines wait each at its own") {
+  auto all = two_allreduces();
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::uint32_t master = all[rank].add_call_site({{"/bin/app", 0x100}});
+    const std::uint32_t worker = all[rank].add_call_site({{"/bin/app", 0x200}});
+    for (trace::Event& event : all[rank].events) event.call_site = rank == 0 ? master : worker;
+  }
+  const Report analysis = support::analyse(all);
+  REQUIRE(analysis.call_sites.size() == 2);
+  for (const report::CallSiteFigures& site : analysis.call_sites) {
+    const bool is_master = site.frames.at(0).offset == 0x100;
+    CAPTURE(is_master);
+    CHECK(site.calls == (is_master ? 2 : 6));
+    CHECK(site.compared == 2);
+    const double own_ns = support::rank_of(analysis, 0).waited_ns;
+    CHECK(site.waiting_ns == Approx(is_master ? own_ns : analysis.waiting_ns - own_ns));
+    CHECK(site.waiting_ns <= site.ns);
+    REQUIRE(site.last.size() == (is_master ? 0 : 1));
+    if (!is_master) CHECK(site.last[0].rank == 3);
+  }
+}
+
 TEST_CASE("report: ranks that are merely ahead are no imbalance") {
   // The root is 2 ms ahead of the others at a bcast, and 3 ms behind them at a reduce; then it keeps rank 3 waiting for
   // 1 ms at a bcast whose other receivers come later still.

@@ -1,5 +1,7 @@
 // What better algorithms would bring, from synthetic arrivals with known answers.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "algorithms/algorithm.hpp"
@@ -64,6 +66,28 @@ double ranks_saved(const report::Analysis& analysis, const std::string& algorith
 }
 
 }  // namespace
+
+TEST_CASE("savings: the next step is no algorithm that serves the collective already") {
+  for (const bool is_in_use : {false, true}) {
+    auto all = one_node(2);
+    for (std::uint64_t call = 0; call < 20; ++call) {
+      const double begin = 10'000.0 * static_cast<double>(call);
+      add_calls(all, Collective::allreduce, call, {begin, begin}, {begin + 9000, begin + 9000});
+    }
+    for (Record& record : all) {
+      record.add_call_site({{"/bin/app", 0x10}});
+      for (trace::Event& event : record.events) event.call_site = 1;
+      std::strcpy(record.algorithms[1].name, "arrival_leader");
+      record.algorithms[1].calls[index_of(Collective::allreduce)] = is_in_use ? 100 : 0;
+    }
+    finalize(all, 200'000);
+    const std::vector<std::string> next = analyse(all).next;
+    CAPTURE(is_in_use);
+    CHECK(std::any_of(next.begin(), next.end(), [](const std::string& step) {
+            return contains(step, "Try PAPAYA_ALLREDUCE=arrival_leader");
+          }) == !is_in_use);
+  }
+}
 
 TEST_CASE("savings: without excess, and by an algorithm, of one allreduce") {
   auto all = one_node(2);
