@@ -108,7 +108,7 @@ class Times(Preload):
             self.assertAlmostEqual(sum(rank["waits"].values()), rank["waited_seconds"], places=6)
         for waiter, kinds in ((0, ("all", "barrier", "root", "as_root")), (2, ("all", "barrier", "root", "lower_ranks"))):
             for kind in kinds:
-                self.assertGreater(ranks[waiter]["waits"][kind], 0.015, kind)
+                self.assertGreater(ranks[waiter]["waits"][kind], 0.005, kind)
         self.assertNotIn("lower_ranks", ranks[0]["waits"])
         self.assertNotIn("as_root", ranks[2]["waits"])
 
