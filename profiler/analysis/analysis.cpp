@@ -93,7 +93,11 @@ void Analyser::read_calls() {
   }
   for (const Group& group : groups_.all())
     out_.communicators.push_back({.id = group.id, .name = group.name, .size = group.size});
-  facts_ = reader_.read(sums_, [this] { return CallSums(run_, clocks_, groups_.all().size(), observe_); });
+  facts_ = reader_.read(sums_, [this] {
+    CallSums of_part(run_, clocks_, groups_.all().size(), observe_);
+    if (observe_) of_part.sites.number_as(sums_.sites);  // it is told the numbers: one part is read at a time
+    return of_part;
+  });
   for (const EventFacts& own : facts_) out_.events_kept += own.kept;
   take_sums();
   for (std::size_t g = 0; g < out_.communicators.size(); ++g) {

@@ -32,6 +32,7 @@ struct OpenCall {
   std::uint64_t call = 0;
   double last_ns = 0;
   std::size_t members = 0;  // that are there
+  bool is_computing_known = true;
   std::vector<Sighting> sightings;
 };
 
@@ -40,7 +41,8 @@ struct MemberState {
   std::uint64_t first_call = std::numeric_limits<std::uint64_t>::max();  // that is seen; of a run's beginning, any
   std::uint64_t next_call = 0;                                           // no call before it is still to come
   std::uint64_t since = 0;                                               // number of the event after its call before
-  double computed_ns = 0;                                                // at its last call
+  bool is_known = false;                                                 // what it had done at its last call:
+  double computed_ns = 0;
   double timed_ns = 0;
 };
 
@@ -142,7 +144,7 @@ void Reading::begin() {
   cursors_.reserve(files);
   for (std::size_t f = 0; f < files; ++f)
     cursors_.push_back({EventReader(run_.files[f], piece, keeps_open, range_of(f)),
-                        Computed(run_.files[f], clocks_.of_file(f).ns_per_tick),
+                        Computed(run_.files[f], clocks_.of_file(f).ns_per_tick, part_ == nullptr || part_->is_first),
                         {},
                         {}});
   const std::span<Group> groups = groups_.all();
@@ -151,7 +153,10 @@ void Reading::begin() {
   for (std::size_t g = 0; g < groups.size(); ++g) {
     states_[g].resize(groups[g].members.size());
     if (part_ == nullptr || part_->is_first)
-      for (MemberState& state : states_[g]) state.first_call = 0;
+      for (MemberState& state : states_[g]) {
+        state.first_call = 0;
+        state.is_known = true;
+      }
     groups[g].is_used = false;
     for (std::size_t m = 0; m < groups[g].members.size(); ++m)
       cursors_[groups[g].members[m].file].groups.push_back(
@@ -188,6 +193,7 @@ void Reading::take_before_part(std::size_t file, const trace::Event& event) {
   if (own == nullptr || static_cast<Form>(event.form) != Form::blocking) return;
   MemberState& state = states_[own->group][own->member];
   state.since = cursor.number;
+  state.is_known = true;
   state.computed_ns = cursor.computed.computed_ns();
   state.timed_ns = cursor.computed.timed_ns();
 }
@@ -291,6 +297,7 @@ OpenCall& Reading::open_call(std::size_t group, std::uint64_t call) {
   open->call = call;
   open->last_ns = std::numeric_limits<double>::lowest();
   open->members = 0;
+  open->is_computing_known = true;
   open->sightings.clear();
   return *open;
 }
@@ -320,6 +327,7 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   const NodeClock& clock = clocks_.of_file(file);
   sighting.arrival_ns = clock.ns(event.arrival_ticks);
   sighting.exit_ns = event.exit_ticks == 0 ? std::numeric_limits<double>::quiet_NaN() : clock.ns(event.exit_ticks);
+  open.is_computing_known = open.is_computing_known && state.is_known;
   sighting.computed_ns = cursor.computed.computed_ns() - state.computed_ns;
   sighting.computed_until_ns = cursor.computed.computed_ns() - cursor.computed_before_ns;
   sighting.timed_ns = cursor.computed.timed_ns() - state.timed_ns;
@@ -331,6 +339,7 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   sighting.just_waited_ns = cursor.computed.waited_ns();
   if (static_cast<Form>(event.form) == Form::blocking) {
     state.since = cursor.number + 1;
+    state.is_known = true;
     state.computed_ns = cursor.computed.computed_ns();
     state.timed_ns = cursor.computed.timed_ns();
   }
@@ -364,6 +373,7 @@ void Reading::hand_over(OpenCall& open) {
   if (!std::is_sorted(open.sightings.begin(), open.sightings.end(), is_before))
     std::sort(open.sightings.begin(), open.sightings.end(), is_before);
   GroupCall call{&groups_.all()[open.group], open.group, open.sightings, {}, false, {}};
+  if (!open.is_computing_known) forget_computing(call, open.sightings);
   if (!groups_.judge(call)) return;
   on_call_(call);
 }
@@ -379,7 +389,7 @@ bool Reading::has_ranks_elsewhere(const OpenCall& open) const {
 }
 
 void Reading::leave(OpenCall& open) {
-  left.push_back({open.group, open.call, open.sightings});
+  left.push_back({open.group, open.call, open.is_computing_known, open.sightings});
 }
 
 // Those that lack a rank.
@@ -417,6 +427,11 @@ void Reading::close_hopeless() {
 }
 
 }  // namespace
+
+void forget_computing(GroupCall& call, std::span<Sighting> sightings) {
+  call.is_computing_known = false;
+  for (Sighting& sighting : sightings) sighting.computed_ns = sighting.timed_ns = 0;
+}
 
 CallStream::CallStream(const Run& run, const Clocks& clocks, Groups& groups, RunPart part, bool is_whole)
     : run_(run), clocks_(clocks), groups_(groups), part_(std::move(part)), is_whole_(is_whole) {}

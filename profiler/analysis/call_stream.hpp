@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,8 +29,12 @@ struct RunPart {
 struct LeftCall {
   std::size_t group = 0;
   std::uint64_t call = 0;
+  bool is_computing_known = true;
   std::vector<Sighting> sightings;  // in no order
 };
+
+// Where it is not known of one of the ranks.
+void forget_computing(GroupCall& call, std::span<Sighting> sightings);
 
 class CallStream {
  public:

@@ -91,8 +91,10 @@ void CallSums::add_arrivals(const GroupCall& call) {
   costly.add(run_, call, in);
   origins.add(call, in);
   waits.add(static_cast<Collective>(first.collective), in);
-  path.add(call);
-  relief.add(call, site != nullptr ? site->figures.number : ComparedCall::no_site);
+  if (!is_left_) {
+    path.add(call);
+    relief.add(call, site != nullptr ? site->figures.number : ComparedCall::no_site);
+  }
   if (observe_) observe(call, site);
 }
 

@@ -59,9 +59,14 @@ class CallSums {
 
   void add(std::size_t file, const trace::Event& event) { count_event(clocks_, file, event, sites, phases); }
   void add(const GroupCall& call);
-  // The next part of the run; and a call with ranks in several parts.
+  // The next part of the run; and a call with ranks in several parts, whose ranks' computing counts from different
+  // moments: it is on no chain.
   void merge(CallSums&& next);
-  void add_left(const GroupCall& call) { add(call); }
+  void add_left(const GroupCall& call) {
+    is_left_ = true;
+    add(call);
+    is_left_ = false;
+  }
   void end_part(std::span<const EventFacts>) {}
 
   std::uint64_t compared_calls = 0;
@@ -99,6 +104,7 @@ class CallSums {
   const Run& run_;
   const Clocks& clocks_;
   const CallObserver& observe_;
+  bool is_left_ = false;  // the call that is added
   // Of the call that is compared: its arrivals, each rank's call site, by number, and phase, and all of these.
   Arrivals arrivals_;
   std::vector<std::size_t> sites_of_;

@@ -26,15 +26,16 @@ void Computed::add(const trace::Event& event, std::uint64_t number, const trace:
   std::uint64_t& left = left_ticks_of(event.thread);
   const std::uint64_t since = left == 0 ? 0 : event.arrival_ticks - std::min(left, event.arrival_ticks);
   const std::uint64_t in_mpi = interval == nullptr ? 0 : std::min(interval->mpi_ticks, since);
-  const double own_ns = static_cast<double>(since - in_mpi) * ns_per_tick_;
-  computed_ns_ += own_ns;
-  timed_ns_ += static_cast<double>(in_mpi) * ns_per_tick_;
+  just_computed_ns_ = static_cast<double>(since - in_mpi) * ns_per_tick_;
+  just_timed_ns_ = static_cast<double>(in_mpi) * ns_per_tick_;
+  computed_ns_ += just_computed_ns_;
+  timed_ns_ += just_timed_ns_;
   const std::uint32_t waited_for = interval == nullptr ? 0 : interval->waited_for;
   waited_for_ = static_cast<std::int32_t>(waited_for & 0xffffff) - 1;
-  waited_ns_ = static_cast<double>(in_mpi) * ns_per_tick_ * (waited_for >> 24) / 255;
+  waited_ns_ = just_timed_ns_ * (waited_for >> 24) / 255;
   if (waited_for_ >= 0) waits_.add(number, waited_ns_, static_cast<std::uint32_t>(waited_for_) + 1);
   left = std::max(event.exit_ticks, event.arrival_ticks);
-  longest_.add(number, own_ns,
+  longest_.add(number, just_computed_ns_,
                interval != nullptr && interval->longest_site != 0 ? interval->longest_site : event.call_site);
 }
 

@@ -32,13 +32,18 @@ class Longest {
 // What one rank did outside its collective calls, summed from event to event.
 class Computed {
  public:
-  Computed(const RankFile& file, double ns_per_tick) : init_ticks_(file.header.init_ticks), ns_per_tick_(ns_per_tick) {}
+  // `begins_run`: what was before the first event counts, from MPI_Init on.
+  Computed(const RankFile& file, double ns_per_tick, bool begins_run = true)
+      : init_ticks_(begins_run ? file.header.init_ticks : 0), ns_per_tick_(ns_per_tick) {}
 
   // Event number `number` of the rank. `interval`: what its thread did before; may be null.
   void add(const trace::Event& event, std::uint64_t number, const trace::Interval* interval);
 
   double computed_ns() const { return computed_ns_; }
   double timed_ns() const { return timed_ns_; }  // in timed functions
+  // The same just before the event that was added last.
+  double just_computed_ns() const { return just_computed_ns_; }
+  double just_timed_ns() const { return just_timed_ns_; }
   const Longest& longest() const { return longest_; }
   // The rank of MPI_COMM_WORLD that it waited for longest in messages at one time since any of its events, plus 1.
   const Longest& waits() const { return waits_; }
@@ -53,6 +58,8 @@ class Computed {
   double ns_per_tick_;
   double computed_ns_ = 0;
   double timed_ns_ = 0;
+  double just_computed_ns_ = 0;
+  double just_timed_ns_ = 0;
   Longest longest_;
   Longest waits_;
   std::int32_t waited_for_ = -1;

@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -45,15 +44,16 @@ void in_order(std::size_t count, std::size_t threads, const Make& make, const Ta
       turn.notify_all();
     }
   };
+  std::vector<std::thread> others;
+  others.reserve(threads);
   // Signals are for the threads of the program.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::vector<std::thread> others;
   try {
     while (others.size() + 1 < std::min(threads, count)) others.emplace_back(work);
-  } catch (const std::system_error&) {
+  } catch (...) {  // no thread, or no memory for it
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   work();

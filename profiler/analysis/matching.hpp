@@ -75,6 +75,9 @@ struct GroupCall {
   std::string
       conflict;  // "at call 3 on MPI_COMM_WORLD, rank 0 called MPI_Bcast with root 0 and rank 1 called MPI_Barrier"
 
+  // Of each rank what it computed since its call before on the communicator: else nothing is told of any.
+  bool is_computing_known = true;
+
   // Its arrivals are known.
   bool is_compared() const { return match == Match::complete || match == Match::partial; }
 };

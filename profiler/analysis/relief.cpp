@@ -42,7 +42,7 @@ double Relief::Calls::variance() const {
 void Relief::add(const GroupCall& call, std::size_t site) {
   const Section section = sections_.before(call.group_number, site);
   // Calls of unknown places need not have the same work before them.
-  if (section.first == ComparedCall::no_site || site == ComparedCall::no_site) return;
+  if (section.first == ComparedCall::no_site || site == ComparedCall::no_site || !call.is_computing_known) return;
   const auto found = bins_.size() < most_sections ? bins_.try_emplace(section).first : bins_.find(section);
   if (found == bins_.end()) return;
   computed_ns_.clear();

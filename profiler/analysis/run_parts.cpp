@@ -110,11 +110,13 @@ std::vector<RunPart> parts_of(const Run& run, const Clocks& clocks, std::size_t 
 
 namespace {
 
-void hand_over(std::size_t group, std::vector<Sighting>& sightings, Groups& groups, const CallStream::OnCall& on_call) {
+void hand_over(LeftCall& left, Groups& groups, const CallStream::OnCall& on_call) {
+  std::vector<Sighting>& sightings = left.sightings;
   std::sort(sightings.begin(), sightings.end(), [](const Sighting& a, const Sighting& b) {
     return std::tie(a.member, a.event.thread, a.number) < std::tie(b.member, b.event.thread, b.number);
   });
-  GroupCall call{&groups.all()[group], group, sightings, {}, false, {}};
+  GroupCall call{&groups.all()[left.group], left.group, sightings, {}, false, {}};
+  if (!left.is_computing_known) forget_computing(call, sightings);
   if (groups.judge(call)) on_call(call);
 }
 
@@ -129,21 +131,22 @@ double last_ns(const std::vector<Sighting>& sightings) {
 void LeftCalls::add(std::vector<LeftCall> left, Groups& groups, const CallStream::OnCall& on_call) {
   std::vector<decltype(open_)::iterator> finished;
   for (LeftCall& call : left) {
-    const auto at = open_.try_emplace({call.group, call.call}).first;
-    std::vector<Sighting>& sightings = at->second;
-    sightings.insert(sightings.end(), call.sightings.begin(), call.sightings.end());
-    if (sightings.size() == groups.all()[call.group].members.size()) finished.push_back(at);
+    const auto at = open_.try_emplace({call.group, call.call}, LeftCall{call.group, call.call, true, {}}).first;
+    LeftCall& own = at->second;
+    own.is_computing_known = own.is_computing_known && call.is_computing_known;
+    own.sightings.insert(own.sightings.end(), call.sightings.begin(), call.sightings.end());
+    if (own.sightings.size() == groups.all()[call.group].members.size()) finished.push_back(at);
   }
   std::sort(finished.begin(), finished.end(),
-            [](const auto& a, const auto& b) { return last_ns(a->second) < last_ns(b->second); });
+            [](const auto& a, const auto& b) { return last_ns(a->second.sightings) < last_ns(b->second.sightings); });
   for (const auto& at : finished) {
-    hand_over(at->first.first, at->second, groups, on_call);
+    hand_over(at->second, groups, on_call);
     open_.erase(at);
   }
 }
 
 void LeftCalls::close(Groups& groups, const CallStream::OnCall& on_call) {
-  for (auto& [key, sightings] : open_) hand_over(key.first, sightings, groups, on_call);
+  for (auto& [key, left] : open_) hand_over(left, groups, on_call);
   open_.clear();
 }
 

@@ -34,7 +34,7 @@ class LeftCalls {
   void close(Groups& groups, const CallStream::OnCall& on_call);
 
  private:
-  std::map<std::pair<std::size_t, std::uint64_t>, std::vector<Sighting>> open_;  // by group and call
+  std::map<std::pair<std::size_t, std::uint64_t>, LeftCall> open_;  // by group and call
 };
 
 // Reads a run, several of its parts at once.
@@ -102,11 +102,12 @@ std::vector<EventFacts> RunReader::read(Sums& sums, const Make& make) {
   untabled_events_ = 0;
   std::vector<EventFacts> facts(run_.files.size());
   LeftCalls left;
+  const Groups unread = groups_;
   const auto add_left = [&](const GroupCall& call) { sums.add_left(call); };
   in_order(
       parts_.size(), threads_,
       [&](std::size_t p) {
-        auto part = std::make_unique<OfPart<Sums>>(groups_, make());
+        auto part = std::make_unique<OfPart<Sums>>(unread, make());
         CallStream stream(run_, clocks_, part->groups, parts_[p]);
         read(stream, part->sums, progress_of_part());
         if (p + 1 < parts_.size()) part->sums.end_part(stream.facts());

@@ -23,13 +23,31 @@ const Sites::Site* Sites::find(std::size_t file, const trace::Event& event) cons
   return nullptr;
 }
 
+// One that is not there yet, without its sums.
+void Sites::add(const Key& key, const CallSiteFigures& of) {
+  index_.emplace(key, sites_.size());
+  CallSiteFigures& figures = sites_.emplace_back().figures;
+  figures.number = sites_.size() - 1;
+  figures.frames = of.frames;
+  figures.collective = of.collective;
+  figures.form = of.form;
+  figures.name = of.name;
+}
+
+void Sites::number_as(const Sites& known) {
+  std::vector<const Key*> keys(known.sites_.size());
+  for (const auto& [key, number] : known.index_) keys[number] = &key;
+  for (std::size_t number = 0; number < keys.size(); ++number) add(*keys[number], known.sites_[number].figures);
+  own_ = known.own_;
+}
+
 std::vector<std::size_t> Sites::merge(const Sites& next) {
-  for (std::size_t f = 0; f < own_.size(); ++f)
-    for (std::size_t s = 0; s < next.own_[f].size(); ++s)
-      for (const Own& one : next.own_[f][s]) number_of(f, static_cast<std::uint32_t>(s + 1), one.collective, one.form);
-  std::vector<std::size_t> numbers(next.sites_.size());
-  for (const auto& [key, number] : next.index_) {
-    numbers[number] = index_.at(key);
+  std::vector<const Key*> keys(next.sites_.size());
+  for (const auto& [key, number] : next.index_) keys[number] = &key;
+  std::vector<std::size_t> numbers(keys.size());
+  for (std::size_t number = 0; number < keys.size(); ++number) {
+    if (index_.find(*keys[number]) == index_.end()) add(*keys[number], next.sites_[number].figures);
+    numbers[number] = index_.at(*keys[number]);
     Site& own = sites_[numbers[number]];
     const Site& other = next.sites_[number];
     own.figures.calls += other.figures.calls;
@@ -44,6 +62,9 @@ std::vector<std::size_t> Sites::merge(const Sites& next) {
     own.means.merge(other.means);
     own.replayed_excess_ns += other.replayed_excess_ns;
   }
+  for (std::size_t f = 0; f < own_.size(); ++f)
+    for (std::size_t s = 0; s < next.own_[f].size(); ++s)
+      for (const Own& one : next.own_[f][s]) number_of(f, static_cast<std::uint32_t>(s + 1), one.collective, one.form);
   return numbers;
 }
 

@@ -36,7 +36,10 @@ class Sites {
   Site& at(std::size_t number) { return sites_[number]; }
   // The same of an event that is in the sums; null: it has none.
   const Site* find(std::size_t file, const trace::Event& event) const;
-  // The next part of the run. Returns, by the number of a site there, its number here.
+  // Of a part of a run, before it is read: the sites that `known` has get the same numbers.
+  void number_as(const Sites& known);
+  // The next part of the run. Returns, by the number of a site there, its number here: the same if it was numbered as
+  // these are.
   std::vector<std::size_t> merge(const Sites& next);
   // By CallSiteFigures::number.
   const std::vector<Site>& all() const { return sites_; }
@@ -52,8 +55,12 @@ class Sites {
 
   std::size_t number_of(std::size_t file, std::uint32_t call_site, std::uint8_t collective, std::uint8_t form);
 
+  using Key = std::tuple<std::vector<Frame>, std::uint8_t, std::uint8_t>;
+
+  void add(const Key& key, const CallSiteFigures& of);
+
   const Run& run_;
-  std::map<std::tuple<std::vector<Frame>, std::uint8_t, std::uint8_t>, std::size_t> index_;
+  std::map<Key, std::size_t> index_;
   std::vector<std::vector<std::vector<Own>>> own_;  // by file and call site
   std::vector<Site> sites_;
 };
