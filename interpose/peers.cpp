@@ -40,13 +40,15 @@ std::int32_t look_up(const Peer& peer) noexcept {
 
 }  // namespace
 
+constinit std::atomic<std::uint64_t> freed{0};
 constinit Table<MPI_Request> requests;
 constinit Table<MPI_Message> messages;
 
 std::int32_t world_rank(const Peer& peer) noexcept {
   if (peer.rank < 0) return unknown;
   if (peer.comm == MPI_COMM_WORLD) return peer.rank;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(mutex);  // until it is looked up no communicator is freed
+  if (peer.freed_before != freed.load(std::memory_order_relaxed)) return unknown;
   Known& row = known[place_of(peer)];
   if (!row.is_used || row.comm != peer.comm || row.rank != peer.rank) row = {peer.comm, peer.rank, look_up(peer), true};
   return row.world;
@@ -58,8 +60,8 @@ void forget_requests() noexcept {
 }
 
 void forget_communicators() noexcept {
-  forget_requests();
   const std::lock_guard lock(mutex);
+  freed.fetch_add(1, std::memory_order_relaxed);
   for (Known& row : known) row.is_used = false;
 }
 

@@ -13,24 +13,31 @@ namespace papaya::peers {
 
 inline constexpr std::int32_t unknown = -1;
 
+// How many communicators this process has begun to free. One that was freed since a Peer was made may be that of the
+// Peer: its handle has no meaning then, or another one.
+extern std::atomic<std::uint64_t> freed;
+
 // The other side of a message.
 struct Peer {
   MPI_Comm comm = MPI_COMM_NULL;
-  int rank = MPI_PROC_NULL;  // in `comm`; may be MPI_ANY_SOURCE
+  int rank = MPI_PROC_NULL;        // in `comm`; may be MPI_ANY_SOURCE
+  std::uint64_t freed_before = 0;  // when `comm` was known to be there
 
+  // Of a call that has not begun: another thread may free the communicator while it waits.
+  static Peer now(MPI_Comm comm, int rank) noexcept { return {comm, rank, freed.load(std::memory_order_relaxed)}; }
   bool is_known() const noexcept { return rank >= 0 || rank == MPI_ANY_SOURCE; }
   // Of a message that was received from any: whom its status names, if it is not ignored.
   Peer resolved(const MPI_Status* status) const noexcept {
     const bool is_told =
         rank == MPI_ANY_SOURCE && status != nullptr && status != MPI_STATUS_IGNORE && status != MPI_STATUSES_IGNORE;
-    return is_told ? Peer{comm, status->MPI_SOURCE} : *this;
+    return is_told ? Peer{comm, status->MPI_SOURCE, freed_before} : *this;
   }
   bool operator==(const Peer&) const = default;
 };
 
 // Its rank in MPI_COMM_WORLD. To be asked after a long wait: it may look into MPI's groups.
 std::int32_t world_rank(const Peer& peer) noexcept;
-// A communicator has been freed: its handle may get another meaning, and what is outstanding there is no longer known.
+// A communicator is about to be freed: nobody is known any more of a Peer made before.
 void forget_communicators() noexcept;
 
 // Of a handle, which is a pointer in one MPI and a number in another.
@@ -64,15 +71,16 @@ class Table {
     store(entry.key, key);
     store(entry.comm, comm);
     store(entry.rank, rank);
-    store(entry.check, check_of(key, comm, rank));
+    store(entry.check, check_of(key, comm, rank, peer.freed_before));
   }
   Peer find(Handle handle) const noexcept {
     const std::uint64_t key = key_of(handle);
     const Entry& entry = entries_[index_of(key)];
     const std::uint64_t comm = load(entry.comm);
     const std::uint64_t rank = load(entry.rank);
-    if (load(entry.key) != key || load(entry.check) != check_of(key, comm, rank)) return {};
-    return {handle_of<MPI_Comm>(comm), static_cast<int>(static_cast<std::uint32_t>(rank))};
+    const std::uint64_t freed_before = load(freed);
+    if (load(entry.key) != key || load(entry.check) != check_of(key, comm, rank, freed_before)) return {};
+    return {handle_of<MPI_Comm>(comm), static_cast<int>(static_cast<std::uint32_t>(rank)), freed_before};
   }
   // The same, and it completes.
   Peer take(Handle handle) noexcept {
@@ -92,7 +100,8 @@ class Table {
   void forget_all() noexcept { epoch_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  // The check tells whether a reader has all words of one `put`, of this epoch. Relaxed: nothing else depends on them.
+  // The check tells whether a reader has all words of one `put`, of this epoch, and no communicator was freed since:
+  // both numbers only grow, and so does their sum. Relaxed: nothing else depends on them.
   struct alignas(32) Entry {
     std::atomic<std::uint64_t> key, comm, rank, check;
   };
@@ -106,8 +115,9 @@ class Table {
   }
   static std::size_t index_of(std::uint64_t key) noexcept { return key * 0x9e3779b97f4a7c15u >> 56; }
   Entry& place_of(std::uint64_t key) noexcept { return entries_[index_of(key)]; }
-  std::uint64_t check_of(std::uint64_t key, std::uint64_t comm, std::uint64_t rank) const noexcept {
-    return (key ^ comm * 3 ^ rank * 0x9e3779b97f4a7c15u) + load(epoch_);
+  std::uint64_t check_of(std::uint64_t key, std::uint64_t comm, std::uint64_t rank,
+                         std::uint64_t freed_before) const noexcept {
+    return (key ^ comm * 3 ^ rank * 0x9e3779b97f4a7c15u) + load(epoch_) + freed_before;
   }
 
   std::array<Entry, places> entries_{};

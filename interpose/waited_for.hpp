@@ -32,8 +32,7 @@ enum class Role : std::uint8_t {
   test_all,
   test_some,
   test_partition,  // of a partitioned receive
-  frees_request,
-  frees_communicator
+  frees_request
 };
 
 inline constexpr std::size_t nowhere = ~std::size_t{0};
@@ -79,7 +78,6 @@ constexpr Places places_of(std::string_view name) {
   if (name == "Testsome") return {.role = Role::test_some, .status = 4, .request = 1, .flag = 2, .indices = 3};
   if (name == "Parrived") return {.role = Role::test_partition, .request = 0, .flag = 2};
   if (name == "Request_free") return {.role = Role::frees_request, .request = 0};
-  if (is_one_of("Comm_free", "Comm_disconnect")) return {.role = Role::frees_communicator};
   return {};
 }
 
@@ -136,7 +134,7 @@ Handle value_at(const Handle* handle, Handle none) noexcept {
 
 template <Places places>
 peers::Peer peer_in(const auto& all) noexcept {
-  return {std::get<places.comm>(all), std::get<places.rank>(all)};
+  return peers::Peer::now(std::get<places.comm>(all), std::get<places.rank>(all));
 }
 template <Places places>
 const MPI_Status* status_in(const auto& all) noexcept {
@@ -158,12 +156,13 @@ std::span<const int> ended_in(const auto& all) noexcept {
 
 template <Places places>
 struct Watch<places, Role::message> {
-  Watch(const auto&, const void*) noexcept {}
+  Watch(const auto& all, const void*) noexcept : peer(peer_in<places>(all)) {}
   void ended(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
     if constexpr (places.message != nowhere)
-      peers::messages.put(*std::get<places.message>(all), peer_in<places>(all).resolved(status_in<places>(all)));
-    if (times.is_long(inside)) waited(times, peer_in<places>(all).resolved(status_in<places>(all)), inside);
+      peers::messages.put(*std::get<places.message>(all), peer.resolved(status_in<places>(all)));
+    if (times.is_long(inside)) waited(times, peer.resolved(status_in<places>(all)), inside);
   }
+  peers::Peer peer;
 };
 
 template <Places places>
@@ -178,23 +177,24 @@ struct Watch<places, Role::matched_message> {
 
 template <Places places>
 struct Watch<places, Role::polled_message> {
-  Watch(const auto&, const void*) noexcept {}
+  Watch(const auto& all, const void*) noexcept : peer(peer_in<places>(all)) {}
   void ended(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
-    peers::Peer peer = peer_in<places>(all);
     const std::uint64_t key = peers::key_of(peer.comm) * 31 + static_cast<std::uint32_t>(peer.rank) + 1;
     if (*std::get<places.flag>(all) == 0) return MpiTimes::poll(key, inside);
     peer = peer.resolved(status_in<places>(all));
     if constexpr (places.message != nowhere) peers::messages.put(*std::get<places.message>(all), peer);
     waited(times, peer, inside + MpiTimes::end_polling(key));
   }
+  peers::Peer peer;
 };
 
 template <Places places>
 struct Watch<places, Role::start> {
-  Watch(const auto&, const void*) noexcept {}
+  Watch(const auto& all, const void*) noexcept : peer(peer_in<places>(all)) {}
   void ended(const auto& all, const MpiTimes&, std::uint64_t) noexcept {
-    peers::requests.put(*std::get<places.request>(all), peer_in<places>(all), places.is_kept);
+    peers::requests.put(*std::get<places.request>(all), peer, places.is_kept);
   }
+  peers::Peer peer;
 };
 
 template <Places places>
@@ -293,12 +293,6 @@ struct Watch<places, Role::frees_request> {
     peers::requests.forget(value_at(std::get<places.request>(all), MPI_REQUEST_NULL));
   }
   void ended(const auto&, const MpiTimes&, std::uint64_t) noexcept {}
-};
-
-template <Places places>
-struct Watch<places, Role::frees_communicator> {
-  Watch(const auto&, const void*) noexcept {}
-  void ended(const auto&, const MpiTimes&, std::uint64_t) noexcept { peers::forget_communicators(); }
 };
 
 }  // namespace papaya::waited_for

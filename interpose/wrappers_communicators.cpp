@@ -6,6 +6,7 @@
 #include "interpose/communicator.hpp"
 #include "interpose/lifecycle.hpp"
 #include "interpose/nonblocking.hpp"
+#include "interpose/peers.hpp"
 #include "interpose/runtime.hpp"
 #include "interpose/weak_calls.hpp"
 #include "interpose/wrappers.hpp"
@@ -76,6 +77,7 @@ int create(MPI_Comm parent, MPI_Comm* child, trace::Origin origin, std::uint64_t
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
   if (nonblocking::are_asked_for() && comm != nullptr && *comm != MPI_COMM_WORLD && communicators::is_plausible(*comm))
     if (Communicator* const state = communicators::find(*comm)) nonblocking::remove_queue(*state);
+  peers::forget_communicators();
   return communicators::free(comm, native);
 }
 

@@ -1,6 +1,7 @@
 // Rank 2 waits for a message of rank 1, which is late, in each of MPI's ways; that of rank 0 is there early. Each way
 // is one interval before an allreduce; their names are on standard output: [ROUNDS [multiple]].
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,12 +9,17 @@
 
 enum { early, late, receiver };
 
-static MPI_Comm comm, freed;
+static MPI_Comm comm, freed, reused;
+static int is_multiple;
 static int word[2];
 static MPI_Status statuses[2];
 
 static int of(int rank) {
   return 2 - rank;  // in `comm`
+}
+
+static void sleep_ms(int ms) {
+  nanosleep(&(struct timespec){0, ms * 1000000}, NULL);
 }
 
 static void both(MPI_Request* requests) {
@@ -107,13 +113,42 @@ static void iprobe(void) {
     MPI_Recv(&word[i], 1, MPI_INT, status.MPI_SOURCE, 0, comm, MPI_STATUS_IGNORE);
   }
 }
-// The communicator's handle has no meaning any more when the wait ends, so that nobody is known. Its sides free it
-// alike.
+// The communicator's handle has no meaning any more when the wait ends, so that nobody is known: it is freed before, or
+// by another thread meanwhile, for which `late` waits. Its sides free it alike.
+static void* free_soon(void* unused) {
+  sleep_ms(1);
+  MPI_Comm_free(&freed);
+  MPI_Send(&is_multiple, 1, MPI_INT, of(late), 0, comm);
+  return unused;
+}
 static void on_freed(void) {
+  pthread_t thread;
   MPI_Request requests[2];
   for (int i = 0; i < 2; ++i) MPI_Irecv(&word[i], 1, MPI_INT, of(i), 0, freed, &requests[i]);
-  MPI_Comm_free(&freed);
-  for (int i = 0; i < 2; ++i) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+  if (!is_multiple)
+    MPI_Comm_free(&freed);
+  else if (pthread_create(&thread, NULL, free_soon, NULL) != 0)
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  for (int i = 1; i >= 0; --i) MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+  if (is_multiple) pthread_join(thread, NULL);
+}
+// The first of a communicator is known to be `early`. It is freed while recording is off, and its handle may be the
+// next one's, where `late` is first.
+static void make_reused(int rank) {
+  MPI_Comm_split(MPI_COMM_WORLD, 0, rank, &reused);
+  if (rank == early) {
+    sleep_ms(1);
+    MPI_Send(&rank, 1, MPI_INT, receiver, 0, reused);
+  }
+  if (rank == receiver) MPI_Recv(&word[0], 1, MPI_INT, 0, 0, reused, MPI_STATUS_IGNORE);
+  MPI_Pcontrol(0);
+  MPI_Comm_free(&reused);
+  MPI_Pcontrol(1);
+  MPI_Comm_split(MPI_COMM_WORLD, 0, rank == late ? 0 : 1 + rank, &reused);
+}
+static void on_reused(void) {
+  MPI_Recv(&word[early], 1, MPI_INT, of(early), 0, comm, MPI_STATUS_IGNORE);
+  MPI_Recv(&word[late], 1, MPI_INT, 0, 0, reused, MPI_STATUS_IGNORE);
 }
 #if MPI_VERSION >= 4
 static void partitioned(void) {
@@ -155,13 +190,15 @@ static const struct {
 #if MPI_VERSION >= 4
             {"partitioned", partitioned},
 #endif
+            {"reused", on_reused},
             {"freed", on_freed}};
 enum { count = sizeof ways / sizeof ways[0] };
 
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? atoi(argv[1]) : 4;
   int provided, rank, sum;
-  MPI_Init_thread(&argc, &argv, argc > 2 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
+  is_multiple = argc > 2;
+  MPI_Init_thread(&argc, &argv, is_multiple ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_split(MPI_COMM_WORLD, 0, 2 - rank, &comm);
   if (rank == 0)
@@ -169,17 +206,24 @@ int main(int argc, char** argv) {
   for (int i = 0; i < rounds * count; ++i) {
     const int is_on_freed = ways[i % count].wait == on_freed;
     if (is_on_freed) MPI_Comm_dup(comm, &freed);
-    if (rank == late) nanosleep(&(struct timespec){0, 3000000}, NULL);
+    const int is_on_reused = ways[i % count].wait == on_reused;
+    if (is_on_reused) make_reused(rank);
+    if (rank == late) sleep_ms(3);
+    if (rank == late && is_on_freed && is_multiple)
+      MPI_Recv(&word[0], 1, MPI_INT, of(receiver), 0, comm, MPI_STATUS_IGNORE);
     if (rank == receiver) {
       ways[i % count].wait();
 #if MPI_VERSION >= 4
     } else if (rank == late && ways[i % count].wait == partitioned) {
       send_partitioned();
 #endif
+    } else if (rank == late && is_on_reused) {
+      MPI_Send(&i, 1, MPI_INT, receiver, 0, reused);
     } else {
       MPI_Send(&i, 1, MPI_INT, of(receiver), 0, is_on_freed ? freed : comm);
       if (is_on_freed) MPI_Comm_free(&freed);
     }
+    if (is_on_reused) MPI_Comm_free(&reused);
     MPI_Allreduce(&i, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   }
   MPI_Comm_free(&comm);
