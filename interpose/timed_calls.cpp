@@ -11,6 +11,7 @@
 
 #include "base/mpi_kind.hpp"
 #include "interpose/dispatch.hpp"
+#include "interpose/peers.hpp"
 #include "interpose/runtime.hpp"
 #include "interpose/waited_for.hpp"
 
@@ -63,8 +64,10 @@ struct Timed<number, function> {
     waited_for::Watch<places> watch(all, site);
     const int code = function(arguments...);
     const std::uint64_t inside = timed.end();
-    if (code != MPI_SUCCESS) return code;
-    watch.ended(all, times, inside);
+    if (code == MPI_SUCCESS)
+      watch.ended(all, times, inside);
+    else
+      peers::requests.forget_all();
     return code;
   }
 };

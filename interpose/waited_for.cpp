@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "interpose/runtime.hpp"
+
 namespace papaya::waited_for {
 
 namespace {
@@ -17,15 +19,18 @@ std::uint64_t bit_of(const void* site) noexcept {
 class Common {
  public:
   void add(const peers::Peer& peer) noexcept {
+    are_all_known_ = are_all_known_ && peer.is_known();
     is_one_ = is_one_ && peer.is_known() && (is_empty_ || (peer == peer_ && peer.rank >= 0));
     is_empty_ = false;
     peer_ = peer;
   }
   bool is_several() const noexcept { return !is_one_; }
+  bool are_all_known() const noexcept { return are_all_known_; }
   peers::Peer peer() const noexcept { return is_one_ ? peer_ : peers::Peer{}; }
 
  private:
   bool is_empty_ = true;
+  bool are_all_known_ = true;
   bool is_one_ = true;
   peers::Peer peer_;
 };
@@ -45,15 +50,18 @@ AllRequests::AllRequests(int count, const MPI_Request* all, const void* site) no
     last_ = static_cast<std::size_t>(i);
   }
   peer_ = common.peer();
-  if (common.is_several() && (long_sites & site_bit_) != 0) find_last(count, all);
+  if (common.is_several() && common.are_all_known() && (long_sites & site_bit_) != 0) find_last(count, all);
   for (int i = 0; i < count; ++i) peers::requests.end(all[i]);
 }
 
 // The requests are of several ranks, and which of them completes last only finds out who asks for each. That is done
 // where the call took long the last time, in time in which this rank waits anyway, until one rank's requests are left:
 // for those MPI_Waitall then waits. To be asked moves MPI on as MPI_Waitall does, and takes nothing from a request.
+// Only messages are asked for: of another request MPI would call its query function, and of an invalid one the error
+// handler, once more than the program expects. Nor where several threads may wait: each would contend for MPI all that
+// time.
 void AllRequests::find_last(int count, const MPI_Request* all) noexcept {
-  if (count > 64) return;
+  if (count > 64 || runtime().job.thread_level == MPI_THREAD_MULTIPLE) return;
   std::uint64_t left = 0;
   for (int i = 0; i < count; ++i)
     if (all[i] != MPI_REQUEST_NULL) left |= std::uint64_t{1} << i;
