@@ -186,7 +186,7 @@ struct PhaseFigures {
   std::uint64_t ranks = 0;
   std::uint64_t entered = 0;  // summed over ranks
   double longest_ns = 0;      // that a rank was in it
-  Efficiency efficiency;      // of these ranks, in that time; not known unless all their calls were timed
+  Efficiency efficiency;      // of these ranks, in that time; not known unless all their calls were timed, all the run
 };
 
 // Of the part of a run for which the record has all calls: between the first and the last call that all ranks made.

@@ -18,7 +18,7 @@ CriticalPath::CriticalPath(const Run& run)
     const std::uint64_t kept = file.header.event_count - std::min(file.header.event_count, file.overwritten_events);
     const bool has_lost_intervals = !file.timed.empty() && kept > file.header.interval_capacity;
     if (file.header.timed_count == 0 || !file.weak.rows.empty() || has_other_gaps || has_lost_intervals ||
-        file.skipped_events > 0 || file.header.unrecorded_calls > 0 || file.header.unrecorded_ticks > 0)
+        file.skipped_events > 0 || was_switched_off(file.header))
       is_known_ = false;
   }
 }
@@ -98,7 +98,8 @@ void CriticalPath::write_part(Analysis& analysis) const {
   if (end_ns_ <= begin_ns_ || most_computed_ns_ <= 0) return;
   PartEfficiency& part = analysis.recorded_efficiency;
   part.span_ns = end_ns_ - begin_ns_;
-  part.of_part = {.is_known = true, .communication = std::min(1.0, most_computed_ns_ / part.span_ns)};
+  part.of_part = {
+      .is_known = true, .of_ns = part.span_ns, .communication = std::min(1.0, most_computed_ns_ / part.span_ns)};
   add_transfer(part.of_part, part.span_ns, longest_ns_);
 }
 

@@ -54,6 +54,10 @@ std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const Run
   return all;
 }
 
+bool was_switched_off(const trace::Header& header) {
+  return header.unrecorded_calls > 0 || header.unrecorded_ticks > 0 || header.unrecorded_since != 0;
+}
+
 double computing_in_phase_ns(const RankFile& file, std::size_t number) {
   const trace::PhaseTime& time = file.header.phase_times[number];
   return std::max(0.0, static_cast<double>(time.ticks) - static_cast<double>(time.mpi_ticks)) * file.header.ns_per_tick;
@@ -74,6 +78,7 @@ Efficiency efficiency_of(std::span<const Useful> ranks, double run_ns) {
   const auto count = static_cast<double>(ranks.size());
   const auto nodes = static_cast<double>(of_node.size());
   return {.is_known = true,
+          .of_ns = run_ns,
           .parallel = sum_ns / count / run_ns,
           .load_balance = sum_ns / count / most_ns,
           .balance_within_nodes = most_of_node_ns * nodes / (most_ns * count),

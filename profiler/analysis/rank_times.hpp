@@ -44,6 +44,7 @@ struct FunctionFigures {
 // it.
 struct Efficiency {
   bool is_known = false;
+  double of_ns = 0;                  // T: of a run the time for which any of its ranks was recorded
   double parallel = 0;               // mean u / T
   double load_balance = 0;           // mean u / max u, which is the product of
   double balance_within_nodes = 0;   // most of a node / (max u x ranks of the job / nodes), and
@@ -65,7 +66,10 @@ Efficiency efficiency_of(std::span<const Useful> ranks, double run_ns);
 // Fills in what depends on the critical path. A clock's error may make that longer than the run.
 void add_transfer(Efficiency& efficiency, double run_ns, double path_ns);
 
-// What a rank computed in the phase of this number.
+// Whether the program had switched recording off for a while. What it did meanwhile is not known.
+bool was_switched_off(const trace::Header& header);
+
+// What a rank computed in the phase of this number; time for which recording was off counts as computing.
 double computing_in_phase_ns(const RankFile& file, std::size_t number);
 
 // By file of the run.

@@ -114,7 +114,7 @@ Phases::Phases(const Run& run) : run_(run) {
   }
 }
 
-// Weakly consistent collectives are timed elsewhere, and not by phase.
+// Weakly consistent collectives are timed elsewhere, and not by phase; nor is it known in which recording was off.
 void Phases::measure(PhaseFigures& phase) const {
   std::vector<Useful> useful;
   bool is_known = true;
@@ -127,7 +127,7 @@ void Phases::measure(PhaseFigures& phase) const {
     phase.longest_ns = std::max(phase.longest_ns, static_cast<double>(time.ticks) * file.header.ns_per_tick);
     phase.entered += time.entered;
     useful.push_back({computing_in_phase_ns(file, static_cast<std::size_t>(number)), file.header.node});
-    is_known = is_known && file.header.timed_count != 0 && file.weak.rows.empty();
+    is_known = is_known && file.header.timed_count != 0 && file.weak.rows.empty() && !was_switched_off(file.header);
   }
   phase.ranks = useful.size();
   if (is_known) phase.efficiency = efficiency_of(useful, phase.longest_ns);

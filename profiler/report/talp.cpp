@@ -1,7 +1,8 @@
 // What TALP of DLB writes to FILE.json of DLB_ARGS="--talp --talp-output-file=FILE.json", so that its readers
 // (TALP-Pages) take papaya's figures. The fields are those of DLB 3.5, by whose number readers tell the layout; 3.6
 // adds some for GPUs. A region for the run, "Global", and one for each phase; times are whole nanoseconds. What papaya
-// does not count (instructions, OpenMP) is 0, which is how TALP writes what it has not measured.
+// does not count (instructions, OpenMP) is 0, which is how TALP writes what it has not measured. The time that has
+// elapsed is that of the efficiencies: without what recording was switched off for, on all ranks.
 #include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -20,7 +21,6 @@ struct Region {
   std::uint64_t ranks = 0;
   std::uint64_t measurements = 0;
   std::uint64_t mpi_calls = 0;
-  double elapsed_ns = 0;
   const Efficiency& efficiency;
 };
 
@@ -30,10 +30,10 @@ std::uint64_t whole(double ns) {
 
 Json to_object(const Region& region, std::int32_t nodes) {
   const Efficiency& one = region.efficiency;
-  const double rank_ns = static_cast<double>(region.ranks) * region.elapsed_ns;
+  const double rank_ns = static_cast<double>(region.ranks) * one.of_ns;
   const double useful_ns = one.parallel * rank_ns;
   // By time for each CPU, which is a rank here: "Normd".
-  const double useful_most_ns = one.communication * region.elapsed_ns;
+  const double useful_most_ns = one.communication * one.of_ns;
   return {{"numCpus", region.ranks},
           {"numMpiRanks", region.ranks},
           {"numNodes", nodes},
@@ -44,17 +44,17 @@ Json to_object(const Region& region, std::int32_t nodes) {
           {"numMpiCalls", region.mpi_calls},
           {"numOmpParallels", 0},
           {"numOmpTasks", 0},
-          {"elapsedTime", whole(region.elapsed_ns)},
+          {"elapsedTime", whole(one.of_ns)},
           {"usefulTime", whole(useful_ns)},
           {"mpiTime", whole(rank_ns - useful_ns)},
           {"ompLoadImbalanceTime", 0},
           {"ompSchedulingTime", 0},
           {"ompSerializationTime", 0},
-          {"usefulNormdApp", whole(one.parallel * region.elapsed_ns)},
-          {"mpiNormdApp", whole(region.elapsed_ns - one.parallel * region.elapsed_ns)},
+          {"usefulNormdApp", whole(one.parallel * one.of_ns)},
+          {"mpiNormdApp", whole(one.of_ns - one.parallel * one.of_ns)},
           {"maxUsefulNormdProc", whole(useful_most_ns)},
           {"maxUsefulNormdNode", whole(one.balance_within_nodes * useful_most_ns)},
-          {"mpiNormdOfMaxUseful", whole(region.elapsed_ns - useful_most_ns)},
+          {"mpiNormdOfMaxUseful", whole(one.of_ns - useful_most_ns)},
           {"parallelEfficiency", one.parallel},
           {"mpiParallelEfficiency", one.parallel},
           {"mpiCommunicationEfficiency", one.communication},
@@ -85,11 +85,10 @@ std::string to_talp(const Report& report) noexcept {
     for (const FunctionFigures& function : report.functions) calls += function.calls;
     const auto ranks = static_cast<std::uint64_t>(report.ranks);
     Json regions = Json::object();
-    regions[global_region] = to_object({ranks, ranks, calls, report.run_ns, report.efficiency}, report.nodes);
+    regions[global_region] = to_object({ranks, ranks, calls, report.efficiency}, report.nodes);
     for (const PhaseFigures& phase : report.phases)
       if (!phase.name.empty() && phase.name != global_region && phase.efficiency.is_known)
-        regions[phase.name] =
-            to_object({phase.ranks, phase.entered, phase.calls, phase.longest_ns, phase.efficiency}, report.nodes);
+        regions[phase.name] = to_object({phase.ranks, phase.entered, phase.calls, phase.efficiency}, report.nodes);
     const Json object = {{"dlbVersion", "3.5.0"},
                          {"dlbGitVersion", "papaya " + report.papaya_version},
                          {"timestamp", time_of(report.begin_unix_ns)},

@@ -277,6 +277,12 @@ TEST_CASE("critical path: of a phase, its waiting on an ideal network is that of
   all[0].header.unrecorded_calls = 1;
   CHECK(!support::analyse(all).efficiency.knows_transfer);
   all[0].header.unrecorded_calls = 0;
+  // For good, and before the end of the last phase that rank 0 was in.
+  all[0].header.unrecorded_since = Record::ticks(180e6);
+  const Report off = support::analyse(all);
+  CHECK((off.efficiency.is_known && !off.efficiency.knows_transfer));
+  for (const auto& one : off.phases) CHECK(!one.efficiency.is_known);
+  all[0].header.unrecorded_since = 0;
   // The record has lost calls: of the phases only what is counted is known.
   for (Record& record : all) {
     record.events.erase(record.events.begin(), record.events.begin() + 16);

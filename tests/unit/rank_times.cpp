@@ -2,6 +2,7 @@
 #include "profiler/analysis/rank_times.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "tests/catch.hpp"
@@ -260,6 +261,10 @@ TEST_CASE("rank times: without recording nobody is known to compute") {
   CHECK(rank_of(analysis, 1).time.computing_ns == Approx(30e6));
   for (const auto& rank : analysis.late_ranks) CHECK(sum(rank.time) == Approx(analysis.run_ns));
   CHECK(analysis.efficiency.communication == Approx(0.95));  // 38 of 40 ms
+  const auto talp = nlohmann::json::parse(report::to_talp(analysis))["Application"]["Global"];
+  CHECK(talp["elapsedTime"] == 40'000'000);
+  CHECK(talp["usefulTime"] == 68'000'000);
+  CHECK(talp["mpiTime"] == 12'000'000);
   CHECK(contains(analysis.in_short, "34 % of the time of the 2 ranks goes into computing, 64 % is not recorded"));
   CHECK(std::any_of(analysis.notes.begin(), analysis.notes.end(), [](const std::string& note) {
     return note ==

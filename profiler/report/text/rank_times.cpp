@@ -169,8 +169,9 @@ std::string efficiencies_text(const Analysis& analysis) {
                              "record has those of the last {}: see above.",
                              time_text(analysis.recorded_efficiency.span_ns)),
                  "  ", 2);
-  return page + (is_unknown ? wrap("-: not known: not all of MPI's functions were timed, or the program uses "
-                                   "weakly consistent collectives, which are not timed by phase.",
+  return page + (is_unknown ? wrap("-: not known: not all of MPI's functions were timed, recording was switched "
+                                   "off for a while, or the program uses weakly consistent collectives, which are not "
+                                   "timed by phase.",
                                    "  ", 2)
                             : "");
 }
