@@ -8,6 +8,19 @@
 
 namespace papaya::report {
 
+namespace {
+
+// 0, as if they had never been taken, where the header is damaged.
+std::int64_t taken_unix_ns(const trace::Header& header) {
+  constexpr double most_ns = 9e18;  // fits into the result, also after rounding
+  if (header.stacks_ticks <= header.begin_ticks || header.begin_unix_ns < 0) return 0;
+  const double since_ns = static_cast<double>(header.stacks_ticks - header.begin_ticks) * header.ns_per_tick;
+  const bool is_sane = since_ns >= 0 && since_ns + static_cast<double>(header.begin_unix_ns) <= most_ns;  // no NaN
+  return is_sane ? header.begin_unix_ns + static_cast<std::int64_t>(since_ns) : 0;
+}
+
+}  // namespace
+
 RankStacks read_stacks(const std::string& path) {
   RankStacks ranks;
   const FileSource source(path);
@@ -27,10 +40,7 @@ RankStacks read_stacks(const std::string& path) {
       !source.read(header.modules_offset, modules.data(), modules.size() * sizeof(trace::Module)))
     return ranks;
   ranks.answers = stacks->answers == 1;
-  if (header.stacks_ticks > header.begin_ticks)
-    ranks.taken_unix_ns =
-        header.begin_unix_ns +
-        static_cast<std::int64_t>(static_cast<double>(header.stacks_ticks - header.begin_ticks) * header.ns_per_tick);
+  ranks.taken_unix_ns = taken_unix_ns(header);
   for (std::uint32_t i = 0; i < std::min(stacks->count, trace::most_stacks); ++i) {
     const trace::ThreadStack& thread = stacks->thread[i];
     Stack& stack = ranks.threads.emplace_back();

@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <thread>
@@ -282,6 +284,25 @@ TEST_CASE("stack_requests: ranks of other nodes are asked by a file, once for ea
   requests.send();
   CHECK_FALSE(requests.is_sent(0));  // it gives none
   CHECK(requests.are_over(std::chrono::milliseconds(0)));
+}
+
+TEST_CASE("read_stacks: a damaged header tells no time") {
+  Process process;
+  trace::Header& header = process.recorder.header();
+  header.begin_unix_ns = 1'000'000'000;
+  header.stacks_ticks = header.begin_ticks + 500;
+  header.ns_per_tick = 2;
+  const auto taken = [&] { return report::read_stacks(process.path).taken_unix_ns; };
+  CHECK(taken() == 1'000'001'000);
+  for (const double damaged : {std::nan(""), HUGE_VAL, -HUGE_VAL, -2.0, 1e300}) {
+    header.ns_per_tick = damaged;
+    CHECK(taken() == 0);
+  }
+  header.ns_per_tick = 2;
+  header.begin_unix_ns = INT64_MAX;
+  CHECK(taken() == 0);
+  header.begin_unix_ns = INT64_MIN;
+  CHECK(taken() == 0);
 }
 
 }  // namespace
