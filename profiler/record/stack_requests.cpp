@@ -4,8 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <utility>
+
+#include "base/clock.hpp"
 
 namespace papaya {
 
@@ -25,7 +28,15 @@ bool is_same(const struct stat& a, const struct stat& b) noexcept {
 }  // namespace
 
 StackRequests::~StackRequests() {
-  if (is_file_there_) unlink((folder_ + "/" + file_name).c_str());
+  if (!is_sent_) return;
+  const std::string path = folder_ + "/" + file_name;
+  // Opened, not only looked at: network file systems then ask the server.
+  const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+  if (file < 0) return;
+  struct stat now {};
+  const bool is_own = fstat(file, &now) == 0 && is_same(now, file_);
+  close(file);
+  if (is_own) unlink(path.c_str());
 }
 
 bool StackRequests::add_far(const std::string& record) {
@@ -47,10 +58,14 @@ bool StackRequests::add_far(const std::string& record) {
 void StackRequests::send() {
   if (std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.far.answers; })) return;
   const std::string path = folder_ + "/" + file_name;
-  unlink(path.c_str());  // left by somebody who was killed; or a wish as old as this one
-  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-  is_file_there_ = file >= 0;
-  if (is_file_there_) close(file);
+  const std::string made = path + "-" + std::to_string(getpid()) + "-" + std::to_string(clock::unix_ns());
+  const int file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+  if (file < 0) return;
+  // In place of what somebody left who was killed, or of somebody's wish, which the same answers fulfil. As both files
+  // exist until then, they differ.
+  is_sent_ = fstat(file, &file_) == 0 && rename(made.c_str(), path.c_str()) == 0;
+  close(file);
+  if (!is_sent_) unlink(made.c_str());
 }
 
 bool StackRequests::look_again(Far& far) const {
@@ -69,7 +84,7 @@ bool StackRequests::are_over(std::chrono::milliseconds waited) {
   const bool near_are_over = waited >= near_answer_within || std::none_of(ranks_.begin(), ranks_.end(), [](Rank& rank) {
                                return rank.near && rank.near->is_sent() && !rank.near->is_answered();
                              });
-  if (!is_file_there_ || waited >= far_answer_within) return near_are_over;
+  if (!is_sent_ || waited >= far_answer_within) return near_are_over;
   if (waited < next_look_) return false;
   next_look_ = waited + between_looks;
   // One that has not answered is enough to wait: it is the first one looked at next time.
@@ -81,7 +96,7 @@ bool StackRequests::are_over(std::chrono::milliseconds waited) {
 
 bool StackRequests::is_sent(std::size_t rank) const noexcept {
   const Rank& asked = ranks_[rank];
-  return asked.near ? asked.near->is_sent() : is_file_there_ && asked.far.stacks_offset != 0;
+  return asked.near ? asked.near->is_sent() : is_sent_ && asked.far.stacks_offset != 0;
 }
 
 bool StackRequests::is_answered(std::size_t rank) const noexcept {

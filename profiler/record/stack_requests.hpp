@@ -1,5 +1,6 @@
 // Asks the ranks of a job for their call stacks: those of this machine through their records; and those of other nodes
-// by a file in the folder of the run, for which each node's watch looks (StackWishes). The file is taken away again.
+// by a file in the folder of the run, for which each node's watch looks (StackWishes). The file is taken away again,
+// by who has put it there.
 #pragma once
 
 #include <sys/stat.h>
@@ -51,7 +52,8 @@ class StackRequests {
 
   std::string folder_;
   std::vector<Rank> ranks_;
-  bool is_file_there_ = false;
+  bool is_sent_ = false;  // to other nodes, by this file:
+  struct stat file_ {};
   std::chrono::milliseconds next_look_{0};
 };
 

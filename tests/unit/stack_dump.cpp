@@ -286,6 +286,23 @@ TEST_CASE("stack_requests: ranks of other nodes are asked by a file, once for ea
   CHECK(requests.are_over(std::chrono::milliseconds(0)));
 }
 
+TEST_CASE("stack_requests: of two who ask each takes away its own file") {
+  Process process;
+  const auto ask = [&](StackRequests& requests) {
+    REQUIRE(requests.add_far(process.path));
+    requests.send();
+    CHECK(requests.is_sent(0));
+  };
+  std::optional<StackRequests> first(process.folder.path());
+  ask(*first);
+  std::optional<StackRequests> second(process.folder.path());
+  ask(*second);
+  first.reset();
+  CHECK(process.folder.has("stacks-wanted"));
+  second.reset();
+  CHECK_FALSE(process.folder.has("stacks-wanted"));
+}
+
 TEST_CASE("read_stacks: a damaged header tells no time") {
   Process process;
   trace::Header& header = process.recorder.header();
