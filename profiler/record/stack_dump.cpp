@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -164,8 +166,10 @@ void StackDump::run() noexcept try {
     seen = now;
     if (ends_) break;
     dump();
+    write_out();
     // Release: who reads this number finds the stacks.
     std::atomic_ref(stacks_->answered).store(seen, std::memory_order_release);
+    write_out();
   }
 } catch (...) {  // out of memory: nobody answers any more
   std::atomic_ref(stacks_->answers).store(0, std::memory_order_relaxed);
@@ -186,6 +190,18 @@ void StackDump::dump() {
   }
   stacks_->count = there;
   header_->stacks_ticks = clock::ticks();
+}
+
+// For readers on other nodes: on network file systems the system would do so half a minute later.
+void StackDump::write_out() noexcept {
+  if (header_->nodes <= 1) return;
+  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto write = [page](void* begin, std::size_t bytes) {
+    const std::uintptr_t within = reinterpret_cast<std::uintptr_t>(begin) % page;
+    msync(static_cast<std::byte*>(begin) - within, bytes + within, MS_SYNC);
+  };
+  write(header_, sizeof *header_);
+  write(stacks_, sizeof *stacks_);
 }
 
 void StackDump::dump_thread(std::int32_t thread, trace::ThreadStack& stack) {

@@ -30,6 +30,7 @@ class StackDump {
  private:
   void run() noexcept;
   void dump();
+  void write_out() noexcept;
   void dump_thread(std::int32_t thread, trace::ThreadStack& stack);
   trace::StackState interrupt(std::int32_t thread);
   void dump_running(std::int32_t thread, trace::ThreadStack& stack);

@@ -64,6 +64,8 @@ class StackWishes {
   bool is_new(int folder) noexcept;
 
  private:
+  bool is_new_in(int folder) noexcept;
+
   struct stat folder_ {};
   struct stat file_ {};
   bool has_changed_ = true;
