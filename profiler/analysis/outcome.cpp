@@ -59,7 +59,9 @@ std::string_view name_of(Outcome outcome) {
 
 Judgement judge(const std::optional<Interval>& ratio, double margin) {
   if (!ratio) return {Outcome::unclear, "too few values"};
-  const std::string said = fmt::format("{} to {}, ", ratio_text(ratio->low), ratio_text(ratio->high));
+  const std::string low = ratio_text(ratio->low);
+  const std::string high = ratio_text(ratio->high);
+  const std::string said = low == high ? low + ", " : fmt::format("{} to {}, ", low, high);
   if (1 - ratio->low < margin && ratio->high - 1 < margin)
     return {Outcome::same, fmt::format("{}within {:g} %", said, margin * 100)};
   if (ratio->high < 1) return {Outcome::faster, said + "all below 1"};

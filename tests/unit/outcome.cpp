@@ -95,6 +95,7 @@ TEST_CASE("outcome: four words, each for its reason") {
   CHECK(judge(std::nullopt, 0.05).reason == "too few values");
   CHECK(judge(Interval{0.98, 1.03}, 0.05).reason == "0.98 to 1.03, within 5 %");
   CHECK(judge(Interval{0.8, 0.98}, 0.05).reason == "0.80 to 0.98, all below 1");
+  CHECK(judge(Interval{0.001, 0.002}, 0.05).reason == "<0.01, all below 1");
   CHECK(judge(Interval{1.01, 1.3}, 0.05).reason == "1.01 to 1.30, all above 1");
   CHECK(judge(Interval{0.9, 1.2}, 0.025).reason == "0.90 to 1.20, too wide");
 }
