@@ -118,7 +118,9 @@ TEST_CASE("stack_dump: a thread that sleeps, and is not woken") {
     // By libdw; without it, where in the C library.
     const bool unwinds = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL) != nullptr;
     CHECK(stacks.threads[0].state == (unwinds ? trace::StackState::taken : trace::StackState::blocked));
+#ifndef __SANITIZE_ADDRESS__  // its wrappers' frames are found by registers that nobody saves
     CHECK(has_function(stacks.threads[0], reinterpret_cast<std::uintptr_t>(sleeps)) == unwinds);
+#endif
   }
 }
 

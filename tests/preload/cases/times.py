@@ -128,7 +128,7 @@ class Times(Preload):
     def test_efficiencies(self):
         """POP's efficiencies of the run and of each phase, and the same as TALP writes them."""
         self.need_papaya()
-        job = self.job(3, self.program("phases"))
+        job = self.job(3, self.program("phases"), "recorded")  # all the time
         report = job.report()
         phases = [phase for phase in report["phases"] if phase["calls"] > 0]
         self.assertEqual({phase["name"]: (phase["ranks"], phase["entered"]) for phase in phases},
