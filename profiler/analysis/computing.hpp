@@ -70,7 +70,7 @@ class Computed {
 // Of an even number the lower one of the two in the middle: of two ranks the one that is not late. Reorders them.
 double lower_median(std::vector<double>& values);
 
-// Of a delay, for a rank to have begun it.
+// Of a delay, or of waiting, for a rank to have begun it, and to be named.
 inline constexpr double enough_evidence = 0.8;
 
 }  // namespace papaya::report

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/analysis/computing.hpp"
 #include "profiler/read/units.hpp"
 #include "profiler/report/notes.hpp"
 
@@ -15,9 +16,7 @@ namespace {
 
 // Time outside of blocking collectives is told from this share of the ranks' time on.
 constexpr double noticeable = 0.02;
-// Of waiting, to name the rank that is to blame for it.
-constexpr double enough_evidence = 0.8;
-// ... to do something about it, and to tell of it at all.
+// Of waiting, to do something about it, and to tell of it at all.
 constexpr double most_of_it = 0.5;
 constexpr double worth_telling = 0.25;
 // A rank that computes longer by less than this part of what the others wait is none that they wait for.

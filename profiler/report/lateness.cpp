@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/mpi_name.hpp"
+#include "profiler/analysis/computing.hpp"
 #include "profiler/read/units.hpp"
 #include "profiler/record/waits.hpp"
 #include "profiler/report/elsewhere.hpp"
@@ -23,8 +24,6 @@ constexpr double noticeable_lasts = 0.5;
 constexpr double noticeable_delay_ns = 100e3;
 // A largest delay below this times the median is not worth telling beside it.
 constexpr double alike = 1.25;
-// Of a delay, or of waiting, to name who is to blame for it.
-constexpr double enough_evidence = 0.8;
 // Delays that are half of the waiting and are this share of the calls or less are outliers.
 constexpr double seldom = 0.1;
 

@@ -242,7 +242,6 @@ TEST_CASE("verdict: ranks that share cores are no reason for waiting outside of 
   CHECK_FALSE(contains(analysis.verdict, "share cores"));
 }
 
-// Ranks 0 and 2 on one side, 1 and 3 on the other; each side waits for rank 2.
 TEST_CASE("rank times: without recording nobody is known to compute") {
   auto all = support::records(2);
   for (int rank = 0; rank < 2; ++rank) {
@@ -273,6 +272,7 @@ TEST_CASE("rank times: without recording nobody is known to compute") {
   }));
 }
 
+// Ranks 0 and 2 on one side, 1 and 3 on the other; each side waits for rank 2.
 TEST_CASE("verdict: collectives on intercommunicators are not compared") {
   auto all = support::records(4);
   for (int rank = 0; rank < 4; ++rank) {
