@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
-#include <set>
 #include <string_view>
 
 #include "interpose/attention.hpp"
@@ -152,19 +151,21 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   state->peers = state->size;
   if (state->inter) PMPI_Comm_remote_size(comm, &state->peers);
   const std::vector<int> members = world_ranks_of(comm, state->size);
-  std::set<int> nodes;
+  std::map<int, int> nodes;  // and how many members are on each
+  int ranks_per_node = 0;
   for (const int member : members) {
     if (member < 0)
       state->outside = true;
     else
-      nodes.insert(job.node_of[static_cast<std::size_t>(member)]);
+      ranks_per_node = std::max(ranks_per_node, ++nodes[job.node_of[static_cast<std::size_t>(member)]]);
   }
   state->arrival_order = job.arrival_order;
   state->approximates = job.approximates;
   state->facts = {.ranks = state->size,
                   .nodes = static_cast<int>(nodes.size()),
-                  .oversubscribed = job.is_oversubscribed(),
-                  .native_yields = native_yields};
+                  .oversubscribed = job.oversubscribed,
+                  .native_yields = native_yields,
+                  .ranks_per_node = ranks_per_node};
   if (const auto& locations = job.locations; !locations.empty() && nodes.size() == 1 && !state->outside)
     for (const int member : members) state->locations.push_back(locations[static_cast<std::size_t>(member)]);
   if (!state->outside) {

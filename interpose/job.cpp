@@ -104,6 +104,9 @@ void look_at_node(Job& job) {
     for (const Entry& e : entries) job.locations[static_cast<std::size_t>(e.rank)] = e.location;
   }
   job.cores = topology::count(all);
+  int oversubscribed = job.ranks_on_node > job.cores ? 1 : 0;
+  PMPI_Allreduce(MPI_IN_PLACE, &oversubscribed, 1, MPI_INT, MPI_MAX, job.world_comm);
+  job.oversubscribed = oversubscribed != 0;
 }
 
 }  // namespace

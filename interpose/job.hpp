@@ -36,13 +36,12 @@ struct Job {
   int rank_on_node = 0;
   int ranks_on_node = 1;
   int cores = 1;                              // of the node
+  bool oversubscribed = false;                // some node has more ranks than cores
   std::vector<topology::Location> locations;  // by rank, this node's are set; empty if they are all the same
 
   clock::Pair origin{};  // the node's first rank's, as is the rate
   std::int64_t origin_unix_ns = 0;
   double ns_per_tick = 1;
-
-  bool is_oversubscribed() const noexcept { return ranks_on_node > cores; }
 };
 
 namespace job {

@@ -8,7 +8,7 @@
 #include <map>
 
 #include "base/settings.hpp"
-#include "tuning/selection.hpp"
+#include "tuning/selection_text.hpp"
 
 namespace papaya::tuning {
 
@@ -25,12 +25,6 @@ Collective stands_for(WeakCollective collective) noexcept {
 bool has_threshold(const WeakDescriptor& algorithm) noexcept {
   return algorithm.collective == WeakCollective::threshold_bcast ||
          algorithm.collective == WeakCollective::threshold_reduce;
-}
-
-std::string_view trim(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
 }
 
 // Up to the next of `mark` outside double quotes; `text` goes on behind it.

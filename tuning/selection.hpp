@@ -18,56 +18,10 @@
 #include "base/collective.hpp"
 #include "base/reason.hpp"
 #include "base/settings.hpp"
+#include "tuning/rule.hpp"
+#include "tuning/selection_text.hpp"
 
 namespace papaya::tuning {
-
-// What the choice may depend on.
-struct Facts {
-  int ranks;                    // of the communicator
-  int nodes;                    // they are on
-  bool oversubscribed = false;  // the node has more ranks of the job than cores
-  bool native_yields = true;    // MPI's own ranks then give their core away while they wait
-  bool may_reorder = false;     // PAPAYA_ORDER=arrival, and the operation is commutative
-  bool predefined = true;       // the operation, if there is one
-};
-
-struct Rule {
-  std::uint64_t lowest_bytes = 0;
-  std::uint64_t highest_bytes = std::numeric_limits<std::uint64_t>::max();  // included
-  const Descriptor* algorithm = nullptr;                                    // nullptr: native
-  int most_ranks = std::numeric_limits<int>::max();
-  std::uint64_t highest_oversubscribed =
-      std::numeric_limits<std::uint64_t>::max();  // where ranks outnumber cores and MPI yields
-  std::vector<std::int64_t> values;               // one per parameter of the algorithm
-};
-
-struct Choice {
-  const Rule* rule = nullptr;  // set if an algorithm was chosen
-  Reason reason = Reason::none;
-  bool forced = false;                // named by the user: set up at the first call
-  const Descriptor* named = nullptr;  // what the user named, if that cannot run
-};
-
-// What a selection calls as it was called before.
-struct OldName {
-  std::string_view old_name;
-  std::string_view name;
-  bool operator==(const OldName&) const = default;
-};
-
-struct Parsed {
-  std::vector<Rule> rules;
-  bool automatic = true;  // `auto`
-  std::vector<OldName> old_names;
-};
-
-// Parses `auto`, `native`, `NAME[:param=value,...]` or `LOW-HIGH:NAME...` lists. False if it cannot be used;
-// then `problem` says why, with the nearest valid name. Old names of algorithms and parameters are understood.
-// Nonblocking calls have no `auto`, and only algorithms with a split phase.
-bool parse(Collective collective, Form form, std::string_view text, Parsed& parsed, std::string& problem);
-
-// The sentence that asks for the names of today.
-std::string text_of(const std::vector<OldName>& old_names);
 
 class Selection {
  public:
@@ -110,11 +64,5 @@ class Selection {
   std::vector<OldName> old_names_;
   std::size_t warned_ = 0;  // of old_names_
 };
-
-// The variable that selects the collective's algorithm; false if it has none.
-bool variable_of(Collective collective, Variable& variable, Form form = Form::blocking) noexcept;
-
-// The collective of a name such as "allreduce" or "MPI_Allreduce", in any case; false if there is none.
-bool collective_of(std::string_view name, Collective& collective) noexcept;
 
 }  // namespace papaya::tuning

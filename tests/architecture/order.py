@@ -66,6 +66,11 @@ ORDER = {
         "lifecycle",
         "wrappers_communicators",
     ],
+    "tuning": [
+        "rule",
+        "selection_text",
+        "approx_rules selection",
+    ],
     "api": [
         "choice error fortran leaver process shared_segment",
         "terms",

@@ -1,0 +1,73 @@
+// A rule of a selection: under which conditions which algorithm serves a call, and what the conditions are about. Pure.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "algorithms/algorithm.hpp"
+#include "base/reason.hpp"
+
+namespace papaya::tuning {
+
+// The arrival pattern of the calls (docs/glossary.md).
+enum class ArrivalClass : std::uint8_t {
+  unknown,  // of a rule: any
+  balanced,
+  persistent,
+  rotating,
+  drifting,
+  random,
+};
+// What the choice may depend on: the same on all ranks of the communicator.
+struct Facts {
+  int ranks;                    // of the communicator
+  int nodes;                    // they are on
+  bool oversubscribed = false;  // some node has more ranks of the job than cores
+  bool native_yields = true;    // MPI's own ranks then give their core away while they wait
+  bool may_reorder = false;     // PAPAYA_ORDER=arrival, and the operation is commutative
+  bool predefined = true;       // the operation, if there is one
+  int ranks_per_node = 0;       // of the communicator, on the node that has most of them; 0: not known
+  ArrivalClass arrivals = ArrivalClass::unknown;
+};
+
+// From `lowest` to `highest`, both included. What is not known, 0, is within bounds that exclude nothing, and no
+// others.
+struct Bounds {
+  static constexpr int any = std::numeric_limits<int>::max();
+  int lowest = 0;
+  int highest = any;
+  constexpr bool hold(int value) const noexcept { return value >= lowest && value <= highest; }
+};
+
+struct Rule {
+  static constexpr std::uint64_t any_size = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t lowest_bytes = 0;
+  std::uint64_t highest_bytes = any_size;  // included
+  const Descriptor* algorithm = nullptr;   // nullptr: native
+  std::vector<std::int64_t> values = {};   // one per parameter of the algorithm
+  Bounds ranks = {};
+  Bounds nodes = {};
+  Bounds ranks_per_node = {};
+  std::optional<bool> oversubscribed = {};  // whatever it is, if it is not set
+  ArrivalClass arrivals = ArrivalClass::unknown;
+  std::uint64_t highest_oversubscribed = any_size;  // where ranks outnumber cores and MPI yields
+};
+
+enum class Condition : std::uint8_t { none, bytes, ranks, nodes, ranks_per_node, oversubscribed, arrivals };
+
+// The first condition of the rule that does not hold; none if it applies.
+Condition broken_condition(const Rule& rule, std::uint64_t bytes, const Facts& facts) noexcept;
+
+// Why the algorithm cannot serve such a call; Reason::none if it can.
+Reason hindrance(const Descriptor& algorithm, std::uint64_t bytes, const Facts& facts) noexcept;
+
+struct Choice {
+  const Rule* rule = nullptr;  // set if an algorithm was chosen
+  Reason reason = Reason::none;
+  bool forced = false;                // named by the user: set up at the first call
+  const Descriptor* named = nullptr;  // what the user named, if that cannot run
+};
+
+}  // namespace papaya::tuning
