@@ -12,6 +12,29 @@ namespace {
 // own.
 enum Notification : int { folded, unfolded, first_half };
 
+struct Range {
+  std::size_t low;
+  std::size_t high;
+  std::size_t size() const noexcept { return high - low; }
+};
+
+// What a member has before each step and after the last one, and what it gives in each.
+struct Halves {
+  Range kept[33];
+  Range given[32];
+
+  Halves(std::size_t count, int steps, int me) noexcept {
+    kept[0] = {0, count};
+    for (int k = 0; k < steps; ++k) {
+      const Range lower = {kept[k].low, kept[k].low + kept[k].size() / 2};
+      const Range upper = {lower.high, kept[k].high};
+      const bool keeps_upper = (me >> k & 1) != 0;
+      kept[k + 1] = keeps_upper ? upper : lower;
+      given[k] = keeps_upper ? lower : upper;
+    }
+  }
+};
+
 }  // namespace
 
 Halving::Shape::Shape(int all, std::size_t chunk, int under_way)
@@ -58,9 +81,10 @@ Steps Halving::chunk(std::uint64_t number, const std::byte* operand, std::byte* 
   if (is_folded) {
     const int other = peer(me_ ^ 1);
     if (me < 0) {
+      const bool is_in_place = wire_.redirect(bank + shape_.results, bytes, result);
       wire_.write_notify(other, bank + shape_.results, operand, bytes, first_id + folded, number);
       co_await heard(wire_, first_id + unfolded, number, other);
-      std::memcpy(result, results, bytes);
+      if (!is_in_place) std::memcpy(result, results, bytes);
       co_return;
     }
     co_await heard(wire_, first_id + folded, number, other);
@@ -82,39 +106,36 @@ Steps Halving::chunk(std::uint64_t number, const std::byte* operand, std::byte* 
     }
     if (operand != result) std::memcpy(result, operand, bytes);
   } else {
-    struct Range {
-      std::size_t low;
-      std::size_t high;
-    };
-    std::size_t low = 0;
-    std::size_t high = count;
-    Range given[32];
+    const Halves halves(count, shape_.steps, me);
+    bool is_in_place = false;
+    for (int k = 0; k < shape_.steps; ++k) {  // what is given comes back as a result
+      const Range& given = halves.given[k];
+      is_in_place = wire_.redirect(bank + shape_.results + given.low * element, given.size() * element,
+                                   result + given.low * element);
+    }
     for (int k = 0; k < shape_.steps; ++k) {
       const int other = peer(participant_of(me ^ (1 << k)));
       const bool keeps_upper = (me >> k & 1) != 0;
-      const std::size_t middle = low + (high - low) / 2;
-      given[k] = keeps_upper ? Range{low, middle} : Range{middle, high};
-      (keeps_upper ? low : high) = middle;
+      const Range& given = halves.given[k];
+      const Range& kept = halves.kept[k + 1];
       const std::size_t offset = bank + shape_.halves[static_cast<std::size_t>(k)];
-      wire_.write_notify(other, offset, operand + given[k].low * element, (given[k].high - given[k].low) * element,
-                         half_id(k), number);
+      wire_.write_notify(other, offset, operand + given.low * element, given.size() * element, half_id(k), number);
       co_await heard(wire_, half_id(k), number, other);
       const std::byte* const theirs = wire_.segment() + offset;
-      const std::byte* const mine = operand + low * element;
-      reduction.combine(reduction, keeps_upper ? theirs : mine, keeps_upper ? mine : theirs, result + low * element,
-                        high - low);
+      const std::byte* const mine = operand + kept.low * element;
+      reduction.combine(reduction, keeps_upper ? theirs : mine, keeps_upper ? mine : theirs,
+                        result + kept.low * element, kept.size());
       operand = result;
     }
     if (shape_.steps == 0 && operand != result) std::memcpy(result, operand, bytes);
     for (int k = shape_.steps - 1; k >= 0; --k) {
       const int other = peer(participant_of(me ^ (1 << k)));
-      wire_.write_notify(other, bank + shape_.results + low * element, result + low * element, (high - low) * element,
+      const std::size_t mine = halves.kept[k + 1].low * element;
+      wire_.write_notify(other, bank + shape_.results + mine, result + mine, halves.kept[k + 1].size() * element,
                          doubled_id(k), number);
       co_await heard(wire_, doubled_id(k), number, other);
-      const Range& theirs = given[k];
-      std::memcpy(result + theirs.low * element, results + theirs.low * element, (theirs.high - theirs.low) * element);
-      low = std::min(low, theirs.low);
-      high = std::max(high, theirs.high);
+      const std::size_t theirs = halves.given[k].low * element;
+      if (!is_in_place) std::memcpy(result + theirs, results + theirs, halves.given[k].size() * element);
     }
   }
   if (is_folded) wire_.write_notify(peer(me_ ^ 1), bank + shape_.results, result, bytes, first_id + unfolded, number);

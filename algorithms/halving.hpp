@@ -11,6 +11,9 @@
 // everybody's segment. A participant that ends chunk n has heard from all that they have begun chunk n, and so ended
 // chunk n - depth; hence when it begins chunk n + depth all have ended n - depth, whose bank that is.
 //
+// Where the wire can, results come to `result` itself (Notified::redirect): each contains this participant's operand,
+// so none comes before it has told where to.
+//
 // Order: participants whose numbers differ in the low bits are combined first, the lower one on the left: by number,
 // and the same bits everywhere and in every run, whole or halved.
 //

@@ -12,6 +12,10 @@
 // slot s mod `slots` of the receiver's segment, which is notified of s; it returns credit for half of the slots at a
 // time.
 //
+// Where the wire can, results come to the program's buffer itself (Notified::redirect). They contain this rank's own
+// operand, so that none comes before the rank has told where to; and a place that a result comes to was sent from, if
+// at all, in what that result is made of.
+//
 // Order: block c is reduced in the order c, c+1, ... around the ring, by every rank and in every run, and by
 // one rank for all: the same bits everywhere and always. The operation must
 // be commutative, as the predefined ones are.
@@ -60,6 +64,7 @@ class Ring final : public OverWire {
       co_return;
     }
     Call call(*this, operands);
+    call.redirect_first();
     while (call.received < call.total || call.sent < call.total) {
       const bool receives = call.may_receive();
       if (receives) call.receive();
@@ -83,6 +88,7 @@ class Ring final : public OverWire {
     const std::uint64_t total;
     std::uint64_t sent = 0;
     std::uint64_t received = 0;
+    bool is_in_place = false;  // what comes as a result
 
     Call(Ring& r, const Operands& o)
         : ring(r),
@@ -112,21 +118,36 @@ class Ring final : public OverWire {
       return {(begin + from) * element, std::min(per_chunk, size - from)};
     }
 
+    bool is_result(std::uint64_t number) const noexcept { return number / chunks >= steps / 2; }
+    // Chunk `number` comes to a slot that is free, or will be once this rank has said so.
+    void redirect(std::uint64_t number) noexcept {
+      if (number >= total || !is_result(number)) return;
+      const Chunk c = chunk_at(number, number / chunks + 1);
+      if (c.elements == 0) return;
+      is_in_place =
+          ring.team_.wire->redirect(ring.slot(ring.in_.released() + 1 + number - received), c.elements * element,
+                                    static_cast<std::byte*>(operands.receive) + c.offset);
+    }
+    void redirect_first() noexcept {
+      for (std::uint64_t number = 0; number < window.slots; ++number) redirect(number);
+    }
+
     bool may_receive() const noexcept {
       return received < total && ring.team_.wire->look(arrived) > ring.in_.released();
     }
     void receive() noexcept {
-      const std::uint64_t step = received / chunks;
-      const Chunk c = chunk_at(received, step + 1);
+      const Chunk c = chunk_at(received, received / chunks + 1);
       const std::byte* const from = ring.team_.wire->segment() + ring.slot(ring.in_.released() + 1);
       auto* const to = static_cast<std::byte*>(operands.receive) + c.offset;
-      if (step < steps / 2)
+      if (!is_result(received))
         operands.reduction->combine(*operands.reduction, from, static_cast<const std::byte*>(operands.send) + c.offset,
                                     to, c.elements);
-      else
+      else if (!is_in_place)
         std::memcpy(to, from, c.elements * element);
       ++received;
-      if (ring.in_.release()) ring.team_.wire->notify(ring.previous_, credit, ring.in_.released());
+      const bool is_credit_due = ring.in_.release();
+      redirect(received + window.slots - 1);
+      if (is_credit_due) ring.team_.wire->notify(ring.previous_, credit, ring.in_.released());
     }
 
     bool may_send() noexcept {

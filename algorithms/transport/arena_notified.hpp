@@ -37,6 +37,9 @@ class ArenaNotified : public Notified {
   std::size_t segment_at(int peer, std::size_t offset) const noexcept {
     return share_of(peer) + notifications_bytes_ + offset;
   }
+  std::size_t own_segment_at(std::size_t offset) const noexcept {
+    return static_cast<std::size_t>(offset_) + notifications_bytes_ + offset;
+  }
 
  private:
   std::size_t share_of(int peer) const noexcept {

@@ -60,6 +60,11 @@ class Notified {
   // True if a source of so many bytes may be changed as soon as write_notify() has returned.
   virtual bool takes_at_once(std::size_t /*bytes*/) const noexcept { return false; }
 
+  // What is written next to these bytes of this rank's segment, by another rank and before any other write to them, is
+  // put to `place` instead: nobody has to copy it out. True, and then for all of a wire, where whatever carries the
+  // data puts them in their place on this side; false: they come to the segment. Before their writer may begin.
+  virtual bool redirect(std::size_t /*offset*/, std::size_t /*bytes*/, void* /*place*/) noexcept { return false; }
+
   // Whether what has been written from may be changed; to be asked again after progress().
   virtual bool are_sources_free() noexcept { return true; }
   // Returns when it may.

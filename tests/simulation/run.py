@@ -76,6 +76,15 @@ class Simulation(unittest.TestCase):
         self.assertGreaterEqual(took_us, least_us)
         self.assertLess(took_us, 1.05 * least_us)
 
+    def test_results_are_not_copied_out_of_the_segment(self):
+        # Copying is slow. Where a rank's first operand is reduced, what comes is read, and nothing else.
+        size, copy_gbytes = 8 << 20, 2
+        for algorithm in ("ring:chunk_bytes=65536", "rabenseifner"):
+            words = ("--ranks", 8, "--ranks-per-node", 1, "--bytes", size, "--pattern", "none", "--algorithm",
+                     algorithm, "--reduce-gbytes", 1000)
+            quick_us, slow_us = (self.time_us(*words, "--copy-gbytes", gbytes) for gbytes in (1000, copy_gbytes))
+            self.assertLess(slow_us - quick_us, 1.2 * 7 / 8 * size / (copy_gbytes * 1000))
+
     def test_dissemination_takes_one_latency_a_round(self):
         for radix in (1, 2, 7):
             took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 8, "--pattern", "none",

@@ -72,6 +72,7 @@ class SimulatedNotified final : public Notified {
 
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
+  bool redirect(std::size_t offset, std::size_t bytes, void* place) noexcept override;
   std::uint64_t look(int id) noexcept override;
   std::uint64_t reset(int id) noexcept override;
   void progress() noexcept override {}
@@ -101,6 +102,7 @@ class SimulatedNotified final : public Notified {
   bool keeps_data_ = true;
   Memory own_segment_{nullptr, nullptr};
   std::vector<std::uint64_t> notifications_;
+  std::map<std::size_t, std::byte*> redirected_;  // by where in the segment
   wait::Doorbell own_bell_{};
 
   // Messages of one rank to another arrive in their order, whatever the network does.

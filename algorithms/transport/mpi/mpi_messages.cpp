@@ -146,6 +146,15 @@ void MpiMessages::write(int target, std::size_t offset, const void* source, std:
   }
 }
 
+void MpiMessages::redirect(std::size_t offset, std::size_t bytes, void* place) noexcept {
+  const std::lock_guard lock(mutex_);
+  try {
+    redirected_.push_back({offset, bytes, bytes, static_cast<std::byte*>(place)});
+  } catch (const std::bad_alloc&) {
+    end_after_failure();
+  }
+}
+
 void MpiMessages::send_copy(int target, const Header& header, const void* source, std::size_t bytes,
                             UnderWay& under_way) {
   std::unique_ptr<Message> message;
@@ -211,15 +220,29 @@ void MpiMessages::take(int source, const Message& message) {
   MPI_Request request = MPI_REQUEST_NULL;
   std::uint32_t& before = arriving_from_[static_cast<std::size_t>(source)];
   if (header.bytes > most_inline_bytes) {
-    check(PMPI_Irecv(arena_.base() + header.offset, static_cast<int>(header.bytes), MPI_BYTE, source, data_tag, comm_,
-                     &request));
+    check(PMPI_Irecv(place_of(header), static_cast<int>(header.bytes), MPI_BYTE, source, data_tag, comm_, &request));
   } else {
-    if (header.bytes != 0) std::memcpy(arena_.base() + header.offset, message.data, header.bytes);
+    if (header.bytes != 0) std::memcpy(place_of(header), message.data, header.bytes);
     if (before == 0) return raise(header);
   }
   ++before;
   arriving_.push_back({source, header});
   arriving_requests_.push_back(request);
+}
+
+// A write that is redirected may come in several messages.
+std::byte* MpiMessages::place_of(const Header& header) noexcept {
+  for (Redirected& one : redirected_) {
+    if (header.offset < one.offset || header.offset - one.offset >= one.bytes) continue;
+    std::byte* const place = one.place + (header.offset - one.offset);
+    one.awaited -= header.bytes;
+    if (one.awaited == 0) {
+      one = redirected_.back();
+      redirected_.pop_back();
+    }
+    return place;
+  }
+  return arena_.base() + header.offset;
 }
 
 void MpiMessages::test_arriving() {

@@ -42,6 +42,9 @@ class MpiMessages {
   // more than `most_copied` bytes goes from the source, once the target makes progress of papaya's.
   void write(int target, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
              std::uint64_t value, UnderWay& under_way, std::size_t most_copied) noexcept;
+  // What another rank writes next to these bytes of this rank's memory goes to `place`. Not to be called where
+  // is_inside().
+  void redirect(std::size_t offset, std::size_t bytes, void* place) noexcept;
   // Moves what is under way, and MPI with it. Nothing while another thread is at it.
   void progress() noexcept;
   // `under_way` ends before its last sends do, which need none of its sources.
@@ -76,6 +79,12 @@ class MpiMessages {
     int source;
     Header header;
   };
+  struct Redirected {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+    std::uint64_t awaited;  // of them, that have not come
+    std::byte* place;
+  };
   class Turn {
    public:
     explicit Turn(std::unique_lock<std::mutex> lock) : lock_(std::move(lock)) { inside_ = true; }
@@ -94,6 +103,7 @@ class MpiMessages {
   void send(int target, std::unique_ptr<Message> message, const void* source, std::size_t bytes, UnderWay& under_way);
   void take_messages();
   void take(int source, const Message& message);
+  std::byte* place_of(const Header& header) noexcept;
   void test_arriving();
   void test_sends();
   void raise(const Header& header) noexcept;
@@ -119,6 +129,7 @@ class MpiMessages {
   std::vector<std::uint32_t> arriving_from_;  // how many, by source
   std::vector<std::uint64_t> held_up_;        // by source: the last pass that found data missing
   std::uint64_t pass_ = 0;
+  std::vector<Redirected> redirected_;  // a few for each call under way
   std::vector<Sending> sends_;
   std::vector<MPI_Request> send_requests_;
   std::vector<std::unique_ptr<Message>> unused_;

@@ -44,6 +44,11 @@ void MpiNotified::write_notify(int peer, std::size_t offset, const void* source,
     policy_.ring(*bell_, bell_->completed.load(std::memory_order_relaxed) + 1);
 }
 
+bool MpiNotified::redirect(std::size_t offset, std::size_t bytes, void* place) noexcept {
+  if (bytes != 0) messages_.redirect(own_segment_at(offset), bytes, place);
+  return true;
+}
+
 void MpiNotified::release_sources() noexcept {
   if (are_sources_free()) return;
   wait(

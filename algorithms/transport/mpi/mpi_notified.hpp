@@ -21,6 +21,7 @@ class MpiNotified final : public ArenaNotified {
   void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
                     std::uint64_t value) noexcept override;
   bool takes_at_once(std::size_t bytes) const noexcept override { return bytes <= most_copied_; }
+  bool redirect(std::size_t offset, std::size_t bytes, void* place) noexcept override;
   bool are_sources_free() noexcept override { return under_way_.sources.load(std::memory_order_relaxed) == 0; }
   void release_sources() noexcept override;
   bool may_leave() noexcept override { return under_way_.sends.load(std::memory_order_relaxed) == 0; }
