@@ -367,7 +367,7 @@ class Archive {
 
   void write_leave(std::size_t f, OTF2_EvtWriter* writer, const Call& call, std::uint64_t now) {
     const trace::Event& event = call.event;
-    const trace::Header& header = input_.run.files[f].header;
+    const report::RankFile& file = input_.run.files[f];
     if (is_collective(call)) {
       const auto entry = communicators_.find(event.communicator);
       const bool is_known = entry != communicators_.end();
@@ -380,9 +380,8 @@ class Archive {
                                             is_known ? entry->second.self : OTF2_UNDEFINED_COMM, root, sent, received));
     }
     OTF2_AttributeList* const list = list_.get();
-    check(OTF2_AttributeList_AddStringRef(list, algorithm,
-                                          string(report::algorithm_name(input_.run.files[f], event.algorithm))));
-    if (const std::string why = report::clean_text(header.reason_names[event.reason]); !why.empty())
+    check(OTF2_AttributeList_AddStringRef(list, algorithm, string(report::algorithm_name(file, event.algorithm))));
+    if (const std::string why = report::clean_text(file.texts->reason_names[event.reason]); !why.empty())
       check(OTF2_AttributeList_AddStringRef(list, reason, string(why)));
     check(OTF2_EvtWriter_Leave(writer, list, now, region_of(event)));
   }
@@ -482,7 +481,7 @@ class Archive {
                                                    OTF2_UNDEFINED_SYSTEM_TREE_NODE));
     std::map<std::int32_t, OTF2_SystemTreeNodeRef> nodes;
     for (std::size_t f = 0; f < input_.run.files.size(); ++f) {
-      const trace::Header& header = input_.run.files[f].header;
+      const report::RankHeader& header = input_.run.files[f].header;
       const auto [node, is_new] = nodes.try_emplace(header.node, static_cast<OTF2_SystemTreeNodeRef>(nodes.size() + 1));
       if (is_new) {
         const OTF2_StringRef host = define(writer, report::clean_text(header.host));

@@ -65,7 +65,7 @@ class Trace {
     std::vector<std::vector<std::vector<report::NamedFrame>>> sites(run.files.size());
     CallSites all;
     for (std::size_t f = 0; f < run.files.size(); ++f) {
-      for (const std::vector<report::Frame>& frames : run.files[f].call_sites) {
+      for (const std::vector<report::Frame>& frames : *run.files[f].call_sites) {
         std::vector<report::NamedFrame>& site = sites[f].emplace_back();
         for (const report::Frame& frame : frames) site.push_back(report::named(frame));
       }
@@ -293,7 +293,7 @@ class Trace {
     return number == 0 ? none : site_names_[f][number - 1];
   }
   static std::string phase_of(const report::RankFile& file, std::uint16_t number) {
-    return report::clean_text(file.header.phase_names[number]);
+    return report::clean_text(file.texts->phase_names[number]);
   }
   static std::string quoted(const std::string& text) {
     if (text.find_first_of(",\"\n") == std::string::npos) return text;
@@ -308,7 +308,7 @@ class Trace {
     return report::algorithm_name(file, event.algorithm);
   }
   static std::string reason_of(const report::RankFile& file, const trace::Event& event) {
-    return report::clean_text(file.header.reason_names[event.reason]);
+    return report::clean_text(file.texts->reason_names[event.reason]);
   }
   // Its id if it did not fit the table.
   std::string communicator_of(const trace::Event& event) const {

@@ -31,7 +31,7 @@ std::vector<MessageTime> Alpha::message_times() const {
   return times;
 }
 
-std::vector<Alpha::Point> Alpha::points_of(const trace::Header& header, std::uint64_t trace::Alpha::*ns) {
+std::vector<Alpha::Point> Alpha::points_of(const RankHeader& header, std::uint64_t trace::Alpha::*ns) {
   std::vector<Point> points;
   std::uint64_t previous_bytes = 0;
   for (const trace::Alpha& entry : header.alpha) {

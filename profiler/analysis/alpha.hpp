@@ -44,7 +44,7 @@ class Alpha {
     double ns = 0;
   };
 
-  static std::vector<Point> points_of(const trace::Header& header, std::uint64_t trace::Alpha::*ns);
+  static std::vector<Point> points_of(const RankHeader& header, std::uint64_t trace::Alpha::*ns);
   double compute(std::uint64_t bytes, bool across_nodes);
 
   std::vector<Point> node_;

@@ -3,6 +3,8 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -99,6 +101,9 @@ class Reading {
   const OwnGroup* group_of(Cursor& cursor, std::uint64_t communicator) const;
   void sight(std::size_t file, const OwnGroup& own, const trace::Event& event);
   OpenCall& open_call(std::size_t group, std::uint64_t call);
+  std::vector<OpenCall*>& free_of(std::size_t group) {
+    return free_[static_cast<std::size_t>(std::bit_width(groups_.all()[group].members.size()))];
+  }
   void hand_over(std::vector<OpenCall*>& calls);
   void hand_over(OpenCall& open);
   void forget(OpenCall& open);
@@ -117,7 +122,8 @@ class Reading {
   std::vector<std::vector<MemberState>> states_;                    // by group and member
   std::vector<std::unordered_map<std::uint64_t, OpenCall*>> open_;  // by group, by call
   std::vector<std::unique_ptr<OpenCall>> calls_;                    // all there are,
-  std::vector<OpenCall*> free_;                                     // of which these are not in use
+  std::array<std::vector<OpenCall*>, 65> free_;                     // of which these are not in use, by doublings of
+                                                                    // the communicator's ranks that have room there,
   std::vector<OpenCall*> finished_;                                 // and these have all their ranks
   std::size_t window_ = 1;
   std::size_t sightings_ = 0;
@@ -290,15 +296,17 @@ void Reading::take(std::size_t file, const trace::Event& event) {
 OpenCall& Reading::open_call(std::size_t group, std::uint64_t call) {
   OpenCall*& open = open_[group].try_emplace(call, nullptr).first->second;
   if (open != nullptr) return *open;
-  if (free_.empty()) free_.push_back(calls_.emplace_back(std::make_unique<OpenCall>()).get());
-  open = free_.back();
-  free_.pop_back();
+  std::vector<OpenCall*>& free = free_of(group);
+  if (free.empty()) free.push_back(calls_.emplace_back(std::make_unique<OpenCall>()).get());
+  open = free.back();
+  free.pop_back();
   open->group = group;
   open->call = call;
   open->last_ns = std::numeric_limits<double>::lowest();
   open->members = 0;
   open->is_computing_known = true;
   open->sightings.clear();
+  open->sightings.reserve(groups_.all()[group].members.size());
   return *open;
 }
 
@@ -362,7 +370,7 @@ void Reading::hand_over(std::vector<OpenCall*>& calls) {
 void Reading::forget(OpenCall& open) {
   sightings_ -= open.sightings.size();
   open_[open.group].erase(open.call);
-  free_.push_back(&open);
+  free_of(open.group).push_back(&open);
 }
 
 void Reading::hand_over(OpenCall& open) {

@@ -270,7 +270,7 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
   // Names of call sites, each once.
   std::map<std::vector<Frame>, std::vector<NamedFrame>> sites;
   for (const RankFile& file : run.files)
-    for (const std::vector<Frame>& frames : file.call_sites) {
+    for (const std::vector<Frame>& frames : *file.call_sites) {
       std::vector<NamedFrame>& named = sites[frames];
       if (named.empty())
         for (const Frame& frame : frames) named.push_back({frame, {}, {}, 0});
@@ -314,7 +314,7 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
     add({false, name, std::string(size_names[static_cast<std::size_t>(size_class_of(bytes))])});
     const Sighting& lowest = call.sightings.front();
     if (const std::uint64_t site = lowest.event.call_site; site != 0)
-      add({true, name, keys[run.files[lowest.file].call_sites[site - 1]]});
+      add({true, name, keys[(*run.files[lowest.file].call_sites)[site - 1]]});
   };
   Groups groups(run);
   CallStream(run, clocks, groups).read({}, add_call);

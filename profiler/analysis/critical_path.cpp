@@ -107,7 +107,7 @@ void CriticalPath::write_phases(Analysis& analysis) const {
   std::map<std::string, double> longest_ns;
   for (std::size_t f = 0; f < run_.files.size(); ++f)
     for (std::size_t number = 0; number < phase_waits_ns_[f].size(); ++number) {
-      double& longest = longest_ns[clean_text(run_.files[f].header.phase_names[number])];
+      double& longest = longest_ns[clean_text(run_.files[f].texts->phase_names[number])];
       longest = std::max(longest, computing_in_phase_ns(run_.files[f], number) + phase_waits_ns_[f][number]);
     }
   for (PhaseFigures& phase : analysis.phases) add_transfer(phase.efficiency, phase.longest_ns, longest_ns[phase.name]);

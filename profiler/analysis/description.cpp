@@ -26,11 +26,11 @@ void describe_run(const Run& run, Analysis& out) {
   facts.missing_ranks = run.missing_ranks;
   facts.unwanted_ranks = run.unwanted_ranks;
   if (!out.usable) return;
-  const trace::Header& header = run.files.front().header;
-  out.program = clean_text(header.program);
-  out.command = clean_text(header.command);
-  out.mpi = clean_text(header.mpi);
-  out.papaya_version = clean_text(header.papaya_version);
+  const HeaderTexts& texts = *run.files.front().texts;
+  out.program = clean_text(texts.program);
+  out.command = clean_text(texts.command);
+  out.mpi = clean_text(texts.mpi);
+  out.papaya_version = clean_text(texts.papaya_version);
 
   std::map<std::int32_t, std::vector<std::int32_t>> ranks_of_node;
   std::map<std::int32_t, std::string> hosts;

@@ -41,7 +41,7 @@ ExitModel::ExitModel(const Run& run) : run_(run), alpha_(run.files) {
     if (file.header.node_ranks > file.header.cores && file.header.cores > 0)
       crowding_ = std::max(crowding_, static_cast<double>(file.header.node_ranks) / file.header.cores);
     auto& open = open_reasons_.emplace_back();
-    for (std::size_t r = 0; r < open.size(); ++r) open[r] = is_open(file.header.reason_ids[r]);
+    for (std::size_t r = 0; r < open.size(); ++r) open[r] = is_open(file.texts->reason_ids[r]);
   }
 }
 

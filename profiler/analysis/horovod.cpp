@@ -55,11 +55,11 @@ Horovod find_horovod(const Run& run) {
   found.threads.resize(run.files.size());
   for (std::size_t f = 0; f < run.files.size(); ++f) {
     const RankFile& file = run.files[f];
-    std::vector<bool> is_its(file.call_sites.size());
+    std::vector<bool> is_its(file.call_sites->size());
     bool any = false;
     for (std::size_t s = 0; s < is_its.size(); ++s) {
-      is_its[s] = is_horovod_library(file.call_sites[s].front().module);
-      if (is_its[s] && found.library.empty()) found.library = file.call_sites[s].front().module;
+      is_its[s] = is_horovod_library((*file.call_sites)[s].front().module);
+      if (is_its[s] && found.library.empty()) found.library = (*file.call_sites)[s].front().module;
       any = any || is_its[s];
     }
     if (!any) continue;

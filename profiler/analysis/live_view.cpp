@@ -23,13 +23,13 @@ constexpr std::size_t looks_for_a_change = 3;  // in turn
 constexpr std::size_t most_looks = 64;         // remembered
 
 // The clock of the rank's node at `unix_ns`, or when its rank ended.
-std::uint64_t ticks_at(const trace::Header& header, std::int64_t unix_ns) {
+std::uint64_t ticks_at(const RankHeader& header, std::int64_t unix_ns) {
   if (header.end_ticks != 0) return header.end_ticks;
   const double since = static_cast<double>(unix_ns - header.begin_unix_ns) / header.ns_per_tick;
   return since <= 0 ? header.begin_ticks : header.begin_ticks + static_cast<std::uint64_t>(since);
 }
 
-double ns_between(const trace::Header& header, std::uint64_t from, std::uint64_t to) {
+double ns_between(const RankHeader& header, std::uint64_t from, std::uint64_t to) {
   return to <= from ? 0 : static_cast<double>(to - from) * header.ns_per_tick;
 }
 
@@ -45,7 +45,7 @@ double Watch::Sums::computing_ns() const {
 }
 
 Watch::Sums Watch::sums_of(const RankFile& file, std::int64_t unix_ns, LiveRank& rank) {
-  const trace::Header& header = file.header;
+  const RankHeader& header = file.header;
   Sums sums;
   const std::uint64_t now = ticks_at(header, unix_ns);
   sums.elapsed_ns = ns_between(header, header.init_ticks, now);
@@ -150,7 +150,7 @@ LiveView Watch::look(const Run& run, std::int64_t unix_ns) {
     view.age_ns = std::max(view.age_ns, sums.elapsed_ns);
     if (!rank.has_ended) view.quiet_ns = std::min(view.quiet_ns, rank.since_ns);
     view.has_ended = view.has_ended && rank.has_ended;
-    view.program = clean_text({file.header.program, sizeof file.header.program});
+    view.program = clean_text(file.texts->program);
     computing_ns.push_back(own_ns);
     if (!rank.has_ended) of_running.push_back(own_ns);
   }

@@ -17,7 +17,7 @@ double ticks_in(const trace::Totals& totals, Form form) {
 }
 
 // Without recording, of the time from MPI_Init to the end of the record.
-double unrecorded_ns(const NodeClock& clock, const trace::Header& header, double init_ns, double end_ns) {
+double unrecorded_ns(const NodeClock& clock, const RankHeader& header, double init_ns, double end_ns) {
   double ns = clock.ns_per_tick * static_cast<double>(header.unrecorded_ticks);
   if (header.unrecorded_since > header.begin_ticks) ns += std::max(0.0, end_ns - clock.ns(header.unrecorded_since));
   return std::clamp(ns, 0.0, std::max(0.0, end_ns - init_ns));
@@ -54,7 +54,7 @@ std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const Run
   return all;
 }
 
-bool was_switched_off(const trace::Header& header) {
+bool was_switched_off(const RankHeader& header) {
   return header.unrecorded_calls > 0 || header.unrecorded_ticks > 0 || header.unrecorded_since != 0;
 }
 

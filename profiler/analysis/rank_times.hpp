@@ -67,7 +67,7 @@ Efficiency efficiency_of(std::span<const Useful> ranks, double run_ns);
 void add_transfer(Efficiency& efficiency, double run_ns, double path_ns);
 
 // Whether the program had switched recording off for a while. What it did meanwhile is not known.
-bool was_switched_off(const trace::Header& header);
+bool was_switched_off(const RankHeader& header);
 
 // What a rank computed in the phase of this number; time for which recording was off counts as computing.
 double computing_in_phase_ns(const RankFile& file, std::size_t number);

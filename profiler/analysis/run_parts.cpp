@@ -15,7 +15,7 @@ constexpr std::size_t most_parts = 64;
 constexpr std::size_t most_asked = 15;
 
 std::uint64_t first_number(const RankFile& file) {
-  const trace::Header& header = file.header;
+  const RankHeader& header = file.header;
   return header.event_count > header.event_capacity ? header.event_count - header.event_capacity : 0;
 }
 

@@ -11,14 +11,22 @@ constexpr double least_phase = 0.01;  // of the time in phases, for one without 
 
 }  // namespace
 
+Sites::Sites(const Run& run) : run_(run) {
+  std::map<const CallSites*, std::uint32_t> numbers;
+  for (const RankFile& file : run.files) {
+    const auto [at, is_new] = numbers.try_emplace(file.call_sites.get(), static_cast<std::uint32_t>(numbers.size()));
+    if (is_new) own_.emplace_back(file.call_sites->size());
+    tables_.push_back(at->second);
+  }
+}
+
 Sites::Site* Sites::of(std::size_t file, const trace::Event& event) {
   return event.call_site == 0 ? nullptr : &sites_[number_of(file, event.call_site, event.collective, event.form)];
 }
 
 const Sites::Site* Sites::find(std::size_t file, const trace::Event& event) const {
-  const std::vector<std::vector<Own>>& of_file = own_[file];
-  if (event.call_site == 0 || event.call_site > of_file.size()) return nullptr;
-  for (const Own& one : of_file[event.call_site - 1])
+  if (event.call_site == 0) return nullptr;
+  for (const Own& one : own_[tables_[file]][event.call_site - 1])
     if (one.collective == event.collective && one.form == event.form) return &sites_[one.number];
   return nullptr;
 }
@@ -62,19 +70,21 @@ std::vector<std::size_t> Sites::merge(const Sites& next) {
     own.means.merge(other.means);
     own.replayed_excess_ns += other.replayed_excess_ns;
   }
-  for (std::size_t f = 0; f < own_.size(); ++f)
-    for (std::size_t s = 0; s < next.own_[f].size(); ++s)
-      for (const Own& one : next.own_[f][s]) number_of(f, static_cast<std::uint32_t>(s + 1), one.collective, one.form);
+  for (std::size_t t = 0; t < own_.size(); ++t)
+    for (std::size_t s = 0; s < own_[t].size(); ++s)
+      for (const Own& one : next.own_[t][s])
+        if (std::none_of(own_[t][s].begin(), own_[t][s].end(), [&](const Own& known) {
+              return known.collective == one.collective && known.form == one.form;
+            }))
+          own_[t][s].push_back({one.collective, one.form, static_cast<std::uint32_t>(numbers[one.number])});
   return numbers;
 }
 
 std::size_t Sites::number_of(std::size_t file, std::uint32_t call_site, std::uint8_t collective, std::uint8_t form) {
-  std::vector<std::vector<Own>>& of_file = own_[file];
-  if (of_file.size() < call_site) of_file.resize(run_.files[file].call_sites.size());
-  std::vector<Own>& own = of_file[call_site - 1];
+  std::vector<Own>& own = own_[tables_[file]][call_site - 1];
   for (const Own& one : own)
     if (one.collective == collective && one.form == form) return one.number;
-  const std::vector<Frame>& frames = run_.files[file].call_sites[call_site - 1];
+  const std::vector<Frame>& frames = (*run_.files[file].call_sites)[call_site - 1];
   const auto [entry, is_new] = index_.try_emplace({frames, collective, form}, sites_.size());
   own.push_back({collective, form, static_cast<std::uint32_t>(entry->second)});
   if (!is_new) return entry->second;
@@ -104,10 +114,15 @@ std::vector<CallSiteFigures> Sites::take_figures() {
 }
 
 Phases::Phases(const Run& run) : run_(run) {
+  std::map<std::pair<const HeaderTexts*, std::uint64_t>, std::uint32_t> numbers;
   for (const RankFile& file : run.files) {
+    const auto [at, is_new] =
+        numbers.try_emplace({file.texts.get(), file.header.phase_count}, static_cast<std::uint32_t>(numbers.size()));
+    tables_.push_back(at->second);
+    if (!is_new) continue;
     std::vector<PhaseFigures*>& own = own_.emplace_back();
     for (std::uint64_t i = 0; i < file.header.phase_count; ++i) {
-      const std::string name = clean_text(file.header.phase_names[i]);
+      const std::string name = clean_text(file.texts->phase_names[i]);
       own.push_back(&phases_[name]);
       own.back()->name = name;
     }
@@ -120,8 +135,9 @@ void Phases::measure(PhaseFigures& phase) const {
   bool is_known = true;
   for (std::size_t f = 0; f < run_.files.size(); ++f) {
     const RankFile& file = run_.files[f];
-    const auto number = std::find(own_[f].begin(), own_[f].end(), &phase) - own_[f].begin();
-    if (number == static_cast<std::ptrdiff_t>(own_[f].size())) continue;
+    const std::vector<PhaseFigures*>& own = own_[tables_[f]];
+    const auto number = std::find(own.begin(), own.end(), &phase) - own.begin();
+    if (number == static_cast<std::ptrdiff_t>(own.size())) continue;
     const trace::PhaseTime& time = file.header.phase_times[number];
     if (time.ticks == 0) continue;
     phase.longest_ns = std::max(phase.longest_ns, static_cast<double>(time.ticks) * file.header.ns_per_tick);

@@ -24,7 +24,7 @@ class Sites {
     double replayed_excess_ns = 0;               // in those that a replay has
   };
 
-  explicit Sites(const Run& run) : run_(run), own_(run.files.size()) {}
+  explicit Sites(const Run& run);
 
   // Null: the event has no call site. Valid until the next one is asked for.
   Site* of(std::size_t file, const trace::Event& event);
@@ -61,7 +61,8 @@ class Sites {
 
   const Run& run_;
   std::map<Key, std::size_t> index_;
-  std::vector<std::vector<std::vector<Own>>> own_;  // by file and call site
+  std::vector<std::uint32_t> tables_;               // by file: which of the tables of call sites it has
+  std::vector<std::vector<std::vector<Own>>> own_;  // by table and call site
   std::vector<Site> sites_;
 };
 
@@ -69,7 +70,7 @@ class Phases {
  public:
   explicit Phases(const Run& run);
 
-  PhaseFigures& of(std::size_t file, const trace::Event& event) { return *own_[file][event.phase]; }
+  PhaseFigures& of(std::size_t file, const trace::Event& event) { return *own_[tables_[file]][event.phase]; }
   // The next part of the run.
   void merge(const Phases& next);
   // Most waiting first; none where nothing has a name, as there is nothing to tell apart. Once, at the end.
@@ -80,7 +81,8 @@ class Phases {
 
   const Run& run_;
   std::map<std::string, PhaseFigures> phases_;
-  std::vector<std::vector<PhaseFigures*>> own_;  // by file and number
+  std::vector<std::uint32_t> tables_;            // by file: which of the tables of phases it has
+  std::vector<std::vector<PhaseFigures*>> own_;  // by table and number
 };
 
 // The frames of an event's call site, innermost first; none if it has none.

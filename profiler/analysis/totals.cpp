@@ -51,15 +51,10 @@ namespace {
 // Calls by algorithm and reason, by name: each rank numbers its algorithms and reasons by itself.
 using CallsBy = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 
-struct AlgorithmRow {
-  std::string name;
-  trace::Algorithm counts;
-};
-
 // Of one collective on one rank. Native keeps what no reason accounts for.
-void add_calls(const trace::Totals& totals, const std::vector<AlgorithmRow>& rows,
-               const std::vector<std::string>& reasons, std::size_t collective, bool blocking, CallsBy& calls) {
-  const auto& by_reason = blocking ? totals.native_calls_by_reason : totals.native_nonblocking_by_reason;
+void add_calls(const trace::Totals& totals, const RankFile& file, const std::vector<std::string>& reasons,
+               std::size_t collective, Form form, CallsBy& calls) {
+  const auto& by_reason = form == Form::blocking ? totals.native_calls_by_reason : totals.native_nonblocking_by_reason;
   std::uint64_t explained = 0;
   for (std::size_t r = 1; r < trace::reason_capacity; ++r) {
     const std::uint64_t native = by_reason[collective][r];
@@ -67,11 +62,13 @@ void add_calls(const trace::Totals& totals, const std::vector<AlgorithmRow>& row
     calls[{"native", reasons[r]}] += native;
     explained += native;
   }
-  for (std::size_t a = 0; a < rows.size(); ++a) {
-    const trace::Algorithm& row = rows[a].counts;
-    std::uint64_t count = blocking ? row.calls[collective] : row.nonblocking[collective];
-    if (a == 0) count -= std::min(count, explained);
-    if (count > 0) calls[{rows[a].name, std::string()}] += count;
+  for (const AlgorithmCalls& row : file.algorithm_calls) {
+    if (row.collective != collective || row.form != form) continue;
+    const std::uint64_t count = row.calls - (row.algorithm == 0 ? std::min(row.calls, explained) : 0);
+    if (count == 0) continue;
+    std::string name = row.algorithm == 0 ? "native" : algorithm_name(file, row.algorithm);
+    if (name.empty()) name = fmt::format("algorithm {}", row.algorithm);
+    calls[{std::move(name), std::string()}] += count;
   }
 }
 
@@ -82,21 +79,13 @@ std::vector<AlgorithmFigures> algorithms_of(const Run& run) {
   std::array<std::array<CallsBy, std::size(forms)>, collective_count> all;
   for (const RankFile& file : run.files) {
     const trace::Totals totals = file.totals.unpack();
-    std::vector<AlgorithmRow> rows;
-    for (std::size_t a = 0; a < file.algorithms.size(); ++a) {
-      AlgorithmRow& row = rows.emplace_back();
-      row.counts = file.algorithms[a].unpack();
-      row.name = a == 0 ? "native" : clean_text(row.counts.name);
-      if (row.name.empty()) row.name = fmt::format("algorithm {}", a);
-    }
     std::vector<std::string> reasons;
     for (std::size_t r = 0; r < trace::reason_capacity; ++r) {
-      reasons.push_back(clean_text(file.header.reason_names[r]));
+      reasons.push_back(clean_text(file.texts->reason_names[r]));
       if (reasons.back().empty()) reasons.back() = fmt::format("reason {}", r);
     }
     for (std::size_t c = 0; c < collective_count; ++c)
-      for (std::size_t f = 0; f < std::size(forms); ++f)
-        add_calls(totals, rows, reasons, c, forms[f] == Form::blocking, all[c][f]);
+      for (std::size_t f = 0; f < std::size(forms); ++f) add_calls(totals, file, reasons, c, forms[f], all[c][f]);
   }
   std::vector<AlgorithmFigures> algorithms;
   for (std::size_t c = 0; c < collective_count; ++c)
@@ -112,7 +101,7 @@ std::vector<AlgorithmFigures> algorithms_of(const Run& run) {
 
 void count_cores(const Run& run, Analysis& analysis) {
   for (const RankFile& file : run.files) {
-    const trace::Header& own = file.header;
+    const RankHeader& own = file.header;
     if (own.node_rank == 0) analysis.cores += std::max(0, own.cores);
     // The node with the most ranks for each core, compared without dividing.
     if (own.cores > 0 && own.node_ranks > own.cores &&

@@ -177,7 +177,7 @@ class Gathering {
     if (known != nullptr) return *known;
     const RankFile& record = run_.files[file];
     const auto frames = [&](std::uint32_t number) {
-      return number == 0 ? std::vector<Frame>() : record.call_sites[number - 1];
+      return number == 0 ? std::vector<Frame>() : (*record.call_sites)[number - 1];
     };
     Places places{frames(event.call_site), frames(event.ended_site)};
     if (places.second == places.first) places.second.clear();
@@ -191,7 +191,7 @@ class Gathering {
     return site;
   }
   WeakPhase& phase_of(std::size_t file, const trace::WeakEvent& event) {
-    return phases_[clean_text(run_.files[file].header.phase_names[event.phase])];
+    return phases_[clean_text(run_.files[file].texts->phase_names[event.phase])];
   }
 
   const Run& run_;

@@ -72,8 +72,8 @@ WholeRun whole_run(const Run& run, const std::function<std::string(std::uint64_t
       charge(ranks[row.rank]);
       if (its_file == file_of.end() || row.call_site == 0) continue;
       const RankFile& its = run.files[its_file->second];
-      if (row.call_site > its.call_sites.size()) continue;
-      const SiteKey key{its.call_sites[row.call_site - 1], row.collective};
+      if (row.call_site > its.call_sites->size()) continue;
+      const SiteKey key{(*its.call_sites)[row.call_site - 1], row.collective};
       Found& found = by_site[key];
       add(found.tally, tally);
       charge(found.last[row.rank]);

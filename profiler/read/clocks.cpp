@@ -52,7 +52,7 @@ void fit(NodeClock& clock, const std::optional<Comparison>& at_init, const std::
 // its error, their order among themselves is then right.
 NodeClock node_clock(std::span<const RankFile* const> files, const std::map<std::int32_t, NodeClock>& others,
                      std::int64_t base_unix_ns) {
-  const trace::Header& header = files.front()->header;
+  const RankHeader& header = files.front()->header;
   NodeClock clock;
   clock.origin_ticks = header.begin_ticks;
   clock.ns_per_tick = header.ns_per_tick;

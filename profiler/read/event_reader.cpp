@@ -17,7 +17,7 @@ std::size_t events_of(const Run& run) {
 
 EventReader::EventReader(const RankFile& file, std::size_t piece, bool keeps_open, EventRange range)
     : file_(&file), piece_(piece), keeps_open_(keeps_open) {
-  const trace::Header& header = file.header;
+  const RankHeader& header = file.header;
   number_ = header.event_count > header.event_capacity ? header.event_count - header.event_capacity : 0;
   number_ = std::max(number_, range.begin);
   end_ = std::min(header.event_count, range.end);
@@ -43,7 +43,7 @@ std::span<const trace::Event> EventReader::next_spilled() {
 
 bool EventReader::read_piece(std::uint64_t slot, std::size_t count) {
   if (source_ == nullptr) source_ = std::make_unique<FileSource>(file_->ring_path);
-  const trace::Header& header = file_->header;
+  const RankHeader& header = file_->header;
   events_.resize(count);
   bool good =
       source_->read(header.events_offset + slot * sizeof(trace::Event), events_.data(), count * sizeof(trace::Event));
@@ -55,7 +55,7 @@ bool EventReader::read_piece(std::uint64_t slot, std::size_t count) {
                        intervals_.size() * sizeof(trace::Interval)))
       intervals_.clear();
     for (trace::Interval& interval : intervals_)
-      if (interval.longest_site > file_->call_sites.size()) interval.longest_site = 0;
+      if (interval.longest_site > file_->call_sites->size()) interval.longest_site = 0;
     first_commit_ = static_cast<std::uint32_t>(number_ + 1);
   }
   if (!keeps_open_) source_.reset();
@@ -70,7 +70,7 @@ std::span<const trace::Event> EventReader::next() {
   }
   if (has_spilled_)
     if (const std::span<const trace::Event> block = next_spilled(); !block.empty()) return block;
-  const trace::Header& header = file_->header;
+  const RankHeader& header = file_->header;
   while (number_ < end_) {
     const std::uint64_t slot = number_ & (header.event_capacity - 1);
     std::uint64_t count = std::min({end_ - number_, header.event_capacity - slot, std::uint64_t{piece_}});

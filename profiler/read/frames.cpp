@@ -12,7 +12,7 @@ NamedFrame named(const Frame& frame) {
 std::vector<NamedFrame> frames_of(const RankFile& file, std::uint32_t call_site) {
   std::vector<NamedFrame> frames;
   if (call_site != 0)
-    for (const Frame& frame : file.call_sites[call_site - 1]) frames.push_back(named(frame));
+    for (const Frame& frame : (*file.call_sites)[call_site - 1]) frames.push_back(named(frame));
   return frames;
 }
 

@@ -149,18 +149,37 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
 }
 
 // An older record has the names of algorithms and the sentences of reasons as they were then.
-void use_current_names(RankFile& file, std::vector<trace::Algorithm> algorithms) {
-  const auto put = [](char(&field)[trace::name_bytes], std::string_view text) {
-    if (text.data() == field) return;
+AlgorithmNames current_names(std::span<const trace::Algorithm> algorithms) {
+  AlgorithmNames names;
+  for (const trace::Algorithm& row : algorithms) {
+    if (!ends_in_bounds(row.name)) reject_damaged("a text without end");
+    names.push_back(clean_text(current_name(row.name)));
+  }
+  return names;
+}
+
+void use_current_reasons(trace::Header& header) {
+  for (auto& field : header.reason_names) {
+    const std::string_view text = current_reason_name(field);
+    if (text.data() == field) continue;
     std::memset(field, 0, sizeof(field));
     std::memcpy(field, text.data(), std::min(text.size(), sizeof(field) - 1));
-  };
-  for (trace::Algorithm& row : algorithms) {
-    if (!ends_in_bounds(row.name)) reject_damaged("a text without end");
-    put(row.name, current_name(row.name));
-    file.algorithms.emplace_back(row);
   }
-  for (auto& field : file.header.reason_names) put(field, current_reason_name(field));
+}
+
+std::vector<AlgorithmCalls> calls_of(std::span<const trace::Algorithm> algorithms) {
+  std::vector<AlgorithmCalls> all;
+  const auto add = [&](std::size_t number, Form form, std::span<const std::uint64_t> calls) {
+    for (std::size_t c = 0; c < calls.size(); ++c)
+      if (calls[c] > 0)
+        all.push_back({static_cast<std::uint32_t>(number), static_cast<std::uint8_t>(c), form, calls[c]});
+  };
+  for (std::size_t a = 0; a < algorithms.size(); ++a) {
+    add(a, Form::blocking, algorithms[a].calls);
+    add(a, Form::nonblocking, algorithms[a].nonblocking);
+  }
+  all.shrink_to_fit();
+  return all;
 }
 
 bool is_streamed(Extent extent) {
@@ -168,7 +187,7 @@ bool is_streamed(Extent extent) {
 }
 
 void read_events(const Source& source, RankFile& file, Extent extent) {
-  const trace::Header& header = file.header;
+  const RankHeader& header = file.header;
   const std::uint64_t capacity = header.event_capacity;
   const std::uint64_t wanted = extent == Extent::latest ? std::min(capacity, latest_events) : capacity;
   std::uint64_t number = header.event_count > wanted ? header.event_count - wanted : 0;
@@ -220,8 +239,7 @@ Frame frame_of(const trace::Frame& frame, std::span<const trace::Module> modules
 
 namespace {
 
-void read_call_sites(const Source& source, RankFile& file) {
-  const trace::Header& header = file.header;
+CallSites read_call_sites(const Source& source, const trace::Header& header) {
   if (header.module_count > trace::module_capacity || header.frame_count > trace::frame_capacity ||
       header.call_site_count > trace::call_site_capacity)
     reject_damaged("more call sites than fit");
@@ -230,21 +248,22 @@ void read_call_sites(const Source& source, RankFile& file) {
   for (const trace::Module& module : modules)
     if (!ends_in_bounds(module.path) || module.build_id_bytes > sizeof module.build_id)
       reject_damaged("impossible module");
+  CallSites sites;
   for (const auto& site : read_table<trace::CallSite>(source, header.call_sites_offset, header.call_site_count)) {
     if (site.frames == 0 || site.frames > trace::most_frames || site.first_frame > frames.size() ||
         site.frames > frames.size() - site.first_frame)
       reject_damaged("impossible call site");
-    std::vector<Frame>& own = file.call_sites.emplace_back();
+    std::vector<Frame>& own = sites.emplace_back();
     for (std::uint32_t i = 0; i < site.frames; ++i) {
       const trace::Frame& frame = frames[site.first_frame + i];
       if (frame.module > modules.size()) reject_damaged("impossible module of a call site");
       own.push_back(frame_of(frame, modules));
     }
   }
+  return sites;
 }
 
-void read_node_calls(const Source& source, RankFile& file) {
-  const trace::Header& header = file.header;
+void read_node_calls(const Source& source, const trace::Header& header, RankFile& file) {
   if (header.node_calls_capacity > trace::node_calls_capacity) reject_damaged("more rows of the node's calls than fit");
   file.node_calls = read_table<trace::NodeCalls>(source, header.node_calls_offset, header.node_calls_capacity);
   std::erase_if(file.node_calls, [](const trace::NodeCalls& row) { return row.used == 0; });
@@ -280,13 +299,13 @@ void check_later_tables(const trace::Header& header, std::uint64_t file_bytes) {
                                                    file_bytes, needed)};
 }
 
-void read_timed(const Source& source, RankFile& file, Extent extent) {
-  const trace::Header& header = file.header;
+void read_timed(const Source& source, const trace::Header& header, RankFile& file, Extent extent) {
   if (header.timed_count == 0) return;
   file.timed = read_table<trace::TimedFunction>(source, header.timed_offset, header.timed_count);
   for (const trace::TimedFunction& row : file.timed)
     if (!ends_in_bounds(row.name) || row.kind >= mpi_kind_count) reject_damaged("impossible timed function");
   std::erase_if(file.timed, [](const trace::TimedFunction& row) { return row.calls == 0; });
+  file.timed.shrink_to_fit();
   if (file.timed.empty() || extent == Extent::latest || header.interval_capacity == 0) return;
   file.has_interval_ring = is_streamed(extent);
   if (file.has_interval_ring) return;
@@ -295,47 +314,60 @@ void read_timed(const Source& source, RankFile& file, Extent extent) {
                                    [](const trace::Interval& interval) { return interval.commit != 0; });
   if (!is_used) file.intervals = {};
   for (trace::Interval& interval : file.intervals)
-    if (interval.longest_site > file.call_sites.size()) interval.longest_site = 0;
+    if (interval.longest_site > file.call_sites->size()) interval.longest_site = 0;
 }
 
-// Header and totals; returns the table of algorithms.
-std::vector<trace::Algorithm> read_head(const Source& source, RankFile& file) {
-  read_or_reject(source, 0, &file.header, sizeof(file.header));
-  check_header(file.header, source.bytes());
-  std::memset(reinterpret_cast<char*>(&file.header) + file.header.header_bytes, 0,
-              sizeof(file.header) - file.header.header_bytes);
-  check_later_tables(file.header, source.bytes());
+// What comes before the tables that both versions have alike.
+struct Head {
+  trace::Header header{};
   trace::Totals totals{};
-  read_or_reject(source, file.header.totals_offset, &totals, sizeof totals);
-  file.totals = Packed(totals);
-  return read_table<trace::Algorithm>(source, file.header.algorithms_offset, file.header.algorithm_count);
+  std::vector<trace::Algorithm> algorithms;
+};
+
+Head read_head(const Source& source) {
+  Head head;
+  trace::Header& header = head.header;
+  read_or_reject(source, 0, &header, sizeof header);
+  check_header(header, source.bytes());
+  std::memset(reinterpret_cast<char*>(&header) + header.header_bytes, 0, sizeof header - header.header_bytes);
+  check_later_tables(header, source.bytes());
+  read_or_reject(source, header.totals_offset, &head.totals, sizeof head.totals);
+  head.algorithms = read_table<trace::Algorithm>(source, header.algorithms_offset, header.algorithm_count);
+  return head;
 }
 
-std::vector<trace::Algorithm> read_head_of_version_3(const Source& source, RankFile& file) {
+Head read_head_of_version_3(const Source& source) {
+  Head head;
   std::vector<std::byte> bytes(version_3::header_bytes);
   read_or_reject(source, 0, bytes.data(), bytes.size());
-  file.header = version_3::header_of(bytes.data());
-  check_header(file.header, source.bytes());
-  std::vector<trace::Algorithm> algorithms = version_3::names_of(bytes.data());
+  head.header = version_3::header_of(bytes.data());
+  check_header(head.header, source.bytes());
+  head.algorithms = version_3::names_of(bytes.data());
   bytes.resize(version_3::totals_bytes);
-  read_or_reject(source, file.header.totals_offset, bytes.data(), bytes.size());
-  file.totals = Packed(version_3::totals_of(bytes.data(), algorithms));
-  return algorithms;
+  read_or_reject(source, head.header.totals_offset, bytes.data(), bytes.size());
+  head.totals = version_3::totals_of(bytes.data(), head.algorithms);
+  return head;
 }
 
-RankFile read_record(const std::string& name, const Source& source, Extent extent) {
+RankFile read_record(Run& run, const std::string& name, const Source& source, Extent extent) {
   RankFile file;
   file.name = name;
   const bool is_old = check_beginning(source) == version_3::format_version;
   if (source.bytes() < (is_old ? version_3::header_bytes : sizeof(trace::Header))) {
     throw Rejected{Trouble::cut_short, fmt::format("is cut short after {} bytes and is left out", source.bytes())};
   }
-  use_current_names(file, is_old ? read_head_of_version_3(source, file) : read_head(source, file));
+  Head head = is_old ? read_head_of_version_3(source) : read_head(source);
+  trace::Header& header = head.header;
+  use_current_reasons(header);
+  file.header = RankHeader(header);
+  file.texts = run.texts.of(HeaderTexts(header));
+  file.totals = Packed(head.totals);
+  file.algorithms = run.algorithms.of(current_names(head.algorithms));
+  file.algorithm_calls = calls_of(head.algorithms);
   // The count runs ahead of the table for a moment when that is full, and of a row while that is being
   // filled.
-  file.communicators.resize(std::min(file.header.communicator_count, file.header.communicator_capacity));
-  read_or_reject(source, file.header.communicators_offset, file.communicators.data(),
-                 file.communicators.size() * sizeof(trace::Communicator));
+  file.communicators = read_table<trace::Communicator>(
+      source, header.communicators_offset, std::min(header.communicator_count, header.communicator_capacity));
   std::erase_if(file.communicators, [](const trace::Communicator& row) { return row.id == 0; });
   for (const auto& communicator : file.communicators) {
     if (!ends_in_bounds(communicator.name)) reject_damaged("a text without end");
@@ -343,10 +375,10 @@ RankFile read_record(const std::string& name, const Source& source, Extent exten
       reject_damaged("impossible rank in a communicator");
     }
   }
-  read_call_sites(source, file);
-  read_node_calls(source, file);
+  file.call_sites = run.call_sites.of(read_call_sites(source, header));
+  read_node_calls(source, header, file);
   read_events(source, file, extent);
-  read_timed(source, file, extent);
+  read_timed(source, header, file, extent);
   return file;
 }
 
@@ -369,16 +401,11 @@ Key most_common(const std::vector<RankFile>& files, KeyOf key_of) {
 // Removes the files that `is_foreign`, each with a problem telling `reason`.
 template <typename IsForeign, typename Reason>
 void remove_foreign(Run& run, IsForeign is_foreign, Reason reason) {
-  std::vector<RankFile> kept;
-  kept.reserve(run.files.size());
-  for (auto& file : run.files) {
-    if (is_foreign(file)) {
-      add_problem(run, Trouble::other_run, file.name, reason(file));
-    } else {
-      kept.push_back(std::move(file));
-    }
-  }
-  run.files = std::move(kept);
+  std::erase_if(run.files, [&](const RankFile& file) {
+    if (!is_foreign(file)) return false;
+    add_problem(run, Trouble::other_run, file.name, reason(file));
+    return true;
+  });
 }
 
 void remove_files_of_other_runs(Run& run) {
@@ -535,7 +562,7 @@ std::size_t sequence_bytes(std::string_view text) {
 
 }  // namespace
 
-bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Header& header) {
+bool is_whole(const trace::Event& event, std::uint64_t number, const RankHeader& header) {
   return event.commit == static_cast<std::uint32_t>(number + 1) && event.collective < collective_count &&
          event.form < form_count && event.algorithm < header.algorithm_count && event.reason < trace::reason_capacity &&
          event.call_site <= header.call_site_count && event.phase < header.phase_count &&
@@ -550,7 +577,7 @@ const trace::Interval* interval_of(const RankFile& file, const trace::Event& eve
 }
 
 std::string algorithm_name(const RankFile& file, std::size_t number) {
-  return number < file.algorithms.size() ? clean_text(file.algorithms[number].unpack().name) : std::string();
+  return number < file.algorithms->size() ? (*file.algorithms)[number] : std::string();
 }
 
 bool MemorySource::read(std::uint64_t offset, void* to, std::size_t count) const {
@@ -561,7 +588,7 @@ bool MemorySource::read(std::uint64_t offset, void* to, std::size_t count) const
 
 bool add_record(Run& run, const std::string& name, const Source& source, Extent extent) {
   try {
-    run.files.push_back(read_record(name, source, extent));
+    run.files.push_back(read_record(run, name, source, extent));
     return true;
   } catch (const Rejected& rejected) {
     add_problem(run, rejected.trouble, name, rejected.reason);

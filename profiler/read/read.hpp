@@ -6,12 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "profiler/read/packed.hpp"
+#include "profiler/read/rank_header.hpp"
+#include "profiler/read/shared.hpp"
 #include "profiler/record/approx_format.hpp"
 #include "profiler/record/format.hpp"
 #include "profiler/record/spill_format.hpp"
@@ -68,26 +71,42 @@ struct WeakCalls {
   std::uint64_t lost_collectives = 0;  // for which the file had no room
 };
 
-// What one rank recorded. Every count, index and string in here has been checked.
+// Number n of the events is the n-1st, innermost frame first.
+using CallSites = std::vector<std::vector<Frame>>;
+// By the number that events have.
+using AlgorithmNames = std::vector<std::string>;
+
+// Calls that ran by an algorithm.
+struct AlgorithmCalls {
+  std::uint32_t algorithm;  // its number
+  std::uint8_t collective;
+  Form form;  // blocking or nonblocking
+  std::uint64_t calls;
+};
+
+// What one rank recorded. Every count, index and string in here has been checked. There are as many as the job has
+// ranks: what is equal on most of them they share.
 struct RankFile {
   std::string name;
-  trace::Header header{};
+  RankHeader header;
+  std::shared_ptr<const HeaderTexts> texts;
   Packed<trace::Totals> totals;
-  std::vector<Packed<trace::Algorithm>> algorithms;  // by the number that events have
+  std::shared_ptr<const AlgorithmNames> algorithms;
+  std::vector<AlgorithmCalls> algorithm_calls;  // those that there are, by number
   std::vector<trace::Communicator> communicators;
-  std::vector<std::vector<Frame>> call_sites;  // number n of the events is the n-1st, innermost frame first
-  std::vector<trace::NodeCalls> node_calls;    // calls that this rank compared for its node
-  std::vector<trace::TimedFunction> timed;     // those called
-  std::vector<trace::Interval> intervals;      // the ring of them; empty: there are none
-  std::string ring_path;                       // where the ring stays until an EventReader reads it; empty: in `events`
-  bool has_interval_ring = false;              // there, beside `intervals`
-  std::vector<trace::Event> events;            // those still there and whole, in the order they began
-  std::vector<Gap> gaps;                       // in `events`, ascending
-  std::uint64_t overwritten_events = 0;        // in all gaps: older than the ring holds, and not spilled
-  std::uint64_t unread_events = 0;             // of these, spilled but not read
-  std::uint64_t skipped_events = 0;            // torn or damaged
-  std::uint64_t spilled_events = 0;            // in the .papz that are there and whole
-  bool is_spilled = false;                     // there is a .papz, whose ending was:
+  std::shared_ptr<const CallSites> call_sites;
+  std::vector<trace::NodeCalls> node_calls;  // calls that this rank compared for its node
+  std::vector<trace::TimedFunction> timed;   // those called
+  std::vector<trace::Interval> intervals;    // the ring of them; empty: there are none
+  std::string ring_path;                     // where the ring stays until an EventReader reads it; empty: in `events`
+  bool has_interval_ring = false;            // there, beside `intervals`
+  std::vector<trace::Event> events;          // those still there and whole, in the order they began
+  std::vector<Gap> gaps;                     // in `events`, ascending
+  std::uint64_t overwritten_events = 0;      // in all gaps: older than the ring holds, and not spilled
+  std::uint64_t unread_events = 0;           // of these, spilled but not read
+  std::uint64_t skipped_events = 0;          // torn or damaged
+  std::uint64_t spilled_events = 0;          // in the .papz that are there and whole
+  bool is_spilled = false;                   // there is a .papz, whose ending was:
   trace::spill::State spill_state = trace::spill::State::open;
   std::uint32_t spill_error = 0;  // errno
   std::uint64_t spill_limit = 0;  // bytes
@@ -124,6 +143,10 @@ struct Run {
   std::vector<RankRange> missing;  // ranks without a usable file
   std::uint64_t missing_ranks = 0;
   std::uint64_t unwanted_ranks = 0;  // PAPAYA_RANKS leaves them out: they are not missing
+
+  Shared<HeaderTexts> texts;
+  Shared<AlgorithmNames> algorithms;
+  Shared<CallSites> call_sites;
 };
 
 // Called with what is done and what there is: files that were loaded, or events that were read.

@@ -106,7 +106,7 @@ class SpillReader::Reading {
       header.state = 0;
       return fail(Trouble::damaged, "is damaged (its header) and is left out");
     }
-    const trace::Header& own = record_.header;
+    const RankHeader& own = record_.header;
     if (header.rank != own.rank || header.ranks != own.ranks || header.begin_ticks != own.begin_ticks ||
         header.begin_unix_ns != own.begin_unix_ns)
       return fail(Trouble::other_run, fmt::format("is not of the same run as {} and is left out", record_.name));

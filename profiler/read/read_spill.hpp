@@ -43,6 +43,6 @@ class SpillReader {
 };
 
 // Whether all fields of event `number` are possible in this record.
-bool is_whole(const trace::Event& event, std::uint64_t number, const trace::Header& header);
+bool is_whole(const trace::Event& event, std::uint64_t number, const RankHeader& header);
 
 }  // namespace papaya::report

@@ -22,7 +22,7 @@ bool is_possible(const trace::WeakRow& row) {
 
 bool is_whole(const trace::WeakEvent& event, std::uint64_t number, std::uint64_t rows, const RankFile& record) {
   return event.commit == static_cast<std::uint32_t>(number + 1) && event.row < rows && event.clock > 0 &&
-         event.call_site <= record.call_sites.size() && event.ended_site <= record.call_sites.size() &&
+         event.call_site <= record.call_sites->size() && event.ended_site <= record.call_sites->size() &&
          event.phase < record.header.phase_count && event.arrival_ticks >= record.header.begin_ticks &&
          (event.exit_ticks == 0 || (event.exit_ticks >= event.arrival_ticks && event.share >= 0 && event.share <= 1));
 }

@@ -45,9 +45,11 @@ bool write_file(const std::string& folder, const std::string& folder_name, const
 
 bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept {
   try {
-    Run run = load_run(folder, {}, Extent::streamed_rings);
-    run.folder = name;
-    const Report report = report_on(run);
+    const Report report = [&] {
+      Run run = load_run(folder, {}, Extent::streamed_rings);
+      run.folder = name;
+      return report_on(run);
+    }();
     if (!report.usable) {
       if (one_line_error != nullptr) *one_line_error = report.verdict;
       return false;

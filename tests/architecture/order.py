@@ -97,7 +97,7 @@ ORDER = {
         "live_view",
     ],
     "profiler/read": [
-        "packed units",
+        "packed rank_header shared.hpp units",
         "read.hpp version_3",
         "file_source read_approx read_spill read_weak",
         "clocks event_reader frames read.cpp",

@@ -143,9 +143,9 @@ TEST_CASE("call sites that point nowhere are damage, events of no site there is 
   all[1].events[11].call_site = 2;
   const Run run = load_with(all, all[1].bytes(true));
   CHECK(run.files[1].skipped_events == 1);
-  REQUIRE(run.files[1].call_sites.size() == 1);
-  CHECK(run.files[1].call_sites[0][0] == report::Frame{"/bin/app", 0x10, "ab00"});
-  CHECK(run.files[1].call_sites[0][1] == report::Frame{"", 0x7f0000001234, ""});
+  REQUIRE(run.files[1].call_sites->size() == 1);
+  CHECK((*run.files[1].call_sites)[0][0] == report::Frame{"/bin/app", 0x10, "ab00"});
+  CHECK((*run.files[1].call_sites)[0][1] == report::Frame{"", 0x7f0000001234, ""});
 }
 
 TEST_CASE("texts become valid UTF-8 without control characters, whatever they are") {
@@ -201,13 +201,13 @@ TEST_CASE("a record of version 3 reads like one of version 4") {
   REQUIRE(run.files.size() == all.size());
   const Run same = report::load_run(today.path());
   for (std::size_t f = 0; f < all.size(); ++f) {
-    CHECK(run.files[f].algorithms.size() == 32);
+    CHECK(run.files[f].algorithms->size() == 32);
     CHECK(report::algorithm_name(run.files[f], 1) == "flat");
     CHECK(report::algorithm_name(run.files[f], 2).empty());
-    CHECK(std::string_view(run.files[f].header.reason_ids[0]) == "none");
-    CHECK(std::string_view(run.files[f].header.reason_ids[1]).empty());
-    CHECK(std::string_view(run.files[f].header.reason_ids[4]) == "few_calls");
-    CHECK(run.files[f].call_sites == same.files[f].call_sites);
+    CHECK(std::string_view(run.files[f].texts->reason_ids[0]) == "none");
+    CHECK(std::string_view(run.files[f].texts->reason_ids[1]).empty());
+    CHECK(std::string_view(run.files[f].texts->reason_ids[4]) == "few_calls");
+    CHECK(*run.files[f].call_sites == *same.files[f].call_sites);
     REQUIRE(run.files[f].events.size() == same.files[f].events.size());
     for (std::size_t e = 0; e < same.files[f].events.size(); ++e)
       CHECK(std::memcmp(&run.files[f].events[e], &same.files[f].events[e], sizeof(trace::Event)) == 0);
@@ -238,7 +238,7 @@ TEST_CASE("a record holds any number of algorithms") {
   REQUIRE(run.files.size() == all.size());
   for (std::size_t f = 0; f < all.size(); ++f) {
     CHECK(run.files[f].skipped_events == 0);
-    CHECK(run.files[f].algorithms.size() == 1000 + f);
+    CHECK(run.files[f].algorithms->size() == 1000 + f);
     CHECK(report::algorithm_name(run.files[f], run.files[f].events.front().algorithm) == "algorithm_300");
   }
   const report::Report analysis = report::report_on(run);

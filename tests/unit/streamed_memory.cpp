@@ -1,8 +1,10 @@
-// A trace is read in a small part of the memory that its events have.
+// What is held of a run while it is read.
 #include <malloc.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <cstring>
 
 #include "profiler/analysis/event_stream.hpp"
 #include "tests/catch.hpp"
@@ -73,6 +75,53 @@ TEST_CASE("a trace is reported and given event by event in bounded memory") {
   });
   CHECK(given > 0);
   CHECK(given < most_kib / 2);
+}
+
+TEST_CASE("ranks share what is equal in their records") {
+  std::vector<Record> all = support::records(3);
+  for (Record& one : all) {
+    one.add_call_site({{"/bin/app", 0x10}});
+    one.modules[0].bias = 0x1000 * static_cast<std::uint64_t>(one.header.rank);  // wherever it was loaded
+    std::strcpy(one.header.host, one.header.rank == 0 ? "node0" : "node1");
+  }
+  all[2].add_call_site({{"/bin/app", 0x20}});
+  std::strcpy(all[2].header.phase_names[1], "solve");
+  const report::Run run = support::load(all);
+  REQUIRE(run.files.size() == 3);
+  CHECK(run.files[0].call_sites == run.files[1].call_sites);  // the same, not only equal
+  CHECK(run.files[0].texts == run.files[1].texts);
+  CHECK(run.files[0].algorithms == run.files[2].algorithms);
+  CHECK(run.files[2].call_sites->size() == 2);
+  CHECK(run.files[2].texts != run.files[0].texts);
+  CHECK(run.files[1].header.host == "node1");
+}
+
+TEST_CASE("calls of small communicators take no room for all ranks") {
+  constexpr int ranks = 1024;
+  constexpr std::uint64_t calls_of_rank = 256;
+  constexpr std::uint64_t pair_id = 100;
+  std::vector<Record> all = support::records(ranks);
+  for (Record& one : all) {
+    const int rank = one.header.rank;
+    const std::uint64_t pair = pair_id + static_cast<std::uint64_t>(rank / 2);
+    one.add_communicator(pair, 2, rank % 2, "pair");
+    one.capacity = 2 * calls_of_rank;
+    double at_ns = 0;
+    for (std::uint64_t call = 0; call < calls_of_rank; ++call) {
+      one.add_call(Collective::allreduce, call, at_ns, at_ns + 500, 8, -1, pair);
+      one.add_call(Collective::allreduce, call, at_ns + 1000, at_ns + 1500);
+      at_ns += 2000;
+    }
+    one.finalize(at_ns);
+  }
+  report::Run run;
+  for (const Record& one : all)
+    report::add_record(run, Record::file_name(one.header.rank), report::MemorySource(one.bytes(true)));
+  report::finish_run(run);
+  constexpr std::uint64_t compared = calls_of_rank * (1 + ranks / 2);
+  const long raised = raised_kib([&] { return report::report_on(run).compared_calls == compared; });
+  CHECK(raised > 0);
+  CHECK(raised < 30 << 10);
 }
 
 }  // namespace
