@@ -4,9 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/log.hpp"
 #include "interpose/background_progress.hpp"
@@ -18,16 +15,6 @@ namespace {
 
 clock::Pair at_load{};
 clock::Pair at_load_monotonic{};
-
-std::string read_text(std::string_view path, bool& readable) {
-  std::error_code error;
-  std::ifstream file{std::string(path)};
-  readable = static_cast<bool>(file) && std::filesystem::is_regular_file(path, error);
-  if (!readable) return "";
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 // Which ranks share a node, and the communicators for it.
 void split_by_node(Job& job) {
@@ -131,10 +118,10 @@ void agree_on_settings(Job& job) {
   if (job.rank == 0) {
     job.settings = Settings::from_environment(environ, warnings);
     if (const std::string_view path = job.settings.text(Variable::tuning); !path.empty()) {
-      bool readable = false;
-      tuning_text = read_text(path, readable);
-      if (!readable) {
-        warnings.push_back(fmt::format("PAPAYA_TUNING={}: cannot be read; using the built-in table.", path));
+      std::string problem;
+      tuning_text = tuning::load(std::string(path), problem);
+      if (!problem.empty()) {
+        warnings.push_back(fmt::format("PAPAYA_TUNING={}: {}; using the built-in table.", path, problem));
         job.settings.reset(Variable::tuning);
       }
     }

@@ -1,14 +1,19 @@
 // papaya info: what this papaya can do, read from the registry and the tables.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/weak/weak.hpp"
 #include "base/settings.hpp"
+#include "base/topology.hpp"
 #include "tools/command.hpp"
+#include "tools/explain.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya {
@@ -91,22 +96,97 @@ void print_flavours() {
         fmt::print("  {} ({})\n", flavour, path.string());
 }
 
+// Of --rules.
+struct CallOptions {
+  std::vector<std::string> call;  // collective and size
+  int ranks = 0;
+  int nodes = 1;
+  bool oversubscribed = false;
+  std::string arrivals = "any";
+  std::string mpi = "openmpi";
+  std::string file;
+};
+
+int print_rules(const CallOptions& options) {
+  Collective collective{};
+  Variable variable{};
+  if (!tuning::collective_of(options.call[0], collective) || !tuning::variable_of(collective, variable))
+    throw CLI::ValidationError("--rules", "papaya has no algorithms for " + options.call[0]);
+  std::int64_t bytes = 0;
+  if (options.call.size() > 1 && !parse_bytes(options.call[1], bytes))
+    throw CLI::ValidationError("--rules", options.call[1] + " is no size, such as 64K");
+  if (options.call.size() == 1 && collective != Collective::barrier)
+    throw CLI::ValidationError("--rules", "a size should follow " + options.call[0]);
+  const int ranks = options.ranks > 0 ? options.ranks : std::max(2, topology::count(topology::allowed().cores));
+  if (options.nodes > ranks) throw CLI::ValidationError("--nodes", "there are not as many ranks");
+  const auto arrivals = std::find(tuning::arrival_names.begin(), tuning::arrival_names.end(), options.arrivals);
+  std::vector<std::string> warnings;
+  Settings settings = Settings::from_environment(environ, warnings);
+  if (!options.file.empty()) settings.set(Variable::tuning, options.file);
+  const std::string path(settings.text(Variable::tuning));
+  std::string problem;
+  const std::string text = path.empty() ? "" : tuning::load(path, problem);
+  if (!problem.empty()) warnings.push_back(path + ": " + problem + ".");
+  const tuning::Selection selection(settings, text, warnings);
+  for (const std::string& warning : warnings) fmt::print(stderr, "papaya: {}\n", warning);
+  const tuning::Facts facts{.ranks = ranks,
+                            .nodes = options.nodes,
+                            .oversubscribed = options.oversubscribed,
+                            .native_yields = options.mpi == "openmpi",
+                            .may_reorder = settings.text(Variable::order) == "arrival",
+                            .ranks_per_node = (ranks + options.nodes - 1) / options.nodes,
+                            .arrivals = static_cast<tuning::ArrivalClass>(arrivals - tuning::arrival_names.begin())};
+  fmt::print("{}", explain(selection, settings, path, collective, static_cast<std::uint64_t>(bytes), facts));
+  return warnings.empty() ? exit_fine : exit_failed;
+}
+
+CLI::Option* add_rules(CLI::App& command, CallOptions& options) {
+  CLI::Option* const rules =
+      command.add_option("--rules", options.call,
+                         "which rule gives a call of COLLECTIVE and SIZE its algorithm, and why, by the environment");
+  rules->expected(1, 2)->type_name("COLLECTIVE [SIZE]");
+  const std::vector<std::string> classes(tuning::arrival_names.begin(), tuning::arrival_names.end());
+  const auto add = [&](CLI::Option* option) { option->needs(rules); };
+  add(command.add_option("--ranks", options.ranks, "of the communicator (default: as many as cores)")
+          ->check(CLI::PositiveNumber)
+          ->type_name("N"));
+  add(command.add_option("--nodes", options.nodes, "they are on (default: 1)")
+          ->check(CLI::PositiveNumber)
+          ->type_name("N"));
+  add(command.add_flag("--oversubscribed", options.oversubscribed, "there are more ranks than cores"));
+  add(command.add_option("--arrivals", options.arrivals, "their pattern: balanced, persistent, ... (default: any)")
+          ->check(CLI::IsMember(classes))
+          ->type_name("CLASS"));
+  add(command.add_option("--mpi", options.mpi, "openmpi or mpich (default: openmpi)")
+          ->check(CLI::IsMember({"openmpi", "mpich"}))
+          ->type_name("NAME"));
+  add(command.add_option("--tuning", options.file, "instead of PAPAYA_TUNING's")->type_name("FILE"));
+  return rules;
+}
+
 }  // namespace
 
 void add_info(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("info", "list the algorithms, the environment variables, the MPIs");
+  CLI::App* const command =
+      app.add_subcommand("info", "list the algorithms, the environment variables, the MPIs; explain choices");
   struct Options {
     bool environment = false;
     std::string collective;
     CLI::Option* algorithms = nullptr;
   };
   auto options = std::make_shared<Options>();
+  auto call = std::make_shared<CallOptions>();
   command->add_flag("--env", options->environment, "the environment variables with their values and defaults");
   options->algorithms = command->add_option("--algorithms", options->collective,
                                             "the algorithms; with a COLLECTIVE only the names of its, one a line");
   options->algorithms->expected(0, 1)->type_name("[COLLECTIVE]");
-  command->callback([options, &exit_code] {
+  const CLI::Option* const rules = add_rules(*command, *call);
+  command->callback([options, call, rules, &exit_code] {
     exit_code = exit_fine;
+    if (rules->count() > 0) {
+      exit_code = print_rules(*call);
+      return;
+    }
     const bool some = options->algorithms->count() > 0;
     if (some && !options->collective.empty()) {
       if (options->collective == "all") return print_algorithms();

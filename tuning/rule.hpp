@@ -1,9 +1,13 @@
 // A rule of a selection: under which conditions which algorithm serves a call, and what the conditions are about. Pure.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "algorithms/algorithm.hpp"
@@ -20,6 +24,12 @@ enum class ArrivalClass : std::uint8_t {
   drifting,
   random,
 };
+inline constexpr std::array<std::string_view, 6> arrival_names = {"any",      "balanced", "persistent",
+                                                                  "rotating", "drifting", "random"};
+constexpr std::string_view name_of(ArrivalClass arrivals) noexcept {
+  return arrival_names[static_cast<std::size_t>(arrivals)];
+}
+
 // What the choice may depend on: the same on all ranks of the communicator.
 struct Facts {
   int ranks;                    // of the communicator
@@ -39,6 +49,9 @@ struct Bounds {
   int lowest = 0;
   int highest = any;
   constexpr bool hold(int value) const noexcept { return value >= lowest && value <= highest; }
+  constexpr bool cover(const Bounds& other) const noexcept {
+    return lowest <= other.lowest && highest >= other.highest;
+  }
 };
 
 struct Rule {
@@ -60,8 +73,16 @@ enum class Condition : std::uint8_t { none, bytes, ranks, nodes, ranks_per_node,
 // The first condition of the rule that does not hold; none if it applies.
 Condition broken_condition(const Rule& rule, std::uint64_t bytes, const Facts& facts) noexcept;
 
+// Whether `one` applies wherever `other` does.
+bool covers(const Rule& one, const Rule& other) noexcept;
+
 // Why the algorithm cannot serve such a call; Reason::none if it can.
 Reason hindrance(const Descriptor& algorithm, std::uint64_t bytes, const Facts& facts) noexcept;
+
+// ring:chunk_bytes=65536, with all parameters; native.
+std::string text_of_algorithm(const Rule& rule);
+// 64K, 1000.
+std::string text_of_bytes(std::uint64_t bytes);
 
 struct Choice {
   const Rule* rule = nullptr;  // set if an algorithm was chosen

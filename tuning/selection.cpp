@@ -36,20 +36,20 @@ const std::vector<Rule>& table_rules(Collective collective) {
 
 }  // namespace
 
-Selection::Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings) {
-  const auto take = [&](Collective collective, std::string_view text, const std::string& where,
-                        Form form = Form::blocking) {
-    std::string problem;
-    if (select(collective, text, problem, form)) return true;
-    warnings.push_back(where + ": " + problem + "; using the default, " +
-                       (form == Form::blocking ? "auto." : "native."));
-    return false;
-  };
+bool Selection::take(Collective collective, std::string_view text, const std::string& where, Form form,
+                     std::vector<std::string>& warnings) {
+  std::string problem;
+  if (select(collective, text, problem, form)) return true;
+  warnings.push_back(where + ": " + problem + "; using the default, " + (form == Form::blocking ? "auto." : "native."));
+  return false;
+}
+
+void Selection::take_text(std::string_view text, std::vector<std::string>& warnings) {
   int line_number = 0;
-  while (!tuning_text.empty()) {
-    const std::size_t end = tuning_text.find('\n');
-    std::string_view line = tuning_text.substr(0, end);
-    tuning_text.remove_prefix(end == tuning_text.npos ? tuning_text.size() : end + 1);
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == text.npos ? text.size() : end + 1);
     ++line_number;
     line = trim(line.substr(0, line.find('#')));
     if (line.empty()) continue;
@@ -61,7 +61,16 @@ Selection::Selection(Settings& settings, std::string_view tuning_text, std::vect
           where + ": expected 'COLLECTIVE SELECTION', such as 'allreduce 0-4K:arrival_leader,4K-:native'; ignored.");
       continue;
     }
-    take(collective, trim(line.substr(space)), where);
+    take(collective, trim(line.substr(space)), where, Form::blocking, warnings);
+  }
+}
+
+Selection::Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings) {
+  if (is_json(tuning_text)) {
+    file_ = std::make_shared<const TuningFile>(read_tuning_file(tuning_text, warnings));
+    note(file_->old_names);
+  } else {
+    take_text(tuning_text, warnings);
   }
   for (const Form form : {Form::blocking, Form::nonblocking})
     for (std::size_t i = 0; i < collective_count; ++i) {
@@ -69,10 +78,15 @@ Selection::Selection(Settings& settings, std::string_view tuning_text, std::vect
       const auto collective = static_cast<Collective>(i);
       if (!variable_of(collective, variable, form) || settings.is_default(variable)) continue;
       if (!take(collective, settings.text(variable),
-                std::string(row_of(variable).name) + "=" + std::string(settings.text(variable)), form))
+                std::string(row_of(variable).name) + "=" + std::string(settings.text(variable)), form, warnings))
         settings.reset(variable);
     }
   if (std::string warning = old_names_warning(); !warning.empty()) warnings.push_back(std::move(warning));
+}
+
+void Selection::note(const std::vector<OldName>& old_names) {
+  for (const OldName& one : old_names)
+    if (std::find(old_names_.begin(), old_names_.end(), one) == old_names_.end()) old_names_.push_back(one);
 }
 
 bool Selection::select(Collective collective, std::string_view text, std::string& problem, Form form) {
@@ -84,8 +98,7 @@ bool Selection::select(Collective collective, std::string_view text, std::string
   if (kept == nullptr) {
     auto parsed = std::make_shared<Parsed>();
     if (!parse(collective, form, text, *parsed, problem)) return false;
-    for (const OldName& one : parsed->old_names)
-      if (std::find(old_names_.begin(), old_names_.end(), one) == old_names_.end()) old_names_.push_back(one);
+    note(parsed->old_names);
     kept = std::move(parsed);
   }
   (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)] = kept;
@@ -99,40 +112,75 @@ std::string Selection::old_names_warning() {
   return text_of(untold);
 }
 
-const std::vector<Rule>& Selection::rules_of(Collective collective, Form form) const noexcept {
-  if (form != Form::blocking) {
-    static const auto& none = *new std::vector<Rule>;  // never destroyed, as the table's
-    const Parsed* const chosen = chosen_nonblocking_[index_of(collective)].get();
-    return chosen == nullptr ? none : chosen->rules;
-  }
-  const Parsed* const chosen = chosen_[index_of(collective)].get();
-  return chosen == nullptr || chosen->automatic ? table_rules(collective) : chosen->rules;
+const Parsed* Selection::selected(Collective collective, Form form) const noexcept {
+  const Parsed* const chosen = (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)].get();
+  return chosen == nullptr || chosen->automatic ? nullptr : chosen;
 }
 
-Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts& facts, Form form) const noexcept {
-  const Parsed* const chosen = (form == Form::blocking ? chosen_ : chosen_nonblocking_)[index_of(collective)].get();
-  const bool automatic = chosen == nullptr || chosen->automatic;
+const std::vector<Rule>& Selection::rules_of(Collective collective, Form form) const noexcept {
+  static const auto& none = *new std::vector<Rule>;  // never destroyed, as the table's
+  if (const Parsed* const chosen = selected(collective, form)) return chosen->rules;
+  return form == Form::blocking ? table_rules(collective) : none;
+}
+
+const std::vector<FileRule>& Selection::rows_of(Collective collective, Form form) const noexcept {
+  static const auto& none = *new std::vector<FileRule>;
+  const bool is_automatic = form == Form::blocking && selected(collective, form) == nullptr;
+  return is_automatic && file_ != nullptr ? file_->rows[index_of(collective)] : none;
+}
+
+Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts& facts, Form form,
+                         std::vector<Considered>* considered) const noexcept {
+  using Source = Considered::Source;
+  const bool automatic = selected(collective, form) == nullptr;
+  const auto look = [&](Source source, const Rule& rule, const FileRule* row) {
+    Considered one{source, &rule, row, broken_condition(rule, bytes, facts), Reason::none};
+    if (one.broken == Condition::none && rule.algorithm != nullptr)
+      one.hindrance = hindrance(*rule.algorithm, bytes, facts);
+    if (considered != nullptr) considered->push_back(one);
+    return one;
+  };
+  const std::vector<FileRule>& rows = rows_of(collective, form);
+  for (const FileRule& row : rows) {
+    const Considered one = look(Source::file, row.rule, &row);
+    if (one.broken != Condition::none || one.hindrance != Reason::none) continue;
+    return row.rule.algorithm == nullptr ? Choice{.reason = Reason::table}
+                                         : Choice{.rule = &rows[row.first_alike].rule};
+  }
   const std::vector<Rule>& rules = rules_of(collective, form);
-  const Reason otherwise = !automatic ? Reason::outside_ranges : rules.empty() ? Reason::no_algorithm : Reason::table;
   for (const Rule& rule : rules) {
-    if (broken_condition(rule, bytes, facts) != Condition::none) continue;
+    const auto [source, same, row, broken, reason] = look(automatic ? Source::table : Source::selection, rule, nullptr);
+    if (broken != Condition::none) continue;
     if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
-    const Reason reason = hindrance(*rule.algorithm, bytes, facts);
     if (reason == Reason::none) return {&rule, reason, !automatic};
     const bool names_one = !automatic && (reason == Reason::several_nodes || reason == Reason::order);
     return {nullptr, reason, names_one, names_one ? rule.algorithm : nullptr};
   }
-  return {nullptr, otherwise, false};
+  return {nullptr, !automatic ? Reason::outside_ranges : rules.empty() ? Reason::no_algorithm : Reason::table, false};
 }
 
 Choice Selection::choose_for_any_size(Collective collective, Collective form, const Facts& facts) const noexcept {
   const Choice choice = choose(collective, 1, facts);
-  const auto algorithm_of = [](const Choice& one) { return one.rule == nullptr ? nullptr : one.rule->algorithm; };
+  const auto differs_at = [&](std::uint64_t bytes) {
+    if (bytes <= 1) return false;
+    const Choice other = choose(collective, bytes, facts);
+    const auto algorithm_of = [](const Choice& one) { return one.rule == nullptr ? nullptr : one.rule->algorithm; };
+    return algorithm_of(other) != algorithm_of(choice);
+  };
   // The choice changes nowhere but at these sizes.
-  for (const Rule& rule : rules_of(collective))
-    for (const std::uint64_t bytes : {rule.lowest_bytes, rule.highest_bytes + 1, rule.highest_oversubscribed + 1})
-      if (bytes > 1 && algorithm_of(choose(collective, bytes, facts)) != algorithm_of(choice))
-        return {nullptr, Reason::sizes, false};
+  const auto changes_within = [&](const Rule& rule) {
+    return differs_at(rule.lowest_bytes) || differs_at(rule.highest_bytes + 1) ||
+           differs_at(rule.highest_oversubscribed + 1);
+  };
+  // Those of the file that are for others or for no size but 0 change nothing, and are many.
+  const auto row_changes = [&](const FileRule& row) {
+    const std::uint64_t bytes = std::max<std::uint64_t>(row.rule.lowest_bytes, 1);
+    return broken_condition(row.rule, bytes, facts) == Condition::none && changes_within(row.rule);
+  };
+  const std::vector<FileRule>& rows = rows_of(collective, Form::blocking);
+  const std::vector<Rule>& rules = rules_of(collective, Form::blocking);
+  if (std::any_of(rows.begin(), rows.end(), row_changes) || std::any_of(rules.begin(), rules.end(), changes_within))
+    return {nullptr, Reason::sizes, false};
   if (choice.rule != nullptr && !serves(*choice.rule->algorithm, form)) return {nullptr, Reason::no_algorithm, false};
   return choice;
 }
@@ -140,9 +188,15 @@ Choice Selection::choose_for_any_size(Collective collective, Collective form, co
 template <class Holds>
 bool Selection::any_rule(Holds&& holds) const noexcept {
   for (const Form form : {Form::blocking, Form::nonblocking})
-    for (std::size_t i = 0; i < collective_count; ++i)
-      for (const Rule& rule : rules_of(static_cast<Collective>(i), form))
-        if (rule.algorithm != nullptr && holds(*rule.algorithm, form)) return true;
+    for (std::size_t i = 0; i < collective_count; ++i) {
+      const auto collective = static_cast<Collective>(i);
+      const auto has = [&](const Rule& rule) { return rule.algorithm != nullptr && holds(*rule.algorithm, form); };
+      const std::vector<FileRule>& rows = rows_of(collective, form);
+      const std::vector<Rule>& rules = rules_of(collective, form);
+      if (std::any_of(rows.begin(), rows.end(), [&](const FileRule& row) { return has(row.rule); }) ||
+          std::any_of(rules.begin(), rules.end(), has))
+        return true;
+    }
   return false;
 }
 

@@ -20,18 +20,31 @@
 #include "base/settings.hpp"
 #include "tuning/rule.hpp"
 #include "tuning/selection_text.hpp"
+#include "tuning/tuning_file.hpp"
 
 namespace papaya::tuning {
+
+// A rule that a choice came to, in the order in which they are looked at: the last one decides if both are none.
+struct Considered {
+  enum class Source : std::uint8_t { selection, file, table };
+  Source source;
+  const Rule* rule;
+  const FileRule* row;  // of the file; else null
+  Condition broken;
+  Reason hindrance;  // why the algorithm cannot serve the call, for which it is
+};
 
 class Selection {
  public:
   // Takes the rules out of the settings and of the tuning file's text (empty: none). Problems become
-  // warnings; the collective concerned falls back to its default.
+  // warnings; the collective concerned falls back to its default. What a file of JSON has no rule for, and calls that
+  // its algorithms cannot serve, go by the built-in table.
   Selection(Settings& settings, std::string_view tuning_text, std::vector<std::string>& warnings);
   Selection() = default;
 
-  Choice choose(Collective collective, std::uint64_t bytes, const Facts& facts,
-                Form form = Form::blocking) const noexcept;
+  // `considered`, for people, gets all rules that were looked at.
+  Choice choose(Collective collective, std::uint64_t bytes, const Facts& facts, Form form = Form::blocking,
+                std::vector<Considered>* considered = nullptr) const noexcept;
 
   // The same for calls whose ranks know their own sizes only (alltoallv): by the algorithm of `collective` that is
   // chosen for every size from one byte on and can be chosen for `form` as well. Native if sizes decide.
@@ -53,11 +66,20 @@ class Selection {
   bool works_across_nodes() const noexcept;
 
  private:
-  const std::vector<Rule>& rules_of(Collective collective, Form form = Form::blocking) const noexcept;
+  const Parsed* selected(Collective collective, Form form) const noexcept;  // null: none
+  const std::vector<Rule>& rules_of(Collective collective, Form form) const noexcept;
+  // Those that come before, where the selection is `auto`.
+  const std::vector<FileRule>& rows_of(Collective collective, Form form) const noexcept;
   template <class Holds>
   bool any_rule(Holds&& holds) const noexcept;
 
+  void take_text(std::string_view text, std::vector<std::string>& warnings);
+  bool take(Collective collective, std::string_view text, const std::string& where, Form form,
+            std::vector<std::string>& warnings);
+  void note(const std::vector<OldName>& old_names);
+
   // Shared with every copy and kept for good: set-ups point to rules.
+  std::shared_ptr<const TuningFile> file_;  // null: none
   std::map<std::tuple<Collective, Form, std::string>, std::shared_ptr<const Parsed>> seen_;
   std::array<std::shared_ptr<const Parsed>, collective_count> chosen_;              // null: auto
   std::array<std::shared_ptr<const Parsed>, collective_count> chosen_nonblocking_;  // null: native

@@ -4,6 +4,7 @@
 Variables, algorithms, subcommands and options are what the command itself prints; reasons, collectives and the fields
 of what papaya writes are read from the sources.
 """
+import json
 import re
 import subprocess
 
@@ -237,6 +238,25 @@ class Lists:
                   for name in re.findall(r"\w+", row.replace("[]", ""))}
         return found + [f"docs/trace_format.md, report.json, has the field {name}, which there is not"
                         for name in sorted(stated - keys)]
+
+    def check_tuning_file(self):
+        """What a tuning file may hold, in its schema and in its reader; what a user is told of it."""
+        schema = json.loads(self.read("docs/tuning.schema.json"))
+        rule, measured = schema["$defs"]["rule"]["properties"], schema["$defs"]["measured"]["properties"]
+        reader = self.read("tuning/tuning_file.cpp")
+        found = []
+        for name, properties in (("file", schema["properties"]), ("rule", rule), ("measured", measured)):
+            known = re.search(rf" {name}_fields = \{{(.*?)\}};", reader, re.DOTALL)[1]
+            found += differences("the field", f"docs/tuning.schema.json, {name},", properties,
+                                 re.findall(r'"([^"]+)"', known))
+        classes = re.search(r" arrival_names = \{(.*?)\};", self.read("tuning/rule.hpp"), re.DOTALL)[1]
+        found += differences("the arrivals", "docs/tuning.schema.json", rule["arrivals"]["enum"],
+                             re.findall(r'"(\w+)"', classes))
+        found += differences("the collective", "docs/tuning.schema.json", rule["collective"]["enum"],
+                             [variable.removeprefix("PAPAYA_").lower() for variable in self.algorithms()])
+        page = self.read("docs/settings.md").split("## Tuning files")[1].split("\n## ")[0]
+        rows = " ".join(re.findall(r"^\| (`.*?) \|", page, re.MULTILINE))
+        return found + differences("the field of a rule", "docs/settings.md", re.findall(r"`(\w+)`", rows), rule)
 
     def check_tables(self):
         """The tables of report.txt, and the headings under which the manual explains them."""

@@ -67,9 +67,10 @@ ORDER = {
         "wrappers_communicators",
     ],
     "tuning": [
-        "rule",
+        "json_text rule",
         "selection_text",
-        "approx_rules selection",
+        "approx_rules tuning_file",
+        "selection",
     ],
     "api": [
         "choice error fortran leaver process shared_segment",

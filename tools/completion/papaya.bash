@@ -68,6 +68,28 @@ _papaya() {
     fi
   fi
 
+  if [ "$subcommand" = info ]; then
+    case $previous in
+      --rules)
+        mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall barrier allgather" -- "$word")
+        return
+        ;;
+      --arrivals)
+        mapfile -t COMPREPLY < <(compgen -W "any balanced persistent rotating drifting random" -- "$word")
+        return
+        ;;
+      --mpi)
+        mapfile -t COMPREPLY < <(compgen -W "openmpi mpich" -- "$word")
+        return
+        ;;
+      --tuning)
+        compopt -o filenames
+        mapfile -t COMPREPLY < <(compgen -f -- "$word")
+        return
+        ;;
+    esac
+  fi
+
   case $previous in
     --algorithms)
       mapfile -t COMPREPLY < <(compgen -W "$(

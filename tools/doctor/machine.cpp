@@ -303,12 +303,10 @@ Settings check_settings(Checks& checks) {
   Settings settings = Settings::from_environment(environ, warnings);
   std::string rules;
   if (const std::string path(settings.text(Variable::tuning)); !path.empty()) {
-    std::ifstream file(path);
-    std::error_code error;
-    if (file && fs::is_regular_file(path, error))
-      rules.assign(std::istreambuf_iterator<char>(file), {});
-    else
-      warnings.push_back(fmt::format("PAPAYA_TUNING={}: cannot be read; using the built-in table.", path));
+    std::string problem;
+    rules = tuning::load(path, problem);
+    if (!problem.empty())
+      warnings.push_back(fmt::format("PAPAYA_TUNING={}: {}; using the built-in table.", path, problem));
   }
   const tuning::Selection selection(settings, rules, warnings);
   if (const std::string_view text = settings.text(Variable::approx); !text.empty()) {

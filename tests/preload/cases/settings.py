@@ -1,5 +1,7 @@
 """Variables, good and bad."""
 
+import json
+import os
 import re
 
 from harness import LEADER, VARIABLES, Preload, quick, time_limit
@@ -84,6 +86,40 @@ class Settings(Preload):
         self.assertGreater(job.allreduce_algorithms().get("rabenseifner", 0), 0)
         self.assertEqual(len(job.complaints()), 1, job.err)
         self.assertIn("write chunk_bytes for piece_bytes, rabenseifner for rsa.", job.complaints()[0])
+
+    def tuning_file(self, *rules):
+        file = self.scratch / "tuning.json"
+        file.write_text(json.dumps({"version": 1, "rules": rules}, indent=1), encoding="utf-8")
+        return str(file)
+
+    @quick
+    def test_tuning_file(self):
+        """A rule that cannot be used is told once, with its place, and the others are in force."""
+        file = self.tuning_file({"collective": "allreduce", "algorithm": "arrival_laeder"},
+                                {"collective": "allreduce", "ranks": 2, "nodes": 1, "algorithm": "arrival_tree"})
+        job = self.job(2, self.program("loop"), 40, env={"PAPAYA_TUNING": file})
+        self.check_right(job, 2, quiet=False)
+        self.need_papaya()
+        self.assertEqual(len(job.complaints()), 1, job.err)
+        self.assertRegex(job.complaints()[0], r"PAPAYA_TUNING, line 6, column 17: .*did you mean arrival_leader\?")
+        algorithms = job.allreduce_algorithms()
+        self.assertGreater(algorithms.get("arrival_tree", 0), 0, algorithms)
+        self.assertEqual(set(algorithms), {"arrival_tree", "native"})
+
+    @time_limit(60)
+    def test_tuning_across_nodes(self):
+        """One node has more ranks than cores, the other has not: all ranks choose by the former."""
+        file = self.tuning_file({"collective": "allreduce", "oversubscribed": True, "algorithm": "dissemination"},
+                                {"collective": "allreduce", "algorithm": "native"})
+        env = {"PAPAYA_TUNING": file, "PAPAYA_NODE_SIZE": "2", "PAPAYA_TRANSPORT": "mpi"}
+        job = self.job(3, self.program("loop"), 40, env=env, wrapper=("taskset", "-c", self.one_core()))
+        self.check_right(job, 3)
+        self.need_papaya()
+        self.assertGreater(job.allreduce_algorithms().get("dissemination", 0), 0)
+
+    @staticmethod
+    def one_core():
+        return str(min(os.sched_getaffinity(0)))
 
     @quick
     def test_mixed_environment(self):
