@@ -82,43 +82,4 @@ class Halving {
   const std::size_t recursive_doubling_bytes_;
 };
 
-// Chunks one after the other, up to `depth` under way, each begun in its turn.
-class HalvingPipeline {
- public:
-  HalvingPipeline(Halving& halving, std::uint64_t chunks_before)
-      : halving_(halving),
-        under_way_(static_cast<std::size_t>(halving.shape().depth)),
-        begun_(chunks_before),
-        ended_(chunks_before) {}
-
-  // Only while is_full() is false.
-  void begin(const std::byte* operand, std::byte* result, std::size_t count, const Reduction& reduction) {
-    Steps& steps = of(begun_ + 1);
-    steps = halving_.chunk(++begun_, operand, result, count, reduction);
-    steps.advance();
-  }
-  bool is_full() const noexcept { return begun_ - ended_ == under_way_.size(); }
-  bool is_idle() const noexcept { return begun_ == ended_; }
-
-  // Moves all on; true once the oldest is done, which is to be followed by end_oldest().
-  bool advance() noexcept {
-    for (std::uint64_t chunk = ended_ + 1; chunk <= begun_; ++chunk) of(chunk).advance();
-    return is_oldest_done();
-  }
-  bool is_oldest_done() const noexcept { return ended_ < begun_ && of(ended_ + 1).is_done(); }
-  void end_oldest() noexcept { ++ended_; }
-  int awaited_rank() const noexcept { return is_idle() ? -1 : of(ended_ + 1).awaited_rank(); }
-
- private:
-  Steps& of(std::uint64_t chunk) noexcept { return under_way_[static_cast<std::size_t>(chunk % under_way_.size())]; }
-  const Steps& of(std::uint64_t chunk) const noexcept {
-    return under_way_[static_cast<std::size_t>(chunk % under_way_.size())];
-  }
-
-  Halving& halving_;
-  std::vector<Steps> under_way_;
-  std::uint64_t begun_;
-  std::uint64_t ended_;
-};
-
 }  // namespace papaya

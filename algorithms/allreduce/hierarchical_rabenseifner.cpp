@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "algorithms/chunk_pipeline.hpp"
 #include "algorithms/halving.hpp"
 #include "algorithms/hierarchy.hpp"
 
@@ -56,7 +57,7 @@ class HierarchicalRabenseifner final : public Prepared {
             team.region + NodePhase::region_bytes(reduction_for(chunk), static_cast<int>(position_.ranks().size())),
             this),
         halving_(*team.wire, shape, lowest_ranks(position_.nodes), position_.node, recursive_doubling_bytes),
-        chunks_(halving_, team.first_round - 1),
+        chunks_(halving_, shape.depth, team.first_round - 1),
         chunk_bytes_(chunk) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
@@ -115,7 +116,7 @@ class HierarchicalRabenseifner final : public Prepared {
   NodePhase reduction_;
   NodePhase broadcast_;
   Halving halving_;
-  HalvingPipeline chunks_;
+  ChunkPipeline<Halving> chunks_;
   const std::size_t chunk_bytes_;
 };
 

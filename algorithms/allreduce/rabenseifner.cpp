@@ -8,6 +8,7 @@
 #include <numeric>
 #include <vector>
 
+#include "algorithms/chunk_pipeline.hpp"
 #include "algorithms/halving.hpp"
 
 namespace papaya {
@@ -35,7 +36,7 @@ class Rabenseifner final : public OverWire {
   Rabenseifner(const Team& team, const Halving::Shape& shape, std::size_t recursive_doubling_bytes)
       : OverWire(team),
         halving_(*team.wire, shape, all_ranks(team.size), team.rank, recursive_doubling_bytes),
-        chunks_(halving_, team.first_round - 1) {}
+        chunks_(halving_, shape.depth, team.first_round - 1) {}
 
  private:
   Steps steps(Operands operands) override {
@@ -62,7 +63,7 @@ class Rabenseifner final : public OverWire {
   bool is_missing(int rank) const override { return rank == chunks_.awaited_rank(); }
 
   Halving halving_;
-  HalvingPipeline chunks_;
+  ChunkPipeline<Halving> chunks_;
 };
 
 constexpr Parameter parameters[] = {

@@ -47,8 +47,8 @@ class Simulation(unittest.TestCase):
             rows, _ = self.simulate("--ranks", ranks, "--ranks-per-node", 4, "--bytes", 8, 1000, 65536, "--pattern",
                                     "random", "--mif", 20, "--calls", 3, "--algorithm", "ring", "rabenseifner",
                                     "dissemination:radix=1", "dissemination:radix=3", "hierarchical/ring",
-                                    "hierarchical/rabenseifner", "native:ompi")
-            self.assertEqual(len(rows), 21)
+                                    "hierarchical/rabenseifner", "straggler_rsa", "native:ompi")
+            self.assertEqual(len(rows), 24)
             for row in rows:
                 self.assertTrue(row["checked"])
                 self.assertEqual(row["wrong"], 0)
@@ -100,6 +100,17 @@ class Simulation(unittest.TestCase):
             took_us = self.time_us("--ranks", 8, "--ranks-per-node", 1, "--bytes", 64, "--pattern", "none",
                                    "--algorithm", f"rabenseifner:recursive_doubling_bytes={doubling_bytes}")
             self.assertAlmostEqual(took_us, latencies * 3 * (LATENCY_US + MESSAGE_US), delta=0.5)
+
+    def test_after_a_late_rank_each_round_takes_a_block(self):
+        # n-2 + log2 n of them on n ranks. All others have come long before the last rank.
+        for ranks in (4, 8):
+            block = 128 << 10
+            rounds = ranks - 2 + math.log2(ranks)
+            took_us = self.time_us("--ranks", ranks, "--ranks-per-node", 1, "--bytes", (ranks - 1) * block, "--pattern",
+                                   "last-late", "--mif", 20, "--algorithm", "straggler_rsa", "--copy-gbytes", 1000,
+                                   "--reduce-gbytes", 1000)
+            self.assertGreater(took_us, rounds * block / LINK_BYTES_PER_US)
+            self.assertLess(took_us, 1.01 * rounds * (LATENCY_US + MESSAGE_US + block / LINK_BYTES_PER_US))
 
     def test_wrong_words(self):
         for words, text in ((("--pattern", "sometimes"), "'sometimes' is no pattern"),
