@@ -18,6 +18,7 @@
 #include "base/collective.hpp"
 #include "base/reason.hpp"
 #include "base/settings.hpp"
+#include "tuning/load.hpp"
 #include "tuning/rule.hpp"
 #include "tuning/selection_text.hpp"
 #include "tuning/tuning_file.hpp"

@@ -1,13 +1,13 @@
 #include "tuning/tuning_file.hpp"
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <span>
 
 #include "base/settings.hpp"
 #include "tuning/json_text.hpp"
+#include "tuning/load.hpp"
+#include "tuning/native_algorithms.hpp"
 
 namespace papaya::tuning {
 
@@ -26,6 +26,7 @@ constexpr std::array<std::string_view, 11> rule_fields = {"collective", "algorit
                                                           "arrivals",   "comment",        "measured"};
 constexpr std::array<std::string_view, 9> measured_fields = {
     "bytes", "pattern", "skew_us", "excess_us", "native_excess_us", "ratio", "ratio_interval", "outcome", "turns"};
+constexpr std::array<std::string_view, 3> native_fields = {"openmpi", "fanout", "segment_bytes"};
 constexpr std::array<std::string_view, 4> outcomes = {"SAME", "FASTER", "SLOWER", "UNCLEAR"};
 
 // Somebody's text, fit for a line on a terminal.
@@ -70,8 +71,9 @@ class Reader {
   bool take_text(const Value& value, std::string_view what, std::string& text);
   bool take_number(const Value& value, std::string_view what, std::optional<double>& number);
   bool take_arrivals(const Value& value, Rule& rule);
-  bool take_algorithm(const Value& object, Collective collective, Rule& rule);
+  bool take_algorithm(const Value& object, Collective collective, FileRule& row);
   bool take_parameters(const Value& value, Rule& rule);
+  bool take_native(const Value& value, Collective collective, Native& native);
   bool take_collective(const Value& object, Collective& collective);
   bool take_condition(const Member& member, FileRule& row);
   bool take_rule(const Value& object);
@@ -221,7 +223,31 @@ bool Reader::take_parameters(const Value& value, Rule& rule) {
   return true;
 }
 
-bool Reader::take_algorithm(const Value& object, Collective collective, Rule& rule) {
+// Of native: openmpi names what won.
+bool Reader::take_native(const Value& value, Collective collective, Native& native) {
+  if (value.kind != Kind::object) return refuse(value.at, "parameters must be an object");
+  if (!check_fields(value, native_fields, "the parameters of native")) return false;
+  for (const Member& member : value.members) {
+    if (member.name == "fanout" && !take_whole(member.value, 1, "fanout", native.fanout)) return false;
+    if (member.name == "segment_bytes") {
+      if (!take_bytes(member.value, native.segment_bytes)) return false;
+      if (native.segment_bytes > Bounds::any) return refuse(member.value.at, "segment_bytes must be below 2G");
+    }
+    if (member.name != "openmpi") continue;
+    const auto names = openmpi_algorithms(collective);
+    const auto found = std::find(names.begin(), names.end(), member.value.text);
+    if (member.value.kind != Kind::string || found == names.end())
+      return refuse(member.value.at, "no algorithm '" + shown(member.value.text) + "' of Open MPI for MPI_" +
+                                         std::string(name_of(collective)) +
+                                         did_you_mean(shown(member.value.text), names));
+    native.openmpi = *found;
+  }
+  const bool names_one = !native.openmpi.empty();
+  return names_one || refuse(value.at, "the parameters of native are about an algorithm of Open MPI, openmpi");
+}
+
+bool Reader::take_algorithm(const Value& object, Collective collective, FileRule& row) {
+  Rule& rule = row.rule;
   const Member* const member = find(object, "algorithm");
   if (member == nullptr) return refuse(object.at, "the rule has no algorithm");
   if (member->value.kind != Kind::string) return refuse(member->value.at, "algorithm must be a text");
@@ -229,7 +255,9 @@ bool Reader::take_algorithm(const Value& object, Collective collective, Rule& ru
   if (!parse_algorithm(collective, Form::blocking, shown(member->value.text), rule, file_.old_names, problem))
     return refuse(member->value.at, problem);
   const Member* const parameters = find(object, "parameters");
-  return parameters == nullptr || take_parameters(parameters->value, rule);
+  if (parameters == nullptr) return true;
+  return rule.algorithm == nullptr ? take_native(parameters->value, collective, row.native)
+                                   : take_parameters(parameters->value, rule);
 }
 
 bool Reader::take_condition(const Member& member, FileRule& row) {
@@ -269,7 +297,7 @@ bool Reader::take_rule(const Value& object) {
   FileRule row;
   row.line = line_of(object.at);
   if (!check_fields(object, rule_fields, "a rule") || !take_collective(object, collective) ||
-      !take_algorithm(object, collective, row.rule))
+      !take_algorithm(object, collective, row))
     return false;
   for (const Member& member : object.members)
     if (!take_condition(member, row)) return false;
@@ -354,29 +382,6 @@ TuningFile Reader::read() {
 }
 
 }  // namespace
-
-std::string load(const std::string& path, std::string& problem) {
-  std::error_code error;
-  std::ifstream file{path};
-  std::string text;
-  if (!file || !std::filesystem::is_regular_file(path, error)) {
-    problem = "cannot be read";
-  } else {
-    text.resize(largest_file + 1);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-    text.resize(static_cast<std::size_t>(file.gcount()));
-    if (text.size() > largest_file) problem = "is larger than " + text_of_bytes(largest_file);
-  }
-  if (!problem.empty()) text.clear();
-  return text;
-}
-
-bool is_json(std::string_view text) noexcept {
-  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin != text.npos && (text[begin] == '{' || text[begin] == '[');
-}
 
 TuningFile read_tuning_file(std::string_view text, std::vector<std::string>& warnings) {
   return Reader(text, warnings).read();

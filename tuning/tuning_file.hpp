@@ -30,8 +30,16 @@ struct Measured {
   std::optional<std::uint64_t> turns;
 };
 
+// Which of MPI's own algorithms won: papaya leaves such calls to MPI, and exports this.
+struct Native {
+  std::string_view openmpi;  // one of openmpi_algorithms; empty: not said
+  std::uint64_t fanout = 0;  // 0: Open MPI's own
+  std::uint64_t segment_bytes = 0;
+};
+
 struct FileRule {
   Rule rule;
+  Native native;                // if `rule` is native
   std::size_t first_alike = 0;  // the first row with its algorithm and values: plans are by rule, and one serves both
   std::size_t line = 0;
   std::string comment;
@@ -43,14 +51,8 @@ struct TuningFile {
   std::vector<OldName> old_names;
 };
 
-inline constexpr std::size_t largest_file = std::size_t{8} << 20;
 inline constexpr std::size_t most_rows = 4096;  // of a collective
 inline constexpr std::size_t most_warnings = 16;
-
-// The text of a file; empty with the reason in `problem` if it cannot be used.
-std::string load(const std::string& path, std::string& problem);
-
-bool is_json(std::string_view text) noexcept;
 
 // JSON. Problems become warnings.
 TuningFile read_tuning_file(std::string_view text, std::vector<std::string>& warnings);

@@ -68,8 +68,8 @@ ORDER = {
         "wrappers_communicators",
     ],
     "tuning": [
-        "json_text rule",
-        "selection_text",
+        "json_text native_algorithms rule",
+        "load selection_text",
         "approx_rules tuning_file",
         "selection",
     ],

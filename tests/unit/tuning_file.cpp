@@ -187,6 +187,15 @@ TEST_CASE("what is wrong is told with line, column and the nearest name, and the
   says(with(R"("parameters": {"chunk_bytes=1:": 1})"), "parameter chunk_bytes must be from");
   says(with(R"("parameters": [])"), "parameters must be an object");
   says(warning_of("7"), "a rule must be an object");
+  const auto native = [](const std::string& parameters) {
+    return warning_of(R"({"collective": "bcast", "algorithm": "native", "parameters": )" + parameters + "}");
+  };
+  says(native(R"({"openmpi": "piepline"})"),
+       "no algorithm 'piepline' of Open MPI for MPI_Bcast (did you mean pipeline?)");
+  says(native(R"({"openmpi": "pipeline", "segment": 1})"), "no field 'segment' in the parameters of native");
+  says(native(R"({"openmpi": "pipeline", "segment_bytes": "4G"})"), "segment_bytes must be below 2G");
+  says(native(R"({"openmpi": "chain", "fanout": 0})"), "fanout must be a whole number from 1 to");
+  says(native(R"({"fanout": 2})"), "the parameters of native are about an algorithm of Open MPI");
   says(warning_of(R"({"collective": "allreduce", "algorithm": "native"},
                      {"collective": "allreduce", "algorithm": "ring", "ranks": 4})"),
        "line 2, column 22: this rule would never apply: the one of line 1 stands before it");

@@ -68,7 +68,12 @@ _papaya() {
     fi
   fi
 
-  if [ "$subcommand" = info ]; then
+  if [ "$subcommand" = export ] && [ "$COMP_CWORD" -eq 2 ] && [ "${word:0:1}" != - ]; then
+    mapfile -t COMPREPLY < <(compgen -W "openmpi openmpi-json" -- "$word")
+    return
+  fi
+
+  if [ "$subcommand" = info ] || [ "$subcommand" = export ]; then
     case $previous in
       --rules)
         mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall barrier allgather" -- "$word")
