@@ -34,13 +34,17 @@ const Words& words_of(PatternClass pattern) {
 class Mode {
  public:
   void count(std::int32_t value) {
+    ++all_;
     const std::uint64_t times = ++counts_[value];
     if (times <= most_) return;
     most_ = times;
     value_ = value;
   }
   std::int32_t value() const { return value_; }
+  std::uint64_t all() const { return all_; }
+  bool is_half() const { return 2 * most_ >= all_; }
   void merge(const Mode& next) {
+    all_ += next.all_;
     for (const auto& [value, times] : next.counts_) {
       std::uint64_t& own = counts_[value];
       own += times;
@@ -52,6 +56,7 @@ class Mode {
 
  private:
   std::map<std::int32_t, std::uint64_t> counts_;
+  std::uint64_t all_ = 0;
   std::uint64_t most_ = 0;
   std::int32_t value_ = -1;
 };
@@ -128,8 +133,20 @@ struct PatternFinder::State {
   bool is_balanced = false;
   std::uint64_t imbalanced = 0;
   Foretelling foretelling;
-  Mode stragglers;
+  std::map<std::uint64_t, Mode> stragglers;  // by communicator
+
+  std::vector<Straggler> persistent_stragglers() const;
 };
+
+std::vector<Straggler> PatternFinder::State::persistent_stragglers() const {
+  std::vector<Straggler> found;
+  for (const auto& [communicator, mode] : stragglers)
+    if (stragglers.size() == 1 || (mode.all() > calls_to_learn && mode.is_half()))
+      found.push_back({communicator, mode.value(), mode.all()});
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Straggler& a, const Straggler& b) { return a.imbalanced > b.imbalanced; });
+  return found;
+}
 
 PatternFinder::PatternFinder(const SiteMeans& means) : state_(std::make_unique<State>()) {
   if (means.calls == 0) return;
@@ -145,13 +162,13 @@ void PatternFinder::add(const CallOfSite& call) {
   if (state_->is_balanced || call.worst_ns <= std::max(call.least_ns, imbalanced_part * state_->mean_ns)) return;
   ++state_->imbalanced;
   state_->foretelling.add(call);
-  state_->stragglers.count(call.rank);
+  state_->stragglers[call.communicator].count(call.rank);
 }
 
 void PatternFinder::merge(const PatternFinder& next) {
   state_->imbalanced += next.state_->imbalanced;
   state_->foretelling.merge(next.state_->foretelling);
-  state_->stragglers.merge(next.state_->stragglers);
+  for (const auto& [communicator, mode] : next.state_->stragglers) state_->stragglers[communicator].merge(mode);
 }
 
 SitePattern PatternFinder::take() const {
@@ -172,12 +189,24 @@ SitePattern PatternFinder::take() const {
     result.pattern = PatternClass::random;
   } else if (most >= std::max(foretold, best - as_good)) {
     result.pattern = PatternClass::persistent;
-    result.straggler = state_->stragglers.value();
+    result.stragglers = state_->persistent_stragglers();
   } else {
     // Where nobody moves the two agree.
     result.pattern = turns > before ? PatternClass::rotating : PatternClass::drifting;
   }
   return result;
+}
+
+std::vector<std::int32_t> SitePattern::straggling_ranks() const {
+  std::vector<std::int32_t> ranks;
+  for (const Straggler& one : stragglers)
+    if (std::find(ranks.begin(), ranks.end(), one.rank) == ranks.end()) ranks.push_back(one.rank);
+  return ranks;
+}
+
+std::int32_t SitePattern::straggler() const {
+  const std::vector<std::int32_t> ranks = straggling_ranks();
+  return ranks.size() == 1 ? ranks.front() : -1;
 }
 
 SitePattern pattern_of(const std::vector<CallOfSite>& calls) {

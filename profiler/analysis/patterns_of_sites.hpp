@@ -24,7 +24,7 @@ namespace papaya::report {
 enum class PatternClass : std::uint8_t {
   unknown,  // not balanced, but too few calls are imbalanced
   balanced,
-  persistent,  // `most often` foretells it: one rank
+  persistent,  // `most often` foretells it: one rank of each communicator
   rotating,    // `one step on` or `in turn` does: ranks take turns
   drifting,    // `as before` does: a rank stays the late one for a while, then another
   random,      // none does
@@ -40,11 +40,23 @@ inline constexpr double imbalanced_part = 0.25;  // of the site's mean: what is 
 inline constexpr std::uint64_t fewest_imbalanced = 10;
 inline constexpr double foretold = 0.5;  // predictability from which on a predictor gives the class its name
 
+// Of a communicator: the rank that is late at half of its imbalanced calls or more.
+struct Straggler {
+  std::uint64_t communicator;
+  std::int32_t rank;         // of the job
+  std::uint64_t imbalanced;  // calls there
+};
+
 struct SitePattern {
   PatternClass pattern = PatternClass::unknown;
-  std::int32_t straggler = -1;           // persistent: the rank of the job
+  std::vector<Straggler> stragglers;     // persistent: most imbalanced calls first
   std::optional<double> predictability;  // unless balanced or unknown
   std::uint64_t imbalanced = 0;          // calls, unless balanced
+
+  // Each once.
+  std::vector<std::int32_t> straggling_ranks() const;
+  // The rank that is it on all communicators; -1: there is none.
+  std::int32_t straggler() const;
 };
 
 struct CallOfSite {

@@ -12,6 +12,7 @@ namespace {
 constexpr const char* size_names[size_class_count] = {"small", "medium", "large"};
 
 constexpr std::size_t most_last_ranks = 16;
+constexpr std::size_t most_stragglers = 16;  // of a call site
 constexpr const char* kind_fields[mpi_kind_count] = {
     "point_to_point_seconds", "completion_seconds", "one_sided_seconds",
     "management_seconds",     "io_seconds",         "neighbourhood_seconds"};
@@ -265,6 +266,11 @@ Json to_object(const CallSiteFigures& site) {
     if (last.size() == most_last_ranks) break;
     last.push_back({{"rank", rank}, {"times_last", times}});
   }
+  Json stragglers = Json::array();
+  for (const Straggler& one : site.pattern.stragglers) {
+    if (stragglers.size() == most_stragglers) break;
+    stragglers.push_back({{"communicator", fmt::format("{:#x}", one.communicator)}, {"rank", one.rank}});
+  }
   const bool is_compared = site.compared > 0;
   return {{"name", site.name},
           {"frames", to_array(site.frames)},
@@ -279,7 +285,9 @@ Json to_object(const CallSiteFigures& site) {
           {"excess_seconds", is_compared ? seconds(site.excess_ns) : Json(nullptr)},
           {"last", std::move(last)},
           {"pattern", name_of(site.pattern.pattern)},
-          {"straggler", site.pattern.straggler >= 0 ? Json(site.pattern.straggler) : Json(nullptr)},
+          {"straggler", site.pattern.straggler() >= 0 ? Json(site.pattern.straggler()) : Json(nullptr)},
+          {"stragglers", std::move(stragglers)},
+          {"straggler_communicators", site.pattern.stragglers.size()},
           {"predictability", site.pattern.predictability ? number(*site.pattern.predictability) : Json(nullptr)},
           {"uneven_calls", site.pattern.imbalanced},
           {"savings", to_object(site.savings)}};

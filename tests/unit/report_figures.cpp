@@ -153,8 +153,32 @@ TEST_CASE("report: the straggler of a call site is who was waited for") {
   const Report analysis = support::analyse(all);
   REQUIRE(analysis.call_sites.size() == 1);
   CHECK(analysis.call_sites[0].pattern.pattern == report::PatternClass::persistent);
-  CHECK(analysis.call_sites[0].pattern.straggler == 0);
+  CHECK(analysis.call_sites[0].pattern.straggler() == 0);
   CHECK(analysis.call_sites[0].worst_ns == Approx(2e6));
+}
+
+TEST_CASE("call sites: each communicator that a site serves has its own straggler") {
+  auto all = support::records(4);
+  for (int rank = 0; rank < 4; ++rank) {
+    Record& record = all[rank];
+    record.capacity = 64;
+    const std::uint64_t pair = 70 + static_cast<std::uint64_t>(rank) / 2;
+    record.add_communicator(pair, 2, rank % 2, "pair");
+    record.add_call_site({{"app", 0x10}});
+    for (std::uint64_t call = 0; call < 30; ++call) {
+      const double begin = 2e6 * static_cast<double>(call);
+      const bool is_late = rank == 1 || rank == 2;
+      record.add_call(Collective::allreduce, call, begin + (is_late ? 1e6 : 0), begin + 1.01e6, 8, -1, pair).call_site =
+          1;
+    }
+    record.finalize(60e6);
+  }
+  const Report analysis = support::analyse(all);
+  CHECK(support::contains(to_text(analysis), "persistent straggler, each of 2 communicators has its own: rank"));
+  CHECK(analysis.call_sites.at(0).pattern.straggling_ranks() == std::vector<std::int32_t>{1, 2});
+  const std::string json = to_json(analysis);
+  CHECK(support::contains(json, "\"straggler\": null"));
+  CHECK(support::contains(json, "\"straggler_communicators\": 2"));
 }
 
 TEST_CASE("report: imbalance, factors, waiting and excess of an allreduce") {

@@ -36,9 +36,31 @@ TEST_CASE("patterns: balanced within ten messages, whoever is last") {
 TEST_CASE("patterns: a persistent straggler, by its rank of the job") {
   const auto pattern = report::pattern_of(calls_of(50, 8, [](int) { return 3; }));
   CHECK(pattern.pattern == PatternClass::persistent);
-  CHECK(pattern.straggler == 103);
+  CHECK(pattern.straggler() == 103);
   CHECK(*pattern.predictability == Approx(1));
   CHECK(pattern.imbalanced == 50);
+}
+
+TEST_CASE("patterns: a straggler of each communicator") {
+  std::minstd_rand random(7);
+  std::vector<CallOfSite> calls;
+  for (int i = 0; i < 80; ++i) {
+    // On communicators 1 to 3 always the same rank, on the last one any.
+    const int of = i % 4;
+    const int who = of < 3 ? of : static_cast<int>(random() % 4);
+    calls.push_back(
+        {static_cast<std::uint64_t>(of) + 1, 4, who, 10 * of + who, late_ns, report::imbalanced_factor * message_ns});
+  }
+  const auto pattern = report::pattern_of(calls);
+  CHECK(pattern.pattern == PatternClass::persistent);
+  CHECK(pattern.straggling_ranks() == std::vector<std::int32_t>{0, 11, 22});
+  CHECK(pattern.straggler() == -1);
+  REQUIRE(pattern.stragglers.size() == 3);
+  CHECK(pattern.stragglers[1].communicator == 2);
+  CHECK(pattern.stragglers[1].imbalanced == 20);
+  // The same rank on two communicators is one straggler.
+  for (CallOfSite& call : calls) call.rank = 5;
+  CHECK(report::pattern_of(calls).straggler() == 5);
 }
 
 TEST_CASE("patterns: a straggler at every twentieth call stands out of the noise of the others") {
@@ -48,7 +70,7 @@ TEST_CASE("patterns: a straggler at every twentieth call stands out of the noise
   for (std::size_t i = 0; i < calls.size(); i += 20) calls[i].worst_ns = 10 * late_ns;
   const auto pattern = report::pattern_of(calls);
   CHECK(pattern.pattern == PatternClass::persistent);
-  CHECK(pattern.straggler == 103);
+  CHECK(pattern.straggler() == 103);
   CHECK(pattern.imbalanced == 100);
 }
 
@@ -69,7 +91,7 @@ TEST_CASE("patterns: ranks take turns, by any step") {
     CAPTURE(step);
     const auto pattern = report::pattern_of(calls_of(60, 8, [&](int i) { return i * step % 8; }));
     CHECK(pattern.pattern == PatternClass::rotating);
-    CHECK(pattern.straggler == -1);
+    CHECK(pattern.straggler() == -1);
     CHECK(*pattern.predictability == Approx(1));
   }
   CHECK(report::pattern_of(calls_of(60, 2, [](int i) { return i % 2; })).pattern == PatternClass::rotating);
@@ -81,7 +103,7 @@ TEST_CASE("patterns: some of the ranks take turns") {
     const int length = static_cast<int>(turn.size());
     const auto pattern = report::pattern_of(calls_of(120, 8, [&](int i) { return turn[i % length]; }));
     CHECK(pattern.pattern == PatternClass::rotating);
-    CHECK(pattern.straggler == -1);
+    CHECK(pattern.straggler() == -1);
     CHECK(*pattern.predictability > 0.9);
   }
 }

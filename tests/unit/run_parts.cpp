@@ -97,7 +97,7 @@ void check_alike(const report::Analysis& whole, const report::Analysis& parts) {
     CHECK(parts.call_sites[i].compared == whole.call_sites[i].compared);
     CHECK(is_near(parts.call_sites[i].waiting_ns, whole.call_sites[i].waiting_ns));
     CHECK(parts.call_sites[i].pattern.pattern == whole.call_sites[i].pattern.pattern);
-    CHECK(parts.call_sites[i].pattern.straggler == whole.call_sites[i].pattern.straggler);
+    CHECK(parts.call_sites[i].pattern.straggler() == whole.call_sites[i].pattern.straggler());
   }
   REQUIRE(parts.costly_calls.size() == whole.costly_calls.size());
   for (std::size_t i = 0; i < whole.costly_calls.size(); ++i)

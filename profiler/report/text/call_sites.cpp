@@ -11,11 +11,28 @@
 namespace papaya::report {
 namespace {
 
+constexpr std::size_t most_stragglers = 4;
+
+// ", rank 3" or ", each of 12 communicators has its own: rank 1, rank 5, rank 9, rank 13 and 8 more"
+std::string stragglers_text(const SitePattern& pattern) {
+  const std::vector<std::int32_t> ranks = pattern.straggling_ranks();
+  if (ranks.empty()) return {};
+  if (ranks.size() == 1) return fmt::format(", rank {}", ranks.front());
+  const std::size_t communicators = pattern.stragglers.size();
+  const std::size_t named = std::min(ranks.size(), most_stragglers);
+  std::string text = ranks.size() == communicators
+                         ? fmt::format(", each of {} communicators has its own: ", count_text(communicators))
+                         : fmt::format(", {} ranks, by communicator: ", count_text(ranks.size()));
+  for (std::size_t i = 0; i < named; ++i) text += fmt::format("{}rank {}", i == 0 ? "" : ", ", ranks[i]);
+  if (ranks.size() > named) text += fmt::format(" and {} more", count_text(ranks.size() - named));
+  return text;
+}
+
 // "persistent straggler, rank 3 (predictability 0.97)"
 std::string pattern_text(const CallSiteFigures& site) {
   const SitePattern& pattern = site.pattern;
   std::string text = fmt::format("arrivals: {}", site.compared == 0 ? "not compared" : text_of(pattern.pattern));
-  if (pattern.straggler >= 0) text += fmt::format(", rank {}", pattern.straggler);
+  text += stragglers_text(pattern);
   if (pattern.predictability)
     text += fmt::format(" (predictability {:.2f}, of {} imbalanced calls)", *pattern.predictability,
                         count_text(pattern.imbalanced));

@@ -6,12 +6,15 @@ const PATTERNS = {unknown: "too few imbalanced calls", balanced: "balanced", per
 function patternOf(site) {
   const title = element("h4", {}, "Pattern");
   if (site.compared_calls === 0) return element("div", {}, title, element("span", {class: "badge"}, "not compared"));
-  const name = PATTERNS[site.pattern] + (site.straggler === null ? "" : `: rank ${site.straggler}`);
+  const ranks = [...new Set(site.stragglers.map((one) => one.rank))];
+  const more = ranks.length > 4 ? " and others" : "";
+  const name = PATTERNS[site.pattern] + (ranks.length === 0 ? "" : `: ${ranks.slice(0, 4).map((rank) => `rank ${rank}`).join(", ")}${more}`);
+  const communicators = ranks.length > 1 ? `${plural(site.straggler_communicators, "communicator", "communicators")}, not all with the same one; ` : "";
   const known = site.predictability !== null;
   return element("div", {}, title, element("span", {class: `badge ${site.pattern}`}, name),
     known ? element("div", {class: "meter", "aria-hidden": "true"}, element("i", {part: site.predictability})) : null,
     element("p", {class: "small"}, site.pattern === "balanced" ? "arrivals within the time of ten messages on average"
-      : `${known ? `predictability ${site.predictability.toFixed(2)}; ` : ""}${count(site.uneven_calls)} of ${plural(site.compared_calls, "call", "calls")} imbalanced`));
+      : `${communicators}${known ? `predictability ${site.predictability.toFixed(2)}; ` : ""}${count(site.uneven_calls)} of ${plural(site.compared_calls, "call", "calls")} imbalanced`));
 }
 
 function siteCard(site, index) {
