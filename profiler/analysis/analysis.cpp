@@ -1,7 +1,6 @@
 #include "profiler/analysis/analysis.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +13,7 @@
 #include "profiler/analysis/description.hpp"
 #include "profiler/analysis/efficiencies.hpp"
 #include "profiler/analysis/horovod.hpp"
+#include "profiler/analysis/in_order.hpp"
 #include "profiler/analysis/losses.hpp"
 #include "profiler/analysis/matching.hpp"
 #include "profiler/analysis/pending.hpp"
@@ -26,15 +26,6 @@
 namespace papaya::report {
 namespace {
 
-// Memory grows with them: in MPI_Finalize it is the program's.
-constexpr std::size_t most_threads = 4;
-
-std::size_t threads_for_reading() {
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-  return std::clamp(static_cast<std::size_t>(CPU_COUNT(&cores)), std::size_t{1}, most_threads);
-}
-
 class Analyser {
  public:
   Analyser(const Run& run, const CallObserver& observe, const Progress& progress, std::size_t events_of_parts)
@@ -42,8 +33,7 @@ class Analyser {
         observe_(observe),
         clocks_(run),
         groups_(run),
-        reader_(run, clocks_, groups_, parts_of(run, clocks_, events_of_parts), observe ? 1 : threads_for_reading(),
-                progress),
+        reader_(run, clocks_, groups_, parts_of(run, clocks_, events_of_parts), progress),
         sums_(run, clocks_, groups_.all().size(), observe) {}
 
   Analysis analyse() {
@@ -93,7 +83,8 @@ void Analyser::read_calls() {
   }
   for (const Group& group : groups_.all())
     out_.communicators.push_back({.id = group.id, .name = group.name, .size = group.size});
-  facts_ = reader_.read(sums_, [this] {
+  // An observer gets one call after the other.
+  facts_ = reader_.read(sums_, observe_ ? 1 : threads_for_reading(), [this] {
     CallSums of_part(run_, clocks_, groups_.all().size(), observe_);
     if (observe_) of_part.sites.number_as(sums_.sites);  // it is told the numbers: one part is read at a time
     return of_part;
@@ -205,7 +196,7 @@ void Analyser::read_calls_again() {
   if (out_.compared_calls == 0) return;
   const auto make = [this] { return Replays(run_, clocks_, facts_, sums_, out_); };
   Replays replays = make();
-  reader_.read(replays, make);
+  reader_.read(replays, threads_for_reading(), make);
   replays.write(out_);
 }
 

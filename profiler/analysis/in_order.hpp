@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -14,6 +15,14 @@
 #include <vector>
 
 namespace papaya::report {
+
+// As many as there are cores for them, up to a few: memory grows with them, in MPI_Finalize it is the program's.
+inline std::size_t threads_for_reading() {
+  constexpr std::size_t most = 4;
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+  return std::clamp(static_cast<std::size_t>(CPU_COUNT(&cores)), std::size_t{1}, most);
+}
 
 // `make(i)` for each i below `count` on one of `threads` threads, the calling one among them, and `take(i, result)` in
 // the order of i, one at a time: at most `threads` results are there at once. The first exception of either ends it and

@@ -151,16 +151,13 @@ void LeftCalls::close(Groups& groups, const CallStream::OnCall& on_call) {
 }
 
 RunReader::RunReader(const Run& run, const Clocks& clocks, Groups& groups, std::vector<RunPart> parts,
-                     std::size_t threads, const Progress& progress)
+                     const Progress& progress)
     : run_(run),
       clocks_(clocks),
       groups_(groups),
       parts_(std::move(parts)),
-      threads_(std::min(threads, parts_.size())),
       progress_(progress),
-      events_(events_of(run)) {
-  for (RunPart& part : parts_) part.beside = threads_;
-}
+      events_(events_of(run)) {}
 
 Progress RunReader::progress_of_part() {
   if (!progress_) return {};

@@ -41,14 +41,13 @@ class LeftCalls {
 class RunReader {
  public:
   // `progress` gets the events read, of all that are to be: each twice.
-  RunReader(const Run& run, const Clocks& clocks, Groups& groups, std::vector<RunPart> parts, std::size_t threads,
-            const Progress& progress);
+  RunReader(const Run& run, const Clocks& clocks, Groups& groups, std::vector<RunPart> parts, const Progress& progress);
 
   // Adds all events and blocking calls to `sums`, as CallStream gives them: add(file, event) and add(call). Those of a
   // part to what `make()` returns, which merge() then adds to it, in the order of time. Returns what is kept of each
   // file.
   template <class Sums, class Make>
-  std::vector<EventFacts> read(Sums& sums, const Make& make);
+  std::vector<EventFacts> read(Sums& sums, std::size_t threads, const Make& make);
 
   // Of the last reading: events on communicators that are not in the tables.
   std::uint64_t untabled_events() const { return untabled_events_; }
@@ -77,7 +76,6 @@ class RunReader {
   const Clocks& clocks_;
   Groups& groups_;
   std::vector<RunPart> parts_;
-  std::size_t threads_;
   const Progress& progress_;
   std::mutex progress_mutex_;
   std::size_t events_;
@@ -87,7 +85,7 @@ class RunReader {
 };
 
 template <class Sums, class Make>
-std::vector<EventFacts> RunReader::read(Sums& sums, const Make& make) {
+std::vector<EventFacts> RunReader::read(Sums& sums, std::size_t threads, const Make& make) {
   if (parts_.size() == 1) {
     CallStream stream(run_, clocks_, groups_);
     Progress own;
@@ -100,12 +98,14 @@ std::vector<EventFacts> RunReader::read(Sums& sums, const Make& make) {
     return stream.facts();
   }
   untabled_events_ = 0;
+  threads = std::min(threads, parts_.size());
+  for (RunPart& part : parts_) part.beside = threads;
   std::vector<EventFacts> facts(run_.files.size());
   LeftCalls left;
   const Groups unread = groups_;
   const auto add_left = [&](const GroupCall& call) { sums.add_left(call); };
   in_order(
-      parts_.size(), threads_,
+      parts_.size(), threads,
       [&](std::size_t p) {
         auto part = std::make_unique<OfPart<Sums>>(unread, make());
         CallStream stream(run_, clocks_, part->groups, parts_[p]);

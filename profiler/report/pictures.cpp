@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/mpi_name.hpp"
+#include "profiler/analysis/in_order.hpp"
 #include "profiler/read/clocks.hpp"
 #include "profiler/read/event_reader.hpp"
 #include "profiler/read/units.hpp"
@@ -110,32 +111,54 @@ void FactorFigures::add(const ComparedCall& call) {
 
 // ---- single calls
 
-Pictures::Pictures(const Run& run) : run_(run) {
-  const Clocks clocks(run);
+namespace {
+
+// Of the blocking calls of ranks: from when to when they are, and how many of the rank that has most.
+struct CallSpan {
   double begin_ns = std::numeric_limits<double>::max();
   double end_ns = std::numeric_limits<double>::lowest();
-  double last_sign_ns = std::numeric_limits<double>::lowest();
   bool is_unfinished = false;
   std::uint64_t calls = 0;
-  for (std::size_t f = 0; f < run.files.size(); ++f) {
-    std::uint64_t own = 0;
-    EventReader reader(run.files[f], events_per_piece, true);
-    for (std::span<const trace::Event> piece = reader.next(); !piece.empty(); piece = reader.next())
-      for (const trace::Event& event : piece) {
-        if (static_cast<Form>(event.form) != Form::blocking) continue;
-        ++own;
-        const double at_ns = clocks.of_file(f).ns(event.arrival_ticks);
-        begin_ns = std::min(begin_ns, at_ns);
-        end_ns = std::max({end_ns, at_ns, event.exit_ticks > 0 ? clocks.of_file(f).ns(event.exit_ticks) : at_ns});
-        is_unfinished = is_unfinished || event.exit_ticks == 0;
-      }
-    if (run.files[f].header.end_ticks > 0)
-      last_sign_ns = std::max(last_sign_ns, clocks.of_file(f).ns(run.files[f].header.end_ticks));
-    calls = std::max(calls, own);
+
+  void add(const CallSpan& other) {
+    begin_ns = std::min(begin_ns, other.begin_ns);
+    end_ns = std::max(end_ns, other.end_ns);
+    is_unfinished = is_unfinished || other.is_unfinished;
+    calls = std::max(calls, other.calls);
   }
+};
+
+CallSpan span_of_calls(const RankFile& file, const NodeClock& clock) {
+  CallSpan span;
+  EventReader reader(file, events_per_piece, true);
+  for (std::span<const trace::Event> piece = reader.next(); !piece.empty(); piece = reader.next())
+    for (const trace::Event& event : piece) {
+      if (static_cast<Form>(event.form) != Form::blocking) continue;
+      ++span.calls;
+      const double at_ns = clock.ns(event.arrival_ticks);
+      span.begin_ns = std::min(span.begin_ns, at_ns);
+      span.end_ns = std::max({span.end_ns, at_ns, event.exit_ticks > 0 ? clock.ns(event.exit_ticks) : at_ns});
+      span.is_unfinished = span.is_unfinished || event.exit_ticks == 0;
+    }
+  return span;
+}
+
+}  // namespace
+
+Pictures::Pictures(const Run& run) : run_(run) {
+  const Clocks clocks(run);
+  CallSpan all;
+  in_order(
+      run.files.size(), threads_for_reading(),
+      [&](std::size_t f) { return span_of_calls(run.files[f], clocks.of_file(f)); },
+      [&](std::size_t, const CallSpan& span) { all.add(span); });
   // A call that never ended lasts as long as there are signs of the job.
-  if (is_unfinished) end_ns = std::max(end_ns, last_sign_ns);
-  heat_map_ = HeatMap(calls > 0 ? begin_ns : 0, calls > 0 ? end_ns : 0, run.files.size(), calls);
+  if (all.is_unfinished)
+    for (std::size_t f = 0; f < run.files.size(); ++f)
+      if (const std::uint64_t end = run.files[f].header.end_ticks; end > 0)
+        all.end_ns = std::max(all.end_ns, clocks.of_file(f).ns(end));
+  const bool has_calls = all.calls > 0;
+  heat_map_ = HeatMap(has_calls ? all.begin_ns : 0, has_calls ? all.end_ns : 0, run.files.size(), all.calls);
 }
 
 ShownCall Pictures::shown(const ComparedCall& call) const {
