@@ -72,11 +72,12 @@ std::string now_text(const LiveRank& rank) {
 }
 
 std::string to_text(const LiveView& view, const report::StackGroups& stacks, const Options& options) {
-  std::string page =
-      fmt::format("{}  {}, {} on {}, MPI_Init {} ago; looked at: {}\n", clock_text(view.unix_ns), view.program,
-                  report::counted(static_cast<std::uint64_t>(view.ranks_of_job), "rank", "ranks"),
-                  report::counted(static_cast<std::uint64_t>(view.nodes), "node", "nodes"),
-                  report::time_text(view.age_ns), report::time_text(view.interval_ns));
+  std::string page = fmt::format(
+      "{}  {}, {} on {}, MPI_Init {}; looked at: {}\n", clock_text(view.unix_ns), view.program,
+      report::counted(static_cast<std::uint64_t>(view.ranks_of_job), "rank", "ranks"),
+      report::counted(static_cast<std::uint64_t>(view.nodes), "node", "nodes"),
+      view.has_ended ? "to MPI_Finalize " + report::time_text(view.age_ns) : report::time_text(view.age_ns) + " ago",
+      report::time_text(view.interval_ns));
   page += live_verdict(view) + "\n";
   if (!view.has_ended && view.quiet_ns > quiet_s * 1e9)
     page += fmt::format("No rank has called or left a collective for {}: the job computes long, hangs or was killed.\n",
