@@ -417,6 +417,27 @@ class Page(unittest.TestCase):
         self.assertEqual(browser.run(marked, "main"), [])
         browser.open(page, "#rank=99&site=77&at=1e9&from=3&to=x&phase=%E0&what=1&__proto__=2")
         self.assertEqual(self.chosen()[0], [])
+        # What ranks wait for: the call sites with that, each rank's part of it, and only their losses in the picture.
+        whole = browser.picture("#heat")
+        browser.keys("#waits tbody tr:nth-child(2) .pick", "\ue007")
+        self.assertEqual(self.chosen(), (["waiting for all ranks, in a barrier"], "#wait=barrier"))
+        self.assertEqual(browser.run("return [...document.querySelectorAll('#sites .related h3')]"
+                                     ".map((one) => one.innerText)"), ["MPI_Barrier"])
+        self.assertIn("waited for all ranks, in a barrier", browser.text("#ranks thead"))
+        self.assertTrue(browser.text("#call-readout").startswith("MPI_Barrier"))
+        self.assertIn("Only what is lost by waiting for all ranks, in a barrier", browser.text("#heat-site"))
+        self.assertNotEqual(browser.picture("#heat"), whole)
+        # Of four call sites together; and the other way round, a call site's kind.
+        browser.click("#waits tbody tr:nth-child(1)")
+        self.assertIn("Only what is lost by waiting for all ranks", browser.text("#heat-site"))
+        self.assertEqual(browser.run("return document.querySelectorAll('#sites .related').length"), 4)
+        browser.open(page, "#rank=3&site=0")
+        self.assertEqual(browser.run("return [...document.querySelectorAll('#waits .related')]"
+                                     ".map((one) => one.cells[0].innerText)"), ["for all ranks"])
+        self.assertIn("rank 3", browser.text("#waits thead"))
+        self.assertIn("Wait at Barrier", browser.text("#waits"))
+        browser.open(page, "#wait=nothing")
+        self.assertEqual(self.chosen()[0], [])
         # A costly call: moment, rank and call site.
         browser.click("#costly tbody tr:nth-child(2)")
         costly = browser.run("return document.querySelectorAll('#costly tbody tr')[1].innerText").split("\t")
@@ -579,6 +600,14 @@ class Page(unittest.TestCase):
                            ".map((row) => row.innerText.split(/\\s+/))")
         self.assertEqual(rows[0][:3], ["11", "1", "11"])
         self.assertIn("rank 11, last", browser.text("#whole-sites"))
+        # What was not recorded, of every fourth rank a tenth of the run.
+        self.assertIn("not recorded", browser.text("#time-key"))
+        shares = browser.run("""return [...document.querySelectorAll('#times tbody tr')].map((row) =>
+            [Number(row.cells[0].innerText), row.querySelector('.parts .unrecorded').getBoundingClientRect().width
+              / row.querySelector('.parts').getBoundingClientRect().width])""")
+        self.assertEqual(len(shares), 12)
+        for rank, part in shares:
+            self.assertAlmostEqual(part, 0.1 if rank % 4 == 1 else 0, delta=0.005)
         browser.screenshot("wrapped-light")
         browser.show_as(PHONE)
         self.check_no_sideways()

@@ -23,7 +23,7 @@ constexpr double least_wait_share = 0.001;  // of the run
 std::string time_bar(const RankTime& time, double run_ns) {
   const std::pair<const char*, double> parts[] = {{" ", time.before_ns},
                                                   {"█", time.computing_ns},
-                                                  {" ", time.unrecorded_ns},
+                                                  {"×", time.unrecorded_ns},
                                                   {"▒", time.collectives_ns},
                                                   {"▸", time.elsewhere_ns() - time.finalize_ns},
                                                   {"·", time.finalize_ns}};
@@ -95,15 +95,20 @@ std::string rank_times_text(const Analysis& analysis) {
   std::stable_sort(ranks.begin(), ranks.end(),
                    [](const auto* a, const auto* b) { return a->time.computing_ns > b->time.computing_ns; });
   const double run_ns = analysis.run_ns;
+  const bool has_unrecorded =
+      std::any_of(ranks.begin(), ranks.end(), [](const auto* rank) { return rank->time.unrecorded_ns > 0; });
+  std::vector<std::string> names = {"rank", "node", "█ computing"};
+  if (has_unrecorded) names.emplace_back("× not recorded");
+  names.insert(names.end(), {"▒ collectives", "waiting", "▸ messages", "▸ other MPI", "· Finalize",
+                             fmt::format("of {}", time_text(run_ns))});
   Table table(
       fmt::format(
-          "Time of each rank (computing: outside MPI; collectives: blocking ones, and of that waiting for late "
-          "ranks{}; messages: sends, receives, and completion of requests; Finalize: until the last rank came there)",
+          "Time of each rank (computing: outside MPI; {}collectives: blocking ones, and of that waiting for late "
+          "ranks{}; messages: sends, receives, and completion of requests; Finalize: until the last rank came "
+          "there)",
+          has_unrecorded ? "not recorded: the program had switched recording off; " : "",
           analysis.is_overwritten ? ", as far as the record goes back" : ""),
-      2,
-      {"rank", "node", "█ computing", "▒ collectives", "waiting", "▸ messages", "▸ other MPI", "· Finalize",
-       fmt::format("of {}", time_text(run_ns))},
-      true);
+      2, std::move(names), true);
   const std::size_t half = most_ranks_listed / 2;
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     if (ranks.size() > most_ranks_listed && i >= half && i < ranks.size() - half) continue;
@@ -111,10 +116,13 @@ std::string rank_times_text(const Analysis& analysis) {
     const RankTime& time = rank.time;
     const double messages_ns =
         time.of_kind[index_of(MpiKind::point_to_point)] + time.of_kind[index_of(MpiKind::completion)];
-    table.add({fmt::format("{}", rank.rank), fmt::format("{}", rank.node), time_text(time.computing_ns),
-               time_text(time.collectives_ns), time_text(rank.waited_ns), time_text(messages_ns),
-               time_text(time.elsewhere_ns() - messages_ns - time.finalize_ns), time_text(time.finalize_ns),
-               time_bar(time, run_ns)});
+    std::vector<std::string> row = {fmt::format("{}", rank.rank), fmt::format("{}", rank.node),
+                                    time_text(time.computing_ns)};
+    if (has_unrecorded) row.push_back(time_text(time.unrecorded_ns));
+    row.insert(row.end(), {time_text(time.collectives_ns), time_text(rank.waited_ns), time_text(messages_ns),
+                           time_text(time.elsewhere_ns() - messages_ns - time.finalize_ns), time_text(time.finalize_ns),
+                           time_bar(time, run_ns)});
+    table.add(std::move(row));
   }
   std::string page = table.text();
   if (ranks.size() > most_ranks_listed)

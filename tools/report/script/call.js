@@ -22,11 +22,11 @@ function ranksOf(call) {
 // From its first arrival to its last exit, in seconds.
 const spanOf = (call) => ranksOf(call).reduce((most, rank) => Math.max(most, rank.exit ?? 0, rank.arrival), 0) / 1e6;
 
-// The calls known singly, of the call site and the phase that are chosen.
+// The calls known singly, of the call sites and the phase that are chosen.
 function candidates() {
   const found = [];
   pictures.groups.forEach((group, g) => {
-    if (selection.site !== null && group.call_site !== selection.site) return;
+    if (!isOfChosenSite(group.call_site)) return;
     group.shown.forEach((call, c) => {
       if (selection.phase === null || call.phase === selection.phase) found.push({g, c, call});
     });
@@ -75,12 +75,13 @@ function showCall(g, c) {
   drawCall();
 }
 
-// The other views follow to its moment, and to its call site if one is chosen.
+// The other views follow to its moment, and to its call site if one is chosen; what ranks wait for there stays chosen.
 function chooseCall(g, c, isStep) {
   showCall(g, c);
   const site = pictures.groups[g].call_site;
   const {phase} = currentCall();
-  select({at: currentCall().begin_seconds, site: selection.site === null ? null : site, phase: selection.phase === null ? null : phase}, isStep);
+  const wait = report.call_sites[site]?.waits_for === selection.wait ? selection.wait : null;
+  select({at: currentCall().begin_seconds, site: selection.site === null ? null : site, wait, phase: selection.phase === null ? null : phase}, isStep);
 }
 
 function chooseWorst(g) {
@@ -91,7 +92,7 @@ function chooseWorst(g) {
 function followCall(changed) {
   const isHere = selection.at !== null && Math.abs(currentCall().begin_seconds - selection.at) < 2e-6 &&
     candidates().some(({call}) => call === currentCall());
-  const found = changed.some((name) => ["at", "site", "phase", "rank"].includes(name)) && !isHere ? callFor(selection) : null;
+  const found = changed.some((name) => ["at", "site", "wait", "phase", "rank"].includes(name)) && !isHere ? callFor(selection) : null;
   // Another rank in the same call is looked at there.
   if (found !== null && !(changed.length === 1 && changed[0] === "rank" && selection.at !== null)) showCall(found.g, found.c);
   else paintCall();

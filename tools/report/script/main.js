@@ -19,6 +19,7 @@ addStalledCalls();
 fillOpening();
 setUpHeat();
 fillRanks();
+fillWaits();
 fillTimes();
 fillCostlyCalls();
 fillWholeRun();

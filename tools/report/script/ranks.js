@@ -37,12 +37,14 @@ function fillRanks() {
     const lost = lostInSight(rank.rank);
     return lost === 0 ? "-" : `about ${seconds(lost)}`;
   }};
+  const waitedSo = (rank) => rank.waits[selection.wait] ?? 0;
   const again = showMore(byId("ranks-all"), () => {
-    if (!hasSight()) return rows;
+    if (!hasSight()) return selection.wait === null ? rows : [...rows].sort((a, b) => waitedSo(b) - waitedSo(a));
     const lost = new Map(rows.map((rank) => [rank, lostInSight(rank.rank)]));
     return [...rows].sort((a, b) => lost.get(b) - lost.get(a));
   }, RANKS_AT_FIRST, "ranks", (shown) => fillTable(byId("ranks"),
-    hasSight() ? [columns[0], sight, ...columns.slice(1)] : columns, shown, "Late ranks", (rank) => ({rank: rank.rank})),
+    [columns[0], ...(hasSight() ? [sight] : []),
+      ...(selection.wait === null ? [] : [{title: `waited ${WAITS[selection.wait]}`, cell: (rank) => seconds(waitedSo(rank))}]), ...columns.slice(1)], shown, "Late ranks", (rank) => ({rank: rank.rank})),
   (rank) => rank.rank === selection.rank);
   follow(again);
 }

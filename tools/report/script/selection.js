@@ -1,7 +1,7 @@
-// What the reader has chosen: a rank, a call site, a phase, a moment, a part of the run. Every view shows it. It is in the
+// What the reader has chosen: a rank, a call site, what ranks wait for, a phase, a moment, a part of the run. Every view shows it. It is in the
 // address, so that it can be passed on and the browser's Back undoes it.
 
-const NOTHING = {rank: null, site: null, phase: null, at: null, from: null, to: null};
+const NOTHING = {rank: null, site: null, wait: null, phase: null, at: null, from: null, to: null};
 const selection = {...NOTHING};
 const runBegin = Math.min(0, heat.begin_seconds);
 const runEnd = Math.max(report.run_seconds ?? 0, heat.begin_seconds + heat.bins * heat.bin_seconds);
@@ -19,10 +19,11 @@ function chosenIn(hash) {
   for (const part of hash.replace(/^#/, "").split("&")) {
     const [name, text] = part.split("=");
     if (text === undefined) section = document.getElementById(name) ? name : "";
-    else if (Object.hasOwn(NOTHING, name)) wanted[name] = name === "phase" ? decoded(text) : Number(text);
+    else if (Object.hasOwn(NOTHING, name)) wanted[name] = name === "phase" || name === "wait" ? decoded(text) : Number(text);
   }
   if (!report.late_ranks.some((one) => one.rank === wanted.rank)) wanted.rank = null;
   if (!report.call_sites[wanted.site ?? -1]) wanted.site = null;
+  if (!report.waits.some((one) => one.kind === wanted.wait)) wanted.wait = null;
   if (!report.phases.some((one) => one.name === wanted.phase)) wanted.phase = null;
   if (wanted.at === null || !(wanted.at >= runBegin && wanted.at <= runEnd)) wanted.at = null;
   if (wanted.from === null || wanted.to === null || !(wanted.from < wanted.to)) wanted.from = wanted.to = null;
@@ -84,14 +85,21 @@ const isEqual = (name, value) => value !== null && selection[name] !== null &&
 const isChosen = (choice) => Object.entries(choice).every(([name, value]) => value === null || isEqual(name, value)) &&
   Object.values(choice).some((value) => value !== null);
 
-// Rows and cards of what can be chosen; chosen, or the same rank, call site or phase; or at a time that is not shown.
+// Of a call site, or of a call that has none: it is the chosen one, or in its calls ranks wait for what is chosen.
+const isOfChosenSite = (site) => selection.site !== null ? site === selection.site
+  : selection.wait === null || report.call_sites[site]?.waits_for === selection.wait;
+
+// Rows and cards of what can be chosen; chosen, or the same rank, call site or phase, or one of the call sites with the waiting
+// that is chosen; or at a time that is not shown.
 function markChoices() {
   for (const one of document.querySelectorAll("[data-choice]")) {
     const {choice} = one;
     const is = isChosen(choice);
     const names = Object.keys(choice).filter((name) => name !== "at" && choice[name] !== null && selection[name] !== null);
     one.classList.toggle("chosen", is);
-    one.classList.toggle("related", !is && names.length > 0 && names.every((name) => isEqual(name, choice[name])));
+    const isKin = choice.wait !== undefined ? choice.wait === report.call_sites[selection.site]?.waits_for
+      : selection.wait !== null && choice.site !== undefined && choice.site !== null && report.call_sites[choice.site].waits_for === selection.wait;
+    one.classList.toggle("related", !is && (names.length > 0 ? names.every((name) => isEqual(name, choice[name])) : isKin));
     one.classList.toggle("outside", isZoomed() && Number.isFinite(choice.at) && (choice.at < selection.from || choice.at > selection.to));
     one.querySelector(".pick")?.setAttribute("aria-pressed", String(is));
   }
@@ -109,9 +117,10 @@ function makeChoice(one, choice) {
 }
 
 function showChips() {
-  const {rank, site, phase, at, from, to} = selection;
+  const {rank, site, wait, phase, at, from, to} = selection;
   const chips = [[rank, () => `rank ${rank}`, {rank: null}],
     [site, () => siteText(report.call_sites[site]), {site: null}],
+    [wait, () => `waiting ${WAITS[wait]}`, {wait: null}],
     [phase, () => `phase ${phase || "(none)"}`, {phase: null}],
     [at, () => `at ${seconds(at)}`, {at: null}],
     [from, () => `${seconds(from)} to ${seconds(to)}`, {from: null, to: null}]].filter(([value]) => value !== null);

@@ -51,4 +51,7 @@ function frameText(frame) {
   if (!frame.function) return `${base(frame.module)}+${frame.offset}`;
   return frame.file ? `${frame.function} (${base(frame.file)}:${frame.line})` : `${frame.function} (${base(frame.module)}+${frame.offset})`;
 }
+// By the name of the field.
+const WAITS = {all: "for all ranks", barrier: "for all ranks, in a barrier", root: "for the root", as_root: "as the root, for the others",
+  lower_ranks: "for lower ranks"};
 const siteText = (site) => `${site.name} in ${frameText(site.frames[0])}`;

@@ -4,7 +4,7 @@ const MOST_ROWS = 40;  // of the ranks most waited for
 const LENS_HEIGHT = 20;  // of the chosen rank, where rows are too thin to read
 const heatMap = {levels: {}, inside: null, lost: [], order: [], image: null, row: -1, bin: -1, left: 48, strip: 52, bottom: 26, from: 0, to: 0};
 
-// At a chosen call site only what is lost there is known.
+// At chosen call sites only what is lost there is known.
 const heatMode = () => chosenLosses() !== null ? "caused" : chosen("heat");
 const isLinear = () => chosen("scale") === "linear";
 const topUs = () => heatMode() === "caused" ? lossesInSight().topUs : heat.top_us;
@@ -158,7 +158,7 @@ function drawStrip(paint) {
   paint.textBaseline = "top";
   paint.fillText("lost", 0, strip - 18);
   paint.fillText(most <= 0 ? "no time lost here" : `${width > 400 ? "time lost at each moment by all ranks" : "by all ranks"}, at most ${seconds(most)}`, left, 0);
-  if (selection.site === null && selection.phase === null) return;
+  if (selection.site === null && selection.wait === null && selection.phase === null) return;
   // Where calls of what is chosen are known singly.
   paint.fillStyle = colour("focus");
   for (const {call} of candidates()) {

@@ -10,9 +10,10 @@ function cellText(row, bin) {
   const stall = stallOfRow.get(row);
   const sentences = stall && heat.begin_seconds + (bin + 1) * heat.bin_seconds >= stall.from - 1e-9 ? [stallText(stall)] : [];
   if (chosenLosses() !== null) {
+    const where = selection.site !== null ? "at this call site" : "in calls of this kind";
     const lost = chosenLosses().levels[cell];
-    if (lost > 0) sentences.push(`at this call site the others lose about ${time(us(lost, chosenLosses().topUs))} waiting for it`);
-    return sentences.length > 0 ? sentences.join(", ") : "nobody waits for it at this call site";
+    if (lost > 0) sentences.push(`${where} the others lose about ${time(us(lost, chosenLosses().topUs))} waiting for it`);
+    return sentences.length > 0 ? sentences.join(", ") : `nobody waits for it ${where}`;
   }
   if (mean > 0) sentences.push(heatMode() === "mean" ? `${late(mean)}, mean` : `${late(worst)}, worst call`);
   if (error && worst > 1) sentences.push(error);
@@ -150,7 +151,7 @@ function setUpHeat() {
   setUpHeatKeys(canvas);
   drawHeat();
   follow((changed) => {
-    if (changed.some((name) => ["from", "to", "rank", "site"].includes(name))) drawHeat();
+    if (changed.some((name) => ["from", "to", "rank", "site", "wait"].includes(name))) drawHeat();
     else drawHeatFrame();
   });
 }

@@ -4,12 +4,15 @@
 const TIME_PARTS = [
   ["before", "MPI_Init", (rank) => rank.time.before_seconds],
   ["computing", "computing", (rank) => rank.time.computing_seconds],
+  ["unrecorded", "not recorded", (rank) => rank.time.unrecorded_seconds],
   ["waiting", "waiting for late ranks", (rank) => Math.min(rank.waited_seconds, rank.time.collectives_seconds)],
   ["collectives", "rest of blocking collectives", (rank) => Math.max(0, rank.time.collectives_seconds - rank.waited_seconds)],
   ["messages", "messages and their completion", (rank) => rank.time.point_to_point_seconds + rank.time.completion_seconds],
   ["other", "other MPI", (rank) => rank.time.starting_seconds + rank.time.one_sided_seconds + rank.time.management_seconds +
     rank.time.io_seconds + rank.time.neighbourhood_seconds],
   ["finalize", "MPI_Finalize", (rank) => rank.time.finalize_seconds]];
+
+const TIME_TITLES = {before: "Init", unrecorded: "not recorded", finalize: "Finalize"};
 
 const timedRanks = report.late_ranks.filter((rank) => rank.time !== null);
 const timeParts = TIME_PARTS.filter(([, , of]) => timedRanks.some((rank) => of(rank) >= 0.0005 * report.run_seconds));
@@ -18,6 +21,23 @@ const timesOrder = () => [...timedRanks].sort((a, b) => chosen("times") === "ran
   : b.time.computing_seconds - a.time.computing_seconds || a.rank - b.rank);
 
 const timesChart = {left: 44, ranks: []};
+
+// Of what nobody looked at.
+function hatched(paint) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const brush = tile.getContext("2d");
+  brush.fillStyle = colour("sunken");
+  brush.fillRect(0, 0, 6, 6);
+  brush.strokeStyle = colour("part-unrecorded");
+  brush.lineWidth = 1.5;
+  for (const shift of [-6, 0, 6]) {
+    brush.moveTo(shift, 6);
+    brush.lineTo(shift + 6, 0);
+  }
+  brush.stroke();
+  return paint.createPattern(tile, "repeat");
+}
 
 // Of many ranks: a column each, or the mean of those that share one.
 function drawTimes() {
@@ -39,11 +59,12 @@ function drawTimes() {
   for (let column = 0; column < columns; ++column) {
     const begin = Math.floor(column * ranks.length / columns);
     const group = ranks.slice(begin, Math.max(begin + 1, Math.floor((column + 1) * ranks.length / columns)));
-    const [from, to] = [left + column * room / columns, left + (column + 1) * room / columns];
+    // On whole pixels: else each column would show through the next.
+    const [from, to] = [column, column + 1].map((edge) => Math.round((left + edge * room / columns) * scale) / scale);
     let y = height;
     for (const [kind, , of] of timeParts) {
       const tall = height * ratio(group.reduce((sum, rank) => sum + of(rank), 0) / group.length, report.run_seconds);
-      paint.fillStyle = colour(`part-${kind}`);
+      paint.fillStyle = kind === "unrecorded" ? hatched(paint) : colour(`part-${kind}`);
       paint.fillRect(from, y - tall, to - from - (to - from > 6 ? 1 : 0), tall);
       y -= tall;
     }
@@ -78,7 +99,7 @@ function timeColumns() {
     {title: "rank", left: true, cell: (rank) => `${rank.rank}`},
     ...(isAcrossNodes ? [{title: "node", left: true, cell: (rank) => `${rank.node}`}] : []),
     {title: `of ${seconds(report.run_seconds)}`, left: true, isWide: true, cell: bar},
-    ...timeParts.map(([kind, , of]) => ({title: kind === "before" ? "Init" : kind === "finalize" ? "Finalize" : kind, cell: (rank) => seconds(of(rank))}))];
+    ...timeParts.map(([kind, , of]) => ({title: TIME_TITLES[kind] ?? kind, cell: (rank) => seconds(of(rank))}))];
 }
 
 function fillFunctions() {
