@@ -22,6 +22,7 @@ int main(int argc, char** argv) {
     papaya::add_compare(app, exit_code);
     papaya::add_doctor(app, exit_code);
     papaya::add_info(app, exit_code);
+    papaya::add_tune(app, exit_code);
     papaya::add_export(app, exit_code);
     const bool bench = argc > 1 && std::string_view(argv[1]) == "bench";
     papaya::add_bench(app, bench ? std::vector<std::string>(argv + 2, argv + argc) : std::vector<std::string>(),

@@ -117,6 +117,9 @@ _papaya() {
   elif [ "$subcommand" = report ] || [ "$subcommand" = top ] || [ "$subcommand" = compare ]; then
     compopt -o filenames
     mapfile -t COMPREPLY < <(compgen -d -- "$word")
+  elif [ "$subcommand" = tune ] || [ "$subcommand" = export ]; then
+    compopt -o filenames
+    mapfile -t COMPREPLY < <(compgen -f -- "$word")
   fi
 }
 

@@ -1,0 +1,118 @@
+#include "tools/tuned_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/catch.hpp"
+#include "tuning/selection.hpp"
+
+namespace papaya {
+
+namespace {
+
+using nlohmann::json;
+
+json row_of(const std::string& algorithm, int bytes, double ratio, double low, double high, const char* word,
+            const std::string& collective = "allreduce") {
+  json row = {{"collective", collective},
+              {"algorithm", algorithm},
+              {"bytes", bytes},
+              {"skew_us", 100},
+              {"excess_us", {{"p50", 10 * ratio}}},
+              {"ratio_to_native", ratio},
+              {"ratio_interval", {low, high}},
+              {"word", word},
+              {"wrong_results", 0},
+              {"samples_us", {{1.0}, {2.0}}}};
+  if (algorithm == "native") row["ratio_interval"] = row["word"] = nullptr;
+  return row;
+}
+
+json native(int bytes, const std::string& collective = "allreduce") {
+  return row_of("native", bytes, 1, 1, 1, "", collective);
+}
+
+std::string file_of(const char* pattern, const std::vector<json>& rows, const char* mpi = "Open MPI", int ranks = 4) {
+  return json{{"ranks", ranks},     {"nodes", 1},    {"cores", 4},  {"mpi", mpi},
+              {"pattern", pattern}, {"margin", 5.0}, {"rows", rows}}
+      .dump();
+}
+
+Tuned tune(const std::vector<std::string>& texts, std::string* problem = nullptr) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < texts.size(); ++i) names.push_back("file" + std::to_string(i));
+  Tuned tuned;
+  std::string why;
+  CHECK(tuned_rules(texts, names, tuned, why) == (problem == nullptr));
+  if (problem != nullptr) *problem = why;
+  return tuned;
+}
+
+}  // namespace
+
+TEST_CASE("tuning: native where the gain is within noise, else what is faster and under no pattern slower") {
+  const Tuned tuned =
+      tune({file_of("random",
+                    {native(8), row_of("arrival_leader", 8, 0.5, 0.45, 0.55, "FASTER"),
+                     row_of("arrival_tree", 8, 0.3, 0.2, 0.4, "FASTER"), row_of("auto", 8, 0.1, 0.1, 0.1, "FASTER"),
+                     native(64), row_of("arrival_leader", 64, 0.6, 0.5, 0.7, "FASTER"), native(4096),
+                     row_of("arrival_leader", 4096, 0.96, 0.9, 1.02, "UNCLEAR")}),
+            file_of("none", {native(8), row_of("arrival_leader", 8, 1.01, 0.99, 1.04, "SAME"),
+                             row_of("arrival_tree", 8, 1.2, 1.1, 1.3, "SLOWER"), native(64),
+                             row_of("arrival_leader", 64, 0.8, 0.7, 0.9, "FASTER"), native(4096),
+                             row_of("arrival_leader", 4096, 0.9, 0.8, 1.01, "UNCLEAR"), native(8, "gather")})});
+  REQUIRE(tuned.choices.size() == 2);
+  CHECK(tuned.choices[0] == "Allreduce, 4 ranks on 1 node, 8 to 4095 bytes: arrival_leader, 0.45 to 1.04 of native");
+  CHECK(tuned.choices[1] ==
+        "Allreduce, 4 ranks on 1 node, 4K to 4K bytes: native; next: arrival_leader, ratio 0.96 (0.90 to 1.02)");
+  CHECK(tuned.notes == std::vector<std::string>{"file1: gather is left out, which tuning files have no rules for"});
+
+  Settings settings;
+  std::vector<std::string> warnings;
+  const tuning::Selection selection(settings, tuned.json, warnings);
+  CHECK(warnings == std::vector<std::string>{});
+  const auto chosen = [&](std::uint64_t bytes, int ranks, bool oversubscribed = false) {
+    const tuning::Choice choice =
+        selection.choose(Collective::allreduce, bytes, {.ranks = ranks, .nodes = 1, .oversubscribed = oversubscribed});
+    return choice.rule == nullptr ? "native" : std::string(choice.rule->algorithm->name);
+  };
+  CHECK(chosen(8, 4) == "arrival_leader");
+  CHECK(chosen(4096, 4) == "native");
+  CHECK(chosen(4096, 5) == "arrival_leader");  // the built-in table's
+  CHECK(chosen(4096, 4, true) == "arrival_leader");
+  const json rules = json::parse(tuned.json)["rules"];
+  CHECK(rules[0]["measured"].size() == 4);
+  CHECK(rules[0]["measured"][0]["native_excess_us"] == 10);
+  CHECK(rules[0]["measured"][0]["turns"] == 2);
+}
+
+TEST_CASE("tuning: parameters, more ranks than cores, wrong results and what is missing under a pattern") {
+  json wrong = row_of("arrival_leader", 8, 0.5, 0.45, 0.55, "FASTER");
+  wrong["wrong_results"] = 1;
+  const Tuned tuned =
+      tune({file_of("none",
+                    {native(8), row_of("ring:chunk_bytes=4096", 8, 0.9, 0.85, 0.94, "FASTER"), wrong,
+                     row_of("arrival_tree", 8, 0.2, 0.1, 0.3, "FASTER")},
+                    "MPICH", 8),
+            file_of("random", {native(8), row_of("ring:chunk_bytes=4096", 8, 0.9, 0.85, 0.94, "FASTER")}, "MPICH", 8)});
+  const json rule = json::parse(tuned.json)["rules"].at(0);
+  CHECK(rule["algorithm"] == "ring");
+  CHECK(rule["parameters"] == json{{"chunk_bytes", 4096}});
+  CHECK(rule["oversubscribed"] == true);
+  CHECK(json::parse(tuned.json)["measured_on"] == json{{"mpi", "MPICH"}, {"cores", 4}});
+}
+
+TEST_CASE("tuning: files that do not go together, or are none of the benchmark's") {
+  std::string problem;
+  tune({file_of("none", {native(8)}), file_of("none", {native(8)}, "MPICH")}, &problem);
+  CHECK(problem == "file0 and file1 are of different machines or MPIs: make a tuning file of each.");
+  for (const char* text : {"", "[]", "{}", "{\"rows\": 1}"}) {
+    tune({text}, &problem);
+    CHECK(problem == "file0 is no JSON file of papaya bench.");
+  }
+  tune({file_of("none", {native(8, "gather")})}, &problem);
+  CHECK(problem == "nothing was measured that tuning files have rules for.");
+}
+
+}  // namespace papaya

@@ -1,0 +1,242 @@
+#include "tools/tuned_rules.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <tuple>
+
+#include "tuning/selection_text.hpp"
+
+namespace papaya {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using tuning::Rule;
+
+// An algorithm at one size under one pattern.
+struct Cell {
+  Json measured;  // as a tuning file has it
+  double ratio = 0;
+  std::array<double, 2> interval{};  // of it
+  std::string outcome;
+  double margin = 0;
+};
+
+struct Group {  // of calls on like communicators
+  Collective collective;
+  int ranks;
+  int nodes;
+  bool oversubscribed;
+  bool operator<(const Group& other) const {
+    return std::tie(collective, ranks, nodes, oversubscribed) <
+           std::tie(other.collective, other.ranks, other.nodes, other.oversubscribed);
+  }
+};
+
+using ByAlgorithm = std::map<std::string, std::vector<Cell>>;
+struct AtSize {
+  std::size_t measurements = 0;  // of native, one under each pattern
+  ByAlgorithm algorithms;
+};
+using Groups = std::map<Group, std::map<std::uint64_t, AtSize>>;
+
+// Null where the benchmark could not say.
+std::optional<Cell> cell_of(const Json& row, const Json& file, const Json& native) {
+  const Json& interval = row.at("ratio_interval");
+  if (interval.is_null() || row.at("ratio_to_native").is_null() || row.at("wrong_results").get<std::uint64_t>() != 0)
+    return std::nullopt;
+  Cell cell;
+  cell.ratio = row.at("ratio_to_native").get<double>();
+  cell.interval = interval.get<std::array<double, 2>>();
+  cell.outcome = row.at("word").get<std::string>();
+  cell.margin = file.at("margin").get<double>() / 100;
+  cell.measured = {{"bytes", row.at("bytes")},
+                   {"pattern", file.at("pattern")},
+                   {"skew_us", row.at("skew_us")},
+                   {"excess_us", row.at("excess_us").at("p50")},
+                   {"native_excess_us", native.at("excess_us").at("p50")},
+                   {"ratio", cell.ratio},
+                   {"ratio_interval", interval},
+                   {"outcome", cell.outcome},
+                   {"turns", row.at("samples_us").size()}};
+  return cell;
+}
+
+// Of one file.
+void gather(const Json& file, const std::string& name, Groups& groups, std::vector<std::string>& notes) {
+  const int ranks = file.at("ranks").get<int>();
+  const int nodes = file.at("nodes").get<int>();
+  const bool is_busy = (ranks + nodes - 1) / nodes > file.at("cores").get<int>();
+  const Json* native = nullptr;  // the one before the rows that are compared to it
+  for (const Json& row : file.at("rows")) {
+    const auto called = row.at("collective").get<std::string>();
+    const auto algorithm = row.at("algorithm").get<std::string>();
+    Collective collective{};
+    Variable variable{};
+    if (!tuning::collective_of(called, collective) || !tuning::variable_of(collective, variable)) {
+      std::string note = fmt::format("{}: {} is left out, which tuning files have no rules for", name, called);
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+      continue;
+    }
+    AtSize& here = groups[{collective, ranks, nodes, is_busy}][row.at("bytes").get<std::uint64_t>()];
+    if (algorithm == "native") {
+      native = &row;
+      ++here.measurements;
+      continue;
+    }
+    tuning::Parsed parsed;
+    std::string problem;
+    if (native == nullptr || algorithm == "auto") continue;  // that is one of the others
+    if (!tuning::parse(collective, Form::blocking, algorithm, parsed, problem) || parsed.rules.size() != 1) {
+      notes.push_back(fmt::format("{}: {} is left out: {}", name, algorithm, problem));
+      continue;
+    }
+    if (std::optional<Cell> cell = cell_of(row, file, *native)) here.algorithms[algorithm].push_back(std::move(*cell));
+  }
+}
+
+struct Choice {
+  std::string algorithm = "native";
+  std::vector<Cell> cells;  // of the algorithm
+  std::string best_other;   // native: what came next
+};
+
+double mean_ratio(const std::vector<Cell>& cells) {
+  double sum = 0;
+  for (const Cell& cell : cells) sum += std::log(cell.ratio);
+  return std::exp(sum / static_cast<double>(cells.size()));
+}
+
+// Native, unless an algorithm is faster beyond noise under some pattern and under no other slower by more than what
+// counts as the same. Whoever chooses does not know the pattern, so that one rule is for all.
+Choice choice_at(const AtSize& size) {
+  Choice choice;
+  double least = 0;
+  double least_other = 0;
+  for (const auto& [name, cells] : size.algorithms) {
+    if (cells.size() != size.measurements) continue;
+    const double mean = mean_ratio(cells);
+    const bool is_faster =
+        std::any_of(cells.begin(), cells.end(), [](const Cell& cell) { return cell.outcome == "FASTER"; });
+    const bool may_be_slower =
+        std::any_of(cells.begin(), cells.end(), [](const Cell& cell) { return cell.interval[1] > 1 + cell.margin; });
+    if (is_faster && !may_be_slower && (choice.cells.empty() || mean < least)) {
+      choice.algorithm = name;
+      choice.cells = cells;
+      least = mean;
+    }
+    if (!choice.best_other.empty() && mean >= least_other) continue;
+    least_other = mean;
+    const auto worst = std::max_element(cells.begin(), cells.end(), [](const Cell& one, const Cell& other) {
+      return one.interval[1] < other.interval[1];
+    });
+    choice.best_other = fmt::format("next: {}, ratio {:.2f} ({:.2f} to {:.2f})", name, worst->ratio, worst->interval[0],
+                                    worst->interval[1]);
+  }
+  return choice;
+}
+
+Json rule_of(const Group& group, std::uint64_t lowest, std::uint64_t highest, const std::vector<Choice>& choices) {
+  const std::string_view selection = choices.front().algorithm;
+  const std::size_t colon = selection.find(':');
+  Json rule = {{"collective", tuning::lower(name_of(group.collective))},
+               {"ranks", group.ranks},
+               {"nodes", group.nodes},
+               {"oversubscribed", group.oversubscribed},
+               {"bytes", {lowest, highest}},
+               {"algorithm", selection.substr(0, colon)}};
+  tuning::Parsed parsed;
+  std::string problem;
+  if (colon != selection.npos && tuning::parse(group.collective, Form::blocking, selection, parsed, problem)) {
+    const Rule& chosen = parsed.rules.front();
+    for (std::size_t i = 0; i < chosen.values.size(); ++i)
+      rule["parameters"][std::string(chosen.algorithm->parameters[i].name)] = chosen.values[i];
+  }
+  if (selection == "native") {
+    if (!choices.front().best_other.empty()) rule["comment"] = choices.front().best_other;
+    return rule;
+  }
+  for (const Choice& choice : choices)
+    for (const Cell& cell : choice.cells) rule["measured"].push_back(cell.measured);
+  return rule;
+}
+
+std::string line_of(const Group& group, std::uint64_t lowest, std::uint64_t highest,
+                    const std::vector<Choice>& choices) {
+  std::string text =
+      fmt::format("{}, {} ranks on {} node{}{}, {} to {} bytes: {}", name_of(group.collective), group.ranks,
+                  group.nodes, group.nodes == 1 ? "" : "s", group.oversubscribed ? ", more ranks than cores" : "",
+                  tuning::text_of_bytes(lowest), tuning::text_of_bytes(highest), choices.front().algorithm);
+  if (choices.front().algorithm == "native")
+    return choices.front().best_other.empty() ? text : text + "; " + choices.front().best_other;
+  double lowest_ratio = choices.front().cells.front().interval[0];
+  double highest_ratio = 0;
+  for (const Choice& choice : choices)
+    for (const Cell& cell : choice.cells) {
+      lowest_ratio = std::min(lowest_ratio, cell.interval[0]);
+      highest_ratio = std::max(highest_ratio, cell.interval[1]);
+    }
+  return text + fmt::format(", {:.2f} to {:.2f} of native", lowest_ratio, highest_ratio);
+}
+
+// A size between two that were measured goes by the lower one.
+void add_rules(const Group& group, const std::map<std::uint64_t, AtSize>& sizes, Json& rules, Tuned& tuned) {
+  std::vector<Choice> alike;
+  std::uint64_t first = 0;
+  const auto end_at = [&](std::uint64_t highest) {
+    if (alike.empty()) return;
+    rules.push_back(rule_of(group, first, highest, alike));
+    tuned.choices.push_back(line_of(group, first, highest, alike));
+    alike.clear();
+  };
+  std::uint64_t last = 0;
+  for (const auto& [bytes, size] : sizes) {
+    Choice choice = choice_at(size);
+    if (!alike.empty() && alike.front().algorithm != choice.algorithm) end_at(bytes - 1);
+    if (alike.empty()) first = bytes;
+    alike.push_back(std::move(choice));
+    last = bytes;
+  }
+  end_at(last);
+}
+
+}  // namespace
+
+bool tuned_rules(const std::vector<std::string>& texts, const std::vector<std::string>& names, Tuned& tuned,
+                 std::string& problem) {
+  Groups groups;
+  Json measured_on;
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    try {
+      const Json file = Json::parse(texts[i]);
+      const Json here = {{"mpi", file.at("mpi")}, {"cores", file.at("cores")}};
+      if (!measured_on.is_null() && here != measured_on) {
+        problem =
+            fmt::format("{} and {} are of different machines or MPIs: make a tuning file of each.", names[0], names[i]);
+        return false;
+      }
+      measured_on = here;
+      gather(file, names[i], groups, tuned.notes);
+    } catch (const Json::exception&) {
+      problem = names[i] + " is no JSON file of papaya bench.";
+      return false;
+    }
+  }
+  Json rules = Json::array();
+  for (const auto& [group, sizes] : groups) add_rules(group, sizes, rules, tuned);
+  if (rules.empty()) {
+    problem = "nothing was measured that tuning files have rules for.";
+    return false;
+  }
+  tuned.json = Json{{"version", 1}, {"measured_on", measured_on}, {"rules", rules}}.dump(2) + "\n";
+  return true;
+}
+
+}  // namespace papaya
