@@ -53,7 +53,7 @@ class Calls {
       pattern.communicator = call.group->id;
       pattern.name = names[call.group->id];
       pattern.ranks = call.sightings.size();
-      pattern.collective = static_cast<Collective>(call.sightings.front().event.collective);
+      pattern.collective = static_cast<Collective>(call.sightings.front().collective);
     });
     Pattern most;
     for (const auto& [id, pattern] : patterns)
@@ -95,7 +95,7 @@ class Calls {
   void for_each(Body&& body) const {
     report::Groups groups(run_);
     report::CallStream(run_, clocks_, groups).read({}, [&](const report::GroupCall& call) {
-      const std::uint8_t collective = call.sightings.front().event.collective;
+      const std::uint8_t collective = call.sightings.front().collective;
       if (call.match == report::Match::complete &&
           (wanted_ == nullptr || collective == static_cast<std::uint8_t>(*wanted_)))
         body(call);

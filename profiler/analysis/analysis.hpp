@@ -360,10 +360,13 @@ struct WorstAverage {
 // A call whose arrivals are known on all ranks, as the figures were made from it. Index i is the i-th of its ranks, in
 // the order of the communicator.
 struct ComparedCall {
-  const trace::Event* event = nullptr;  // of the first rank
-  std::uint64_t bytes = 0;              // the most that a rank passed
-  std::string_view communicator;        // name
-  std::string_view phase;               // of its first rank
+  std::uint64_t communicator_id = 0;
+  std::uint64_t call = 0;  // its number there
+  Collective collective{};
+  std::uint32_t algorithm = 0;    // of its first rank
+  std::uint64_t bytes = 0;        // the most that a rank passed
+  std::string_view communicator;  // name
+  std::string_view phase;         // of its first rank
   std::size_t site = no_site;
   std::span<const std::uint32_t> files;  // of the run
   std::span<const double> arrivals_ns;   // on node 0's clock

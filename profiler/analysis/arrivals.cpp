@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "profiler/analysis/computing.hpp"
 #include "profiler/analysis/imbalance.hpp"
 
 namespace papaya::report {
@@ -21,7 +22,7 @@ void Arrivals::resize(std::size_t size) {
 
 void Arrivals::take_times(const Run& run, const GroupCall& call) {
   resize(call.sightings.size());
-  collective = static_cast<Collective>(call.sightings.front().event.collective);
+  collective = static_cast<Collective>(call.sightings.front().collective);
   bytes = 0;
   is_across_nodes = false;
   for (std::size_t i = 0; i < size(); ++i) {
@@ -30,7 +31,7 @@ void Arrivals::take_times(const Run& run, const GroupCall& call) {
     nodes[i] = run.files[sighting.file].header.node;
     arrivals_ns[i] = sighting.arrival_ns;
     exits_ns[i] = sighting.exit_ns;
-    bytes = std::max(bytes, sighting.event.bytes);
+    bytes = std::max(bytes, sighting.bytes);
     is_across_nodes = is_across_nodes || nodes[i] != nodes[0];
   }
   order = order_of(size(), [&](std::size_t i) { return arrivals_ns[i]; });
@@ -44,6 +45,9 @@ void Arrivals::take_waits(const Run& run, const GroupCall& call) {
 
 void Arrivals::take(const Run& run, const GroupCall& call) {
   take_waits(run, call);
+  sorted_ns_.clear();
+  for (const Sighting& sighting : call.sightings) sorted_ns_.push_back(sighting.computed_ns);
+  median_computed_ns = lower_median(sorted_ns_);
   compare_within_nodes(roles_of(call));
 }
 
@@ -65,7 +69,9 @@ void Arrivals::compare_within_nodes(const Roles& roles) {
   if (!is_across_nodes) return;
   by_node_.resize(size());
   std::iota(by_node_.begin(), by_node_.end(), std::size_t{0});
-  std::stable_sort(by_node_.begin(), by_node_.end(), [&](std::size_t a, std::size_t b) { return nodes[a] < nodes[b]; });
+  if (!std::is_sorted(nodes.begin(), nodes.end()))
+    std::stable_sort(by_node_.begin(), by_node_.end(),
+                     [&](std::size_t a, std::size_t b) { return nodes[a] < nodes[b]; });
   node = {0, 0};
   nodes_compared = 0;
   for (std::size_t begin = 0; begin < size();) {

@@ -32,6 +32,7 @@ struct Arrivals {
   WorstAverage cluster;
   WorstAverage node;               // mean over the nodes that have two ranks or more of it,
   std::size_t nodes_compared = 0;  // so many
+  double median_computed_ns = 0;   // by its ranks, since the communicator's call before
 
   std::size_t size() const { return arrivals_ns.size(); }
   // What its ranks, none of which is still inside, were longer in it than they had to be.
@@ -40,7 +41,7 @@ struct Arrivals {
   std::size_t most_waited_for() const;
   // Of a call whose arrivals are known.
   void take(const Run& run, const GroupCall& call);
-  // The same without imbalances within nodes.
+  // The same without imbalances within nodes and medians.
   void take_waits(const Run& run, const GroupCall& call);
 
  private:
@@ -52,6 +53,7 @@ struct Arrivals {
 
   std::vector<std::size_t> by_node_;
   std::vector<double> node_waits_ns_;
+  std::vector<double> sorted_ns_;
 };
 
 }  // namespace papaya::report

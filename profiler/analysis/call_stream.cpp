@@ -105,6 +105,7 @@ class Reading {
     return free_[static_cast<std::size_t>(std::bit_width(groups_.all()[group].members.size()))];
   }
   void hand_over(std::vector<OpenCall*>& calls);
+  std::span<Sighting> in_order(OpenCall& open);
   void hand_over(OpenCall& open);
   void forget(OpenCall& open);
   bool has_ranks_elsewhere(const OpenCall& open) const;
@@ -125,6 +126,7 @@ class Reading {
   std::array<std::vector<OpenCall*>, 65> free_;                     // of which these are not in use, by doublings of
                                                                     // the communicator's ranks that have room there,
   std::vector<OpenCall*> finished_;                                 // and these have all their ranks
+  std::vector<Sighting> ordered_;                                   // of one call
   std::size_t window_ = 1;
   std::size_t sightings_ = 0;
   std::size_t events_ = 0;
@@ -244,9 +246,11 @@ void Reading::read(const Progress& progress) {
   const std::size_t total = part_ == nullptr ? events_of(run_) : 0;
   while (const std::optional<double> horizon_ns = next_horizon()) {
     if (progress) progress(part_ == nullptr ? std::min(events_, total) : events_, total);
-    for (std::size_t f = 0; f < cursors_.size(); ++f)
+    for (std::size_t f = 0; f < cursors_.size(); ++f) {
+      if (f + 1 < cursors_.size()) cursors_[f + 1].reader.prefetch(cursors_[f + 1].next, window_);
       while (has_next(f) && arrival_ns(f, cursors_[f].piece[cursors_[f].next]) <= *horizon_ns)
         take(f, cursors_[f].piece[cursors_[f].next++]);
+    }
     hand_over(finished_);
     if (sightings_ > many_sightings) close_hopeless();
   }
@@ -328,7 +332,15 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   state.first_call = std::min(state.first_call, event.call);
   state.next_call = std::max(state.next_call, event.call + 1);
   Sighting& sighting = open.sightings.emplace_back();
-  sighting.event = event;
+  sighting.bytes = event.bytes;
+  sighting.call_site = event.call_site;
+  sighting.algorithm = event.algorithm;
+  sighting.root = event.root;
+  sighting.collective = event.collective;
+  sighting.form = event.form;
+  sighting.reason = event.reason;
+  sighting.thread = event.thread;
+  sighting.phase = event.phase;
   sighting.member = own.member;
   sighting.file = static_cast<std::uint32_t>(file);
   sighting.number = cursor.number;
@@ -373,15 +385,26 @@ void Reading::forget(OpenCall& open) {
   free_of(open.group).push_back(&open);
 }
 
-void Reading::hand_over(OpenCall& open) {
+std::span<Sighting> Reading::in_order(OpenCall& open) {
   const auto key = [](const Sighting& sighting) {
-    return std::tuple(sighting.member, sighting.event.thread, sighting.number);
+    return std::tuple(sighting.member, sighting.thread, sighting.number);
   };
   const auto is_before = [&](const Sighting& a, const Sighting& b) { return key(a) < key(b); };
-  if (!std::is_sorted(open.sightings.begin(), open.sightings.end(), is_before))
-    std::sort(open.sightings.begin(), open.sightings.end(), is_before);
-  GroupCall call{&groups_.all()[open.group], open.group, open.sightings, {}, false, {}};
-  if (!open.is_computing_known) forget_computing(call, open.sightings);
+  std::vector<Sighting>& own = open.sightings;
+  if (std::is_sorted(own.begin(), own.end(), is_before)) return own;
+  if (open.members != own.size() || own.size() != groups_.all()[open.group].members.size()) {
+    std::sort(own.begin(), own.end(), is_before);
+    return own;
+  }
+  if (ordered_.size() < own.size()) ordered_.resize(own.size());
+  for (const Sighting& sighting : own) ordered_[sighting.member] = sighting;
+  return std::span(ordered_).first(own.size());
+}
+
+void Reading::hand_over(OpenCall& open) {
+  const std::span<Sighting> sightings = in_order(open);
+  GroupCall call{&groups_.all()[open.group], open.group, open.call, sightings, {}, false, {}};
+  if (!open.is_computing_known) forget_computing(call, sightings);
   if (!groups_.judge(call)) return;
   on_call_(call);
 }

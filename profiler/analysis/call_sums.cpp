@@ -62,7 +62,7 @@ void CallSums::add(const GroupCall& call) {
 void CallSums::add_arrivals(const GroupCall& call) {
   arrivals_.take(run_, call);
   const Arrivals& in = arrivals_;
-  const trace::Event& first = call.sightings.front().event;
+  const Sighting& first = call.sightings.front();
   const std::size_t collective = index_of(static_cast<Collective>(first.collective));
   const auto size_class = static_cast<std::size_t>(size_class_of(in.bytes));
   CollectiveSums& sums = collectives[collective];
@@ -93,7 +93,7 @@ void CallSums::add_arrivals(const GroupCall& call) {
   waits.add(static_cast<Collective>(first.collective), in);
   if (!is_left_) {
     path.add(call);
-    relief.add(call, site != nullptr ? site->figures.number : ComparedCall::no_site);
+    relief.add(call, site != nullptr ? site->figures.number : ComparedCall::no_site, in.median_computed_ns);
   }
   if (observe_) observe(call, site);
 }
@@ -108,8 +108,8 @@ void CallSums::find_places(const GroupCall& call) {
     if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
   };
   for (const Sighting& sighting : call.sightings) {
-    sites_of_.push_back(sites.number_of(sighting.file, sighting.event));
-    phases_of_.push_back(&phases.of(sighting.file, sighting.event));
+    sites_of_.push_back(sites.number_of(sighting.file, sighting));
+    phases_of_.push_back(&phases.of(sighting.file, sighting.phase));
     note(all_phases_, phases_of_.back());
     if (sites_of_.back() != ComparedCall::no_site) note(all_sites_, sites_of_.back());
   }
@@ -184,11 +184,14 @@ void CallSums::add_causes(std::size_t collective) {
 
 void CallSums::observe(const GroupCall& call, const Sites::Site* site) {
   const Arrivals& in = arrivals_;
-  const trace::Event& first = call.sightings.front().event;
-  ComparedCall compared{.event = &first,
+  const Sighting& first = call.sightings.front();
+  ComparedCall compared{.communicator_id = call.group->id,
+                        .call = call.call,
+                        .collective = static_cast<Collective>(first.collective),
+                        .algorithm = first.algorithm,
                         .bytes = in.bytes,
                         .communicator = call.group->name,
-                        .phase = phases.of(in.files[0], first).name,
+                        .phase = phases.of(in.files[0], first.phase).name,
                         .site = site != nullptr ? site->figures.number : ComparedCall::no_site,
                         .files = in.files,
                         .arrivals_ns = in.arrivals_ns,

@@ -302,7 +302,7 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
     for (std::size_t i = 0; i < call.sightings.size(); ++i) {
       inside += (call.sightings[i].exit_ns - arrivals[i]) / ranks;
       waiting += (legal[i] - arrivals[i]) / ranks;
-      bytes = std::max(bytes, call.sightings[i].event.bytes);
+      bytes = std::max(bytes, call.sightings[i].bytes);
     }
     const std::string name = mpi_name(roles.collective, Form::blocking);
     const auto add = [&](RowKey key) {
@@ -313,7 +313,7 @@ RunSamples samples_of(const Run& run, const NameFrames& name_frames) {
     };
     add({false, name, std::string(size_names[static_cast<std::size_t>(size_class_of(bytes))])});
     const Sighting& lowest = call.sightings.front();
-    if (const std::uint64_t site = lowest.event.call_site; site != 0)
+    if (const std::uint64_t site = lowest.call_site; site != 0)
       add({true, name, keys[(*run.files[lowest.file].call_sites)[site - 1]]});
   };
   Groups groups(run);

@@ -17,6 +17,8 @@ void Longest::add(std::uint64_t number, double ns, std::uint32_t site) {
 }
 
 Longest::Entry Longest::since(std::uint64_t number) const {
+  if (kept_.empty() || kept_.back().number < number) return {};
+  if (kept_.size() == 1 || kept_[kept_.size() - 2].number < number) return kept_.back();
   const auto found =
       std::partition_point(kept_.begin(), kept_.end(), [number](const Entry& entry) { return entry.number < number; });
   return found == kept_.end() ? Entry{} : *found;
@@ -45,10 +47,42 @@ std::uint64_t& Computed::left_ticks_of(std::uint16_t thread) {
   return left_ticks_.emplace_back(thread, init_ticks_).second;
 }
 
+// As std::nth_element, without a branch that cannot be foretold for each value.
 double lower_median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+  constexpr std::size_t few = 32;
+  const std::size_t middle = (values.size() - 1) / 2;
+  std::size_t begin = 0;
+  std::size_t end = values.size();
+  double* const at = values.data();
+  for (int rounds = 0; end - begin > few && rounds < 64; ++rounds) {
+    const double first = at[begin];
+    const double half = at[begin + (end - begin) / 2];
+    const double last = at[end - 1];
+    const double pivot = std::max(std::min(first, half), std::min(std::max(first, half), last));
+    // Those below it to the front, and behind them those that equal it.
+    std::size_t below = begin;
+    for (std::size_t i = begin; i < end; ++i) {
+      const double value = at[i];
+      at[i] = at[below];
+      at[below] = value;
+      below += value < pivot ? 1 : 0;
+    }
+    if (middle < below) {
+      end = below;
+      continue;
+    }
+    std::size_t equal = below;
+    for (std::size_t i = below; i < end; ++i) {
+      const double value = at[i];
+      at[i] = at[equal];
+      at[equal] = value;
+      equal += value == pivot ? 1 : 0;
+    }
+    if (middle < equal) return pivot;
+    begin = equal;
+  }
+  std::nth_element(at + begin, at + middle, at + end);
+  return at[middle];
 }
 
 }  // namespace papaya::report

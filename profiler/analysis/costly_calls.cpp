@@ -48,18 +48,18 @@ void CostlyCalls::add(const Run& run, const GroupCall& call, const Arrivals& arr
   const auto culprit =
       static_cast<std::size_t>(std::max_element(caused_ns.begin(), caused_ns.end()) - caused_ns.begin());
   const RankFile& file = run.files[arrivals.files[culprit]];
-  const trace::Event& event = call.sightings[culprit].event;
+  const Sighting& late = call.sightings[culprit];
   CostlyCall costly;
-  costly.name = mpi_name(static_cast<Collective>(event.collective), Form::blocking);
+  costly.name = mpi_name(static_cast<Collective>(late.collective), Form::blocking);
   costly.communicator = call.group->name;
-  costly.call = event.call;
+  costly.call = call.call;
   costly.rank = file.header.rank;
   costly.delay_ns = arrivals.longest_ns[culprit];
   costly.begin_ns = arrivals.arrivals_ns[culprit] - costly.delay_ns;
-  costly.is_first = call.sightings[culprit].number == 0 && file.gaps.empty();
+  costly.is_first = late.number == 0 && file.gaps.empty();
   find_late(run, arrivals, culprit, costly);
   costly.waiting_ns = waiting_ns;
-  costly.frames = frames_of(file, event);
+  costly.frames = frames_of(file, late.call_site);
   if (kept_.size() == most_costly_calls) kept_.pop_back();
   kept_.insert(std::upper_bound(kept_.begin(), kept_.end(), waiting_ns,
                                 [](double ns, const CostlyCall& other) { return ns > other.waiting_ns; }),

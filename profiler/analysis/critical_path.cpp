@@ -48,7 +48,7 @@ void CriticalPath::add(const GroupCall& call) {
   for (std::size_t i = 0; i < exits_ns_.size(); ++i) {
     const Sighting& sighting = call.sightings[i];
     path_ns_[sighting.file] = exits_ns_[i];
-    phase_waits_ns_[sighting.file][sighting.event.phase] += exits_ns_[i] - chains_ns_[i];
+    phase_waits_ns_[sighting.file][sighting.phase] += exits_ns_[i] - chains_ns_[i];
   }
   if (!is_cut_ || call.sightings.size() != run_.files.size()) return;
   longest_ns_ = *std::max_element(chains_ns_.begin(), chains_ns_.end());

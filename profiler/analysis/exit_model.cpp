@@ -1,8 +1,9 @@
 #include "profiler/analysis/exit_model.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <map>
+#include <numeric>
 #include <utility>
 
 #include "base/reason.hpp"
@@ -40,6 +41,7 @@ ExitModel::ExitModel(const Run& run) : run_(run), alpha_(run.files) {
   for (const RankFile& file : run.files) {
     if (file.header.node_ranks > file.header.cores && file.header.cores > 0)
       crowding_ = std::max(crowding_, static_cast<double>(file.header.node_ranks) / file.header.cores);
+    nodes_of_files_.push_back(file.header.node);
     auto& open = open_reasons_.emplace_back();
     for (std::size_t r = 0; r < open.size(); ++r) open[r] = is_open(file.texts->reason_ids[r]);
   }
@@ -53,19 +55,15 @@ bool ExitModel::take(const GroupCall& recorded) {
   call_.files.clear();
   call_.arrivals_ns.clear();
   call_.exits_ns.clear();
-  std::map<std::int32_t, std::vector<std::size_t>> nodes;
   for (const Sighting& sighting : recorded.sightings) {
-    const trace::Event& event = sighting.event;
-    if (event.exit_ticks == 0) return false;
-    call_.bytes = std::max(call_.bytes, event.bytes);
-    call_.open = call_.open && event.algorithm == 0 && open_reasons_[sighting.file][event.reason];
-    nodes[run_.files[sighting.file].header.node].push_back(call_.files.size());
+    if (std::isnan(sighting.exit_ns)) return false;
+    call_.bytes = std::max(call_.bytes, sighting.bytes);
+    call_.open = call_.open && sighting.algorithm == 0 && open_reasons_[sighting.file][sighting.reason];
     call_.files.push_back(sighting.file);
     call_.arrivals_ns.push_back(sighting.arrival_ns);
     call_.exits_ns.push_back(sighting.exit_ns);
   }
-  call_.nodes.clear();
-  for (auto& [node, places] : nodes) call_.nodes.push_back(std::move(places));
+  find_nodes();
   const bool rooted =
       need_of(call_.roles.collective) == Need::root || need_of(call_.roles.collective) == Need::root_needs_all;
   const bool across = call_.nodes.size() > 1;
@@ -76,6 +74,20 @@ bool ExitModel::take(const GroupCall& recorded) {
   legal_.resize(call_.count);
   earliest_exits(call_.roles, call_.arrivals_ns, legal_);
   return true;
+}
+
+void ExitModel::find_nodes() {
+  const auto node_of = [&](std::size_t place) { return nodes_of_files_[call_.files[place]]; };
+  by_node_.resize(call_.count);
+  std::iota(by_node_.begin(), by_node_.end(), std::size_t{0});
+  const auto is_before = [&](std::size_t a, std::size_t b) { return node_of(a) < node_of(b); };
+  if (!std::is_sorted(by_node_.begin(), by_node_.end(), is_before))
+    std::stable_sort(by_node_.begin(), by_node_.end(), is_before);
+  call_.nodes.clear();
+  for (std::size_t begin = 0, end = 0; begin < call_.count; begin = end) {
+    while (end < call_.count && node_of(by_node_[end]) == node_of(by_node_[begin])) ++end;
+    call_.nodes.push_back(std::span(by_node_).subspan(begin, end - begin));
+  }
 }
 
 void ExitModel::measure() {
@@ -138,7 +150,7 @@ void ExitModel::take_out(double from, double copies, std::span<double> exits_ns)
 }
 
 // When the operands of a node's ranks are one.
-double ExitModel::reduced(const std::vector<std::size_t>& node, std::span<const double> arrivals_ns) {
+double ExitModel::reduced(std::span<const std::size_t> node, std::span<const double> arrivals_ns) {
   const auto ranks = static_cast<double>(node.size());
   const std::int32_t cores = run_.files[call_.files[node[0]]].header.cores;
   const double workers = std::max(1.0, std::min(ranks, static_cast<double>(cores)));

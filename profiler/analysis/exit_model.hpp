@@ -55,8 +55,8 @@ struct ReplayedCall {
   Models models{};             // of an open call
   double node_latency_ns = 0;  // L, and the others of the model
   double copy_ns = 0;
-  std::array<double, most_candidates> network_ns{};  // of each model
-  std::vector<std::vector<std::size_t>> nodes{};     // places in the call by node
+  std::array<double, most_candidates> network_ns{};   // of each model
+  std::vector<std::span<const std::size_t>> nodes{};  // places in the call by node
   std::vector<std::uint32_t> files{};
   std::vector<double> arrivals_ns{};
   std::vector<double> exits_ns{};
@@ -83,7 +83,8 @@ class ExitModel {
 
  private:
   void measure();
-  double reduced(const std::vector<std::size_t>& node, std::span<const double> arrivals_ns);
+  void find_nodes();
+  double reduced(std::span<const std::size_t> node, std::span<const double> arrivals_ns);
   void model_blocks(std::span<const double> arrivals_ns, std::span<double> exits_ns);
   void model_across(Way way, std::span<const double> arrivals_ns, std::span<double> exits_ns);
   void take_out(double from, double copies, std::span<double> exits_ns) const;
@@ -91,9 +92,11 @@ class ExitModel {
   const Run& run_;
   Alpha alpha_;
   std::vector<std::array<bool, trace::reason_capacity>> open_reasons_;  // by file
-  double crowding_ = 0;                                                 // ranks to a core where it has more than one
+  std::vector<std::int32_t> nodes_of_files_;
+  double crowding_ = 0;  // ranks to a core where it has more than one
   // Of one call, and room for it.
   ReplayedCall call_;
+  std::vector<std::size_t> by_node_;
   std::vector<double> sorted_;
   std::vector<double> legal_;
 };

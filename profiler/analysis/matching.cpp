@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 
@@ -57,10 +58,9 @@ void Groups::merge(const Groups& part) {
 bool Groups::judge(GroupCall& call) const {
   bool is_blocking = false;
   for (const Sighting& sighting : call.sightings) {
-    const trace::Event& event = sighting.event;
-    const bool own = static_cast<Form>(event.form) == Form::blocking;
+    const bool own = static_cast<Form>(sighting.form) == Form::blocking;
     is_blocking = is_blocking || own;
-    call.is_inside = call.is_inside || (own && event.exit_ticks == 0);
+    call.is_inside = call.is_inside || (own && std::isnan(sighting.exit_ns));
   }
   if (!is_blocking) return false;
   call.conflict = conflict_in(call);
@@ -73,10 +73,9 @@ std::string Groups::conflict_in(const GroupCall& call) const {
   const Group& group = *call.group;
   const Sighting& first = call.sightings.front();
   const auto call_of = [](const Sighting& sighting) {
-    const trace::Event& event = sighting.event;
     // On inter-communicators roots may be MPI_ROOT and MPI_PROC_NULL, both negative.
-    return std::tuple(event.collective, event.form,
-                      has_root(static_cast<Collective>(event.collective)) ? std::max(event.root, -1) : -1);
+    return std::tuple(sighting.collective, sighting.form,
+                      has_root(static_cast<Collective>(sighting.collective)) ? std::max(sighting.root, -1) : -1);
   };
   const Sighting* other = nullptr;
   for (std::size_t i = 1; i < call.sightings.size() && other == nullptr; ++i)
@@ -89,7 +88,7 @@ std::string Groups::conflict_in(const GroupCall& call) const {
     if (root >= 0) name += fmt::format(" with root {}", root);
     return fmt::format("rank {} called {}", run_.files[sighting.file].header.rank, name);
   };
-  return fmt::format("at call {} on {}, {} and {}", first.event.call, group.name, text(first), text(*other));
+  return fmt::format("at call {} on {}, {} and {}", call.call, group.name, text(first), text(*other));
 }
 
 Match Groups::match_of(const GroupCall& call) const {
@@ -102,7 +101,7 @@ Match Groups::match_of(const GroupCall& call) const {
   const std::uint64_t unknown = static_cast<std::uint64_t>(group.size) - group.members.size();
   if (seen == group.members.size() && seen >= 2 && unknown <= run_.missing_ranks + run_.unwanted_ranks)
     return group.is_inter ? Match::two_groups : Match::partial;
-  const std::uint64_t number = call.sightings.front().event.call;
+  const std::uint64_t number = call.call;
   Match match = Match::pending;
   std::size_t next = 0;
   for (std::size_t m = 0; m < group.members.size(); ++m) {
@@ -126,12 +125,12 @@ bool has_root(Collective collective) {
 }
 
 Roles roles_of(const GroupCall& call) {
-  const trace::Event& event = call.sightings.front().event;
-  Roles roles{static_cast<Collective>(event.collective), call.sightings.size(), {}};
+  const Sighting& first = call.sightings.front();
+  Roles roles{static_cast<Collective>(first.collective), call.sightings.size(), {}};
   // The root may be a rank whose file is missing: then nothing is known of that waiting.
   if (has_root(roles.collective))
     for (std::size_t i = 0; i < call.sightings.size(); ++i)
-      if (call.group->members[call.sightings[i].member].rank == event.root) roles.root = i;
+      if (call.group->members[call.sightings[i].member].rank == first.root) roles.root = i;
   return roles;
 }
 

@@ -24,24 +24,35 @@ struct Member {
   std::uint64_t first_kept_call = std::numeric_limits<std::uint64_t>::max();
 };
 
-// One rank's part in one call.
+// One rank's part in one call. Small: as many as a run has ranks are in a core's cache at once, for several calls.
 struct Sighting {
-  trace::Event event;
+  // Of the event:
+  std::uint64_t bytes = 0;
+  std::uint32_t call_site = 0;
+  std::uint32_t algorithm = 0;
+  std::int32_t root = -1;
+  std::uint8_t collective = 0;
+  std::uint8_t form = 0;
+  std::uint16_t reason = 0;
+  std::uint16_t thread = 0;
+  std::uint16_t phase = 0;
+
   std::uint32_t member = 0;        // of the group
   std::uint32_t file = 0;          // the member's
+  std::uint32_t longest_site = 0;  // call site that ended the longest time of computing since the communicator's call
+                                   // before; in the first since MPI_Init
   std::uint64_t number = 0;        // of the event among those of the file
   double arrival_ns = 0;           // on node 0's clock
   double exit_ns = 0;              // NaN: still inside
-  double computed_ns = 0;          // by the rank, outside MPI, since the communicator's call before; in the first from
-                                   // MPI_Init on
+  double computed_ns = 0;          // by the rank, outside MPI, since then
   double timed_ns = 0;             // in timed functions, since then
   double computed_until_ns = 0;    // by the rank, outside MPI, since MPI_Init
-  std::uint32_t longest_site = 0;  // call site that ended the longest time of computing since then
-  std::int32_t waited_for = -1;    // the rank of the job that it waited for in messages at the longest time since then,
-  double waited_ns = 0;            // and how long
-  std::int32_t just_waited_for = -1;  // the same since its collective call before this one, on any communicator,
-  double just_waited_ns = 0;          // and how long
+  double waited_ns = 0;            // in messages, the longest of these times since then, and for which rank of the job
+  double just_waited_ns = 0;       // the same since its collective call before this one, on any communicator
+  std::int32_t waited_for = -1;
+  std::int32_t just_waited_for = -1;
 };
+static_assert(sizeof(Sighting) <= 112);
 
 // A communicator, and what is known of its ranks.
 struct Group {
@@ -69,6 +80,7 @@ enum class Match : std::uint8_t {
 struct GroupCall {
   const Group* group = nullptr;
   std::size_t group_number = 0;
+  std::uint64_t call = 0;               // its number on the communicator
   std::span<const Sighting> sightings;  // by rank in the communicator
   Match match{};
   bool is_inside = false;  // some rank has not left it

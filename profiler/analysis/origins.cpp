@@ -27,11 +27,8 @@ std::size_t Origins::sender_for(const GroupCall& call, const Arrivals& arrivals,
 void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
   const std::size_t size = arrivals.size();
   excess_ns_.resize(size);
-  for (std::size_t i = 0; i < size; ++i) excess_ns_[i] = call.sightings[i].computed_ns;
-  sorted_ = excess_ns_;
-  const double median_computed_ns = lower_median(sorted_);
   for (std::size_t i = 0; i < size; ++i) {
-    excess_ns_[i] -= median_computed_ns;
+    excess_ns_[i] = call.sightings[i].computed_ns - arrivals.median_computed_ns;
     std::vector<double>& by_site = blames_[call.sightings[i].file].excess_ns;
     const std::size_t site = call.sightings[i].longest_site;
     if (by_site.size() <= site) by_site.resize(site + 1);

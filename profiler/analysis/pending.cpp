@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <span>
@@ -62,17 +63,17 @@ Unfinished unfinished_call(const Run& run, const Clocks& clocks, const GroupCall
     const Member& member = group.members[m];
     if (next < sightings.size() && sightings[next].member == m) {
       while (next < sightings.size() && sightings[next].member == m) {
-        const trace::Event& event = sightings[next].event;
-        if (event.exit_ticks == 0) {
-          pending.name = mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
-          if (pending.call_site.empty()) pending.call_site = frames_of(run.files[member.file], event);
+        const Sighting& own = sightings[next];
+        if (std::isnan(own.exit_ns)) {
+          pending.name = mpi_name(static_cast<Collective>(own.collective), static_cast<Form>(own.form));
+          if (pending.call_site.empty()) pending.call_site = frames_of(run.files[member.file], own.call_site);
           inside.push_back(world_rank(member.file));
-          pending.arrivals.push_back({inside.back(), sightings[next].arrival_ns});
-          first_arrival = std::min(first_arrival, sightings[next].arrival_ns);
+          pending.arrivals.push_back({inside.back(), own.arrival_ns});
+          first_arrival = std::min(first_arrival, own.arrival_ns);
         }
         ++next;
       }
-    } else if (member.calls <= sightings.front().event.call) {
+    } else if (member.calls <= call.call) {
       absent.push_back(world_rank(member.file));
     }
   }
@@ -97,7 +98,7 @@ Unfinished unfinished_call(const Run& run, const Clocks& clocks, const GroupCall
   std::sort(absent.begin(), absent.end());
   pending.conflict = call.conflict;
   pending.communicator = group.name;
-  pending.call = sightings.front().event.call;
+  pending.call = call.call;
   pending.inside = to_ranges(inside);
   pending.not_arrived = to_ranges(absent);
   pending.first_ns = first_arrival;

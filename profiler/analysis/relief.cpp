@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "profiler/analysis/analysis.hpp"
-#include "profiler/analysis/computing.hpp"
 #include "profiler/analysis/matching.hpp"
 
 namespace papaya::report {
@@ -39,16 +39,15 @@ double Relief::Calls::variance() const {
   return std::max(0.0, squared_ns / count - mean * mean) / count;
 }
 
-void Relief::add(const GroupCall& call, std::size_t site) {
+void Relief::add(const GroupCall& call, std::size_t site, double median_computed_ns) {
   const Section section = sections_.before(call.group_number, site);
   // Calls of unknown places need not have the same work before them.
   if (section.first == ComparedCall::no_site || site == ComparedCall::no_site || !call.is_computing_known) return;
   const auto found = bins_.size() < most_sections ? bins_.try_emplace(section).first : bins_.find(section);
   if (found == bins_.end()) return;
-  computed_ns_.clear();
-  for (const Sighting& sighting : call.sightings) computed_ns_.push_back(sighting.computed_ns);
-  const double length_ns = *std::max_element(computed_ns_.begin(), computed_ns_.end());
-  const double lateness_ns = length_ns - lower_median(computed_ns_);
+  double length_ns = std::numeric_limits<double>::lowest();
+  for (const Sighting& sighting : call.sightings) length_ns = std::max(length_ns, sighting.computed_ns);
+  const double lateness_ns = length_ns - median_computed_ns;
   const double doublings = std::log2(std::max(1.0, lateness_ns / least_lateness_ns));
   const std::size_t bin = std::min(bin_count - 1, static_cast<std::size_t>(doublings));
   found->second[bin].add({1, lateness_ns, length_ns, length_ns * length_ns});

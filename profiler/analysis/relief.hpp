@@ -45,8 +45,8 @@ struct Relieved {
 
 class Relief {
  public:
-  // A compared call and the number of its site, or that of none.
-  void add(const GroupCall& call, std::size_t site);
+  // A compared call, the number of its site, or that of none, and the median of what its ranks computed before it.
+  void add(const GroupCall& call, std::size_t site, double median_computed_ns);
   // The next part of the run, in which the call site of number n is that of number `numbers[n]` here.
   void merge(const Relief& next, std::span<const std::size_t> numbers);
   // The sections in which lateness costs less than itself.
@@ -72,7 +72,6 @@ class Relief {
 
   Sections sections_;
   std::map<Section, Bins> bins_;
-  std::vector<double> computed_ns_;
 };
 
 }  // namespace papaya::report

@@ -89,10 +89,10 @@ Replays::Replays(const Run& run, const Clocks& clocks, std::span<const EventFact
 
 void Replays::add(const GroupCall& call) {
   if (!call.is_compared()) return;
-  const Sites::Site* const site = sites_.find(call.sightings.front().file, call.sightings.front().event);
+  const Sites::Site* const site = sites_.find(call.sightings.front().file, call.sightings.front());
   all_sites_.clear();
   for (const Sighting& sighting : call.sightings)
-    if (const Sites::Site* const own = sites_.find(sighting.file, sighting.event);
+    if (const Sites::Site* const own = sites_.find(sighting.file, sighting);
         own != nullptr && std::find(all_sites_.begin(), all_sites_.end(), own) == all_sites_.end())
       all_sites_.push_back(own);
   if (!all_sites_.empty()) {

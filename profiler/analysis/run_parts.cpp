@@ -113,9 +113,9 @@ namespace {
 void hand_over(LeftCall& left, Groups& groups, const CallStream::OnCall& on_call) {
   std::vector<Sighting>& sightings = left.sightings;
   std::sort(sightings.begin(), sightings.end(), [](const Sighting& a, const Sighting& b) {
-    return std::tie(a.member, a.event.thread, a.number) < std::tie(b.member, b.event.thread, b.number);
+    return std::tie(a.member, a.thread, a.number) < std::tie(b.member, b.thread, b.number);
   });
-  GroupCall call{&groups.all()[left.group], left.group, sightings, {}, false, {}};
+  GroupCall call{&groups.all()[left.group], left.group, left.call, sightings, {}, false, {}};
   if (!left.is_computing_known) forget_computing(call, sightings);
   if (groups.judge(call)) on_call(call);
 }

@@ -24,13 +24,6 @@ Sites::Site* Sites::of(std::size_t file, const trace::Event& event) {
   return event.call_site == 0 ? nullptr : &sites_[number_of(file, event.call_site, event.collective, event.form)];
 }
 
-const Sites::Site* Sites::find(std::size_t file, const trace::Event& event) const {
-  if (event.call_site == 0) return nullptr;
-  for (const Own& one : own_[tables_[file]][event.call_site - 1])
-    if (one.collective == event.collective && one.form == event.form) return &sites_[one.number];
-  return nullptr;
-}
-
 // One that is not there yet, without its sums.
 void Sites::add(const Key& key, const CallSiteFigures& of) {
   index_.emplace(key, sites_.size());
@@ -192,7 +185,7 @@ void count_event(const Clocks& clocks, std::size_t file, const trace::Event& eve
     site->figures.ns += ns;
   }
   if (static_cast<Form>(event.form) != Form::blocking) return;
-  PhaseFigures& phase = phases.of(file, event);
+  PhaseFigures& phase = phases.of(file, event.phase);
   ++phase.calls;
   phase.ns += ns;
 }

@@ -29,13 +29,19 @@ class Sites {
   // Null: the event has no call site. Valid until the next one is asked for.
   Site* of(std::size_t file, const trace::Event& event);
   // Its number; ComparedCall::no_site: it has none.
-  std::size_t number_of(std::size_t file, const trace::Event& event) {
-    return event.call_site == 0 ? ComparedCall::no_site
-                                : number_of(file, event.call_site, event.collective, event.form);
+  template <class Call>
+  std::size_t number_of(std::size_t file, const Call& call) {
+    return call.call_site == 0 ? ComparedCall::no_site : number_of(file, call.call_site, call.collective, call.form);
   }
   Site& at(std::size_t number) { return sites_[number]; }
-  // The same of an event that is in the sums; null: it has none.
-  const Site* find(std::size_t file, const trace::Event& event) const;
+  // The same of a call that is in the sums; null: it has none.
+  template <class Call>
+  const Site* find(std::size_t file, const Call& call) const {
+    if (call.call_site == 0) return nullptr;
+    for (const Own& one : own_[tables_[file]][call.call_site - 1])
+      if (one.collective == call.collective && one.form == call.form) return &sites_[one.number];
+    return nullptr;
+  }
   // Of a part of a run, before it is read: the sites that `known` has get the same numbers.
   void number_as(const Sites& known);
   // The next part of the run. Returns, by the number of a site there, its number here: the same if it was numbered as
@@ -70,7 +76,7 @@ class Phases {
  public:
   explicit Phases(const Run& run);
 
-  PhaseFigures& of(std::size_t file, const trace::Event& event) { return *own_[tables_[file]][event.phase]; }
+  PhaseFigures& of(std::size_t file, std::uint16_t phase) { return *own_[tables_[file]][phase]; }
   // The next part of the run.
   void merge(const Phases& next);
   // Most waiting first; none where nothing has a name, as there is nothing to tell apart. Once, at the end.

@@ -83,9 +83,11 @@ std::span<const trace::Event> EventReader::next() {
     }
     std::size_t kept = 0;
     for (std::uint64_t i = 0; i < count; ++i) {
-      trace::Event event = events_[i];
+      trace::Event& event = events_[i];
       if (header.version == version_3::format_version) event = version_3::event_of(event);
-      if (is_whole(event, number_ + i, header)) events_[kept++] = event;
+      if (!is_whole(event, number_ + i, header)) continue;
+      if (kept != i) events_[kept] = event;
+      ++kept;
     }
     skipped_ += count - kept;
     number_ += count;

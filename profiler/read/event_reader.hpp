@@ -2,6 +2,7 @@
 // the ring, each in its file.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -33,6 +34,12 @@ class EventReader {
 
   // The next events; none: that was all. Valid until the next call.
   std::span<const trace::Event> next();
+  // So many of those from this one on are wanted next: other ranks' have taken their place in the cores' caches.
+  void prefetch(std::size_t begin, std::size_t count) const {
+    for (std::size_t i = begin; i < std::min(begin + count, events_.size()); ++i) __builtin_prefetch(&events_[i]);
+    for (std::size_t i = begin; i < std::min(begin + count, intervals_.size()); i += 2)
+      __builtin_prefetch(&intervals_[i]);
+  }
   // Of one of those.
   const trace::Interval* interval_of(const trace::Event& event) const;
 

@@ -163,10 +163,10 @@ Pictures::Pictures(const Run& run) : run_(run) {
 
 ShownCall Pictures::shown(const ComparedCall& call) const {
   ShownCall shown;
-  shown.communicator = call.event->communicator;
-  shown.call = call.event->call;
+  shown.communicator = call.communicator_id;
+  shown.call = call.call;
   shown.bytes = call.bytes;
-  shown.algorithm = algorithm_name(run_.files[call.files.front()], call.event->algorithm);
+  shown.algorithm = algorithm_name(run_.files[call.files.front()], call.algorithm);
   shown.phase = call.phase;
   shown.first_ns = call.first_ns;
   shown.worst_ns = call.cluster.worst_ns;
@@ -182,14 +182,14 @@ ShownCall Pictures::shown(const ComparedCall& call) const {
 
 void Pictures::add(const ComparedCall& call) {
   heat_map_.add(call);
-  const auto collective = static_cast<Collective>(call.event->collective);
+  const auto collective = call.collective;
   if (call.site != ComparedCall::no_site) {
     SiteLosses& losses = losses_.try_emplace({call.site, collective}, heat_map_.bins()).first->second;
     losses.add(call, heat_map_.bin_of(call), most_loss_cells / losses_.size());
   }
   factors_[{collective, size_class_of(call.bytes)}].add(call);
 
-  Communicator& communicator = communicators_[call.event->communicator];
+  Communicator& communicator = communicators_[call.communicator_id];
   if (communicator.files.empty()) {
     communicator.name = call.communicator;
     communicator.files.assign(call.files.begin(), call.files.end());

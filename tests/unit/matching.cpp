@@ -24,7 +24,7 @@ std::vector<MatchedCall> matched(const std::vector<Record>& all) {
   report::CallStream(run, report::Clocks(run), groups).read({}, [&](const report::GroupCall& call) {
     if (!call.is_compared()) return;
     MatchedCall& matched = calls.emplace_back();
-    matched.call = call.sightings.front().event.call;
+    matched.call = call.call;
     matched.is_complete = call.match == report::Match::complete;
     for (const report::Sighting& sighting : call.sightings)
       matched.ranks.push_back(call.group->members[sighting.member].rank);

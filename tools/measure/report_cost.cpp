@@ -52,7 +52,7 @@ class Writer {
     const std::uint64_t kept = std::min(events, trace::event_capacity);
     header_.event_count = events;
     events_.resize(kept);
-    intervals_.resize(trace::interval_capacity);
+    intervals_.resize(kept);
     fill_header();
   }
 
