@@ -35,7 +35,16 @@ struct OpenCall {
   double last_ns = 0;
   std::size_t members = 0;  // that are there
   bool is_computing_known = true;
-  std::vector<Sighting> sightings;
+  std::size_t seen = 0;
+  std::vector<Sighting> room;  // for all members or more, of which the first `seen` are sightings
+
+  std::span<Sighting> sightings() { return std::span(room).first(seen); }
+  std::span<const Sighting> sightings() const { return std::span(room).first(seen); }
+  // Room for one more, with what was there before.
+  Sighting& add() {
+    if (seen == room.size()) room.emplace_back();
+    return room[seen++];
+  }
 };
 
 // A member while the run is read.
@@ -248,8 +257,10 @@ void Reading::read(const Progress& progress) {
     if (progress) progress(part_ == nullptr ? std::min(events_, total) : events_, total);
     for (std::size_t f = 0; f < cursors_.size(); ++f) {
       if (f + 1 < cursors_.size()) cursors_[f + 1].reader.prefetch(cursors_[f + 1].next, window_);
-      while (has_next(f) && arrival_ns(f, cursors_[f].piece[cursors_[f].next]) <= *horizon_ns)
-        take(f, cursors_[f].piece[cursors_[f].next++]);
+      Cursor& cursor = cursors_[f];
+      const NodeClock& clock = clocks_.of_file(f);
+      while (has_next(f) && clock.ns(cursor.piece[cursor.next].arrival_ticks) <= *horizon_ns)
+        take(f, cursor.piece[cursor.next++]);
     }
     hand_over(finished_);
     if (sightings_ > many_sightings) close_hopeless();
@@ -309,8 +320,9 @@ OpenCall& Reading::open_call(std::size_t group, std::uint64_t call) {
   open->last_ns = std::numeric_limits<double>::lowest();
   open->members = 0;
   open->is_computing_known = true;
-  open->sightings.clear();
-  open->sightings.reserve(groups_.all()[group].members.size());
+  open->seen = 0;
+  if (const std::size_t members = groups_.all()[group].members.size(); open->room.size() < members)
+    open->room = std::vector<Sighting>(members);
   return *open;
 }
 
@@ -326,12 +338,12 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   MemberState& state = states_[own.group][own.member];
   OpenCall& open = open_call(own.group, event.call);
   // Only damaged records have a call twice.
-  const bool is_there =
-      event.call < state.next_call && std::any_of(open.sightings.begin(), open.sightings.end(),
-                                                  [&](const Sighting& other) { return other.member == own.member; });
+  const bool is_there = event.call < state.next_call &&
+                        std::any_of(open.room.begin(), open.room.begin() + static_cast<std::ptrdiff_t>(open.seen),
+                                    [&](const Sighting& other) { return other.member == own.member; });
   state.first_call = std::min(state.first_call, event.call);
   state.next_call = std::max(state.next_call, event.call + 1);
-  Sighting& sighting = open.sightings.emplace_back();
+  Sighting& sighting = open.add();
   sighting.bytes = event.bytes;
   sighting.call_site = event.call_site;
   sighting.algorithm = event.algorithm;
@@ -380,7 +392,7 @@ void Reading::hand_over(std::vector<OpenCall*>& calls) {
 }
 
 void Reading::forget(OpenCall& open) {
-  sightings_ -= open.sightings.size();
+  sightings_ -= open.seen;
   open_[open.group].erase(open.call);
   free_of(open.group).push_back(&open);
 }
@@ -390,7 +402,7 @@ std::span<Sighting> Reading::in_order(OpenCall& open) {
     return std::tuple(sighting.member, sighting.thread, sighting.number);
   };
   const auto is_before = [&](const Sighting& a, const Sighting& b) { return key(a) < key(b); };
-  std::vector<Sighting>& own = open.sightings;
+  const std::span<Sighting> own = open.sightings();
   if (std::is_sorted(own.begin(), own.end(), is_before)) return own;
   if (open.members != own.size() || own.size() != groups_.all()[open.group].members.size()) {
     std::sort(own.begin(), own.end(), is_before);
@@ -413,14 +425,15 @@ void Reading::hand_over(OpenCall& open) {
 bool Reading::has_ranks_elsewhere(const OpenCall& open) const {
   const std::vector<MemberState>& states = states_[open.group];
   std::vector<bool> is_there(states.size());
-  for (const Sighting& sighting : open.sightings) is_there[sighting.member] = true;
+  for (const Sighting& sighting : open.sightings()) is_there[sighting.member] = true;
   for (std::size_t m = 0; m < states.size(); ++m)
     if (!is_there[m] && (open.call < states[m].first_call || states[m].next_call <= open.call)) return true;
   return false;
 }
 
 void Reading::leave(OpenCall& open) {
-  left.push_back({open.group, open.call, open.is_computing_known, open.sightings});
+  const std::span<const Sighting> own = open.sightings();
+  left.push_back({open.group, open.call, open.is_computing_known, {own.begin(), own.end()}});
 }
 
 // Those that lack a rank.

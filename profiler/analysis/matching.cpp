@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <map>
 #include <tuple>
 
@@ -134,7 +136,22 @@ Roles roles_of(const GroupCall& call) {
   return roles;
 }
 
+double latest(std::span<const double> arrivals_ns) {
+  constexpr std::size_t beside = 4;  // that do not wait for each other
+  double last_ns[beside];
+  std::fill(std::begin(last_ns), std::end(last_ns), std::numeric_limits<double>::lowest());
+  std::size_t i = 0;
+  for (; i + beside <= arrivals_ns.size(); i += beside)
+    for (std::size_t k = 0; k < beside; ++k) last_ns[k] = std::max(last_ns[k], arrivals_ns[i + k]);
+  for (; i < arrivals_ns.size(); ++i) last_ns[0] = std::max(last_ns[0], arrivals_ns[i]);
+  return *std::max_element(std::begin(last_ns), std::end(last_ns));
+}
+
 void earliest_exits(const Roles& roles, std::span<const double> arrivals_ns, std::span<double> exits_ns) {
+  if (need_of(roles.collective) == Need::all) {
+    std::fill(exits_ns.begin(), exits_ns.end(), latest(arrivals_ns));
+    return;
+  }
   for_each_wait(
       roles, arrivals_ns.size(), [&](std::size_t i) { return arrivals_ns[i]; },
       [&](std::size_t i, std::size_t until) { exits_ns[i] = arrivals_ns[until]; });

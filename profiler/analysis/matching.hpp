@@ -145,6 +145,8 @@ Order order_of(std::size_t size, Arrival&& arrival) {
 bool has_root(Collective collective);
 Roles roles_of(const GroupCall& call);
 
+double latest(std::span<const double> arrivals_ns);
+
 // When each rank could have left at the earliest: once those whose data it needs had arrived.
 void earliest_exits(const Roles& roles, std::span<const double> arrivals_ns, std::span<double> exits_ns);
 
