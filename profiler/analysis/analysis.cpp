@@ -84,7 +84,7 @@ void Analyser::read_calls() {
   for (const Group& group : groups_.all())
     out_.communicators.push_back({.id = group.id, .name = group.name, .size = group.size});
   // An observer gets one call after the other.
-  facts_ = reader_.read(sums_, observe_ ? 1 : threads_for_reading(), [this] {
+  facts_ = reader_.read(sums_, observe_ ? 1 : threads_for_reading(run_.files.size()), [this] {
     CallSums of_part(run_, clocks_, groups_.all().size(), observe_);
     if (observe_) of_part.sites.number_as(sums_.sites);  // it is told the numbers: one part is read at a time
     return of_part;
@@ -196,7 +196,7 @@ void Analyser::read_calls_again() {
   if (out_.compared_calls == 0) return;
   const auto make = [this] { return Replays(run_, clocks_, facts_, sums_, out_); };
   Replays replays = make();
-  reader_.read(replays, threads_for_reading(), make);
+  reader_.read(replays, threads_for_reading(run_.files.size()), make);
   replays.write(out_);
 }
 

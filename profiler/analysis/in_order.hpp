@@ -16,12 +16,18 @@
 
 namespace papaya::report {
 
-// As many as there are cores for them, up to a few: memory grows with them, in MPI_Finalize it is the program's.
-inline std::size_t threads_for_reading() {
-  constexpr std::size_t most = 4;
+// Memory grows with them, and in MPI_Finalize it is the program's: all in all 64 MiB for 1,000 ranks and 256 MiB for
+// 10,000 are to do. So many fit into what is left of that for threads (docs/measurements.md).
+inline std::size_t threads_for_reading(std::size_t ranks) {
+  constexpr std::size_t bytes_for_threads = 23 << 20;
+  constexpr std::size_t bytes_for_threads_of_rank = 16 << 10;
+  constexpr std::size_t bytes_of_thread = 2 << 20;
+  constexpr std::size_t bytes_of_thread_and_rank = 7 << 10;
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
-  return std::clamp(static_cast<std::size_t>(CPU_COUNT(&cores)), std::size_t{1}, most);
+  const std::size_t fit =
+      (bytes_for_threads + ranks * bytes_for_threads_of_rank) / (bytes_of_thread + ranks * bytes_of_thread_and_rank);
+  return std::clamp(static_cast<std::size_t>(CPU_COUNT(&cores)), std::size_t{1}, fit);
 }
 
 // `make(i)` for each i below `count` on one of `threads` threads, the calling one among them, and `take(i, result)` in

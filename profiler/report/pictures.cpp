@@ -149,7 +149,7 @@ Pictures::Pictures(const Run& run) : run_(run) {
   const Clocks clocks(run);
   CallSpan all;
   in_order(
-      run.files.size(), threads_for_reading(),
+      run.files.size(), threads_for_reading(run.files.size()),
       [&](std::size_t f) { return span_of_calls(run.files[f], clocks.of_file(f)); },
       [&](std::size_t, const CallSpan& span) { all.add(span); });
   // A call that never ended lasts as long as there are signs of the job.
