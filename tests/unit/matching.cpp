@@ -1,5 +1,10 @@
 // Which calls of a run belong together.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "profiler/analysis/call_stream.hpp"
+#include "profiler/analysis/computing.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
 
@@ -85,6 +90,21 @@ TEST_CASE("calls with different roots are not matched") {
   REQUIRE(calls.size() == 1);
   CHECK(calls[0].call == 1);
   CHECK(calls[0].root == 1);
+}
+
+TEST_CASE("the median of many values is the one in the middle of their order") {
+  std::uint64_t state = 1;
+  for (const std::size_t size : {1, 2, 33, 64, 1000, 1001})
+    for (const std::uint64_t different : {1ull, 3ull, 1ull << 40}) {
+      std::vector<double> values;
+      for (std::size_t i = 0; i < size; ++i) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        values.push_back(static_cast<double>((state >> 20) % different));
+      }
+      std::vector<double> sorted = values;
+      std::sort(sorted.begin(), sorted.end());
+      CHECK(report::lower_median(values) == sorted[(size - 1) / 2]);
+    }
 }
 
 }  // namespace
