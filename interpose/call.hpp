@@ -90,7 +90,9 @@ inline CommunicatorFacts facts_of(const Communicator& state) noexcept {
           .inter = state.inter,
           .outside = state.outside,
           .has_copy = state.queue != nullptr,
-          .has_due_plans = state.has_due_plans};
+          .has_due_plans = state.has_due_plans,
+          .has_verdicts = !state.verdicts.empty(),
+          .dropped = state.dropped};
 }
 inline CallShape shape_of(const Arguments& a, Form form, bool is_named) noexcept {
   return {.collective = a.collective, .form = form, .is_named = is_named, .count = a.count, .root = a.root};

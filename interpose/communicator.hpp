@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -44,6 +46,24 @@ struct LastChoice {
   Reduction reduction;
 };
 
+// A result that differs from MPI's own, on this rank (PAPAYA_VERIFY).
+struct Difference {
+  const Descriptor* algorithm;
+  Collective collective;
+  std::uint64_t communicator;
+  std::string communicator_name;
+  int ranks;
+  std::uint64_t call;
+  std::size_t element;
+  std::string ours;
+  std::string expected;
+};
+// On an algorithm, before the ranks have agreed on it; the same ones in the same order on all of them.
+struct Verdict {
+  const Descriptor* algorithm;
+  std::optional<Difference> difference;  // the first that this rank has found
+};
+
 struct Communicator {
   MPI_Comm handle = MPI_COMM_NULL;
   std::uint64_t id = 0;
@@ -73,6 +93,8 @@ struct Communicator {
   std::vector<std::int64_t> offsets;  // as in Members
   Plans plans;                        // LastChoice points into it
   bool has_due_plans = false;
+  std::vector<Verdict> verdicts;           // to be agreed on
+  std::vector<const Descriptor*> dropped;  // algorithms that serve it no longer, by agreement
   std::array<LastChoice, collective_count> last;
   std::shared_ptr<approx::OnCommunicator> approx;  // from the first call that a rule may be for
   std::shared_ptr<nonblocking::Queue> queue;       // of nonblocking calls; none where they are all MPI's

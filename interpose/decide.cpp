@@ -24,13 +24,20 @@ Decision native(Reason reason) noexcept {
   return {.choice = {.reason = reason}};
 }
 
+tuning::Choice unless_dropped(const tuning::Choice& choice, const CommunicatorFacts& communicator) noexcept {
+  if (choice.rule == nullptr || !is_dropped(communicator, *choice.rule->algorithm)) return choice;
+  return {.reason = Reason::differs};
+}
+
 }  // namespace
 
 Decision decide(const tuning::Selection& selection, const CommunicatorFacts& communicator, const CallShape& call,
                 const Signature& signature) noexcept {
   if (const Reason reason = excluded(communicator, call); reason != Reason::none) return native(reason);
   if (call.collective == Collective::alltoallv)
-    return {.choice = selection.choose_for_any_size(Collective::alltoall, call.collective, communicator.facts)};
+    return {.choice =
+                unless_dropped(selection.choose_for_any_size(Collective::alltoall, call.collective, communicator.facts),
+                               communicator)};
   if (const Reason reason = excluded_by(signature, call); reason != Reason::none) return native(reason);
   const bool is_barrier = call.collective == Collective::barrier;
   const std::uint64_t element = is_barrier ? 0 : static_cast<std::uint64_t>(signature.element_bytes);
@@ -42,8 +49,11 @@ Decision decide(const tuning::Selection& selection, const CommunicatorFacts& com
   facts.predefined = !is_reduction || signature.operation == Signature::Operation::predefined;
   facts.may_reorder =
       communicator.arrival_order && call.form == Form::blocking && (!is_reduction || signature.commutative);
-  Decision decision{.choice = selection.choose(call.collective, bytes, facts, call.form), .bytes = bytes};
-  decision.sets_up_due_plans = communicator.has_due_plans && call.form == Form::blocking && is_meeting(call.collective);
+  Decision decision{.choice = unless_dropped(selection.choose(call.collective, bytes, facts, call.form), communicator),
+                    .bytes = bytes};
+  const bool meets = call.form == Form::blocking && is_meeting(call.collective);
+  decision.sets_up_due_plans = communicator.has_due_plans && meets;
+  decision.agrees_on_verdicts = communicator.has_verdicts && meets;
   if (decision.choice.rule != nullptr && is_reduction && element > decision.choice.rule->algorithm->max_element_bytes)
     decision.choice = {.reason = Reason::too_large};
   return decision;

@@ -4,7 +4,9 @@
 // no MPI, and is tested without (tests/unit/decide.cpp).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "base/collective.hpp"
 #include "base/reason.hpp"
@@ -38,10 +40,16 @@ struct CommunicatorFacts {
   tuning::Facts facts{};       // predefined and may_reorder are the call's, and not looked at
   bool arrival_order = false;  // PAPAYA_ORDER=arrival
   bool inter = false;
-  bool outside = false;        // has members that MPI_COMM_WORLD does not
-  bool has_copy = false;       // papaya's own, for nonblocking calls
-  bool has_due_plans = false;  // that a call which no rank leaves early has to set up
+  bool outside = false;                          // has members that MPI_COMM_WORLD does not
+  bool has_copy = false;                         // papaya's own, for nonblocking calls
+  bool has_due_plans = false;                    // that a call which no rank leaves early has to set up
+  bool has_verdicts = false;                     // that such a call has to agree on (verdicts.hpp)
+  std::span<const Descriptor* const> dropped{};  // algorithms that serve it no longer
 };
+
+inline bool is_dropped(const CommunicatorFacts& communicator, const Descriptor& algorithm) noexcept {
+  return std::find(communicator.dropped.begin(), communicator.dropped.end(), &algorithm) != communicator.dropped.end();
+}
 
 struct CallShape {
   Collective collective{};
@@ -62,7 +70,8 @@ struct Signature {
 struct Decision {
   tuning::Choice choice;  // a rule, or the reason why there is none
   std::uint64_t bytes = 0;
-  bool sets_up_due_plans = false;  // in this call, before it goes where it goes
+  bool sets_up_due_plans = false;   // in this call, before it goes where it goes
+  bool agrees_on_verdicts = false;  // the same, and before that: it is decided again afterwards
 };
 
 // The reasons for which datatype and operation need not be looked at; Reason::none if there is none. Inlined: a call

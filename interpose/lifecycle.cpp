@@ -14,6 +14,7 @@
 #include "interpose/runtime.hpp"
 #include "interpose/stall.hpp"
 #include "interpose/timed_calls.hpp"
+#include "interpose/verdicts.hpp"
 #include "interpose/why_native.hpp"
 
 extern "C" {
@@ -58,6 +59,7 @@ void configure_waiting(Runtime& process) {
 void before_end(const Job& job, Communicator& state) noexcept {
   nonblocking::remove_queue(state);
   why_native::report_what_was_not_set_up(job, state);
+  verdicts::keep(state);
 }
 
 // Whether this process is to go on natively: it was spawned, another rank has no papaya, or the user wants it.
@@ -152,6 +154,7 @@ void stop() noexcept {
   }
   communicators::stop();
   approx::stop(process.job, records);
+  verdicts::tell_kept(process.job, records);
   oddities::report(process.job);
   records.close(process.job);
   process.between_nodes.close();

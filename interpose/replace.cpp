@@ -107,16 +107,20 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   if (const Reason why = excluded(facts_of(state), shape_of(a, Form::blocking, true)); why != Reason::none)
     return native(why);
   Described described;
-  const Decision decision = decide(facts.job.selection, state, a, Form::blocking, true, described);
+  Decision decision = decide(facts.job.selection, state, a, Form::blocking, true, described);
   const tuning::Choice& choice = decision.choice;
   const std::uint64_t bytes = decision.bytes;
   const auto native_by_choice = [&] {
     if (choice.forced) why_native::report(facts.job, state, choice.named, bytes, choice.reason);
     return native(choice.reason);
   };
-  if (choice.rule == nullptr && !decision.sets_up_due_plans) return native_by_choice();
+  if (choice.rule == nullptr && !decision.sets_up_due_plans && !decision.agrees_on_verdicts) return native_by_choice();
   bool flat = true;
   if (has_wrong_arguments(state, a, described, bytes, flat)) return native(Reason::arguments);
+  if (decision.agrees_on_verdicts) {
+    verdicts::agree(state, facts);
+    decision = decide(facts.job.selection, state, a, Form::blocking, true, described);
+  }
   if (decision.sets_up_due_plans) set_up_due_plans(state, facts, outcome);
   if (choice.rule == nullptr) return native_by_choice();
 
@@ -128,7 +132,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
       (!reduces(a.collective) || reduction.by_table) && (a.collective == Collective::barrier || is_named(a.type));
   if (facts.job.verify_every == 0 && flat && is_predefined)
     state.last[index_of(a.collective)] = {a.type, a.op, a.count, bytes, plan, reduction};
-  return run_verified(facts.job.verify_every, a, state, reduction, on_device, [&] {
+  return run_verified(facts, a, state, *plan->rule->algorithm, reduction, on_device, [&] {
     return flat && !(on_device && plan->through_host)
                ? run_in_place(state, *plan, reduction, bytes, on_device, a, facts, outcome)
                : run_staged(state, *plan, reduction, bytes, on_device, a, facts, outcome);

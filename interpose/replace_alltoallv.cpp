@@ -164,7 +164,7 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
   }
   const bool on_device = is_on_device(state, a, facts);
   const Reduction none;
-  return run_verified(facts.job.verify_every, a, state, none, on_device,
+  return run_verified(facts, a, state, *plan->rule->algorithm, none, on_device,
                       [&] { return run_blocks(state, *plan, a, send_elements, elements, on_device, facts, outcome); });
 }
 

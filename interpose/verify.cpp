@@ -1,13 +1,12 @@
 #include "interpose/verify.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "interpose/attention.hpp"
 #include "interpose/oddities.hpp"
+#include "interpose/results.hpp"
 #include "interpose/staging.hpp"
 
 namespace papaya {
@@ -83,103 +82,6 @@ bool basic_type_of(MPI_Datatype type, ElementType& basic) {
   return one;
 }
 
-template <class T>
-double largest_of(const std::byte* bytes, std::size_t size) {
-  double largest = 0;
-  for (std::size_t at = 0; at + sizeof(T) <= size; at += sizeof(T)) {
-    T value;
-    std::memcpy(&value, bytes + at, sizeof value);
-    if (std::isfinite(value)) largest = std::max(largest, static_cast<double>(std::abs(value)));
-  }
-  return largest;
-}
-
-double largest_of(ElementType type, const std::vector<std::byte>& bytes) {
-  switch (type) {
-    case ElementType::f32:
-    case ElementType::c32:
-      return largest_of<float>(bytes.data(), bytes.size());
-    case ElementType::f64:
-    case ElementType::c64:
-      return largest_of<double>(bytes.data(), bytes.size());
-    case ElementType::f80:
-    case ElementType::c80:
-      return largest_of<long double>(bytes.data(), bytes.size());
-    default:
-      return 0;
-  }
-}
-
-// `values` of them make one number: 2 for complex ones, whose parts may cancel out.
-template <class T>
-bool near(const std::byte* left, const std::byte* right, std::size_t bytes, T tolerance, int values, double magnitude) {
-  const std::size_t unit = sizeof(T) * static_cast<std::size_t>(values);
-  for (std::size_t at = 0; at + unit <= bytes; at += unit) {
-    T size = static_cast<T>(magnitude);
-    T difference = 0;
-    for (int part = 0; part < values; ++part) {
-      T a;
-      T b;
-      std::memcpy(&a, left + at + static_cast<std::size_t>(part) * sizeof(T), sizeof a);
-      std::memcpy(&b, right + at + static_cast<std::size_t>(part) * sizeof(T), sizeof b);
-      size = std::max({size, std::abs(a), std::abs(b)});
-      if (a == b || (std::isnan(a) && std::isnan(b))) continue;
-      difference = std::max(difference, std::abs(a - b));
-      if (std::isnan(a - b)) return false;
-    }
-    if (!(difference <= tolerance * size)) return false;
-  }
-  return true;
-}
-
-// Pairs hold padding, which has no value to compare.
-template <class Value, class Index>
-bool same_pairs(const std::byte* left, const std::byte* right, std::size_t bytes) {
-  struct Pair {
-    Value value;
-    Index index;
-  };
-  for (std::size_t at = 0; at + sizeof(Pair) <= bytes; at += sizeof(Pair)) {
-    Pair a;
-    Pair b;
-    std::memcpy(&a, left + at, sizeof a);
-    std::memcpy(&b, right + at, sizeof b);
-    if (a.value != b.value || a.index != b.index) return false;
-  }
-  return true;
-}
-
-bool alike(ElementType element, double magnitude, const std::vector<std::byte>& left,
-           const std::vector<std::byte>& right) {
-  const std::byte* const a = left.data();
-  const std::byte* const b = right.data();
-  const std::size_t bytes = left.size();
-  switch (element) {
-    case ElementType::f32:
-      return near<float>(a, b, bytes, 1e-4f, 1, magnitude);
-    case ElementType::c32:
-      return near<float>(a, b, bytes, 1e-4f, 2, magnitude);
-    case ElementType::f64:
-      return near<double>(a, b, bytes, 1e-10, 1, magnitude);
-    case ElementType::c64:
-      return near<double>(a, b, bytes, 1e-10, 2, magnitude);
-    case ElementType::f80:
-      return near<long double>(a, b, bytes, 1e-10L, 1, magnitude);
-    case ElementType::c80:
-      return near<long double>(a, b, bytes, 1e-10L, 2, magnitude);
-    case ElementType::f64_int:
-      return same_pairs<double, int>(a, b, bytes);
-    case ElementType::long_int:
-      return same_pairs<long, int>(a, b, bytes);
-    case ElementType::short_int:
-      return same_pairs<short, int>(a, b, bytes);
-    case ElementType::f80_int:
-      return same_pairs<long double, int>(a, b, bytes);
-    default:
-      return std::memcmp(a, b, bytes) == 0;
-  }
-}
-
 }  // namespace
 
 Verification::Verification(const Arguments& a, const Communicator& state, const Reduction& reduction,
@@ -198,7 +100,7 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   // crashes in MPI_Reduce in place of more than 64 KiB with a root that is not 0.)
   const void* const send = reduces(a.collective) && a.send == MPI_IN_PLACE ? a.receive : a.send;
   if (ElementType element{}; reduces(a.collective) && a.op != MPI_PROD && basic_type_of(a.type, element)) {
-    const double mine = largest_of(element, contiguous(a, reduction, send, count, on_device)) * state.size;
+    const double mine = results::largest(element, contiguous(a, reduction, send, count, on_device)) * state.size;
     // Who may leave a reduce early compares nothing, and must not wait here either.
     if (a.collective == Collective::reduce)
       PMPI_Reduce(&mine, &magnitude_, 1, MPI_DOUBLE, MPI_MAX, a.root, state.handle);
@@ -259,21 +161,58 @@ void Verification::exchange_blocks(const Communicator& state) noexcept {
   expected_ = std::move(received.bytes);
 }
 
-void Verification::compare() noexcept {
-  if (!done_) return;
-  const std::vector<std::byte> ours =
-      arguments_.collective == Collective::alltoallv
-          ? packed(arguments_.receive, arguments_.lists, arguments_.type, ranks_, on_device_).bytes
-          : contiguous(arguments_, reduction_, arguments_.receive, elements_, on_device_);
-  bool same = ours == expected_;
-  if (!same && reduces(arguments_.collective)) {
+std::optional<verdicts::Found> Verification::compare() noexcept {
+  if (!done_) return std::nullopt;
+  const Arguments& a = arguments_;
+  const std::vector<std::byte> ours = a.collective == Collective::alltoallv
+                                          ? packed(a.receive, a.lists, a.type, ranks_, on_device_).bytes
+                                          : contiguous(a, reduction_, a.receive, elements_, on_device_);
+  ElementType element{};
+  // What is not a kernel's is packed, pairs without their padding.
+  const bool is_basic = basic_type_of(a.type, element) && (reduction_.by_table || !results::has_padding(element));
+  std::optional<std::size_t> place = results::first_difference(ours, expected_);
+  if (place && reduces(a.collective)) {
     // Rounding apart. What a user's operation does with several types is not known.
-    ElementType element{};
-    if (!basic_type_of(arguments_.type, element)) return;
-    same = alike(element, magnitude_, ours, expected_);
+    if (!is_basic) return std::nullopt;
+    place = results::first_difference(element, magnitude_, ours, expected_);
   }
   oddities::verified.fetch_add(1, std::memory_order_relaxed);
-  if (!same) oddities::mismatches.fetch_add(1, std::memory_order_relaxed);
+  if (!place) return std::nullopt;
+  oddities::mismatches.fetch_add(1, std::memory_order_relaxed);
+  const std::size_t unit = is_basic ? kernels::size_of(element) : 1;
+  const std::size_t at = *place / unit * unit;
+  const auto text = [&](const std::vector<std::byte>& bytes) {
+    return is_basic ? results::text_of(element, bytes.data() + at) : results::text_of(bytes[at]);
+  };
+  return verdicts::Found{*place / unit, text(ours), text(expected_)};
+}
+
+void Verification::restore() noexcept {
+  if (!done_) return;
+  const Arguments& a = arguments_;
+  const auto put = [&](void* buffer, std::size_t count, std::size_t element, const std::byte* from) {
+    Staging staged(buffer, count, a.type, element, Staging::Use::write, on_device_);
+    if (staged.lacks() != 0) end_for_lack_of_memory(staged.lacks());
+    std::memcpy(staged.bytes(), from, count * element);
+    staged.write_back();
+  };
+  if (a.collective != Collective::alltoallv) {
+    if (elements_ != 0) put(a.receive, elements_, expected_.size() / elements_, expected_.data());
+    return;
+  }
+  const auto element = static_cast<std::size_t>(element_bytes_of(a.type));
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_extent(a.type, &lower, &extent);
+  const std::byte* from = expected_.data();
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto count = static_cast<std::size_t>(a.lists.count(rank));
+    if (count * element == 0) continue;
+    // By integers: MPI_BOTTOM is a null pointer.
+    const auto at = reinterpret_cast<std::intptr_t>(a.receive) + a.lists.displacement(rank) * extent;
+    put(reinterpret_cast<void*>(at), count, element, from);
+    from += count * element;
+  }
 }
 
 }  // namespace papaya

@@ -1,12 +1,15 @@
-// PAPAYA_VERIFY: a replaced call runs natively as well, and the results are compared.
+// PAPAYA_VERIFY: a replaced call runs natively as well, and the results are compared. An algorithm whose result differs
+// is dropped (verdicts.hpp), and the call returns MPI's.
 #pragma once
 
 #include <mpi.h>
 
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
-#include "interpose/call.hpp"
+#include "interpose/verdicts.hpp"
 
 namespace papaya {
 
@@ -17,10 +20,12 @@ class Verification {
                bool on_device) noexcept;
 
   // Counts the comparison, and a mismatch if there is one. Floating-point results of reductions may differ in rounding,
-  // since MPI may reduce in another order: by 1e-4 for float and 1e-10 for double, of the result or, for sums, of what
-  // the operands may add up to. What a user's operation makes of a mix of types is compared only where it must be equal
-  // to the bit.
-  void compare() noexcept;
+  // since MPI may reduce in another order: see results.hpp, where `magnitude` is, for sums, what the operands may add
+  // up to. What a user's operation makes of a mix of types is compared only where it must be equal to the bit.
+  std::optional<verdicts::Found> compare() noexcept;
+
+  // Puts MPI's result where the algorithm's is.
+  void restore() noexcept;
 
  private:
   void exchange_blocks(const Communicator& state) noexcept;
@@ -35,14 +40,15 @@ class Verification {
   bool done_ = false;
 };
 
-// A call by `run`, of which PAPAYA_VERIFY, `every`, may want to know whether its result is right.
+// A call by `run`, of which PAPAYA_VERIFY may want to know whether its result is right. `algorithm`: the plan's.
 template <class Run>
-bool run_verified(std::uint64_t every, const Arguments& a, Communicator& state, const Reduction& reduction,
-                  bool on_device, Run&& run) noexcept {
+bool run_verified(const CallFacts& facts, const Arguments& a, Communicator& state, const Descriptor& algorithm,
+                  const Reduction& reduction, bool on_device, Run&& run) noexcept {
+  const std::uint64_t every = facts.job.verify_every;
   if (every == 0 || ++state.replaced % every != 0) return run();
   Verification verification(a, state, reduction, on_device);
   if (!run()) return false;
-  verification.compare();
+  if (verdicts::pass(state, algorithm, a.collective, verification.compare(), facts)) verification.restore();
   return true;
 }
 

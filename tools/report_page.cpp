@@ -54,6 +54,8 @@ std::string approximate(const report::Report& analysis) {
   std::string html;
   for (const report::ApproxFigures& figures : analysis.approx)
     html += "<p class=\"approximate\">PAPAYA_APPROX: " + escaped(figures.sentence()) + ".</p>\n";
+  for (const report::WrongResult& one : analysis.wrong_results)
+    html += "<p class=\"approximate\">PAPAYA_VERIFY: " + escaped(one.sentence()) + ".</p>\n";
   return html;
 }
 

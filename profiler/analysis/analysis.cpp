@@ -44,6 +44,7 @@ class Analyser {
     measure_times();
     out_.collectives = totals_of(run_, clocks_);
     out_.algorithms = algorithms_of(run_);
+    out_.wrong_results = wrong_results(run_);
     list_pending();
     finish_figures();
     describe_horovod(run_, out_);

@@ -35,6 +35,7 @@
 #include "profiler/analysis/weak.hpp"
 #include "profiler/analysis/what_if.hpp"
 #include "profiler/analysis/whole_run.hpp"
+#include "profiler/analysis/wrong_results.hpp"
 #include "profiler/read/frames.hpp"
 #include "profiler/read/read.hpp"
 
@@ -322,6 +323,7 @@ struct Analysis {
   UsageFigures median_usage;                       // of all ranks read
   std::vector<CommunicatorFigures> communicators;  // most waiting first
   std::vector<AlgorithmFigures> algorithms;
+  std::vector<WrongResult> wrong_results;
   std::vector<FunctionFigures> functions;  // other than blocking collectives, most time first
   Efficiency efficiency;
   PartEfficiency recorded_efficiency;       // where the rings have lost the beginning of the run

@@ -1,5 +1,6 @@
 #include "profiler/read/rank_header.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace papaya::report {
@@ -58,7 +59,9 @@ RankHeader::RankHeader(const trace::Header& header)
       timed_count(header.timed_count),
       phase_count(header.phase_count),
       phase_times(header.phase_times, header.phase_times + header.phase_count),
-      usage(header.usage) {
+      usage(header.usage),
+      differences(header.differences,
+                  header.differences + std::min<std::uint64_t>(header.difference_count, trace::difference_capacity)) {
   for (const trace::Alpha& entry : header.alpha) {
     if (entry.bytes == 0) break;
     alpha.push_back(entry);

@@ -62,6 +62,7 @@ struct RankHeader {
   std::uint64_t phase_count = 0;
   std::vector<trace::PhaseTime> phase_times;  // so many
   trace::Usage usage{};
+  std::vector<trace::Difference> differences;
 
   RankHeader() = default;
   // Of a header whose counts have been checked.

@@ -187,6 +187,22 @@ struct ClockOffset {
 };
 static_assert(sizeof(ClockOffset) == 64);
 
+// A result of an algorithm that differs from MPI's own: the first one of that algorithm on that communicator
+// (PAPAYA_VERIFY), in the record of the lowest rank that has found it.
+inline constexpr std::uint32_t difference_capacity = 6;  // one for each collective that can be replaced
+struct Difference {
+  std::uint64_t communicator;
+  std::uint64_t call;
+  std::uint64_t element;    // of the rank's result
+  std::uint32_t algorithm;  // row of the table of algorithms
+  std::uint8_t collective;
+  std::uint8_t is_dropped;  // 1: the algorithm served that communicator no longer
+  std::uint8_t reserved[2];
+  char ours[24];      // the element
+  char expected[24];  // MPI's
+};
+static_assert(sizeof(Difference) == 80);
+
 enum class Ending : std::uint32_t { running = 0, finalized = 1, aborted = 2 };
 
 // What has become of a wish for a thread's call stack.
@@ -346,6 +362,8 @@ struct Header {
   std::uint64_t stacks_ticks;      // when the stacks were last taken; 0: never
   std::uint64_t unrecorded_ticks;  // for which the program had switched recording off,
   std::uint64_t unrecorded_since;  // and when it did so last, if it has not switched it on again; 0: it has
+  std::uint64_t difference_count;  // may exceed the capacity: then the others are not there
+  Difference differences[difference_capacity];
 };
 static_assert(sizeof(Header) <= 8192);
 inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);

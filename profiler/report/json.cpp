@@ -405,6 +405,13 @@ Json to_object(const ApproxFigures& figures) {
           {"largest_error", is_verified ? number(figures.largest_error) : Json(nullptr)}};
 }
 
+Json to_object(const WrongResult& one) {
+  return {{"name", one.name},          {"algorithm", one.algorithm}, {"communicator", one.communicator},
+          {"call", one.call},          {"rank", one.rank},           {"element", one.element},
+          {"value", one.value},        {"mpi_value", one.mpi_value}, {"dropped", one.is_dropped},
+          {"sentence", one.sentence()}};
+}
+
 Json to_object(const Report& report) {
   Json object = {{"program", report.program},
                  {"command", report.command},
@@ -456,6 +463,7 @@ Json to_object(const Report& report) {
   list("phases", report.phases);
   list("weak_collectives", report.weak);
   list("approximate", report.approx);
+  list("wrong_results", report.wrong_results);
   object["whole_run"] = to_object(report.whole_run, report.whole_run_share);
   list("pending", report.pending);
 

@@ -11,6 +11,7 @@ namespace {
 std::string render(const Report& report) {
   std::string page;
   for (const ApproxFigures& figures : report.approx) page += wrap("PAPAYA_APPROX: " + figures.sentence() + ".", "", 0);
+  for (const WrongResult& one : report.wrong_results) page += wrap("PAPAYA_VERIFY: " + one.sentence() + ".", "", 0);
   if (!page.empty()) page += "\n";
   if (report.usable) page += header_text(report) + "\n";
   page += wrap(report.verdict, "", 0);

@@ -43,7 +43,7 @@ ORDER = {
     ],
     "interpose": [
         "agreement background_progress copy_communicator decide device_memory end_job function_names inner_calls "
-        "measure output peers preload_children preload_module presence resources symbols text_of weak_service "
+        "measure output peers preload_children preload_module presence resources results symbols text_of weak_service "
         "wrappers.hpp",
         "approx_sites attention census flavour job make_wire mpi_agreement preload_aside reports scratch site_names "
         "trampoline",
@@ -54,7 +54,8 @@ ORDER = {
         "reduction why_native",
         "call staging",
         "runtime",  # what stands above is entered from outside; what stands below is passed what it needs
-        "control dispatch operation ready_plan run verify weak_calls",
+        "control dispatch operation ready_plan run verdicts weak_calls",
+        "verify",
         "timed_rows",
         "waited_for",
         "timed_calls",
@@ -83,12 +84,12 @@ ORDER = {
     "profiler/analysis": [
         "alpha approx computing costly_call distribution event_facts in_order.hpp outcome patterns_of_sites relief.hpp "
         "savings.hpp usage",
-        "run_times wait_kinds weak what_if.hpp whole_run",
+        "run_times wait_kinds weak what_if.hpp whole_run wrong_results.hpp",
         "rank_times",
         "analysis.hpp",
         "delays horovod imbalance sites totals",
         "communicator_names",
-        "matching",
+        "matching wrong_results.cpp",
         "arrivals call_stream exit_model pending relief.cpp",
         "savings.cpp what_if.cpp",
         "compare event_stream",

@@ -19,6 +19,7 @@ FILES = {
     "profiler/analysis/call_stream.cpp": "one reading: its cursors, open calls and members share their state",
     "profiler/analysis/compare.cpp": "one calculation: the intervals, the runs' differences and their classes",
     "profiler/read/read.cpp": "one file format: every field is checked where it is read",
+    "profiler/record/format.hpp": "one file format: every field of the record where the others are",
     "profiler/report/json.cpp": "one output: a function for each object of report.json",
     "tests/cluster/box": "one command: namespaces, the network between them, clocks and launchers",
     "tests/mpi/collectives.cpp": "one program, so that one launch runs all its checks",

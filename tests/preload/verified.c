@@ -4,6 +4,8 @@
 //   verified cancel   sums of doubles that cancel out to almost nothing
 //   verified own      the same with an operation of the program on contiguous doubles
 //   verified wrong    an operation that gives another result each time it is used
+//   verified planted  calls of five collectives whose results an algorithm gets wrong
+//   verified only     the same of MPI_Bcast alone, in which ranks may leave early
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdlib.h>
@@ -95,6 +97,67 @@ static void wrong(void) {
   MPI_Op_free(&op);
 }
 
+// Of `elements` ints; every rank's are its number, and what stands there moves on with each call.
+enum { elements = 8, most_ranks = 8 };
+static int mine[most_ranks * elements], all[most_ranks * elements];
+
+static void broadcast_all(MPI_Comm comm, int rank, int times) {
+  for (int i = 0; i < times; ++i) {
+    for (int j = 0; j < elements; ++j) all[j] = rank == 0 ? i + j : -1;
+    CHECK(COUNTED(MPI_Bcast, all, elements, MPI_INT, 0, comm) == MPI_SUCCESS);
+    for (int j = 0; j < elements; ++j) CHECK(all[j] == i + j);
+  }
+}
+
+static void reduce_all(MPI_Comm comm, int rank, int ranks, int times, int to_one) {
+  for (int i = 0; i < times; ++i) {
+    for (int j = 0; j < elements; ++j) mine[j] = rank + i + j;
+    if (to_one)
+      CHECK(COUNTED(MPI_Reduce, mine, all, elements, MPI_INT, MPI_SUM, 1, comm) == MPI_SUCCESS);
+    else
+      CHECK(COUNTED(MPI_Allreduce, mine, all, elements, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    if (to_one && rank != 1) continue;
+    for (int j = 0; j < elements; ++j) CHECK(all[j] == ranks * (i + j) + ranks * (ranks - 1) / 2);
+  }
+}
+
+static void exchange_all(MPI_Comm comm, int rank, int ranks, int times, int gathers) {
+  for (int i = 0; i < times; ++i) {
+    for (int j = 0; j < ranks * elements; ++j) mine[j] = rank * 100 + i;
+    if (gathers)
+      CHECK(COUNTED(MPI_Allgather, mine, elements, MPI_INT, all, elements, MPI_INT, comm) == MPI_SUCCESS);
+    else
+      CHECK(COUNTED(MPI_Alltoall, mine, elements, MPI_INT, all, elements, MPI_INT, comm) == MPI_SUCCESS);
+    for (int j = 0; j < ranks * elements; ++j) CHECK(all[j] == j / elements * 100 + i);
+  }
+}
+
+static void planted(int rank, int ranks) {
+  enum { times = 6, times_rooted = 12 };  // those are set up on the way
+  MPI_Comm other;
+  MPI_Comm_dup(MPI_COMM_WORLD, &other);
+  MPI_Comm_set_name(other, "other");
+  exchange_all(MPI_COMM_WORLD, rank, ranks, times, 0);
+  exchange_all(MPI_COMM_WORLD, rank, ranks, times, 1);
+  for (int i = 0; i < times_rooted; ++i) {
+    broadcast_all(MPI_COMM_WORLD, rank, 1);
+    reduce_all(MPI_COMM_WORLD, rank, ranks, 1, 1);
+    reduce_all(MPI_COMM_WORLD, rank, ranks, 1, 0);
+  }
+  reduce_all(other, rank, ranks, 2, 0);
+  MPI_Comm_free(&other);
+}
+
+// By messages the root knows that all have been in the call: it is set up once they have.
+static void only(int rank, int ranks) {
+  for (int i = 0; i < 12; ++i) {
+    broadcast_all(MPI_COMM_WORLD, rank, 1);
+    if (rank != 0) MPI_Send(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD);
+    for (int other = 1; rank == 0 && other < ranks; ++other)
+      MPI_Recv(NULL, 0, MPI_INT, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  }
+}
+
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
   int rank, ranks;
@@ -105,6 +168,8 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "cancel") == 0) cancel(rank, ranks, 0);
   if (strcmp(mode, "own") == 0) cancel(rank, ranks, 1);
   if (strcmp(mode, "wrong") == 0) wrong();
+  if (strcmp(mode, "planted") == 0) planted(rank, ranks);
+  if (strcmp(mode, "only") == 0) only(rank, ranks);
   const int code = finish();
   MPI_Finalize();
   return code;

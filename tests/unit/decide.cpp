@@ -47,7 +47,7 @@ void for_all(const std::function<void(const Facts&)>& look) {
   for (const Collective collective : collectives)
     for (const Form form : {Form::blocking, Form::nonblocking})
       for (const bool is_named : both)
-        for (const int flags : {0, 1, 2, 4, 8, 16, 31})
+        for (const int flags : {0, 1, 2, 4, 8, 16, 32, 63})
           for (const int ranks : {1, 4})
             for (const int nodes : {1, 2})
               for (const std::int64_t count :
@@ -62,7 +62,8 @@ void for_all(const std::function<void(const Facts&)>& look) {
                                           .inter = (flags & 2) != 0,
                                           .outside = (flags & 4) != 0,
                                           .has_copy = (flags & 8) != 0,
-                                          .has_due_plans = (flags & 16) != 0};
+                                          .has_due_plans = (flags & 16) != 0,
+                                          .has_verdicts = (flags & 32) != 0};
                         f.call = {collective, form, is_named, count, root};
                         f.signature = {element, operation, commutative};
                         look(f);
@@ -124,7 +125,8 @@ Reason first_of(std::span<const Row> rows, const Facts& f) {
 bool same(const Decision& one, const Decision& other) {
   return one.choice.rule == other.choice.rule && one.choice.reason == other.choice.reason &&
          one.choice.forced == other.choice.forced && one.choice.named == other.choice.named &&
-         one.bytes == other.bytes && one.sets_up_due_plans == other.sets_up_due_plans;
+         one.bytes == other.bytes && one.sets_up_due_plans == other.sets_up_due_plans &&
+         one.agrees_on_verdicts == other.agrees_on_verdicts;
 }
 
 }  // namespace
@@ -158,8 +160,9 @@ TEST_CASE("a call goes to an algorithm unless one of the rules, in their order, 
       const bool no_rank_leaves =
           f.call.collective == Collective::barrier || f.call.collective == Collective::allreduce ||
           f.call.collective == Collective::allgather || f.call.collective == Collective::alltoall;
-      wrong += !same(decision, {choice, bytes_of(f),
-                                f.communicator.has_due_plans && f.call.form == Form::blocking && no_rank_leaves});
+      const bool meets = f.call.form == Form::blocking && no_rank_leaves;
+      wrong += !same(
+          decision, {choice, bytes_of(f), f.communicator.has_due_plans && meets, f.communicator.has_verdicts && meets});
     });
     CHECK(wrong == 0);
     // The list above has been walked, not only its first rows.
@@ -191,6 +194,7 @@ TEST_CASE("what MPI calls insignificant, and what another kind of call goes by, 
       other.communicator.has_copy = !f.communicator.has_copy;
     } else {
       other.communicator.has_due_plans = !f.communicator.has_due_plans;
+      other.communicator.has_verdicts = !f.communicator.has_verdicts;
       other.communicator.arrival_order = !f.communicator.arrival_order;
       other.signature.commutative = !f.signature.commutative;
     }
@@ -214,6 +218,26 @@ TEST_CASE("an algorithm for commutative operations in order of arrival gets thos
   f.signature.commutative = true;
   f.communicator.arrival_order = false;
   CHECK(reason() == Reason::order);
+}
+
+TEST_CASE("an algorithm that is dropped serves no call of its communicator, others do") {
+  const tuning::Selection selection = selection_of("sorted_tree", "ring");
+  std::size_t wrong = 0;
+  std::set<Collective> left;
+  for_all([&](const Facts& f) {
+    const tuning::Choice before = decide(selection, f.communicator, f.call, f.signature).choice;
+    if (before.rule == nullptr) return;
+    for (const Descriptor* one : registry()) {
+      CommunicatorFacts communicator = f.communicator;
+      communicator.dropped = {&one, 1};
+      const tuning::Choice choice = decide(selection, communicator, f.call, f.signature).choice;
+      const bool is_it = one == before.rule->algorithm;
+      if (is_it) left.insert(f.call.collective);
+      wrong += choice.rule != (is_it ? nullptr : before.rule) || (choice.reason == Reason::differs) != is_it;
+    }
+  });
+  CHECK(wrong == 0);
+  CHECK(left.size() >= 6);
 }
 
 TEST_CASE("the largest message") {

@@ -143,6 +143,35 @@ TEST_CASE("report files that cannot be written give one line") {
   CHECK_FALSE(report::write_reports(folder.path() + "/nowhere", folder.path() + "/nowhere", nullptr));
 }
 
+TEST_CASE("an algorithm whose results differed from MPI's is named first") {
+  std::vector<Record> all = rich_run();
+  trace::Header& header = all[3].header;
+  all[3].algorithms.resize(3);
+  std::snprintf(all[3].algorithms[2].name, sizeof all[3].algorithms[2].name, "arrival_tree");
+  header.difference_count = 9;  // more than fit
+  header.differences[0] = {
+      support::world_id, 17, 5, 2, static_cast<std::uint8_t>(Collective::allreduce), 1, {}, {}, {}};
+  std::memcpy(header.differences[0].ours, "123456789012345678901234", 24);  // without an end
+  std::memcpy(header.differences[0].expected, "6", 2);
+  header.differences[1] = header.differences[0];
+  header.differences[1].collective = collective_count;  // damaged
+  header.differences[2] = header.differences[0];
+  header.differences[2].algorithm = 77;
+  header.differences[3] = header.differences[0];
+  header.differences[3].is_dropped = 0;
+  const report::Report analysis = support::analyse(all);
+  REQUIRE(analysis.wrong_results.size() == 2);
+  CHECK(
+      analysis.wrong_results[0].sentence() ==
+      "MPI_Allreduce by arrival_tree differed from MPI's own in call 17 on MPI_COMM_WORLD: element 5 of the result on "
+      "rank 3 was 123456789012345678901234, not 6; later calls there went to MPI");
+  CHECK(report::to_text(analysis).starts_with("PAPAYA_VERIFY: MPI_Allreduce by arrival_tree differed"));
+  const auto row = json::parse(report::to_json(analysis))["wrong_results"][1];
+  CHECK(row["dropped"] == false);
+  CHECK(row["algorithm"] == "arrival_tree");
+  CHECK(row["mpi_value"] == "6");
+}
+
 TEST_CASE("numbers for people") {
   CHECK(report::time_text(0) == "0 ns");
   CHECK(report::time_text(812) == "812 ns");

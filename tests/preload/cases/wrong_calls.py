@@ -58,8 +58,54 @@ class WrongCalls(Preload):
         self.need_papaya()
         job = self.job(3, self.program("verified"), "wrong", env=every, timeout=20)
         self.check_right(job, 3, quiet=False)
-        self.assertEqual(len(job.complaints()), 1, job.complaints())
-        self.assertRegex(job.complaints()[0], r"[1-9]\d* of [1-9]\d* verified results differ")
+        self.assertEqual(len(job.complaints()), 2, job.complaints())
+        self.assertIn("MPI_Allreduce by arrival_leader differs from MPI's own in call 0", job.complaints()[0])
+        self.assertRegex(job.complaints()[1], r"[1-9]\d* of [1-9]\d* verified results differ")
+
+    @quick
+    def test_wrong_algorithm(self):
+        """A wrong algorithm is found, named and dropped by all ranks, and the program gets right results."""
+        self.need_papaya()
+        here = self.scratch / "wrong"
+        here.mkdir()
+        (here / "libpapaya.so").symlink_to(self.build / "libpapaya.so")
+        flavour = f"libpapaya-{self.mpi}.so"
+        (here / flavour).symlink_to(self.build / "tests" / "preload" / flavour)
+        names = ("allreduce", "bcast", "reduce", "alltoall", "allgather")
+        env = {"LD_PRELOAD": str(here / "libpapaya.so"), "PAPAYA_VERIFY": "1", "PAPAYA_NODE_SIZE": None,
+               **{f"PAPAYA_{name.upper()}": "wrong" for name in names}}
+        job = self.job(3, self.program("verified"), "planted", via="native", env={**env, "PAPAYA_OUTPUT": str(
+            self.scratch / "planted")}, timeout=20)
+        self.check_right(job, 3, quiet=False)
+        report = job.report()
+        found = {row["name"]: row for row in report["wrong_results"]}
+        self.assertEqual(set(found), {f"MPI_{name.capitalize()}" for name in names})
+        self.assertEqual(len(report["wrong_results"]), len(names))
+        text = (job.folder / "report.txt").read_text(encoding="utf-8")
+        for name, row in found.items():
+            self.assertEqual((row["algorithm"], row["communicator"], row["rank"], row["element"], row["dropped"]),
+                             ("wrong", "MPI_COMM_WORLD", 1, 5, True))
+            self.assertEqual(int(row["value"]), int(row["mpi_value"]) + 1000)
+            told = [line for line in job.said() if f"{name} by wrong differs" in line]
+            self.assertEqual(len(told), 1, job.err)
+            self.assertIn(f"in call {row['call']} on MPI_COMM_WORLD of 3 ranks: element 5 of the result on rank 1 is "
+                          f"{row['value']}, not {row['mpi_value']}.", told[0])
+            self.assertIn(f"PAPAYA_VERIFY: {name} by wrong differed", " ".join(text.split()))
+            calls = {(one["algorithm"], one["reason"]): one["calls"] for one in report["algorithms"]
+                     if one["collective"] == name}
+            # It runs three times on each rank; those of MPI_Allreduce twice more, where no result was wrong.
+            self.assertEqual(calls.pop(("wrong", "")), 15 if name == "MPI_Allreduce" else 9)
+            reason = "a result of the algorithm differed from MPI's (PAPAYA_VERIFY)"
+            self.assertGreater(calls[("native", reason)], 8)
+        self.assertEqual(found["MPI_Alltoall"]["call"], 2)
+
+        # Ranks may leave each call early: nothing is agreed on, and nobody waits.
+        job = self.job(3, self.program("verified"), "only", via="native", env={**env, "PAPAYA_OUTPUT": str(
+            self.scratch / "only")}, timeout=20)
+        self.check_right(job, 3, quiet=False)
+        row, = job.report()["wrong_results"]
+        self.assertEqual((row["name"], row["dropped"]), ("MPI_Bcast", False))
+        self.assertEqual(len([line for line in job.said() if "No barrier, allreduce or the like" in line]), 1, job.err)
 
     @quick
     @time_limit(90)
