@@ -20,14 +20,22 @@ Signature signature_of(const Arguments& a, Described& described) noexcept {
           .commutative = reduction.commutative};
 }
 
+// Hints are for blocking calls.
+const tuning::Selection& selection_for(const Job& job, const Communicator& state, Collective collective,
+                                       Form form) noexcept {
+  if (state.hints == nullptr || form != Form::blocking) return job.selection;
+  const Collective named = collective == Collective::alltoallv ? Collective::alltoall : collective;
+  return state.hints->texts[index_of(named)].empty() ? job.selection : state.hints->selection;
+}
+
 }  // namespace
 
-Decision decide(const tuning::Selection& selection, const Communicator& state, const Arguments& a, Form form,
-                bool is_named, Described& described) noexcept {
+Decision decide(const Job& job, const Communicator& state, const Arguments& a, Form form, bool is_named,
+                Described& described) noexcept {
   const CommunicatorFacts facts = facts_of(state);
   const CallShape call = shape_of(a, form, is_named);
   if (const Reason reason = excluded(facts, call); reason != Reason::none) return {.choice = {.reason = reason}};
-  return decide(selection, facts, call, signature_of(a, described));
+  return decide(selection_for(job, state, a.collective, form), facts, call, signature_of(a, described));
 }
 
 }  // namespace papaya

@@ -100,7 +100,7 @@ inline CallShape shape_of(const Arguments& a, Form form, bool is_named) noexcept
 
 // decide() for this call. `is_named` as in CallShape. `described` is left as it is where datatype and operation are not
 // looked at.
-Decision decide(const tuning::Selection& selection, const Communicator& state, const Arguments& arguments, Form form,
-                bool is_named, Described& described) noexcept;
+Decision decide(const Job& job, const Communicator& state, const Arguments& arguments, Form form, bool is_named,
+                Described& described) noexcept;
 
 }  // namespace papaya

@@ -275,6 +275,10 @@ Communicator* find_or_make(MPI_Comm comm) noexcept {
   return make(comm, nullptr, 0);
 }
 
+const Job& the_job() noexcept {
+  return context->job;
+}
+
 void forget_choices() noexcept {
   const std::lock_guard lock(mutex);
   for (Communicator* state : all) state->last.fill({});

@@ -64,6 +64,13 @@ struct Verdict {
   std::optional<Difference> difference;  // the first that this rank has found
 };
 
+// Selections of this communicator alone (hints.hpp).
+struct Hints {
+  explicit Hints(const tuning::Selection& of_job) : selection(of_job) {}
+  tuning::Selection selection;
+  std::array<std::string, collective_count> texts;  // empty: the job's selection holds
+};
+
 struct Communicator {
   MPI_Comm handle = MPI_COMM_NULL;
   std::uint64_t id = 0;
@@ -89,9 +96,10 @@ struct Communicator {
   // How many children with the same members and way of creation it has had. Guarded by the registry's mutex.
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> children;
 
-  std::vector<Block> blocks;          // of the present alltoallv: what is sent, then what is received
-  std::vector<std::int64_t> offsets;  // as in Members
-  Plans plans;                        // LastChoice points into it
+  std::vector<Block> blocks;           // of the present alltoallv: what is sent, then what is received
+  std::vector<std::int64_t> offsets;   // as in Members
+  std::shared_ptr<const Hints> hints;  // null: none; plans point to its rules
+  Plans plans;                         // LastChoice points into it
   bool has_due_plans = false;
   std::vector<Verdict> verdicts;           // to be agreed on
   std::vector<const Descriptor*> dropped;  // algorithms that serve it no longer, by agreement
@@ -128,6 +136,8 @@ void stop() noexcept;
 
 // The state of a communicator, made if there is none yet; nullptr for handles that MPI would not accept.
 Communicator* find_or_make(MPI_Comm comm) noexcept;
+
+const Job& the_job() noexcept;
 
 // After another selection: the next call asks for its algorithm again.
 void forget_choices() noexcept;

@@ -135,7 +135,7 @@ bool begin(Communicator& state, const Arguments& a, const CallFacts& facts, Outc
   const bool is_asked_for = asked_for && tuning::variable_of(a.collective, variable, Form::nonblocking) &&
                             !facts.job.settings.is_default(variable);
   Described described;
-  const Decision decision = decide(facts.job.selection, state, a, Form::nonblocking, is_asked_for, described);
+  const Decision decision = decide(facts.job, state, a, Form::nonblocking, is_asked_for, described);
   const tuning::Choice& choice = decision.choice;
   if (choice.rule == nullptr) return native(choice.reason);
   // From here on on this rank's own arguments: if they are wrong, the others wait for it as they would

@@ -107,7 +107,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   if (const Reason why = excluded(facts_of(state), shape_of(a, Form::blocking, true)); why != Reason::none)
     return native(why);
   Described described;
-  Decision decision = decide(facts.job.selection, state, a, Form::blocking, true, described);
+  Decision decision = decide(facts.job, state, a, Form::blocking, true, described);
   const tuning::Choice& choice = decision.choice;
   const std::uint64_t bytes = decision.bytes;
   const auto native_by_choice = [&] {
@@ -119,7 +119,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   if (has_wrong_arguments(state, a, described, bytes, flat)) return native(Reason::arguments);
   if (decision.agrees_on_verdicts) {
     verdicts::agree(state, facts);
-    decision = decide(facts.job.selection, state, a, Form::blocking, true, described);
+    decision = decide(facts.job, state, a, Form::blocking, true, described);
   }
   if (decision.sets_up_due_plans) set_up_due_plans(state, facts, outcome);
   if (choice.rule == nullptr) return native_by_choice();

@@ -150,7 +150,7 @@ bool replace_alltoallv(Communicator& state, const Arguments& a, const CallFacts&
   tuning::Choice choice;
   if (!known) {
     Described nothing;
-    choice = decide(facts.job.selection, state, a, Form::blocking, true, nothing).choice;
+    choice = decide(facts.job, state, a, Form::blocking, true, nothing).choice;
     if (choice.rule == nullptr) return native(choice.reason);
     // From here on on this rank's own arguments.
     if (!describe_elements(a, send_elements, elements)) return native(Reason::arguments);

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/log.hpp"
+#include "interpose/hints.hpp"
 
 namespace papaya::why_native {
 
@@ -24,10 +25,12 @@ void report(const Job& job, const Communicator& state, const Descriptor* algorit
   if ((reported[index_of(algorithm->collective)].fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
   Variable variable{};
   if (!tuning::variable_of(algorithm->collective, variable)) return;
+  const bool is_hinted = state.hints != nullptr && !state.hints->texts[index_of(algorithm->collective)].empty();
   try {
     log::warn(
-        fmt::format("{} names {}, but a call of {} bytes on {} ranks goes to MPI: {}.{}", row_of(variable).name,
-                    algorithm->name, bytes, state.size, name_of(reason),
+        fmt::format("{} names {}, but a call of {} bytes on {} ranks goes to MPI: {}.{}",
+                    is_hinted ? hints::key_of(algorithm->collective) : row_of(variable).name, algorithm->name, bytes,
+                    state.size, name_of(reason),
                     reason == Reason::several_nodes ? " papaya info --algorithms lists those that work there." : ""));
   } catch (const std::bad_alloc&) {
   }

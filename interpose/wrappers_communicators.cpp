@@ -4,6 +4,7 @@
 
 #include "interpose/background_progress.hpp"
 #include "interpose/communicator.hpp"
+#include "interpose/hints.hpp"
 #include "interpose/lifecycle.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/peers.hpp"
@@ -73,6 +74,20 @@ int create(MPI_Comm parent, MPI_Comm* child, trace::Origin origin, std::uint64_t
   return code;
 }
 
+// The state of a communicator whose hints may be looked at; else null.
+Communicator* with_hints(MPI_Comm comm) noexcept {
+  return communicators::is_plausible(comm) ? communicators::find_or_make(comm) : nullptr;
+}
+
+// After the function that took `info`.
+int take_hints(int code, const MPI_Comm* comm, MPI_Info info) {
+  if (code != MPI_SUCCESS || !is_active()) return code;
+  const Entry entry;
+  if (!entry.is_outermost()) return code;
+  if (Communicator* const state = with_hints(*comm)) hints::take(*state, info);
+  return code;
+}
+
 // Collective as well, so that it may wait for what has been started on the communicator.
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
   if (nonblocking::are_asked_for() && comm != nullptr && *comm != MPI_COMM_WORLD && communicators::is_plausible(*comm))
@@ -95,12 +110,28 @@ PAPAYA_WRAPPER papaya_MPI_Comm_set_name(MPI_Comm comm, const char* name) {
   if (code == MPI_SUCCESS && papaya::is_active()) papaya::communicators::rename(comm, name);
   return code;
 }
+PAPAYA_WRAPPER papaya_MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
+  return papaya::take_hints(PMPI_Comm_set_info(comm, info), &comm, info);
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) {
+  const int code = PMPI_Comm_get_info(comm, info);
+  if (code != MPI_SUCCESS || !papaya::is_active()) return code;
+  if (const papaya::Communicator* const state = papaya::with_hints(comm)) papaya::hints::tell(*state, *info);
+  return code;
+}
 PAPAYA_WRAPPER papaya_MPI_Comm_dup(MPI_Comm comm, MPI_Comm* child) {
-  return papaya::create(comm, child, papaya::trace::Origin::dup, 0, [&] { return PMPI_Comm_dup(comm, child); });
+  const int code =
+      papaya::create(comm, child, papaya::trace::Origin::dup, 0, [&] { return PMPI_Comm_dup(comm, child); });
+  if (code != MPI_SUCCESS || !papaya::is_active()) return code;
+  const papaya::Communicator* const parent = papaya::with_hints(comm);
+  papaya::Communicator* const copy = papaya::with_hints(*child);
+  if (parent != nullptr && copy != nullptr) papaya::hints::inherit(*parent, *copy);
+  return code;
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child) {
-  return papaya::create(comm, child, papaya::trace::Origin::dup, 0,
-                        [&] { return PMPI_Comm_dup_with_info(comm, info, child); });
+  const int code = papaya::create(comm, child, papaya::trace::Origin::dup, 0,
+                                  [&] { return PMPI_Comm_dup_with_info(comm, info, child); });
+  return papaya::take_hints(code, child, info);
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::split, 0,
@@ -108,7 +139,9 @@ PAPAYA_WRAPPER papaya_MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* child) {
   const auto origin = type == MPI_COMM_TYPE_SHARED ? papaya::trace::Origin::node_split : papaya::trace::Origin::split;
-  return papaya::create(comm, child, origin, 0, [&] { return PMPI_Comm_split_type(comm, type, key, info, child); });
+  const int code =
+      papaya::create(comm, child, origin, 0, [&] { return PMPI_Comm_split_type(comm, type, key, info, child); });
+  return papaya::take_hints(code, child, info);
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::group, 0,

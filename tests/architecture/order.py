@@ -51,7 +51,8 @@ ORDER = {
         "between_nodes mpi_channels node_memory oddities output_folder plan preload",
         "async_setup mpi_types records",
         "communicator",
-        "reduction why_native",
+        "hints reduction",
+        "why_native",
         "call staging",
         "runtime",  # what stands above is entered from outside; what stands below is passed what it needs
         "control dispatch operation ready_plan run verdicts weak_calls",

@@ -35,6 +35,24 @@ class Settings(Preload):
             self.assertFalse(job.folder.exists())
         self.need_papaya()
 
+    @quick
+    def test_hints(self):
+        """Info keys select the algorithm of one communicator where all its ranks give the same."""
+        self.check_right(self.job(3, self.program("hints"), "native", via="native"), 3)
+        self.need_papaya()
+        job = self.job(3, self.program("hints"), env=LEADER)
+        self.check_right(job, 3, quiet=False)
+        self.check_counts(job)
+        self.assertEqual(job.allreduce_algorithms(),
+                         {"arrival_tree": 9, "dissemination": 15, "native": 6, "arrival_leader": 33})
+        native = [row["reason"] for row in job.report()["algorithms"]
+                  if (row["collective"], row["algorithm"]) == ("MPI_Allreduce", "native")]
+        self.assertEqual(native, ["native selected by the user"])
+        self.assertEqual(len(job.complaints()), 2, job.err)
+        self.assertIn("papaya_allreduce and its like differ between the ranks", job.complaints()[0])
+        self.assertRegex(job.complaints()[1],
+                         "papaya_allreduce=arrival_three: no algorithm 'arrival_three'.*did you mean arrival_tree")
+
     def bad_job(self, env):
         job = self.job(2, self.program("loop"), 20, env=env)
         self.check_right(job, 2, quiet=False)

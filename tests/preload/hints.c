@@ -1,0 +1,93 @@
+// Selections of single communicators by info keys: hints (with papaya), or hints native (without).
+#include <mpi.h>
+#include <stdlib.h>
+
+#include "check.h"
+
+static int is_native;
+
+// "": the key is not there.
+static void check_key(MPI_Comm comm, const char* key, const char* expected) {
+  MPI_Info info;
+  CHECK(MPI_Comm_get_info(comm, &info) == MPI_SUCCESS);
+  char value[MPI_MAX_INFO_VAL + 1] = "";
+  int found = 0;
+  MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+  CHECK(is_native || strcmp(value, expected) == 0);
+  CHECK(is_native || found == (expected[0] != '\0'));
+  MPI_Info_free(&info);
+}
+
+static MPI_Info info_of(const char* key, const char* value) {
+  MPI_Info info;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, key, value);
+  return info;
+}
+
+static void set(MPI_Comm comm, const char* key, const char* value) {
+  MPI_Info info = info_of(key, value);
+  CHECK(MPI_Comm_set_info(comm, info) == MPI_SUCCESS);
+  MPI_Info_free(&info);
+}
+
+static void sum(MPI_Comm comm, int times) {
+  int ranks;
+  MPI_Comm_size(comm, &ranks);
+  for (int i = 0; i < times; ++i) {
+    int one = 1, all = 0;
+    CHECK(COUNTED(MPI_Allreduce, &one, &all, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    CHECK(all == ranks);
+  }
+}
+
+int main(int argc, char** argv) {
+  is_native = argc > 1 && strcmp(argv[1], "native") == 0;
+  int rank;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+
+  // Given when it is made. A copy has it where the MPI is of version 3, as MPI's own hints.
+  MPI_Comm made, copied, split, set_later, differing;
+  MPI_Info info = info_of("papaya_allreduce", "arrival_tree");
+  MPI_Info_set(info, "papaya_barrier", "native");
+  MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &made);
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, info, &split);
+  MPI_Info_free(&info);
+  sum(made, 3);
+  check_key(made, "papaya_allreduce", "arrival_tree");
+  check_key(made, "papaya_barrier", "native");
+  check_key(made, "papaya_reduce", "");
+  check_key(split, "papaya_allreduce", "arrival_tree");
+  MPI_Comm_dup(made, &copied);
+  check_key(copied, "papaya_allreduce", MPI_VERSION < 4 ? "arrival_tree" : "");
+  MPI_Comm_free(&copied);
+  MPI_Comm_dup_with_info(made, MPI_INFO_NULL, &copied);
+  check_key(copied, "papaya_allreduce", "");
+
+  // Set, changed, and others left as they are.
+  MPI_Comm_dup(MPI_COMM_WORLD, &set_later);
+  sum(set_later, 5);
+  set(set_later, "papaya_allreduce", "dissemination");
+  sum(set_later, 4);
+  set(set_later, "papaya_bcast", "native");
+  check_key(set_later, "papaya_allreduce", "dissemination");
+  sum(set_later, 1);
+  set(set_later, "papaya_allreduce", "native");
+  check_key(set_later, "papaya_allreduce", "native");
+  sum(set_later, 2);
+
+  // Not the same on all ranks, and not to be used: without effect.
+  MPI_Comm_dup(MPI_COMM_WORLD, &differing);
+  set(differing, "papaya_allreduce", rank == 0 ? "arrival_tree" : "dissemination");
+  check_key(differing, "papaya_allreduce", "");
+  set(differing, "papaya_allreduce", "arrival_three");
+  check_key(differing, "papaya_allreduce", "");
+  sum(differing, 6);
+
+  MPI_Comm* const all[] = {&made, &copied, &split, &set_later, &differing};
+  for (int i = 0; i < 5; ++i) MPI_Comm_free(all[i]);
+  const int code = finish();
+  MPI_Finalize();
+  return code;
+}
