@@ -47,15 +47,16 @@ class Simulation(unittest.TestCase):
             rows, _ = self.simulate("--ranks", ranks, "--ranks-per-node", 4, "--bytes", 8, 1000, 65536, "--pattern",
                                     "random", "--mif", 20, "--calls", 3, "--algorithm", "ring", "rabenseifner",
                                     "dissemination:radix=1", "dissemination:radix=3", "hierarchical/ring",
-                                    "hierarchical/rabenseifner", "straggler_rsa", "native:ompi")
-            self.assertEqual(len(rows), 24)
+                                    "hierarchical/rabenseifner", "leaders/rabenseifner", "straggler_rsa",
+                                    "native:ompi")
+            self.assertEqual(len(rows), 27)
             for row in rows:
                 self.assertTrue(row["checked"])
                 self.assertEqual(row["wrong"], 0)
         # In chunks, of which one travels while the next is reduced.
         rows, _ = self.simulate("--ranks", 64, "--bytes", "1M", "--pattern", "none", "--algorithm", "hierarchical/ring",
-                                "hierarchical/rabenseifner")
-        self.assertEqual([row["wrong"] for row in rows], [0, 0])
+                                "hierarchical/rabenseifner", "leaders/rabenseifner")
+        self.assertEqual([row["wrong"] for row in rows], [0, 0, 0])
         rows, _ = self.simulate("--type", "integer", "--ranks", 13, "--ranks-per-node", 4, "--bytes", 1000, "--pattern",
                                 "none", "--algorithm", "dissemination:radix=2")
         self.assertEqual([row["wrong"] for row in rows], [0])
@@ -84,6 +85,11 @@ class Simulation(unittest.TestCase):
                      algorithm, "--reduce-gbytes", 1000)
             quick_us, slow_us = (self.time_us(*words, "--copy-gbytes", gbytes) for gbytes in (1000, copy_gbytes))
             self.assertLess(slow_us - quick_us, 1.2 * 7 / 8 * size / (copy_gbytes * 1000))
+
+    def test_several_leaders_of_a_node_are_quicker_than_one(self):
+        words = ("--ranks", 64, "--bytes", "256K", "--pattern", "none", "--algorithm")
+        self.assertLess(self.time_us(*words, "leaders/rabenseifner"),
+                        0.8 * self.time_us(*words, "hierarchical/rabenseifner"))
 
     def test_dissemination_takes_one_latency_a_round(self):
         for radix in (1, 2, 7):

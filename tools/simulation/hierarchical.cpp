@@ -12,11 +12,12 @@ namespace {
 
 constexpr std::size_t banks = 2;
 constexpr std::size_t largest_gathered = 4096;  // to the leader as a whole
+constexpr std::size_t least_slice_bytes = 1024;
 
 class Hierarchical final : public Prepared {
  public:
-  Hierarchical(const tuning::Rule& across, std::size_t chunk_bytes, std::size_t most_bytes, const Costs& costs,
-               Processor& processor, wait::Policy& policy, bool keeps_data)
+  Hierarchical(const tuning::Rule& across, bool many_leaders, std::size_t chunk_bytes, std::size_t most_bytes,
+               const Costs& costs, Processor& processor, wait::Policy& policy, bool keeps_data)
       : costs_(costs),
         processor_(processor),
         policy_(policy),
@@ -30,16 +31,18 @@ class Hierarchical final : public Prepared {
     MPI_Comm_split(MPI_COMM_WORLD, static_cast<int>(own - hosts.begin()), rank, &node_);
     MPI_Comm_rank(node_, &rank_);
     MPI_Comm_size(node_, &ranks_);
-    MPI_Comm_split(MPI_COMM_WORLD, rank_ == 0 ? 0 : MPI_UNDEFINED, rank, &leaders_);
+    if (many_leaders) MPI_Allreduce(&ranks_, &most_leaders_, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Comm_split(MPI_COMM_WORLD, rank_ < most_leaders_ ? rank_ : MPI_UNDEFINED, rank, &leaders_);
     // A slot for each rank that writes here, for its operand or slice, or for its reduced slice; and of
     // leaders the result.
     slot_bytes_ = in_lines(chunk_bytes_);
     const int slots = 2 * ranks_ + 1;
-    const SegmentShape shape{banks * static_cast<std::size_t>(slots) * slot_bytes_, slots};
+    const SegmentShape shape{banks * static_cast<std::size_t>(slots) * slot_bytes_, 3 * ranks_};
     wire_ = SimulatedNotified::create(node_, shape, costs, processor, keeps_data);
-    leader_segment_ = wire_->segment();
-    MPI_Bcast(&leader_segment_, sizeof leader_segment_, MPI_BYTE, 0, node_);
-    if (rank_ != 0) return;
+    segments_.resize(static_cast<std::size_t>(ranks_));
+    std::byte* const own_segment = wire_->segment();
+    MPI_Allgather(&own_segment, sizeof own_segment, MPI_BYTE, segments_.data(), sizeof own_segment, MPI_BYTE, node_);
+    if (rank_ >= most_leaders_) return;
     Team team{};
     MPI_Comm_rank(leaders_, &team.rank);
     MPI_Comm_size(leaders_, &team.size);
@@ -64,17 +67,17 @@ class Hierarchical final : public Prepared {
     const std::size_t element = operands.reduction->element_bytes;
     const std::size_t per_chunk = std::max<std::size_t>(chunk_bytes_ / element, 1);
     for (std::size_t first = 0; first < operands.count; first += per_chunk) {
-      const Chunk chunk{++number_, first * element, std::min(per_chunk, operands.count - first)};
-      reduce(chunk, site);
-      if (rank_ == 0) {
-        finish_travelling(site);
-        start_travelling(chunk);
-      } else {
-        waiting_.push_back(chunk);
-        while (waiting_.size() > 1) copy_out_first(site);
-      }
+      const Chunk chunk = chunk_of(first * element, std::min(per_chunk, operands.count - first));
+      if (chunk.leaders == 1)
+        reduce(chunk, site);
+      else
+        reduce_slice(chunk, site);
+      if (travels_) finish_travelling(site);
+      if (rank_ < chunk.leaders) start_travelling(chunk);
+      if (rank_ != 0 || chunk.leaders > 1) waiting_.push_back(chunk);
+      while (waiting_.size() > 1) copy_out_first(site);
     }
-    if (rank_ == 0) finish_travelling(site);
+    finish_travelling(site);
     while (!waiting_.empty()) copy_out_first(site);
     return true;
   }
@@ -85,18 +88,30 @@ class Hierarchical final : public Prepared {
     std::uint64_t number;
     std::size_t offset;  // bytes
     std::size_t elements;
+    int leaders;
   };
+  // As many as hierarchical_leaders has.
+  Chunk chunk_of(std::size_t offset, std::size_t elements) {
+    const std::size_t bytes = elements * operands_->reduction->element_bytes;
+    const std::size_t leaders = std::clamp<std::size_t>(bytes / least_slice_bytes, 1, most_leaders_);
+    return {++number_, offset, elements, static_cast<int>(leaders)};
+  }
 
   // Notifications: what rank r wrote here, its reduced slice, the result.
   int given_by(int rank) const { return rank; }
   int reduced_by(int rank) const { return ranks_ + rank; }
-  int result() const { return 2 * ranks_; }
+  int result_of(int leader) const { return 2 * ranks_ + leader; }
   std::size_t slot_offset(const Chunk& chunk, int id) const {
     return ((chunk.number % banks) * static_cast<std::size_t>(2 * ranks_ + 1) + static_cast<std::size_t>(id)) *
            slot_bytes_;
   }
+  // Of the ranks, or of the leaders where there are several.
   std::size_t slice_begin(const Chunk& chunk, int slice) const {
-    return chunk.elements * static_cast<std::size_t>(slice) / static_cast<std::size_t>(ranks_);
+    const int slices = chunk.leaders > 1 ? chunk.leaders : ranks_;
+    return chunk.elements * static_cast<std::size_t>(slice) / static_cast<std::size_t>(slices);
+  }
+  std::size_t slice_elements(const Chunk& chunk, int slice) const {
+    return slice_begin(chunk, slice + 1) - slice_begin(chunk, slice);
   }
 
   void wait_for(int id, std::uint64_t value, wait::Site& site) {
@@ -159,13 +174,33 @@ class Hierarchical final : public Prepared {
     }
   }
 
+  // Onto the leaders, a slice to each: into their banks of results_.
+  void reduce_slice(const Chunk& chunk, wait::Site& site) {
+    const Reduction& reduction = *operands_->reduction;
+    const std::size_t element = reduction.element_bytes;
+    const auto* const own = static_cast<const std::byte*>(operands_->send) + chunk.offset;
+    for (int i = 0; i < ranks_; ++i)
+      if (const int to = (rank_ + i) % ranks_; to < chunk.leaders && to != rank_)
+        wire_->write_notify(to, slot_offset(chunk, given_by(rank_)), own + slice_begin(chunk, to) * element,
+                            slice_elements(chunk, to) * element, given_by(rank_), chunk.number);
+    if (rank_ >= chunk.leaders) return;
+    const std::byte* left = own + slice_begin(chunk, rank_) * element;
+    for (int i = 1; i < ranks_; ++i) {
+      const int from = (rank_ + i) % ranks_;
+      wait_for(given_by(from), chunk.number, site);
+      reduction.combine(reduction, left, wire_->segment() + slot_offset(chunk, given_by(from)), bank(chunk, 0),
+                        slice_elements(chunk, rank_));
+      left = bank(chunk, 0);
+    }
+  }
+
   void start_travelling(const Chunk& chunk) {
     travelling_ = chunk;
     travels_ = true;
     across_operands_ = {};
     across_operands_.send = across_operands_.receive = bank(chunk, 0);
-    across_operands_.count = chunk.elements;
-    across_operands_.bytes = chunk.elements * operands_->reduction->element_bytes;
+    across_operands_.count = chunk.leaders > 1 ? slice_elements(chunk, rank_) : chunk.elements;
+    across_operands_.bytes = across_operands_.count * operands_->reduction->element_bytes;
     across_operands_.root = -1;
     across_operands_.reduction = operands_->reduction;
     if (OverWire* const parts = across_->split_phase()) {
@@ -174,6 +209,7 @@ class Hierarchical final : public Prepared {
     }
   }
 
+  // One leader copies the result to its place and for the others; several have it where all copy it from.
   void finish_travelling(wait::Site& site) {
     if (!travels_) return;
     if (OverWire* const parts = across_->split_phase())
@@ -184,23 +220,29 @@ class Hierarchical final : public Prepared {
     travels_ = false;
     const Chunk& chunk = travelling_;
     const std::size_t bytes = across_operands_.bytes;
-    processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
+    if (chunk.leaders == 1) processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
     if (keeps_data_) {
-      std::memcpy(leader_segment_ + slot_offset(chunk, result()), bank(chunk, 0), bytes);
-      std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset, bank(chunk, 0), bytes);
+      std::memcpy(wire_->segment() + slot_offset(chunk, 2 * ranks_), bank(chunk, 0), bytes);
+      if (chunk.leaders == 1)
+        std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset, bank(chunk, 0), bytes);
     }
-    for (int r = 1; r < ranks_; ++r) wire_->notify(r, result(), chunk.number);
+    for (int r = 0; r < ranks_; ++r)
+      if (r != rank_) wire_->notify(r, result_of(rank_), chunk.number);
   }
 
   void copy_out_first(wait::Site& site) {
     const Chunk chunk = waiting_.front();
     waiting_.erase(waiting_.begin());
-    wait_for(result(), chunk.number, site);
-    const std::size_t bytes = chunk.elements * operands_->reduction->element_bytes;
-    processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
-    if (keeps_data_)
-      std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset,
-                  leader_segment_ + slot_offset(chunk, result()), bytes);
+    const std::size_t element = operands_->reduction->element_bytes;
+    for (int leader = 0; leader < chunk.leaders; ++leader) {
+      if (leader != rank_) wait_for(result_of(leader), chunk.number, site);
+      const std::size_t begin = chunk.leaders > 1 ? slice_begin(chunk, leader) : 0;
+      const std::size_t bytes = (chunk.leaders > 1 ? slice_elements(chunk, leader) : chunk.elements) * element;
+      processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
+      if (keeps_data_)
+        std::memcpy(static_cast<std::byte*>(operands_->receive) + chunk.offset + begin * element,
+                    segments_[static_cast<std::size_t>(leader)] + slot_offset(chunk, 2 * ranks_), bytes);
+    }
   }
 
   // Where only time passes, some memory that is large enough.
@@ -224,8 +266,9 @@ class Hierarchical final : public Prepared {
   MPI_Comm leaders_ = MPI_COMM_NULL;
   int rank_ = 0;  // on the node
   int ranks_ = 1;
+  int most_leaders_ = 1;
   std::unique_ptr<SimulatedNotified> wire_;
-  std::byte* leader_segment_ = nullptr;
+  std::vector<std::byte*> segments_;  // of all ranks of the node
   std::unique_ptr<SimulatedNotified> across_wire_;
   std::unique_ptr<Prepared> across_;
   Operands across_operands_{};
@@ -240,10 +283,11 @@ class Hierarchical final : public Prepared {
 
 }  // namespace
 
-std::unique_ptr<Prepared> make_hierarchical(const tuning::Rule& across, std::size_t chunk_bytes, std::size_t most_bytes,
-                                            const Costs& costs, Processor& processor, wait::Policy& policy,
-                                            bool keeps_data) {
-  return std::make_unique<Hierarchical>(across, chunk_bytes, most_bytes, costs, processor, policy, keeps_data);
+std::unique_ptr<Prepared> make_hierarchical(const tuning::Rule& across, bool many_leaders, std::size_t chunk_bytes,
+                                            std::size_t most_bytes, const Costs& costs, Processor& processor,
+                                            wait::Policy& policy, bool keeps_data) {
+  return std::make_unique<Hierarchical>(across, many_leaders, chunk_bytes, most_bytes, costs, processor, policy,
+                                        keeps_data);
 }
 
 }  // namespace papaya::simulation

@@ -19,9 +19,11 @@
 
 namespace papaya::simulation {
 
-// Collective over MPI_COMM_WORLD. `across`: what the leaders run.
-std::unique_ptr<Prepared> make_hierarchical(const tuning::Rule& across, std::size_t chunk_bytes, std::size_t most_bytes,
-                                            const Costs& costs, Processor& processor, wait::Policy& policy,
-                                            bool keeps_data);
+// Collective over MPI_COMM_WORLD. `across`: what the leaders run. `many_leaders`: as in
+// allreduce/hierarchical_leaders, each rank of a node that gets enough of a chunk reduces a slice and runs `across` for
+// it.
+std::unique_ptr<Prepared> make_hierarchical(const tuning::Rule& across, bool many_leaders, std::size_t chunk_bytes,
+                                            std::size_t most_bytes, const Costs& costs, Processor& processor,
+                                            wait::Policy& policy, bool keeps_data);
 
 }  // namespace papaya::simulation

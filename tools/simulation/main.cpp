@@ -2,8 +2,9 @@
 // line of JSON for each size and pattern. tools/simulate starts it under smpirun.
 //
 //   --algorithm NAME[:parameter=value,...]   one of papaya's that works across nodes, hierarchical/NAME... to
-//                                            run it between nodes only, or `native`
-//   --chunk-bytes N                          of hierarchical/...
+//                                            run it between nodes only, leaders/NAME... by several ranks of each
+//                                            node, or `native`
+//   --chunk-bytes N                          of hierarchical/... and leaders/...
 //   --type double|integer   integers have the same bits in whatever order they are added
 //   --bytes N...  --pattern NAME...  --mif N...  --calls N  --seed N
 //   --message-us  --node-message-us  --node-latency-us  --copy-gbytes  --reduce-gbytes   what software and
@@ -64,8 +65,12 @@ struct Options {
 };
 
 constexpr std::string_view hierarchical = "hierarchical/";
+constexpr std::string_view leaders = "leaders/";
+bool has_many_leaders(const Options& options) {
+  return options.algorithm.starts_with(leaders);
+}
 bool is_hierarchical(const Options& options) {
-  return options.algorithm.starts_with(hierarchical);
+  return options.algorithm.starts_with(hierarchical) || has_many_leaders(options);
 }
 
 // What is wrong with the command line, or nothing.
@@ -99,7 +104,7 @@ std::string parse(int argc, char** argv, int rank, Options& options, tuning::Rul
   tuning::Parsed parsed;
   std::string problem;
   const std::string_view name =
-      std::string_view(options.algorithm).substr(is_hierarchical(options) ? hierarchical.size() : 0);
+      std::string_view(options.algorithm).substr(is_hierarchical(options) ? options.algorithm.find('/') + 1 : 0);
   if (!tuning::parse(Collective::allreduce, Form::blocking, name, parsed, problem)) return problem;
   if (rank == 0 && !parsed.old_names.empty()) fmt::print(stderr, "papaya: {}\n", tuning::text_of(parsed.old_names));
   const std::vector<tuning::Rule>& rules = parsed.rules;
@@ -252,9 +257,9 @@ class Simulation {
       team.size = ranks_;
       team.policy = &policy_;
       team.wire = wire.get();
-      prepared = is_hierarchical(options_)
-                     ? make_hierarchical(rule_, options_.chunk_bytes, bytes, costs, processor_, policy_, keeps_data)
-                     : rule_.algorithm->prepare(team, bytes, rule_.values);
+      prepared = is_hierarchical(options_) ? make_hierarchical(rule_, has_many_leaders(options_), options_.chunk_bytes,
+                                                               bytes, costs, processor_, policy_, keeps_data)
+                                           : rule_.algorithm->prepare(team, bytes, rule_.values);
       call = [&, buffers, bytes, count] {
         Operands operands{};
         operands.send = buffers.send;
