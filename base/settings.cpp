@@ -85,6 +85,8 @@ std::string problem_with(const VariableRow& row, std::string_view value) {
       return "must be a whole number from " + std::to_string(row.lowest) + " to " + std::to_string(row.highest);
     case Kind::bytes:
       return parse_bytes(value, number) ? "" : "must be a size such as 64M";
+    case Kind::share:
+      return parse_share(value, number) ? "" : "must be off, or a percentage such as 1% or 0.5%";
     case Kind::ranks:
       return RankList().parse(value) ? "" : "must be all, or ranks such as 0-3,8 or 0-1023:16";
     case Kind::text:
@@ -144,6 +146,8 @@ std::int64_t Settings::number(Variable variable) const noexcept {
   std::int64_t value = 0;
   if (row_of(variable).kind == Kind::bytes)
     parse_bytes(text(variable), value);
+  else if (row_of(variable).kind == Kind::share)
+    parse_share(text(variable), value);
   else
     parse_integer(text(variable), value);
   return value;
@@ -225,6 +229,17 @@ bool RankList::contains(std::int64_t rank) const noexcept {
   return std::any_of(ranges_.begin(), ranges_.end(), [rank](const Range& range) {
     return rank >= range.first && rank <= range.last && (rank - range.first) % range.step == 0;
   });
+}
+
+bool parse_share(std::string_view text, std::int64_t& millionths) noexcept {
+  millionths = 0;
+  if (text == "off") return true;
+  double percent = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+  const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (error != std::errc{} || rest != "%" || !(percent >= 0 && percent <= 100)) return false;
+  millionths = static_cast<std::int64_t>(percent * 10'000 + 0.5);
+  return true;
 }
 
 bool parse_bytes(std::string_view text, std::int64_t& bytes) noexcept {

@@ -26,7 +26,7 @@ inline constexpr auto variables = std::to_array({
 inline constexpr std::size_t variable_count = variables.size();
 
 struct VariableRow {
-  enum class Kind : std::uint8_t { flag, choice, integer, bytes, ranks, text, selection };
+  enum class Kind : std::uint8_t { flag, choice, integer, bytes, ranks, share, text, selection };
   std::string_view name;
   Kind kind;
   std::string_view values;  // for people; for a choice the words themselves, separated by '|'
@@ -48,7 +48,7 @@ class Settings {
   static Settings from_environment(const char* const* environment, std::vector<std::string>& warnings);
 
   std::string_view text(Variable variable) const noexcept { return values_[static_cast<std::size_t>(variable)]; }
-  std::int64_t number(Variable variable) const noexcept;  // flag, integer and bytes rows
+  std::int64_t number(Variable variable) const noexcept;  // flag, integer, bytes and share rows (in millionths)
   bool is_default(Variable variable) const noexcept;
   void reset(Variable variable);  // back to the default
   void set(Variable variable, std::string_view value) { values_[static_cast<std::size_t>(variable)] = value; }
@@ -79,6 +79,9 @@ class RankList {
   };
   std::vector<Range> ranges_;
 };
+
+// "off" or a percentage such as "1%" or "0.5%", in millionths; false if it is neither.
+bool parse_share(std::string_view text, std::int64_t& millionths) noexcept;
 
 // "64", "64K", "64M", "1G", also "64KiB"; false if it is not a size.
 bool parse_bytes(std::string_view text, std::int64_t& bytes) noexcept;

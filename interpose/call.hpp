@@ -60,7 +60,9 @@ struct Outcome {
   Reason reason = Reason::no_algorithm;
   std::uint64_t event = 0;  // the recorder's number for the call, once `begun`
   bool begun = false;
-  bool is_approximate = false;  // PAPAYA_APPROX: recorded with the weakly consistent collectives
+  bool is_approximate = false;   // PAPAYA_APPROX: recorded with the weakly consistent collectives
+  trials::One* trial = nullptr;  // that the call counts for,
+  int root = -1;                 // and the call's root then
 };
 
 // Begins the event, if it has not been.
@@ -90,7 +92,7 @@ inline CommunicatorFacts facts_of(const Communicator& state) noexcept {
           .inter = state.inter,
           .outside = state.outside,
           .has_copy = state.queue != nullptr,
-          .has_due_plans = state.has_due_plans,
+          .has_due_plans = state.has_due_plans || state.has_due_exchange,
           .has_verdicts = !state.verdicts.empty(),
           .dropped = state.dropped};
 }

@@ -34,6 +34,10 @@ class Queue;
 namespace approx {
 class OnCommunicator;
 }
+namespace trials {
+class OnCommunicator;
+struct One;
+}  // namespace trials
 
 // The decision for the last replaced call of a collective with a predefined type and operation, whose handles
 // never change their meaning: a program in a loop asks the same again.
@@ -44,6 +48,7 @@ struct LastChoice {
   std::size_t bytes = 0;
   Plan* plan = nullptr;  // prepared; null: nothing is remembered
   Reduction reduction;
+  trials::One* trial = nullptr;  // whose calls are counted
 };
 
 // A result that differs from MPI's own, on this rank (PAPAYA_VERIFY).
@@ -104,6 +109,8 @@ struct Communicator {
   std::vector<Verdict> verdicts;           // to be agreed on
   std::vector<const Descriptor*> dropped;  // algorithms that serve it no longer, by agreement
   std::array<LastChoice, collective_count> last;
+  std::shared_ptr<trials::OnCommunicator> trials;  // from the first call whose choice is papaya's own
+  bool has_due_exchange = false;                   // of trials
   std::shared_ptr<approx::OnCommunicator> approx;  // from the first call that a rule may be for
   std::shared_ptr<nonblocking::Queue> queue;       // of nonblocking calls; none where they are all MPI's
   static constexpr std::size_t site_count = 64;

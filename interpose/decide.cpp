@@ -26,7 +26,7 @@ Decision native(Reason reason) noexcept {
 
 tuning::Choice unless_dropped(const tuning::Choice& choice, const CommunicatorFacts& communicator) noexcept {
   if (choice.rule == nullptr || !is_dropped(communicator, *choice.rule->algorithm)) return choice;
-  return {.reason = Reason::differs};
+  return {.reason = Reason::differs, .automatic = choice.automatic};
 }
 
 }  // namespace
@@ -54,8 +54,12 @@ Decision decide(const tuning::Selection& selection, const CommunicatorFacts& com
   const bool meets = call.form == Form::blocking && is_meeting(call.collective);
   decision.sets_up_due_plans = communicator.has_due_plans && meets;
   decision.agrees_on_verdicts = communicator.has_verdicts && meets;
-  if (decision.choice.rule != nullptr && is_reduction && element > decision.choice.rule->algorithm->max_element_bytes)
+  decision.may_be_tried = decision.choice.automatic && call.form == Form::blocking && communicator.facts.nodes == 1 &&
+                          facts.predefined && !communicator.arrival_order;
+  if (decision.choice.rule != nullptr && is_reduction && element > decision.choice.rule->algorithm->max_element_bytes) {
     decision.choice = {.reason = Reason::too_large};
+    decision.may_be_tried = false;
+  }
   return decision;
 }
 
@@ -64,7 +68,8 @@ Next next_step(const tuning::Choice& choice, Form form, int nodes, const PlanFac
   if (plan.failure != Reason::none) return {Step::go_native, plan.failure};
   // On papaya's own copy, and no rank waits in the call.
   if (form == Form::nonblocking) return {Step::set_up, Reason::none};
-  if (!choice.forced && plan.calls_before < calls_before_setup) return {Step::go_native, Reason::few_calls};
+  if (!choice.forced && !choice.at_once && plan.calls_before < calls_before_setup)
+    return {Step::go_native, Reason::few_calls};
   if (!is_rooted(choice.rule->algorithm->collective)) return {Step::set_up, Reason::none};
   return nodes == 1 ? Next{Step::join, Reason::few_calls} : Next{Step::postpone, Reason::not_met};
 }

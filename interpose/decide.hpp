@@ -72,6 +72,7 @@ struct Decision {
   std::uint64_t bytes = 0;
   bool sets_up_due_plans = false;   // in this call, before it goes where it goes
   bool agrees_on_verdicts = false;  // the same, and before that: it is decided again afterwards
+  bool may_be_tried = false;        // whoever serves it: the choice is papaya's own
 };
 
 // The reasons for which datatype and operation need not be looked at; Reason::none if there is none. Inlined: a call

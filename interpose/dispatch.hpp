@@ -9,6 +9,7 @@
 #include "interpose/call.hpp"
 #include "interpose/communicator.hpp"
 #include "interpose/runtime.hpp"
+#include "interpose/trials.hpp"
 
 namespace papaya {
 
@@ -63,7 +64,10 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
     if (process.records.recorder.is_open()) process.records.recorder.leave_out();
     const CallFacts facts{process.job, process.records, call, arrival_ticks, site, nullptr, nullptr};
     const int code = replace_inside(replace, *state, facts, outcome) ? MPI_SUCCESS : native();
-    if (code == MPI_SUCCESS && count()) process.records.node_arrivals.left(state->on_node, call);
+    if (code == MPI_SUCCESS && count()) {
+      if (outcome.trial != nullptr) trials::leave(*state, outcome, process.job, arrival_ticks, clock::ticks());
+      process.records.node_arrivals.left(state->on_node, call);
+    }
     return code;
   }
   std::uint64_t& open_event = native_event;
@@ -95,7 +99,10 @@ inline int collective(Collective collective, Form form, MPI_Comm comm, const voi
   MpiTimes::leave(exit_ticks);
   process.records.recorder.finish(outcome.event, arrival, exit_ticks, outcome.algorithm,
                                   static_cast<std::uint8_t>(outcome.reason));
-  if (is_counted) process.records.node_arrivals.left(state->on_node, call);
+  if (is_counted) {
+    if (outcome.trial != nullptr) trials::leave(*state, outcome, process.job, arrival_ticks, exit_ticks);
+    process.records.node_arrivals.left(state->on_node, call);
+  }
   return code;
 }
 

@@ -20,6 +20,7 @@ struct Job {
   bool arrival_order = false;      // PAPAYA_ORDER=arrival
   bool approximates = false;       // PAPAYA_APPROX
   std::uint64_t verify_every = 0;  // PAPAYA_VERIFY
+  std::int64_t adapt_share = 0;    // PAPAYA_ADAPT, in millionths; 0: off
   std::size_t shm_limit = 0;       // PAPAYA_SHM_LIMIT, or less where less is to be had
 
   int rank = 0;

@@ -233,7 +233,11 @@ Plan& Plans::plan_for(const Members& members, const tuning::Rule& rule, std::siz
   for (Plan& plan : plans_)
     if (plan.rule == &rule && plan.capacity == capacity) return plan;
   const bool through_host = form == Form::nonblocking || is_rooted(algorithm.collective) || !algorithm.serves_declines;
-  return plans_.emplace_back(rule, capacity, plans_.size(), through_host);
+  return plans_.emplace_back(rule, capacity, made_++, through_host);
+}
+
+void Plans::give_back(const tuning::Rule& rule) noexcept {
+  plans_.remove_if([&](const Plan& plan) { return plan.rule == &rule && plan.prepared != nullptr; });
 }
 
 bool may_be_lean(const Members& members, const Plan& plan) noexcept {

@@ -100,10 +100,13 @@ class Plans {
   auto end() noexcept { return plans_.end(); }
   auto begin() const noexcept { return plans_.begin(); }
   auto end() const noexcept { return plans_.end(); }
+  // What has been prepared for the rule is given back, on all ranks in the same call, which none of them is in yet.
+  void give_back(const tuning::Rule& rule) noexcept;
   void clear() noexcept { plans_.clear(); }
 
  private:
   std::list<Plan> plans_;
+  std::uint64_t made_ = 0;
 };
 
 // The messages that a plan is made for when one of `bytes` comes.

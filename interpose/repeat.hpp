@@ -20,6 +20,8 @@ namespace papaya {
       (reduces(a.collective) || a.collective <= Collective::bcast || a.send == MPI_IN_PLACE ||
        (a.send_type == a.type && a.send_count == a.count)) &&
       (!is_rooted(a.collective) || static_cast<unsigned>(a.root) < static_cast<unsigned>(state.size))) {
+    outcome.trial = last.trial;
+    outcome.root = a.root;
     if (is_erroneous(state, a, true)) {
       outcome.reason = Reason::arguments;
       return false;

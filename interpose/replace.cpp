@@ -7,6 +7,7 @@
 #include "interpose/ready_plan.hpp"
 #include "interpose/run.hpp"
 #include "interpose/staging.hpp"
+#include "interpose/trials.hpp"
 #include "interpose/verify.hpp"
 #include "interpose/why_native.hpp"
 
@@ -108,30 +109,43 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     return native(why);
   Described described;
   Decision decision = decide(facts.job, state, a, Form::blocking, true, described);
-  const tuning::Choice& choice = decision.choice;
+  tuning::Choice choice = decision.choice;
   const std::uint64_t bytes = decision.bytes;
+  if (decision.may_be_tried) {
+    outcome.trial = trials::find(state, a, bytes, choice, facts.job);
+    outcome.root = a.root;
+  }
   const auto native_by_choice = [&] {
     if (choice.forced) why_native::report(facts.job, state, choice.named, bytes, choice.reason);
     return native(choice.reason);
   };
-  if (choice.rule == nullptr && !decision.sets_up_due_plans && !decision.agrees_on_verdicts) return native_by_choice();
+  if (choice.rule == nullptr && !decision.sets_up_due_plans && !decision.agrees_on_verdicts && outcome.trial == nullptr)
+    return native_by_choice();
   bool flat = true;
   if (has_wrong_arguments(state, a, described, bytes, flat)) return native(Reason::arguments);
   if (decision.agrees_on_verdicts) {
     verdicts::agree(state, facts);
     decision = decide(facts.job, state, a, Form::blocking, true, described);
+    choice = decision.choice;
   }
-  if (decision.sets_up_due_plans) set_up_due_plans(state, facts, outcome);
+  if (decision.sets_up_due_plans) {
+    if (state.has_due_plans) set_up_due_plans(state, facts, outcome);
+    if (state.has_due_exchange) trials::exchange(state, facts, outcome);
+  }
+  if (outcome.trial != nullptr) choice = trials::present_choice(*outcome.trial, choice, facts_of(state));
   if (choice.rule == nullptr) return native_by_choice();
 
   Plan* const plan = ready_plan(state, choice, bytes, facts, outcome);
-  if (plan == nullptr) return false;
+  if (plan == nullptr) {
+    if (outcome.trial != nullptr) trials::note_failure(*outcome.trial, outcome.reason);
+    return false;
+  }
   const Reduction& reduction = described.reduction;
   const bool on_device = is_on_device(state, a, facts);
   const bool is_predefined =
       (!reduces(a.collective) || reduction.by_table) && (a.collective == Collective::barrier || is_named(a.type));
   if (facts.job.verify_every == 0 && flat && is_predefined)
-    state.last[index_of(a.collective)] = {a.type, a.op, a.count, bytes, plan, reduction};
+    state.last[index_of(a.collective)] = {a.type, a.op, a.count, bytes, plan, reduction, outcome.trial};
   return run_verified(facts, a, state, *plan->rule->algorithm, reduction, on_device, [&] {
     return flat && !(on_device && plan->through_host)
                ? run_in_place(state, *plan, reduction, bytes, on_device, a, facts, outcome)

@@ -88,6 +88,9 @@ struct Choice {
   const Rule* rule = nullptr;  // set if an algorithm was chosen
   Reason reason = Reason::none;
   bool forced = false;                // named by the user: set up at the first call
+  bool at_once = false;               // not named, and set up at the first call all the same
+  bool automatic = false;             // by `auto`: another may serve as well
+  bool of_file = false;               // by a rule of the tuning file
   const Descriptor* named = nullptr;  // what the user named, if that cannot run
 };
 

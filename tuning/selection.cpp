@@ -144,19 +144,46 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
   for (const FileRule& row : rows) {
     const Considered one = look(Source::file, row.rule, &row);
     if (one.broken != Condition::none || one.hindrance != Reason::none) continue;
-    return row.rule.algorithm == nullptr ? Choice{.reason = Reason::table}
-                                         : Choice{.rule = &rows[row.first_alike].rule};
+    Choice choice{.automatic = automatic, .of_file = true};
+    if (row.rule.algorithm == nullptr)
+      choice.reason = Reason::table;
+    else
+      choice.rule = &rows[row.first_alike].rule;
+    return choice;
   }
   const std::vector<Rule>& rules = rules_of(collective, form);
   for (const Rule& rule : rules) {
     const auto [source, same, row, broken, reason] = look(automatic ? Source::table : Source::selection, rule, nullptr);
     if (broken != Condition::none) continue;
-    if (rule.algorithm == nullptr) return {nullptr, Reason::selected, true};
-    if (reason == Reason::none) return {&rule, reason, !automatic};
+    if (rule.algorithm == nullptr) return {.reason = Reason::selected, .forced = true};
+    if (reason == Reason::none) return {.rule = &rule, .forced = !automatic, .automatic = automatic};
     const bool names_one = !automatic && (reason == Reason::several_nodes || reason == Reason::order);
-    return {nullptr, reason, names_one, names_one ? rule.algorithm : nullptr};
+    return {
+        .reason = reason, .forced = names_one, .automatic = automatic, .named = names_one ? rule.algorithm : nullptr};
   }
-  return {nullptr, !automatic ? Reason::outside_ranges : rules.empty() ? Reason::no_algorithm : Reason::table, false};
+  return {.reason = !automatic      ? Reason::outside_ranges
+                    : rules.empty() ? Reason::no_algorithm
+                                    : Reason::table,
+          .automatic = automatic};
+}
+
+std::vector<const Rule*> Selection::candidates(Collective collective, std::uint64_t bytes, const Facts& facts) {
+  // Never destroyed: plans refer to them.
+  static const auto& all = *[] {
+    auto* const rules = new std::vector<std::pair<Collective, Rule>>;
+    for (const Descriptor* algorithm : registry()) {
+      if (!algorithm->one_node || algorithm->needs_arrival_order) continue;
+      Rule rule{.algorithm = algorithm};
+      for (const Parameter& parameter : algorithm->parameters) rule.values.push_back(parameter.fallback);
+      rules->emplace_back(algorithm->collective, std::move(rule));
+    }
+    return rules;
+  }();
+  std::vector<const Rule*> found;
+  if (facts.nodes > 1) return found;
+  for (const auto& [of, rule] : all)
+    if (of == collective && hindrance(*rule.algorithm, bytes, facts) == Reason::none) found.push_back(&rule);
+  return found;
 }
 
 Choice Selection::choose_for_any_size(Collective collective, Collective form, const Facts& facts) const noexcept {
@@ -180,8 +207,8 @@ Choice Selection::choose_for_any_size(Collective collective, Collective form, co
   const std::vector<FileRule>& rows = rows_of(collective, Form::blocking);
   const std::vector<Rule>& rules = rules_of(collective, Form::blocking);
   if (std::any_of(rows.begin(), rows.end(), row_changes) || std::any_of(rules.begin(), rules.end(), changes_within))
-    return {nullptr, Reason::sizes, false};
-  if (choice.rule != nullptr && !serves(*choice.rule->algorithm, form)) return {nullptr, Reason::no_algorithm, false};
+    return {.reason = Reason::sizes};
+  if (choice.rule != nullptr && !serves(*choice.rule->algorithm, form)) return {.reason = Reason::no_algorithm};
   return choice;
 }
 

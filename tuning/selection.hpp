@@ -47,6 +47,9 @@ class Selection {
   Choice choose(Collective collective, std::uint64_t bytes, const Facts& facts, Form form = Form::blocking,
                 std::vector<Considered>* considered = nullptr) const noexcept;
 
+  // All that might serve calls of up to `bytes` on one node, whether or not `auto` would choose them. The rules stay.
+  static std::vector<const Rule*> candidates(Collective collective, std::uint64_t bytes, const Facts& facts);
+
   // The same for calls whose ranks know their own sizes only (alltoallv): by the algorithm of `collective` that is
   // chosen for every size from one byte on and can be chosen for `form` as well. Native if sizes decide.
   Choice choose_for_any_size(Collective collective, Collective form, const Facts& facts) const noexcept;

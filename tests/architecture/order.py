@@ -54,6 +54,7 @@ ORDER = {
         "hints reduction",
         "why_native",
         "call staging",
+        "trials",
         "runtime",  # what stands above is entered from outside; what stands below is passed what it needs
         "control dispatch operation ready_plan run verdicts weak_calls",
         "verify",
@@ -70,7 +71,7 @@ ORDER = {
         "wrappers_communicators",
     ],
     "tuning": [
-        "json_text native_algorithms rule",
+        "json_text native_algorithms rule trial",
         "load selection_text",
         "approx_rules tuning_file",
         "selection",

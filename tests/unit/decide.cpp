@@ -125,8 +125,9 @@ Reason first_of(std::span<const Row> rows, const Facts& f) {
 bool same(const Decision& one, const Decision& other) {
   return one.choice.rule == other.choice.rule && one.choice.reason == other.choice.reason &&
          one.choice.forced == other.choice.forced && one.choice.named == other.choice.named &&
+         one.choice.automatic == other.choice.automatic && !one.choice.at_once && !other.choice.at_once &&
          one.bytes == other.bytes && one.sets_up_due_plans == other.sets_up_due_plans &&
-         one.agrees_on_verdicts == other.agrees_on_verdicts;
+         one.agrees_on_verdicts == other.agrees_on_verdicts && one.may_be_tried == other.may_be_tried;
 }
 
 }  // namespace
@@ -157,12 +158,14 @@ TEST_CASE("a call goes to an algorithm unless one of the rules, in their order, 
       if (choice.rule != nullptr && is_reduction(f) && f.signature.element_bytes > 0 &&
           static_cast<std::size_t>(f.signature.element_bytes) > choice.rule->algorithm->max_element_bytes)
         choice = {.reason = Reason::too_large};
+      const bool may_be_tried = choice.automatic && f.call.collective != Collective::alltoallv && facts.predefined &&
+                                f.call.form == Form::blocking && facts.nodes == 1 && !f.communicator.arrival_order;
       const bool no_rank_leaves =
           f.call.collective == Collective::barrier || f.call.collective == Collective::allreduce ||
           f.call.collective == Collective::allgather || f.call.collective == Collective::alltoall;
       const bool meets = f.call.form == Form::blocking && no_rank_leaves;
-      wrong += !same(
-          decision, {choice, bytes_of(f), f.communicator.has_due_plans && meets, f.communicator.has_verdicts && meets});
+      wrong += !same(decision, {choice, bytes_of(f), f.communicator.has_due_plans && meets,
+                                f.communicator.has_verdicts && meets, may_be_tried});
     });
     CHECK(wrong == 0);
     // The list above has been walked, not only its first rows.

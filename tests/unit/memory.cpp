@@ -108,7 +108,8 @@ TEST_CASE("a control group's memory limit is the least of it and those around it
 
 TEST_CASE("this machine has memory") {
   CHECK(memory::available() > 0);
-  CHECK(memory::available_shared() <= memory::available());
+  // Others take and give back memory between the two looks.
+  CHECK(memory::available_shared() <= memory::available() + (std::uint64_t{1} << 30));
 }
 
 }  // namespace papaya

@@ -28,6 +28,16 @@ TEST_CASE("sizes") {
     CHECK_FALSE(parse_bytes(bad, bytes));
 }
 
+TEST_CASE("shares") {
+  std::int64_t millionths = -1;
+  CHECK((parse_share("off", millionths) && millionths == 0));
+  CHECK((parse_share("1%", millionths) && millionths == 10'000));
+  CHECK((parse_share("0.25%", millionths) && millionths == 2'500));
+  CHECK((parse_share("100%", millionths) && millionths == 1'000'000));
+  for (const char* bad : {"", "1", "%", "101%", "-1%", "1 %", "nan%", "1%%", "on"})
+    CHECK_FALSE(parse_share(bad, millionths));
+}
+
 TEST_CASE("lists of ranks") {
   const auto contained = [](std::string_view text) {
     RankList list;

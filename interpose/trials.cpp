@@ -1,0 +1,197 @@
+#include "interpose/trials.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <bit>
+#include <limits>
+#include <span>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "interpose/attention.hpp"
+
+namespace papaya::trials {
+
+namespace {
+
+// Built-in rules were measured on nodes of that many cores at most: beyond, MPI serves until a trial has shown who is
+// quicker.
+constexpr int trusted_ranks = 8;
+
+// Of a communicator; what comes later is served as without trials.
+constexpr std::size_t most_trials = 64;
+
+// What all trials of the process have cost.
+std::atomic<std::int64_t> spent_ns{0};
+
+int size_class_of(std::uint64_t bytes) noexcept {
+  return bytes == 0 ? 0 : static_cast<int>(std::bit_width(bytes - 1));
+}
+
+std::uint64_t largest_of(int size_class) noexcept {
+  return size_class >= 63 ? std::numeric_limits<std::uint64_t>::max() : std::uint64_t{1} << size_class;
+}
+
+std::int64_t ns_of(const Job& job, std::uint64_t ticks) noexcept {
+  return static_cast<std::int64_t>(static_cast<double>(ticks - job.origin.ticks) * job.ns_per_tick);
+}
+
+std::string_view name_of(const One& one, std::size_t candidate) noexcept {
+  const tuning::Rule* const rule = one.candidates[candidate];
+  return rule == nullptr ? "native" : rule->algorithm->name;
+}
+
+void report(const Communicator& state, const One& one) {
+  const tuning::Trial& trial = one.trial;
+  std::string standings;
+  for (std::size_t i = 0; i < trial.candidates(); ++i) {
+    const tuning::Trial::Standing standing = trial.standing(i);
+    standings +=
+        fmt::format("{}{} {}", standings.empty() ? "" : ", ", name_of(one, i),
+                    standing.failed         ? "cannot serve"
+                    : standing.samples == 0 ? "was not measured"
+                                            : fmt::format("{:.1f} us", static_cast<double>(standing.median_ns) * 1e-3));
+  }
+  log::info(
+      fmt::format("MPI_{} of up to {} bytes on a communicator of {} ranks: {} from call {} on (trial {}: {}; {:.1f} ms "
+                  "lost by trying so far)",
+                  papaya::name_of(one.collective), largest_of(one.size_class), state.size, name_of(one, trial.in_use()),
+                  trial.calls(), trial.trials(), standings, static_cast<double>(trial.spent_ns()) * 1e-6));
+}
+
+// What no trial of the communicator uses any more gives its memory back. Every rank is in the exchange, so none is in
+// a call of it. A bcast or reduce is set up over several calls, in the order of its communicator's plans: it stays.
+void give_back(Communicator& state, const One& ended) noexcept {
+  if (is_rooted(ended.collective)) return;
+  for (std::size_t i = 1; i < ended.candidates.size(); ++i) {
+    bool is_used = false;
+    for (const std::unique_ptr<One>& one : state.trials->all)
+      is_used = is_used || (one->collective == ended.collective &&
+                            (one->candidates[one->trial.in_use()] == ended.candidates[i] || one->trial.is_trying()));
+    if (!is_used) state.plans.give_back(*ended.candidates[i]);
+  }
+}
+
+}  // namespace
+
+One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, const tuning::Choice& choice,
+          const Job& job) noexcept {
+  if (job.adapt_share == 0) return nullptr;
+  const int size_class = size_class_of(bytes);
+  if (state.trials == nullptr) state.trials = std::make_shared<OnCommunicator>();
+  std::vector<std::unique_ptr<One>>& all = state.trials->all;
+  for (const std::unique_ptr<One>& one : all)
+    if (one->collective == arguments.collective && one->size_class == size_class) return one.get();
+  if (all.size() == most_trials) return nullptr;
+  std::vector<const tuning::Rule*> candidates =
+      tuning::Selection::candidates(arguments.collective, largest_of(size_class), state.facts);
+  candidates.insert(candidates.begin(), nullptr);
+  std::size_t in_use = tuning::Trial::native;
+  if (choice.rule != nullptr)
+    for (std::size_t i = 1; i < candidates.size(); ++i) {
+      if (candidates[i]->algorithm != choice.rule->algorithm) continue;
+      candidates[i] = choice.rule;  // with its parameters
+      if (choice.of_file || state.size <= trusted_ranks) in_use = i;
+    }
+  all.push_back(
+      std::make_unique<One>(arguments.collective, size_class, std::move(candidates), in_use, job.adapt_share));
+  return all.back().get();
+}
+
+tuning::Choice present_choice(One& one, const tuning::Choice& by_table,
+                              const CommunicatorFacts& communicator) noexcept {
+  tuning::Trial& trial = one.trial;
+  for (std::size_t i = 1; i < one.candidates.size() && !communicator.dropped.empty(); ++i)
+    if (is_dropped(communicator, *one.candidates[i]->algorithm)) trial.fail(i);
+  if (const tuning::Rule* const rule = one.candidates[trial.candidate()]; rule != nullptr)
+    // Who is tried is set up at once; what the table chose, as without trials, after some calls.
+    return {.rule = rule, .at_once = trial.trials() > 0 || trial.is_trying(), .automatic = true};
+  const bool has_won = trial.trials() > 0 && !trial.is_trying();
+  if (!has_won && !trial.is_trying() && by_table.rule == nullptr) return by_table;
+  return {.reason = has_won ? Reason::quickest : Reason::in_turn, .automatic = true};
+}
+
+void note_failure(One& one, Reason reason) noexcept {
+  // It may serve later calls.
+  if (reason == Reason::few_calls || reason == Reason::not_met) return;
+  one.trial.fail(one.trial.candidate());
+}
+
+void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {
+  state.has_due_exchange = false;
+  // It waits for all ranks: where this one is must be known.
+  begin_event(facts, outcome);
+  const nonblocking::InsideMpi inside_mpi;
+  const std::int64_t elapsed = ns_of(facts.job, clock::ticks());
+  const std::int64_t spent = spent_ns.load(std::memory_order_relaxed);
+  struct Due {
+    One* one;
+    std::size_t begin, size;  // of its numbers
+    std::size_t sums_begin, sums_size;
+  };
+  std::vector<Due> due;
+  std::vector<std::int64_t> mine;
+  for (const std::unique_ptr<One>& one : state.trials->all) {
+    if (!one->trial.wants_exchange()) continue;
+    const std::vector<std::int64_t> numbers = one->trial.largest(elapsed, spent - one->trial.spent_ns());
+    due.push_back({one.get(), mine.size(), numbers.size(), 0, 0});
+    mine.insert(mine.end(), numbers.begin(), numbers.end());
+  }
+  const auto combined = [&](MPI_Op op) {
+    std::vector<std::int64_t> all(mine.size());
+    PMPI_Allreduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_INT64_T, op, state.handle);
+    return all;
+  };
+  const std::vector<std::int64_t> largest = combined(MPI_MAX);
+  const auto largest_of = [&](const Due& one) { return std::span(largest).subspan(one.begin, one.size); };
+  mine.clear();
+  for (Due& one : due) {
+    const std::vector<std::int64_t> numbers = one.one->trial.sums(largest_of(one));
+    one.sums_begin = mine.size();
+    one.sums_size = numbers.size();
+    mine.insert(mine.end(), numbers.begin(), numbers.end());
+  }
+  const std::vector<std::int64_t> sums = combined(MPI_SUM);
+  const std::int64_t took = ns_of(facts.job, clock::ticks()) - elapsed;
+  for (const Due& each : due) {
+    One& one = *each.one;
+    const std::int64_t trials_before = one.trial.trials();
+    const std::int64_t spent_before = one.trial.spent_ns();
+    one.trial.take(largest_of(each), std::span(sums).subspan(each.sums_begin, each.sums_size), state.size);
+    one.trial.note_exchange(took / static_cast<std::int64_t>(due.size()));
+    spent_ns.fetch_add(one.trial.spent_ns() - spent_before, std::memory_order_relaxed);
+    state.last[index_of(one.collective)] = {};
+    if (one.trial.trials() == trials_before) continue;
+    if (state.rank == 0) report(state, one);
+    give_back(state, one);
+  }
+}
+
+namespace detail {
+
+void keep(One& one, const Outcome& outcome, const Communicator& state, const Job& job, std::uint64_t arrival_ticks,
+          std::uint64_t exit_ticks) noexcept {
+  const std::size_t candidate = one.trial.candidate();
+  const tuning::Rule* const rule = one.candidates[candidate];
+  if (outcome.algorithm != (rule == nullptr ? 0 : trace_number(*rule->algorithm))) return;
+  const bool is_root = outcome.root == state.rank;
+  one.trial.keep(one.trial.slot(), candidate,
+                 {.arrival_ns = ns_of(job, arrival_ticks),
+                  .exit_ns = ns_of(job, exit_ticks),
+                  .is_waited_for = one.collective != Collective::bcast || is_root,
+                  .waits = one.collective != Collective::reduce || is_root});
+}
+
+void move_on(Communicator& state, One& one) noexcept {
+  state.last[index_of(one.collective)] = {};
+  if (!one.trial.wants_exchange()) return;
+  // The next call of any collective asks.
+  state.last.fill({});
+  state.has_due_exchange = true;
+}
+
+}  // namespace detail
+
+}  // namespace papaya::trials

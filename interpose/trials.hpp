@@ -1,0 +1,66 @@
+// Online selection (tuning/trial.hpp) for the calls of one communicator: where the choice is papaya's own and
+// PAPAYA_ADAPT allows it, MPI and the algorithms that could serve take turns, and the quickest stays.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "interpose/call.hpp"
+#include "tuning/trial.hpp"
+
+namespace papaya::trials {
+
+// Calls of one collective and one class of sizes.
+struct One {
+  One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, std::size_t in_use, std::int64_t share)
+      : collective(of),
+        size_class(bytes_class),
+        candidates(std::move(rules)),
+        trial(candidates.size(), in_use, share) {}
+
+  Collective collective;
+  int size_class;                               // of 2^(size_class-1) bytes, excluded, to 2^size_class
+  std::vector<const tuning::Rule*> candidates;  // null, the first: MPI
+  tuning::Trial trial;
+};
+
+class OnCommunicator {
+ public:
+  std::vector<std::unique_ptr<One>> all;  // in the order of their first calls, which is that of all ranks
+};
+
+// The trial that the call belongs to, begun if there is none; null where there is nothing to choose from. `choice`: of
+// the table.
+One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, const tuning::Choice& choice,
+          const Job& job) noexcept;
+
+// What serves the call.
+// Who has been dropped on the communicator since cannot serve.
+tuning::Choice present_choice(One& one, const tuning::Choice& by_table, const CommunicatorFacts& communicator) noexcept;
+
+// The candidate whose turn it was could not serve, for `reason`, which all ranks have.
+void note_failure(One& one, Reason reason) noexcept;
+
+// In a call that no rank leaves early: all trials of the communicator that wait for it exchange what was measured.
+void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept;
+
+namespace detail {
+void keep(One& one, const Outcome& outcome, const Communicator& state, const Job& job, std::uint64_t arrival_ticks,
+          std::uint64_t exit_ticks) noexcept;
+void move_on(Communicator& state, One& one) noexcept;
+}  // namespace detail
+
+// The call, which counts for a trial, has ended well.
+inline void leave(Communicator& state, const Outcome& outcome, const Job& job, std::uint64_t arrival_ticks,
+                  std::uint64_t exit_ticks) noexcept {
+  One& one = *outcome.trial;
+  if (one.trial.slot() >= 0) [[unlikely]]
+    detail::keep(one, outcome, state, job, arrival_ticks, exit_ticks);
+  const std::uint64_t generation = one.trial.generation();
+  one.trial.count_call();
+  if (one.trial.generation() != generation) [[unlikely]]
+    detail::move_on(state, one);
+}
+
+}  // namespace papaya::trials

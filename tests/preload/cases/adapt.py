@@ -1,0 +1,38 @@
+"""Online selection, PAPAYA_ADAPT."""
+
+import re
+
+from harness import Preload, quick, time_limit
+
+
+class Adapt(Preload):
+    @quick
+    @time_limit(60)
+    def test_adapt(self):
+        """Trials all the time, on several communicators, with late ranks and calls that fail on one: results stay right."""
+        for ranks, seed in ((3, 1), (2, 2)):
+            program = (self.program("adapt"), 300, seed)
+            self.check_right(self.job(ranks, *program, via="native"), ranks)
+            self.need_papaya()
+            job = self.job(ranks, *program, env={"PAPAYA_ADAPT": "100%", "PAPAYA_LOG": "info"})
+            self.check_right(job, ranks, quiet=False)
+            ended = re.findall(r"MPI_\w+ of up to \d+ bytes on a communicator of \d+ ranks: (\w+) from call \d+ on \(trial", job.err)
+            self.assertGreater(len(ended), 5, job.err)
+            reasons = {row["reason"] for row in job.report()["algorithms"]}
+            self.assertIn("MPI's turn before or in a trial of the algorithms", reasons)
+
+    @quick
+    @time_limit(60)
+    def test_adapt_settings(self):
+        """Off by default and where the user names an algorithm; a wrong value is reported."""
+        self.need_papaya()
+        for env, complaint in (({}, None), ({"PAPAYA_ADAPT": "off"}, None),
+                               ({"PAPAYA_ADAPT": "ten"}, "must be off, or a percentage such as 1% or 0.5%")):
+            job = self.job(2, self.program("adapt"), 30, 1, env={"PAPAYA_LOG": "info", **env})
+            self.assertNotIn("(trial", job.err)
+            self.assertEqual(complaint is None, "PAPAYA_ADAPT" not in job.err, job.err)
+            if complaint:
+                self.assertIn(complaint, job.err)
+        named = {f"PAPAYA_{name}": "native" for name in ("ALLREDUCE", "REDUCE", "BCAST", "ALLTOALL", "ALLGATHER", "BARRIER")}
+        job = self.job(2, self.program("adapt"), 30, 1, env={"PAPAYA_LOG": "info", "PAPAYA_ADAPT": "100%", **named})
+        self.assertNotIn("(trial", job.err)

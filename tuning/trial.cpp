@@ -1,0 +1,360 @@
+#include "tuning/trial.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <utility>
+
+namespace papaya::tuning {
+
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t nobody = std::numeric_limits<std::int64_t>::min();
+
+// Calls of a block. The first of them is not compared: caches, the set-up, and whom the exchange has aligned. The first
+// round only finds out, at little cost, who is out of the question.
+constexpr std::int64_t warm_up = 1;
+constexpr std::int64_t first_block = warm_up + 2;
+constexpr std::int64_t later_block = warm_up + 5;
+constexpr std::int64_t check = 8;
+constexpr std::int64_t out_of_the_question = 3;  // times as slow as the quickest
+// Calls until the second look at what seems to have changed, and until the first after a trial.
+constexpr std::int64_t second_look = 32;
+constexpr std::int64_t least_between_checks = 128;
+// Of what may be lost by trying, the part for checks.
+constexpr std::int64_t part_for_checks = 5;
+// Unless something changes, so many times the calls of a trial lie between it and the next; as long as trials confirm
+// the choice, twice as many each time, up to the largest.
+constexpr std::int64_t least_patience = 100;
+constexpr std::int64_t largest_patience = least_patience << 8;
+// Guessed before the first trial: what the set-up of a candidate takes.
+constexpr std::int64_t set_up_ns = 200'000;
+// Below this nobody is called slower or changed.
+constexpr std::int64_t noise_ns = 100;
+constexpr std::size_t least_to_compare = 3;
+
+// What one sample is about in the exchange: three largest numbers, two sums.
+constexpr std::size_t largest_per_sample = 3;  // latest arrival that is waited for, latest arrival, minus the first
+constexpr std::size_t sums_per_sample = 2;     // excess, ranks that measured it
+constexpr std::size_t largest_besides = 3;     // time of the run, of the last exchange, lost by other trials
+constexpr std::int64_t longest_ns = 1'000'000'000;  // of one call or exchange, so that products fit
+
+std::int64_t median(std::vector<std::int64_t> values) noexcept {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Mann and Whitney's U test, one-sided: are `ones` larger than `others` with more than 99.9 % confidence? In integers:
+// z^2 > 10, where z = (U - nm/2) / sqrt(nm(n+m+1)/12).
+bool are_larger(const std::vector<std::int64_t>& ones, const std::vector<std::int64_t>& others) noexcept {
+  const auto n = static_cast<std::int64_t>(ones.size());
+  const auto m = static_cast<std::int64_t>(others.size());
+  std::int64_t twice_u = 0;
+  for (const std::int64_t one : ones)
+    for (const std::int64_t other : others) twice_u += one > other ? 2 : one == other ? 1 : 0;
+  const std::int64_t difference = twice_u - n * m;
+  return difference > 0 && 10 * 3 * difference * difference > 100 * n * m * (n + m + 1);
+}
+
+// A call is skewed if its ranks arrive over a longer time than it takes.
+bool is_skewed(std::int64_t spread_ns, std::int64_t cost_ns) noexcept {
+  return spread_ns > 2 * std::max<std::int64_t>(cost_ns, 1000);
+}
+
+}  // namespace
+
+Trial::Trial(std::size_t candidates, std::size_t in_use, std::int64_t share)
+    : list_(candidates),
+      in_use_(in_use),
+      share_(std::max<std::int64_t>(share, 1)),
+      current_(in_use),
+      patience_(least_patience) {
+  // What follows is done inside the program's calls, where nothing may fail.
+  blocks_.reserve(candidates);
+  kept_.reserve(std::max(candidates * later_block, std::size_t{check}));
+  for (Candidate& one : list_) one.costs.reserve(most_rounds * later_block);
+}
+
+void Trial::serve_by(std::size_t candidate, bool measured, std::int64_t calls) noexcept {
+  if (candidate != current_) ++generation_;
+  current_ = candidate;
+  measured_ = measured;
+  next_ = calls == never ? never : calls_ + calls;
+}
+
+void Trial::rest(std::int64_t calls) noexcept {
+  phase_ = Phase::rest;
+  serve_by(in_use_, false, calls);
+}
+
+void Trial::begin_blocks(Phase phase) noexcept {
+  phase_ = phase;
+  std::size_t calls = 0;
+  for (const Block& one : blocks_) calls += static_cast<std::size_t>(one.calls);
+  kept_.assign(calls, {});
+  measured_calls_ = 0;
+  block_ = 0;
+  serve_by(blocks_.front().candidate, true, blocks_.front().calls);
+}
+
+void Trial::begin_check() noexcept {
+  blocks_.assign(1, {in_use_, check});
+  begin_blocks(Phase::check);
+}
+
+void Trial::begin_trial() {
+  for (Candidate& one : list_) {
+    one.costs.clear();
+    one.is_left = !one.failed;
+  }
+  round_ = 0;
+  spent_before_trial_ns_ = spent_ns_;
+  calls_before_trial_ = calls_;
+  begin_round();
+}
+
+void Trial::begin_round() {
+  blocks_.clear();
+  // Each round begins with another candidate, so that none always comes after the same.
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    const std::size_t candidate = (i + static_cast<std::size_t>(round_)) % list_.size();
+    if (list_[candidate].is_left) blocks_.push_back({candidate, round_ == 0 ? first_block : later_block});
+  }
+  begin_blocks(Phase::round);
+}
+
+void Trial::advance() noexcept {
+  if (phase_ == Phase::rest) {
+    begin_check();
+  } else if (++block_ < blocks_.size()) {
+    serve_by(blocks_[block_].candidate, true, blocks_[block_].calls);
+  } else {
+    wants_exchange_ = true;
+    ++generation_;
+    serve_by(in_use_, false, never);
+  }
+}
+
+void Trial::keep(std::int64_t slot, std::size_t candidate, const Sample& sample) noexcept {
+  if (slot < 0 || static_cast<std::size_t>(slot) >= kept_.size()) return;
+  kept_[static_cast<std::size_t>(slot)] = {true, candidate, sample};
+}
+
+void Trial::fail(std::size_t candidate) noexcept {
+  if (candidate == native) return;  // MPI always can
+  list_[candidate].failed = true;
+  list_[candidate].is_left = false;
+  if (in_use_ == candidate) in_use_ = native;
+  if (current_ == candidate) {
+    ++generation_;
+    current_ = in_use_;
+  }
+}
+
+std::vector<std::int64_t> Trial::largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns) const {
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(largest_per_sample * kept_.size() + largest_besides);
+  for (const Kept& one : kept_) {
+    const std::int64_t arrival = one.sample.arrival_ns;
+    numbers.push_back(one.is_there && one.sample.is_waited_for ? arrival : nobody);
+    numbers.push_back(one.is_there ? arrival : nobody);
+    numbers.push_back(one.is_there ? -arrival : nobody);
+  }
+  numbers.push_back(elapsed_ns);
+  numbers.push_back(exchange_ns_);
+  numbers.push_back(elsewhere_ns);
+  return numbers;
+}
+
+std::vector<std::int64_t> Trial::sums(std::span<const std::int64_t> largest_of_all) const {
+  std::vector<std::int64_t> numbers;
+  numbers.reserve(sums_per_sample * kept_.size());
+  for (std::size_t i = 0; i < kept_.size(); ++i) {
+    const Sample& sample = kept_[i].sample;
+    const std::int64_t waited_for = largest_of_all[largest_per_sample * i];
+    const std::int64_t from = sample.waits ? std::max(sample.arrival_ns, waited_for) : sample.arrival_ns;
+    numbers.push_back(kept_[i].is_there ? std::max<std::int64_t>(sample.exit_ns - from, 0) : 0);
+    numbers.push_back(kept_[i].is_there ? 1 : 0);
+  }
+  return numbers;
+}
+
+void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks) {
+  const std::size_t besides = largest_per_sample * kept_.size();
+  const std::int64_t elapsed = largest_of_all[besides];
+  if (calls_ > calls_then_)
+    period_ns_ = std::clamp<std::int64_t>((elapsed - elapsed_ns_) / (calls_ - calls_then_), 1, longest_ns);
+  elapsed_ns_ = elapsed;
+  calls_then_ = calls_;
+  exchange_cost_ns_ = std::clamp<std::int64_t>(largest_of_all[besides + 1], 1000, longest_ns);
+  spent_ns_ += exchange_cost_ns_;
+  elsewhere_ns_ = largest_of_all[besides + 2];
+  wants_exchange_ = false;
+  ++generation_;
+
+  std::vector<Cost> costs;  // of a check
+  std::size_t slot = 0;
+  for (const Block& one : blocks_)
+    for (std::int64_t call = 0; call < one.calls; ++call, ++slot) {
+      if (sums_of_all[sums_per_sample * slot + 1] != ranks) continue;  // the candidate did not serve it
+      const std::int64_t cost = sums_of_all[sums_per_sample * slot] / ranks;
+      const std::int64_t spread =
+          largest_of_all[largest_per_sample * slot + 1] + largest_of_all[largest_per_sample * slot + 2];
+      const Cost measured{cost, is_skewed(spread, cost)};
+      if (phase_ == Phase::check) {
+        costs.push_back(measured);
+      } else {
+        spent_ns_ += std::max<std::int64_t>(cost - present_cost_ns_, 0);
+        if (call >= warm_up) list_[one.candidate].costs.push_back(measured);
+      }
+    }
+  if (phase_ == Phase::check)
+    take_check(costs);
+  else
+    take_round();
+}
+
+void Trial::take_check(const std::vector<Cost>& costs) {
+  if (costs.empty()) {
+    rest(calls_between_checks());
+    return;
+  }
+  std::vector<std::int64_t> times;
+  std::int64_t skewed = 0;
+  for (const Cost& one : costs) {
+    times.push_back(one.ns);
+    skewed += one.is_skewed ? 1 : 0;
+  }
+  const auto of = static_cast<std::int64_t>(costs.size());
+  present_cost_ns_ = median(std::move(times));
+  if (usual_cost_ns_ < 0) {
+    usual_cost_ns_ = present_cost_ns_;
+    usually_skewed_ = 2 * skewed > of;
+  }
+  changed_checks_ = is_changed(present_cost_ns_, skewed, of) ? changed_checks_ + 1 : 0;
+  const bool is_due = trials_ == 0 || calls_ >= next_trial_ || changed_checks_ >= 2;
+  if (is_due && may_try())
+    begin_trial();
+  else
+    rest(changed_checks_ == 1 ? second_look : calls_between_checks());
+}
+
+// The pattern is another if seven of eight calls say so: one that is in between does not go back and forth.
+bool Trial::is_changed(std::int64_t cost_ns, std::int64_t skewed, std::int64_t of) const noexcept {
+  const std::int64_t others = usually_skewed_ ? of - skewed : skewed;
+  return 8 * others >= 7 * of || 10 * std::abs(cost_ns - usual_cost_ns_) > 3 * usual_cost_ns_ + 10 * noise_ns;
+}
+
+void Trial::take_round() {
+  ++round_;
+  drop_slower_ones();
+  // Somebody was so slow that what may be lost is used up: what is known has to do.
+  const bool is_used_up = spent_ns_ + elsewhere_ns_ > 4 * allowance_ns() && round_ > 2;
+  if (left() == 1 || round_ == most_rounds || is_used_up)
+    end_trial();
+  else
+    begin_round();
+}
+
+void Trial::drop_slower_ones() {
+  const std::size_t best = quickest();
+  if (best == list_.size()) return;
+  const std::vector<std::int64_t> best_costs = comparable_costs(best);
+  const std::int64_t least = median(best_costs);
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    Candidate& one = list_[i];
+    if (i == best || !one.is_left || one.costs.empty()) continue;
+    const std::vector<std::int64_t> costs = comparable_costs(i);
+    const std::int64_t lowest = *std::min_element(costs.begin(), costs.end());
+    if (lowest > out_of_the_question * least + 10 * noise_ns ||
+        (50 * median(costs) > 51 * least + 50 * noise_ns && are_larger(costs, best_costs)))
+      one.is_left = false;
+  }
+}
+
+void Trial::end_trial() {
+  const std::size_t best = quickest();
+  std::size_t winner = in_use_;
+  if (best != list_.size() && best != in_use_) {
+    const std::vector<std::int64_t> ours = comparable_costs(in_use_);
+    const std::vector<std::int64_t> theirs = comparable_costs(best);
+    const bool stays = list_[in_use_].is_left && !ours.empty() &&
+                       (20 * median(ours) <= 21 * median(theirs) + 20 * noise_ns || !are_larger(ours, theirs));
+    if (!stays) winner = best;
+  }
+  patience_ = winner == in_use_ && trials_ > 0 ? std::min(2 * patience_, largest_patience) : least_patience;
+  if (winner != in_use_) ++changes_;
+  in_use_ = winner;
+  ++trials_;
+  usual_cost_ns_ = -1;
+  changed_checks_ = 0;
+  last_trial_ns_ = spent_ns_ - spent_before_trial_ns_;
+  next_trial_ = calls_ + patience_ * (calls_ - calls_before_trial_);
+  rest(second_look);
+}
+
+std::int64_t Trial::calls_between_checks() const noexcept {
+  // An exchange takes no more than share / part_for_checks of the time of these calls.
+  const std::int64_t calls =
+      exchange_cost_ns_ * part_for_checks * 1'000'000 / share_ / std::max<std::int64_t>(period_ns_, 1);
+  return std::max(calls, least_between_checks);
+}
+
+std::int64_t Trial::allowance_ns() const noexcept {
+  return elapsed_ns_ / 1'000'000 * share_;
+}
+
+bool Trial::may_try() const noexcept {
+  const auto candidates = static_cast<std::int64_t>(list_.size());
+  const std::int64_t guess =
+      trials_ > 0 ? last_trial_ns_ : candidates * (later_block * present_cost_ns_ + set_up_ns) + 4 * exchange_cost_ns_;
+  return spent_ns_ + elsewhere_ns_ + guess <= allowance_ns();
+}
+
+bool Trial::most_are_skewed() const noexcept {
+  std::int64_t balance = 0;
+  for (const Candidate& one : list_)
+    for (const Cost& cost : one.costs) balance += cost.is_skewed ? 1 : -1;
+  return balance > 0;
+}
+
+// Within the pattern that most calls had, where there are enough.
+std::vector<std::int64_t> Trial::comparable_costs(std::size_t candidate) const {
+  const bool skewed = most_are_skewed();
+  std::vector<std::int64_t> all;
+  std::vector<std::int64_t> alike;
+  for (const Cost& one : list_[candidate].costs) {
+    all.push_back(one.ns);
+    if (one.is_skewed == skewed) alike.push_back(one.ns);
+  }
+  return alike.size() >= least_to_compare ? alike : all;
+}
+
+// Of those that are left and were measured; candidates() if there is none.
+std::size_t Trial::quickest() const {
+  std::size_t best = list_.size();
+  std::int64_t least = never;
+  for (std::size_t i = 0; i < list_.size(); ++i) {
+    if (!list_[i].is_left || list_[i].costs.empty()) continue;
+    const std::int64_t middle = median(comparable_costs(i));
+    if (middle >= least) continue;
+    least = middle;
+    best = i;
+  }
+  return best;
+}
+
+std::size_t Trial::left() const noexcept {
+  return static_cast<std::size_t>(
+      std::count_if(list_.begin(), list_.end(), [](const Candidate& one) { return one.is_left; }));
+}
+
+Trial::Standing Trial::standing(std::size_t candidate) const {
+  const Candidate& one = list_[candidate];
+  return {median(comparable_costs(candidate)), one.costs.size(), one.is_left, one.failed};
+}
+
+}  // namespace papaya::tuning

@@ -1,0 +1,164 @@
+// Online selection: which of several candidates (native MPI, algorithms of papaya) serves the calls of one collective
+// and one class of sizes on one communicator, found out with the calls that the program makes.
+//
+// A trial has rounds. In a round each candidate that is left serves a block of calls, so that candidates alternate; at
+// its end the ranks exchange what they measured, and candidates that are slower beyond doubt are dropped. Between
+// trials the candidate in use is checked now and then. A trial follows when its cost or the pattern of arrivals has
+// changed, and from time to time in any case, as far as the time that trying has cost so far allows.
+//
+// All ranks decide alike: the state changes by calls, which are the same on all ranks, and by what was exchanged, and
+// by nothing else; what a rank itself measured leaves a Trial by largest() and sums() alone. All times are integers, in
+// nanoseconds, so that sums do not depend on their order. It knows no MPI, and is tested without
+// (tests/unit/trial.cpp).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace papaya::tuning {
+
+// One measured call as this rank saw it. What of its time inside is the algorithm's begins with the arrival of
+// somebody: of the last rank where all wait for all; of the root, or its own if that is later, in a broadcast; of the
+// last rank at the root of a reduction, of its own elsewhere.
+struct Sample {
+  std::int64_t arrival_ns = 0;
+  std::int64_t exit_ns = 0;
+  bool is_waited_for = true;  // the others wait for this rank
+  bool waits = true;          // for those that are waited for
+};
+
+class Trial {
+ public:
+  static constexpr std::int64_t first_look = 24;  // calls before anything is measured: who calls rarely pays nothing
+  static constexpr int most_rounds = 7;
+  static constexpr std::size_t native = 0;
+
+  // `candidates` of them, the first of which is native; `in_use` to begin with. `share`: what may be lost by trying, in
+  // millionths of the time of the run.
+  Trial(std::size_t candidates, std::size_t in_use, std::int64_t share);
+
+  // Who serves the next call.
+  std::size_t candidate() const noexcept { return current_; }
+  // Counts changes of that, and moments at which an exchange is due: an answer holds as long as this stays.
+  std::uint64_t generation() const noexcept { return generation_; }
+  // Where to keep the sample of the next call; negative: it is not measured.
+  std::int64_t slot() const noexcept { return measured_ ? static_cast<std::int64_t>(measured_calls_) : -1; }
+  // The call has been made, on all ranks.
+  void count_call() noexcept {
+    if (measured_) ++measured_calls_;
+    if (++calls_ >= next_) advance();
+  }
+  // Of a call that this candidate has served. A slot of an earlier phase is ignored.
+  void keep(std::int64_t slot, std::size_t candidate, const Sample& sample) noexcept;
+
+  // The candidate cannot serve, on any rank.
+  void fail(std::size_t candidate) noexcept;
+
+  // The ranks are to exchange what they measured, in the next call that none of them leaves early. Until then the
+  // candidate in use serves, unmeasured. Two steps: the largest of the ranks' numbers; with those, the sums. Both have
+  // the same length on all ranks. `elapsed_ns`: of the run; `elsewhere_ns`: what this rank's other trials have cost.
+  bool wants_exchange() const noexcept { return wants_exchange_; }
+  std::vector<std::int64_t> largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns) const;
+  std::vector<std::int64_t> sums(std::span<const std::int64_t> largest_of_all) const;
+  void take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks);
+  // What the exchange took this rank: it goes into the next.
+  void note_exchange(std::int64_t ns) noexcept { exchange_ns_ = ns; }
+
+  // For people.
+  struct Standing {
+    std::int64_t median_ns = 0;  // in the last trial
+    std::size_t samples = 0;
+    bool is_left = false;  // was not dropped
+    bool failed = false;   // cannot serve
+  };
+  Standing standing(std::size_t candidate) const;
+  std::size_t in_use() const noexcept { return in_use_; }
+  bool is_trying() const noexcept { return phase_ == Phase::round; }
+  std::size_t candidates() const noexcept { return list_.size(); }
+  std::int64_t calls() const noexcept { return calls_; }
+  std::int64_t trials() const noexcept { return trials_; }    // that have ended
+  std::int64_t changes() const noexcept { return changes_; }  // of the candidate in use
+  std::int64_t spent_ns() const noexcept { return spent_ns_; }
+
+ private:
+  enum class Phase : std::uint8_t { rest, check, round };
+  struct Cost {
+    std::int64_t ns;
+    bool is_skewed;
+  };
+  struct Candidate {
+    std::vector<Cost> costs;  // in this trial
+    bool is_left = true;
+    bool failed = false;
+  };
+  struct Block {
+    std::size_t candidate;
+    std::int64_t calls;
+  };
+  struct Kept {
+    bool is_there = false;
+    std::size_t candidate = 0;
+    Sample sample;
+  };
+  void advance() noexcept;
+  void rest(std::int64_t calls) noexcept;
+  void serve_by(std::size_t candidate, bool measured, std::int64_t calls) noexcept;
+  void begin_blocks(Phase phase) noexcept;
+  void begin_check() noexcept;
+  void begin_trial();
+  void begin_round();
+  void take_check(const std::vector<Cost>& costs);
+  void take_round();
+  void drop_slower_ones();
+  void end_trial();
+  std::int64_t calls_between_checks() const noexcept;
+  std::int64_t allowance_ns() const noexcept;
+  bool may_try() const noexcept;
+  bool is_changed(std::int64_t cost_ns, std::int64_t skewed, std::int64_t of) const noexcept;
+  bool most_are_skewed() const noexcept;
+  std::vector<std::int64_t> comparable_costs(std::size_t candidate) const;
+  std::size_t quickest() const;
+  std::size_t left() const noexcept;
+
+  std::vector<Candidate> list_;
+  std::size_t in_use_;
+  std::int64_t share_;
+
+  std::int64_t calls_ = 0;
+  std::int64_t next_ = first_look;  // number of calls at which something changes
+  Phase phase_ = Phase::rest;
+  std::size_t current_;
+  std::uint64_t generation_ = 0;
+  bool measured_ = false;
+  bool wants_exchange_ = false;
+
+  std::vector<Block> blocks_;  // of the phase
+  std::size_t block_ = 0;
+  std::size_t measured_calls_ = 0;
+  std::vector<Kept> kept_;        // this rank's, one for each call of the phase
+  std::int64_t exchange_ns_ = 0;  // this rank's
+
+  // Equal on all ranks.
+  int round_ = 0;
+  std::int64_t elapsed_ns_ = 0;  // at the last exchange
+  std::int64_t calls_then_ = 0;
+  std::int64_t period_ns_ = 0;  // from call to call
+  std::int64_t exchange_cost_ns_ = 0;
+  std::int64_t present_cost_ns_ = 0;  // of the candidate in use, at the last check
+  std::int64_t usual_cost_ns_ = -1;   // at the first check after the last trial; negative: there was none
+  bool usually_skewed_ = false;
+  int changed_checks_ = 0;  // in a row
+  std::int64_t spent_ns_ = 0;
+  std::int64_t elsewhere_ns_ = 0;
+  std::int64_t spent_before_trial_ns_ = 0;
+  std::int64_t last_trial_ns_ = 0;  // what it cost
+  std::int64_t calls_before_trial_ = 0;
+  std::int64_t next_trial_ = 0;  // number of calls from which on one is due though nothing has changed
+  std::int64_t patience_;
+  std::int64_t trials_ = 0;
+  std::int64_t changes_ = 0;
+};
+
+}  // namespace papaya::tuning
