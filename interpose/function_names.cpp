@@ -1,13 +1,10 @@
 #include "interpose/function_names.hpp"
 
-#include <dlfcn.h>
-
-#include <type_traits>
-
 #if __has_include(<elfutils/libdwfl.h>)
 #include <elfutils/libdwfl.h>
 
 #include "base/function_name.hpp"
+#include "base/optional_library.hpp"
 #endif
 
 namespace papaya {
@@ -20,7 +17,6 @@ int find_no_debuginfo(Dwfl_Module*, void**, const char*, Dwarf_Addr, const char*
   return -1;
 }
 
-// Not linked: few programs need it.
 struct Libdw {
   decltype(&::dwfl_begin) begin = nullptr;
   decltype(&::dwfl_end) end = nullptr;
@@ -35,23 +31,18 @@ struct Libdw {
   bool is_there = false;
 
   Libdw() noexcept {
-    void* const library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (library == nullptr) return;
-    is_there = true;
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-      is_there = is_there && function != nullptr;
-    };
-    find(begin, "dwfl_begin");
-    find(end, "dwfl_end");
-    find(report_offline, "dwfl_report_offline");
-    find(report_end, "dwfl_report_end");
-    find(module_getelf, "dwfl_module_getelf");
-    find(module_addrname, "dwfl_module_addrname");
-    find(module_getsrc, "dwfl_module_getsrc");
-    find(lineinfo, "dwfl_lineinfo");
-    find(build_id_find_elf, "dwfl_build_id_find_elf");
-    find(offline_section_address, "dwfl_offline_section_address");
+    OptionalLibrary library("libdw.so.1");
+    library.find(begin, "dwfl_begin");
+    library.find(end, "dwfl_end");
+    library.find(report_offline, "dwfl_report_offline");
+    library.find(report_end, "dwfl_report_end");
+    library.find(module_getelf, "dwfl_module_getelf");
+    library.find(module_addrname, "dwfl_module_addrname");
+    library.find(module_getsrc, "dwfl_module_getsrc");
+    library.find(lineinfo, "dwfl_lineinfo");
+    library.find(build_id_find_elf, "dwfl_build_id_find_elf");
+    library.find(offline_section_address, "dwfl_offline_section_address");
+    is_there = library.is_whole();
   }
 };
 

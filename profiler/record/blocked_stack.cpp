@@ -1,6 +1,5 @@
 #include "profiler/record/blocked_stack.hpp"
 
-#include <dlfcn.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -8,8 +7,8 @@
 #include <cstddef>
 #include <cstring>
 #include <optional>
-#include <type_traits>
 
+#include "base/optional_library.hpp"
 #include "profiler/record/format.hpp"
 
 #if __has_include(<elfutils/libdwfl.h>)
@@ -65,7 +64,6 @@ constexpr int stack_register = 31;
 constexpr int address_register = -1;
 #endif
 
-// Not linked: few programs need it.
 struct Libdw {
   decltype(&::dwfl_begin) begin = nullptr;
   decltype(&::dwfl_end) end = nullptr;
@@ -80,23 +78,18 @@ struct Libdw {
   bool is_there = false;
 
   Libdw() noexcept {
-    void* const library = dlopen("libdw.so.1", RTLD_LAZY | RTLD_LOCAL);
-    if (library == nullptr) return;
-    is_there = true;
-    const auto find = [&](auto& function, const char* name) {
-      function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(library, name));
-      is_there = is_there && function != nullptr;
-    };
-    find(begin, "dwfl_begin");
-    find(end, "dwfl_end");
-    find(report, "dwfl_linux_proc_report");
-    find(find_elf, "dwfl_linux_proc_find_elf");
-    find(report_end, "dwfl_report_end");
-    find(attach_state, "dwfl_attach_state");
-    find(getthread_frames, "dwfl_getthread_frames");
-    find(set_registers, "dwfl_thread_state_registers");
-    find(set_address, "dwfl_thread_state_register_pc");
-    find(frame_address, "dwfl_frame_pc");
+    OptionalLibrary library("libdw.so.1");
+    library.find(begin, "dwfl_begin");
+    library.find(end, "dwfl_end");
+    library.find(report, "dwfl_linux_proc_report");
+    library.find(find_elf, "dwfl_linux_proc_find_elf");
+    library.find(report_end, "dwfl_report_end");
+    library.find(attach_state, "dwfl_attach_state");
+    library.find(getthread_frames, "dwfl_getthread_frames");
+    library.find(set_registers, "dwfl_thread_state_registers");
+    library.find(set_address, "dwfl_thread_state_register_pc");
+    library.find(frame_address, "dwfl_frame_pc");
+    is_there = library.is_whole();
   }
 };
 

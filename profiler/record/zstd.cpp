@@ -1,6 +1,6 @@
 #include "profiler/record/zstd.hpp"
 
-#include <dlfcn.h>
+#include "base/optional_library.hpp"
 
 namespace papaya::zstd {
 
@@ -19,17 +19,14 @@ struct Library {
   bool is_whole = false;
 
   Library() noexcept {
-    void* const library = dlopen("libzstd.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == nullptr) return;
-    is_whole = find(library, "ZSTD_createCCtx", create) && find(library, "ZSTD_freeCCtx", free) &&
-               find(library, "ZSTD_compressBound", bound) && find(library, "ZSTD_compressCCtx", compress) &&
-               find(library, "ZSTD_decompress", decompress) && find(library, "ZSTD_isError", is_error);
-  }
-
-  template <typename Function>
-  static bool find(void* library, const char* name, Function& function) noexcept {
-    function = reinterpret_cast<Function>(dlsym(library, name));
-    return function != nullptr;
+    OptionalLibrary library("libzstd.so.1");
+    library.find(create, "ZSTD_createCCtx");
+    library.find(free, "ZSTD_freeCCtx");
+    library.find(bound, "ZSTD_compressBound");
+    library.find(compress, "ZSTD_compressCCtx");
+    library.find(decompress, "ZSTD_decompress");
+    library.find(is_error, "ZSTD_isError");
+    is_whole = library.is_whole();
   }
 };
 
