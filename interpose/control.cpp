@@ -17,13 +17,14 @@ int papaya_MPI_Pcontrol(int level, ...) {
   Runtime& process = runtime();
   Records& records = process.records;
   const bool is_on = level != 0;
-  if (records.recording.exchange(is_on, std::memory_order_relaxed) != is_on &&
-      process.active.load(std::memory_order_acquire) && records.recorder.is_open()) {
+  const bool changes = records.recording.exchange(is_on, std::memory_order_relaxed) != is_on;
+  if (changes && process.active.load(std::memory_order_acquire) && records.recorder.is_open()) {
     const std::uint64_t now = clock::ticks();
     const std::uint64_t off = records.recorder.switch_recording(is_on, now);
     if (is_on && records.recorder.header().timed_count != 0) MpiTimes::leave_out(off, now);
   }
-  if (!is_on) peers::forget_requests();
+  // While it is off handles get another meaning, and another thread's call that began before may still note one.
+  if (changes) peers::forget_requests();
   return PMPI_Pcontrol(level);
 }
 
