@@ -72,5 +72,7 @@ double lower_median(std::vector<double>& values);
 
 // Of a delay, or of waiting, for a rank to have begun it, and to be named.
 inline constexpr double enough_evidence = 0.8;
+// Of the run: what brings less, or costs less of all ranks' time, deserves no next step.
+inline constexpr double worth_a_step = 0.01;
 
 }  // namespace papaya::report

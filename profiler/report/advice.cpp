@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/mpi_name.hpp"
+#include "profiler/analysis/computing.hpp"
 #include "profiler/read/units.hpp"
 #include "profiler/report/elsewhere.hpp"
 #include "profiler/report/notes.hpp"
@@ -15,8 +16,6 @@
 namespace papaya::report {
 namespace {
 
-// A gain below this share of the run is not worth a step.
-constexpr double worthwhile = 0.01;
 // From this share of the run on, time is told in the sentence for everybody.
 constexpr double noticeable = 0.02;
 
@@ -39,6 +38,8 @@ class Adviser {
   void step(std::string sentence) { steps_.push_back(std::move(sentence)); }
 
   const RankFigures* figures_of(std::int32_t number) const;
+  // Of the rank's time outside MPI: at least so long it was not on a core, nor ready for one. 0: none, or not known.
+  double asleep_ns(const RankFigures& rank) const;
   double share_of_run(double ns) const { return analysis_.run_ns > 0 ? ns / analysis_.run_ns : 0.0; }
 
   const Analysis& analysis_;
@@ -52,6 +53,12 @@ const RankFigures* Adviser::figures_of(std::int32_t number) const {
   return found == analysis_.late_ranks.end() ? nullptr : &*found;
 }
 
+double Adviser::asleep_ns(const RankFigures& rank) const {
+  if (!rank.usage.is_known || !rank.time.is_known) return 0;
+  const double busy = rank.usage.cpu_share + (rank.usage.knows_core_wait ? rank.usage.core_wait_share : 0);
+  return std::max(0.0, rank.time.computing_ns - busy * analysis_.run_ns);
+}
+
 std::string Adviser::in_short() const {
   const double ranks_ns = analysis_.run_ns * static_cast<double>(analysis_.ranks_read);
   if (ranks_ns <= 0 || analysis_.ranks < 2) return {};
@@ -61,11 +68,19 @@ std::string Adviser::in_short() const {
     return fmt::format("{} of the time of the {} ranks is lost by waiting for late ones in collective calls.",
                        share_text(std::min(1.0, waiting)), count_text(static_cast<std::uint64_t>(analysis_.ranks)));
   double computing_ns = 0;
-  for (const RankFigures& rank : analysis_.late_ranks) computing_ns += rank.time.computing_ns;
+  double without_core_ns = 0;
+  for (const RankFigures& rank : analysis_.late_ranks) {
+    computing_ns += rank.time.computing_ns;
+    without_core_ns += asleep_ns(rank);
+  }
   const double computing = std::min(1.0, computing_ns / ranks_ns);
   const double unrecorded = std::min(1.0, analysis_.unrecorded_ns / ranks_ns);
-  std::string text = fmt::format("{} of the time of the {} ranks goes into computing", share_text(computing),
-                                 count_text(static_cast<std::uint64_t>(analysis_.ranks)));
+  std::string text = fmt::format(
+      "{} of the time of the {} ranks {}", share_text(computing),
+      count_text(static_cast<std::uint64_t>(analysis_.ranks)),
+      without_core_ns >= 0.5 * computing_ns
+          ? fmt::format("passes outside MPI ({} or more on no core)", share_text(without_core_ns / ranks_ns))
+          : "goes into computing");
   if (unrecorded >= noticeable) text += fmt::format(", {} is not recorded", share_text(unrecorded));
   const double rest = 1 - computing - unrecorded;
   if (rest >= noticeable && waiting >= noticeable) {
@@ -87,6 +102,12 @@ std::string Adviser::in_short() const {
 void Adviser::late_rank(std::int32_t number) {
   const RankFigures* const rank = figures_of(number);
   if (rank == nullptr) return;
+  const double median_ns = median_computing_ns(analysis_);
+  const double more_ns = rank->time.is_known ? rank->time.computing_ns - median_ns : 0.0;
+  const double least_ns = worth_a_step * analysis_.run_ns;
+  // What reached others through one that it holds up is caused by that one, and begun by it.
+  const double cost_ns = std::max(rank->caused_ns, rank->began_ns);
+  if (more_ns < least_ns && cost_ns < worth_a_step * analysis_.recorded_ns) return;
   if (analysis_.what_if.is_relief(number, noticeable * analysis_.run_ns))
     return step(
         fmt::format("Look at what the ranks share (memory, files, a device): where rank {} computes long the others "
@@ -107,17 +128,14 @@ void Adviser::late_rank(std::int32_t number) {
   const std::vector<NamedFrame>& frames = rank->late_at.empty() ? rank->long_at : rank->late_at;
   const std::string where = frames.empty() ? "its collective calls" : frame_text(frames.front());
   const double computing_ns = rank->time.computing_ns;
-  const double median_ns = median_computing_ns(analysis_);
-  if (!rank->time.is_known || computing_ns <= median_ns) {
+  if (more_ns < least_ns) {
     step(
         fmt::format("Look at what rank {} does before {}: `papaya trace --chrome -o trace.json FOLDER` shows it beside "
                     "the other ranks.",
                     number, where));
     return;
   }
-  const double idle = share_of_run(computing_ns) - rank->usage.cpu_share -
-                      (rank->usage.knows_core_wait ? rank->usage.core_wait_share : 0);
-  if (rank->usage.is_known && idle >= 0.5 * share_of_run(computing_ns)) {
+  if (asleep_ns(*rank) >= 0.5 * computing_ns) {
     step(
         fmt::format("Look at what rank {} waits for outside MPI before {}: it spends {} there, the median of the ranks "
                     "{}, but uses a core only {} of the run. Files, locks and sleeps do that.",
@@ -175,7 +193,7 @@ void Adviser::late_ranks() {
   const CallSiteFigures* worst = nullptr;
   for (const CallSiteFigures& site : analysis_.call_sites)
     if (worst == nullptr || site.waiting_ns > worst->waiting_ns) worst = &site;
-  if (worst == nullptr || worst->waiting_ns <= 0) return;
+  if (worst == nullptr || worst->waiting_ns <= 0 || worst->waiting_ns < worth_a_step * analysis_.recorded_ns) return;
   step(
       fmt::format("Spread the work before {} more evenly: {} of the waiting in collective calls is there. `papaya "
                   "report --html` shows which "
@@ -228,7 +246,7 @@ void Adviser::algorithm() {
     most = &site;
     most_ns = best->saving.run_ns;
   }
-  if (most == nullptr || most_ns < worthwhile * most->savings.span_ns) return;
+  if (most == nullptr || most_ns < worth_a_step * most->savings.span_ns) return;
   const std::string& algorithm = most->savings.best()->algorithm;
   std::string variable(mpi_name(most->collective, Form::blocking).substr(std::string_view("MPI_").size()));
   std::transform(variable.begin(), variable.end(), variable.begin(),

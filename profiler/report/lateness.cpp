@@ -288,12 +288,16 @@ std::string decapitalised(std::string sentence) {
   return sentence;
 }
 
-// Where ranks compute unlike each other, that nobody waits does not mean that they are balanced.
+// That nobody waits tells that arrivals are balanced where all wait for all, or where ranks are known to compute alike:
+// for a late receiver of a bcast nobody waits.
 std::string little_waiting(const Analysis& analysis, const std::string& cost) {
-  return fmt::format(
-      "{}: {}.",
-      uneven_computing(analysis).ranks.empty() ? "Arrivals are balanced" : "In collective calls nobody waits long",
-      cost);
+  const bool all_wait = std::all_of(
+      analysis.collectives.begin(), analysis.collectives.end(),
+      [](const CollectiveFigures& one) { return one.form != Form::blocking || need_of(one.collective) == Need::all; });
+  const bool are_known = std::all_of(analysis.late_ranks.begin(), analysis.late_ranks.end(),
+                                     [](const RankFigures& rank) { return rank.time.is_known; });
+  const bool is_told = (all_wait || are_known) && uneven_computing(analysis).ranks.empty();
+  return fmt::format("{}: {}.", is_told ? "Arrivals are balanced" : "In collective calls nobody waits long", cost);
 }
 
 Lateness lateness_of(const Analysis& analysis) {

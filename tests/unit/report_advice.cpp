@@ -83,6 +83,41 @@ TEST_CASE("advice: the step is about the reason that the verdict gives") {
         "Look at the memory and the file system of rank 2's node: it waits for pages from disk.");
 }
 
+TEST_CASE("advice: time on no core is not told as computing") {
+  auto all = run_of(4, late_rank_2);
+  for (int rank = 0; rank < 4; ++rank)
+    all[rank].header.usage = {.wall_ns = 300'000'000, .user_ns = rank == 2 ? 3'000'000u : 60'000'000u};
+  CHECK(support::analyse(all).in_short.starts_with(
+      "33 % of the time of the 4 ranks passes outside MPI (21 % or more on no core), 50 % is lost by waiting"));
+}
+
+TEST_CASE("advice: no step for a rank that costs less than 1 % of the run") {
+  // Rank 2 computes as long as the others in all, rank 1 a little longer.
+  const auto with = [](double lateness_ms) {
+    auto all = support::records(4);
+    for (int rank = 0; rank < 4; ++rank) {
+      all[rank].capacity = 128;
+      for (std::uint64_t call = 0; call < 100; ++call) {
+        const double late_ms = rank == 2 ? (call % 2 == 0 ? 1 : -1) : rank == 1 && call % 2 == 1 ? 0.5 : 0;
+        all[rank].add_call(Collective::allreduce, call,
+                           3e6 * static_cast<double>(call) + 1e6 * (1 + lateness_ms * late_ms),
+                           3e6 * static_cast<double>(call + 1));
+      }
+      all[rank].add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+      all[rank].finalize(300e6);
+    }
+    return support::analyse(all);
+  };
+  const auto names_rank_2 = [](const Report& report) {
+    return std::any_of(report.next.begin(), report.next.end(),
+                       [](const std::string& step) { return contains(step, "rank 2"); });
+  };
+  const Report little = with(0.064);
+  CHECK(contains(little.verdict, "Rank 2 is late: waiting for it costs 0.8 % of the run"));
+  CHECK(!names_rank_2(little));
+  CHECK(names_rank_2(with(0.128)));
+}
+
 TEST_CASE("advice: one call is looked at where it is") {
   auto all = run_of(4, [](int) { return 0.5; });
   for (int rank = 0; rank < 4; ++rank) {
@@ -215,6 +250,21 @@ TEST_CASE("verdict: a delay that reaches the others in two ways began with one r
   INFO(report.verdict);
   CHECK(report.verdict.starts_with("Rank 1 is late, at app+0x20: waiting that begins with it costs "));
   CHECK(contains(report.verdict, ", most of it where rank 2 holds up the others in turn."));
+}
+
+TEST_CASE("verdict: that nobody waits for late receivers is no balance") {
+  const auto verdict_of = [](Collective collective, double late_ns) {
+    auto all = support::records(3);
+    for (int rank = 0; rank < 3; ++rank) {
+      all[rank].add_call(collective, 0, rank == 2 ? late_ns : 0, late_ns + 1000, 8,
+                         collective == Collective::bcast ? 0 : -1);
+      all[rank].finalize(1e6);
+    }
+    return support::analyse(all).verdict;
+  };
+  CHECK(verdict_of(Collective::bcast, 5e5) ==
+        "In collective calls nobody waits long: waiting for late ranks costs less than 0.1 % of the run.");
+  CHECK(verdict_of(Collective::allreduce, 10).starts_with("Arrivals are balanced: "));
 }
 
 TEST_CASE("advice: nothing is to be done about balanced arrivals") {
