@@ -363,6 +363,8 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   sighting.computed_ns = cursor.computed.computed_ns() - state.computed_ns;
   sighting.computed_until_ns = cursor.computed.computed_ns() - cursor.computed_before_ns;
   sighting.timed_ns = cursor.computed.timed_ns() - state.timed_ns;
+  sighting.events_since = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(cursor.number - state.since, std::numeric_limits<std::uint32_t>::max()));
   sighting.longest_site = cursor.computed.longest().since(state.since).site;
   const Longest::Entry wait = cursor.computed.waits().since(state.since);
   sighting.waited_for = static_cast<std::int32_t>(wait.site) - 1;

@@ -89,7 +89,7 @@ void CallSums::add_arrivals(const GroupCall& call) {
   }
   add_causes(collective);
   costly.add(run_, call, in);
-  origins.add(call, in);
+  origins.add(call, in, is_left_);
   waits.add(static_cast<Collective>(first.collective), in);
   if (!is_left_) {
     path.add(call);

@@ -51,8 +51,9 @@ struct Sighting {
   double just_waited_ns = 0;       // the same since its collective call before this one, on any communicator
   std::int32_t waited_for = -1;
   std::int32_t just_waited_for = -1;
+  std::uint32_t events_since = 0;  // how many of its events lie between the communicator's call before and this one
 };
-static_assert(sizeof(Sighting) <= 112);
+static_assert(sizeof(Sighting) <= 120);
 
 // A communicator, and what is known of its ranks.
 struct Group {

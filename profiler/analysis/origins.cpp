@@ -4,10 +4,11 @@
 #include <numeric>
 
 #include "profiler/analysis/computing.hpp"
+#include "profiler/record/waits.hpp"
 
 namespace papaya::report {
 
-Origins::Origins(const Run& run) : run_(run), blames_(run.files.size()) {}
+Origins::Origins(const Run& run) : run_(run), waits_(run), blames_(run.files.size()) {}
 
 std::size_t Origins::sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late,
                                 double delay_ns) const {
@@ -24,7 +25,86 @@ std::size_t Origins::sender_for(const GroupCall& call, const Arrivals& arrivals,
   return late;
 }
 
-void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
+void Origins::begin_at(const GroupCall& call, std::size_t origin) {
+  const Sighting& sighting = call.sightings[origin];
+  beginnings_.push_back({sighting.file, sighting.longest_site, 1});
+}
+
+bool Origins::divide(const GroupCall& call, std::size_t late, double delay_ns) {
+  if (!call.is_computing_known) return false;
+  sorted_.clear();
+  for (const Sighting& sighting : call.sightings) {
+    found_.clear();
+    if (!waits_.since_call_before(sighting, found_)) return false;
+    double waited_ns = 0;
+    for (const Beginning& wait : found_) waited_ns += wait.ns;
+    sorted_.push_back(waited_ns);
+  }
+  const double waited_ns = sorted_[late];
+  const double more_ns = waited_ns - lower_median(sorted_);
+  const double own_ns = std::max(0.0, excess_ns_[late]);
+  if (more_ns <= 0 || own_ns + more_ns < enough_evidence * delay_ns) return false;
+  found_.clear();
+  waits_.since_call_before(call.sightings[late], found_);
+  double known_ns = own_ns;
+  for (Beginning& wait : found_) {
+    wait.ns *= more_ns / waited_ns;
+    if (wait.file != Beginning::nobody) known_ns += wait.ns;
+  }
+  if (known_ns < enough_evidence * delay_ns) return false;
+  // One that explains the delay alone began it.
+  for (const Beginning& wait : found_)
+    if (wait.file != Beginning::nobody && wait.ns >= enough_evidence * delay_ns) {
+      beginnings_.push_back({wait.file, wait.site, 1});
+      return true;
+    }
+  if (own_ns > 0) {
+    begin_at(call, late);
+    beginnings_.back().ns = own_ns / known_ns;
+  }
+  for (const Beginning& wait : found_)
+    if (wait.file != Beginning::nobody) beginnings_.push_back({wait.file, wait.site, wait.ns / known_ns});
+  return true;
+}
+
+void Origins::find_beginnings(const GroupCall& call, const Arrivals& arrivals, std::size_t late, double delay_ns,
+                              bool is_left) {
+  if (excess_ns_[late] >= enough_evidence * delay_ns) return begin_at(call, late);
+  const std::size_t sender = sender_for(call, arrivals, late, delay_ns);
+  if (sender != late) return begin_at(call, sender);
+  if (!is_left && divide(call, late, delay_ns)) return;
+  const auto most =
+      static_cast<std::size_t>(std::max_element(excess_ns_.begin(), excess_ns_.end()) - excess_ns_.begin());
+  if (excess_ns_[most] >= enough_evidence * delay_ns) begin_at(call, most);
+}
+
+void Origins::blame(std::uint32_t late_file, double caused_ns, std::size_t first_beginning) {
+  Blame& late = blames_[late_file];
+  if (first_beginning == beginnings_.size()) late.unknown_ns += caused_ns;
+  for (std::size_t b = first_beginning; b < beginnings_.size(); ++b) {
+    const Beginning& beginning = beginnings_[b];
+    const double ns = caused_ns * beginning.ns;
+    (beginning.file == late_file ? late.own_ns : late.from_ns[beginning.file]) += ns;
+    blames_[beginning.file].sites_ns[beginning.site] += ns;
+  }
+}
+
+// To the ranks' next calls.
+void Origins::carry_on(const GroupCall& call, const Arrivals& arrivals) {
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    const Sighting& sighting = call.sightings[i];
+    waits_.come_to(call, sighting);
+    const double wait_ns = arrivals.waits_ns[i];
+    if (wait_ns <= tie_ns) continue;
+    const std::size_t culprit = arrivals.culprits[i];
+    const std::size_t end = begins_at_[culprit + 1];
+    if (begins_at_[culprit] == end) waits_.add(sighting, {Beginning::nobody, 0, wait_ns});
+    for (std::size_t b = begins_at_[culprit]; b < end; ++b)
+      waits_.add(sighting, {beginnings_[b].file, beginnings_[b].site, beginnings_[b].ns * wait_ns});
+  }
+}
+
+void Origins::add(const GroupCall& call, const Arrivals& arrivals, bool is_left) {
   const std::size_t size = arrivals.size();
   excess_ns_.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
@@ -36,30 +116,21 @@ void Origins::add(const GroupCall& call, const Arrivals& arrivals) {
   }
   sorted_.assign(arrivals.arrivals_ns.begin(), arrivals.arrivals_ns.end());
   const double median_arrival_ns = lower_median(sorted_);
-  const auto most =
-      static_cast<std::size_t>(std::max_element(excess_ns_.begin(), excess_ns_.end()) - excess_ns_.begin());
   for (const Sighting& sighting : call.sightings)
     if (sighting.just_waited_for >= 0)
       blames_[sighting.file].waited_ns[sighting.just_waited_for] += sighting.just_waited_ns;
+  beginnings_.clear();
+  begins_at_.assign(1, 0);
   for (std::size_t i = 0; i < size; ++i) {
-    if (arrivals.waiters[i] == 0) continue;
-    Blame& blame = blames_[arrivals.files[i]];
-    double delay_ns = arrivals.arrivals_ns[i] - median_arrival_ns;
-    if (delay_ns <= 0) delay_ns = arrivals.longest_ns[i];
-    std::size_t origin = i;
-    if (excess_ns_[i] < enough_evidence * delay_ns) {
-      origin = sender_for(call, arrivals, i, delay_ns);
-      if (origin == i && excess_ns_[most] >= enough_evidence * delay_ns) origin = most;
-      if (origin == i) {
-        blame.unknown_ns += arrivals.caused_ns[i];
-        continue;
-      }
-      blame.from_ns[arrivals.files[origin]] += arrivals.caused_ns[i];
-    } else {
-      blame.own_ns += arrivals.caused_ns[i];
+    if (arrivals.waiters[i] > 0) {
+      double delay_ns = arrivals.arrivals_ns[i] - median_arrival_ns;
+      if (delay_ns <= 0) delay_ns = arrivals.longest_ns[i];
+      find_beginnings(call, arrivals, i, delay_ns, is_left);
+      blame(arrivals.files[i], arrivals.caused_ns[i], begins_at_.back());
     }
-    blames_[arrivals.files[origin]].sites_ns[call.sightings[origin].longest_site] += arrivals.caused_ns[i];
+    begins_at_.push_back(beginnings_.size());
   }
+  if (!is_left) carry_on(call, arrivals);
 }
 
 void Origins::merge(const Origins& next) {

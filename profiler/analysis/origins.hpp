@@ -5,8 +5,10 @@
 //
 // A delay began at a rank whose computing exceeds the median of the call's ranks by 80 % or more of the delay: at the
 // late rank itself, if its own does, and else at the one that it waited for in messages, or that that one waited for,
-// and so on. Where their record does not tell, it is taken for the one with the largest excess. Where no rank's is
-// enough, nobody is blamed.
+// and so on. Where that does not tell, it is divided: what the late rank computed longer than the median began there,
+// and what it waited longer than the median in collectives of other communicators began where those delays did, if
+// that is 80 % of the delay together. Else it is taken for the rank of the call with the largest excess. Where no
+// rank's is enough, nobody is blamed.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +19,7 @@
 
 #include "profiler/analysis/analysis.hpp"
 #include "profiler/analysis/arrivals.hpp"
+#include "profiler/analysis/collective_waits.hpp"
 #include "profiler/analysis/matching.hpp"
 #include "profiler/read/read.hpp"
 
@@ -26,8 +29,8 @@ class Origins {
  public:
   explicit Origins(const Run& run);
 
-  // A call whose arrivals are `arrivals`.
-  void add(const GroupCall& call, const Arrivals& arrivals);
+  // A call whose arrivals are `arrivals`. `is_left`: its ranks are in several parts of the run.
+  void add(const GroupCall& call, const Arrivals& arrivals, bool is_left);
   // The next part of the run.
   void merge(const Origins& next);
   // `ranks` by file.
@@ -46,10 +49,24 @@ class Origins {
   // From which of the call's ranks the message came that this one waited for, as far back as that goes.
   std::size_t sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late, double delay_ns) const;
 
+  // Appends to `beginnings_` with whom the delay of this one began, by parts that sum to 1; nothing: that is not known.
+  void find_beginnings(const GroupCall& call, const Arrivals& arrivals, std::size_t late, double delay_ns,
+                       bool is_left);
+  // The same as far as it computed, or waited in other collectives, longer than the median of the ranks.
+  bool divide(const GroupCall& call, std::size_t late, double delay_ns);
+  void begin_at(const GroupCall& call, std::size_t origin);
+  void blame(std::uint32_t late_file, double caused_ns, std::size_t first_beginning);
+  void carry_on(const GroupCall& call, const Arrivals& arrivals);
+
   const Run& run_;
+  CollectiveWaits waits_;
   std::vector<Blame> blames_;  // by file
   std::vector<double> excess_ns_;
   std::vector<double> sorted_;
+  // Of the call: with whom its delays began, those of rank i from begins_at_[i] to before begins_at_[i + 1].
+  std::vector<Beginning> beginnings_;
+  std::vector<std::size_t> begins_at_;
+  std::vector<Beginning> found_;
 };
 
 }  // namespace papaya::report

@@ -92,7 +92,7 @@ ORDER = {
         "delays horovod imbalance sites totals",
         "communicator_names",
         "matching wrong_results.cpp",
-        "arrivals call_stream exit_model pending relief.cpp",
+        "arrivals call_stream collective_waits exit_model pending relief.cpp",
         "savings.cpp what_if.cpp",
         "compare event_stream",
         "costly_calls critical_path description efficiencies losses meanwhile origins run_parts wait_sums",

@@ -80,9 +80,10 @@ void check_alike(const report::Analysis& whole, const report::Analysis& parts) {
     CHECK(is_near(b.waited_ns, a.waited_ns));
     CHECK(is_near(b.caused_ns, a.caused_ns));
     CHECK(is_near(b.largest_delay_ns, a.largest_delay_ns));
-    CHECK(is_near(b.began_ns, a.began_ns));
-    CHECK(is_near(b.passed_on_ns, a.passed_on_ns));
-    CHECK(is_near(b.unknown_origin_ns, a.unknown_origin_ns));
+    // What comes over a cut in another communicator's collective is not known.
+    CHECK(std::abs(b.began_ns - a.began_ns) < 0.02 * whole.waiting_ns);
+    CHECK(std::abs(b.passed_on_ns - a.passed_on_ns) < 0.02 * whole.waiting_ns);
+    CHECK(std::abs(b.unknown_origin_ns - a.unknown_origin_ns) < 0.02 * whole.waiting_ns);
   }
   REQUIRE(parts.communicators.size() == whole.communicators.size());
   for (std::size_t i = 0; i < whole.communicators.size(); ++i) {

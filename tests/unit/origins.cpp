@@ -1,0 +1,120 @@
+// With whom delays begin that go through collectives of several communicators.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "tests/catch.hpp"
+#include "tests/unit/support/record.hpp"
+
+namespace papaya {
+namespace {
+
+using report::Report;
+using support::rank_of;
+using support::Record;
+
+// A job whose ranks compute and make calls on communicators, each when its last rank has come.
+struct Rounds {
+  explicit Rounds(int ranks) : all(support::records(ranks)), now_ns(static_cast<std::size_t>(ranks), 1e3) {
+    for (Record& record : all) {
+      record.capacity = 512;
+      record.add_timed("MPI_Send", MpiKind::point_to_point, 0, 0);
+    }
+  }
+  void compute(int rank, double ns) { now_ns[static_cast<std::size_t>(rank)] += ns; }
+  void call(std::uint64_t communicator, const std::vector<int>& ranks) {
+    double last_ns = 0;
+    for (const int rank : ranks) last_ns = std::max(last_ns, now_ns[static_cast<std::size_t>(rank)]);
+    const std::uint64_t number = calls[communicator]++;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const auto rank = static_cast<std::size_t>(ranks[i]);
+      if (number == 0)
+        all[rank].add_communicator(communicator, static_cast<int>(ranks.size()), static_cast<int>(i), "part");
+      all[rank].add_call(Collective::allreduce, number, now_ns[rank], last_ns + 1e3, 8, -1, communicator);
+      // They leave one after the other.
+      now_ns[rank] = last_ns + 1e3 + 500 * static_cast<double>(i);
+    }
+  }
+  Report analyse() {
+    for (Record& record : all) record.finalize(*std::max_element(now_ns.begin(), now_ns.end()) + 1e3);
+    return support::analyse(all);
+  }
+
+  std::vector<Record> all;
+  std::vector<double> now_ns;
+  std::map<std::uint64_t, std::uint64_t> calls;
+};
+
+double unknown_ns(const Report& analysis) {
+  double sum = 0;
+  for (const report::RankFigures& rank : analysis.late_ranks) sum += rank.unknown_origin_ns;
+  return sum;
+}
+
+TEST_CASE("origins: a delay goes from a row of a grid to all its columns") {
+  Rounds rounds(9);
+  for (int round = 0; round < 100; ++round) {
+    for (int rank = 0; rank < 9; ++rank) rounds.compute(rank, rank == 4 ? 2e6 : 0.1e6);
+    // Several calls on the rows between two on the columns.
+    for (int again = 0; again < 3; ++again)
+      for (int row = 0; row < 3; ++row)
+        rounds.call(70 + static_cast<std::uint64_t>(row), {3 * row, 3 * row + 1, 3 * row + 2});
+    for (int column = 0; column < 3; ++column)
+      rounds.call(80 + static_cast<std::uint64_t>(column), {column, column + 3, column + 6});
+  }
+  const Report analysis = rounds.analyse();
+  CHECK(rank_of(analysis, 4).began_ns > 0.98 * analysis.waiting_ns);
+  CHECK(rank_of(analysis, 3).passed_on_from == 4);
+  CHECK(rank_of(analysis, 5).passed_on_from == 4);
+  CHECK(rank_of(analysis, 5).passed_on_ns == Approx(rank_of(analysis, 5).caused_ns).epsilon(0.02));
+  CHECK(unknown_ns(analysis) < 0.01 * analysis.waiting_ns);
+}
+
+TEST_CASE("origins: a delay goes through several communicators") {
+  Rounds rounds(5);
+  for (int round = 0; round < 100; ++round) {
+    rounds.compute(0, 2e6);
+    for (int rank = 0; rank < 4; ++rank) rounds.call(70 + static_cast<std::uint64_t>(rank), {rank, rank + 1});
+    // All begin the next round at once.
+    rounds.now_ns.assign(5, *std::max_element(rounds.now_ns.begin(), rounds.now_ns.end()));
+  }
+  const Report analysis = rounds.analyse();
+  CHECK(rank_of(analysis, 0).began_ns > 0.95 * analysis.waiting_ns);
+  CHECK(rank_of(analysis, 3).passed_on_from == 0);
+}
+
+TEST_CASE("origins: a delay of which one half came through another communicator has two beginnings") {
+  Rounds rounds(4);
+  for (int round = 0; round < 100; ++round) {
+    rounds.compute(1, 4e6);
+    rounds.compute(2, 8e6);
+    rounds.call(70, {0, 1});
+    rounds.call(71, {2, 3});
+    rounds.call(72, {1, 2, 3});
+  }
+  const Report analysis = rounds.analyse();
+  // Rank 0 waits 4 ms for the one and, but for the first time, 4 ms for the other.
+  CHECK(rank_of(analysis, 1).began_ns == Approx(0.4e9).epsilon(0.02));
+  CHECK(rank_of(analysis, 2).began_ns == Approx(1.6e9).epsilon(0.02));
+  CHECK(unknown_ns(analysis) < 0.01 * analysis.waiting_ns);
+}
+
+TEST_CASE("origins: waiting that all ranks of a communicator have had does not explain why one of them is late") {
+  Rounds rounds(4);
+  for (int round = 0; round < 100; ++round) {
+    rounds.compute(0, round == 0 ? 2e6 : 4e6);
+    rounds.call(70, {0, 1, 2, 3});
+    rounds.all[1].add_interval(0);
+    // Rank 1 is in MPI meanwhile.
+    rounds.compute(1, 2e6);
+    rounds.call(71, {1, 2, 3});
+    rounds.all[1].add_interval(2e6);
+  }
+  rounds.all[1].add_timed("MPI_Recv", MpiKind::point_to_point, 100, 200e6);
+  const Report analysis = rounds.analyse();
+  CHECK(rank_of(analysis, 1).unknown_origin_ns > 0.3 * analysis.waiting_ns);
+}
+
+}  // namespace
+}  // namespace papaya
