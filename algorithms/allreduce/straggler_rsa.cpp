@@ -36,6 +36,7 @@ constexpr Descriptor descriptor = {
     .source = "StragglAR, arXiv 2505.23523",
     .one_node = false,
     .predefined_only = true,
+    .split_phase = true,
     .serves_declines = false,
     .max_element_bytes = Straggler::most_element_bytes,
     .parameters = parameters,

@@ -23,7 +23,7 @@ class Nonblocking(Preload):
         for transport in self.transports():
             calls = self.nonblocking(2, "results", 1, {"PAPAYA_TRANSPORT": transport})
             self.assertGreater(calls["ring"], 0)
-        for name in ("rabenseifner", "dissemination", "0-1K:dissemination,1K-:native"):
+        for name in ("rabenseifner", "straggler_rsa", "dissemination", "0-1K:dissemination,1K-:native"):
             calls = self.nonblocking(2, "results", 1, {"PAPAYA_IALLREDUCE": name})
             self.assertGreater(calls[re.sub(r".*:(\w+),.*", r"\1", name)], 0)
         # Ranks that find no memory, or no window, run it natively, in the order of the calls.
