@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 namespace papaya {
@@ -238,7 +239,7 @@ bool parse_share(std::string_view text, std::int64_t& millionths) noexcept {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
   const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
   if (error != std::errc{} || rest != "%" || !(percent >= 0 && percent <= 100)) return false;
-  millionths = static_cast<std::int64_t>(percent * 10'000 + 0.5);
+  millionths = std::llround(percent * 10'000);
   return true;
 }
 

@@ -253,7 +253,7 @@ int main(int argc, char** argv) {
     seeds.push_back(Maker(static_cast<std::uint64_t>(i)).file());
     taken += is_taken(seeds.back()) ? 1 : 0;
   }
-  if (2 * taken < seed_count) fail("fewer than half of the seeds have a rule that can be used");
+  if (4 * taken < seed_count) fail("fewer than a quarter of the seeds have a rule that can be used");
   if (argc == 3 && std::string_view(argv[1]) == "--write-seeds") {
     for (int i = 0; i < seed_count; ++i)
       std::ofstream(std::string(argv[2]) + "/tuning-" + std::to_string(i), std::ios::binary)
