@@ -282,7 +282,7 @@ TEST_CASE("nonblocking calls have a selection of their own") {
   };
   CHECK(problem(Variable::iallreduce, "arrival_leader") ==
         "PAPAYA_IALLREDUCE=arrival_leader: 'arrival_leader' has no split phase; those of MPI_Allreduce that have one "
-        "are: dissemination rabenseifner ring; using the default, native.");
+        "are: dissemination rabenseifner ring straggler_rsa; using the default, native.");
   CHECK(problem(Variable::iallreduce, "auto") ==
         "PAPAYA_IALLREDUCE=auto: there is no automatic choice for nonblocking calls; name an algorithm; using the "
         "default, native.");
