@@ -78,7 +78,8 @@ void give_back(Communicator& state, const One& ended) noexcept {
 
 One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, const tuning::Choice& choice,
           const Job& job) noexcept {
-  if (job.adapt_share == 0) return nullptr;
+  // A call that is verified takes longer than it would.
+  if (job.adapt_share == 0 || job.verify_every != 0) return nullptr;
   const int size_class = size_class_of(bytes);
   if (state.trials == nullptr) state.trials = std::make_shared<OnCommunicator>();
   std::vector<std::unique_ptr<One>>& all = state.trials->all;
@@ -114,6 +115,9 @@ tuning::Choice present_choice(One& one, const tuning::Choice& by_table,
 }
 
 void note_failure(One& one, Reason reason) noexcept {
+  // No rank waits in the set-up of a bcast or reduce: each finds out at another call that there is too little memory,
+  // or one alone does. That the candidate serves no call shows in the exchange.
+  if (is_rooted(one.collective)) return;
   // It may serve later calls.
   if (reason == Reason::few_calls || reason == Reason::not_met) return;
   one.trial.fail(one.trial.candidate());

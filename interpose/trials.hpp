@@ -39,7 +39,7 @@ One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, 
 // Who has been dropped on the communicator since cannot serve.
 tuning::Choice present_choice(One& one, const tuning::Choice& by_table, const CommunicatorFacts& communicator) noexcept;
 
-// The candidate whose turn it was could not serve, for `reason`, which all ranks have.
+// The candidate whose turn it was could not serve, for `reason`. All ranks call this in the same call.
 void note_failure(One& one, Reason reason) noexcept;
 
 // In a call that no rank leaves early: all trials of the communicator that wait for it exchange what was measured.

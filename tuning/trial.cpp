@@ -19,6 +19,8 @@ constexpr std::int64_t first_block = warm_up + 2;
 constexpr std::int64_t later_block = warm_up + 5;
 constexpr std::int64_t check = 8;
 constexpr std::int64_t out_of_the_question = 3;  // times as slow as the quickest
+// A candidate that has served no call by then is not set up on all ranks, and will not be.
+constexpr int rounds_of_idle = 3;
 // Calls until the second look at what seems to have changed, and until the first after a trial.
 constexpr std::int64_t second_look = 32;
 constexpr std::int64_t least_between_checks = 128;
@@ -219,6 +221,8 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
 
 void Trial::take_check(const std::vector<Cost>& costs) {
   if (costs.empty()) {
+    // It is not set up on all ranks, so that MPI has served the calls.
+    in_use_ = native;
     rest(calls_between_checks());
     return;
   }
@@ -250,6 +254,7 @@ bool Trial::is_changed(std::int64_t cost_ns, std::int64_t skewed, std::int64_t o
 
 void Trial::take_round() {
   ++round_;
+  if (round_ >= rounds_of_idle) drop_idle_ones();
   drop_slower_ones();
   // Somebody was so slow that what may be lost is used up: what is known has to do.
   const bool is_used_up = spent_ns_ + elsewhere_ns_ > 4 * allowance_ns() && round_ > 2;
@@ -257,6 +262,11 @@ void Trial::take_round() {
     end_trial();
   else
     begin_round();
+}
+
+void Trial::drop_idle_ones() noexcept {
+  for (std::size_t i = native + 1; i < list_.size(); ++i)
+    list_[i].is_left = list_[i].is_left && !list_[i].costs.empty();
 }
 
 void Trial::drop_slower_ones() {

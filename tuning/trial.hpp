@@ -111,6 +111,7 @@ class Trial {
   void begin_round();
   void take_check(const std::vector<Cost>& costs);
   void take_round();
+  void drop_idle_ones() noexcept;
   void drop_slower_ones();
   void end_trial();
   std::int64_t calls_between_checks() const noexcept;

@@ -124,6 +124,22 @@ std::function<std::int64_t(std::size_t, std::int64_t)> costs(std::vector<std::in
 
 }  // namespace
 
+TEST_CASE("who is never set up is out after some rounds, and leaves its place to MPI") {
+  Job job;
+  job.share = 1'000'000;
+  job.candidates = 3;
+  job.in_use = 1;
+  job.cost = [](std::size_t, std::int64_t) { return 5'000; };
+  job.serves = [](std::size_t candidate, std::int64_t) { return candidate != 1; };
+  Run run(job);
+  run.make(2000);
+  CHECK(run.first().trials() >= 1);
+  CHECK(run.first().in_use() != 1);
+  CHECK_FALSE(run.first().standing(1).is_left);
+  CHECK_FALSE(run.first().standing(1).failed);
+  CHECK(run.served[1] < 40 + 20 * run.first().trials());
+}
+
 TEST_CASE("a trial: the slowest choice gives way to the best within a hundredth of the calls") {
   for (const std::size_t wrong : {0, 1, 2, 3}) {
     Job job;
@@ -277,6 +293,9 @@ TEST_CASE("a trial: candidates that cannot serve are not chosen") {
   }
   SECTION("it never comes to serve: its calls are native") {
     job.serves = [](std::size_t candidate, std::int64_t) { return candidate != 2; };
+    SECTION("and it was in use") {
+      job.in_use = 2;
+    }
     Run run(job);
     run.make(5'000);
     CHECK(run.first().in_use() == 1);

@@ -1,6 +1,8 @@
 """Online selection, PAPAYA_ADAPT."""
 
+import json
 import re
+import tempfile
 
 from harness import Preload, quick, time_limit
 
@@ -36,3 +38,16 @@ class Adapt(Preload):
         named = {f"PAPAYA_{name}": "native" for name in ("ALLREDUCE", "REDUCE", "BCAST", "ALLTOALL", "ALLGATHER", "BARRIER")}
         job = self.job(2, self.program("adapt"), 30, 1, env={"PAPAYA_LOG": "info", "PAPAYA_ADAPT": "100%", **named})
         self.assertNotIn("(trial", job.err)
+
+    @quick
+    @time_limit(60)
+    def test_adapt_memory(self):
+        """Broadcasts whose candidates find memory on some ranks alone: the ranks go on in the same trial."""
+        self.need_papaya()
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as rules:
+            json.dump({"version": 1, "rules": [{"collective": "bcast", "algorithm": "native"}]}, rules)
+            rules.flush()
+            for limit in ("512K", "1M"):
+                env = {"PAPAYA_ADAPT": "100%", "PAPAYA_TUNING": rules.name, "PAPAYA_SHM_LIMIT": limit,
+                       "PAPAYA_ALLREDUCE": "arrival_tree", "PAPAYA_BARRIER": "native"}
+                self.check_right(self.job(3, self.program("adapt_full"), 30, env=env), 3, quiet=False)
