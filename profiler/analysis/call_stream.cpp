@@ -355,7 +355,7 @@ void Reading::sight(std::size_t file, const OwnGroup& own, const trace::Event& e
   sighting.phase = event.phase;
   sighting.member = own.member;
   sighting.file = static_cast<std::uint32_t>(file);
-  sighting.number = cursor.number;
+  sighting.number = static_cast<std::uint32_t>(cursor.number);  // no record has room for more
   const NodeClock& clock = clocks_.of_file(file);
   sighting.arrival_ns = clock.ns(event.arrival_ticks);
   sighting.exit_ns = event.exit_ticks == 0 ? std::numeric_limits<double>::quiet_NaN() : clock.ns(event.exit_ticks);

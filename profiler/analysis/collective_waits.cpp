@@ -19,7 +19,7 @@ CollectiveWaits::CollectiveWaits(const Run& run) : ranks_(run.files.size()) {
 
 void CollectiveWaits::come_to(const GroupCall& call, const Sighting& sighting) {
   OfRank& rank = ranks_[sighting.file];
-  rank.first = std::min(rank.first, sighting.number);
+  rank.first = std::min<std::uint64_t>(rank.first, sighting.number);
   if (rank.group == call.group_number) return;
   rank.group = call.group_number;
   rank.on_it = 0;
@@ -49,7 +49,7 @@ bool CollectiveWaits::since_call_before(const Sighting& sighting, std::vector<Be
   const OfRank& rank = ranks_[sighting.file];
   if (!rank.is_in_several) return true;
   // 0: since the run began.
-  const std::uint64_t since = sighting.number - std::min<std::uint64_t>(sighting.number, sighting.events_since);
+  const std::uint64_t since = sighting.number - std::min(sighting.number, sighting.events_since);
   if (since < rank.known_from || (since > 0 && since <= rank.first)) return false;
   for (const Wait& wait : rank.waits)
     if (wait.number >= since) found.push_back(wait.of);

@@ -41,7 +41,8 @@ struct Sighting {
   std::uint32_t file = 0;          // the member's
   std::uint32_t longest_site = 0;  // call site that ended the longest time of computing since the communicator's call
                                    // before; in the first since MPI_Init
-  std::uint64_t number = 0;        // of the event among those of the file
+  std::uint32_t number = 0;        // of the event among those of the file
+  std::uint32_t events_since = 0;  // how many of its events lie between the communicator's call before and this one
   double arrival_ns = 0;           // on node 0's clock
   double exit_ns = 0;              // NaN: still inside
   double computed_ns = 0;          // by the rank, outside MPI, since then
@@ -51,9 +52,8 @@ struct Sighting {
   double just_waited_ns = 0;       // the same since its collective call before this one, on any communicator
   std::int32_t waited_for = -1;
   std::int32_t just_waited_for = -1;
-  std::uint32_t events_since = 0;  // how many of its events lie between the communicator's call before and this one
 };
-static_assert(sizeof(Sighting) <= 120);
+static_assert(sizeof(Sighting) <= 112);
 
 // A communicator, and what is known of its ranks.
 struct Group {

@@ -8,6 +8,12 @@
 
 namespace papaya::report {
 
+namespace {
+
+constexpr std::ptrdiff_t most_origins = 32;  // that are told apart for a rank that is late
+
+}  // namespace
+
 Origins::Origins(const Run& run) : run_(run), waits_(run), blames_(run.files.size()) {}
 
 std::size_t Origins::sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late,
@@ -78,13 +84,35 @@ void Origins::find_beginnings(const GroupCall& call, const Arrivals& arrivals, s
   if (excess_ns_[most] >= enough_evidence * delay_ns) begin_at(call, most);
 }
 
+void Origins::add_from(Blame& blame, std::uint32_t file, double ns) {
+  auto& from = blame.from_ns;
+  const auto found = std::find_if(from.begin(), from.end(), [&](const auto& one) { return one.first == file; });
+  if (found != from.end()) {
+    found->second += ns;
+    return;
+  }
+  if (std::ssize(from) == most_origins) {
+    const auto middle = from.begin() + most_origins / 2;
+    std::nth_element(from.begin(), middle, from.end(),
+                     [](const auto& one, const auto& other) { return one.second > other.second; });
+    from.erase(middle, from.end());
+  }
+  from.emplace_back(file, ns);
+}
+
 void Origins::blame(std::uint32_t late_file, double caused_ns, std::size_t first_beginning) {
   Blame& late = blames_[late_file];
   if (first_beginning == beginnings_.size()) late.unknown_ns += caused_ns;
   for (std::size_t b = first_beginning; b < beginnings_.size(); ++b) {
     const Beginning& beginning = beginnings_[b];
     const double ns = caused_ns * beginning.ns;
-    (beginning.file == late_file ? late.own_ns : late.from_ns[beginning.file]) += ns;
+    if (beginning.file == late_file) {
+      late.own_ns += ns;
+    } else {
+      late.passed_on_ns += ns;
+      blames_[beginning.file].for_others_ns += ns;
+      add_from(late, beginning.file, ns);
+    }
     blames_[beginning.file].sites_ns[beginning.site] += ns;
   }
 }
@@ -139,7 +167,9 @@ void Origins::merge(const Origins& next) {
     const Blame& other = next.blames_[f];
     own.own_ns += other.own_ns;
     own.unknown_ns += other.unknown_ns;
-    for (const auto& [from, ns] : other.from_ns) own.from_ns[from] += ns;
+    own.passed_on_ns += other.passed_on_ns;
+    own.for_others_ns += other.for_others_ns;
+    for (const auto& [from, ns] : other.from_ns) add_from(own, from, ns);
     for (const auto& [rank, ns] : other.waited_ns) own.waited_ns[rank] += ns;
     for (const auto& [site, ns] : other.sites_ns) own.sites_ns[site] += ns;
     own.excess_ns.resize(std::max(own.excess_ns.size(), other.excess_ns.size()));
@@ -150,11 +180,10 @@ void Origins::merge(const Origins& next) {
 void Origins::write(std::vector<RankFigures>& ranks) const {
   for (std::size_t i = 0; i < blames_.size(); ++i) {
     RankFigures& rank = ranks[i];
-    rank.began_ns += blames_[i].own_ns;
+    rank.began_ns = blames_[i].own_ns + blames_[i].for_others_ns;
+    rank.passed_on_ns = blames_[i].passed_on_ns;
     rank.unknown_origin_ns = blames_[i].unknown_ns;
     for (const auto& [from, ns] : blames_[i].from_ns) {
-      rank.passed_on_ns += ns;
-      ranks[from].began_ns += ns;
       if (ns <= rank.most_passed_on_ns) continue;
       rank.most_passed_on_ns = ns;
       rank.passed_on_from = run_.files[from].header.rank;

@@ -38,13 +38,19 @@ class Origins {
 
  private:
   struct Blame {
-    double own_ns = 0;                         // waiting for this rank that began with it,
-    double unknown_ns = 0;                     // of which that is not known,
-    std::map<std::uint32_t, double> from_ns;   // and that began at the rank of another file
+    double own_ns = 0;         // waiting for this rank that began with it,
+    double unknown_ns = 0;     // of which that is not known,
+    double passed_on_ns = 0;   // and that began at another
+    double for_others_ns = 0;  // waiting for others that began here
+    // Of passed_on_ns, by the file of the rank where it began, the largest: a rank of a thousand may pass on a little
+    // of the delays of all others.
+    std::vector<std::pair<std::uint32_t, double>> from_ns;
     std::map<std::int32_t, double> waited_ns;  // what it waited in messages, by the rank that it waited for
     std::map<std::uint32_t, double> sites_ns;  // waiting that began here, by the call site that was reached late
     std::vector<double> excess_ns;             // of computing, by the call site that ended it
   };
+
+  static void add_from(Blame& blame, std::uint32_t file, double ns);
 
   // From which of the call's ranks the message came that this one waited for, as far back as that goes.
   std::size_t sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late, double delay_ns) const;

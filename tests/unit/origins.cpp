@@ -100,6 +100,22 @@ TEST_CASE("origins: a delay of which one half came through another communicator 
   CHECK(unknown_ns(analysis) < 0.01 * analysis.waiting_ns);
 }
 
+TEST_CASE("origins: a rank that passes on the delays of many passes on all of them, most from the one that is latest") {
+  constexpr int others = 50;
+  Rounds rounds(others + 2);
+  for (int k = 1; k <= others; ++k) {
+    rounds.compute(k, k == 7 ? 20e6 : 2e6);
+    rounds.call(100 + static_cast<std::uint64_t>(k), {0, k});
+    rounds.call(99, {0, others + 1});
+    rounds.now_ns.assign(others + 2, *std::max_element(rounds.now_ns.begin(), rounds.now_ns.end()));
+  }
+  const Report analysis = rounds.analyse();
+  CHECK(rank_of(analysis, 0).passed_on_from == 7);
+  CHECK(rank_of(analysis, 0).passed_on_ns == Approx(118e6).epsilon(0.05));
+  CHECK(rank_of(analysis, 7).began_ns == Approx(40e6).epsilon(0.05));
+  CHECK(rank_of(analysis, others).began_ns == Approx(4e6).epsilon(0.05));
+}
+
 TEST_CASE("origins: waiting that all ranks of a communicator have had does not explain why one of them is late") {
   Rounds rounds(4);
   for (int round = 0; round < 100; ++round) {
