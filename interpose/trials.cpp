@@ -23,7 +23,8 @@ constexpr int trusted_ranks = 8;
 // Of a communicator; what comes later is served as without trials.
 constexpr std::size_t most_trials = 64;
 
-// What all trials of the process have cost.
+// The trials of the process, and what all of them, also those that have ended, have cost.
+std::atomic<std::int64_t> trial_count{0};
 std::atomic<std::int64_t> spent_ns{0};
 
 int size_class_of(std::uint64_t bytes) noexcept {
@@ -75,6 +76,16 @@ void give_back(Communicator& state, const One& ended) noexcept {
 }
 
 }  // namespace
+
+One::One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, std::size_t in_use,
+         std::int64_t share) noexcept
+    : collective(of), size_class(bytes_class), candidates(std::move(rules)), trial(candidates.size(), in_use, share) {
+  trial_count.fetch_add(1, std::memory_order_relaxed);
+}
+
+One::~One() {
+  trial_count.fetch_sub(1, std::memory_order_relaxed);
+}
 
 One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, const tuning::Choice& choice,
           const Job& job) noexcept {
@@ -130,6 +141,7 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
   const nonblocking::InsideMpi inside_mpi;
   const std::int64_t elapsed = ns_of(facts.job, clock::ticks());
   const std::int64_t spent = spent_ns.load(std::memory_order_relaxed);
+  const std::int64_t count = trial_count.load(std::memory_order_relaxed);
   struct Due {
     One* one;
     std::size_t begin, size;  // of its numbers
@@ -139,7 +151,7 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
   std::vector<std::int64_t> mine;
   for (const std::unique_ptr<One>& one : state.trials->all) {
     if (!one->trial.wants_exchange()) continue;
-    const std::vector<std::int64_t> numbers = one->trial.largest(elapsed, spent - one->trial.spent_ns());
+    const std::vector<std::int64_t> numbers = one->trial.largest(elapsed, spent - one->trial.spent_ns(), count);
     due.push_back({one.get(), mine.size(), numbers.size(), 0, 0});
     mine.insert(mine.end(), numbers.begin(), numbers.end());
   }

@@ -13,11 +13,11 @@ namespace papaya::trials {
 
 // Calls of one collective and one class of sizes.
 struct One {
-  One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, std::size_t in_use, std::int64_t share)
-      : collective(of),
-        size_class(bytes_class),
-        candidates(std::move(rules)),
-        trial(candidates.size(), in_use, share) {}
+  One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, std::size_t in_use,
+      std::int64_t share) noexcept;
+  ~One();
+  One(const One&) = delete;
+  One& operator=(const One&) = delete;
 
   Collective collective;
   int size_class;                               // of 2^(size_class-1) bytes, excluded, to 2^size_class

@@ -39,7 +39,8 @@ constexpr std::size_t least_to_compare = 3;
 // What one sample is about in the exchange: three largest numbers, two sums.
 constexpr std::size_t largest_per_sample = 3;  // latest arrival that is waited for, latest arrival, minus the first
 constexpr std::size_t sums_per_sample = 2;     // excess, ranks that measured it
-constexpr std::size_t largest_besides = 3;     // time of the run, of the last exchange, lost by other trials
+constexpr std::size_t largest_besides = 4;     // time of the run, of the last exchange, lost elsewhere; trials
+constexpr std::int64_t most_sharers = 1000;    // and with them
 constexpr std::int64_t longest_ns = 1'000'000'000;  // of one call or exchange, so that products fit
 
 std::int64_t median(std::vector<std::int64_t> values) noexcept {
@@ -156,7 +157,8 @@ void Trial::fail(std::size_t candidate) noexcept {
   }
 }
 
-std::vector<std::int64_t> Trial::largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns) const {
+std::vector<std::int64_t> Trial::largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns,
+                                         std::int64_t trials) const {
   std::vector<std::int64_t> numbers;
   numbers.reserve(largest_per_sample * kept_.size() + largest_besides);
   for (const Kept& one : kept_) {
@@ -168,6 +170,7 @@ std::vector<std::int64_t> Trial::largest(std::int64_t elapsed_ns, std::int64_t e
   numbers.push_back(elapsed_ns);
   numbers.push_back(exchange_ns_);
   numbers.push_back(elsewhere_ns);
+  numbers.push_back(trials);
   return numbers;
 }
 
@@ -194,6 +197,7 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
   exchange_cost_ns_ = std::clamp<std::int64_t>(largest_of_all[besides + 1], 1000, longest_ns);
   spent_ns_ += exchange_cost_ns_;
   elsewhere_ns_ = largest_of_all[besides + 2];
+  sharers_ = std::clamp<std::int64_t>(largest_of_all[besides + 3], 1, most_sharers);
   wants_exchange_ = false;
   ++generation_;
 
@@ -307,9 +311,9 @@ void Trial::end_trial() {
 }
 
 std::int64_t Trial::calls_between_checks() const noexcept {
-  // An exchange takes no more than share / part_for_checks of the time of these calls.
+  // The exchanges of all trials take no more than share / part_for_checks of the time.
   const std::int64_t calls =
-      exchange_cost_ns_ * part_for_checks * 1'000'000 / share_ / std::max<std::int64_t>(period_ns_, 1);
+      exchange_cost_ns_ * part_for_checks * sharers_ * 1'000'000 / share_ / std::max<std::int64_t>(period_ns_, 1);
   return std::max(calls, least_between_checks);
 }
 
@@ -319,8 +323,11 @@ std::int64_t Trial::allowance_ns() const noexcept {
 
 bool Trial::may_try() const noexcept {
   const auto candidates = static_cast<std::int64_t>(list_.size());
+  // MPI and the candidate in use are set up.
+  const std::int64_t new_ones = std::max<std::int64_t>(candidates - (in_use_ == native ? 1 : 2), 0);
   const std::int64_t guess =
-      trials_ > 0 ? last_trial_ns_ : candidates * (later_block * present_cost_ns_ + set_up_ns) + 4 * exchange_cost_ns_;
+      trials_ > 0 ? last_trial_ns_
+                  : candidates * later_block * present_cost_ns_ + new_ones * set_up_ns + 4 * exchange_cost_ns_;
   return spent_ns_ + elsewhere_ns_ + guess <= allowance_ns();
 }
 

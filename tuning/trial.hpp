@@ -58,9 +58,10 @@ class Trial {
 
   // The ranks are to exchange what they measured, in the next call that none of them leaves early. Until then the
   // candidate in use serves, unmeasured. Two steps: the largest of the ranks' numbers; with those, the sums. Both have
-  // the same length on all ranks. `elapsed_ns`: of the run; `elsewhere_ns`: what this rank's other trials have cost.
+  // the same length on all ranks. `elapsed_ns`: of the run. `trials` of this rank share what may be lost, and the
+  // others have cost it `elsewhere_ns`.
   bool wants_exchange() const noexcept { return wants_exchange_; }
-  std::vector<std::int64_t> largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns) const;
+  std::vector<std::int64_t> largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns, std::int64_t trials) const;
   std::vector<std::int64_t> sums(std::span<const std::int64_t> largest_of_all) const;
   void take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks);
   // What the exchange took this rank: it goes into the next.
@@ -153,6 +154,7 @@ class Trial {
   int changed_checks_ = 0;  // in a row
   std::int64_t spent_ns_ = 0;
   std::int64_t elsewhere_ns_ = 0;
+  std::int64_t sharers_ = 1;  // trials of the rank that has most
   std::int64_t spent_before_trial_ns_ = 0;
   std::int64_t last_trial_ns_ = 0;  // what it cost
   std::int64_t calls_before_trial_ = 0;

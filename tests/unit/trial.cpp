@@ -27,6 +27,7 @@ struct Job {
   std::int64_t exchange_ns = 10'000;
   std::int64_t begin_ns = 300'000'000;  // MPI_Init took that
   std::int64_t elsewhere_ns = 0;
+  std::int64_t trials = 1;
   std::function<std::int64_t(std::size_t candidate, std::int64_t call)> cost;
   std::function<std::int64_t(std::int64_t call)> spread = [](std::int64_t) { return 500; };
   double noise = 0.05;
@@ -61,7 +62,7 @@ class Run {
     for (Trial& one : ranks_) {
       // Ranks do not agree on how long the run has lasted.
       const std::vector<std::int64_t> mine =
-          one.largest(now_ - static_cast<std::int64_t>(random_() % 1000), job_.elsewhere_ns);
+          one.largest(now_ - static_cast<std::int64_t>(random_() % 1000), job_.elsewhere_ns, job_.trials);
       if (largest.empty()) largest = mine;
       REQUIRE(largest.size() == mine.size());
       for (std::size_t i = 0; i < mine.size(); ++i) largest[i] = std::max(largest[i], mine[i]);
@@ -248,6 +249,19 @@ TEST_CASE("a trial: what other trials have lost counts") {
   Run run(job);
   run.make(5'000);
   CHECK(run.first().trials() == 0);
+}
+
+TEST_CASE("a trial: the checks of many trials leave of what may be lost enough for trials") {
+  constexpr std::int64_t many = 20;
+  Job job;
+  job.computing_ns = 100;
+  job.cost = costs({900, 500, 300, 10'000});
+  job.trials = many;
+  Run run(job);
+  run.make(200'000);
+  CHECK(run.first().trials() > 0);
+  const double share = static_cast<double>(many * run.exchanged_ns) / static_cast<double>(run.now());
+  CHECK(share < 0.01);
 }
 
 TEST_CASE("a trial: where ranks may leave early, the exchange waits for a call that they may not") {
