@@ -1,10 +1,12 @@
 // Chunks of a message that go over the wire one after the other, several under way at a time, each as steps of its own.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "algorithms/algorithm.hpp"
 #include "algorithms/datatype.hpp"
 #include "algorithms/steps.hpp"
 
@@ -30,6 +32,26 @@ class ChunkPipeline {
   bool is_idle() const noexcept { return begun_ == ended_; }
   // The number of the next chunk that begins.
   std::uint64_t next() const noexcept { return begun_ + 1; }
+
+  // Moves a message on that goes in chunks of at most `most` elements, of which `begun` belong to chunks that have
+  // begun. True once all chunks have ended.
+  bool serve(const Operands& operands, std::size_t most, std::size_t& begun) {
+    const std::size_t element = operands.reduction->element_bytes;
+    while (true) {
+      if (begun < operands.count && !is_full()) {
+        const std::size_t count = std::min(most, operands.count - begun);
+        begin(static_cast<const std::byte*>(operands.send) + begun * element,
+              static_cast<std::byte*>(operands.receive) + begun * element, count, *operands.reduction);
+        begun += count;
+      } else if (is_idle()) {
+        return true;
+      } else if (advance()) {
+        end_oldest();
+      } else {
+        return false;
+      }
+    }
+  }
 
   // Moves all on; true once the oldest is done, which is to be followed by end_oldest().
   bool advance() noexcept {

@@ -49,25 +49,14 @@ Steps Straggler::steps(Operands operands) {
     std::memmove(operands.receive, operands.send, operands.bytes);
     co_return;
   }
-  const std::size_t element = operands.reduction->element_bytes;
-  const std::size_t most = shape_.chunk_bytes / element;
-  const auto advance = [this] { return chunks_.advance(); };
+  const std::size_t most = shape_.chunk_bytes / operands.reduction->element_bytes;
   first_chunk_ = chunks_.next();
   arrivals_.begin_call();
-  for (std::size_t first = 0; first < operands.count; first += most) {
-    if (chunks_.is_full()) {
-      co_await until(advance);
-      chunks_.end_oldest();
-    }
-    chunks_.begin(static_cast<const std::byte*>(operands.send) + first * element,
-                  static_cast<std::byte*>(operands.receive) + first * element, std::min(most, operands.count - first),
-                  *operands.reduction);
-    if (first == 0) tell_deposited(operands);
-  }
-  while (!chunks_.is_idle()) {
-    co_await until(advance);
-    chunks_.end_oldest();
-  }
+  std::size_t begun = 0;
+  const auto serve = [&] { return chunks_.serve(operands, most, begun); };
+  serve();
+  if (operands.count != 0) tell_deposited(operands);
+  co_await until(serve);
   co_await released(*team_.wire);
   if (operands.count != 0 && !is_fixed_) learn();
 }

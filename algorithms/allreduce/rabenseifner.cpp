@@ -40,23 +40,12 @@ class Rabenseifner final : public OverWire {
 
  private:
   Steps steps(Operands operands) override {
-    const std::size_t element = operands.reduction->element_bytes;
-    const std::size_t most = halving_.shape().chunk_bytes / element;
-    const auto advance = [this] { return chunks_.advance(); };
-    for (std::size_t first = 0; first < operands.count; first += most) {
-      if (chunks_.is_full()) {
-        co_await until(advance);
-        chunks_.end_oldest();
-      }
-      chunks_.begin(static_cast<const std::byte*>(operands.send) + first * element,
-                    static_cast<std::byte*>(operands.receive) + first * element, std::min(most, operands.count - first),
-                    *operands.reduction);
-      if (first == 0) tell_deposited(operands);
-    }
-    while (!chunks_.is_idle()) {
-      co_await until(advance);
-      chunks_.end_oldest();
-    }
+    const std::size_t most = halving_.shape().chunk_bytes / operands.reduction->element_bytes;
+    std::size_t begun = 0;
+    const auto serve = [&] { return chunks_.serve(operands, most, begun); };
+    serve();
+    if (operands.count != 0) tell_deposited(operands);
+    co_await until(serve);
     co_await released(*team_.wire);
   }
 
