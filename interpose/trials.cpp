@@ -46,6 +46,8 @@ std::string_view name_of(const One& one, std::size_t candidate) noexcept {
 
 void report(const Communicator& state, const One& one) {
   const tuning::Trial& trial = one.trial;
+  const std::string sizes =
+      one.collective == Collective::barrier ? "" : fmt::format(" of up to {} bytes", largest_of(one.size_class));
   std::string standings;
   for (std::size_t i = 0; i < trial.candidates(); ++i) {
     const tuning::Trial::Standing standing = trial.standing(i);
@@ -56,10 +58,10 @@ void report(const Communicator& state, const One& one) {
                                             : fmt::format("{:.1f} us", static_cast<double>(standing.median_ns) * 1e-3));
   }
   log::info(
-      fmt::format("MPI_{} of up to {} bytes on a communicator of {} ranks: {} from call {} on (trial {}: {}; {:.1f} ms "
+      fmt::format("MPI_{}{} on a communicator of {} ranks: {} from call {} on (trial {}: {}; {:.1f} ms "
                   "lost by trying so far)",
-                  papaya::name_of(one.collective), largest_of(one.size_class), state.size, name_of(one, trial.in_use()),
-                  trial.calls(), trial.trials(), standings, static_cast<double>(trial.spent_ns()) * 1e-6));
+                  papaya::name_of(one.collective), sizes, state.size, name_of(one, trial.in_use()), trial.calls(),
+                  trial.trials(), standings, static_cast<double>(trial.spent_ns()) * 1e-6));
 }
 
 // What no trial of the communicator uses any more gives its memory back. Every rank is in the exchange, so none is in

@@ -42,9 +42,10 @@ std::string pattern_text(const CallSiteFigures& site) {
 }  // namespace
 
 std::string call_sites_text(const Analysis& analysis) {
-  Table table(fmt::format("Call sites (calls and waiting summed over ranks, as far as the record goes back{})",
-                          between_nodes_text(analysis)),
-              1, {"call", "calls", "worst-case", "waiting", "of all waiting", "most often last"});
+  Table table(
+      fmt::format("Call sites (calls and waiting summed over ranks, worst-case as above, as far as the record goes{})",
+                  between_nodes_text(analysis)),
+      1, {"call", "calls", "worst-case", "waiting", "of all waiting", "most often last"});
   std::size_t listed = 0;
   for (const CallSiteFigures& site : analysis.call_sites) {
     if (site.form != Form::blocking || listed == most_call_sites_listed) continue;
@@ -71,10 +72,10 @@ std::string call_sites_text(const Analysis& analysis) {
 }
 
 std::string phases_text(const Analysis& analysis) {
-  Table table(
-      fmt::format("Phases of the program (calls, time and waiting summed over ranks, as far as the record goes back{})",
-                  between_nodes_text(analysis)),
-      1, {"phase", "calls", "time", "worst-case", "waiting", "of all waiting", "excess"});
+  Table table(fmt::format("Phases of the program (calls, time and waiting summed over ranks, worst-case as above; as "
+                          "far as the record goes back{})",
+                          between_nodes_text(analysis)),
+              1, {"phase", "calls", "time", "worst-case", "waiting", "of all waiting", "excess"});
   for (const PhaseFigures& phase : analysis.phases)
     table.add({phase.name.empty() ? "(none)" : phase.name, count_text(phase.calls), time_text(phase.ns),
                phase.compared > 0 ? time_text(phase.worst_ns) : "-",

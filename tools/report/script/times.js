@@ -81,7 +81,7 @@ function drawTimes() {
   if (isByRank) for (let i = 0; i < ranks.length; i += step) paint.fillText(ranks[i].rank, left + (i + 0.5) * room / ranks.length, height + 6);
   paint.textAlign = "left";
   if (isByRank) paint.fillText("rank", 0, height + 6);
-  else paint.fillText(`${count(ranks.length)} ranks, the one that computes longest first`, left, height + 6);
+  else paint.fillText(`${count(ranks.length)} ranks, the one that computes longest first`, left, height + 6, room);
   const place = ranks.findIndex((rank) => rank.rank === selection.rank);
   if (place < 0) return;
   paint.strokeStyle = colour("focus");
