@@ -14,7 +14,7 @@
 
 namespace papaya {
 
-StackRequest::StackRequest(const std::string& record) noexcept {
+StackRequest::StackRequest(const std::string& record) : name_(record.substr(record.find_last_of('/') + 1)) {
   const int file = open(record.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return;
   trace::Header header{};
@@ -36,15 +36,18 @@ StackRequest::StackRequest(const std::string& record) noexcept {
   }
   close(file);
   if (stacks_ == nullptr || std::atomic_ref(stacks_->answers).load(std::memory_order_acquire) != 1) return;
+  process_ = header.process;
   number_ = std::atomic_ref(stacks_->asked).fetch_add(1, std::memory_order_acq_rel) + 1;
   syscall(SYS_futex, &stacks_->asked, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
 StackRequest::StackRequest(StackRequest&& other) noexcept
-    : page_(std::exchange(other.page_, nullptr)),
+    : name_(std::move(other.name_)),
+      page_(std::exchange(other.page_, nullptr)),
       bytes_(other.bytes_),
       stacks_(other.stacks_),
-      number_(other.number_) {}
+      number_(other.number_),
+      process_(other.process_) {}
 
 StackRequest::~StackRequest() {
   if (page_ != nullptr) munmap(page_, bytes_);
@@ -53,6 +56,10 @@ StackRequest::~StackRequest() {
 bool StackRequest::is_answered() const noexcept {
   return is_sent() &&
          static_cast<std::int32_t>(std::atomic_ref(stacks_->answered).load(std::memory_order_acquire) - number_) >= 0;
+}
+
+bool StackRequest::can_answer() const noexcept {
+  return is_near(process_, name_) && !is_stopped(process_, name_);
 }
 
 bool is_near(std::int64_t process, const std::string& name) noexcept {

@@ -13,19 +13,23 @@ namespace papaya {
 class StackRequest {
  public:
   // Of the process that writes this record, on this machine. Without effect if it does not answer.
-  explicit StackRequest(const std::string& record) noexcept;
+  explicit StackRequest(const std::string& record);
   StackRequest(StackRequest&& other) noexcept;
   StackRequest& operator=(StackRequest&&) = delete;
   ~StackRequest();
 
   bool is_sent() const noexcept { return number_ != 0; }
   bool is_answered() const noexcept;
+  // Whether the process is there and is not stopped.
+  bool can_answer() const noexcept;
 
  private:
+  std::string name_;  // of the record
   void* page_ = nullptr;
   std::size_t bytes_ = 0;
   trace::Stacks* stacks_ = nullptr;
   std::uint32_t number_ = 0;
+  std::int64_t process_ = 0;
 };
 
 // Whether the process that writes this record, of this name, is one of this machine's that this user may look at; and

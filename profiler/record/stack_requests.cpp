@@ -16,8 +16,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto near_answer_within = 2s;
-constexpr auto far_answer_within = 10s;
+// With more ranks than cores a rank may be without one for seconds.
+constexpr auto answer_within = 10s;
+constexpr auto absent_after = 2s;
 constexpr auto between_looks = 250ms;
 constexpr const char* file_name = "stacks-wanted";
 
@@ -81,17 +82,20 @@ bool StackRequests::look_again(Far& far) const {
 }
 
 bool StackRequests::are_over(std::chrono::milliseconds waited) {
-  const bool near_are_over = waited >= near_answer_within || std::none_of(ranks_.begin(), ranks_.end(), [](Rank& rank) {
-                               return rank.near && rank.near->is_sent() && !rank.near->is_answered();
-                             });
-  if (!is_sent_ || waited >= far_answer_within) return near_are_over;
+  if (waited >= answer_within) return true;
   if (waited < next_look_) return false;
-  next_look_ = waited + between_looks;
   // One that has not answered is enough to wait: it is the first one looked at next time.
-  const bool far_are_over = std::all_of(ranks_.begin(), ranks_.end(), [this](Rank& rank) {
-    return !rank.far.answers || rank.far.is_answered || look_again(rank.far);
-  });
-  return near_are_over && far_are_over;
+  if (std::any_of(ranks_.begin(), ranks_.end(), [waited](const Rank& rank) {
+        return rank.near && rank.near->is_sent() && !rank.near->is_answered() &&
+               (waited < absent_after || rank.near->can_answer());
+      })) {
+    if (waited >= absent_after) next_look_ = waited + between_looks;
+    return false;
+  }
+  if (!is_sent_) return true;
+  next_look_ = waited + between_looks;
+  return std::all_of(ranks_.begin(), ranks_.end(),
+                     [this](Rank& rank) { return !rank.far.answers || rank.far.is_answered || look_again(rank.far); });
 }
 
 bool StackRequests::is_sent(std::size_t rank) const noexcept {

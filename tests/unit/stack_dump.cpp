@@ -6,12 +6,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -286,6 +288,41 @@ TEST_CASE("stack_requests: ranks of other nodes are asked by a file, once for ea
   requests.send();
   CHECK_FALSE(requests.is_sent(0));  // it gives none
   CHECK(requests.are_over(std::chrono::milliseconds(0)));
+}
+
+TEST_CASE("stack_requests: a rank that is there has more time to answer than one that is stopped") {
+  Process process;
+  process.dump.stop();
+  const int file = open(process.path.c_str(), O_WRONLY | O_CLOEXEC);
+  const std::uint32_t answers = 1;
+  REQUIRE(pwrite(file, &answers, sizeof answers,
+                 static_cast<off_t>(process.recorder.header().stacks_offset + offsetof(trace::Stacks, answers))) ==
+          sizeof answers);
+  close(file);
+  const auto are_over = [&](std::chrono::seconds waited) {
+    StackRequests requests(process.folder.path());
+    requests.add_near(process.path);
+    requests.send();
+    CHECK(requests.is_sent(0));
+    return requests.are_over(waited);
+  };
+  CHECK_FALSE(are_over(std::chrono::seconds(9)));
+  CHECK(are_over(std::chrono::seconds(10)));
+
+  // Which maps the record, too.
+  const pid_t stopped = fork();
+  if (stopped == 0)
+    for (;;) pause();
+  REQUIRE(stopped > 0);
+  process.recorder.header().process = stopped;
+  kill(stopped, SIGSTOP);
+  int status = 0;
+  waitpid(stopped, &status, WUNTRACED);
+  CHECK_FALSE(are_over(std::chrono::seconds(1)));
+  CHECK(are_over(std::chrono::seconds(2)));
+  kill(stopped, SIGKILL);
+  waitpid(stopped, &status, 0);
+  CHECK(are_over(std::chrono::seconds(2)));
 }
 
 TEST_CASE("stack_requests: of two who ask each takes away its own file") {
