@@ -192,12 +192,11 @@ trace::ClockOffset clock_offset(MPI_Comm leaders, double ns_per_tick, std::uint6
 
 void meet_asleep(MPI_Comm comm) noexcept {
   MPI_Request request = MPI_REQUEST_NULL;
-  if (PMPI_Ibarrier(comm, &request) != MPI_SUCCESS) return;
-  timespec nap{0, 50'000};
-  for (int all_here = 0; PMPI_Test(&request, &all_here, MPI_STATUS_IGNORE) == MPI_SUCCESS && all_here == 0;) {
-    nanosleep(&nap, nullptr);
-    nap.tv_nsec = std::min(2 * nap.tv_nsec, longest_nap_ns);
-  }
+  if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS) wait_asleep(request);
+}
+
+bool wait_asleep(MPI_Request& request) noexcept {
+  return finish(request, true);
 }
 
 cpu_set_t processors_of(MPI_Comm node_comm) noexcept {

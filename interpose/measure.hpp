@@ -19,6 +19,9 @@ trace::ClockOffset clock_offset(MPI_Comm leaders, double ns_per_tick, std::uint6
 // the cores.
 void meet_asleep(MPI_Comm comm) noexcept;
 
+// Whether it ends well; asleep until then.
+bool wait_asleep(MPI_Request& request) noexcept;
+
 // Collective over `comm`: the time of one message from its rank 0 to its rank `peer`, half of the shortest round trip,
 // for alpha's sizes. Stops growing after `budget_ms`. Writes into `ns` on rank 0.
 void message_times(MPI_Comm comm, int peer, double budget_ms, std::uint64_t* ns) noexcept;

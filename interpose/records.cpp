@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "base/log.hpp"
 #include "base/reason.hpp"
 #include "interpose/measure.hpp"
+#include "interpose/mpi_readers.hpp"
 #include "interpose/output.hpp"
 #include "interpose/reports.hpp"
 #include "profiler/record/waits.hpp"
@@ -233,13 +235,20 @@ void Records::measure_message_times(const Job& job) {
     recorder.header().alpha[i] = {measure::alpha_sizes[i], within[i], across[i]};
 }
 
-void Records::write_report() {
+// Rank 0; the leaders of other nodes help.
+void Records::write_report(const Job& job) {
+  std::optional<MpiReaders> readers;
+  if (job.nodes > 1 && job.leader_comm != MPI_COMM_NULL) readers.emplace(job.leader_comm);
+  if (job.rank != 0) {
+    reports::help(folder.name(), *readers);
+    return;
+  }
   std::string error;
   // By its descriptor: another job may rename it at any moment.
   const bool is_there = folder.is_still_there();
   const std::string path = is_there ? folder.path() : folder.name();
   if (is_there) folder.look_up_name();
-  const bool is_written = reports::write(path, folder.name(), error);
+  const bool is_written = reports::write(path, folder.name(), error, readers ? &*readers : nullptr);
   if (is_there) {
     folder.look_up_name();
     folder.close();
@@ -270,9 +279,9 @@ void Records::close(const Job& job) {
   report_incomplete_traces(job);
   const cpu_set_t processors = measure::processors_of(job.node_comm);
   PMPI_Barrier(job.world_comm);
-  if (job.rank == 0) {
+  if (job.leader_comm != MPI_COMM_NULL) {
     const OnProcessors all_of_the_node(processors);
-    write_report();
+    write_report(job);
   }
   measure::meet_asleep(job.world_comm);
 }

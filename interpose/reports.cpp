@@ -11,8 +11,13 @@
 
 namespace papaya::reports {
 
-bool write(const std::string& folder, const std::string& name, std::string& one_line_error) noexcept {
-  return report::write_reports(folder, name, &one_line_error);
+bool write(const std::string& folder, const std::string& name, std::string& one_line_error,
+           report::Readers* readers) noexcept {
+  return report::write_reports(folder, name, &one_line_error, readers);
+}
+
+void help(const std::string& folder, report::Readers& readers) noexcept {
+  report::help_to_write_reports(folder, readers);
 }
 
 Stall find_stall(const std::string& folder, std::int64_t now_unix_ns, double at_least_s) {

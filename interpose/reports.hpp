@@ -6,11 +6,17 @@
 #include <string>
 #include <vector>
 
+namespace papaya::report {
+class Readers;
+}
+
 namespace papaya::reports {
 
 // report.txt and report.json into the folder, which is called `name` in them. False, with the reason as one line, if
-// that cannot be.
-bool write(const std::string& folder, const std::string& name, std::string& one_line_error) noexcept;
+// that cannot be. `readers`, unless null: this one, number 0, reads the records with them, which call help() meanwhile.
+bool write(const std::string& folder, const std::string& name, std::string& one_line_error,
+           report::Readers* readers) noexcept;
+void help(const std::string& folder, report::Readers& readers) noexcept;
 
 // The calls of a running job that ranks have been inside for `at_least_s` seconds and more.
 struct Stall {

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "profiler/analysis/archive.hpp"
+
 namespace papaya::report {
 
 Alpha::Alpha(const std::vector<RankFile>& files) {
@@ -64,6 +66,11 @@ double Alpha::compute(std::uint64_t bytes, bool across_nodes) {
   const double y = x <= b.log_bytes ? a.log_ns + slope * (x - a.log_bytes)
                                     : b.log_ns + std::clamp(slope, 0.0, 1.0) * (x - b.log_bytes);
   return std::exp(y);
+}
+
+// The times are those of the run.
+void Alpha::pack(Archive& archive) {
+  archive(used_nominal_);
 }
 
 }  // namespace papaya::report

@@ -19,6 +19,8 @@ struct MessageTime {
   double cluster_ns = 0;  // between two nodes
 };
 
+class Archive;
+
 // Log-log interpolated, the end segments prolonged. Not every rank measures: within nodes and between them the first
 // that did counts.
 class Alpha {
@@ -28,6 +30,7 @@ class Alpha {
   double ns(std::uint64_t bytes, bool across_nodes);
   bool used_nominal() const { return used_nominal_; }
   void merge(const Alpha& other) { used_nominal_ = used_nominal_ || other.used_nominal_; }
+  void pack(Archive& archive);
   bool measured(bool across_nodes) const { return !(across_nodes ? cluster_ : node_).empty(); }
   // Ascending sizes.
   std::vector<MessageTime> message_times() const;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <exception>
 #include <new>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -35,6 +36,8 @@ class Analyser {
         groups_(run),
         reader_(run, clocks_, groups_, parts_of(run, clocks_, events_of_parts), progress),
         sums_(run, clocks_, groups_.all().size(), observe) {}
+
+  RunReader& reader() { return reader_; }
 
   Analysis analyse() {
     describe_run(run_, out_);
@@ -85,9 +88,9 @@ void Analyser::read_calls() {
   for (const Group& group : groups_.all())
     out_.communicators.push_back({.id = group.id, .name = group.name, .size = group.size});
   // An observer gets one call after the other.
-  facts_ = reader_.read(sums_, observe_ ? 1 : threads_for_reading(run_.files.size()), [this] {
+  facts_ = reader_.read(sums_, observe_ ? 1 : threads_for_reading(run_.files.size()), [this](const CallSums& so_far) {
     CallSums of_part(run_, clocks_, groups_.all().size(), observe_);
-    if (observe_) of_part.sites.number_as(sums_.sites);  // it is told the numbers: one part is read at a time
+    if (observe_) of_part.sites.number_as(so_far.sites);  // it is told the numbers: one part is read at a time
     return of_part;
   });
   for (const EventFacts& own : facts_) out_.events_kept += own.kept;
@@ -195,29 +198,63 @@ void Analyser::add_whole_run() {
 // With what follows from the figures of all calls.
 void Analyser::read_calls_again() {
   if (out_.compared_calls == 0) return;
-  const auto make = [this] { return Replays(run_, clocks_, facts_, sums_, out_); };
-  Replays replays = make();
+  const auto make = [this](const Replays&) { return Replays(run_, clocks_, facts_, sums_, out_); };
+  Replays replays(run_, clocks_, facts_, sums_, out_);
   reader_.read(replays, threads_for_reading(run_.files.size()), make);
   replays.write(out_);
 }
 
-Analysis failed_for(const char* why) {
-  Analysis failed;
-  failed.partial = true;
-  failed.record.failure = why;
-  return failed;
+const CallObserver nothing_observed;
+const Progress nobody_waits;
+
+template <class Action>
+Analysis guarded(const Action& action) noexcept {
+  const auto failed_for = [](const char* why) {
+    Analysis failed;
+    failed.partial = true;
+    failed.record.failure = why;
+    return failed;
+  };
+  try {
+    return action();
+  } catch (const std::bad_alloc&) {
+    return failed_for("not enough memory");
+  } catch (const std::exception& error) {
+    return failed_for(error.what());
+  }
 }
 
 }  // namespace
 
 Analysis analyse(const Run& run, const CallObserver& observe, const Progress& progress,
                  std::size_t events_of_parts) noexcept {
+  return guarded([&] { return Analyser(run, observe, progress, events_of_parts).analyse(); });
+}
+
+Analysis analyse(const Run& run, Readers& readers, std::size_t events_of_parts) noexcept {
+  return guarded([&] {
+    Analyser analyser(run, nothing_observed, nobody_waits, events_of_parts);
+    analyser.reader().share(readers, threads_for_reading(run.files.size()));
+    return analyser.analyse();
+  });
+}
+
+void help_to_analyse(Readers& readers, const std::function<Run()>& load, std::size_t events_of_parts) noexcept {
+  const std::size_t count = readers.asked();
+  if (readers.number() >= count) return;
   try {
-    return Analyser(run, observe, progress, events_of_parts).analyse();
-  } catch (const std::bad_alloc&) {
-    return failed_for("not enough memory");
-  } catch (const std::exception& error) {
-    return failed_for(error.what());
+    Run run;
+    std::optional<Analyser> analyser;
+    try {
+      run = load();
+      analyser.emplace(run, nothing_observed, nobody_waits, events_of_parts);
+    } catch (...) {
+      SharedReading::decline(readers);
+      throw;
+    }
+    analyser->reader().join(readers, count);
+    analyser->analyse();
+  } catch (...) {  // number 0 knows, and makes up for it
   }
 }
 

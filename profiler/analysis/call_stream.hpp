@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/event_facts.hpp"
 #include "profiler/analysis/matching.hpp"
 #include "profiler/read/clocks.hpp"
@@ -31,6 +32,8 @@ struct LeftCall {
   std::uint64_t call = 0;
   bool is_computing_known = true;
   std::vector<Sighting> sightings;  // in no order
+
+  void pack(Archive& archive) { archive(group, call, is_computing_known, sightings); }
 };
 
 // Where it is not known of one of the ranks.

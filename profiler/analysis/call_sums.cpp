@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "profiler/analysis/archive.hpp"
 #include "profiler/record/waits.hpp"
 
 namespace papaya::report {
@@ -244,6 +245,11 @@ void CallSums::merge(CallSums&& next) {
   partial_calls += next.partial_calls;
   not_compared.merge(next.not_compared);
   pending_left_out += next.pending_left_out;
+}
+
+void CallSums::pack(Archive& archive) {
+  archive(compared_calls, replayed_parts, waiting_ns, collectives, ranks, communicators, sites, phases, delays, costly,
+          origins, waits, path, relief, alpha, unfinished, partial_calls, not_compared, pending_left_out);
 }
 
 }  // namespace papaya::report

@@ -52,6 +52,8 @@ struct CommunicatorSums {
 CallOfSite call_of_site(const Run& run, const Clocks& clocks, const GroupCall& call, const Arrivals& arrivals,
                         Alpha& alpha);
 
+class Archive;
+
 class CallSums {
  public:
   // `observe`: for each compared call; may be empty. Both stay where they are.
@@ -62,6 +64,7 @@ class CallSums {
   // The next part of the run; and a call with ranks in several parts, whose ranks' computing counts from different
   // moments: it is on no chain.
   void merge(CallSums&& next);
+  void pack(Archive& archive);
   void add_left(const GroupCall& call) {
     is_left_ = true;
     add(call);

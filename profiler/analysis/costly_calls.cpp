@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/mpi_name.hpp"
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/sites.hpp"
 #include "profiler/record/waits.hpp"
 
@@ -41,6 +42,12 @@ void find_late(const Run& run, const Arrivals& arrivals, std::size_t culprit, Co
 
 }  // namespace
 
+// What a call meanwhile is told of it later.
+void pack(Archive& archive, CostlyCall& call) {
+  archive(call.name, call.communicator, call.call, call.rank, call.late, call.waits_alone, call.begin_ns, call.delay_ns,
+          call.waiting_ns, call.frames, call.is_first);
+}
+
 void CostlyCalls::add(const Run& run, const GroupCall& call, const Arrivals& arrivals) {
   const std::vector<double>& caused_ns = arrivals.caused_ns;
   const double waiting_ns = std::accumulate(caused_ns.begin(), caused_ns.end(), 0.0);
@@ -71,6 +78,10 @@ void CostlyCalls::merge(CostlyCalls&& next) {
   std::stable_sort(kept_.begin(), kept_.end(),
                    [](const auto& a, const auto& b) { return a.waiting_ns > b.waiting_ns; });
   kept_.resize(std::min(kept_.size(), most_costly_calls));
+}
+
+void CostlyCalls::pack(Archive& archive) {
+  archive(kept_);
 }
 
 std::vector<CostlyCall> CostlyCalls::take(double begin_ns) {

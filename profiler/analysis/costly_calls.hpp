@@ -11,11 +11,14 @@
 
 namespace papaya::report {
 
+class Archive;
+
 class CostlyCalls {
  public:
   // A call whose arrivals are `arrivals`.
   void add(const Run& run, const GroupCall& call, const Arrivals& arrivals);
   void merge(CostlyCalls&& next);
+  void pack(Archive& archive);
   // Most waiting first, their times counted from `begin_ns`. Once, at the end.
   std::vector<CostlyCall> take(double begin_ns);
 

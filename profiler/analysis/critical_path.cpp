@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "profiler/analysis/archive.hpp"
+
 namespace papaya::report {
 
 CriticalPath::CriticalPath(const Run& run)
@@ -73,6 +75,10 @@ void CriticalPath::merge(const CriticalPath& next) {
     seen_ns_[f] += next.seen_ns_[f];
     for (std::size_t p = 0; p < phase_waits_ns_[f].size(); ++p) phase_waits_ns_[f][p] += next.phase_waits_ns_[f][p];
   }
+}
+
+void CriticalPath::pack(Archive& archive) {
+  archive(path_ns_, seen_ns_, phase_waits_ns_, has_begun_, begin_ns_, end_ns_, longest_ns_, most_computed_ns_);
 }
 
 void CriticalPath::write(std::span<const EventFacts> facts, std::span<const Group> groups, Analysis& analysis) const {

@@ -22,6 +22,8 @@
 
 namespace papaya::report {
 
+class Archive;
+
 class CriticalPath {
  public:
   explicit CriticalPath(const Run& run);
@@ -30,6 +32,7 @@ class CriticalPath {
   void add(const GroupCall& call);
   // The next part of the run: as if each chain went on with the rank that it came to in the part before.
   void merge(const CriticalPath& next);
+  void pack(Archive& archive);
   // Fills in what follows from it, `facts` by file; the analysis knows what each rank computes, and the efficiencies of
   // its phases and communicators, those of `groups` in that order, but for transfer. Where the rings have lost the
   // beginning of the run, only what is between the first and the last call that all ranks of the job made.

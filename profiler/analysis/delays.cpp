@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "profiler/analysis/archive.hpp"
+
 namespace papaya::report {
 namespace {
 
@@ -34,6 +36,10 @@ void Delays::write(std::vector<RankFigures>& ranks) const {
     }
     rank.largest_delay_ns = std::max(rank.largest_delay_ns, delays.largest());
   }
+}
+
+void Delays::pack(Archive& archive) {
+  archive(of_);
 }
 
 }  // namespace papaya::report

@@ -12,6 +12,8 @@
 
 namespace papaya::report {
 
+class Archive;
+
 class Delays {
  public:
   // The longest wait for the rank of file `file` at a call.
@@ -19,6 +21,7 @@ class Delays {
   void merge(const Delays& next) {
     for (const auto& [key, delays] : next.of_) of_[key].merge(delays);
   }
+  void pack(Archive& archive);
   // `ranks` by file.
   void write(std::vector<RankFigures>& ranks) const;
 

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "profiler/analysis/archive.hpp"
+
 namespace papaya::report {
 
 void Distribution::add(double value) {
@@ -65,6 +67,10 @@ Distribution::Half Distribution::largest_half() const {
     left -= bucket->sum;
   }
   return half;
+}
+
+void Distribution::pack(Archive& archive) {
+  archive(buckets_, count_, largest_);
 }
 
 }  // namespace papaya::report

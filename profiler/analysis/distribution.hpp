@@ -8,11 +8,14 @@
 
 namespace papaya::report {
 
+class Archive;
+
 class Distribution {
  public:
   // Values up to 0 are not counted.
   void add(double value);
   void merge(const Distribution& other);
+  void pack(Archive& archive);
 
   std::uint64_t count() const { return count_; }
   double largest() const { return largest_; }

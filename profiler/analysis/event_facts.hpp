@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "profiler/analysis/archive.hpp"
 #include "profiler/record/format.hpp"
 
 namespace papaya::report {
@@ -29,6 +30,7 @@ struct EventFacts {
     timed_ns += next.timed_ns;
     if (next.last) note(*next.last);
   }
+  void pack(Archive& archive) { archive(kept, skipped, first_ticks, last_ticks, timed_ns, last, gaps); }
   // A blocking call after those before.
   void note(const trace::Event& event) {
     const bool is_inside = event.exit_ticks == 0;

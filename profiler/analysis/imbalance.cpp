@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "profiler/analysis/archive.hpp"
+
 namespace papaya::report {
 
 void ImbalanceSum::add(const WorstAverage& imbalance, double alpha_ns) {
@@ -59,6 +61,14 @@ void Samples::merge(const Samples& other) {
   }
   for (const double value : other.exact_) add_to_bucket(value);
   for (std::size_t b = 0; b < other.buckets_.size(); ++b) buckets_[b] += other.buckets_[b];
+}
+
+void Samples::pack(Archive& archive) {
+  archive(exact_, buckets_, count_, sum_ns_, least_ns_, most_ns_);
+}
+
+void CollectiveSums::pack(Archive& archive) {
+  archive(cluster_by_size, node_by_size, cluster, node, inside_ns, excess_ns, waiting_ns);
 }
 
 void CollectiveSums::merge(const CollectiveSums& other) {

@@ -20,10 +20,13 @@ struct ImbalanceSum {
 };
 
 // Values of which a Spread is made: exact of up to most_exact; of more, percentiles are off by 0.1 % at most.
+class Archive;
+
 class Samples {
  public:
   void add(double ns);
   void merge(const Samples& other);
+  void pack(Archive& archive);
   // Once, at the end.
   Spread spread();
 
@@ -54,6 +57,7 @@ struct CollectiveSums {
   double waiting_ns = 0;
 
   void merge(const CollectiveSums& other);
+  void pack(Archive& archive);
 };
 
 // Of one call, from what each of its ranks waited: one rank or more, and one of them waited for nobody.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "profiler/analysis/archive.hpp"
+
 namespace papaya::report {
 
 void count_losses(const Run& run, std::span<const EventFacts> facts_of_files, std::uint64_t untabled_events,
@@ -50,6 +52,10 @@ void NotCompared::merge(const NotCompared& next) {
   intercommunicator_ns += next.intercommunicator_ns;
   if (conflicting_calls == 0) first_conflict = next.first_conflict;
   conflicting_calls += next.conflicting_calls;
+}
+
+void NotCompared::pack(Archive& archive) {
+  archive(unmatched_calls, intercommunicator_calls, intercommunicator_ns, conflicting_calls, first_conflict);
 }
 
 void NotCompared::write(RecordFacts& facts) const {

@@ -17,6 +17,8 @@ namespace papaya::report {
 void count_losses(const Run& run, std::span<const EventFacts> facts_of_files, std::uint64_t untabled_events,
                   RecordFacts& facts);
 
+class Archive;
+
 // Calls that are there but cannot be compared.
 struct NotCompared {
   std::uint64_t unmatched_calls = 0;
@@ -28,6 +30,7 @@ struct NotCompared {
   void add(const GroupCall& call);
   // The next part of the run.
   void merge(const NotCompared& next);
+  void pack(Archive& archive);
   void write(RecordFacts& facts) const;
 };
 

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/mpi_name.hpp"
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/communicator_names.hpp"
 
 namespace papaya::report {
@@ -54,6 +55,13 @@ void Groups::merge(const Groups& part) {
       member.first_kept_call = std::min(member.first_kept_call, other.first_kept_call);
       member.calls = std::max(member.calls, other.calls);
     }
+  }
+}
+
+void Groups::pack(Archive& archive) {
+  for (Group& group : groups_) {
+    archive(group.is_used);
+    for (Member& member : group.members) archive(member.calls, member.first_kept_call);
   }
 }
 

@@ -16,6 +16,8 @@
 
 namespace papaya::report {
 
+class Archive;
+
 // A rank of a communicator that has a usable record.
 struct Member {
   std::size_t file;
@@ -107,6 +109,8 @@ class Groups {
 
   // What a part of the run says of the members.
   void merge(const Groups& part);
+  // That alone.
+  void pack(Archive& archive);
 
   // Fills in what follows from its sightings; false: no rank calls the blocking form.
   bool judge(GroupCall& call) const;

@@ -1,6 +1,7 @@
 #include "profiler/analysis/meanwhile.hpp"
 
 #include "base/mpi_name.hpp"
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/sites.hpp"
 #include "profiler/record/waits.hpp"
 
@@ -37,6 +38,11 @@ void Meanwhile::merge(const Meanwhile& next) {
         if (own.count == 0) own.first = other.first;
         own.count += other.count;
       }
+}
+
+void Meanwhile::pack(Archive& archive) {
+  for (std::vector<Wait>& of_file : waits_)
+    for (Wait& wait : of_file) archive(wait.calls);
 }
 
 void Meanwhile::write(std::vector<CostlyCall>& calls) const {

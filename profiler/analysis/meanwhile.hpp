@@ -14,6 +14,8 @@
 
 namespace papaya::report {
 
+class Archive;
+
 class Meanwhile {
  public:
   // `analysis` has the costliest calls, with times since `begin_ns`.
@@ -23,6 +25,7 @@ class Meanwhile {
   void add(std::size_t file, const trace::Event& event);
   // The next part of the run.
   void merge(const Meanwhile& next);
+  void pack(Archive& archive);
   // `calls`: the same as `analysis` had.
   void write(std::vector<CostlyCall>& calls) const;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/computing.hpp"
 #include "profiler/record/waits.hpp"
 
@@ -175,6 +176,14 @@ void Origins::merge(const Origins& next) {
     own.excess_ns.resize(std::max(own.excess_ns.size(), other.excess_ns.size()));
     for (std::size_t site = 0; site < other.excess_ns.size(); ++site) own.excess_ns[site] += other.excess_ns[site];
   }
+}
+
+void Origins::Blame::pack(Archive& archive) {
+  archive(own_ns, unknown_ns, passed_on_ns, for_others_ns, from_ns, waited_ns, sites_ns, excess_ns);
+}
+
+void Origins::pack(Archive& archive) {
+  archive(blames_);
 }
 
 void Origins::write(std::vector<RankFigures>& ranks) const {

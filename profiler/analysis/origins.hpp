@@ -25,6 +25,8 @@
 
 namespace papaya::report {
 
+class Archive;
+
 class Origins {
  public:
   explicit Origins(const Run& run);
@@ -33,6 +35,7 @@ class Origins {
   void add(const GroupCall& call, const Arrivals& arrivals, bool is_left);
   // The next part of the run.
   void merge(const Origins& next);
+  void pack(Archive& archive);
   // `ranks` by file.
   void write(std::vector<RankFigures>& ranks) const;
 
@@ -48,6 +51,8 @@ class Origins {
     std::map<std::int32_t, double> waited_ns;  // what it waited in messages, by the rank that it waited for
     std::map<std::uint32_t, double> sites_ns;  // waiting that began here, by the call site that was reached late
     std::vector<double> excess_ns;             // of computing, by the call site that ended it
+
+    void pack(Archive& archive);
   };
 
   static void add_from(Blame& blame, std::uint32_t file, double ns);

@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 
+#include "profiler/analysis/archive.hpp"
+
 namespace papaya::report {
 
 namespace {
@@ -53,6 +55,7 @@ class Mode {
       value_ = value;
     }
   }
+  void pack(Archive& archive) { archive(counts_, all_, most_, value_); }
 
  private:
   std::map<std::int32_t, std::uint64_t> counts_;
@@ -103,6 +106,7 @@ class Foretelling {
     calls_ += next.calls_;
     luck_ += next.luck_;
   }
+  void pack(Archive& archive) { archive(right_, calls_, luck_); }
   std::uint64_t calls() const { return calls_; }
   double success(Predictor predictor) const { return without_luck(right_[predictor]); }
   // Of the turn that is right most often.
@@ -169,6 +173,10 @@ void PatternFinder::merge(const PatternFinder& next) {
   state_->imbalanced += next.state_->imbalanced;
   state_->foretelling.merge(next.state_->foretelling);
   for (const auto& [communicator, mode] : next.state_->stragglers) state_->stragglers[communicator].merge(mode);
+}
+
+void PatternFinder::pack(Archive& archive) {
+  archive(state_->imbalanced, state_->foretelling, state_->stragglers);
 }
 
 SitePattern PatternFinder::take() const {

@@ -86,6 +86,8 @@ struct SiteMeans {
   }
 };
 
+class Archive;
+
 // Finds the pattern of a site's compared calls, of which the means are known: they are read twice.
 class PatternFinder {
  public:
@@ -98,6 +100,7 @@ class PatternFinder {
   void add(const CallOfSite& call);
   // The next part of the run, whose calls were foretold from those of the part alone.
   void merge(const PatternFinder& next);
+  void pack(Archive& archive);
   SitePattern take() const;
 
  private:

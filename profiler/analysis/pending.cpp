@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/mpi_name.hpp"
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/sites.hpp"
 
 namespace papaya::report {
@@ -48,6 +49,13 @@ std::vector<LastSign> last_signs_of(const Run& run, const Clocks& clocks, const 
 }
 
 }  // namespace
+
+// The others of its figures are known at the end.
+void Unfinished::pack(Archive& archive) {
+  archive(call.name, call.communicator, call.communicator_id, call.ranks, call.call, call.inside, call.not_arrived,
+          call.unknown_not_arrived, call.unread_ranks, call.call_site, call.conflict, call.waited_ns,
+          call.since_unix_ns, call.first_ns, call.arrivals, absent);
+}
 
 Unfinished unfinished_call(const Run& run, const Clocks& clocks, const GroupCall& call) {
   const Group& group = *call.group;

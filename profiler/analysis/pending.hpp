@@ -12,10 +12,14 @@
 
 namespace papaya::report {
 
+class Archive;
+
 // A pending call whose ranks that have not arrived may still be somewhere.
 struct Unfinished {
   PendingCall call;
   std::vector<std::int32_t> absent;  // ranks of the job, ascending
+
+  void pack(Archive& archive);
 };
 
 // `call` has ranks inside.

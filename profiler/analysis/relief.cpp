@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/matching.hpp"
 
 namespace papaya::report {
@@ -60,6 +61,10 @@ void Relief::merge(const Relief& next, std::span<const std::size_t> numbers) {
     if (found == bins_.end()) continue;
     for (std::size_t b = 0; b < bin_count; ++b) found->second[b].add(bins[b]);
   }
+}
+
+void Relief::pack(Archive& archive) {
+  archive(bins_);
 }
 
 Relieved Relief::judge(std::size_t site, const Bins& bins) {

@@ -19,6 +19,7 @@
 namespace papaya::report {
 
 struct GroupCall;
+class Archive;
 
 // What the ranks of a communicator do between two calls: the numbers of their call sites.
 using Section = std::pair<std::size_t, std::size_t>;
@@ -49,6 +50,7 @@ class Relief {
   void add(const GroupCall& call, std::size_t site, double median_computed_ns);
   // The next part of the run, in which the call site of number n is that of number `numbers[n]` here.
   void merge(const Relief& next, std::span<const std::size_t> numbers);
+  void pack(Archive& archive);
   // The sections in which lateness costs less than itself.
   std::map<Section, Relieved> relieved() const;
 

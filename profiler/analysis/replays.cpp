@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/usage.hpp"
 #include "profiler/read/units.hpp"
 
@@ -116,6 +117,13 @@ void Replays::merge(Replays&& next) {
   meanwhile_.merge(next.meanwhile_);
   savings_.merge(next.savings_);
   if (what_if_) what_if_->merge(*next.what_if_);
+}
+
+// What each process makes of the figures of all calls is the same.
+void Replays::pack(Archive& archive) {
+  for (PatternFinder& pattern : patterns_) archive(pattern);
+  archive(meanwhile_, savings_);
+  if (what_if_) archive(*what_if_);
 }
 
 void Replays::write(Analysis& analysis) const {

@@ -22,6 +22,8 @@
 
 namespace papaya::report {
 
+class Archive;
+
 class Replays {
  public:
   // `facts` by file; `sums` of all calls, which stay where they are; `analysis` has the figures.
@@ -35,6 +37,7 @@ class Replays {
   void end_part(std::span<const EventFacts> facts);
   // The next part of the run, as if it began anew. A call with ranks in several parts is in none.
   void merge(Replays&& next);
+  void pack(Archive& archive);
   void add_left(const GroupCall&) {}
 
   void write(Analysis& analysis) const;

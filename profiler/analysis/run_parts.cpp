@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "profiler/read/file_source.hpp"
+#include "profiler/record/checksum.hpp"
 
 namespace papaya::report {
 namespace {
@@ -13,6 +14,8 @@ namespace {
 constexpr std::size_t most_parts = 64;
 // Ranks whose middle one says when a part begins.
 constexpr std::size_t most_asked = 15;
+// Processes that read a run together. Each opens all files, and the servers of a file system feel that.
+constexpr std::size_t most_readers = 16;
 
 std::uint64_t first_number(const RankFile& file) {
   const RankHeader& header = file.header;
@@ -150,6 +153,17 @@ void LeftCalls::close(Groups& groups, const CallStream::OnCall& on_call) {
   open_.clear();
 }
 
+std::vector<LeftCall> LeftCalls::take() {
+  std::vector<LeftCall> all;
+  for (auto& [key, left] : open_) all.push_back(std::move(left));
+  open_.clear();
+  return all;
+}
+
+void LeftCalls::pack(Archive& archive) {
+  archive(open_);
+}
+
 RunReader::RunReader(const Run& run, const Clocks& clocks, Groups& groups, std::vector<RunPart> parts,
                      const Progress& progress)
     : run_(run),
@@ -158,6 +172,36 @@ RunReader::RunReader(const Run& run, const Clocks& clocks, Groups& groups, std::
       parts_(std::move(parts)),
       progress_(progress),
       events_(events_of(run)) {}
+
+void RunReader::share(Readers& readers, std::size_t threads) {
+  const std::size_t wanted = std::min(most_readers, (parts_.size() + threads - 1) / threads);
+  shared_.begin(readers, std::min(wanted, readers.all()), digest());
+}
+
+void RunReader::join(Readers& readers, std::size_t count) {
+  if (!shared_.join(readers, count, digest())) throw NotShared();
+}
+
+// Of what the figures follow from, as far as a file system may show it to one process earlier than to another.
+std::uint64_t RunReader::digest() const {
+  std::uint64_t sum = 0;
+  const auto add = [&sum](const auto& value) { sum = trace::arrival_key(sum, crc32c(&value, sizeof value)); };
+  add(parts_.size());
+  for (std::size_t f = 0; f < run_.files.size(); ++f) {
+    const RankHeader& header = run_.files[f].header;
+    add(header.rank);
+    add(header.event_count);
+    add(header.ns_per_tick);
+    add(header.init_ticks);
+    add(header.end_ticks);
+    for (const trace::ClockOffset& clock : header.clock) add(clock);
+    for (const RunPart& part : parts_) {
+      add(part.ranges[f].begin);
+      add(part.ranges[f].end);
+    }
+  }
+  return sum;
+}
 
 Progress RunReader::progress_of_part() {
   if (!progress_) return {};

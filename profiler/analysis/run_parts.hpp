@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "profiler/analysis/event_facts.hpp"
 #include "profiler/analysis/in_order.hpp"
 #include "profiler/analysis/matching.hpp"
+#include "profiler/analysis/readers.hpp"
+#include "profiler/analysis/shared_reading.hpp"
 #include "profiler/read/clocks.hpp"
 #include "profiler/read/read.hpp"
 
@@ -32,9 +35,18 @@ class LeftCalls {
   void add(std::vector<LeftCall> left, Groups& groups, const CallStream::OnCall& on_call);
   // The others, which lack ranks. Once, after the last part.
   void close(Groups& groups, const CallStream::OnCall& on_call);
+  // Those that lack ranks.
+  std::vector<LeftCall> take();
+  void pack(Archive& archive);
 
  private:
   std::map<std::pair<std::size_t, std::uint64_t>, LeftCall> open_;  // by group and call
+};
+
+// What one process, and no other, has to read of a run that several read together (shared_reading.hpp).
+class NotShared : public std::runtime_error {
+ public:
+  NotShared() : std::runtime_error("the run is read by one process alone") {}
 };
 
 // Reads a run, several of its parts at once.
@@ -43,9 +55,15 @@ class RunReader {
   // `progress` gets the events read, of all that are to be: each twice.
   RunReader(const Run& run, const Clocks& clocks, Groups& groups, std::vector<RunPart> parts, const Progress& progress);
 
+  // From now on with others of `readers`, of which this is number 0, if there are parts for more than `threads` of its
+  // own.
+  void share(Readers& readers, std::size_t threads);
+  // From now on with the others that number 0 has asked, `count` in all; NotShared if it reads alone.
+  void join(Readers& readers, std::size_t count);
+
   // Adds all events and blocking calls to `sums`, as CallStream gives them: add(file, event) and add(call). Those of a
-  // part to what `make()` returns, which merge() then adds to it, in the order of time. Returns what is kept of each
-  // file.
+  // part to what `make(so_far)` returns, which merge() then adds to the sums so far, in the order of time; they may be
+  // looked at if one thread reads. Returns what is kept of each file.
   template <class Sums, class Make>
   std::vector<EventFacts> read(Sums& sums, std::size_t threads, const Make& make);
 
@@ -53,14 +71,29 @@ class RunReader {
   std::uint64_t untabled_events() const { return untabled_events_; }
 
  private:
+  // Of parts that follow each other.
   template <class Sums>
-  struct OfPart {
-    OfPart(const Groups& of_run, Sums none) : groups(of_run), sums(std::move(none)) {}
+  struct OfParts {
+    OfParts(const Groups& of_run, Sums none) : groups(of_run), sums(std::move(none)) {}
+
+    void add_left(std::vector<LeftCall> calls) {
+      left.add(std::move(calls), groups, [this](const GroupCall& call) { sums.add_left(call); });
+    }
+    // The next ones.
+    void merge(OfParts&& next) {
+      sums.merge(std::move(next.sums));
+      groups.merge(next.groups);
+      facts.resize(next.facts.size());
+      for (std::size_t f = 0; f < facts.size(); ++f) facts[f].merge(next.facts[f]);
+      untabled_events += next.untabled_events;
+      add_left(next.left.take());
+    }
+    void pack(Archive& archive) { archive(groups, sums, facts, left, untabled_events); }
 
     Groups groups;
     Sums sums;
     std::vector<EventFacts> facts;
-    std::vector<LeftCall> left;
+    LeftCalls left;
     std::uint64_t untabled_events = 0;
   };
 
@@ -69,20 +102,47 @@ class RunReader {
     stream.read([&](std::size_t file, const trace::Event& event, bool) { sums.add(file, event); },
                 [&](const GroupCall& call) { sums.add(call); }, progress);
   }
+  template <class Sums, class None>
+  std::unique_ptr<OfParts<Sums>> read_parts(std::size_t begin, std::size_t end, std::size_t threads, const None& none);
   // Of one part, which is read by one thread.
   Progress progress_of_part();
+  std::uint64_t digest() const;
 
   const Run& run_;
   const Clocks& clocks_;
   Groups& groups_;
   std::vector<RunPart> parts_;
   const Progress& progress_;
+  SharedReading shared_;
   std::mutex progress_mutex_;
   std::size_t events_;
   std::size_t readings_ = 0;
   std::size_t done_ = 0;
   std::uint64_t untabled_events_ = 0;
 };
+
+template <class Sums, class None>
+std::unique_ptr<RunReader::OfParts<Sums>> RunReader::read_parts(std::size_t begin, std::size_t end, std::size_t threads,
+                                                                const None& none) {
+  threads = std::min(threads, end - begin);
+  for (RunPart& part : parts_) part.beside = threads;
+  std::unique_ptr<OfParts<Sums>> all = none(nullptr);
+  in_order(
+      end - begin, threads,
+      [&](std::size_t i) {
+        const std::size_t p = begin + i;
+        std::unique_ptr<OfParts<Sums>> part = none(&all->sums);
+        CallStream stream(run_, clocks_, part->groups, parts_[p]);
+        read(stream, part->sums, progress_of_part());
+        if (p + 1 < parts_.size()) part->sums.end_part(stream.facts());
+        part->facts = stream.facts();
+        part->untabled_events = stream.untabled_events();
+        part->add_left(stream.take_left());
+        return part;
+      },
+      [&](std::size_t, std::unique_ptr<OfParts<Sums>> part) { all->merge(std::move(*part)); });
+  return all;
+}
 
 template <class Sums, class Make>
 std::vector<EventFacts> RunReader::read(Sums& sums, std::size_t threads, const Make& make) {
@@ -97,34 +157,29 @@ std::vector<EventFacts> RunReader::read(Sums& sums, std::size_t threads, const M
     untabled_events_ = stream.untabled_events();
     return stream.facts();
   }
-  untabled_events_ = 0;
-  threads = std::min(threads, parts_.size());
-  for (RunPart& part : parts_) part.beside = threads;
-  std::vector<EventFacts> facts(run_.files.size());
-  LeftCalls left;
   const Groups unread = groups_;
-  const auto add_left = [&](const GroupCall& call) { sums.add_left(call); };
-  in_order(
-      parts_.size(), threads,
-      [&](std::size_t p) {
-        auto part = std::make_unique<OfPart<Sums>>(unread, make());
-        CallStream stream(run_, clocks_, part->groups, parts_[p]);
-        read(stream, part->sums, progress_of_part());
-        if (p + 1 < parts_.size()) part->sums.end_part(stream.facts());
-        part->facts = stream.facts();
-        part->left = stream.take_left();
-        part->untabled_events = stream.untabled_events();
-        return part;
-      },
-      [&](std::size_t, std::unique_ptr<OfPart<Sums>> part) {
-        sums.merge(std::move(part->sums));
-        groups_.merge(part->groups);
-        for (std::size_t f = 0; f < facts.size(); ++f) facts[f].merge(part->facts[f]);
-        left.add(std::move(part->left), groups_, add_left);
-        untabled_events_ += part->untabled_events;
-      });
-  left.close(groups_, add_left);
-  return facts;
+  const auto none = [&](const Sums* so_far) {
+    return std::make_unique<OfParts<Sums>>(unread, make(so_far == nullptr ? sums : *so_far));
+  };
+  std::unique_ptr<OfParts<Sums>> all;
+  if (shared_.is_shared()) {
+    const auto [begin, end] = shared_.share_of(parts_.size());
+    try {
+      all = read_parts<Sums>(begin, end, threads, none);
+    } catch (...) {  // as out of memory: the others hear of it
+    }
+    const bool is_first = shared_.is_first();
+    if (!shared_.combine(all, [&] { return none(nullptr); })) {
+      if (!is_first) throw NotShared();
+      all = nullptr;
+    }
+  }
+  if (all == nullptr) all = read_parts<Sums>(0, parts_.size(), threads, none);
+  sums.merge(std::move(all->sums));
+  groups_.merge(all->groups);
+  all->left.close(groups_, [&](const GroupCall& call) { sums.add_left(call); });
+  untabled_events_ = all->untabled_events;
+  return std::move(all->facts);
 }
 
 }  // namespace papaya::report

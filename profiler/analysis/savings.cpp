@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/event_facts.hpp"
 #include "profiler/analysis/exit_model.hpp"
 #include "profiler/read/clocks.hpp"
@@ -36,6 +37,10 @@ struct Sum {
   Savings savings;
   std::array<double, most_candidates> ranks_ns{};
   std::array<std::vector<std::string>, most_candidates> names;
+
+  void pack(Archive& archive) {
+    archive(savings.calls, savings.open_calls, savings.no_excess.ranks_ns, ranks_ns, names);
+  }
 };
 
 }  // namespace
@@ -48,6 +53,7 @@ class SavingsReplay::Replay {
   void add(std::size_t site);
   void end_part(const Clocks& clocks, std::span<const EventFacts> facts);
   void merge(const Replay& next);
+  void pack(Archive& archive);
   void write(Analysis& analysis) const;
 
  private:
@@ -166,6 +172,12 @@ void SavingsReplay::Replay::merge(const Replay& next) {
   for (std::size_t p = 0; p < plans_.size(); ++p) plans_[p].parts_ns += next.saved_by_run(next.plans_[p]);
 }
 
+// Of merged parts.
+void SavingsReplay::Replay::pack(Archive& archive) {
+  archive(all_, sums_);
+  for (Plan& plan : plans_) archive(plan.parts_ns);
+}
+
 double SavingsReplay::Replay::saved_by_ranks(Way way) {
   new_exits_.resize(call_.count);
   model_.exits(way, call_.arrivals_ns, new_exits_);
@@ -215,6 +227,9 @@ void SavingsReplay::end_part(const Clocks& clocks, std::span<const EventFacts> f
 }
 void SavingsReplay::merge(const SavingsReplay& next) {
   replay_->merge(*next.replay_);
+}
+void SavingsReplay::pack(Archive& archive) {
+  replay_->pack(archive);
 }
 void SavingsReplay::write(Analysis& analysis) const {
   replay_->write(analysis);

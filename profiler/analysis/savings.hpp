@@ -16,6 +16,7 @@ namespace papaya::report {
 struct Run;
 struct Analysis;
 struct EventFacts;
+class Archive;
 class Clocks;
 class ExitModel;
 
@@ -60,6 +61,7 @@ class SavingsReplay {
   void end_part(const Clocks& clocks, std::span<const EventFacts> facts);
   // The next part of the run, as if it began anew.
   void merge(const SavingsReplay& next);
+  void pack(Archive& archive);
   // Fills in `savings` of the analysis and of its call sites.
   void write(Analysis& analysis) const;
 

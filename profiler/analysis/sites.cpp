@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/mpi_name.hpp"
+#include "profiler/analysis/archive.hpp"
 
 namespace papaya::report {
 namespace {
@@ -71,6 +72,16 @@ std::vector<std::size_t> Sites::merge(const Sites& next) {
             }))
           own_[t][s].push_back({one.collective, one.form, static_cast<std::uint32_t>(numbers[one.number])});
   return numbers;
+}
+
+void Sites::Site::pack(Archive& archive) {
+  archive(figures.frames, figures.collective, figures.form, figures.name, figures.calls, figures.bytes,
+          figures.largest_bytes, figures.ns, figures.compared, figures.worst_ns, figures.waiting_ns, figures.excess_ns,
+          figures.number, last, means, replayed_excess_ns);
+}
+
+void Sites::pack(Archive& archive) {
+  archive(index_, own_, sites_);
 }
 
 std::size_t Sites::number_of(std::size_t file, std::uint32_t call_site, std::uint8_t collective, std::uint8_t form) {
@@ -152,6 +163,12 @@ void Phases::merge(const Phases& next) {
     own.waiting_ns += other.waiting_ns;
     own.excess_ns += other.excess_ns;
   }
+}
+
+// Each process has the same ones.
+void Phases::pack(Archive& archive) {
+  for (auto& [name, phase] : phases_)
+    archive(phase.calls, phase.ns, phase.compared, phase.worst_ns, phase.waiting_ns, phase.excess_ns);
 }
 
 std::vector<PhaseFigures> Phases::take_figures() {

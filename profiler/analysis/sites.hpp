@@ -14,6 +14,8 @@
 
 namespace papaya::report {
 
+class Archive;
+
 // Call sites, each once for each collective and form.
 class Sites {
  public:
@@ -22,6 +24,8 @@ class Sites {
     std::map<std::int32_t, std::uint64_t> last;  // how often which rank of the job was
     SiteMeans means;                             // of its compared calls
     double replayed_excess_ns = 0;               // in those that a replay has
+
+    void pack(Archive& archive);
   };
 
   explicit Sites(const Run& run);
@@ -47,6 +51,7 @@ class Sites {
   // The next part of the run. Returns, by the number of a site there, its number here: the same if it was numbered as
   // these are.
   std::vector<std::size_t> merge(const Sites& next);
+  void pack(Archive& archive);
   // By CallSiteFigures::number.
   const std::vector<Site>& all() const { return sites_; }
   // Most waiting first. Once, at the end; numbers stay valid.
@@ -79,6 +84,7 @@ class Phases {
   PhaseFigures& of(std::size_t file, std::uint16_t phase) { return *own_[tables_[file]][phase]; }
   // The next part of the run.
   void merge(const Phases& next);
+  void pack(Archive& archive);
   // Most waiting first; none where nothing has a name, as there is nothing to tell apart. Once, at the end.
   std::vector<PhaseFigures> take_figures();
 

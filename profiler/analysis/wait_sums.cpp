@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "profiler/analysis/archive.hpp"
+
 namespace papaya::report {
 
 void WaitSums::add(Collective collective, const Arrivals& arrivals) {
@@ -24,6 +26,10 @@ void WaitSums::merge(const WaitSums& next) {
     late_exit_ns_[kind] += next.late_exit_ns_[kind];
     for (std::size_t f = 0; f < waited_ns_.size(); ++f) waited_ns_[f][kind] += next.waited_ns_[f][kind];
   }
+}
+
+void WaitSums::pack(Archive& archive) {
+  archive(waited_ns_, late_exit_ns_);
 }
 
 void WaitSums::write(std::vector<RankFigures>& ranks, Analysis& analysis) const {

@@ -10,6 +10,8 @@
 
 namespace papaya::report {
 
+class Archive;
+
 class WaitSums {
  public:
   explicit WaitSums(std::size_t files) : waited_ns_(files) {}
@@ -17,6 +19,7 @@ class WaitSums {
   void add(Collective collective, const Arrivals& arrivals);
   // The next part of the run.
   void merge(const WaitSums& next);
+  void pack(Archive& archive);
   // Fills in each rank's, `ranks` by file, and the run's.
   void write(std::vector<RankFigures>& ranks, Analysis& analysis) const;
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profiler/analysis/analysis.hpp"
+#include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/computing.hpp"
 #include "profiler/analysis/event_facts.hpp"
 #include "profiler/analysis/exit_model.hpp"
@@ -63,6 +64,7 @@ class WhatIfReplay::Replay {
   void add(const GroupCall& call, std::size_t site, ExitModel* model);
   void end_part(const Clocks& clocks, std::span<const EventFacts> facts);
   void merge(const Replay& next);
+  void pack(Archive& archive);
   WhatIf result() const;
 
  private:
@@ -315,6 +317,13 @@ void WhatIfReplay::Replay::merge(const Replay& next) {
           own.push_back(name);
 }
 
+// Of merged parts.
+void WhatIfReplay::Replay::pack(Archive& archive) {
+  archive(names_);
+  for (Case& one : cases_) archive(one.parts_ns);
+  if (!archive.is_filled()) std::fill(tail_excess_ns_.begin(), tail_excess_ns_.end(), 0.0);  // it is in parts_ns
+}
+
 // `own_ns`: what is saved if the calls stay MPI's.
 WhatIf::Served WhatIfReplay::Replay::served(std::size_t site, double own_ns) const {
   WhatIf::Served best{own_ns, {}};
@@ -368,6 +377,9 @@ void WhatIfReplay::end_part(const Clocks& clocks, std::span<const EventFacts> fa
 }
 void WhatIfReplay::merge(const WhatIfReplay& next) {
   replay_->merge(*next.replay_);
+}
+void WhatIfReplay::pack(Archive& archive) {
+  replay_->pack(archive);
 }
 void WhatIfReplay::add(const GroupCall& call, std::size_t site, ExitModel* model) {
   replay_->add(call, site, model);

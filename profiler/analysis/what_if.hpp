@@ -26,6 +26,7 @@ namespace papaya::report {
 struct Run;
 struct EventFacts;
 struct GroupCall;
+class Archive;
 class Clocks;
 class ExitModel;
 
@@ -81,6 +82,7 @@ class WhatIfReplay {
   void end_part(const Clocks& clocks, std::span<const EventFacts> facts);
   // The next part of the run, as if it began anew.
   void merge(const WhatIfReplay& next);
+  void pack(Archive& archive);
   WhatIf result() const;
 
   static constexpr std::size_t most_ranks = 8;

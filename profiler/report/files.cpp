@@ -43,12 +43,21 @@ bool write_file(const std::string& folder, const std::string& folder_name, const
 
 }  // namespace
 
-bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept {
+namespace {
+
+Run load(const std::string& folder) {
+  return load_run(folder, {}, Extent::streamed_rings);
+}
+
+}  // namespace
+
+bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error,
+                   Readers* readers) noexcept {
   try {
     const Report report = [&] {
-      Run run = load_run(folder, {}, Extent::streamed_rings);
+      Run run = load(folder);
       run.folder = name;
-      return report_on(run);
+      return readers != nullptr ? report_on(run, *readers) : report_on(run);
     }();
     if (!report.usable) {
       if (one_line_error != nullptr) *one_line_error = report.verdict;
@@ -59,6 +68,10 @@ bool write_reports(const std::string& folder, const std::string& name, std::stri
   } catch (...) {
     return false;  // out of memory, for the sentence too
   }
+}
+
+void help_to_write_reports(const std::string& folder, Readers& readers) noexcept {
+  help_to_analyse(readers, [&] { return load(folder); });
 }
 
 }  // namespace papaya::report

@@ -16,14 +16,26 @@ void put_in_words(Report& report) {
   report.verdict = std::move(verdict.text);
 }
 
-Report report_on(const Run& run, const CallObserver& observe, const Progress& progress) noexcept {
-  Report report{analyse(run, observe, progress), {}, {}, {}, {}};
+namespace {
+
+Report in_words(Analysis analysis) noexcept {
+  Report report{std::move(analysis), {}, {}, {}, {}};
   try {
     put_in_words(report);
     report.notes = notes_on(report);
   } catch (...) {  // out of memory, for these sentences too
   }
   return report;
+}
+
+}  // namespace
+
+Report report_on(const Run& run, const CallObserver& observe, const Progress& progress) noexcept {
+  return in_words(analyse(run, observe, progress));
+}
+
+Report report_on(const Run& run, Readers& readers) noexcept {
+  return in_words(analyse(run, readers));
 }
 
 }  // namespace papaya::report

@@ -20,6 +20,8 @@ struct Report : Analysis {
 
 // `observe` and `progress` as for `analyse`.
 Report report_on(const Run& run, const CallObserver& observe = {}, const Progress& progress = {}) noexcept;
+// With other processes that read with this one, number 0 of `readers`.
+Report report_on(const Run& run, Readers& readers) noexcept;
 
 // Makes its verdict and what follows from it, anew where frames have got names since. Throws when out of memory.
 void put_in_words(Report& report);
@@ -35,8 +37,11 @@ std::string to_talp(const Report& report) noexcept;
 
 // Writes report.txt and report.json into the run's folder, which is called `name` in them, each at once (a reader sees
 // the old or the new file, never half a one). On failure false, with the reason as one line in `one_line_error` where
-// that is not null.
-bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error) noexcept;
+// that is not null. `readers`, unless null: processes that read with this one, which is number 0. The others
+// call help_to_write_reports().
+bool write_reports(const std::string& folder, const std::string& name, std::string* one_line_error,
+                   Readers* readers = nullptr) noexcept;
+void help_to_write_reports(const std::string& folder, Readers& readers) noexcept;
 
 // For a job that is still running: the calls that some of its ranks have been inside for `at_least_s` seconds and more,
 // by the wall clock, the longest first: who is there, who is missing and what those did last. Empty if there are none.

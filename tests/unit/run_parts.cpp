@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <new>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -12,6 +15,7 @@
 #include "profiler/analysis/in_order.hpp"
 #include "profiler/report/report.hpp"
 #include "tests/catch.hpp"
+#include "tests/unit/support/readers.hpp"
 #include "tests/unit/support/record.hpp"
 
 namespace papaya {
@@ -149,6 +153,95 @@ TEST_CASE("who observes a run in parts sees each call once, with its call site")
   CHECK(whole.at(1) + whole.at(2) == report::analyse(run).compared_calls);
   CHECK(whole.at(1) != whole.at(2));
   CHECK(observed(1000) == whole);
+}
+
+nlohmann::json json_of(const report::Analysis& analysis) {
+  report::Report report{analysis, {}, {}, {}, {}};
+  report::put_in_words(report);
+  return nlohmann::json::parse(report::to_json(report));
+}
+
+// As far as sums in another order are.
+void check_same(const nlohmann::json& shared, const nlohmann::json& alone, const std::string& path = "") {
+  CAPTURE(path);
+  if (alone.is_number_float() && shared.is_number()) {
+    CHECK(shared.get<double>() == Approx(alone.get<double>()).epsilon(1e-9));
+  } else if (!alone.is_structured()) {
+    CHECK(shared == alone);
+  } else {
+    REQUIRE(shared.size() == alone.size());
+    for (const auto& [key, value] : alone.items())
+      check_same(alone.is_array() ? shared.at(std::stoul(key)) : shared.at(key), value, path + "/" + key);
+  }
+}
+
+TEST_CASE("a run that processes read together gives the figures of one that is read alone") {
+  const support::Folder folder;
+  folder.write(long_run(3000, false));
+  const auto load = [&] { return report::load_run(folder.path(), {}, report::Extent::streamed_rings); };
+  const report::Run run = load();
+  for (const std::size_t processes : {1, 2, 3, 5, 8}) {
+    CAPTURE(processes);
+    // So that each has one part or more.
+    const std::size_t parts = report::threads_for_reading(ranks) * processes;
+    const std::size_t events = report::events_of(run) / parts;
+    REQUIRE(report::parts_of(run, report::Clocks(run), events).size() == parts);
+    support::ReaderThreads readers(processes + 1);
+    const report::Analysis shared =
+        readers.run([&](report::Readers& all) { return report::analyse(run, all, events); },
+                    [&](report::Readers& all) { report::help_to_analyse(all, load, events); });
+    CHECK(readers.asked_for() == processes);
+    CHECK(readers.bytes() >= 10'000 * (processes - 1));
+    check_same(json_of(shared), json_of(report::analyse(run, {}, {}, events)));
+  }
+}
+
+TEST_CASE("where a process cannot do its share of a run, number 0 reads it alone, and nobody waits for ever") {
+  const support::Folder folder;
+  folder.write(long_run(2000, true));
+  const auto load = [&] { return report::load_run(folder.path(), {}, report::Extent::streamed_rings); };
+  const report::Run run = load();
+  constexpr std::size_t processes = 4;
+  const std::size_t events = report::events_of(run) / (report::threads_for_reading(ranks) * processes);
+  const nlohmann::json alone = json_of(report::analyse(run, {}, {}, events));
+  const auto check = [&](support::ReaderThreads& readers, const std::function<report::Run(std::size_t)>& loaded_by) {
+    const report::Analysis shared = readers.run([&](report::Readers& all) { return report::analyse(run, all, events); },
+                                                [&](report::Readers& all) {
+                                                  report::help_to_analyse(
+                                                      all, [&] { return loaded_by(all.number()); }, events);
+                                                });
+    CHECK(readers.asked_for() == processes);
+    check_same(json_of(shared), alone);
+  };
+  SECTION("it has no such folder, or another one, or no memory") {
+    for (const int how : {0, 1, 2}) {
+      CAPTURE(how);
+      support::ReaderThreads readers(processes);
+      check(readers, [&](std::size_t number) {
+        if (number != 2) return load();
+        if (how == 0) return report::load_run(folder.path() + "/elsewhere", {}, report::Extent::streamed_rings);
+        if (how == 2) throw std::bad_alloc();
+        report::Run other = load();
+        ++other.files[1].header.event_count;
+        return other;
+      });
+    }
+  }
+  // What is sent between two after the answer and the decision: sums of the first reading up and down, of the second
+  // up.
+  SECTION("a message is lost") {
+    for (std::size_t from = 0; from < processes; ++from)
+      for (std::size_t to = 0; to < processes; ++to)
+        for (const std::size_t which : {0, 1, 2}) {
+          if (from == 0 && which == 0) continue;  // the decision, a byte
+          CAPTURE(from, to, which);
+          support::ReaderThreads readers(processes);
+          readers.is_lost = [&](std::size_t a, std::size_t b, std::size_t c) {
+            return a == from && b == to && c == which;
+          };
+          check(readers, [&](std::size_t) { return load(); });
+        }
+  }
 }
 
 // A communicator that is used again after more calls than are read before a part.
