@@ -2,11 +2,13 @@
 //
 //   measure_report make FOLDER RANKS [EVENTS]   writes them: 32 ranks a node, EVENTS calls each, a full ring without;
 //                                               of more, the ring has wrapped
-//   measure_report write FOLDER                 the report as rank 0 makes it in MPI_Finalize: seconds and memory
+//   measure_report write FOLDER [NODES]         the report as rank 0 makes it in MPI_Finalize, with so many processes
+//                                               in place of the nodes' leaders: seconds and memory of each
 //   measure_report run COMMAND ARGUMENTS...     the same of a command, such as `papaya report FOLDER`
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "base/mpi_kind.hpp"
+#include "profiler/analysis/readers.hpp"
 #include "profiler/record/format.hpp"
 #include "profiler/report/report.hpp"
 
@@ -224,14 +227,78 @@ void print(std::chrono::steady_clock::time_point begin, int who) {
               seconds(usage.ru_stime), static_cast<double>(usage.ru_maxrss) / 1024);
 }
 
-int write(const std::string& folder) {
+// Processes of this machine, each with a socket to each other.
+class SocketReaders final : public report::Readers {
+ public:
+  // Returns in all of them.
+  explicit SocketReaders(std::size_t all) : sockets_(all) {
+    std::vector<std::vector<int>> of(all, std::vector<int>(all, -1));
+    for (std::size_t a = 0; a < all; ++a)
+      for (std::size_t b = a + 1; b < all; ++b)
+        if (int ends[2]; socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0) {
+          of[a][b] = ends[0];
+          of[b][a] = ends[1];
+        }
+    while (number_ + 1 < all) {
+      const pid_t child = fork();
+      if (child != 0) break;
+      ++number_;
+    }
+    sockets_ = of[number_];
+  }
+  std::size_t number() const override { return number_; }
+  std::size_t all() const override { return sockets_.size(); }
+  void send(std::size_t to, std::span<const std::byte> message) noexcept override {
+    const std::size_t size = message.size();
+    put(to, std::as_bytes(std::span(&size, 1)));
+    put(to, message);
+  }
+  std::vector<std::byte> receive(std::size_t from) noexcept override {
+    std::size_t size = 0;
+    get(from, std::as_writable_bytes(std::span(&size, 1)));
+    std::vector<std::byte> message(size);
+    get(from, message);
+    return message;
+  }
+  void ask(std::size_t count) noexcept override {
+    for (std::size_t to = 1; to < all(); ++to) send(to, std::as_bytes(std::span(&count, 1)));
+  }
+  std::size_t asked() noexcept override {
+    std::size_t count = 0;
+    if (const std::vector<std::byte> message = receive(0); message.size() == sizeof count)
+      std::memcpy(&count, message.data(), sizeof count);
+    return count;
+  }
+
+ private:
+  void put(std::size_t to, std::span<const std::byte> bytes) const {
+    for (ssize_t now = 0; !bytes.empty(); bytes = bytes.subspan(static_cast<std::size_t>(now)))
+      if (now = ::write(sockets_[to], bytes.data(), bytes.size()); now <= 0) std::exit(1);
+  }
+  void get(std::size_t from, std::span<std::byte> bytes) const {
+    for (ssize_t now = 0; !bytes.empty(); bytes = bytes.subspan(static_cast<std::size_t>(now)))
+      if (now = ::read(sockets_[from], bytes.data(), bytes.size()); now <= 0) std::exit(1);
+  }
+
+  std::vector<int> sockets_;
+  std::size_t number_ = 0;
+};
+
+int write(const std::string& folder, std::size_t nodes) {
+  SocketReaders readers(nodes);
   const auto begin = std::chrono::steady_clock::now();
   std::string error;
-  if (!report::write_reports(folder, folder, &error)) {
+  if (readers.number() != 0) {
+    report::help_to_write_reports(folder, readers);
+  } else if (!report::write_reports(folder, folder, &error, &readers)) {
     std::fprintf(stderr, "%s\n", error.c_str());
     return 1;
   }
+  if (nodes > 1) std::printf("node %zu: ", readers.number());
   print(begin, RUSAGE_SELF);
+  std::fflush(stdout);
+  while (wait(nullptr) > 0) {
+  }
   return 0;
 }
 
@@ -252,8 +319,8 @@ int main(int argc, char** argv) {
   const std::string what = argc > 2 ? argv[1] : "";
   if (what == "make" && argc >= 4)
     return make(argv[2], std::atoi(argv[3]), argc > 4 ? std::strtoull(argv[4], nullptr, 10) : trace::event_capacity);
-  if (what == "write") return write(argv[2]);
+  if (what == "write") return write(argv[2], argc > 3 ? std::strtoul(argv[3], nullptr, 10) : 1);
   if (what == "run") return run(argv + 2);
-  std::fprintf(stderr, "usage: measure_report make FOLDER RANKS [EVENTS] | write FOLDER | run COMMAND...\n");
+  std::fprintf(stderr, "usage: measure_report make FOLDER RANKS [EVENTS] | write FOLDER [NODES] | run COMMAND...\n");
   return 2;
 }
