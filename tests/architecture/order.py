@@ -45,8 +45,8 @@ ORDER = {
         "agreement background_progress copy_communicator decide device_memory end_job function_names inner_calls "
         "measure output peers preload_children preload_module presence resources results symbols text_of weak_service "
         "wrappers.hpp",
-        "approx_sites attention census flavour job make_wire mpi_agreement mpi_readers preload_aside reports scratch site_names "
-        "trampoline",
+        "approx_sites attention census flavour job make_wire mpi_agreement mpi_readers preload_aside reports scratch "
+        "site_names trampoline",
         "watch",
         "between_nodes mpi_channels node_memory oddities output_folder plan preload",
         "async_setup mpi_types records",
@@ -85,8 +85,8 @@ ORDER = {
     ],
     "profiler/analysis": [
         "archive readers",
-        "alpha approx computing costly_call distribution event_facts in_order.hpp outcome patterns_of_sites record_facts "
-        "relief.hpp savings.hpp shared_reading usage",
+        "alpha approx computing costly_call distribution event_facts in_order.hpp outcome patterns_of_sites "
+        "record_facts relief.hpp savings.hpp shared_reading usage",
         "run_times wait_kinds weak what_if.hpp whole_run wrong_results.hpp",
         "rank_times",
         "analysis.hpp",
