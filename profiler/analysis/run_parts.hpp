@@ -76,7 +76,7 @@ class RunReader {
   struct OfParts {
     OfParts(const Groups& of_run, Sums none) : groups(of_run), sums(std::move(none)) {}
 
-    void add_left(std::vector<LeftCall> calls) {
+    void add_left(std::vector<LeftCall>&& calls) {
       left.add(std::move(calls), groups, [this](const GroupCall& call) { sums.add_left(call); });
     }
     // The next ones.
