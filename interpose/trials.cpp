@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <limits>
@@ -62,6 +63,46 @@ void report(const Communicator& state, const One& one) {
                   "lost by trying so far)",
                   papaya::name_of(one.collective), sizes, state.size, name_of(one, trial.in_use()), trial.calls(),
                   trial.trials(), standings, static_cast<double>(trial.spent_ns()) * 1e-6));
+}
+
+trace::TriedState state_of(const tuning::Trial::Standing& standing) noexcept {
+  if (standing.failed) return trace::TriedState::cannot_serve;
+  if (standing.samples == 0) return trace::TriedState::not_measured;
+  return standing.is_left ? trace::TriedState::kept : trace::TriedState::slower;
+}
+
+std::uint32_t number_of(const One& one, std::size_t candidate) noexcept {
+  const tuning::Rule* const rule = one.candidates[candidate];
+  return rule == nullptr ? 0 : trace_number(*rule->algorithm);
+}
+
+// A trial has ended. `before`: the algorithm that served until then.
+void record(const Communicator& state, One& one, std::uint32_t before, Recorder& recorder) noexcept {
+  if (!recorder.is_open()) return;
+  if (one.row == nullptr && !one.has_no_row) {
+    one.row = recorder.add_trials();
+    one.has_no_row = one.row == nullptr;
+  }
+  if (one.row == nullptr) return;
+  const tuning::Trial& trial = one.trial;
+  trace::TrialRow& row = *one.row;
+  row.communicator = state.id;
+  row.collective = static_cast<std::uint8_t>(one.collective);
+  row.size_class = static_cast<std::uint8_t>(one.size_class);
+  row.calls = static_cast<std::uint64_t>(trial.calls());
+  row.spent_ns = static_cast<std::uint64_t>(trial.spent_ns());
+  row.in_use = number_of(one, trial.in_use());
+  row.tried_count = static_cast<std::uint32_t>(std::min(trial.candidates(), trace::tried_capacity));
+  for (std::size_t i = 0; i < row.tried_count; ++i) {
+    const tuning::Trial::Standing standing = trial.standing(i);
+    row.tried[i] = {.algorithm = number_of(one, i),
+                    .state = static_cast<std::uint32_t>(state_of(standing)),
+                    .median_ns = static_cast<std::uint64_t>(standing.median_ns),
+                    .samples = static_cast<std::uint32_t>(standing.samples)};
+  }
+  if (row.in_use != before)
+    row.change[row.changes++ % trace::trial_change_capacity] = {clock::ticks(), row.calls, row.in_use, before};
+  row.trials = static_cast<std::uint32_t>(trial.trials());
 }
 
 // What no trial of the communicator uses any more gives its memory back. Every rank is in the exchange, so none is in
@@ -177,12 +218,16 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
     One& one = *each.one;
     const std::int64_t trials_before = one.trial.trials();
     const std::int64_t spent_before = one.trial.spent_ns();
+    const std::uint32_t before = number_of(one, one.trial.in_use());
     one.trial.take(largest_of(each), std::span(sums).subspan(each.sums_begin, each.sums_size), state.size);
     one.trial.note_exchange(took / static_cast<std::int64_t>(due.size()));
     spent_ns.fetch_add(one.trial.spent_ns() - spent_before, std::memory_order_relaxed);
     state.last[index_of(one.collective)] = {};
     if (one.trial.trials() == trials_before) continue;
-    if (state.rank == 0) report(state, one);
+    if (state.rank == 0) {
+      report(state, one);
+      record(state, one, before, facts.records.recorder);
+    }
     give_back(state, one);
   }
 }

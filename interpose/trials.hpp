@@ -23,6 +23,8 @@ struct One {
   int size_class;                               // of 2^(size_class-1) bytes, excluded, to 2^size_class
   std::vector<const tuning::Rule*> candidates;  // null, the first: MPI
   tuning::Trial trial;
+  trace::TrialRow* row = nullptr;  // of the record, once there was a trial
+  bool has_no_row = false;
 };
 
 class OnCommunicator {

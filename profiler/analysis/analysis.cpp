@@ -175,6 +175,7 @@ void Analyser::finish_figures() {
   out_.call_sites = sums_.sites.take_figures();
   out_.phases = sums_.phases.take_figures();
   sums_.path.write(facts_, std::as_const(groups_).all(), out_);
+  out_.trials = trial_figures(run_, clocks_, out_.begin_ns);
   out_.weak = weak_figures(run_, clocks_);
   out_.approx = approx_figures(run_);
   std::stable_sort(out_.communicators.begin(), out_.communicators.end(), [](const auto& a, const auto& b) {

@@ -31,6 +31,7 @@
 #include "profiler/analysis/rank_times.hpp"
 #include "profiler/analysis/record_facts.hpp"
 #include "profiler/analysis/savings.hpp"
+#include "profiler/analysis/trials.hpp"
 #include "profiler/analysis/usage.hpp"
 #include "profiler/analysis/wait_kinds.hpp"
 #include "profiler/analysis/weak.hpp"
@@ -284,6 +285,7 @@ struct Analysis {
   UsageFigures median_usage;                       // of all ranks read
   std::vector<CommunicatorFigures> communicators;  // most waiting first
   std::vector<AlgorithmFigures> algorithms;
+  std::vector<TrialFigures> trials;  // most calls first
   std::vector<WrongResult> wrong_results;
   std::vector<FunctionFigures> functions;  // other than blocking collectives, most time first
   Efficiency efficiency;

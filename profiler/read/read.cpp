@@ -18,6 +18,7 @@
 #include "profiler/read/file_source.hpp"
 #include "profiler/read/read_approx.hpp"
 #include "profiler/read/read_spill.hpp"
+#include "profiler/read/read_trials.hpp"
 #include "profiler/read/read_weak.hpp"
 #include "profiler/read/version_3.hpp"
 
@@ -294,6 +295,7 @@ void check_later_tables(const trace::Header& header, std::uint64_t file_bytes) {
         end_of(header.intervals_offset, header.interval_capacity, sizeof(trace::Interval), "table of intervals"));
   if (header.stacks_offset != 0)
     needed = std::max(needed, end_of(header.stacks_offset, 1, sizeof(trace::Stacks), "call stacks"));
+  needed = std::max(needed, end_of_trials(header));
   if (needed > file_bytes)
     throw Rejected{Trouble::cut_short, fmt::format("is cut short ({} of {} bytes; was the disk full?) and is left out",
                                                    file_bytes, needed)};
@@ -379,6 +381,7 @@ RankFile read_record(Run& run, const std::string& name, const Source& source, Ex
   read_node_calls(source, header, file);
   read_events(source, file, extent);
   read_timed(source, header, file, extent);
+  read_trials(source, header, file);
   return file;
 }
 

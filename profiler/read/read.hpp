@@ -108,8 +108,9 @@ struct RankFile {
   std::uint64_t spilled_events = 0;          // in the .papz that are there and whole
   bool is_spilled = false;                   // there is a .papz, whose ending was:
   trace::spill::State spill_state = trace::spill::State::open;
-  std::uint32_t spill_error = 0;  // errno
-  std::uint64_t spill_limit = 0;  // bytes
+  std::uint32_t spill_error = 0;        // errno
+  std::uint64_t spill_limit = 0;        // bytes
+  std::vector<trace::TrialRow> trials;  // of communicators whose rank 0 it is
   WeakCalls weak;
   std::vector<trace::ApproxRow> approx;  // a rule of PAPAYA_APPROX each
 };

@@ -289,6 +289,45 @@ struct PhaseTime {
   std::uint64_t mpi_ticks;  // of them in MPI: in collectives and in timed functions, those that returned meanwhile
 };
 
+// An algorithm that was tried (PAPAYA_ADAPT), as of the last trial.
+struct TriedAlgorithm {
+  std::uint32_t algorithm;  // its number; 0: native
+  std::uint32_t state;      // TriedState
+  std::uint64_t median_ns;  // what a call takes, where it was measured
+  std::uint32_t samples;    // calls measured
+  std::uint32_t reserved;
+};
+
+enum class TriedState : std::uint32_t { kept, slower, cannot_serve, not_measured };
+
+// From a call on it served.
+struct TrialChange {
+  std::uint64_t ticks;  // when
+  std::uint64_t calls;  // of this row, before
+  std::uint32_t algorithm;
+  std::uint32_t before;  // that served until then
+};
+
+// What was tried in the calls of one collective and class of sizes on one communicator; in the record of its rank 0.
+inline constexpr std::uint64_t trial_capacity = 64;
+inline constexpr std::size_t tried_capacity = 12;
+inline constexpr std::size_t trial_change_capacity = 4;
+struct TrialRow {
+  std::uint64_t communicator;
+  std::uint64_t calls;     // until the last trial ended
+  std::uint64_t spent_ns;  // lost by trying, a rank
+  std::uint32_t trials;    // 0: the first has not ended
+  std::uint32_t changes;   // number n is in change[n % trial_change_capacity], the last ones
+  std::uint32_t in_use;    // algorithm, since the last trial
+  std::uint32_t tried_count;
+  std::uint8_t collective;
+  std::uint8_t size_class;  // of more than 2^(size_class-1) bytes, up to 2^size_class; 0: up to one
+  std::uint8_t reserved[6];
+  TriedAlgorithm tried[tried_capacity];
+  TrialChange change[trial_change_capacity];
+};
+static_assert(sizeof(TrialRow) == 432);
+
 struct Header {
   char magic[8];
   std::uint32_t version;
@@ -364,6 +403,8 @@ struct Header {
   std::uint64_t unrecorded_since;  // and when it did so last, if it has not switched it on again; 0: it has
   std::uint64_t difference_count;  // may exceed the capacity: then the others are not there
   Difference differences[difference_capacity];
+  std::uint64_t trials_offset;
+  std::uint64_t trial_count;  // may exceed the capacity: then the others are not there
 };
 static_assert(sizeof(Header) <= 8192);
 inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);
@@ -407,8 +448,11 @@ constexpr std::uint64_t stacks_offset(std::uint64_t events, std::uint64_t algori
       intervals_offset(events, algorithms, functions) + (functions == 0 ? 0 : interval_capacity * sizeof(Interval));
   return (end + 4095) & ~std::uint64_t{4095};
 }
+constexpr std::uint64_t trials_offset(std::uint64_t events, std::uint64_t algorithms, std::uint64_t functions) {
+  return (stacks_offset(events, algorithms, functions) + sizeof(Stacks) + 63) & ~std::uint64_t{63};
+}
 constexpr std::uint64_t file_bytes(std::uint64_t events, std::uint64_t algorithms, std::uint64_t functions) {
-  return stacks_offset(events, algorithms, functions) + sizeof(Stacks);
+  return trials_offset(events, algorithms, functions) + trial_capacity * sizeof(TrialRow);
 }
 
 }  // namespace papaya::trace

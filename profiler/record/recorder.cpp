@@ -67,6 +67,7 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   timed_ = reinterpret_cast<trace::TimedFunction*>(bytes_base + header_->timed_offset);
   intervals_ = reinterpret_cast<trace::Interval*>(bytes_base + header_->intervals_offset);
   header_->stacks_offset = trace::stacks_offset(event_capacity, rows, functions.size());
+  header_->trials_offset = trace::trials_offset(event_capacity, rows, functions.size());
   for (std::size_t i = 0; i < functions.size(); ++i) {
     set_name(timed_[i].name, sizeof timed_[i].name, functions[i].name);
     timed_[i].kind = static_cast<std::uint32_t>(functions[i].kind);
@@ -105,6 +106,12 @@ void Recorder::set_name(char* field, std::size_t capacity, std::string_view name
   const std::size_t length = std::min(name.size(), capacity - 1);
   std::memcpy(field, name.data(), length);
   std::memset(field + length, 0, capacity - length);
+}
+
+trace::TrialRow* Recorder::add_trials() noexcept {
+  const std::uint64_t row = std::atomic_ref(header_->trial_count).fetch_add(1, std::memory_order_relaxed);
+  if (row >= trace::trial_capacity) return nullptr;
+  return reinterpret_cast<trace::TrialRow*>(reinterpret_cast<std::byte*>(header_) + header_->trials_offset) + row;
 }
 
 std::uint64_t Recorder::mpi_ticks() const noexcept {

@@ -89,6 +89,9 @@ class Recorder {
   trace::Communicator* add_communicator(std::uint64_t id, std::uint64_t parent_id, int size, int rank, int nodes,
                                         std::string_view name) noexcept;
 
+  // A row of the table of trials, or nullptr when it is full (counted).
+  trace::TrialRow* add_trials() noexcept;
+
   // The program enters a phase, inside the one it is in, or leaves the one it entered last. What is deeper or more than
   // fits belongs to the phase around it.
   void begin_phase(std::string_view name) noexcept;

@@ -474,6 +474,8 @@ Json to_object(const Report& report) {
   }
   object["algorithms"] = std::move(algorithms);
 
+  list("trials", report.trials);
+
   list("communicators", report.communicators);
 
   Json nodes = Json::array();

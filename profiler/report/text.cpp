@@ -42,6 +42,7 @@ std::string render(const Report& report) {
   page += weak_phases_text(report);
   page += inside_text(report);
   page += savings_text(report);
+  page += trials_text(report);
   page += algorithms_text(report);
   page += communicators_text(report);
   page +=

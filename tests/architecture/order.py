@@ -87,12 +87,12 @@ ORDER = {
         "archive readers",
         "alpha approx computing costly_call distribution event_facts in_order.hpp outcome patterns_of_sites "
         "record_facts relief.hpp savings.hpp shared_reading usage",
-        "run_times wait_kinds weak what_if.hpp whole_run wrong_results.hpp",
+        "run_times trials.hpp wait_kinds weak what_if.hpp whole_run wrong_results.hpp",
         "rank_times",
         "analysis.hpp",
         "delays horovod imbalance sites totals",
         "communicator_names",
-        "matching wrong_results.cpp",
+        "matching trials.cpp wrong_results.cpp",
         "arrivals call_stream collective_waits exit_model pending relief.cpp",
         "savings.cpp what_if.cpp",
         "compare event_stream",
@@ -105,7 +105,7 @@ ORDER = {
     "profiler/read": [
         "packed rank_header shared.hpp units",
         "read.hpp version_3",
-        "file_source read_approx read_spill read_weak",
+        "file_source read_approx read_spill read_trials read_weak",
         "clocks event_reader frames read.cpp",
         "read_stacks",
     ],

@@ -232,6 +232,14 @@ Bytes seed(int nodes, bool finished, Version version = Version::four) {
     record.add_timed("MPI_Recv", papaya::MpiKind::point_to_point, 20, 8000);
     record.events[3].algorithm = 1;
     record.algorithms[1].calls[3] = 1;
+    papaya::trace::TrialRow trial{};
+    trial.communicator = papaya::support::world_id;
+    trial.collective = static_cast<std::uint8_t>(Collective::allreduce);
+    trial.calls = 1000;
+    trial.trials = trial.changes = trial.in_use = 1;
+    trial.tried_count = 2;
+    trial.tried[1].algorithm = trial.change[0].algorithm = 1;
+    record.trials.push_back(trial);
     if (finished) record.finalize(1e6);
     records.push_back(std::move(record));
   }

@@ -172,6 +172,63 @@ TEST_CASE("an algorithm whose results differed from MPI's is named first") {
   CHECK(row["mpi_value"] == "6");
 }
 
+TEST_CASE("what was tried, how that went and when it changed") {
+  std::vector<Record> all = rich_run();
+  all[0].algorithms.resize(3);
+  std::snprintf(all[0].algorithms[1].name, sizeof all[0].algorithms[1].name, "arrival_leader");
+  std::snprintf(all[0].algorithms[2].name, sizeof all[0].algorithms[2].name, "arrival_tree");
+  trace::TrialRow row{};
+  row.communicator = support::world_id;
+  row.collective = static_cast<std::uint8_t>(Collective::allreduce);
+  row.size_class = 10;
+  row.calls = 5000;
+  row.spent_ns = 1'500'000;
+  row.trials = 6;
+  row.in_use = 1;
+  row.tried_count = 3;
+  row.tried[0] = {0, static_cast<std::uint32_t>(trace::TriedState::slower), 2400, 3, 0};
+  row.tried[1] = {1, static_cast<std::uint32_t>(trace::TriedState::kept), 400, 18, 0};
+  row.tried[2] = {2, static_cast<std::uint32_t>(trace::TriedState::cannot_serve), 0, 0, 0};
+  row.changes = trace::trial_change_capacity + 1;
+  const auto ticks = [&](double ns) { return all[0].header.init_ticks + Record::ticks(ns); };
+  for (std::uint32_t n = 0; n < row.changes; ++n)
+    row.change[n % trace::trial_change_capacity] = {ticks(1e6 * n), 100 * n, n % 2 == 0 ? 1u : 0u, n % 2};
+  trace::TrialRow rare = row;
+  rare.collective = static_cast<std::uint8_t>(Collective::barrier);
+  rare.size_class = 0;
+  rare.calls = 77;
+  rare.changes = 0;
+  all[0].trials = {rare, row};
+  // Those that cannot be are left out.
+  for (const auto damage :
+       {+[](trace::TrialRow& one) { one.in_use = 3; }, +[](trace::TrialRow& one) { one.trials = 0; },
+        +[](trace::TrialRow& one) { one.collective = collective_count; },
+        +[](trace::TrialRow& one) { one.size_class = 65; },
+        +[](trace::TrialRow& one) { one.tried_count = trace::tried_capacity + 1; },
+        +[](trace::TrialRow& one) { one.tried[1].algorithm = 3; },
+        +[](trace::TrialRow& one) { one.tried[1].state = 4; }, +[](trace::TrialRow& one) { one.change[3].before = 3; }})
+    damage(all[0].trials.emplace_back(row));
+  const report::Report analysis = support::analyse(all);
+  REQUIRE(analysis.trials.size() == 2);
+  const report::TrialFigures& first = analysis.trials[0];
+  CHECK(first.communicator == "MPI_COMM_WORLD");
+  CHECK(first.tried_text() == "arrival_leader 400 ns, native 2.40 µs (dropped), arrival_tree cannot serve");
+  CHECK(first.change_text() == "arrival_leader instead of native from call 400 on, 4.50 ms after MPI_Init");
+  CHECK(analysis.trials[1].change_text().empty());
+  const std::string text = report::to_text(analysis);
+  CHECK(support::contains(
+      text, "MPI_Allreduce  MPI_COMM_WORLD  up to 1 KiB  5,000       6        5  1.50 ms  arrival_leader\n"));
+  CHECK(support::contains(text, "MPI_Barrier    MPI_COMM_WORLD  -               77       6        0"));
+  const auto trials = json::parse(report::to_json(analysis))["trials"];
+  CHECK(trials[0]["least_bytes"] == 513);
+  CHECK(trials[0]["most_bytes"] == 1024);
+  CHECK(trials[0]["tried"][1]["state"] == "slower");
+  CHECK(trials[0]["tried"][2]["median_us"].is_null());
+  CHECK(trials[0]["last_changes"].size() == trace::trial_change_capacity);
+  CHECK(trials[0]["last_changes"][0]["after_calls"] == 100);
+  CHECK(trials[1]["most_bytes"].is_null());
+}
+
 TEST_CASE("numbers for people") {
   CHECK(report::time_text(0) == "0 ns");
   CHECK(report::time_text(812) == "812 ns");

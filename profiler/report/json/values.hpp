@@ -24,6 +24,9 @@ inline Json seconds(double ns) {
 Json to_object(const Efficiency& efficiency);
 Json to_object(const PartEfficiency& part);
 
+// trials.cpp
+Json to_object(const TrialFigures& figures);
+
 // waits.cpp
 Json to_array(const std::array<WaitFigures, wait_kind_count>& waits);
 // A field for each kind that there is.

@@ -24,6 +24,9 @@ std::string inside_text(const Analysis& analysis);
 std::string algorithms_text(const Analysis& analysis);
 std::string communicators_text(const Analysis& analysis);
 
+// trials.cpp
+std::string trials_text(const Analysis& analysis);
+
 // waits.cpp
 std::string waits_text(const Analysis& analysis);
 

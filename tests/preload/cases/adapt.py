@@ -22,6 +22,14 @@ class Adapt(Preload):
             self.assertGreater(len(ended), 5, job.err)
             reasons = {row["reason"] for row in job.report()["algorithms"]}
             self.assertIn("MPI's turn before or in a trial of the algorithms", reasons)
+            # The report has what was said while it ran: the last trial of each class of calls.
+            trials = job.report()["trials"]
+            self.assertGreater(sum(row["trials"] for row in trials), 5)
+            for row in trials:
+                self.assertIn("native", [one["algorithm"] for one in row["tried"]])
+                self.assertIn(row["algorithm"], [one["algorithm"] for one in row["tried"] if one["state"] == "kept"])
+                self.assertLessEqual(len(row["last_changes"]), row["change_count"])
+            self.assertIn("\nTrials (PAPAYA_ADAPT", (job.folder / "report.txt").read_text())
 
     @quick
     @time_limit(60)

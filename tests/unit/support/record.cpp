@@ -185,7 +185,10 @@ std::vector<std::uint8_t> Record::bytes_with(bool compact, std::size_t header_by
   h.timed_count = timed.size();
   h.intervals_offset = h.timed_offset + timed.size() * sizeof(trace::TimedFunction);
   h.interval_capacity = timed.empty() ? 0 : capacity;
-  std::vector<std::uint8_t> out(h.intervals_offset + h.interval_capacity * sizeof(trace::Interval));
+  const std::uint64_t intervals_end = h.intervals_offset + h.interval_capacity * sizeof(trace::Interval);
+  h.trials_offset = trials.empty() ? 0 : intervals_end;
+  h.trial_count = trials.size();
+  std::vector<std::uint8_t> out(intervals_end + (trials.empty() ? 0 : trace::trial_capacity * sizeof(trace::TrialRow)));
   put(out, 0, h);
   put(out, h.totals_offset, totals);
   for (std::size_t i = 0; i < communicators.size(); ++i) {
@@ -200,6 +203,7 @@ std::vector<std::uint8_t> Record::bytes_with(bool compact, std::size_t header_by
   put_table(h.node_calls_offset, node_calls);
   put_table(h.algorithms_offset, algorithms);
   put_table(h.timed_offset, timed);
+  put_table(h.trials_offset, trials);
   if (!timed.empty())
     for (const trace::Interval& interval : intervals)
       put(out, h.intervals_offset + ((interval.commit - 1) % capacity) * sizeof interval, interval);

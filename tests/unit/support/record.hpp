@@ -65,6 +65,7 @@ struct Record {
   std::vector<trace::NodeCalls> node_calls;
   std::vector<trace::TimedFunction> timed;
   std::vector<trace::Interval> intervals;
+  std::vector<trace::TrialRow> trials;
   std::uint64_t capacity = 16;
 
  private:

@@ -1,0 +1,53 @@
+// PAPAYA_ADAPT: which algorithms were tried in the calls of a run, and which of them stayed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "profiler/read/clocks.hpp"
+#include "profiler/read/read.hpp"
+
+namespace papaya::report {
+
+// In the calls of one collective and class of sizes on one communicator.
+struct TrialFigures {
+  struct Tried {
+    std::string algorithm;
+    trace::TriedState state{};
+    double median_ns = 0;  // of a call in the last trial, where it was measured
+    std::uint64_t samples = 0;
+  };
+  struct Change {
+    std::string before;
+    std::string algorithm;
+    std::uint64_t calls = 0;  // of these, before
+    double at_ns = 0;         // since the run began
+  };
+
+  std::string name;  // MPI_Allreduce
+  std::string communicator;
+  bool has_bytes = false;         // not of a barrier
+  std::uint64_t least_bytes = 0;  // of a call
+  std::uint64_t most_bytes = 0;
+  std::uint64_t calls = 0;  // until the last trial ended
+  std::uint64_t trials = 0;
+  std::string algorithm;  // since then
+  std::vector<Tried> tried;
+  std::uint64_t changes = 0;
+  std::vector<Change> last_changes;  // the first of them first
+  double spent_ns = 0;               // lost by trying, a rank
+
+  // "native 1.20 us, arrival_leader 400 ns; arrival_tree slower (620 ns)": the quickest first.
+  std::string tried_text() const;
+  // "since call 77 (12.0 ms) arrival_leader instead of native": the last change; empty: there was none.
+  std::string change_text() const;
+};
+
+std::string_view state_name(trace::TriedState state);
+
+// Most calls first. `begin_ns`: of the run, on node 0's clock.
+std::vector<TrialFigures> trial_figures(const Run& run, const Clocks& clocks, double begin_ns);
+
+}  // namespace papaya::report

@@ -1,0 +1,38 @@
+// What PAPAYA_ADAPT has tried.
+#include "profiler/analysis/trials.hpp"
+
+#include <string>
+
+#include "profiler/report/json/values.hpp"
+
+namespace papaya::report {
+
+Json to_object(const TrialFigures& figures) {
+  Json tried = Json::array();
+  for (const TrialFigures::Tried& one : figures.tried) {
+    const bool is_measured = one.samples > 0;
+    tried.push_back({{"algorithm", one.algorithm},
+                     {"state", std::string(state_name(one.state))},
+                     {"median_us", is_measured ? microseconds(one.median_ns) : Json(nullptr)},
+                     {"calls_measured", one.samples}});
+  }
+  Json changes = Json::array();
+  for (const TrialFigures::Change& one : figures.last_changes)
+    changes.push_back({{"from", one.before},
+                       {"to", one.algorithm},
+                       {"after_calls", one.calls},
+                       {"seconds_after_init", seconds(one.at_ns)}});
+  return {{"name", figures.name},
+          {"communicator", figures.communicator},
+          {"least_bytes", figures.has_bytes ? Json(figures.least_bytes) : Json(nullptr)},
+          {"most_bytes", figures.has_bytes ? Json(figures.most_bytes) : Json(nullptr)},
+          {"calls", figures.calls},
+          {"trials", figures.trials},
+          {"algorithm", figures.algorithm},
+          {"tried", std::move(tried)},
+          {"change_count", figures.changes},
+          {"last_changes", std::move(changes)},
+          {"lost_seconds", seconds(figures.spent_ns)}};
+}
+
+}  // namespace papaya::report
