@@ -132,6 +132,22 @@ static void pair(int calls) {
   MPI_Comm_free(&two);
 }
 
+// Four ranks as a grid of two rows and two columns, each with a communicator of its own: rank 0 passes the delay on to
+// its column, where nobody has heard of rank 1.
+static void grid(int calls) {
+  MPI_Comm row, column;
+  MPI_Comm_split(MPI_COMM_WORLD, rank / 2, rank, &row);
+  MPI_Comm_split(MPI_COMM_WORLD, rank % 2, rank, &column);
+  for (int i = 0; i < calls; ++i) {
+    int word = i, sum = 0;
+    if (rank == 1) work(late_ms);
+    MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, row);
+    MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, column);
+  }
+  MPI_Comm_free(&column);
+  MPI_Comm_free(&row);
+}
+
 // Rank 1 comes late where nobody waits for it: as receiver of a bcast, as root of a reduce.
 static void ahead(int calls) {
   for (int i = 0; i < calls; ++i) {
@@ -180,7 +196,7 @@ int main(int argc, char** argv) {
     void (*run)(int);
   } cases[] = {{"iallreduce", iallreduce}, {"comm_dup", comm_dup}, {"fence", fence}, {"ring", ring},
                {"victim", victim},         {"innocent", innocent}, {"pair", pair},   {"ahead", ahead},
-               {"finalize", finalize},     {"waits", waits},       {"inter", inter}};
+               {"finalize", finalize},     {"waits", waits},       {"inter", inter}, {"grid", grid}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
     if (argc > 1 && strcmp(argv[1], cases[i].name) == 0) cases[i].run(calls);
   MPI_Finalize();

@@ -62,6 +62,21 @@ class Times(Preload):
         self.assertEqual({str(rank["time"]) for rank in report["late_ranks"]}, {"None"})
 
     @quick
+    def test_grid(self):
+        """Communicators for rows and columns: what a column waits for a rank that waited in its row began in the row."""
+        self.need_papaya()
+        report = self.job(4, self.program("planted"), "grid", 30, 5).report()
+        ranks = {rank["rank"]: rank for rank in report["late_ranks"]}
+        waiting = report["waiting_seconds"]
+        self.assertGreater(waiting, 0.3)  # three ranks wait for 30 x 5 ms
+        # MPICH's ranks, which spin, take cores from each other.
+        self.assertGreater(ranks[1]["began_waiting_seconds"], (0.9 if self.mpi == "openmpi" else 0.6) * waiting, report["verdict"])
+        # Of the waiting in the columns half is for rank 0.
+        self.assertGreater(ranks[0]["caused_waiting_seconds"], 0.1)
+        self.assertEqual(ranks[0]["passed_on_from"], 1)
+        self.assertTrue(report["verdict"].startswith("Rank 1 is late, at "), report["verdict"])
+
+    @quick
     def test_peers(self):
         """For whom a rank waits in messages, in each of MPI's ways to wait for one."""
         self.need_papaya()
