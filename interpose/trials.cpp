@@ -21,6 +21,9 @@ namespace {
 // quicker.
 constexpr int trusted_ranks = 8;
 
+// Guessed: regions are registered and connected.
+constexpr std::int64_t set_up_across_nodes_ns = 5'000'000;
+
 // Of a communicator; what comes later is served as without trials.
 constexpr std::size_t most_trials = 64;
 
@@ -106,9 +109,10 @@ void record(const Communicator& state, One& one, std::uint32_t before, Recorder&
 }
 
 // What no trial of the communicator uses any more gives its memory back. Every rank is in the exchange, so none is in
-// a call of it. A bcast or reduce is set up over several calls, in the order of its communicator's plans: it stays.
+// a call of it. A bcast or reduce is set up over several calls, in the order of its communicator's plans: it stays. So
+// does what other nodes may still write to.
 void give_back(Communicator& state, const One& ended) noexcept {
-  if (is_rooted(ended.collective)) return;
+  if (is_rooted(ended.collective) || state.facts.nodes > 1) return;
   for (std::size_t i = 1; i < ended.candidates.size(); ++i) {
     bool is_used = false;
     for (const std::unique_ptr<One>& one : state.trials->all)
@@ -120,9 +124,11 @@ void give_back(Communicator& state, const One& ended) noexcept {
 
 }  // namespace
 
-One::One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, std::size_t in_use,
-         std::int64_t share) noexcept
-    : collective(of), size_class(bytes_class), candidates(std::move(rules)), trial(candidates.size(), in_use, share) {
+One::One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, tuning::Trial::Terms terms) noexcept
+    : collective(of),
+      size_class(bytes_class),
+      candidates(std::move(rules)),
+      trial((terms.candidates = candidates.size(), terms)) {
   trial_count.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -143,15 +149,15 @@ One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, 
   std::vector<const tuning::Rule*> candidates =
       tuning::Selection::candidates(arguments.collective, largest_of(size_class), state.facts);
   candidates.insert(candidates.begin(), nullptr);
-  std::size_t in_use = tuning::Trial::native;
+  tuning::Trial::Terms terms{.share = job.adapt_share, .has_one_clock = state.facts.nodes == 1};
+  if (state.facts.nodes > 1) terms.set_up_ns = set_up_across_nodes_ns;
   if (choice.rule != nullptr)
     for (std::size_t i = 1; i < candidates.size(); ++i) {
       if (candidates[i]->algorithm != choice.rule->algorithm) continue;
       candidates[i] = choice.rule;  // with its parameters
-      if (choice.of_file || state.size <= trusted_ranks) in_use = i;
+      if (choice.of_file || state.size <= trusted_ranks) terms.in_use = i;
     }
-  all.push_back(
-      std::make_unique<One>(arguments.collective, size_class, std::move(candidates), in_use, job.adapt_share));
+  all.push_back(std::make_unique<One>(arguments.collective, size_class, std::move(candidates), terms));
   return all.back().get();
 }
 

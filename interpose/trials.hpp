@@ -13,8 +13,8 @@ namespace papaya::trials {
 
 // Calls of one collective and one class of sizes.
 struct One {
-  One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, std::size_t in_use,
-      std::int64_t share) noexcept;
+  // `terms` but for the candidates.
+  One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, tuning::Trial::Terms terms) noexcept;
   ~One();
   One(const One&) = delete;
   One& operator=(const One&) = delete;

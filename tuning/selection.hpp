@@ -47,7 +47,8 @@ class Selection {
   Choice choose(Collective collective, std::uint64_t bytes, const Facts& facts, Form form = Form::blocking,
                 std::vector<Considered>* considered = nullptr) const noexcept;
 
-  // All that might serve calls of up to `bytes` on one node, whether or not `auto` would choose them. The rules stay.
+  // All that might serve calls of up to `bytes`, whether or not `auto` would choose them; across nodes only those that
+  // say how long they take there (Descriptor::network_ns), and not those that cannot win by that. The rules stay.
   static std::vector<const Rule*> candidates(Collective collective, std::uint64_t bytes, const Facts& facts);
 
   // The same for calls whose ranks know their own sizes only (alltoallv): by the algorithm of `collective` that is

@@ -30,8 +30,6 @@ constexpr std::int64_t part_for_checks = 5;
 // the choice, twice as many each time, up to the largest.
 constexpr std::int64_t least_patience = 100;
 constexpr std::int64_t largest_patience = least_patience << 8;
-// Guessed before the first trial: what the set-up of a candidate takes.
-constexpr std::int64_t set_up_ns = 200'000;
 // Below this nobody is called slower or changed.
 constexpr std::int64_t noise_ns = 100;
 constexpr std::size_t least_to_compare = 3;
@@ -69,15 +67,17 @@ bool is_skewed(std::int64_t spread_ns, std::int64_t cost_ns) noexcept {
 
 }  // namespace
 
-Trial::Trial(std::size_t candidates, std::size_t in_use, std::int64_t share)
-    : list_(candidates),
-      in_use_(in_use),
-      share_(std::max<std::int64_t>(share, 1)),
-      current_(in_use),
+Trial::Trial(const Terms& terms)
+    : list_(terms.candidates),
+      in_use_(terms.in_use),
+      share_(std::max<std::int64_t>(terms.share, 1)),
+      has_one_clock_(terms.has_one_clock),
+      set_up_ns_(terms.set_up_ns),
+      current_(terms.in_use),
       patience_(least_patience) {
   // What follows is done inside the program's calls, where nothing may fail.
-  blocks_.reserve(candidates);
-  kept_.reserve(std::max(candidates * later_block, std::size_t{check}));
+  blocks_.reserve(list_.size());
+  kept_.reserve(std::max(list_.size() * later_block, std::size_t{check}));
   for (Candidate& one : list_) one.costs.reserve(most_rounds * later_block);
 }
 
@@ -163,6 +163,11 @@ std::vector<std::int64_t> Trial::largest(std::int64_t elapsed_ns, std::int64_t e
   numbers.reserve(largest_per_sample * kept_.size() + largest_besides);
   for (const Kept& one : kept_) {
     const std::int64_t arrival = one.sample.arrival_ns;
+    if (!has_one_clock_) {
+      const std::int64_t inside = std::clamp<std::int64_t>(one.sample.exit_ns - arrival, 0, longest_ns);
+      numbers.insert(numbers.end(), {one.is_there ? -inside : nobody, nobody, nobody});
+      continue;
+    }
     numbers.push_back(one.is_there && one.sample.is_waited_for ? arrival : nobody);
     numbers.push_back(one.is_there ? arrival : nobody);
     numbers.push_back(one.is_there ? -arrival : nobody);
@@ -180,7 +185,8 @@ std::vector<std::int64_t> Trial::sums(std::span<const std::int64_t> largest_of_a
   for (std::size_t i = 0; i < kept_.size(); ++i) {
     const Sample& sample = kept_[i].sample;
     const std::int64_t waited_for = largest_of_all[largest_per_sample * i];
-    const std::int64_t from = sample.waits ? std::max(sample.arrival_ns, waited_for) : sample.arrival_ns;
+    const std::int64_t from =
+        sample.waits && has_one_clock_ ? std::max(sample.arrival_ns, waited_for) : sample.arrival_ns;
     numbers.push_back(kept_[i].is_there ? std::max<std::int64_t>(sample.exit_ns - from, 0) : 0);
     numbers.push_back(kept_[i].is_there ? 1 : 0);
   }
@@ -206,9 +212,11 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
   for (const Block& one : blocks_)
     for (std::int64_t call = 0; call < one.calls; ++call, ++slot) {
       if (sums_of_all[sums_per_sample * slot + 1] != ranks) continue;  // the candidate did not serve it
-      const std::int64_t cost = sums_of_all[sums_per_sample * slot] / ranks;
-      const std::int64_t spread =
-          largest_of_all[largest_per_sample * slot + 1] + largest_of_all[largest_per_sample * slot + 2];
+      const std::int64_t mean = sums_of_all[sums_per_sample * slot] / ranks;
+      const std::int64_t* const largest = &largest_of_all[largest_per_sample * slot];
+      const std::int64_t cost = has_one_clock_ ? mean : -largest[0];
+      // If arrivals are spread evenly, ranks wait for half of the spread on average.
+      const std::int64_t spread = has_one_clock_ ? largest[1] + largest[2] : 2 * (mean - cost);
       const Cost measured{cost, is_skewed(spread, cost)};
       if (phase_ == Phase::check) {
         costs.push_back(measured);
@@ -327,7 +335,7 @@ bool Trial::may_try() const noexcept {
   const std::int64_t new_ones = std::max<std::int64_t>(candidates - (in_use_ == native ? 1 : 2), 0);
   const std::int64_t guess =
       trials_ > 0 ? last_trial_ns_
-                  : candidates * later_block * present_cost_ns_ + new_ones * set_up_ns + 4 * exchange_cost_ns_;
+                  : candidates * later_block * present_cost_ns_ + new_ones * set_up_ns_ + 4 * exchange_cost_ns_;
   return spent_ns_ + elsewhere_ns_ + guess <= allowance_ns();
 }
 

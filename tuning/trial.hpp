@@ -19,9 +19,9 @@
 
 namespace papaya::tuning {
 
-// One measured call as this rank saw it. What of its time inside is the algorithm's begins with the arrival of
-// somebody: of the last rank where all wait for all; of the root, or its own if that is later, in a broadcast; of the
-// last rank at the root of a reduction, of its own elsewhere.
+// One measured call as this rank saw it. On one node, what of its time inside is the algorithm's begins with the
+// arrival of somebody: of the last rank where all wait for all; of the root, or its own if that is later, in a
+// broadcast; of the last rank at the root of a reduction, of its own elsewhere.
 struct Sample {
   std::int64_t arrival_ns = 0;
   std::int64_t exit_ns = 0;
@@ -35,9 +35,17 @@ class Trial {
   static constexpr int most_rounds = 7;
   static constexpr std::size_t native = 0;
 
-  // `candidates` of them, the first of which is native; `in_use` to begin with. `share`: what may be lost by trying, in
-  // millionths of the time of the run.
-  Trial(std::size_t candidates, std::size_t in_use, std::int64_t share);
+  struct Terms {
+    std::size_t candidates = 1;  // the first of which is native
+    std::size_t in_use = 0;      // to begin with
+    std::int64_t share = 0;      // of the run's time that may be lost by trying, in millionths
+    // The ranks' times are of one clock. If not, as on several nodes, only calls in which all wait for all can be
+    // compared: the rank that arrives last is the one that is inside for the shortest time, so that this time is what
+    // the call costs.
+    bool has_one_clock = true;
+    std::int64_t set_up_ns = 200'000;  // guessed before the first trial: what the set-up of a candidate takes
+  };
+  explicit Trial(const Terms& terms);
 
   // Who serves the next call.
   std::size_t candidate() const noexcept { return current_; }
@@ -127,6 +135,8 @@ class Trial {
   std::vector<Candidate> list_;
   std::size_t in_use_;
   std::int64_t share_;
+  bool has_one_clock_;
+  std::int64_t set_up_ns_;
 
   std::int64_t calls_ = 0;
   std::int64_t next_ = first_look;  // number of calls at which something changes

@@ -4,13 +4,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/cost_model.hpp"
 #include "profiler/read/read.hpp"
 
 namespace papaya::report {
-
-// Where it was not measured: a cluster of today.
-inline constexpr double nominal_latency_ns = 1000;
-inline constexpr double nominal_bytes_per_ns = 5;
 
 // Measured, one way. 0: not measured.
 struct MessageTime {

@@ -1,5 +1,8 @@
 #include "tuning/selection.hpp"
 
+#include <set>
+#include <string_view>
+
 #include "tests/catch.hpp"
 
 namespace papaya::tuning {
@@ -25,6 +28,24 @@ std::string problem_of(const char* value) {
   CHECK(settings.is_default(Variable::allreduce));
   return warnings.size() == 1 ? warnings[0] : "";
 }
+TEST_CASE("selection: what may be tried, on one node and across nodes") {
+  const auto names_of = [](Collective collective, std::uint64_t bytes, const Facts& facts) {
+    std::set<std::string_view> names;
+    for (const Rule* rule : Selection::candidates(collective, bytes, facts)) names.insert(rule->algorithm->name);
+    return names;
+  };
+  const Facts here{4, 1};
+  const Facts across{.ranks = 16, .nodes = 4, .ranks_per_node = 4};
+  CHECK(names_of(Collective::allreduce, 64, here).contains("arrival_leader"));
+  CHECK_FALSE(names_of(Collective::allreduce, 64, here).contains("dissemination"));
+  CHECK(names_of(Collective::allreduce, 64, across) ==
+        std::set<std::string_view>{"dissemination", "hierarchical_rabenseifner"});
+  // Every byte goes log2 4 times, not 2 (4 - 1) / 4 times; and it does not take so many.
+  CHECK(names_of(Collective::allreduce, 1 << 20, across) == std::set<std::string_view>{"hierarchical_rabenseifner"});
+  CHECK(names_of(Collective::barrier, 0, across) == std::set<std::string_view>{"hierarchical_barrier"});
+  CHECK(names_of(Collective::alltoall, 1024, across) == std::set<std::string_view>{"notified_alltoall"});
+}
+
 }  // namespace
 
 TEST_CASE("a name, native, auto") {

@@ -28,6 +28,7 @@ struct Job {
   std::int64_t begin_ns = 300'000'000;  // MPI_Init took that
   std::int64_t elsewhere_ns = 0;
   std::int64_t trials = 1;
+  bool has_one_clock = true;  // else each rank's is off by seconds
   std::function<std::int64_t(std::size_t candidate, std::int64_t call)> cost;
   std::function<std::int64_t(std::int64_t call)> spread = [](std::int64_t) { return 500; };
   double noise = 0.05;
@@ -41,7 +42,11 @@ class Run {
  public:
   explicit Run(Job job, unsigned seed = 1) : job_(std::move(job)), random_(seed), now_(job_.begin_ns) {
     served.assign(job_.candidates, 0);
-    for (int rank = 0; rank < job_.ranks; ++rank) ranks_.emplace_back(job_.candidates, job_.in_use, job_.share);
+    for (int rank = 0; rank < job_.ranks; ++rank)
+      ranks_.emplace_back(Trial::Terms{.candidates = job_.candidates,
+                                       .in_use = job_.in_use,
+                                       .share = job_.share,
+                                       .has_one_clock = job_.has_one_clock});
   }
 
   void make(std::int64_t calls) {
@@ -102,7 +107,9 @@ class Run {
     const std::int64_t last = *std::max_element(arrivals.begin(), arrivals.end());
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const auto cost = static_cast<std::int64_t>(static_cast<double>(usual) * noise(random_));
-      if (serves) ranks_[rank].keep(ranks_[rank].slot(), candidate, {arrivals[rank], last + cost, true, true});
+      const std::int64_t off_ns = job_.has_one_clock ? 0 : static_cast<std::int64_t>(rank) * -3'000'000'000;
+      if (serves)
+        ranks_[rank].keep(ranks_[rank].slot(), candidate, {arrivals[rank] + off_ns, last + cost + off_ns, true, true});
       ranks_[rank].count_call();
     }
     std::int64_t least = usual;
@@ -153,6 +160,31 @@ TEST_CASE("a trial: the slowest choice gives way to the best within a hundredth 
     CHECK(run.first().in_use() == 2);
     // After it was found, nothing but what may be lost is lost.
     CHECK(run.served[2] > 99'000);
+  }
+}
+
+TEST_CASE("a trial across nodes: without one clock the best is found, and followed, whoever is late") {
+  for (const std::int64_t spread : {500, 300'000}) {
+    Job job;
+    job.ranks = 5;
+    job.has_one_clock = false;
+    job.in_use = 1;
+    job.computing_ns = 200'000;
+    job.cost = [](std::size_t candidate, std::int64_t call) -> std::int64_t {
+      constexpr std::int64_t before[] = {9'000, 30'000, 3'000, 100'000};
+      constexpr std::int64_t after[] = {9'000, 4'000, 30'000, 100'000};
+      return (call < 20'000 ? before : after)[candidate];
+    };
+    job.spread = [=](std::int64_t) { return spread; };
+    Run run(job);
+    run.make(20'000);
+    CHECK(run.first().in_use() == 2);
+    // What a call costs, not how long ranks are inside.
+    CHECK(run.first().standing(2).median_ns < 4'000);
+    run.make(5'000);
+    CHECK(run.first().in_use() == 1);
+    const double share = static_cast<double>(run.lost_ns + run.exchanged_ns) / static_cast<double>(run.now());
+    CHECK(share < 0.05);
   }
 }
 

@@ -31,6 +31,20 @@ class Adapt(Preload):
                 self.assertLessEqual(len(row["last_changes"]), row["change_count"])
             self.assertIn("\nTrials (PAPAYA_ADAPT", (job.folder / "report.txt").read_text())
 
+    @time_limit(60)
+    def test_adapt_across_nodes(self):
+        """The same where ranks are on several nodes: algorithms over the wire are tried, and results stay right."""
+        self.need_papaya()
+        for ranks, nodes in ((4, 2), (3, 3)) if self.mpi == "openmpi" else ((2, 2),):
+            program = (self.program("adapt"), 200, 3)
+            job = self.job(ranks, *program, env={"PAPAYA_ADAPT": "100%", "PAPAYA_NODE_SIZE": str(ranks // nodes), "PAPAYA_TRANSPORT": "mpi"})
+            self.check_right(job, ranks)
+            report = job.report()
+            self.assertEqual(report["nodes"], nodes)
+            measured = {one["algorithm"] for row in report["trials"] for one in row["tried"] if one["calls_measured"] > 0}
+            self.assertIn("native", measured)
+            self.assertTrue(measured & {"dissemination", "hierarchical_rabenseifner", "hierarchical_barrier"}, report["trials"])
+
     @quick
     @time_limit(60)
     def test_adapt_settings(self):
