@@ -279,11 +279,11 @@ void Watch::report(bool asked) {
     close(out);
   }
   if (log::level() < log::Level::warn) return;
-  write_all(STDERR_FILENO,
-            fmt::format(
-                "papaya: {}\n{}{}  {}`papaya report {}` names the functions as long as this lasts. The job goes on.\n",
-                heading, text, stacks.brief,
-                out >= 0 ? fmt::format("This is also in {}{}; ", folder, file.substr(folder_.size())) : "", folder));
+  write_all(
+      STDERR_FILENO,
+      fmt::format("papaya: {}\n{}{}  {}`papaya report {}` tells more as long as this lasts. The job goes on.\n",
+                  heading, text, stacks.brief,
+                  out >= 0 ? fmt::format("This is also in {}{}; ", folder, file.substr(folder_.size())) : "", folder));
 }
 
 }  // namespace papaya

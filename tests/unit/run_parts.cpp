@@ -8,11 +8,9 @@
 #include <new>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "profiler/analysis/in_order.hpp"
 #include "profiler/report/report.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/support/readers.hpp"
@@ -307,30 +305,6 @@ TEST_CASE("a run in parts whose rings wrapped, or that has not ended") {
   unended.write(all);
   const report::Run other = report::load_run(unended.path(), {}, report::Extent::streamed_rings);
   CHECK(report::parts_of(other, report::Clocks(other), 1000).size() == 1);
-}
-
-TEST_CASE("pieces of work are collected in their order, and an exception ends them") {
-  for (const std::size_t threads : {1, 2, 7}) {
-    std::vector<std::size_t> taken;
-    report::in_order(
-        20, threads, [](std::size_t i) { return i * i; },
-        [&](std::size_t i, std::size_t square) {
-          CHECK(square == i * i);
-          taken.push_back(i);
-        });
-    REQUIRE(taken.size() == 20);
-    CHECK(std::is_sorted(taken.begin(), taken.end()));
-    taken.clear();
-    CHECK_THROWS_AS(report::in_order(
-                        20, threads,
-                        [](std::size_t i) {
-                          if (i == 5) throw std::runtime_error("piece 5");
-                          return i;
-                        },
-                        [&](std::size_t i, std::size_t) { taken.push_back(i); }),
-                    std::runtime_error);
-    CHECK(taken.size() <= 5);
-  }
 }
 
 }  // namespace

@@ -197,9 +197,11 @@ class Failures(Preload):
                 "late", said=f"no progress for 2 s in MPI_Allreduce, call {call} on MPI_COMM_WORLD: rank 2 is missing.",
                 file=f"stall-MPI_Allreduce-*-{call}.txt", **settings)
             self.assertRegex(
-                text, rf"^MPI_Allreduce, call {call} on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s \(ranks 0-1, 3, at stalled-")
+                text, rf"^MPI_Allreduce, call {call} on MPI_COMM_WORLD: 3 of 4 ranks wait, for \d+ s "
+                r"\(ranks 0-1, 3, at energy \(stalled.c:\d+\)\)\.")
             self.assertRegex(text, r"\n  Missing: rank 2.\n  rank 2 " + (
-                "has called no collective yet" if call == 0 else "last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, at stalled-"))
+                "has called no collective yet" if call == 0 else "last left MPI_Allreduce, call 4 on MPI_COMM_WORLD, "
+                r"at energy \(stalled.c:\d+\), \d+ s ago"))
             # It sleeps between its looks for that.
             self.assertRegex(text, r"\n  rank 2:\n(?:    .*\n)*    wait_for_file \(stalled.c:\d+\)\n    main \(stalled.c:\d+\)\n")
             self.check_right(job, 4, quiet=False)
