@@ -9,9 +9,13 @@
 //   lifecycle at_exit_calls  the same with collectives in the handler
 //   lifecycle destructor     calls MPI_Finalize in a destructor of the program
 //   lifecycle thread         MPI_Init_thread, all calls and MPI_Finalize in a thread that is not main
+//   lifecycle processors     each rank on a core of its own, and there after MPI_Finalize, too
+//   lifecycle request        waits for a request that there is not, with one that there is
 //   lifecycle session        a session and no MPI_Init, MPI 4 only
+#define _GNU_SOURCE
 #include <mpi.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -77,6 +81,27 @@ static int session(void) {
 }
 #endif
 
+// It returns the error, whoever times it, and what was there can be completed.
+static void wait_for_nothing(void) {
+  int rank, received = 0, class = 0;
+  MPI_Request requests[2];
+  MPI_Status statuses[2];
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  for (int test = 0; test < 2; ++test) {
+    int done = 0;
+    MPI_Irecv(&received, 1, MPI_INT, rank, 0, MPI_COMM_WORLD, &requests[0]);
+    requests[1] = (MPI_Request)0;
+    const int code = test ? MPI_Testall(2, requests, &done, statuses) : MPI_Waitall(2, requests, statuses);
+    MPI_Error_class(code, &class);
+    CHECK(class == MPI_ERR_REQUEST);
+    MPI_Send(&rank, 1, MPI_INT, rank, 0, MPI_COMM_WORLD);
+    CHECK(MPI_Waitall(1, requests, statuses) == MPI_SUCCESS);
+    CHECK(received == rank);
+  }
+}
+
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
   int one = 1, sum = 0;
@@ -124,6 +149,18 @@ int main(int argc, char** argv) {
     const int second = MPI_Init(&argc, &argv);
     printf("second MPI_Init: %s\n", second == MPI_SUCCESS ? "success" : "error");
     some_calls(MPI_COMM_WORLD);
+  }
+  if (strcmp(mode, "request") == 0) wait_for_nothing();
+  cpu_set_t own, then;
+  if (strcmp(mode, "processors") == 0) {
+    int rank;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    CPU_ZERO(&own);
+    CPU_SET(rank % (int)sysconf(_SC_NPROCESSORS_ONLN), &own);
+    CHECK(sched_setaffinity(0, sizeof own, &own) == 0);
+    MPI_Finalize();
+    CHECK(sched_getaffinity(0, sizeof then, &then) == 0 && CPU_EQUAL(&own, &then));
+    return finish();
   }
   const int code = finish();
   if (strcmp(mode, "no_finalize") == 0) return code;

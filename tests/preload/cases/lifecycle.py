@@ -56,6 +56,10 @@ class Lifecycle(Preload):
         self.together(*(functools.partial(ends_well, mode, env) for env in ({}, LEADER) for mode in ("at_exit", "thread")),
                       *(functools.partial(ends_otherwise, env) for env in ({}, LEADER)))
 
+    def test_finalize_alike(self):
+        """Ranks are where they were once the report is written; an error of MPI_Waitall is MPI's own."""
+        self.compare_all(2, *([self.program("lifecycle"), mode] for mode in ("processors", "request")))
+
     @time_limit(90)
     def test_finalize_late(self):
         """MPI_Finalize after main: the library's own exit handlers and destructors may have run before."""
