@@ -38,8 +38,6 @@ class Adviser {
   void step(std::string sentence) { steps_.push_back(std::move(sentence)); }
 
   const RankFigures* figures_of(std::int32_t number) const;
-  // Of the rank's time outside MPI: at least so long it was not on a core, nor ready for one. 0: none, or not known.
-  double asleep_ns(const RankFigures& rank) const;
   double share_of_run(double ns) const { return analysis_.run_ns > 0 ? ns / analysis_.run_ns : 0.0; }
 
   const Analysis& analysis_;
@@ -51,12 +49,6 @@ const RankFigures* Adviser::figures_of(std::int32_t number) const {
   const auto found = std::find_if(analysis_.late_ranks.begin(), analysis_.late_ranks.end(),
                                   [number](const RankFigures& rank) { return rank.rank == number; });
   return found == analysis_.late_ranks.end() ? nullptr : &*found;
-}
-
-double Adviser::asleep_ns(const RankFigures& rank) const {
-  if (!rank.usage.is_known || !rank.time.is_known) return 0;
-  const double busy = rank.usage.cpu_share + (rank.usage.knows_core_wait ? rank.usage.core_wait_share : 0);
-  return std::max(0.0, rank.time.computing_ns - busy * analysis_.run_ns);
 }
 
 std::string Adviser::in_short() const {
@@ -71,7 +63,7 @@ std::string Adviser::in_short() const {
   double without_core_ns = 0;
   for (const RankFigures& rank : analysis_.late_ranks) {
     computing_ns += rank.time.computing_ns;
-    without_core_ns += asleep_ns(rank);
+    without_core_ns += asleep_ns(analysis_, rank);
   }
   const double computing = std::min(1.0, computing_ns / ranks_ns);
   const double unrecorded = std::min(1.0, analysis_.unrecorded_ns / ranks_ns);
@@ -126,7 +118,10 @@ void Adviser::late_rank(std::int32_t number) {
       break;
   }
   const std::vector<NamedFrame>& frames = rank->late_at.empty() ? rank->long_at : rank->late_at;
-  const std::string where = frames.empty() ? "its collective calls" : frame_text(frames.front());
+  const bool has_collectives = analysis_.compared_calls > 0 || analysis_.functions.empty();
+  const std::string where = !frames.empty()   ? frame_text(frames.front())
+                            : has_collectives ? "its collective calls"
+                                              : "its calls of " + analysis_.functions.front().name;
   const double computing_ns = rank->time.computing_ns;
   if (more_ns < least_ns) {
     step(
@@ -135,7 +130,7 @@ void Adviser::late_rank(std::int32_t number) {
                     number, where));
     return;
   }
-  if (asleep_ns(*rank) >= 0.5 * computing_ns) {
+  if (is_mostly_asleep(analysis_, *rank)) {
     step(
         fmt::format("Look at what rank {} waits for outside MPI before {}: it spends {} there, the median of the ranks "
                     "{}, but uses a core only {} of the run. Files, locks and sleeps do that.",

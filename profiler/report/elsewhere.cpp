@@ -86,7 +86,7 @@ Longest longest_of(const Ranks& ranks) {
   return best;
 }
 
-void tell_of_longest(Elsewhere& elsewhere, Ranks ranks, std::int32_t named) {
+void tell_of_longest(const Analysis& analysis, Elsewhere& elsewhere, Ranks ranks, std::int32_t named) {
   std::sort(ranks.begin(), ranks.end(),
             [](const auto* a, const auto* b) { return a->time.computing_ns > b->time.computing_ns; });
   const Longest longest = longest_of(ranks);
@@ -97,7 +97,11 @@ void tell_of_longest(Elsewhere& elsewhere, Ranks ranks, std::int32_t named) {
     return;
   }
   std::vector<std::int32_t> numbers;
-  for (std::size_t i = 0; i < longest.count; ++i) numbers.push_back(ranks[i]->rank);
+  bool are_asleep = true;
+  for (std::size_t i = 0; i < longest.count; ++i) {
+    numbers.push_back(ranks[i]->rank);
+    are_asleep = are_asleep && is_mostly_asleep(analysis, *ranks[i]);
+  }
   std::sort(numbers.begin(), numbers.end());
   const std::string least = time_text(longest.least_more_ns);
   const std::string most = time_text(longest.most_more_ns);
@@ -107,8 +111,11 @@ void tell_of_longest(Elsewhere& elsewhere, Ranks ranks, std::int32_t named) {
   if (is_explained && is_one && numbers.front() == named) {
     elsewhere.text += ".";
   } else {
+    const char* const does = are_asleep ? (is_one ? "is outside MPI" : "are outside MPI")
+                             : is_one   ? "computes"
+                                        : "compute";
     elsewhere.text += fmt::format(": {} {} {} longer than the median of the others, ", ranks_text(to_ranges(numbers)),
-                                  is_one ? "computes" : "compute", elsewhere.more);
+                                  does, elsewhere.more);
     if (longest.together_share >= enough_evidence) {
       elsewhere.text += "which wait meanwhile.";
     } else {
@@ -124,6 +131,16 @@ void tell_of_longest(Elsewhere& elsewhere, Ranks ranks, std::int32_t named) {
 }
 
 }  // namespace
+
+double asleep_ns(const Analysis& analysis, const RankFigures& rank) {
+  if (!rank.usage.is_known || !rank.time.is_known) return 0;
+  const double busy = rank.usage.cpu_share + (rank.usage.knows_core_wait ? rank.usage.core_wait_share : 0);
+  return std::max(0.0, rank.time.computing_ns - busy * analysis.run_ns);
+}
+
+bool is_mostly_asleep(const Analysis& analysis, const RankFigures& rank) {
+  return rank.time.computing_ns > 0 && asleep_ns(analysis, rank) >= 0.5 * rank.time.computing_ns;
+}
 
 double median_computing_ns(const Analysis& analysis) {
   std::vector<double> values;
@@ -162,7 +179,7 @@ Elsewhere elsewhere_of(const Analysis& analysis, std::int32_t named) {
   if (!analysis.functions.empty())
     elsewhere.text +=
         fmt::format(", most in {} ({})", analysis.functions.front().name, share(analysis.functions.front().ns));
-  tell_of_longest(elsewhere, std::move(ranks), named);
+  tell_of_longest(analysis, elsewhere, std::move(ranks), named);
   return elsewhere;
 }
 

@@ -45,6 +45,7 @@ Uneven uneven_among(const Analysis& analysis, const Ranks& ranks, double least_n
     if (rank->time.computing_ns - median_ns >= most_of_it * more_ns) uneven.ranks.push_back(rank->rank);
   std::sort(uneven.ranks.begin(), uneven.ranks.end());
   uneven.more = time_text(more_ns);
+  uneven.is_asleep = is_mostly_asleep(analysis, top);
   if (top.long_ns < most_of_it * more_ns) return uneven;
   uneven.where = top.long_at.empty() ? "before its collective calls"
                                      : fmt::format("before calls at {}{}", frame_text(top.long_at.front()),
@@ -73,8 +74,11 @@ std::string text_of(const Uneven& uneven) {
   const bool is_one = uneven.ranks.size() == 1;
   std::string who = ranks_text(to_ranges(uneven.ranks));
   who[0] = 'R';
-  return fmt::format(" {} {} {} longer than the median of the ranks{}.", who, is_one ? "computes" : "compute up to",
-                     uneven.more, uneven.where.empty() ? "" : ", " + uneven.where);
+  const char* const does = uneven.is_asleep ? (is_one ? "is outside MPI" : "are outside MPI up to")
+                           : is_one         ? "computes"
+                                            : "compute up to";
+  return fmt::format(" {} {} {} longer than the median of the ranks{}.", who, does, uneven.more,
+                     uneven.where.empty() ? "" : ", " + uneven.where);
 }
 
 }  // namespace papaya::report

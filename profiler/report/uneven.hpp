@@ -12,6 +12,7 @@ namespace papaya::report {
 
 struct Uneven {
   std::vector<std::int32_t> ranks;  // ascending; empty: none computes much longer, or that is not known
+  bool is_asleep = false;           // that one: mostly on no core
   std::string more;                 // what the one of them that computes longest does so longer than the median
   std::string where;                // "before calls at main (app.c:3)"; empty: not before calls that all ranks make
 };

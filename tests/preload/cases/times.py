@@ -33,7 +33,10 @@ class Times(Preload):
     def test_planted(self):
         """Time in other functions than blocking collectives: counted once, all of it, for the right rank."""
         self.need_papaya()
-        _, times = self.check_times("iallreduce", 2, {"MPI_Wait": 200})
+        report, times = self.check_times("iallreduce", 2, {"MPI_Wait": 200})
+        # It sleeps there.
+        self.assertRegex(report["verdict"], r"rank 1 is outside MPI \d+ ms longer than the median of the others, which wait meanwhile\.")
+        self.assertIn("Look at what rank 1 waits for outside MPI before its calls of MPI_Wait: it spends ", " ".join(report["next"]))
         self.assertGreater(times[0]["completion_seconds"], 0.15)  # for rank 1
         self.assertGreater(times[0]["starting_seconds"], 0)
         _, times = self.check_times("comm_dup", 2, {"MPI_Comm_dup": 200, "MPI_Comm_free": 200})
@@ -105,7 +108,7 @@ class Times(Preload):
         report = job.report()
         collectives = {row["name"]: row for row in report["collectives"]}
         self.assertIn("In collective calls nobody waits long", report["verdict"])
-        self.assertRegex(report["verdict"], "Rank 1 computes [0-9]+ ms longer than the median of the ranks, before calls at ")
+        self.assertRegex(report["verdict"], "Rank 1 is outside MPI [0-9]+ ms longer than the median of the ranks, before calls at ")
         for name in ("MPI_Bcast", "MPI_Reduce"):
             self.assertEqual(collectives[name]["imbalance"]["calls"], 100)
             self.assertLess(collectives[name]["imbalance"]["worst_us"], 1000)
