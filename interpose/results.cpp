@@ -45,8 +45,9 @@ bool is_near(const std::byte* left, const std::byte* right, T tolerance, int val
     const T b = at<T>(right + static_cast<std::size_t>(part) * sizeof(T));
     size = std::max({size, std::abs(a), std::abs(b)});
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    // An infinite size would make every difference small beside it.
+    if (!std::isfinite(a) || !std::isfinite(b)) return false;
     difference = std::max(difference, std::abs(a - b));
-    if (std::isnan(a - b)) return false;
   }
   return difference <= tolerance * size;
 }

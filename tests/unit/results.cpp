@@ -41,6 +41,11 @@ TEST_CASE("rounding is no difference, and what is begins at an element") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   CHECK_FALSE(compared<double>(ElementType::f64, {nan}, {nan}));
   CHECK(compared<double>(ElementType::f64, {nan}, {1}) == 0);
+  const double infinity = std::numeric_limits<double>::infinity();
+  CHECK_FALSE(compared<double>(ElementType::f64, {infinity}, {infinity}));
+  CHECK(compared<double>(ElementType::f64, {1, infinity}, {1, 3}) == 8);
+  CHECK(compared<double>(ElementType::f64, {infinity}, {-infinity}) == 0);
+  CHECK(compared<float>(ElementType::c32, {1, 2}, {1, std::numeric_limits<float>::infinity()}, 10) == 0);
 }
 
 TEST_CASE("the padding of a pair has no value") {
