@@ -11,6 +11,7 @@ namespace {
 struct Found {
   NodeTally tally;
   std::map<std::int32_t, WholeRun::Last> last;  // by rank
+  std::map<std::int32_t, std::uint64_t> calls;  // by node
 };
 
 void add(NodeTally& sum, const NodeTally& one) {
@@ -26,9 +27,13 @@ NodeTally averaged(NodeTally tally) {
   return tally;
 }
 
-std::vector<WholeRun::Last> in_order(const std::map<std::int32_t, WholeRun::Last>& by_rank) {
+// A call counts once for every node, and a rank is last in its own.
+std::vector<WholeRun::Last> in_order(const Found& found) {
   std::vector<WholeRun::Last> all;
-  for (const auto& [rank, last] : by_rank) all.push_back(last);
+  for (const auto& [rank, last] : found.last) {
+    all.push_back(last);
+    all.back().calls = found.calls.at(last.node);
+  }
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::tie(a.caused_ns, a.times_last) > std::tie(b.caused_ns, b.times_last);
   });
@@ -48,7 +53,7 @@ WholeRun whole_run(const Run& run, const std::function<std::string(std::uint64_t
   for (std::size_t f = 0; f < run.files.size(); ++f) file_of[run.files[f].header.rank] = f;
 
   WholeRun whole;
-  std::map<std::int32_t, WholeRun::Last> ranks;
+  Found of_run;
   using SiteKey = std::tuple<std::vector<Frame>, std::uint8_t>;
   std::map<SiteKey, Found> by_site;
   std::map<std::pair<std::uint8_t, std::uint8_t>, NodeTally> by_size;
@@ -59,34 +64,34 @@ WholeRun whole_run(const Run& run, const std::function<std::string(std::uint64_t
     for (const trace::NodeCalls& row : file.node_calls) {
       const auto in_ns = [ns](std::uint64_t ticks) { return static_cast<double>(ticks) * ns; };
       const NodeTally tally{row.calls, in_ns(row.imbalance_ticks), in_ns(row.most_ticks), in_ns(row.caused_ticks)};
-      add(whole.all, tally);
       add(by_size[{row.collective, row.size_class}], tally);
       add(by_communicator[row.communicator], tally);
       const auto its_file = file_of.find(row.rank);
-      const auto charge = [&](WholeRun::Last& last) {
+      const auto charge = [&](Found& found) {
+        add(found.tally, tally);
+        found.calls[file.header.node] += row.calls;
+        WholeRun::Last& last = found.last[row.rank];
         last.rank = row.rank;
         last.node = file.header.node;
         last.times_last += row.times_last;
         last.caused_ns += tally.waiting_ns;
       };
-      charge(ranks[row.rank]);
+      charge(of_run);
       if (its_file == file_of.end() || row.call_site == 0) continue;
       const RankFile& its = run.files[its_file->second];
       if (row.call_site > its.call_sites->size()) continue;
       const SiteKey key{(*its.call_sites)[row.call_site - 1], row.collective};
-      Found& found = by_site[key];
-      add(found.tally, tally);
-      charge(found.last[row.rank]);
+      charge(by_site[key]);
     }
   }
-  whole.all = averaged(whole.all);
-  whole.last = in_order(ranks);
+  whole.all = averaged(of_run.tally);
+  whole.last = in_order(of_run);
   for (const auto& [key, found] : by_site) {
     WholeRun::Site& site = whole.sites.emplace_back();
     for (const Frame& frame : std::get<0>(key)) site.frames.push_back(named(frame));
     site.collective = static_cast<Collective>(std::get<1>(key));
     site.tally = averaged(found.tally);
-    site.last = in_order(found.last);
+    site.last = in_order(found);
   }
   for (const auto& [key, tally] : by_size)
     whole.sizes.push_back({static_cast<Collective>(key.first), static_cast<SizeClass>(key.second), averaged(tally)});

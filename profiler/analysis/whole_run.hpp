@@ -25,6 +25,7 @@ struct WholeRun {
   struct Last {
     std::int32_t rank = 0;
     std::int32_t node = 0;
+    std::uint64_t calls = 0;       // that its node compared: of those,
     std::uint64_t times_last = 0;  // in its node, by more than a tie
     double caused_ns = 0;          // waiting of others for it, summed
   };

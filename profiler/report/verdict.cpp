@@ -58,9 +58,9 @@ std::string Judge::whole_run_verdict() {
   const WholeRun::Last& top = whole.last.front();
   const double share = whole.all.waiting_ns > 0 ? top.caused_ns / whole.all.waiting_ns : 0;
   return fmt::format(
-      "Ranks are late: {}, {} for rank {}, which arrives last at {} of the {} calls; the longest wait is {}.", waiting,
-      share_text(share * analysis_.whole_run_share), top.rank, count_text(top.times_last), count_text(whole.all.calls),
-      time_text(whole.all.most_ns));
+      "Ranks are late: {}, {} for rank {}, which arrives last at {} of the {} calls{}; the longest wait is {}.",
+      waiting, share_text(share * analysis_.whole_run_share), top.rank, count_text(top.times_last),
+      count_text(top.calls), analysis_.nodes > 1 ? " of its node" : "", time_text(whole.all.most_ns));
 }
 
 std::string Judge::arrivals_verdict() {

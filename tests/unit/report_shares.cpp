@@ -131,6 +131,40 @@ TEST_CASE("verdict: what costs most comes first, and what to do about it") {
                  "Spread the work before app+0x20 more evenly: 100 % of the waiting in collective calls is there."));
 }
 
+TEST_CASE("verdict: of several nodes a rank is last at the calls of its own") {
+  std::vector<support::Record> all;
+  for (int rank = 0; rank < 4; ++rank) {
+    all.emplace_back(rank, 4, rank / 2, 2);
+    all.back().add_communicator(support::world_id, 4, rank, "MPI_COMM_WORLD");
+    for (std::uint64_t call = 0; call < 1000; ++call)
+      all.back().add_call(Collective::allreduce, call, 1e6 * static_cast<double>(call),
+                          1e6 * static_cast<double>(call) + 1000);
+    all.back().finalize(2e9);
+  }
+  // Rank 1 is late at all of them; on the other node ranks come together.
+  for (const int rank : {1, 3}) {
+    trace::NodeCalls calls{};
+    calls.communicator = support::world_id;
+    calls.rank = rank;
+    calls.call_site = all[static_cast<std::size_t>(rank)].add_call_site({{"app", 0x20}});
+    calls.used = 1;
+    calls.collective = static_cast<std::uint8_t>(Collective::allreduce);
+    calls.calls = 1000;
+    if (rank == 1) {
+      calls.times_last = 1000;
+      calls.imbalance_ticks = calls.caused_ticks = support::Record::ticks(1e9) - support::origin_ticks;
+      calls.most_ticks = support::Record::ticks(5e8) - support::origin_ticks;
+    }
+    all[static_cast<std::size_t>(rank - 1)].node_calls.push_back(calls);
+  }
+  const Report report = support::analyse(all);
+  CHECK(contains(report.verdict, "rank 1, which arrives last at 1,000 of the 1,000 calls of its node"));
+  const std::string text = report::to_text(report);
+  CHECK(contains(text, "(2,000 calls, each once for every node"));
+  CHECK(contains(text, "1,000    100.0%"));
+  CHECK(contains(text, "rank 1, last 100 %"));
+}
+
 TEST_CASE("verdict: of calls at which a rank is last by next to nothing it is said so") {
   auto all = support::records(4);
   for (int rank = 0; rank < 4; ++rank) {

@@ -91,18 +91,19 @@ std::string costly_calls_text(const Analysis& analysis) {
 std::string whole_run_text(const Analysis& analysis) {
   const WholeRun& whole = analysis.whole_run;
   if (!analysis.is_overwritten || whole.all.calls == 0) return {};
-  const auto calls = static_cast<double>(whole.all.calls);
   Table ranks(
       fmt::format(
-          "Late ranks over the whole run, each within its node ({} calls, compared while the job ran: longest wait "
+          "Late ranks over the whole run, each within its node ({} calls{}, compared while the job ran: longest wait "
           "of a call {} on average, {} at most)",
-          count_text(whole.all.calls), time_text(whole.all.worst_ns), time_text(whole.all.most_ns)),
+          count_text(whole.all.calls), analysis.nodes > 1 ? ", each once for every node" : "",
+          time_text(whole.all.worst_ns), time_text(whole.all.most_ns)),
       2, {"rank", "node", "times last", "of calls", "waiting caused", "of all waiting"});
   for (std::size_t i = 0; i < std::min(most_ranks_listed, whole.last.size()); ++i) {
     const WholeRun::Last& last = whole.last[i];
-    ranks.add({fmt::format("{}", last.rank), fmt::format("{}", last.node), count_text(last.times_last),
-               fmt::format("{:.1f}%", 100 * share_of(static_cast<double>(last.times_last), calls)),
-               time_text(last.caused_ns), share_bar(share_of(last.caused_ns, whole.all.waiting_ns))});
+    ranks.add(
+        {fmt::format("{}", last.rank), fmt::format("{}", last.node), count_text(last.times_last),
+         fmt::format("{:.1f}%", 100 * share_of(static_cast<double>(last.times_last), static_cast<double>(last.calls))),
+         time_text(last.caused_ns), share_bar(share_of(last.caused_ns, whole.all.waiting_ns))});
   }
   std::string page = ranks.text();
   if (whole.last.size() > most_ranks_listed)
@@ -122,7 +123,7 @@ std::string whole_run_text(const Analysis& analysis) {
                site.last.empty() ? "-"
                                  : fmt::format("rank {}, last {}", site.last.front().rank,
                                                share_text(share_of(static_cast<double>(site.last.front().times_last),
-                                                                   static_cast<double>(site.tally.calls))))},
+                                                                   static_cast<double>(site.last.front().calls))))},
               {call_site_text(site.frames)});
   }
   if (!sites.empty()) page += sites.text();
