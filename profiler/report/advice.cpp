@@ -54,11 +54,16 @@ const RankFigures* Adviser::figures_of(std::int32_t number) const {
 std::string Adviser::in_short() const {
   const double ranks_ns = analysis_.run_ns * static_cast<double>(analysis_.ranks_read);
   if (ranks_ns <= 0 || analysis_.ranks < 2) return {};
+  // Others have no record that could be read, or PAPAYA_RANKS leaves them out.
+  const std::string all = count_text(static_cast<std::uint64_t>(analysis_.ranks));
+  const std::string ranks = analysis_.ranks_read < static_cast<std::uint64_t>(analysis_.ranks)
+                                ? fmt::format("{} of the {} ranks", count_text(analysis_.ranks_read), all)
+                                : fmt::format("the {} ranks", all);
   // Over the whole run where its beginning is no longer known call by call: then within nodes.
   const double waiting = analysis_.is_overwritten ? analysis_.whole_run_share : analysis_.waiting_ns / ranks_ns;
   if (!analysis_.efficiency.is_known)
-    return fmt::format("{} of the time of the {} ranks is lost by waiting for late ones in collective calls.",
-                       share_text(std::min(1.0, waiting)), count_text(static_cast<std::uint64_t>(analysis_.ranks)));
+    return fmt::format("{} of the time of {} is lost by waiting for late ones in collective calls.",
+                       share_text(std::min(1.0, waiting)), ranks);
   double computing_ns = 0;
   double without_core_ns = 0;
   for (const RankFigures& rank : analysis_.late_ranks) {
@@ -68,8 +73,7 @@ std::string Adviser::in_short() const {
   const double computing = std::min(1.0, computing_ns / ranks_ns);
   const double unrecorded = std::min(1.0, analysis_.unrecorded_ns / ranks_ns);
   std::string text = fmt::format(
-      "{} of the time of the {} ranks {}", share_text(computing),
-      count_text(static_cast<std::uint64_t>(analysis_.ranks)),
+      "{} of the time of {} {}", share_text(computing), ranks,
       without_core_ns >= 0.5 * computing_ns
           ? fmt::format("passes outside MPI ({} or more on no core)", share_text(without_core_ns / ranks_ns))
           : "goes into computing");
@@ -109,8 +113,8 @@ void Adviser::late_rank(std::int32_t number) {
     case SlowReason::no_core:
       return step(
           fmt::format("Give rank {} a core of its own (`papaya doctor` under the same launcher shows how ranks are "
-                      "bound), and look for what else runs on core {} of its node.",
-                      number, rank->usage.core));
+                      "bound), and look for what else runs on {}its node.",
+                      number, rank->usage.core < 0 ? "" : fmt::format("core {} of ", rank->usage.core)));
     case SlowReason::pages_from_disk:
       return step(fmt::format("Look at the memory and the file system of rank {}'s node: it waits for pages from disk.",
                               number));

@@ -57,6 +57,33 @@ TEST_CASE("advice: where to take work from") {
   CHECK(contains(report::to_json(report), "\"in_short\": \"33 % of the time"));
 }
 
+TEST_CASE("advice: the line for everybody is of the ranks that were recorded") {
+  std::vector<Record> all = run_of(4, late_rank_2);
+  for (Record& record : all) {
+    record.header.ranks = 1000;
+    record.communicators[0].size = 1000;
+  }
+  const support::Folder folder;
+  folder.write(all);
+  folder.write("papaya.cfg", std::string("PAPAYA_RANKS=0-3\n"));
+  const Report report = report::report_on(report::load_run(folder.path()));
+  CHECK(contains(report.in_short, "33 % of the time of 4 of the 1,000 ranks goes into computing"));
+}
+
+TEST_CASE("advice: a core is named only where it is known") {
+  std::vector<Record> all = run_of(4, late_rank_2);
+  for (Record& record : all) {
+    record.header.usage.wall_ns = 300'000'000;
+    record.header.usage.core = -1;
+  }
+  all[2].header.usage.core_wait_ns = 150'000'000;
+  const Report report = support::analyse(all);
+  REQUIRE(!report.next.empty());
+  CHECK(contains(report.next.front(), "look for what else runs on its node."));
+  all[2].header.usage.core = 5;
+  CHECK(contains(support::analyse(all).next.front(), "look for what else runs on core 5 of its node."));
+}
+
 TEST_CASE("advice: a late rank that uses no core waits for something else") {
   auto all = run_of(4, late_rank_2);
   for (auto& record : all) record.header.usage = {.wall_ns = 300'000'000, .user_ns = 60'000'000, .core_wait_ns = 0};
