@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "profiler/analysis/archive.hpp"
 #include "profiler/analysis/computing.hpp"
@@ -11,25 +12,31 @@ namespace papaya::report {
 
 namespace {
 
+constexpr std::size_t no_file = ~std::size_t{0};
 constexpr std::ptrdiff_t most_origins = 32;  // that are told apart for a rank that is late
 
 }  // namespace
 
-Origins::Origins(const Run& run) : run_(run), waits_(run), blames_(run.files.size()) {}
+Origins::Origins(const Run& run)
+    : run_(run), waits_(run), blames_(run.files.size()), places_(run.files.size()), searches_(run.files.size()) {
+  for (std::size_t f = 0; f < run.files.size(); ++f) {
+    const auto rank = static_cast<std::size_t>(std::max(0, run.files[f].header.rank));
+    if (rank >= files_.size()) files_.resize(rank + 1, no_file);
+    files_[rank] = f;
+  }
+}
 
-std::size_t Origins::sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late,
-                                double delay_ns) const {
-  std::size_t at = late;
-  for (std::size_t hops = 0; hops < arrivals.size(); ++hops) {
-    const std::int32_t rank = call.sightings[at].waited_for;
-    if (rank < 0) break;
-    const auto sender = std::find_if(arrivals.files.begin(), arrivals.files.end(),
-                                     [&](std::size_t file) { return run_.files[file].header.rank == rank; });
-    if (sender == arrivals.files.end()) break;
-    at = static_cast<std::size_t>(sender - arrivals.files.begin());
+std::size_t Origins::sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late, double delay_ns) {
+  ++search_;
+  for (std::size_t at = late;;) {
+    // Neighbours wait for each other: who was come by before leads to nobody else.
+    if (std::exchange(searches_[arrivals.files[at]], search_) == search_) return late;
+    const auto rank = static_cast<std::size_t>(call.sightings[at].waited_for);
+    if (call.sightings[at].waited_for < 0 || rank >= files_.size() || files_[rank] == no_file) return late;
+    at = places_[files_[rank]];
+    if (at >= arrivals.size() || arrivals.files[at] != files_[rank]) return late;
     if (excess_ns_[at] >= enough_evidence * delay_ns) return at;
   }
-  return late;
 }
 
 void Origins::begin_at(const GroupCall& call, std::size_t origin) {
@@ -137,6 +144,7 @@ void Origins::add(const GroupCall& call, const Arrivals& arrivals, bool is_left)
   const std::size_t size = arrivals.size();
   excess_ns_.resize(size);
   for (std::size_t i = 0; i < size; ++i) {
+    places_[arrivals.files[i]] = i;
     excess_ns_[i] = call.sightings[i].computed_ns - arrivals.median_computed_ns;
     std::vector<double>& by_site = blames_[call.sightings[i].file].excess_ns;
     const std::size_t site = call.sightings[i].longest_site;

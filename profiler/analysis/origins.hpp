@@ -58,7 +58,7 @@ class Origins {
   static void add_from(Blame& blame, std::uint32_t file, double ns);
 
   // From which of the call's ranks the message came that this one waited for, as far back as that goes.
-  std::size_t sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late, double delay_ns) const;
+  std::size_t sender_for(const GroupCall& call, const Arrivals& arrivals, std::size_t late, double delay_ns);
 
   // Appends to `beginnings_` with whom the delay of this one began, by parts that sum to 1; nothing: that is not known.
   void find_beginnings(const GroupCall& call, const Arrivals& arrivals, std::size_t late, double delay_ns,
@@ -71,7 +71,12 @@ class Origins {
 
   const Run& run_;
   CollectiveWaits waits_;
-  std::vector<Blame> blames_;  // by file
+  std::vector<Blame> blames_;       // by file
+  std::vector<std::size_t> files_;  // by rank of the job; no_file: it has no record
+  // By file: its place in the call that it was in last; and the last search that came by it.
+  std::vector<std::size_t> places_;
+  std::vector<std::uint64_t> searches_;
+  std::uint64_t search_ = 0;
   std::vector<double> excess_ns_;
   std::vector<double> sorted_;
   // Of the call: with whom its delays began, those of rank i from begins_at_[i] to before begins_at_[i + 1].
