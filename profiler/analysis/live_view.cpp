@@ -113,7 +113,8 @@ double Watch::compare(Past& past, const Sums& sums, LiveRank& rank) {
   const std::uint64_t calls = sums.calls - std::min(sums.calls, past.sums.calls);
   past.unfinished_ns += own_ns;
   const double a_call_ns = past.unfinished_ns / static_cast<double>(std::max<std::uint64_t>(calls, 1));
-  if (past.least_ns > 0 && a_call_ns > 0) rank.individual_score = std::min(1.0, past.least_ns / a_call_ns);
+  if (past.least_ns > 0 && past.unfinished_ns >= least_computing_ns)
+    rank.individual_score = std::min(1.0, past.least_ns / a_call_ns);
   if (calls > 0) {
     if (past.unfinished_ns >= least_computing_ns)
       past.least_ns = past.least_ns > 0 ? std::min(past.least_ns, a_call_ns) : a_call_ns;

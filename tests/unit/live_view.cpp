@@ -91,6 +91,14 @@ TEST_CASE("live view: shares, waiting and scores of what was looked at") {
             "Rank 2 is late: in the last 200 ms the other ranks of its node waited 300 ms for it, 50 %") == 0);
 }
 
+TEST_CASE("live view: of next to no computing there is no score") {
+  Job job(2);
+  for (int i = 0; i < 500; ++i) job.step(1, 4e3, 4e3);
+  job.look();
+  job.step(1, 100e3, 100e3);  // longer than usual, but one call says nothing of that
+  for (const LiveRank& rank : job.look().ranks) CHECK(rank.individual_score < 0);
+}
+
 TEST_CASE("live view: the rank that comes last is not blamed for what another one computes") {
   Job job(3);
   for (int i = 0; i < 5; ++i) job.step(2, 40e6, 10e6);
