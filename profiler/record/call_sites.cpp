@@ -23,6 +23,7 @@ namespace {
 constexpr int own_frames = 32;
 constexpr int own_python_frames = 3;  // those of papaya.py
 constexpr std::size_t most_function_bytes = 100;
+constexpr std::size_t most_known = 8 * trace::call_site_capacity;  // call sites, with those that have no number
 // Rows of the table of modules that functions written in Python leave free.
 constexpr std::size_t rows_for_files = 16;
 
@@ -168,13 +169,16 @@ bool CallSites::find_python(const void* return_address, std::uint64_t& number) {
 
 std::uint64_t CallSites::number_of_frames(const std::vector<const void*>& frames,
                                           const PythonFrames::Position* python) {
-  const auto [entry, is_new] = numbers_.try_emplace(frames, 0);
-  if (!is_new) return entry->second;
+  if (const auto known = numbers_.find(frames); known != numbers_.end()) return known->second;
   trace::Header& header = *header_;
-  if (header.call_site_count >= trace::call_site_capacity ||
-      header.frame_count + frames.size() > trace::frame_capacity) {
+  const bool is_full =
+      header.call_site_count >= trace::call_site_capacity || header.frame_count + frames.size() > trace::frame_capacity;
+  // A program that generates code, or calls itself, has places without end: no more of them are told apart.
+  if (is_full && numbers_.size() >= most_known) return 0;
+  std::uint64_t& number = numbers_[frames];
+  if (is_full) {
     ++header.lost_call_sites;  // of this number of frames all that follow will have none
-    return 0;
+    return number;
   }
   auto* const base = reinterpret_cast<std::byte*>(header_);
   auto* const own = reinterpret_cast<trace::Frame*>(base + trace::frames_offset) + header.frame_count;
@@ -187,8 +191,7 @@ std::uint64_t CallSites::number_of_frames(const std::vector<const void*>& frames
   header.frame_count += frames.size();
   // Release: who reads the count, from the file, finds the row.
   std::atomic_ref(header.call_site_count).store(header.call_site_count + 1, std::memory_order_release);
-  entry->second = header.call_site_count;
-  return entry->second;
+  return number = header.call_site_count;
 }
 
 std::uint32_t CallSites::module_of(const void* address, std::uint64_t& offset) {
