@@ -86,11 +86,10 @@ void CriticalPath::write(std::span<const EventFacts> facts, std::span<const Grou
   if (!is_known_ || has_skipped || !analysis.finalized || !analysis.efficiency.is_known) return;
   if (is_cut_) return write_part(analysis);
   std::vector<double> ends_ns(path_ns_);
-  for (std::size_t f = 0; f < run_.files.size(); ++f) {
-    const auto rank = std::find_if(analysis.late_ranks.begin(), analysis.late_ranks.end(),
-                                   [&](const auto& one) { return one.rank == run_.files[f].header.rank; });
-    ends_ns[f] += std::max(0.0, rank->time.computing_ns - seen_ns_[f]);
-  }
+  std::map<std::int32_t, double> computing_ns;  // by rank
+  for (const RankFigures& rank : analysis.late_ranks) computing_ns[rank.rank] = rank.time.computing_ns;
+  for (std::size_t f = 0; f < run_.files.size(); ++f)
+    ends_ns[f] += std::max(0.0, computing_ns[run_.files[f].header.rank] - seen_ns_[f]);
   add_transfer(analysis.efficiency, analysis.run_ns, *std::max_element(ends_ns.begin(), ends_ns.end()));
   for (std::size_t g = 0; g < groups.size(); ++g) {
     double end_ns = 0;
@@ -111,11 +110,13 @@ void CriticalPath::write_part(Analysis& analysis) const {
 
 void CriticalPath::write_phases(Analysis& analysis) const {
   std::map<std::string, double> longest_ns;
-  for (std::size_t f = 0; f < run_.files.size(); ++f)
-    for (std::size_t number = 0; number < phase_waits_ns_[f].size(); ++number) {
-      double& longest = longest_ns[clean_text(run_.files[f].texts->phase_names[number])];
-      longest = std::max(longest, computing_in_phase_ns(run_.files[f], number) + phase_waits_ns_[f][number]);
-    }
+  for (std::size_t f = 0; f < run_.files.size(); ++f) {
+    std::map<std::string, double> own_ns;
+    for (std::size_t number = 0; number < phase_waits_ns_[f].size(); ++number)
+      own_ns[clean_text(run_.files[f].texts->phase_names[number])] +=
+          computing_in_phase_ns(run_.files[f], number) + phase_waits_ns_[f][number];
+    for (const auto& [name, ns] : own_ns) longest_ns[name] = std::max(longest_ns[name], ns);
+  }
   for (PhaseFigures& phase : analysis.phases) add_transfer(phase.efficiency, phase.longest_ns, longest_ns[phase.name]);
 }
 

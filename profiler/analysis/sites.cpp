@@ -140,13 +140,18 @@ void Phases::measure(PhaseFigures& phase) const {
   for (std::size_t f = 0; f < run_.files.size(); ++f) {
     const RankFile& file = run_.files[f];
     const std::vector<PhaseFigures*>& own = own_[tables_[f]];
-    const auto number = std::find(own.begin(), own.end(), &phase) - own.begin();
-    if (number == static_cast<std::ptrdiff_t>(own.size())) continue;
-    const trace::PhaseTime& time = file.header.phase_times[number];
-    if (time.ticks == 0) continue;
-    phase.longest_ns = std::max(phase.longest_ns, static_cast<double>(time.ticks) * file.header.ns_per_tick);
-    phase.entered += time.entered;
-    useful.push_back({computing_in_phase_ns(file, static_cast<std::size_t>(number)), file.header.node});
+    std::uint64_t ticks = 0;
+    double computing_ns = 0;
+    // Names that read alike once they are fit to print are one phase.
+    for (std::size_t number = 0; number < own.size(); ++number) {
+      if (own[number] != &phase) continue;
+      ticks += file.header.phase_times[number].ticks;
+      phase.entered += file.header.phase_times[number].entered;
+      computing_ns += computing_in_phase_ns(file, number);
+    }
+    if (ticks == 0) continue;
+    phase.longest_ns = std::max(phase.longest_ns, static_cast<double>(ticks) * file.header.ns_per_tick);
+    useful.push_back({computing_ns, file.header.node});
     is_known = is_known && file.header.timed_count != 0 && file.weak.rows.empty() && !was_switched_off(file.header);
   }
   phase.ranks = useful.size();

@@ -123,6 +123,31 @@ TEST_CASE("efficiencies: efficiencies of phases and communicators") {
   CHECK(contains(report::to_text(partly), "-: not known: not all of MPI's functions were timed"));
 }
 
+TEST_CASE("efficiencies: phases whose names read alike are one") {
+  auto all = support::records(2);
+  for (Record& record : all) {
+    record.header.phase_count = 3;
+    std::copy_n("a b", 4, record.header.phase_names[1]);
+    std::copy_n("a\tb", 4, record.header.phase_names[2]);
+    for (const int phase : {1, 2}) record.header.phase_times[phase] = {1, Record::ticks(1e6) - Record::ticks(0), 0};
+    for (std::uint64_t call = 0; call < 4; ++call)
+      record
+          .add_call(Collective::allreduce, call, 0.5e6 * static_cast<double>(call + 1),
+                    0.5e6 * static_cast<double>(call + 1) + 10)
+          .phase = static_cast<std::uint16_t>(1 + call / 2);
+    record.add_timed("MPI_Recv", MpiKind::point_to_point, 1, 0);
+    record.finalize(2.1e6);
+  }
+  const Report report = support::analyse(all);
+  const auto phase = std::find_if(report.phases.begin(), report.phases.end(),
+                                  [](const report::PhaseFigures& one) { return one.name == "a b"; });
+  REQUIRE(phase != report.phases.end());
+  CHECK(phase->longest_ns == Approx(2e6));
+  CHECK(phase->entered == 4);
+  CHECK(phase->efficiency.parallel == Approx(1));
+  CHECK(phase->efficiency.transfer == Approx(1));
+}
+
 TEST_CASE("efficiencies: communicators with long names are told apart") {
   auto all = support::records(4);
   for (int rank = 0; rank < 4; ++rank) {
