@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <vector>
 
@@ -83,7 +84,8 @@ std::map<std::uint64_t, std::string> communicator_names(const Run& run) {
     }
   const Horovod horovod = find_horovod(run);
   std::map<std::uint64_t, std::string> names;
-  std::map<std::string, int> uses;
+  std::set<std::string> taken;
+  std::map<std::string, int> numbers;  // the last that a name was given
   for (const std::uint64_t id : order) {
     Entry& entry = entries.at(id);
     std::string name = entry.name;
@@ -99,8 +101,11 @@ std::map<std::uint64_t, std::string> communicator_names(const Run& run) {
       }
       name = is_horovods ? fmt::format("{} ({}{})", horovod_communicator(entry.origin), name, which) : name + which;
     }
-    const int number = ++uses[name];
-    names[id] = number == 1 ? name : fmt::format("{} #{}", name, number);
+    // The program may have given another one the name with the number.
+    std::string own = name;
+    for (int& number = numbers[name]; !taken.insert(own).second;)
+      own = fmt::format("{} #{}", name, number = std::max(number, 1) + 1);
+    names[id] = std::move(own);
   }
   return names;
 }

@@ -1,5 +1,7 @@
 #include "profiler/analysis/horovod.hpp"
 
+#include <set>
+
 #include "profiler/analysis/communicator_names.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
@@ -90,6 +92,18 @@ TEST_CASE("communicators are named by their origin") {
   CHECK(names.at(18) == "communicator 0x12");
   CHECK(names.at(19) == "communicator 0x13");
   CHECK(names.at(20) == "communicator 0x14");
+}
+
+TEST_CASE("no two communicators have one name, whatever the program calls them") {
+  std::vector<Record> all = support::records(1);
+  const char* const given[] = {"a", "a", "a #2", "a", "b #2", "b", "b"};
+  std::uint64_t id = 1;
+  for (const char* const name : given) add(all[0], ++id, 0, Origin::unknown, 1, name);
+  std::set<std::string> names;
+  for (const auto& [of, name] : names_of(all)) {
+    INFO(name);
+    CHECK(names.insert(name).second);
+  }
 }
 
 TEST_CASE("Horovod's communicators, thread and calls") {
