@@ -40,8 +40,10 @@ std::vector<Alpha::Point> Alpha::points_of(const RankHeader& header, std::uint64
     if (entry.bytes <= previous_bytes) break;
     previous_bytes = entry.bytes;
     if (entry.*ns == 0) continue;
-    points.push_back(
-        {entry.bytes, std::log(static_cast<double>(entry.bytes)), std::log(static_cast<double>(entry.*ns))});
+    const double log_bytes = std::log(static_cast<double>(entry.bytes));
+    // Huge sizes that follow each other have one logarithm, and no line goes through the two.
+    if (!points.empty() && log_bytes <= points.back().log_bytes) continue;
+    points.push_back({entry.bytes, log_bytes, std::log(static_cast<double>(entry.*ns))});
   }
   return points;
 }

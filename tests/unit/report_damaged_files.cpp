@@ -1,4 +1,5 @@
 // Files that are cut, damaged, foreign or of another version: said so, left out, never a crash.
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -366,6 +367,17 @@ TEST_CASE("files cut anywhere") {
     REQUIRE(run.files.size() == 2);
     render(run);
   }
+}
+
+TEST_CASE("message times of sizes with one logarithm") {
+  auto all = support::records(2);
+  for (Record& record : all) {
+    record.header.alpha[0] = {1ull << 62, 100, 0};
+    record.header.alpha[1] = {(1ull << 62) + 1, 100, 0};
+    record.add_call(Collective::allreduce, 0, 0, 10, 1ull << 63);
+    record.finalize(100);
+  }
+  CHECK(std::isfinite(support::figures_of(support::analyse(all), "MPI_Allreduce").imbalance.cluster.worst_factor));
 }
 
 TEST_CASE("any byte of the header changed") {
