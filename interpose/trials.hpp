@@ -37,8 +37,7 @@ class OnCommunicator {
 One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, const tuning::Choice& choice,
           const Job& job) noexcept;
 
-// What serves the call.
-// Who has been dropped on the communicator since cannot serve.
+// What serves the call. An algorithm that the communicator has dropped since cannot.
 tuning::Choice present_choice(One& one, const tuning::Choice& by_table, const CommunicatorFacts& communicator) noexcept;
 
 // The candidate whose turn it was could not serve, for `reason`. All ranks call this in the same call.

@@ -19,9 +19,9 @@ struct ImbalanceSum {
   Imbalance average() const;
 };
 
-// Values of which a Spread is made: exact of up to most_exact; of more, percentiles are off by 0.1 % at most.
 class Archive;
 
+// Values of which a Spread is made: exact of up to most_exact; of more, percentiles are off by 0.1 % at most.
 class Samples {
  public:
   void add(double ns);
