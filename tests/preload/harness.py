@@ -4,6 +4,7 @@ import collections
 import concurrent.futures
 import contextlib
 import dataclasses
+import functools
 import itertools
 import json
 import os
@@ -41,6 +42,18 @@ def quick(case):
     """Of the suite `quick`: what a wrong change breaks first, in a second or a few."""
     case.is_quick = True
     return case
+
+
+def timed(case):
+    """Claims something about times: others, which have the machine's cores at that moment, may spoil it twice."""
+    @functools.wraps(case)
+    def up_to_three(self):
+        for _ in range(2):
+            with contextlib.suppress(self.failureException):
+                return case(self)
+            print("again: it depends on times, and the machine may have been busy", flush=True)
+        return case(self)
+    return up_to_three
 
 
 def needs_mpi4(case):

@@ -4,12 +4,13 @@ import json
 import re
 import tempfile
 
-from harness import Preload, quick, time_limit
+from harness import Preload, quick, time_limit, timed
 
 
 class Adapt(Preload):
     @quick
     @time_limit(60)
+    @timed
     def test_adapt(self):
         """Trials all the time, on several communicators, with late ranks and calls that fail on one: results stay right."""
         for ranks, seed in ((3, 1), (2, 2)):
@@ -32,6 +33,7 @@ class Adapt(Preload):
             self.assertIn("\nTrials (PAPAYA_ADAPT", (job.folder / "report.txt").read_text())
 
     @time_limit(60)
+    @timed
     def test_adapt_across_nodes(self):
         """The same where ranks are on several nodes: algorithms over the wire are tried, and results stay right."""
         self.need_papaya()

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from harness import COLLECTIVES, HERE, LEADER, Preload, clean_environment, processes_with, quick, time_limit
+from harness import COLLECTIVES, HERE, LEADER, Preload, clean_environment, processes_with, quick, time_limit, timed
 
 # Instructions from the beginning of a call, which has 1000 to 2400 of them.
 KILLED_AFTER = (100, 450, 1000, 2200)
@@ -131,6 +131,7 @@ class Failures(Preload):
         self.together(*(functools.partial(during_set_up, *one) for one in enumerate(KILLED_IN_SET_UP)), width=2)
 
     @quick
+    @timed
     def test_rank_stops(self):
         """One rank hangs: after PAPAYA_STALL_SECONDS somebody says which."""
         self.need_papaya()
@@ -160,6 +161,7 @@ class Failures(Preload):
         return texts[0], job
 
     @quick
+    @timed
     def test_stalled_python(self):
         """Stacks of Python programs are their own lines, where they compute and where they sleep."""
         self.need_papaya()
@@ -187,6 +189,7 @@ class Failures(Preload):
             functools.partial(stalled, "wait_for_data", r"(?:    .*\n)*", r"while not|# line of wait_for_data"))
 
     @time_limit(120)
+    @timed
     def test_stalls(self):
         """A rank that does not come is named while the job runs, in MPI's collectives and in papaya's; and a SIGUSR1 asks."""
         self.need_papaya()

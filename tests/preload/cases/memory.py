@@ -1,6 +1,6 @@
 """Shared memory: limits, and that nothing grows."""
 
-from harness import COLLECTIVES, LEADER, MEASURES_MEMORY, Preload, quick, time_limit
+from harness import COLLECTIVES, LEADER, MEASURES_MEMORY, Preload, quick, time_limit, timed
 
 
 class Memory(Preload):
@@ -66,6 +66,7 @@ class Memory(Preload):
                 self.assertGreater(sum(calls for name, calls in job.allreduce_algorithms().items() if name != "native"), 0)
 
     @quick
+    @timed
     def test_deposits(self):
         """Every communicator is served, however many there are and whatever the sizes of their messages."""
         env = {"PAPAYA_ALLREDUCE": "0-65536:arrival_leader,65537-:arrival_tree", "PAPAYA_ALLGATHER": "arrival_allgather",

@@ -8,7 +8,7 @@ import shutil
 import struct
 import subprocess
 
-from harness import HERE, Preload, quick, time_limit
+from harness import HERE, Preload, quick, time_limit, timed
 
 
 class Report(Preload):
@@ -83,6 +83,7 @@ class Report(Preload):
             self.assertEqual(sorted(ages), sorted(stale))
 
     @quick
+    @timed
     def test_weak_collectives(self):
         """Calls of weakly consistent collectives are in the report and in the trace, and in no figure of MPI's."""
         self.need_papaya()
@@ -194,6 +195,7 @@ class Report(Preload):
         self.papaya("report", self.scratch / "empty", code=(1, 2, 3))
 
     @quick
+    @timed
     def test_call_sites(self):
         self.need_papaya()
         words = [self.program("call_sites")]
@@ -285,6 +287,7 @@ class Report(Preload):
         self.assertIn("No usable record of rank 2", self.papaya("report", job.folder, code=3))
 
     @quick
+    @timed
     def test_replay(self):
         """Recorded arrivals are a pattern of the benchmark's."""
         self.need_papaya()
@@ -306,6 +309,7 @@ class Report(Preload):
         self.assertIn("arrivals replay", bench.out)
 
     @time_limit(90)
+    @timed
     def test_early(self):
         """A rank that is late only at the beginning is named, though the record of single calls has lost that part."""
         self.need_papaya()
@@ -350,6 +354,7 @@ class Report(Preload):
         self.assertNotIn("whole run", (job.folder / "report.txt").read_text().replace("of the whole run", ""))
 
     @quick
+    @timed
     def test_compare(self):
         """What an algorithm saves shows between runs, and nothing does between a run and itself."""
         self.need_papaya()

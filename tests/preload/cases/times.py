@@ -9,7 +9,7 @@ import struct
 import subprocess
 import time
 
-from harness import Preload, quick
+from harness import Preload, quick, timed
 
 
 class Times(Preload):
@@ -30,6 +30,7 @@ class Times(Preload):
         return report, times
 
     @quick
+    @timed
     def test_planted(self):
         """Time in other functions than blocking collectives: counted once, all of it, for the right rank."""
         self.need_papaya()
@@ -65,6 +66,7 @@ class Times(Preload):
         self.assertEqual({str(rank["time"]) for rank in report["late_ranks"]}, {"None"})
 
     @quick
+    @timed
     def test_grid(self):
         """Communicators for rows and columns: what a column waits for a rank that waited in its row began in the row."""
         self.need_papaya()
@@ -80,6 +82,7 @@ class Times(Preload):
         self.assertRegex(report["verdict"], r"^Rank 1 is late: waiting for it costs \d+ % of .*, with what other ranks pass on of it \d+ %")
 
     @quick
+    @timed
     def test_peers(self):
         """For whom a rank waits in messages, in each of MPI's ways to wait for one."""
         self.need_papaya()
@@ -100,6 +103,7 @@ class Times(Preload):
             self.assertEqual(named["freed"], {-1})
 
     @quick
+    @timed
     def test_ranks_ahead(self):
         """A root 2 ms ahead of its receivers, and ranks 2 ms ahead of their root: nobody waits, so that is no imbalance."""
         self.need_papaya()
@@ -113,6 +117,7 @@ class Times(Preload):
             self.assertEqual(collectives[name]["imbalance"]["calls"], 100)
             self.assertLess(collectives[name]["imbalance"]["worst_us"], 1000)
 
+    @timed
     def test_waits(self):
         """Rank 1 is 2 ms late at each of 10 calls of five kinds: who waits for it in which, as Scalasca names it."""
         self.need_papaya()
@@ -132,6 +137,7 @@ class Times(Preload):
         self.assertNotIn("as_root", ranks[2]["waits"])
 
     @quick
+    @timed
     def test_intercommunicators(self):
         """The ranks of one group wait for those of the other: nobody is called late from the arrivals of one group."""
         self.need_papaya()
@@ -143,6 +149,7 @@ class Times(Preload):
         self.assertRegex(" ".join(report["notes"]), r"Not compared because they are on intercommunicators, .*: 244 calls")
         self.assertEqual([row["imbalance"] for row in report["collectives"]], [None, None])
 
+    @timed
     def test_efficiencies(self):
         """POP's efficiencies of the run and of each phase, and the same as TALP writes them."""
         self.need_papaya()
@@ -164,6 +171,7 @@ class Times(Preload):
             self.assertAlmostEqual(region["parallelEfficiency"],
                                    region["mpiLoadBalance"] * region["mpiCommunicationEfficiency"], places=6)
 
+    @timed
     def test_top(self):
         """The same while the job runs: who is late, who is stopped, in text, JSON and Prometheus' format."""
         self.need_papaya()
@@ -188,6 +196,7 @@ class Times(Preload):
             self.assertTrue(self.until(lambda: "Rank 1 is late now: ranks 0, 2 have waited in MPI_Allreduce" in
                                        self.papaya("top", "-n", "1", folder)))
 
+    @timed
     def test_top_change(self):
         """The moment since which a rank is slower than it was: in JSON and in Prometheus' format."""
         self.need_papaya()
@@ -218,6 +227,7 @@ class Times(Preload):
             self.assertTrue(self.until(lambda: re.search(
                 r'papaya_rank_speed_change_timestamp_seconds\{job="[^"]*",rank="1",node="0"\} \d+', file.read_text())))
 
+    @timed
     def test_top_stacks(self):
         """Where the ranks of a running job are: asked for, or left by the report about a missing rank."""
         self.need_papaya()

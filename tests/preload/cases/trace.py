@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from harness import Preload, quick, time_limit
+from harness import Preload, quick, time_limit, timed
 
 
 class Trace(Preload):
@@ -24,6 +24,7 @@ class Trace(Preload):
         self.assertIn("is no list of ranks", self.papaya("trace", "--csv", "--ranks", "one", job.folder, code=2))
 
     @quick
+    @timed
     def test_trace(self):
         """A run as a table and as a timeline, whole and after it was killed."""
         self.need_papaya()
@@ -70,6 +71,7 @@ class Trace(Preload):
         (killed.folder / "rank-00001.pap").unlink()
         self.papaya("trace", "--csv", killed.folder, code=3)
 
+    @timed
     def test_trace_otf2(self):
         """The same as an archive that OTF2's own tools read; times of each location ascend, and regions nest."""
         self.need_papaya()
