@@ -179,12 +179,12 @@ void Watch::run() noexcept try {
       // Those asked by the same signal, if it went to all.
       if (!sleep(is_first_node_ ? 300ms : first_node_speaks_within)) return;
       is_asked();
-      report(true);
+      report(clock::unix_ns(), true);
     }
     since_look_s += std::chrono::duration<double>(between_looks).count();
     if (stall_s_ <= 0 || since_look_s < stall_looks_s) continue;
     since_look_s = 0;
-    if (is_stalled()) report(false);
+    look_for_stalls();
   }
 } catch (...) {  // out of memory: the job goes on without
 }
@@ -201,18 +201,21 @@ bool Watch::is_asked() {
   return asked;
 }
 
-bool Watch::is_stalled() {
-  bool stalled = false;
+void Watch::look_for_stalls() {
   const std::uint64_t now = clock::ticks();
+  const auto latest = [&](const LiveRecord& record) {  // arrival of a call that is stalled now
+    const auto ticks = static_cast<std::uint64_t>(stall_s_ * 1e9 / record.ns_per_tick());
+    return now - std::min(ticks, now);
+  };
+  std::int64_t now_unix_ns = 0;
   for (Rank& rank : ranks_) {
-    if (!rank.is_open) continue;
-    const std::uint64_t since = rank.record.look();
-    if (since != 0 && now > since && static_cast<double>(now - since) * rank.record.ns_per_tick() >= stall_s_ * 1e9) {
-      rank.record.pass_over();
-      stalled = true;
-    }
+    const std::uint64_t since = rank.is_open ? rank.record.look() : 0;
+    if (since != 0 && since <= latest(rank.record)) now_unix_ns = rank.record.unix_ns(now);
   }
-  return stalled;
+  // What was not reported has gone on meanwhile, or is not yet to be seen in the records: the next look has it.
+  if (now_unix_ns == 0 || !report(now_unix_ns, false)) return;
+  for (Rank& rank : ranks_)
+    if (rank.is_open) rank.record.pass_over(latest(rank.record));
 }
 
 // Whether nobody else has: the nodes share the folder, or each has its own and speaks for itself.
@@ -247,9 +250,8 @@ reports::Stacks Watch::stacks() {
   return reports::find_stacks(asked);
 }
 
-void Watch::report(bool asked) {
-  const std::int64_t now = clock::unix_ns();
-  const reports::Stall stall = reports::find_stall(folder_, now, asked ? 0 : stall_s_);
+bool Watch::report(std::int64_t now_unix_ns, bool asked) {
+  const reports::Stall stall = reports::find_stall(folder_, now_unix_ns, asked ? 0 : stall_s_);
   std::string text = stall.text;
   std::string file;
   std::string heading;
@@ -258,14 +260,14 @@ void Watch::report(bool asked) {
     file = folder_ + "/asked.txt";
     struct stat status {};
     if (!is_first_node_ && lstat(file.c_str(), &status) == 0 &&
-        now / 1'000'000'000 - status.st_mtime <= 2 * first_node_speaks_within / 1s)
-      return;
+        now_unix_ns / 1'000'000'000 - status.st_mtime <= 2 * first_node_speaks_within / 1s)
+      return true;
     heading = "asked by SIGUSR1 what the ranks wait for:";
     if (text.empty()) text = "No rank is inside a collective.\n";
   } else {
-    if (text.empty()) return;  // it has gone on meanwhile
+    if (text.empty()) return false;
     file = folder_ + "/" + stall.file_name;
-    if (!may_speak(file)) return;
+    if (!may_speak(file)) return true;
     heading = fmt::format("no progress for {:.0f} s in {}.", stall_s_, stall.headline);
   }
   const reports::Stacks stacks = this->stacks();
@@ -278,12 +280,13 @@ void Watch::report(bool asked) {
     write_all(out, text + stacks.whole);
     close(out);
   }
-  if (log::level() < log::Level::warn) return;
+  if (log::level() < log::Level::warn) return true;
   write_all(
       STDERR_FILENO,
       fmt::format("papaya: {}\n{}{}  {}`papaya report {}` tells more as long as this lasts. The job goes on.\n",
                   heading, text, stacks.brief,
                   out >= 0 ? fmt::format("This is also in {}{}; ", folder, file.substr(folder_.size())) : "", folder));
+  return true;
 }
 
 }  // namespace papaya

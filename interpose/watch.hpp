@@ -53,8 +53,9 @@ class Watch {
   bool sleep(std::chrono::milliseconds time);
   bool folder_is_there() const noexcept;
   bool is_asked();
-  bool is_stalled();
-  void report(bool asked);
+  void look_for_stalls();
+  // `now_unix_ns` on the records' clock. False: there was nothing to report.
+  bool report(std::int64_t now_unix_ns, bool asked);
   bool may_speak(const std::string& file);
   reports::Stacks stacks();
 

@@ -76,39 +76,55 @@ bool LiveRecord::open(const std::string& path) {
 }
 
 // A slot that is being written anew shows its old number still, but a new arrival; the next look has it.
-bool LiveRecord::is_inside(const trace::Event& event, std::uint64_t number) const noexcept {
+bool LiveRecord::is_inside(const trace::Event& event, std::uint64_t number) noexcept {
   return event.commit == static_cast<std::uint32_t>(number + 1) && event.exit_ticks == 0 &&
          event.call != trace::no_call && static_cast<Form>(event.form) == Form::blocking;
 }
 
+// Its slot shows one of an earlier round, or none.
+bool LiveRecord::is_unwritten(const trace::Event& event, std::uint64_t number) noexcept {
+  return static_cast<std::int32_t>(event.commit - static_cast<std::uint32_t>(number + 1)) < 0;
+}
+
 std::uint64_t LiveRecord::look() {
   Ring ring(path_, capacity_);
-  std::erase_if(inside_, [&](const Call& call) {
+  std::erase_if(inside_, [&](Call& call) {
     const auto event = ring.read(call.number, call.number + 1);
-    return event.empty() || !is_inside(event[0], call.number);
+    if (event.empty()) return true;
+    if (is_unwritten(event[0], call.number)) return false;
+    call.arrival_ticks = event[0].arrival_ticks;
+    return !is_inside(event[0], call.number);
   });
   // Relaxed: the numbers in the events tell which of them are there.
   const std::uint64_t count = __atomic_load_n(&header_->event_count, __ATOMIC_RELAXED);
   if (count > capacity_) next_ = std::max(next_, count - capacity_);
-  for (bool is_there = true; is_there && next_ < count;) {
+  while (next_ < count) {
     const auto events = ring.read(next_, count);
-    is_there = !events.empty();
+    if (events.empty()) break;
     for (const trace::Event& event : events) {
-      // The last one may have begun and not be written yet: the next look has it.
-      is_there = next_ + 1 != count || event.commit == static_cast<std::uint32_t>(count);
-      if (!is_there) break;
-      if (is_inside(event, next_)) inside_.push_back({next_, event.arrival_ticks, false});
+      // One that has begun and is not written yet, by whatever thread: the next look has it.
+      if (is_unwritten(event, next_))
+        inside_.push_back({next_, 0, false});
+      else if (is_inside(event, next_))
+        inside_.push_back({next_, event.arrival_ticks, false});
       ++next_;
     }
   }
   std::uint64_t oldest = 0;
   for (const Call& call : inside_)
-    if (!call.passed_over && (oldest == 0 || call.arrival_ticks < oldest)) oldest = call.arrival_ticks;
+    if (!call.passed_over && call.arrival_ticks != 0 && (oldest == 0 || call.arrival_ticks < oldest))
+      oldest = call.arrival_ticks;
   return oldest;
 }
 
-void LiveRecord::pass_over() noexcept {
-  for (Call& call : inside_) call.passed_over = true;
+void LiveRecord::pass_over(std::uint64_t until_ticks) noexcept {
+  for (Call& call : inside_)
+    if (call.arrival_ticks != 0 && call.arrival_ticks <= until_ticks) call.passed_over = true;
+}
+
+std::int64_t LiveRecord::unix_ns(std::uint64_t ticks) const noexcept {
+  return header_->begin_unix_ns +
+         static_cast<std::int64_t>(static_cast<double>(ticks - header_->begin_ticks) * header_->ns_per_tick);
 }
 
 std::uint64_t LiveRecord::asked() const noexcept {

@@ -24,21 +24,24 @@ class LiveRecord {
   // Looks at what has been recorded since the last look. Returns when the rank entered the blocking call that it has
   // been in longest and that was not passed over, in its clock's ticks; 0 if it is in none.
   std::uint64_t look();
-  // Passes over the calls that it is in now.
-  void pass_over() noexcept;
+  // Passes over the calls that it entered until then and is in still.
+  void pass_over(std::uint64_t until_ticks) noexcept;
 
   double ns_per_tick() const noexcept { return header_->ns_per_tick; }
+  // What reports of the record call this time: the wall clock may have been set since the record began.
+  std::int64_t unix_ns(std::uint64_t ticks) const noexcept;
   // How often the process was asked for a report.
   std::uint64_t asked() const noexcept;
 
  private:
   struct Call {
-    std::uint64_t number;  // of the event
-    std::uint64_t arrival_ticks;
+    std::uint64_t number;         // of the event
+    std::uint64_t arrival_ticks;  // 0: not written yet
     bool passed_over;
   };
   class Ring;
-  bool is_inside(const trace::Event& event, std::uint64_t number) const noexcept;
+  static bool is_inside(const trace::Event& event, std::uint64_t number) noexcept;
+  static bool is_unwritten(const trace::Event& event, std::uint64_t number) noexcept;
 
   std::string path_;
   const trace::Header* header_ = nullptr;

@@ -1,6 +1,8 @@
 // What a rank is inside, looked up in the file that it records into.
 #include "profiler/record/live.hpp"
 
+#include <utility>
+
 #include "profiler/record/recorder.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/support/record.hpp"
@@ -46,12 +48,40 @@ TEST_CASE("live: a call that was told of is not told of again, a later one is") 
   Rank rank;
   const std::uint64_t first = rank.enter(100);
   CHECK(rank.live.look() == 100);
-  rank.live.pass_over();
+  rank.enter(150);
+  rank.live.pass_over(100);
+  CHECK(rank.live.look() == 150);
+  rank.live.pass_over(150);
   CHECK(rank.live.look() == 0);
   rank.enter(200);
   CHECK(rank.live.look() == 200);
   rank.leave(first);
   CHECK(rank.live.look() == 200);
+}
+
+TEST_CASE("live: a call is seen though its thread writes it after another has begun one") {
+  Rank rank;
+  const std::uint64_t slow = rank.enter(100);
+  const std::uint64_t quick = rank.enter(200);
+  auto* const record = reinterpret_cast<std::byte*>(&rank.recorder.header());
+  trace::Event& event = reinterpret_cast<trace::Event*>(record + trace::events_offset)[slow];
+  const std::uint32_t commit = std::exchange(event.commit, 0);  // it is not written yet
+  CHECK(rank.live.look() == 200);
+  rank.leave(quick);
+  CHECK(rank.live.look() == 0);
+  event.commit = commit;
+  CHECK(rank.live.look() == 100);
+  rank.leave(slow);
+  CHECK(rank.live.look() == 0);
+}
+
+TEST_CASE("live: times are those of the record, however the wall clock is set") {
+  Rank rank;
+  trace::Header& header = rank.recorder.header();
+  header.begin_ticks = 1000;
+  header.begin_unix_ns = 5'000'000'000;
+  header.ns_per_tick = 0.5;
+  CHECK(rank.live.unix_ns(3000) == 5'000'001'000);
 }
 
 TEST_CASE("live: neither calls that only start something nor such as have failed") {
