@@ -132,12 +132,12 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     if (state.has_due_plans) set_up_due_plans(state, facts, outcome);
     if (state.has_due_exchange) trials::exchange(state, facts, outcome);
   }
-  if (outcome.trial != nullptr) choice = trials::present_choice(*outcome.trial, choice, facts_of(state));
+  if (outcome.trial != nullptr) choice = trials::present_choice(state, *outcome.trial, choice, facts.records.recorder);
   if (choice.rule == nullptr) return native_by_choice();
 
   Plan* const plan = ready_plan(state, choice, bytes, facts, outcome);
   if (plan == nullptr) {
-    if (outcome.trial != nullptr) trials::note_failure(*outcome.trial, outcome.reason);
+    if (outcome.trial != nullptr) trials::note_failure(state, *outcome.trial, outcome.reason, facts.records.recorder);
     return false;
   }
   const Reduction& reduction = described.reduction;

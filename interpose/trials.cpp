@@ -79,7 +79,7 @@ std::uint32_t number_of(const One& one, std::size_t candidate) noexcept {
   return rule == nullptr ? 0 : trace_number(*rule->algorithm);
 }
 
-// A trial has ended. `before`: the algorithm that served until then.
+// A trial has ended, or what served can no longer. `before`: the algorithm that served until then.
 void record(const Communicator& state, One& one, std::uint32_t before, Recorder& recorder) noexcept {
   if (!recorder.is_open()) return;
   if (one.row == nullptr && !one.has_no_row) {
@@ -108,6 +108,13 @@ void record(const Communicator& state, One& one, std::uint32_t before, Recorder&
   row.trials = static_cast<std::uint32_t>(trial.trials());
 }
 
+void fail(const Communicator& state, One& one, std::size_t candidate, Recorder& recorder) noexcept {
+  const std::uint32_t before = number_of(one, one.trial.in_use());
+  one.trial.fail(candidate);
+  // Without a row no trial has ended, and what the first one finds is recorded then.
+  if (one.row != nullptr && number_of(one, one.trial.in_use()) != before) record(state, one, before, recorder);
+}
+
 // What no trial of the communicator uses any more gives its memory back. Every rank is in the exchange, so none is in
 // a call of it. A bcast or reduce is set up over several calls, in the order of its communicator's plans: it stays. So
 // does what other nodes may still write to.
@@ -124,11 +131,9 @@ void give_back(Communicator& state, const One& ended) noexcept {
 
 }  // namespace
 
-One::One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, tuning::Trial::Terms terms) noexcept
-    : collective(of),
-      size_class(bytes_class),
-      candidates(std::move(rules)),
-      trial((terms.candidates = candidates.size(), terms)) {
+One::One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules,
+         const tuning::Trial::Terms& terms) noexcept
+    : collective(of), size_class(bytes_class), candidates(std::move(rules)), trial(terms) {
   trial_count.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -149,7 +154,8 @@ One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, 
   std::vector<const tuning::Rule*> candidates =
       tuning::Selection::candidates(arguments.collective, largest_of(size_class), state.facts);
   candidates.insert(candidates.begin(), nullptr);
-  tuning::Trial::Terms terms{.share = job.adapt_share, .has_one_clock = state.facts.nodes == 1};
+  tuning::Trial::Terms terms{
+      .candidates = candidates.size(), .share = job.adapt_share, .has_one_clock = state.facts.nodes == 1};
   if (state.facts.nodes > 1) terms.set_up_ns = set_up_across_nodes_ns;
   if (choice.rule != nullptr)
     for (std::size_t i = 1; i < candidates.size(); ++i) {
@@ -161,11 +167,11 @@ One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, 
   return all.back().get();
 }
 
-tuning::Choice present_choice(One& one, const tuning::Choice& by_table,
-                              const CommunicatorFacts& communicator) noexcept {
-  tuning::Trial& trial = one.trial;
-  for (std::size_t i = 1; i < one.candidates.size() && !communicator.dropped.empty(); ++i)
-    if (is_dropped(communicator, *one.candidates[i]->algorithm)) trial.fail(i);
+tuning::Choice present_choice(Communicator& state, One& one, const tuning::Choice& by_table,
+                              Recorder& recorder) noexcept {
+  const tuning::Trial& trial = one.trial;
+  for (std::size_t i = 1; i < one.candidates.size() && !state.dropped.empty(); ++i)
+    if (is_dropped(facts_of(state), *one.candidates[i]->algorithm)) fail(state, one, i, recorder);
   if (const tuning::Rule* const rule = one.candidates[trial.candidate()]; rule != nullptr)
     // Who is tried is set up at once; what the table chose, as without trials, after some calls.
     return {.rule = rule, .at_once = trial.trials() > 0 || trial.is_trying(), .automatic = true};
@@ -174,13 +180,13 @@ tuning::Choice present_choice(One& one, const tuning::Choice& by_table,
   return {.reason = has_won ? Reason::quickest : Reason::in_turn, .automatic = true};
 }
 
-void note_failure(One& one, Reason reason) noexcept {
+void note_failure(const Communicator& state, One& one, Reason reason, Recorder& recorder) noexcept {
   // No rank waits in the set-up of a bcast or reduce: each finds out at another call that there is too little memory,
   // or one alone does. That the candidate serves no call shows in the exchange.
   if (is_rooted(one.collective)) return;
   // It may serve later calls.
   if (reason == Reason::few_calls || reason == Reason::not_met) return;
-  one.trial.fail(one.trial.candidate());
+  fail(state, one, one.trial.candidate(), recorder);
 }
 
 void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {

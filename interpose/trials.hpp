@@ -13,8 +13,8 @@ namespace papaya::trials {
 
 // Calls of one collective and one class of sizes.
 struct One {
-  // `terms` but for the candidates.
-  One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules, tuning::Trial::Terms terms) noexcept;
+  One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules,
+      const tuning::Trial::Terms& terms) noexcept;
   ~One();
   One(const One&) = delete;
   One& operator=(const One&) = delete;
@@ -38,10 +38,11 @@ One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, 
           const Job& job) noexcept;
 
 // What serves the call. An algorithm that the communicator has dropped since cannot.
-tuning::Choice present_choice(One& one, const tuning::Choice& by_table, const CommunicatorFacts& communicator) noexcept;
+tuning::Choice present_choice(Communicator& state, One& one, const tuning::Choice& by_table,
+                              Recorder& recorder) noexcept;
 
 // The candidate whose turn it was could not serve, for `reason`. All ranks call this in the same call.
-void note_failure(One& one, Reason reason) noexcept;
+void note_failure(const Communicator& state, One& one, Reason reason, Recorder& recorder) noexcept;
 
 // In a call that no rank leaves early: all trials of the communicator that wait for it exchange what was measured.
 void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept;

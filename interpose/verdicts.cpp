@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <utility>
 
@@ -45,7 +46,8 @@ void tell(const Difference& one, bool is_dropped, const Job& job, Records& recor
                              : "No barrier, allreduce or the like followed in which the ranks could drop it there."));
   if (!records.recorder.is_open()) return;
   trace::Header& header = records.recorder.header();
-  if (const std::uint64_t row = header.difference_count++; row < trace::difference_capacity) {
+  if (const std::uint64_t row = std::atomic_ref(header.difference_count).fetch_add(1, std::memory_order_relaxed);
+      row < trace::difference_capacity) {
     trace::Difference& to = header.differences[row];
     to = {.communicator = one.communicator,
           .call = one.call,

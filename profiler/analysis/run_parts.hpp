@@ -43,7 +43,7 @@ class LeftCalls {
   std::map<std::pair<std::size_t, std::uint64_t>, LeftCall> open_;  // by group and call
 };
 
-// What one process, and no other, has to read of a run that several read together (shared_reading.hpp).
+// Thrown where a process cannot go on reading a run with others (shared_reading.hpp): number 0 reads it alone.
 class NotShared : public std::runtime_error {
  public:
   NotShared() : std::runtime_error("the run is read by one process alone") {}
