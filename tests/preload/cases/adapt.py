@@ -4,7 +4,8 @@ import json
 import re
 import tempfile
 
-from harness import Preload, quick, time_limit, timed
+from harness import Preload
+from marks import quick, time_limit, timed
 
 
 class Adapt(Preload):

@@ -5,7 +5,8 @@ import re
 import shutil
 import subprocess
 
-from harness import HERE, LEADER, Preload, time_limit
+from harness import HERE, LEADER, Preload
+from marks import time_limit
 
 
 class Applications(Preload):

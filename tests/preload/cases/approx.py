@@ -2,7 +2,8 @@
 
 import json
 
-from harness import HERE, Preload, quick, time_limit
+from harness import HERE, Preload
+from marks import quick, time_limit
 
 
 def approx(rules, **more):

@@ -1,6 +1,7 @@
 """What the replaced collectives promise beyond a right result."""
 
-from harness import LEADER, Preload, quick, time_limit
+from harness import LEADER, Preload
+from marks import quick, time_limit
 
 
 class Collectives(Preload):

@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 
-from harness import COLLECTIVES, HERE, LEADER, Preload, clean_environment, processes_with, quick, time_limit, timed
+from harness import COLLECTIVES, HERE, LEADER, Preload, clean_environment, processes_with
+from marks import quick, time_limit, timed
 
 # Instructions from the beginning of a call, which has 1000 to 2400 of them.
 KILLED_AFTER = (100, 450, 1000, 2200)

@@ -5,7 +5,8 @@ import json
 import re
 import shutil
 
-from harness import Preload, time_limit
+from harness import Preload
+from marks import time_limit
 
 
 class Horovod(Preload):

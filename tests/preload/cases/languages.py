@@ -2,7 +2,8 @@
 
 import os
 
-from harness import HERE, LEADER, Preload, needs_mpi4, quick
+from harness import HERE, LEADER, Preload
+from marks import needs_mpi4, quick
 
 
 class Languages(Preload):

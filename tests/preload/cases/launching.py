@@ -11,7 +11,8 @@ import sys
 import time
 import uuid
 
-from harness import LEADER, Job, Preload, clean_environment, kill_all, quick, time_limit
+from harness import LEADER, Job, Preload, clean_environment, kill_all
+from marks import quick, time_limit
 
 
 class Launching(Preload):

@@ -2,7 +2,8 @@
 
 import functools
 
-from harness import LEADER, MEASURES_MEMORY, Preload, quick, time_limit
+from harness import LEADER, MEASURES_MEMORY, Preload
+from marks import quick, time_limit
 
 
 class Lifecycle(Preload):

@@ -1,6 +1,7 @@
 """Shared memory: limits, and that nothing grows."""
 
-from harness import COLLECTIVES, LEADER, MEASURES_MEMORY, Preload, quick, time_limit, timed
+from harness import COLLECTIVES, LEADER, MEASURES_MEMORY, Preload
+from marks import quick, time_limit, timed
 
 
 class Memory(Preload):

@@ -3,7 +3,8 @@
 import os
 import re
 
-from harness import NONBLOCKING, WAITS, Preload, quick, time_limit
+from harness import NONBLOCKING, WAITS, Preload
+from marks import quick, time_limit
 
 
 class Nonblocking(Preload):

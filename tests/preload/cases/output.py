@@ -5,7 +5,8 @@ import pathlib
 import shutil
 import subprocess
 
-from harness import LEADER, VARIABLES, Preload, kill_all, quick
+from harness import LEADER, VARIABLES, Preload, kill_all
+from marks import quick
 
 
 class Output(Preload):

@@ -1,6 +1,7 @@
 """MPI's own messages go on while ranks wait."""
 
-from harness import WAITS, Preload, quick, time_limit
+from harness import WAITS, Preload
+from marks import quick, time_limit
 
 
 class Progress(Preload):

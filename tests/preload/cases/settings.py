@@ -4,7 +4,8 @@ import json
 import os
 import re
 
-from harness import LEADER, VARIABLES, Preload, quick, time_limit
+from harness import LEADER, VARIABLES, Preload
+from marks import quick, time_limit
 
 
 class Settings(Preload):

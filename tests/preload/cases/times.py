@@ -9,7 +9,8 @@ import struct
 import subprocess
 import time
 
-from harness import Preload, quick, timed
+from harness import Preload
+from marks import quick, timed
 
 
 class Times(Preload):

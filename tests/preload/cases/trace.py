@@ -7,7 +7,8 @@ import re
 import shutil
 import subprocess
 
-from harness import Preload, quick, time_limit, timed
+from harness import Preload
+from marks import quick, time_limit, timed
 
 
 class Trace(Preload):

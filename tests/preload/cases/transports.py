@@ -2,7 +2,8 @@
 
 import shutil
 
-from harness import MEASURES_MEMORY, Preload, quick, time_limit
+from harness import MEASURES_MEMORY, Preload
+from marks import quick, time_limit
 
 
 class Transports(Preload):

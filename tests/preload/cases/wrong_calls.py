@@ -1,6 +1,7 @@
 """Calls with wrong arguments, and verified results."""
 
-from harness import LEADER, Preload, quick, time_limit
+from harness import LEADER, Preload
+from marks import quick, time_limit
 
 
 class WrongCalls(Preload):
