@@ -150,6 +150,16 @@ static void on_reused(void) {
   MPI_Recv(&word[early], 1, MPI_INT, of(early), 0, comm, MPI_STATUS_IGNORE);
   MPI_Recv(&word[late], 1, MPI_INT, 0, 0, reused, MPI_STATUS_IGNORE);
 }
+// A request is for `early`, and while recording is off its handle becomes one for `late`.
+static void on_switched(void) {
+  MPI_Request request;
+  MPI_Irecv(&word[early], 1, MPI_INT, of(early), 0, comm, &request);
+  MPI_Pcontrol(0);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Irecv(&word[late], 1, MPI_INT, of(late), 0, comm, &request);
+  MPI_Pcontrol(1);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
 // MPI_Waitall asks once for the status of what is no message; papaya does not.
 static int query(void* queries, MPI_Status* status) {
   ++*(int*)queries;
@@ -217,6 +227,7 @@ static const struct {
 #endif
             {"generalized", generalized},
             {"reused", on_reused},
+            {"switched", on_switched},
             {"freed", on_freed}};
 enum { count = sizeof ways / sizeof ways[0] };
 

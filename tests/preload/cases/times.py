@@ -99,9 +99,10 @@ class Times(Preload):
                 waited_for = struct.unpack_from("=I", record, intervals + event % capacity * 32 + 28)[0] & 0xffffff
                 named[ways[event % len(ways)]].add(waited_for - 1)
             # Where ranks share cores rank 0 may be late for once, too.
-            unknown = {"freed", "generalized", *(["Waitall", "Startall"] if threads else [])}
+            unknown = {"freed", "generalized", "switched", *(["Waitall", "Startall"] if threads else [])}
             self.assertEqual({way for way in ways if 1 not in named[way]}, unknown, named)
             self.assertEqual(named["freed"], {-1})
+            self.assertEqual(named["switched"], {-1})  # not the rank that its handle was for before
 
     @quick
     @timed
