@@ -58,8 +58,8 @@ class Lifecycle(Preload):
                       *(functools.partial(ends_otherwise, env) for env in ({}, LEADER)))
 
     def test_finalize_alike(self):
-        """Ranks are where they were once the report is written; an error of MPI_Waitall is MPI's own."""
-        self.compare_all(2, *([self.program("lifecycle"), mode] for mode in ("processors", "request")))
+        """Ranks sleep while the report is written and are where they were then; an error of MPI_Waitall is MPI's own."""
+        self.compare_all(2, *([self.program("lifecycle"), mode] for mode in ("asleep", "processors", "request")))
 
     @time_limit(90)
     def test_finalize_late(self):
