@@ -5,19 +5,18 @@
 // copied in and out; T(S), the time of a message of S bytes between nodes. Of a call with arrivals a_i, S bytes and p
 // ranks on N nodes:
 //
-//   reduction in a node, of m ranks   R = max over the k-th arrival of a_k + C + (m - k + 1) C / w: operands are copied
-//   in as ranks
-//                                     arrive and combined by w = min(m, cores) of them
-//   allreduce                         R + L + C
-//   reduce                            the root R + L + C, the others a_i + C
-//   bcast                             max(a_i, a_root + C + L) + C, the root a_root + C
-//   allgather, alltoall               the last of the p-1 blocks that can be copied out, at C each, once their ranks
-//   have
-//                                     copied theirs in (alltoall: p-1 blocks) and L has passed
-//   barrier                           max a + L
-//   across nodes                      the reductions of all nodes, then what the algorithm says
-//                                     of its time between them (base/cost_model.hpp)
-//   more ranks than cores             a rank that waited is given its core back 5 us times ranks per core later
+//   reduction in a node   R, the largest of a_k + C + (m - k + 1) C / w over the k-th arrivals of its m ranks: operands
+//                         are copied in as ranks arrive, and combined by w = min(m, cores) of them
+//   allreduce             R + L + C
+//   reduce                the root R + L + C, the others a_i + C
+//   bcast                 max(a_i, a_root + C + L) + C, the root a_root + C
+//   allgather, alltoall   the last of the p-1 blocks that can be copied out, at C each, once their ranks have copied
+//                         theirs in (alltoall: p-1 blocks) and L has passed
+//   barrier               max a + L
+//   across nodes          the reductions of all nodes, then what the algorithm says of its time between them
+//                         (base/cost_model.hpp)
+//   shared cores          where ranks outnumber cores, one that waited gets its core back later, by 5 us times the
+//                         ranks per core
 //
 // An estimate: L is a message's time and no cache line's, operations that cost more than copying are not known, and
 // what a call costs those that do not take part in it (a core that a waiting rank takes from one that computes) is not

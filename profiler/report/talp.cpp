@@ -1,7 +1,8 @@
 // What TALP of DLB writes to FILE.json of DLB_ARGS="--talp --talp-output-file=FILE.json", so that its readers
 // (TALP-Pages) take papaya's figures. The fields are those of DLB 3.5, by whose number readers tell the layout; 3.6
 // adds some for GPUs. A region for the run, "Global", and one for each phase; times are whole nanoseconds. What papaya
-// does not count (instructions, OpenMP) is 0, which is how TALP writes what it has not measured. The time that has
+// does not count (instructions, OpenMP) is 0, which is how TALP writes what it has not measured. Calls are all that
+// were timed, in a phase its collectives in the record, as other functions are not counted by phase. The time that has
 // elapsed is that of the efficiencies: without what recording was switched off for, on all ranks.
 #include <cmath>
 #include <ctime>

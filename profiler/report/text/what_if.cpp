@@ -61,7 +61,7 @@ std::string what_if_text(const Analysis& analysis) {
   if (what_if.all_ns < least_ns) return relieved.empty() ? relieved : "\n" + relieved;
   Table table(fmt::format("What if (an estimate of the run, if ranks computed no longer between their calls than the "
                           "median of the ranks; it takes {}. With an algorithm: one of papaya's as well, where such "
-                          "calls were left to MPI)",
+                          "calls were left to MPI. Of calls that ranks make from several lines: that of the lowest)",
                           time_text(analysis.run_ns)),
               1, {"quicker", "run", "shorter by", "of the run", "with an algorithm", "which"}, true);
   const auto add = [&](std::string who, double ns, const WhatIf::Served* served, std::vector<std::string> below) {
@@ -89,7 +89,8 @@ std::string savings_text(const Analysis& analysis) {
   Table table(
       fmt::format("Estimated savings (the recorded arrivals replayed, with the same work between calls. "
                   "Excess: summed over ranks. {} shorter: without any excess, and by the papaya algorithm that a "
-                  "model of the measured message times finds best, in the calls that were left to MPI)",
+                  "model of the measured message times finds best, in the calls that were left to MPI. Of calls that "
+                  "ranks make from several lines: that of the lowest)",
                   analysis.is_overwritten ? "The recorded part of the run" : "Run"),
       1, {"call", "excess", "run shorter without", "by an algorithm", "which"}, true);
   const auto add = [&](const std::string& name, const Savings& savings, std::vector<std::string> below) {
