@@ -12,10 +12,6 @@
 
 namespace papaya {
 
-// Of a message between two nodes where it was not measured: a cluster of today.
-inline constexpr double nominal_latency_ns = 1000;
-inline constexpr double nominal_bytes_per_ns = 5;
-
 // A call that spans nodes, with the times of MPI's messages between two of them.
 struct NetworkCall {
   double nodes;

@@ -8,10 +8,13 @@
 #include "base/log.hpp"
 #include "interpose/background_progress.hpp"
 #include "interpose/copy_communicator.hpp"
+#include "interpose/measure.hpp"
 
 namespace papaya::job {
 
 namespace {
+
+constexpr double network_budget_ms = 5;
 
 clock::Pair at_load{};
 clock::Pair at_load_monotonic{};
@@ -96,6 +99,16 @@ void look_at_node(Job& job) {
   job.oversubscribed = oversubscribed != 0;
 }
 
+// What algorithms between nodes might take (tuning::Selection::candidates), the same on all ranks.
+void measure_network(Job& job) {
+  if (job.nodes == 1 || job.adapt_share == 0) return;
+  std::uint64_t ns[measure::alpha_size_count]{};
+  if (job.leader_comm != MPI_COMM_NULL) measure::message_times(job.leader_comm, 1, network_budget_ms, ns);
+  measure::meet_asleep(job.world_comm);  // the others leave the two that measure the cores
+  PMPI_Bcast(ns, measure::alpha_size_count, MPI_UINT64_T, 0, job.world_comm);
+  for (int i = 0; i < measure::alpha_size_count; ++i) job.network.add(measure::alpha_sizes[i], ns[i]);
+}
+
 }  // namespace
 
 void note_clock() noexcept {
@@ -145,6 +158,7 @@ void find_nodes(Job& job) {
   split_by_node(job);
   agree_on_clock(job);
   look_at_node(job);
+  measure_network(job);
 }
 
 void lower_limit(Job& job, std::uint64_t here) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/message_times.hpp"
 #include "base/settings.hpp"
 #include "base/topology.hpp"
 #include "tuning/selection.hpp"
@@ -39,6 +40,8 @@ struct Job {
   int cores = 1;                              // of the node
   bool oversubscribed = false;                // some node has more ranks than cores
   std::vector<topology::Location> locations;  // by rank, this node's are set; empty if they are all the same
+
+  MessageTimes network;  // between two nodes; measured if PAPAYA_ADAPT may need it
 
   clock::Pair origin{};  // the node's first rank's, as is the rate
   std::int64_t origin_unix_ns = 0;

@@ -152,7 +152,7 @@ One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, 
     if (one->collective == arguments.collective && one->size_class == size_class) return one.get();
   if (all.size() == most_trials) return nullptr;
   std::vector<const tuning::Rule*> candidates =
-      tuning::Selection::candidates(arguments.collective, largest_of(size_class), state.facts);
+      tuning::Selection::candidates(arguments.collective, largest_of(size_class), state.facts, job.network);
   candidates.insert(candidates.begin(), nullptr);
   tuning::Trial::Terms terms{
       .candidates = candidates.size(), .share = job.adapt_share, .has_one_clock = state.facts.nodes == 1};

@@ -38,18 +38,17 @@ const std::vector<Rule>& table_rules(Collective collective) {
 // Whose time between the nodes, as it says itself, is more than so many times that of the best one is not tried.
 constexpr double hopeless = 2;
 
-// With nominal times of messages, which are the same on all ranks.
-void leave_out_hopeless(std::vector<const Rule*>& rules, std::uint64_t bytes, const Facts& facts) {
+void leave_out_hopeless(std::vector<const Rule*>& rules, std::uint64_t bytes, const Facts& facts,
+                        const MessageTimes& network) {
   const int node_ranks =
       facts.ranks_per_node > 0 ? facts.ranks_per_node : (facts.ranks + facts.nodes - 1) / facts.nodes;
-  const auto message_ns = [](double size) { return nominal_latency_ns + size / nominal_bytes_per_ns; };
   const auto size = static_cast<double>(bytes);
   const NetworkCall call{.nodes = static_cast<double>(facts.nodes),
                          .ranks = static_cast<double>(facts.ranks),
                          .node_ranks = static_cast<double>(node_ranks),
-                         .latency_ns = message_ns(0),
-                         .message_ns = message_ns(size),
-                         .node_message_ns = message_ns(size * node_ranks)};
+                         .latency_ns = network.ns(0),
+                         .message_ns = network.ns(size),
+                         .node_message_ns = network.ns(size * node_ranks)};
   double best_ns = std::numeric_limits<double>::infinity();
   for (const Rule* rule : rules) best_ns = std::min(best_ns, rule->algorithm->network_ns(call));
   std::erase_if(rules, [&](const Rule* rule) { return rule->algorithm->network_ns(call) > hopeless * best_ns; });
@@ -188,7 +187,8 @@ Choice Selection::choose(Collective collective, std::uint64_t bytes, const Facts
           .automatic = automatic};
 }
 
-std::vector<const Rule*> Selection::candidates(Collective collective, std::uint64_t bytes, const Facts& facts) {
+std::vector<const Rule*> Selection::candidates(Collective collective, std::uint64_t bytes, const Facts& facts,
+                                               const MessageTimes& network) {
   // Never destroyed: plans refer to them.
   static const auto& all = *[] {
     auto* const rules = new std::vector<std::pair<Collective, Rule>>;
@@ -206,7 +206,7 @@ std::vector<const Rule*> Selection::candidates(Collective collective, std::uint6
     if (of == collective && rule.algorithm->one_node == is_on_one_node &&
         hindrance(*rule.algorithm, bytes, facts) == Reason::none)
       found.push_back(&rule);
-  if (!is_on_one_node) leave_out_hopeless(found, bytes, facts);
+  if (!is_on_one_node) leave_out_hopeless(found, bytes, facts, network);
   return found;
 }
 

@@ -16,6 +16,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "base/collective.hpp"
+#include "base/message_times.hpp"
 #include "base/reason.hpp"
 #include "base/settings.hpp"
 #include "tuning/load.hpp"
@@ -48,8 +49,10 @@ class Selection {
                 std::vector<Considered>* considered = nullptr) const noexcept;
 
   // All that might serve calls of up to `bytes`, whether or not `auto` would choose them; across nodes only those that
-  // say how long they take there (Descriptor::network_ns), and not those that cannot win by that. The rules stay.
-  static std::vector<const Rule*> candidates(Collective collective, std::uint64_t bytes, const Facts& facts);
+  // say how long they take there (Descriptor::network_ns), and not those that cannot win by that with the `network`'s
+  // times of messages, which must be the same on all ranks. The rules stay.
+  static std::vector<const Rule*> candidates(Collective collective, std::uint64_t bytes, const Facts& facts,
+                                             const MessageTimes& network);
 
   // The same for calls whose ranks know their own sizes only (alltoallv): by the algorithm of `collective` that is
   // chosen for every size from one byte on and can be chosen for `form` as well. Native if sizes decide.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/cost_model.hpp"
+#include "base/message_times.hpp"
 #include "profiler/read/read.hpp"
 
 namespace papaya::report {
@@ -18,8 +18,7 @@ struct MessageTime {
 
 class Archive;
 
-// Log-log interpolated, the end segments prolonged. Not every rank measures: within nodes and between them the first
-// that did counts.
+// Not every rank measures: within nodes and between them the first that did counts.
 class Alpha {
  public:
   explicit Alpha(const std::vector<RankFile>& files);
@@ -33,22 +32,17 @@ class Alpha {
   std::vector<MessageTime> message_times() const;
 
  private:
-  struct Point {
-    std::uint64_t bytes;
-    double log_bytes;
-    double log_ns;
-  };
   struct Last {
     bool valid = false;
     std::uint64_t bytes = 0;
     double ns = 0;
   };
 
-  static std::vector<Point> points_of(const RankHeader& header, std::uint64_t trace::Alpha::*ns);
+  static MessageTimes times_of(const RankHeader& header, std::uint64_t trace::Alpha::*ns);
   double compute(std::uint64_t bytes, bool across_nodes);
 
-  std::vector<Point> node_;
-  std::vector<Point> cluster_;
+  MessageTimes node_;
+  MessageTimes cluster_;
   Last last_[2];
   bool used_nominal_ = false;
 };

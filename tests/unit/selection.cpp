@@ -29,9 +29,11 @@ std::string problem_of(const char* value) {
   return warnings.size() == 1 ? warnings[0] : "";
 }
 TEST_CASE("selection: what may be tried, on one node and across nodes") {
-  const auto names_of = [](Collective collective, std::uint64_t bytes, const Facts& facts) {
+  MessageTimes network;
+  const auto names_of = [&](Collective collective, std::uint64_t bytes, const Facts& facts) {
     std::set<std::string_view> names;
-    for (const Rule* rule : Selection::candidates(collective, bytes, facts)) names.insert(rule->algorithm->name);
+    for (const Rule* rule : Selection::candidates(collective, bytes, facts, network))
+      names.insert(rule->algorithm->name);
     return names;
   };
   const Facts here{4, 1};
@@ -44,6 +46,14 @@ TEST_CASE("selection: what may be tried, on one node and across nodes") {
   CHECK(names_of(Collective::allreduce, 1 << 20, across) == std::set<std::string_view>{"hierarchical_rabenseifner"});
   CHECK(names_of(Collective::barrier, 0, across) == std::set<std::string_view>{"hierarchical_barrier"});
   CHECK(names_of(Collective::alltoall, 1024, across) == std::set<std::string_view>{"notified_alltoall"});
+  const Facts many{.ranks = 256, .nodes = 64, .ranks_per_node = 4};
+  CHECK(names_of(Collective::allreduce, 1 << 16, many) == std::set<std::string_view>{"hierarchical_rabenseifner"});
+  // A message of a few bytes takes about as long here as one of 64 KiB, and rabenseifner has twice as many.
+  network.add(8, 100'000);
+  network.add(1 << 16, 130'000);
+  network.add(1 << 20, 800'000);
+  CHECK(names_of(Collective::allreduce, 1 << 16, many) ==
+        std::set<std::string_view>{"dissemination", "hierarchical_rabenseifner"});
 }
 
 }  // namespace
