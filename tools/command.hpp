@@ -24,12 +24,9 @@ void add_replay(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_doctor(CLI::App& app, int& exit_code);
 void add_info(CLI::App& app, int& exit_code);
-void add_tune(CLI::App& app, int& exit_code);
 void add_export(CLI::App& app, int& exit_code);
-// `words` are those after `bench`, for the measuring program.
+// `words` are all of the command line's, for the measuring program.
 void add_bench(CLI::App& app, const std::vector<std::string>& words, int& exit_code);
-
-// Says what is wrong with the command line of bench, once for all ranks, and returns the exit code.
-int bench_usage(const std::string& problem);
+void add_tune(CLI::App& app, const std::vector<std::string>& words, int& exit_code);
 
 }  // namespace papaya

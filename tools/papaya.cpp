@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/bench_program.hpp"
 #include "tools/command.hpp"
 
 int main(int argc, char** argv) {
@@ -22,11 +23,10 @@ int main(int argc, char** argv) {
     papaya::add_compare(app, exit_code);
     papaya::add_doctor(app, exit_code);
     papaya::add_info(app, exit_code);
-    papaya::add_tune(app, exit_code);
+    const std::vector<std::string> given(argv + 1, argv + argc);
+    papaya::add_tune(app, given, exit_code);
     papaya::add_export(app, exit_code);
-    const bool bench = argc > 1 && std::string_view(argv[1]) == "bench";
-    papaya::add_bench(app, bench ? std::vector<std::string>(argv + 2, argv + argc) : std::vector<std::string>(),
-                      exit_code);
+    papaya::add_bench(app, given, exit_code);
     // `papaya run -- PROGRAM`: CLI11 has no notion of a separator before the rest of a command.
     std::vector<char*> words(argv, argv + argc);
     if (argc > 3 && std::string_view(words[1]) == "run" && std::string_view(words[2]) == "--")
@@ -35,7 +35,9 @@ int main(int argc, char** argv) {
       app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::ParseError& outcome) {
       // --help and --version end the parse too, and succeed.
-      if (bench && outcome.get_exit_code() != 0) return papaya::bench_usage(outcome.what());
+      if (const std::string name = given.empty() ? std::string() : given.front();
+          (name == "bench" || name == "tune") && outcome.get_exit_code() != 0)
+        return papaya::launched_usage(name, outcome.what());
       return app.exit(outcome) == 0 ? papaya::exit_fine : papaya::exit_usage;
     }
     if (app.get_subcommands().empty()) std::cout << app.help();

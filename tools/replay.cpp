@@ -4,19 +4,13 @@
 #include <algorithm>
 #include <cctype>
 #include <iostream>
-#include <map>
 #include <memory>
 #include <ostream>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "profiler/analysis/analysis.hpp"
-#include "profiler/analysis/call_stream.hpp"
-#include "profiler/analysis/communicator_names.hpp"
-#include "profiler/analysis/matching.hpp"
 #include "profiler/read/units.hpp"
 #include "tools/command.hpp"
+#include "tools/recorded_calls.hpp"
 #include "tools/recorded_run.hpp"
 #include "tuning/selection.hpp"
 
@@ -30,82 +24,14 @@ struct Options {
   std::string communicator;
 };
 
-// The calls of one communicator that all its ranks recorded.
-struct Pattern {
-  std::uint64_t communicator = 0;
-  std::string name;
-  std::uint64_t calls = 0;
-  std::size_t ranks = 0;
-  Collective collective{};  // of the first
-};
-
-class Calls {
- public:
-  Calls(const report::Run& run, const Collective* wanted) : run_(run), clocks_(run), wanted_(wanted) {}
-
-  // Of the communicators that are called so, or of all, the one with most calls; none: there is no such call.
-  Pattern find(const std::string& communicator) const {
-    std::map<std::uint64_t, std::string> names = report::communicator_names(run_);
-    std::map<std::uint64_t, Pattern> patterns;
-    for_each([&](const report::GroupCall& call) {
-      Pattern& pattern = patterns[call.group->id];
-      if (pattern.calls++ > 0) return;
-      pattern.communicator = call.group->id;
-      pattern.name = names[call.group->id];
-      pattern.ranks = call.sightings.size();
-      pattern.collective = static_cast<Collective>(call.sightings.front().collective);
-    });
-    Pattern most;
-    for (const auto& [id, pattern] : patterns)
-      if ((communicator.empty() || communicator == pattern.name || communicator == fmt::format("{:#x}", id)) &&
-          pattern.calls > most.calls)
-        most = pattern;
-    return most;
-  }
-
-  void write(std::ostream& out, const Pattern& pattern) const {
-    std::string name(name_of(pattern.collective));
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    out << fmt::format("# Arrivals of {} ranks at {} calls on {}, a line for each call, in us after its first.\n",
-                       pattern.ranks, report::count_text(pattern.calls), pattern.name);
-    out << fmt::format("# {}\n# mpirun -n {} papaya bench {} --pattern replay:FILE\n", run_.folder, pattern.ranks,
-                       name);
-    std::vector<std::pair<std::uint32_t, double>> arrivals;  // by rank of the job
-    for_each([&](const report::GroupCall& call) {
-      if (call.group->id != pattern.communicator) return;
-      arrivals.clear();
-      double first_ns = call.sightings.front().arrival_ns;
-      for (const report::Sighting& sighting : call.sightings) {
-        arrivals.emplace_back(sighting.file, sighting.arrival_ns);
-        first_ns = std::min(first_ns, sighting.arrival_ns);
-      }
-      std::sort(arrivals.begin(), arrivals.end());
-      const char* separator = "";
-      for (const auto& [file, arrival_ns] : arrivals) {
-        out << fmt::format("{}{:.3f}", separator, (arrival_ns - first_ns) / 1e3);
-        separator = " ";
-      }
-      out << "\n";
-    });
-  }
-
- private:
-  template <class Body>
-  void for_each(Body&& body) const {
-    report::Groups groups(run_);
-    report::CallStream(run_, clocks_, groups).read({}, [&](const report::GroupCall& call) {
-      const std::uint8_t collective = call.sightings.front().collective;
-      if (call.match == report::Match::complete &&
-          (wanted_ == nullptr || collective == static_cast<std::uint8_t>(*wanted_)))
-        body(call);
-    });
-  }
-
-  const report::Run& run_;
-  const report::Clocks clocks_;
-  const Collective* wanted_;  // null: all
-};
+void write_head(std::ostream& out, const report::Run& run, const RecordedCalls::OnOne& calls) {
+  std::string name(name_of(calls.collective));
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  out << fmt::format("# Arrivals of {} ranks at {} calls on {}, a line for each call, in us after its first.\n",
+                     calls.ranks, report::count_text(calls.calls), calls.name);
+  out << fmt::format("# {}\n# mpirun -n {} papaya bench {} --pattern replay:FILE\n", run.folder, calls.ranks, name);
+}
 
 int replay_run(Options options) {
   Collective wanted{};
@@ -118,14 +44,16 @@ int replay_run(Options options) {
   if (!load_recorded_run("papaya replay", options.folder, run, exit_code)) return exit_code;
   exit_code = exit_code_of("papaya replay", run);
   if (run.files.empty()) return exit_code;
-  const Calls calls(run, options.collective.empty() ? nullptr : &wanted);
-  const Pattern pattern = calls.find(options.communicator);
-  if (pattern.calls == 0) {
+  const RecordedCalls calls(run, options.collective.empty() ? nullptr : &wanted);
+  const RecordedCalls::OnOne found = calls.find(options.communicator, 0);
+  if (found.calls == 0) {
     std::cerr << "papaya replay: no such call was recorded by all its ranks in " << run.folder << ".\n";
     return exit_failed;
   }
-  const bool good =
-      write_output("papaya replay", options.output, [&](std::ostream& out) { calls.write(out, pattern); });
+  const bool good = write_output("papaya replay", options.output, [&](std::ostream& out) {
+    write_head(out, run, found);
+    calls.write(out, found);
+  });
   return good ? exit_code : exit_failed;
 }
 

@@ -1,4 +1,4 @@
-// papaya tune: what the benchmark measured on a machine becomes its tuning file.
+// papaya tune: what the benchmark measures on a machine becomes its tuning file.
 #include <fmt/format.h>
 
 #include <fstream>
@@ -7,25 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "tools/bench_program.hpp"
 #include "tools/command.hpp"
 #include "tools/recorded_run.hpp"
+#include "tools/tune_options.hpp"
 #include "tools/tuned_rules.hpp"
 
 namespace papaya {
 
 namespace {
 
-struct Options {
-  std::vector<std::string> files;
-  std::string output;
-};
-
 int fail(const std::string& sentence) {
   fmt::print(stderr, "papaya tune: {}\n", sentence);
   return exit_failed;
 }
 
-int run(const Options& options) {
+int run(const TuneOptions& options) {
   std::vector<std::string> texts;
   for (const std::string& path : options.files) {
     std::ifstream file(path);
@@ -44,13 +41,21 @@ int run(const Options& options) {
 
 }  // namespace
 
-void add_tune(CLI::App& app, int& exit_code) {
-  CLI::App* const command = app.add_subcommand("tune", "Make a tuning file of what papaya bench measured");
-  auto options = std::make_shared<Options>();
-  command->add_option("files", options->files, "What papaya bench wrote with --json, of any ranks and patterns")
-      ->required();
-  command->add_option("-o,--output", options->output, "Write to this file, and what was chosen to standard output");
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+void add_tune(CLI::App& app, const std::vector<std::string>& words, int& exit_code) {
+  CLI::App* const command =
+      app.add_subcommand("tune",
+                         "measure MPI's collectives and papaya's, and make a tuning file: mpirun -n N papaya "
+                         "tune; or make one of what papaya bench measured");
+  auto options = std::make_shared<TuneOptions>();
+  add_options(*command, *options);
+  command->callback([options, words, &exit_code] {
+    std::string problem;
+    if (!finish(*options, problem))
+      exit_code = fail_once("papaya tune", exit_usage, problem);
+    else
+      exit_code = options->files.empty() ? become_bench_program("papaya tune", options->mpi, words, "papaya tune")
+                                         : run(*options);
+  });
 }
 
 }  // namespace papaya

@@ -69,11 +69,16 @@ std::optional<Cell> cell_of(const Json& row, const Json& file, const Json& nativ
   return cell;
 }
 
+// The benchmark counts those of all nodes.
+int cores_of_node(const Json& file) {
+  return file.at("cores").get<int>() / std::max(1, file.at("nodes").get<int>());
+}
+
 // Of one file.
 void gather(const Json& file, const std::string& name, Groups& groups, std::vector<std::string>& notes) {
   const int ranks = file.at("ranks").get<int>();
   const int nodes = file.at("nodes").get<int>();
-  const bool is_busy = (ranks + nodes - 1) / nodes > file.at("cores").get<int>();
+  const bool is_busy = (ranks + nodes - 1) / nodes > cores_of_node(file);
   const Json* native = nullptr;  // the one before the rows that are compared to it
   for (const Json& row : file.at("rows")) {
     const auto called = row.at("collective").get<std::string>();
@@ -171,9 +176,11 @@ Json rule_of(const Group& group, std::uint64_t lowest, std::uint64_t highest, co
 std::string line_of(const Group& group, std::uint64_t lowest, std::uint64_t highest,
                     const std::vector<Choice>& choices) {
   std::string text =
-      fmt::format("{}, {} ranks on {} node{}{}, {} to {} bytes: {}", name_of(group.collective), group.ranks,
-                  group.nodes, group.nodes == 1 ? "" : "s", group.oversubscribed ? ", more ranks than cores" : "",
-                  tuning::text_of_bytes(lowest), tuning::text_of_bytes(highest), choices.front().algorithm);
+      fmt::format("{}, {} ranks on {} node{}{}, {} bytes: {}", name_of(group.collective), group.ranks, group.nodes,
+                  group.nodes == 1 ? "" : "s", group.oversubscribed ? ", more ranks than cores" : "",
+                  lowest == highest ? tuning::text_of_bytes(lowest)
+                                    : tuning::text_of_bytes(lowest) + " to " + tuning::text_of_bytes(highest),
+                  choices.front().algorithm);
   if (choices.front().algorithm == "native")
     return choices.front().best_other.empty() ? text : text + "; " + choices.front().best_other;
   double lowest_ratio = choices.front().cells.front().interval[0];
@@ -216,7 +223,7 @@ bool tuned_rules(const std::vector<std::string>& texts, const std::vector<std::s
   for (std::size_t i = 0; i < texts.size(); ++i) {
     try {
       const Json file = Json::parse(texts[i]);
-      const Json here = {{"mpi", file.at("mpi")}, {"cores", file.at("cores")}};
+      const Json here = {{"mpi", file.at("mpi")}, {"cores", cores_of_node(file)}};
       if (!measured_on.is_null() && here != measured_on) {
         problem =
             fmt::format("{} and {} are of different machines or MPIs: make a tuning file of each.", names[0], names[i]);

@@ -45,7 +45,6 @@ FUNCTIONS = {
     'tests/protocol/ahead.cpp: TEST_CASE('
     '"what early leavers deposit keeps nobody from memory, and they wait for none")':
         "one schedule, step by step",
-    "tools/bench/main.cpp: measure_all": "nested loops over collectives, sizes and patterns, one row each",
     "tools/bench/options.cpp: add_options": "a table: one option after the other",
     "tools/simulation/main.cpp: run_size": "one measurement, from its barrier to its row",
 }

@@ -48,14 +48,14 @@ class Bench(unittest.TestCase):
         print(" ".join(map(str, command)), "->", result.returncode)
         return result
 
-    def launch(self, ranks, *words, env=None, preload=None):
+    def launch(self, ranks, *words, env=None, preload=None, subcommand="bench"):
         if mpi == "openmpi":
             command = ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n", ranks]
             command += ["-x", f"LD_PRELOAD={preload}"] if preload else []
         else:
             command = [build / "tests" / "turns", "100", "mpirun.mpich", "-n", ranks]
             command += ["-genv", "LD_PRELOAD", preload] if preload else []
-        program = [build / f"papaya-bench-{mpi}"] if preload else [build / "papaya", "bench"]
+        program = [build / f"papaya-bench-{mpi}"] if preload else [build / "papaya", subcommand]
         return self.start([*command, *program, *words], env)
 
     def measured(self, *words, ranks=3, env=None):
@@ -292,6 +292,30 @@ class Bench(unittest.TestCase):
         lines = picture.findall(".//{http://www.w3.org/2000/svg}polyline")
         self.assertGreaterEqual(len(lines), 2)
         self.assertNotIn("nan", (self.folder / "out.svg").read_text().lower())
+
+    def test_tune(self):
+        """Measures under the launcher, goes on where it was, and takes what a run did."""
+        def tune(*words, ranks=2, env=None):
+            return self.launch(ranks, *words, env=env, subcommand="tune")
+
+        words = ["--collectives", "barrier,allreduce", "-m", "8", "--patterns", "none", "-o", "tuning.json"]
+        first = tune(*words, "--budget", "1s")
+        self.assertIn("barrier, arrivals none: 1 size in ", first.stdout)
+        second = tune(*words)
+        self.assertNotIn("barrier, arrivals none: 1 size in ", second.stdout)
+        rules = json.loads((self.folder / "tuning.json").read_text())["rules"]
+        self.assertEqual({(rule["collective"], rule["ranks"]) for rule in rules}, {("barrier", 2), ("allreduce", 2)})
+        self.assertEqual(second.stdout.count("2 ranks on 1 node, "), len(rules))
+        across = tune(*words, "--budget", "3s", env={"PAPAYA_NODE_SIZE": "1"})
+        self.assertEqual((across.returncode, across.stderr), (0, ""))
+        self.assertIn("2 ranks on 2 nodes, ", across.stdout)
+        self.launch(2, build / "examples" / f"imbalanced-{mpi}", "--iterations", "5", subcommand="run",
+                    env={"PAPAYA_OUTPUT": "run"})
+        replayed = tune("--from", "run", "--collectives", "allreduce", "--budget", "2s", "-o", "run.json")
+        self.assertEqual((replayed.returncode, replayed.stderr), (0, ""))
+        self.assertIn("allreduce, arrivals replay:run: ", replayed.stdout)
+        wrong = tune("--from", "nowhere")
+        self.assertEqual((wrong.returncode, wrong.stderr.count("there is no folder nowhere.")), (2, 1), wrong.stderr)
 
     def test_one_rank(self):
         _, data = self.measured("all", "-m", "8", *SHORT, ranks=1)

@@ -33,9 +33,10 @@ json native(int bytes, const std::string& collective = "allreduce") {
   return row_of("native", bytes, 1, 1, 1, "", collective);
 }
 
-std::string file_of(const char* pattern, const std::vector<json>& rows, const char* mpi = "Open MPI", int ranks = 4) {
-  return json{{"ranks", ranks},     {"nodes", 1},    {"cores", 4},  {"mpi", mpi},
-              {"pattern", pattern}, {"margin", 5.0}, {"rows", rows}}
+std::string file_of(const char* pattern, const std::vector<json>& rows, const char* mpi = "Open MPI", int ranks = 4,
+                    int nodes = 1) {
+  return json{{"ranks", ranks},     {"nodes", nodes}, {"cores", 4 * nodes}, {"mpi", mpi},
+              {"pattern", pattern}, {"margin", 5.0},  {"rows", rows}}
       .dump();
 }
 
@@ -65,7 +66,7 @@ TEST_CASE("tuning: native where the gain is within noise, else what is faster an
   REQUIRE(tuned.choices.size() == 2);
   CHECK(tuned.choices[0] == "Allreduce, 4 ranks on 1 node, 8 to 4095 bytes: arrival_leader, 0.45 to 1.04 of native");
   CHECK(tuned.choices[1] ==
-        "Allreduce, 4 ranks on 1 node, 4K to 4K bytes: native; next: arrival_leader, ratio 0.96 (0.90 to 1.02)");
+        "Allreduce, 4 ranks on 1 node, 4K bytes: native; next: arrival_leader, ratio 0.96 (0.90 to 1.02)");
   CHECK(tuned.notes == std::vector<std::string>{"file1: gather is left out, which tuning files have no rules for"});
 
   Settings settings;
@@ -85,6 +86,17 @@ TEST_CASE("tuning: native where the gain is within noise, else what is faster an
   CHECK(rules[0]["measured"].size() == 4);
   CHECK(rules[0]["measured"][0]["native_excess_us"] == 10);
   CHECK(rules[0]["measured"][0]["turns"] == 2);
+}
+
+TEST_CASE("tuning: cores are those of a node, however many nodes measured") {
+  const std::vector<json> rows = {native(8), row_of("dissemination", 8, 0.5, 0.45, 0.55, "FASTER")};
+  const Tuned tuned = tune({file_of("none", rows, "MPICH", 4, 1), file_of("none", rows, "MPICH", 8, 2),
+                            file_of("none", rows, "MPICH", 16, 2)});
+  const json file = json::parse(tuned.json);
+  CHECK(file["measured_on"]["cores"] == 4);
+  REQUIRE(file["rules"].size() == 3);
+  CHECK(file["rules"][1]["oversubscribed"] == false);
+  CHECK(file["rules"][2]["oversubscribed"] == true);
 }
 
 TEST_CASE("tuning: parameters, more ranks than cores, wrong results and what is missing under a pattern") {

@@ -1,10 +1,15 @@
 #include "tools/bench/clock.hpp"
 
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <ctime>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/settings.hpp"
 #include "interpose/measure.hpp"
 #include "tools/bench/quiet.hpp"
 
@@ -13,6 +18,12 @@ namespace papaya::bench {
 namespace {
 constexpr double rate_us = 20000;  // the counter's rate is measured over so long
 constexpr double spin_us = 100;    // a sleeper wakes up to so late on an idle machine
+
+// PAPAYA_NODE_SIZE: the library sees several nodes in one.
+int node_size() {
+  std::vector<std::string> warnings;
+  return static_cast<int>(Settings::from_environment(environ, warnings).number(Variable::node_size));
+}
 }  // namespace
 
 CommonClock::CommonClock(MPI_Comm world) : world_(world) {
@@ -20,6 +31,12 @@ CommonClock::CommonClock(MPI_Comm world) : world_(world) {
   PMPI_Comm_rank(world, &rank);
   PMPI_Comm_split_type(world, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node_);
   PMPI_Comm_rank(node_, &node_rank);
+  if (const int size = node_size(); size > 0) {
+    MPI_Comm whole = std::exchange(node_, MPI_COMM_NULL);
+    PMPI_Comm_split(whole, node_rank / size, rank, &node_);
+    PMPI_Comm_free(&whole);
+    PMPI_Comm_rank(node_, &node_rank);
+  }
   PMPI_Comm_split(world, node_rank == 0 ? 0 : MPI_UNDEFINED, rank, &leaders_);
   nodes_ = static_cast<int>(quiet::sum(node_rank == 0 ? 1 : 0, world));
 

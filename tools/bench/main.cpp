@@ -17,6 +17,7 @@
 #include "tools/bench/output.hpp"
 #include "tools/bench/quiet.hpp"
 #include "tools/bench/session.hpp"
+#include "tools/bench/tune.hpp"
 #include "tools/bench/weak_measure.hpp"
 
 namespace papaya::bench {
@@ -103,9 +104,17 @@ int run(int argc, char** argv) {
   PMPI_Comm_rank(world, &rank);
   int exit_code = usage;
   try {
-    Options options;
+    std::vector<std::string> words(argv + 1, argv + argc);
     std::string problem;
-    if (!parse(std::vector<std::string>(argv + 1, argv + argc), options, problem) || options.kernels) {
+    Options options;
+    if (!words.empty() && words.front() == "tune") {
+      words.erase(words.begin());
+      TuneOptions tune_options;
+      if (parse(words, tune_options, problem))
+        exit_code = tune(tune_options, world);
+      else if (rank == 0)
+        print_error(problem);
+    } else if (!parse(words, options, problem) || options.kernels) {
       if (rank == 0) print_error(problem.empty() ? "papaya bench kernels runs without this program." : problem);
     } else {
       exit_code = measure_all(options, world);

@@ -533,7 +533,8 @@ std::vector<std::string> algorithms_for(const Job& job, const Operation& operati
       if (descriptor->collective == selected_with(collective) &&
           why_unsuitable(job, collective, bytes, std::string(descriptor->name)) == nullptr)
         result.emplace_back(descriptor->name);
-    if (result.size() > 1 || job.options.operations.size() == 1) result.emplace_back("auto");
+    if (job.options.measures_auto && (result.size() > 1 || job.options.operations.size() == 1))
+      result.emplace_back("auto");
     return result;
   }
   for (const std::string& selection : job.options.algorithms) {

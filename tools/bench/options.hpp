@@ -61,6 +61,7 @@ struct Options {
   std::optional<WeakCollective> weak;  // instead of these
   bool of_ranks = false;
   bool kernels = false;
+  bool measures_auto = true;  // beside all algorithms there are
   std::vector<std::size_t> sizes;
   Pattern pattern = Pattern::none;
   std::string replay_file;

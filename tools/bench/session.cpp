@@ -14,10 +14,7 @@
 
 namespace papaya::bench {
 
-namespace {
-
-// "Open MPI v4.1.4", "MPICH 4.0.2": the same as in the report.
-std::string mpi_name() {
+std::string Session::mpi_name() {
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
   MPI_Get_library_version(version, &length);
@@ -27,8 +24,6 @@ std::string mpi_name() {
   while (name.find("  ") != name.npos) name.erase(name.find("  "), 1);
   return name;
 }
-
-}  // namespace
 
 Session::Session(MPI_Comm world) : world_(world), clock_(world) {
   PMPI_Comm_rank(world, &rank_);

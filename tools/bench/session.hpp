@@ -31,6 +31,8 @@ class Session {
   int rank() const noexcept { return rank_; }
   int ranks() const noexcept { return ranks_; }
   int nodes() const noexcept { return clock_.nodes(); }
+  int cores() const noexcept { return all_cores_; }
+  static std::string mpi_name();  // "Open MPI v4.1.4", "MPICH 4.0.2": the same as in the report
   MPI_Comm world() const noexcept { return world_; }
   const CommonClock& clock() const noexcept { return clock_; }
 
