@@ -60,15 +60,13 @@ int number_of(Collective collective) {
   }
 }
 
-// As papaya chooses: the first rule that applies, but for what its algorithm cannot serve.
+// Of the first rule for MPI that applies. Calls that papaya's algorithms serve do not come to MPI, and without papaya
+// the rule after is for them, too.
 Target target_of(const std::vector<FileRule>& rules, Collective collective, std::uint64_t bytes,
                  const tuning::Facts& facts) {
   for (const FileRule& one : rules) {
     if (tuning::broken_condition(one.rule, bytes, facts) != tuning::Condition::none) continue;
-    if (one.rule.algorithm != nullptr) {
-      if (tuning::hindrance(*one.rule.algorithm, bytes, facts) != Reason::none) continue;
-      return {};
-    }
+    if (one.rule.algorithm != nullptr) continue;
     const auto names = tuning::openmpi_algorithms(collective);
     const auto found = std::find(names.begin(), names.end(), one.native.openmpi);
     if (found == names.end()) return {};
@@ -83,8 +81,6 @@ std::vector<FromBytes> sizes_for(const std::vector<FileRule>& rules, Collective 
   for (const FileRule& one : rules) {
     begins.insert(one.rule.lowest_bytes);
     if (one.rule.highest_bytes != Rule::any_size) begins.insert(one.rule.highest_bytes + 1);
-    if (one.rule.algorithm != nullptr && one.rule.algorithm->max_bytes < Rule::any_size)
-      begins.insert(one.rule.algorithm->max_bytes + 1);
   }
   const std::uint64_t blocks = counts_all_blocks(collective) ? static_cast<std::uint64_t>(facts.ranks) : 1;
   // No message is larger; Open MPI reads signed numbers.

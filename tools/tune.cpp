@@ -1,6 +1,7 @@
 // papaya tune: what the benchmark measures on a machine becomes its tuning file.
 #include <fmt/format.h>
 
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -50,11 +51,14 @@ void add_tune(CLI::App& app, const std::vector<std::string>& words, int& exit_co
   add_options(*command, *options);
   command->callback([options, words, &exit_code] {
     std::string problem;
-    if (!finish(*options, problem))
+    if (!finish(*options, problem)) {
       exit_code = fail_once("papaya tune", exit_usage, problem);
-    else
-      exit_code = options->files.empty() ? become_bench_program("papaya tune", options->mpi, words, "papaya tune")
-                                         : run(*options);
+      return;
+    }
+    // Open MPI reads it in MPI_Init. Without a file of rules it chooses as ever.
+    if (options->natives) setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
+    exit_code = options->files.empty() ? become_bench_program("papaya tune", options->mpi, words, "papaya tune")
+                                       : run(*options);
   });
 }
 

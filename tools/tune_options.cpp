@@ -18,6 +18,7 @@ std::string_view of_measuring(const TuneOptions& options) {
                                                      {"--sizes", !options.sizes.empty()},
                                                      {"--patterns", !options.patterns.empty()},
                                                      {"--skew", options.skew_us >= 0},
+                                                     {"--natives", options.natives},
                                                      {"--budget", !options.budget_word.empty()},
                                                      {"--from", !options.from.empty()},
                                                      {"--mpi", !options.mpi.empty()}};
@@ -59,6 +60,8 @@ void add_options(CLI::App& app, TuneOptions& options) {
                  "How late, in microseconds; without it 20 times as long as a message of the size takes")
       ->check(CLI::Range(0.0, 1e8))
       ->type_name("US");
+  app.add_flag("--natives", options.natives,
+               "Also measure each of Open MPI's own algorithms, for papaya export; takes about twice as long");
   app.add_option("--from", options.from,
                  "Measure what a recorded run did, with its arrivals: its collectives and sizes, on communicators of "
                  "as many ranks as are launched")

@@ -16,6 +16,7 @@ struct TuneOptions {
   std::string sizes;                     // empty: 8:1M:8
   std::vector<std::string> patterns;     // empty: none, random, straggler
   double skew_us = -1;                   // below 0: not given
+  bool natives = false;                  // MPI's own algorithms as well
   std::string budget_word;               // empty: 5m
   std::string from;                      // folder of a recorded run; empty: none
   std::string mpi;                       // empty: of the launcher

@@ -15,6 +15,7 @@
 #include "tools/recorded_calls.hpp"
 #include "tools/recorded_run.hpp"
 #include "tools/tuned_rules.hpp"
+#include "tuning/native_algorithms.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya {
@@ -57,17 +58,14 @@ std::vector<Collective> wanted(const TuneOptions& options, std::string& problem)
 }
 
 Json to_object(const TunePart& part) {
-  return {{"collective", part.collective},
-          {"sizes", part.sizes},
-          {"pattern", part.pattern},
-          {"skew_us", part.skew_us},
-          {"arrivals", part.arrivals}};
+  return {{"collective", part.collective}, {"sizes", part.sizes},       {"pattern", part.pattern},
+          {"skew_us", part.skew_us},       {"arrivals", part.arrivals}, {"natives", part.natives}};
 }
 
 TunePart part_of(const Json& object) {
   return {object.at("collective").get<std::string>(), object.at("sizes").get<std::vector<std::size_t>>(),
-          object.at("pattern").get<std::string>(), object.at("skew_us").get<double>(),
-          object.at("arrivals").get<std::string>()};
+          object.at("pattern").get<std::string>(),    object.at("skew_us").get<double>(),
+          object.at("arrivals").get<std::string>(),   object.at("natives").get<bool>()};
 }
 
 }  // namespace
@@ -85,7 +83,7 @@ std::vector<TunePart> planned(const TuneOptions& options, std::string& problem) 
   for (const Collective collective : collectives)
     for (const std::string& pattern : patterns) {
       const bool is_skewed = pattern != "none";
-      TunePart part{lower_name(collective), sizes, pattern, is_skewed ? options.skew_us : -1, ""};
+      TunePart part{lower_name(collective), sizes, pattern, is_skewed ? options.skew_us : -1, "", options.natives};
       if (collective == Collective::barrier) part.sizes = {sizeof(double)};
       if (bench::Options checked; pattern == "replay" || pattern.starts_with("replay:") ||
                                   !bench::parse({part.collective, "--pattern", pattern}, checked, problem)) {
@@ -112,7 +110,7 @@ std::vector<TunePart> planned_from(const report::Run& run, const TuneOptions& op
                                     mpi_name(collective, Form::blocking), other.ranks, other.name));
       continue;
     }
-    TunePart part{lower_name(collective), {}, "replay:" + run.folder, -1, ""};
+    TunePart part{lower_name(collective), {}, "replay:" + run.folder, -1, "", options.natives};
     for (const auto& [floor, size] : found.sizes)
       part.sizes.push_back(collective == Collective::allreduce || collective == Collective::reduce
                                ? whole_elements(size.largest_bytes)
@@ -155,6 +153,7 @@ bench::Options options_for(const TunePart& part, double seconds) {
   bench::parse(std::move(words), options, problem);  // planned() has checked it
   options.sizes = part.sizes;
   options.measures_auto = false;
+  options.measures_natives = part.natives;
   return options;
 }
 
@@ -165,7 +164,8 @@ std::size_t rows_of(const TunePart& part, bool is_on_one_node) {
   const auto algorithms = std::count_if(all.begin(), all.end(), [&](const Descriptor* one) {
     return one->collective == collective && (is_on_one_node || !one->one_node);
   });
-  return part.sizes.size() * static_cast<std::size_t>(1 + algorithms);
+  const std::size_t natives = part.natives ? tuning::openmpi_algorithms(collective).size() - 1 : 0;
+  return part.sizes.size() * (1 + natives + static_cast<std::size_t>(algorithms));
 }
 
 std::string TuneStore::key_of(const TunePart& part) const {

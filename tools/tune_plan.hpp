@@ -18,6 +18,7 @@ struct TunePart {
   std::string pattern;             // as papaya bench takes it; a replay names its run
   double skew_us = -1;             // below 0: not given
   std::string arrivals;            // of a replay
+  bool natives = false;            // MPI's own algorithms as well
 
   std::string name() const { return collective + ", arrivals " + pattern; }
 };

@@ -11,6 +11,7 @@
 #include <optional>
 #include <tuple>
 
+#include "tuning/native_algorithms.hpp"
 #include "tuning/selection_text.hpp"
 
 namespace papaya {
@@ -19,6 +20,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using tuning::Rule;
+
+// One of MPI's own, as the benchmark calls it: "native:ring".
+constexpr std::string_view of_mpi = "native:";
+bool is_of_mpi(std::string_view algorithm) {
+  return algorithm.starts_with(of_mpi);
+}
 
 // An algorithm at one size under one pattern.
 struct Cell {
@@ -99,6 +106,13 @@ void gather(const Json& file, const std::string& name, Groups& groups, std::vect
     tuning::Parsed parsed;
     std::string problem;
     if (native == nullptr || algorithm == "auto") continue;  // that is one of the others
+    if (is_of_mpi(algorithm)) {
+      const auto names = tuning::openmpi_algorithms(collective);
+      const bool is_known = std::find(names.begin(), names.end(), algorithm.substr(of_mpi.size())) != names.end();
+      if (std::optional<Cell> cell = is_known ? cell_of(row, file, *native) : std::nullopt)
+        here.algorithms[algorithm].push_back(std::move(*cell));
+      continue;
+    }
     if (!tuning::parse(collective, Form::blocking, algorithm, parsed, problem) || parsed.rules.size() != 1) {
       notes.push_back(fmt::format("{}: {} is left out: {}", name, algorithm, problem));
       continue;
@@ -120,13 +134,14 @@ double mean_ratio(const std::vector<Cell>& cells) {
 }
 
 // Native, unless an algorithm is faster beyond noise under some pattern and under no other slower by more than what
-// counts as the same. Whoever chooses does not know the pattern, so that one rule is for all.
-Choice choice_at(const AtSize& size) {
+// counts as the same. Whoever chooses does not know the pattern, so that one rule is for all. Among papaya's
+// algorithms, or among MPI's own.
+Choice choice_at(const AtSize& size, bool among_mpis) {
   Choice choice;
   double least = 0;
   double least_other = 0;
   for (const auto& [name, cells] : size.algorithms) {
-    if (cells.size() != size.measurements) continue;
+    if (cells.size() != size.measurements || is_of_mpi(name) != among_mpis) continue;
     const double mean = mean_ratio(cells);
     const bool is_faster =
         std::any_of(cells.begin(), cells.end(), [](const Cell& cell) { return cell.outcome == "FASTER"; });
@@ -159,7 +174,9 @@ Json rule_of(const Group& group, std::uint64_t lowest, std::uint64_t highest, co
                {"algorithm", selection.substr(0, colon)}};
   tuning::Parsed parsed;
   std::string problem;
-  if (colon != selection.npos && tuning::parse(group.collective, Form::blocking, selection, parsed, problem)) {
+  if (is_of_mpi(selection))
+    rule["parameters"]["openmpi"] = selection.substr(of_mpi.size());
+  else if (colon != selection.npos && tuning::parse(group.collective, Form::blocking, selection, parsed, problem)) {
     const Rule& chosen = parsed.rules.front();
     for (std::size_t i = 0; i < chosen.values.size(); ++i)
       rule["parameters"][std::string(chosen.algorithm->parameters[i].name)] = chosen.values[i];
@@ -193,25 +210,55 @@ std::string line_of(const Group& group, std::uint64_t lowest, std::uint64_t high
   return text + fmt::format(", {:.2f} to {:.2f} of native", lowest_ratio, highest_ratio);
 }
 
-// A size between two that were measured goes by the lower one.
-void add_rules(const Group& group, const std::map<std::uint64_t, AtSize>& sizes, Json& rules, Tuned& tuned) {
+struct Written {
+  std::uint64_t lowest_bytes;
+  Json rule;
+  std::string line;
+};
+
+// Rules for the sizes for which `choose` returns a choice. A size between two that were measured goes by the lower one.
+template <class Choose>
+void add_rules(const Group& group, const std::map<std::uint64_t, AtSize>& sizes, Choose&& choose,
+               std::vector<Written>& rules) {
   std::vector<Choice> alike;
   std::uint64_t first = 0;
   const auto end_at = [&](std::uint64_t highest) {
     if (alike.empty()) return;
-    rules.push_back(rule_of(group, first, highest, alike));
-    tuned.choices.push_back(line_of(group, first, highest, alike));
+    rules.push_back({first, rule_of(group, first, highest, alike), line_of(group, first, highest, alike)});
     alike.clear();
   };
   std::uint64_t last = 0;
   for (const auto& [bytes, size] : sizes) {
-    Choice choice = choice_at(size);
-    if (!alike.empty() && alike.front().algorithm != choice.algorithm) end_at(bytes - 1);
+    std::optional<Choice> choice = choose(size);
+    if (!choice || (!alike.empty() && alike.front().algorithm != choice->algorithm)) end_at(bytes - 1);
     if (alike.empty()) first = bytes;
-    alike.push_back(std::move(choice));
+    if (choice) alike.push_back(std::move(*choice));
     last = bytes;
   }
   end_at(last);
+}
+
+// Where MPI's own algorithms were measured, too, their rules are for the calls that papaya's leave to it, and for all
+// without papaya: they stand behind those for papaya's.
+std::vector<Written> rules_for(const Group& group, const std::map<std::uint64_t, AtSize>& sizes) {
+  const auto one_among = [](const AtSize& size, bool mpis) -> std::optional<Choice> {
+    Choice choice = choice_at(size, mpis);
+    if (choice.algorithm == "native") return std::nullopt;
+    return choice;
+  };
+  std::vector<Written> rules;
+  add_rules(
+      group, sizes, [&](const AtSize& size) { return one_among(size, false); }, rules);
+  add_rules(
+      group, sizes, [&](const AtSize& size) { return one_among(size, true); }, rules);
+  const auto none = [&](const AtSize& size) -> std::optional<Choice> {
+    if (one_among(size, false) || one_among(size, true)) return std::nullopt;
+    return choice_at(size, false);
+  };
+  add_rules(group, sizes, none, rules);
+  std::stable_sort(rules.begin(), rules.end(),
+                   [](const Written& one, const Written& other) { return one.lowest_bytes < other.lowest_bytes; });
+  return rules;
 }
 
 }  // namespace
@@ -237,7 +284,11 @@ bool tuned_rules(const std::vector<std::string>& texts, const std::vector<std::s
     }
   }
   Json rules = Json::array();
-  for (const auto& [group, sizes] : groups) add_rules(group, sizes, rules, tuned);
+  for (const auto& [group, sizes] : groups)
+    for (Written& one : rules_for(group, sizes)) {
+      rules.push_back(std::move(one.rule));
+      tuned.choices.push_back(std::move(one.line));
+    }
   if (rules.empty()) {
     problem = "nothing was measured that tuning files have rules for.";
     return false;

@@ -277,10 +277,12 @@ bool Reader::take_condition(const Member& member, FileRule& row) {
 }
 
 // The first rule that applies counts: one that never does is a slip of the pen. Of an algorithm that does not serve all
-// calls the next rule serves the others.
+// calls the next rule serves the others; and one that names an algorithm of MPI's own is for programs without papaya,
+// too, where those for papaya's do not count.
 bool Reader::is_reached(const Value& object, Collective collective, const FileRule& row) {
   for (const FileRule& earlier : file_.rows[index_of(collective)]) {
     const Descriptor* const algorithm = earlier.rule.algorithm;
+    if (algorithm != nullptr && !row.native.openmpi.empty()) continue;
     const bool serves_all = algorithm == nullptr || (!algorithm->needs_arrival_order && !algorithm->predefined_only &&
                                                      row.rule.highest_bytes <= algorithm->max_bytes &&
                                                      (!algorithm->one_node || row.rule.nodes.highest == 1));

@@ -46,7 +46,8 @@ KNOWS_MPI = re.compile(r"^(interpose/(?!agreement|async_setup|decide|flavour|mak
                        r"resources)|"
                        r"api/(?!choice)|include/papaya_weak|"
                        r"algorithms/transport/(mpi/|ucx/ucx_(transport|window))|tools/measure/|tools/simulation/|"
-                       r"tools/bench/(calls|clock|machine|main|measure|quiet|session|tune|weak_measure|weak_turn)\.)")
+                       r"tools/bench/(calls|clock|machine|main|measure|native_variants|quiet|session|tune|weak_measure|"
+                       r"weak_turn)\.)")
 
 
 def folder_of(path):

@@ -88,6 +88,31 @@ TEST_CASE("tuning: native where the gain is within noise, else what is faster an
   CHECK(rules[0]["measured"][0]["turns"] == 2);
 }
 
+TEST_CASE("tuning: which of MPI's own algorithms won stands behind the rules for papaya's") {
+  const Tuned tuned = tune({file_of(
+      "none", {native(8), row_of("arrival_leader", 8, 0.5, 0.45, 0.55, "FASTER"),
+               row_of("native:ring", 8, 0.8, 0.75, 0.85, "FASTER"), row_of("native:nosuch", 8, 0.1, 0.1, 0.1, "FASTER"),
+               native(64), row_of("arrival_leader", 64, 1.5, 1.4, 1.6, "SLOWER"),
+               row_of("native:ring", 64, 1.1, 1.05, 1.15, "SLOWER"), native(512),
+               row_of("arrival_leader", 512, 0.5, 0.45, 0.55, "FASTER"),
+               row_of("native:ring", 512, 1.1, 1.05, 1.15, "SLOWER")})});
+  const json rules = json::parse(tuned.json)["rules"];
+  REQUIRE(rules.size() == 4);
+  CHECK(rules[0]["algorithm"] == "arrival_leader");
+  CHECK(rules[0]["bytes"] == json{8, 63});
+  CHECK(rules[1]["algorithm"] == "native");
+  CHECK(rules[1]["parameters"] == json{{"openmpi", "ring"}});
+  CHECK(rules[1]["measured"][0]["ratio"] == 0.8);
+  CHECK(rules[2]["algorithm"] == "native");
+  CHECK_FALSE(rules[2].contains("parameters"));
+  CHECK(rules[2]["bytes"] == json{64, 511});
+  CHECK(rules[3]["algorithm"] == "arrival_leader");
+  CHECK(tuned.choices[1].find("native:ring") != std::string::npos);
+  std::vector<std::string> warnings;
+  CHECK(tuning::read_tuning_file(tuned.json, warnings).rows[index_of(Collective::allreduce)].size() == 4);
+  CHECK(warnings.empty());
+}
+
 TEST_CASE("tuning: cores are those of a node, however many nodes measured") {
   const std::vector<json> rows = {native(8), row_of("dissemination", 8, 0.5, 0.45, 0.55, "FASTER")};
   const Tuned tuned = tune({file_of("none", rows, "MPICH", 4, 1), file_of("none", rows, "MPICH", 8, 2),

@@ -103,7 +103,7 @@ Calls::Functions Calls::native_functions() {
 }
 
 Calls::Calls(Operation operation, std::size_t largest_bytes, int root, MPI_Comm comm)
-    : operation_(operation), root_(root), comm_(comm) {
+    : operation_(operation), root_(root), first_comm_(comm), comm_(comm) {
   PMPI_Comm_rank(comm, &rank_);
   PMPI_Comm_size(comm, &ranks_);
   functions_[static_cast<int>(Path::native)] = native_functions();

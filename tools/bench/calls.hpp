@@ -55,6 +55,8 @@ class Calls {
   Calls(Operation operation, std::size_t largest_bytes, int root, MPI_Comm comm);
 
   void set_size(std::size_t bytes);
+  // The calls that follow are on this one, of the same ranks; MPI_COMM_NULL: on the first again.
+  void use(MPI_Comm comm) noexcept { comm_ = comm == MPI_COMM_NULL ? first_comm_ : comm; }
 
   // Everything that call number `call` sends, and what it must not find in the result.
   void fill(std::uint64_t call);
@@ -108,6 +110,7 @@ class Calls {
 
   Operation operation_;
   int root_;
+  const MPI_Comm first_comm_;
   MPI_Comm comm_;
   int rank_ = 0;
   int ranks_ = 1;

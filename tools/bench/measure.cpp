@@ -71,6 +71,7 @@ class Size {
   }
 
   bool take(Candidate& candidate) {
+    calls_.use(job_.natives == nullptr ? MPI_COMM_NULL : job_.natives->communicator(collective_, candidate.selection));
     const bool taken = candidate.path == Path::native || operation_.form != Form::blocking ||
                        job_.algorithms.to(collective_, candidate.selection);
     return quiet::maximum(taken ? 0 : 1, job_.world) == 0;
@@ -525,6 +526,8 @@ std::vector<std::string> algorithms_for(const Job& job, const Operation& operati
     return result;
   }
   const Collective collective = operation.collective;
+  if (job.natives != nullptr)
+    for (std::string& selection : job.natives->of(collective)) result.push_back(std::move(selection));
   const std::span<const Collective> known = with_algorithms();
   if (!job.algorithms.is_there() || std::find(known.begin(), known.end(), selected_with(collective)) == known.end())
     return result;
@@ -560,7 +563,7 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::
   Size size(job, calls, operation, bytes);
   std::vector<Candidate> candidates;
   for (const std::string& selection : algorithms_for(job, operation, bytes, problem)) {
-    Candidate candidate{selection, selection == "native" ? Path::native : Path::preloaded};
+    Candidate candidate{selection, is_native(selection) ? Path::native : Path::preloaded};
     if (!size.take(candidate)) {
       problem("the library does not take " + selection + " for " + name_of(operation) + "; left out.");
       continue;

@@ -9,6 +9,7 @@
 
 #include "tools/bench/calls.hpp"
 #include "tools/bench/clock.hpp"
+#include "tools/bench/native_variants.hpp"
 #include "tools/bench/options.hpp"
 #include "tools/bench/result.hpp"
 
@@ -25,7 +26,8 @@ struct Job {
   int nodes;
   bool core_each;  // no node has more ranks than cores
   Replay replay;
-  double units_per_us = 0;  // of compute(), for --mode imbalanced
+  double units_per_us = 0;            // of compute(), for --mode imbalanced
+  NativeVariants* natives = nullptr;  // null: MPI's own choice alone
 };
 
 // Computes for so many units; for --mode imbalanced.

@@ -61,7 +61,9 @@ struct Options {
   std::optional<WeakCollective> weak;  // instead of these
   bool of_ranks = false;
   bool kernels = false;
-  bool measures_auto = true;  // beside all algorithms there are
+  // Not options of the benchmark.
+  bool measures_auto = true;      // beside all algorithms there are
+  bool measures_natives = false;  // and MPI's own
   std::vector<std::size_t> sizes;
   Pattern pattern = Pattern::none;
   std::string replay_file;

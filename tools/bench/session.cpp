@@ -70,7 +70,10 @@ void Session::measure_operations(Job& job, const Show& show, Result& result) {
   const bool together = options.pattern == Pattern::none && options.mode != Mode::imbalanced;
   for (const Operation& operation : options.operations) {
     const bool barrier = operation.collective == Collective::barrier;
-    Calls calls(operation, barrier ? 0 : largest, options.root, world_);
+    // One of its own, with which the memory of its algorithms goes.
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(world_, &comm);
+    Calls calls(operation, barrier ? 0 : largest, options.root, comm);
     show.print(table_head(result, operation));
     for (const std::size_t bytes : barrier ? std::vector<std::size_t>{0} : options.sizes) {
       const auto step = [&](double share, const std::string& algorithm) {
@@ -89,11 +92,14 @@ void Session::measure_operations(Job& job, const Show& show, Result& result) {
       }
       ++done;
     }
+    MPI_Comm_free(&comm);
   }
 }
 
 Result Session::measure(const Options& options, const Replay& replay, const Show& show) {
   Job job{options, clock_, algorithms_, world_, rank_, ranks_, clock_.nodes(), core_each_, replay, 0};
+  if (options.measures_natives && natives_ == nullptr) natives_ = std::make_unique<NativeVariants>(world_);
+  if (options.measures_natives) job.natives = natives_.get();
   if (core_each_) CommonClock::sleep_exactly();
   if (options.mode == Mode::imbalanced) job.units_per_us = measure_units_per_us(clock_);
 

@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -48,6 +49,7 @@ class Session {
   int cores_ = 1;      // of this node
   int all_cores_ = 1;  // of all nodes
   bool core_each_ = false;
+  std::unique_ptr<NativeVariants> natives_;  // once they are to be measured
   std::optional<Machine> machine_;
   std::size_t measured_bytes_ = 0;  // the largest that the machine was measured for
 };
