@@ -39,9 +39,24 @@ std::size_t Origins::sender_for(const GroupCall& call, const Arrivals& arrivals,
   }
 }
 
+const Origins::Brought* Origins::brought_to(const GroupCall& call, std::size_t i) const {
+  const auto found = brought_.find(call.group_number);
+  return found == brought_.end() ? nullptr : &found->second[call.sightings[i].member];
+}
+
 void Origins::begin_at(const GroupCall& call, std::size_t origin) {
   const Sighting& sighting = call.sightings[origin];
-  beginnings_.push_back({sighting.file, sighting.longest_site, 1});
+  const Brought* const brought = brought_to(call, origin);
+  double own = 1;  // part of its excess, what it has computed first
+  if (brought != nullptr && brought->inherited_ns > 0 && excess_ns_[origin] > 0) {
+    own = std::min(1.0, (brought->own_ns + sighting.computed_ns) / excess_ns_[origin]);
+    if (own >= enough_evidence) own = 1;
+    if (own <= 1 - enough_evidence) own = 0;
+    for (const Beginning& one : brought->from)
+      if (own < 1) beginnings_.push_back({one.file, one.site, (1 - own) * one.ns});
+  }
+  const bool is_before = brought != nullptr && brought->longest_ns > sighting.computed_ns;
+  if (own > 0) beginnings_.push_back({sighting.file, is_before ? brought->site : sighting.longest_site, own});
 }
 
 bool Origins::divide(const GroupCall& call, std::size_t late, double delay_ns) {
@@ -140,17 +155,64 @@ void Origins::carry_on(const GroupCall& call, const Arrivals& arrivals) {
   }
 }
 
-void Origins::add(const GroupCall& call, const Arrivals& arrivals, bool is_left) {
+// What the ranks bring to the communicator's next call.
+void Origins::bring_on(const GroupCall& call, const Arrivals& arrivals) {
+  if (need_of(arrivals.collective) == Need::all || !call.is_computing_known) {
+    brought_.erase(call.group_number);
+    return;
+  }
+  std::vector<Brought>& all = brought_[call.group_number];
+  all.resize(call.group->members.size());
+  std::vector<Brought> next = all;
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    const Sighting& sighting = call.sightings[i];
+    Brought& own = next[sighting.member];
+    if (arrivals.waits_ns[i] <= tie_ns) {
+      own.own_ns += sighting.computed_ns;
+      if (sighting.computed_ns > own.longest_ns) {
+        own.longest_ns = sighting.computed_ns;
+        own.site = sighting.longest_site;
+      }
+      continue;
+    }
+    const std::size_t culprit = arrivals.culprits[i];
+    const auto begin = beginnings_.begin() + static_cast<std::ptrdiff_t>(begins_at_[culprit]);
+    const auto end = beginnings_.begin() + static_cast<std::ptrdiff_t>(begins_at_[culprit + 1]);
+    if (begin == end) {  // how late it was is not explained
+      brought_.erase(call.group_number);
+      return;
+    }
+    const Sighting& its = call.sightings[culprit];
+    own = {};
+    own.inherited_ns = all[its.member].ns() + its.computed_ns;
+    own.from.assign(begin, end);
+  }
+  all = std::move(next);
+}
+
+void Origins::find_excess(const GroupCall& call, const Arrivals& arrivals) {
   const std::size_t size = arrivals.size();
   excess_ns_.resize(size);
+  const bool has_brought = brought_.contains(call.group_number);
+  sorted_.clear();
   for (std::size_t i = 0; i < size; ++i) {
+    const Sighting& sighting = call.sightings[i];
     places_[arrivals.files[i]] = i;
-    excess_ns_[i] = call.sightings[i].computed_ns - arrivals.median_computed_ns;
-    std::vector<double>& by_site = blames_[call.sightings[i].file].excess_ns;
-    const std::size_t site = call.sightings[i].longest_site;
-    if (by_site.size() <= site) by_site.resize(site + 1);
-    by_site[site] += excess_ns_[i];
+    excess_ns_[i] = sighting.computed_ns - arrivals.median_computed_ns;
+    std::vector<double>& by_site = blames_[sighting.file].excess_ns;
+    if (by_site.size() <= sighting.longest_site) by_site.resize(sighting.longest_site + 1);
+    by_site[sighting.longest_site] += excess_ns_[i];
+    if (has_brought) sorted_.push_back(excess_ns_[i] += brought_to(call, i)->ns());
   }
+  if (!has_brought) return;
+  const double median_ns = lower_median(sorted_);
+  for (double& excess : excess_ns_) excess -= median_ns;
+}
+
+void Origins::add(const GroupCall& call, const Arrivals& arrivals, bool is_left) {
+  const std::size_t size = arrivals.size();
+  if (is_left) brought_.erase(call.group_number);
+  find_excess(call, arrivals);
   sorted_.assign(arrivals.arrivals_ns.begin(), arrivals.arrivals_ns.end());
   const double median_arrival_ns = lower_median(sorted_);
   for (const Sighting& sighting : call.sightings)
@@ -167,7 +229,9 @@ void Origins::add(const GroupCall& call, const Arrivals& arrivals, bool is_left)
     }
     begins_at_.push_back(beginnings_.size());
   }
-  if (!is_left) carry_on(call, arrivals);
+  if (is_left) return;
+  carry_on(call, arrivals);
+  bring_on(call, arrivals);
 }
 
 void Origins::merge(const Origins& next) {

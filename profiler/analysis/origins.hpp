@@ -1,7 +1,7 @@
-// Where delays begin. A rank that arrives late at a collective has computed longer than the others since their call
-// before on that communicator, or it comes from waiting for a message, or in another collective, for a rank that has
-// (Scalasca's direct and propagated delay). Only computing times are compared: a rank's time outside MPI, between its
-// calls.
+// Where delays begin. A rank that arrives late at a collective has computed longer than the others since they last
+// waited for each other on that communicator, or it comes from waiting for a message, or in another collective, for a
+// rank that has (Scalasca's direct and propagated delay). Only computing times are compared: a rank's time outside MPI,
+// between its calls.
 //
 // A delay began at a rank whose computing exceeds the median of the call's ranks by 80 % or more of the delay: at the
 // late rank itself, if its own does, and else at the one that it waited for in messages, or that that one waited for,
@@ -9,6 +9,10 @@
 // and what it waited longer than the median in collectives of other communicators began where those delays did, if
 // that is 80 % of the delay together. Else it is taken for the rank of the call with the largest excess. Where no
 // rank's is enough, nobody is blamed.
+//
+// After a rooted call, or a scan, the ranks of a communicator go on at different times. What they computed before it
+// counts at the next call as well; who waited in it goes on as late as the rank that it waited for, and passes on what
+// delayed that one.
 #pragma once
 
 #include <cstddef>
@@ -55,6 +59,17 @@ class Origins {
     void pack(Archive& archive);
   };
 
+  // How late a rank goes on, compared with the others of the communicator, since all waited for all.
+  struct Brought {
+    double own_ns = 0;  // computed
+    double longest_ns = 0;
+    std::uint32_t site = 0;       // that ended the longest of that
+    double inherited_ns = 0;      // with the rank that it waited for,
+    std::vector<Beginning> from;  // whose delay began there, in parts that sum to 1
+
+    double ns() const { return own_ns + inherited_ns; }
+  };
+
   static void add_from(Blame& blame, std::uint32_t file, double ns);
 
   // From which of the call's ranks the message came that this one waited for, as far back as that goes.
@@ -68,6 +83,9 @@ class Origins {
   void begin_at(const GroupCall& call, std::size_t origin);
   void blame(std::uint32_t late_file, double caused_ns, std::size_t first_beginning);
   void carry_on(const GroupCall& call, const Arrivals& arrivals);
+  void find_excess(const GroupCall& call, const Arrivals& arrivals);
+  const Brought* brought_to(const GroupCall& call, std::size_t i) const;
+  void bring_on(const GroupCall& call, const Arrivals& arrivals);
 
   const Run& run_;
   CollectiveWaits waits_;
@@ -83,6 +101,7 @@ class Origins {
   std::vector<Beginning> beginnings_;
   std::vector<std::size_t> begins_at_;
   std::vector<Beginning> found_;
+  std::map<std::size_t, std::vector<Brought>> brought_;  // by number of the group; by member
 };
 
 }  // namespace papaya::report

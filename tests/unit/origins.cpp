@@ -132,5 +132,70 @@ TEST_CASE("origins: waiting that all ranks of a communicator have had does not e
   CHECK(rank_of(analysis, 1).unknown_origin_ns > 0.3 * analysis.waiting_ns);
 }
 
+// One call of all ranks, from when they are there until they leave, some of them late for what the others did before.
+struct Rooted : Rounds {
+  using Rounds::Rounds;
+  void call(Collective collective, int root, const std::vector<double>& leave_ns) {
+    const std::uint64_t number = calls[support::world_id]++;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      all[rank].add_call(collective, number, now_ns[rank], leave_ns[rank], 8, root);
+      all[rank].add_interval(0);
+      now_ns[rank] = leave_ns[rank];
+    }
+  }
+  double latest() const { return *std::max_element(now_ns.begin(), now_ns.end()); }
+  // Those that need nobody leave at once.
+  void gather() {
+    std::vector<double> leave(now_ns);
+    for (double& ns : leave) ns += 1e3;
+    leave[0] = latest() + 2e3;
+    call(Collective::gather, 0, leave);
+  }
+  void barrier() { call(Collective::barrier, -1, std::vector<double>(all.size(), latest() + 1e3)); }
+};
+
+TEST_CASE("origins: a root that waited in a gather passes its delay on to the barrier after it") {
+  Rooted rounds(4);
+  for (int round = 0; round < 100; ++round) {
+    rounds.compute(2, 2e6);
+    rounds.gather();
+    rounds.barrier();
+  }
+  const Report analysis = rounds.analyse();
+  // The root waits in the gather, ranks 1 and 3 in the barrier.
+  CHECK(analysis.waiting_ns == Approx(600e6).epsilon(0.02));
+  CHECK(rank_of(analysis, 2).began_ns > 0.98 * analysis.waiting_ns);
+  CHECK(rank_of(analysis, 0).passed_on_from == 2);
+}
+
+TEST_CASE("origins: senders of large messages that came late out of a gather were kept by its root") {
+  Rooted rounds(4);
+  for (int round = 0; round < 100; ++round) {
+    rounds.compute(0, 2e6);
+    std::vector<double> leave(rounds.now_ns);
+    leave[0] = leave[1] = leave[2] = rounds.now_ns[0] + 5e3;
+    leave[1] += 1e3;  // is the last at the barrier
+    leave[3] += 1e3;
+    rounds.call(Collective::gather, 0, leave);
+    rounds.barrier();
+  }
+  const Report analysis = rounds.analyse();
+  CHECK(rank_of(analysis, 1).caused_ns > 0.9 * analysis.waiting_ns);
+  CHECK(rank_of(analysis, 0).began_ns > 0.98 * analysis.waiting_ns);
+}
+
+TEST_CASE("origins: who waited for the root of a broadcast goes on with it") {
+  Rooted rounds(4);
+  for (int round = 0; round < 100; ++round) {
+    rounds.compute(0, 2e6);
+    rounds.call(Collective::bcast, 0, std::vector<double>(4, rounds.now_ns[0] + 1e3));
+    rounds.compute(3, 1e6);
+    rounds.barrier();
+  }
+  const Report analysis = rounds.analyse();
+  CHECK(rank_of(analysis, 0).began_ns == Approx(600e6).epsilon(0.02));
+  CHECK(rank_of(analysis, 3).began_ns == Approx(300e6).epsilon(0.02));
+}
+
 }  // namespace
 }  // namespace papaya
