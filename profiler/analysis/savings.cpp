@@ -236,7 +236,10 @@ void SavingsReplay::write(Analysis& analysis) const {
 }
 
 const Savings::Candidate* Savings::best() const {
-  return candidates.empty() || candidates.front().saving.ranks_ns <= 0 ? nullptr : &candidates.front();
+  const auto found = std::find_if(candidates.begin(), candidates.end(), [](const Candidate& one) {
+    return one.saving.ranks_ns > 0 && !(one.saving.run_ns <= 0);
+  });
+  return found == candidates.end() ? nullptr : &*found;
 }
 
 }  // namespace papaya::report

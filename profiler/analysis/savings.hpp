@@ -39,7 +39,7 @@ struct Savings {
   std::vector<Candidate> candidates;  // instead of MPI's in the open calls, most saved first; empty if there are none
   double span_ns = 0;                 // the recorded part of the run, which run_ns is a share of
 
-  // The best one, nullptr if none saves anything.
+  // The best one that makes the run no longer, nullptr if none saves anything.
   const Candidate* best() const;
 };
 

@@ -228,6 +228,7 @@ Json to_array(const std::vector<WholeRun::Last>& ranks, std::size_t most) {
     array.push_back({{"rank", last.rank},
                      {"node", last.node},
                      {"times_last", last.times_last},
+                     {"calls", last.calls},
                      {"caused_waiting_seconds", seconds(last.caused_ns)}});
   }
   return array;

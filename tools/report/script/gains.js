@@ -3,7 +3,7 @@
 // What the run would be shorter by, beside a bar: that part of the run.
 const gainColumns = (gain) => [
   {title: "shorter by", cell: (row) => gain(row) === null ? "-" : seconds(gain(row))},
-  {title: "of the run", cell: (row) => gain(row) === null ? "-" : shareBar(ratio(gain(row), report.run_seconds), true)},
+  {title: "of the run", cell: (row) => gain(row) === null || gain(row) < 0 ? "-" : shareBar(ratio(gain(row), report.run_seconds), true)},
   {title: "would take", cell: (row) => gain(row) === null ? "-" : seconds(report.run_seconds - gain(row))}];
 
 // Lateness that costs less than this part of itself relieves the others.
@@ -31,6 +31,8 @@ function fillWhatIf() {
   return true;
 }
 
+const bestOf = (savings) => savings.candidates.find((one) => one.algorithm === savings.best);
+
 function fillSavings() {
   const {savings} = report;
   const sites = report.call_sites.map((site, number) => ({site, number, savings: site.savings}))
@@ -47,8 +49,8 @@ function fillSavings() {
   showMore(byId("site-savings-all"), () => sites, SITES_AT_FIRST, "call sites", (shown) => fillTable(byId("site-savings"), [
     {title: "call site", left: true, words: true, cell: (row) => siteText(row.site)},
     {title: "best algorithm", left: true, cell: (row) => row.savings.best === null ? "-" : element("code", {}, row.savings.best)},
-    ...gainColumns((row) => row.savings.candidates[0]?.run_seconds ?? null).slice(0, 2),
-    {title: "rank time saved", cell: (row) => row.savings.candidates.length > 0 ? seconds(row.savings.candidates[0].rank_seconds) : "-"},
+    ...gainColumns((row) => bestOf(row.savings)?.run_seconds ?? null).slice(0, 2),
+    {title: "rank time saved", cell: (row) => bestOf(row.savings) ? seconds(bestOf(row.savings).rank_seconds) : "-"},
     {title: "with no excess", cell: (row) => seconds(row.savings.no_excess.rank_seconds)}], shown, "What better algorithms would bring, by call site",
   (row) => ({site: row.number})), (row) => row.number === selection.site);
   return true;

@@ -14,7 +14,7 @@ function fillWholeRun() {
       {title: "rank", left: true, cell: (rank) => `${rank.rank}`},
       ...(isAcrossNodes ? [{title: "node", left: true, cell: (rank) => `${rank.node}`}] : []),
       {title: "last", cell: (rank) => count(rank.times_last)},
-      {title: "of calls", cell: (rank) => shareBar(ratio(rank.times_last, whole.calls), true)},
+      {title: "of calls", cell: (rank) => shareBar(ratio(rank.times_last, rank.calls), true)},
       {title: "waiting caused", cell: (rank) => seconds(rank.caused_waiting_seconds)},
       {title: "of all waiting", cell: (rank) => waited(rank.caused_waiting_seconds)}],
     rows, "Late ranks over the whole run", (rank) => ({rank: rank.rank})), (rank) => rank.rank === selection.rank);
@@ -22,7 +22,7 @@ function fillWholeRun() {
     byId("whole-sites-title").hidden = true;
     return;
   }
-  const lastOf = (site) => site.last.length === 0 ? "" : `rank ${site.last[0].rank}, last ${share(ratio(site.last[0].times_last, site.calls))}`;
+  const lastOf = (site) => site.last.length === 0 ? "" : `rank ${site.last[0].rank}, last ${share(ratio(site.last[0].times_last, site.last[0].calls))}`;
   showMore(byId("whole-sites-all"), () => whole.call_sites, SITES_AT_FIRST, "call sites",
     (rows) => fillTable(byId("whole-sites"), [
       {title: "call", left: true, cell: (site) => site.name},
