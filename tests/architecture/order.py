@@ -105,9 +105,10 @@ ORDER = {
     "profiler/read": [
         "packed rank_header shared.hpp units",
         "read.hpp version_3",
-        "file_source read_approx read_spill read_trials read_weak",
-        "clocks event_reader frames read.cpp",
-        "read_stacks",
+        "file_source read_approx read_spill read_trials read_weak texts",
+        "clocks event_reader frames read_record",
+        "read_stacks same_run",
+        "read.cpp",
     ],
     "profiler/record": [
         "approx_format checksum format identity mapped_file python_frames thread_state waits weak_format zstd",
