@@ -15,6 +15,10 @@ namespace {
 // Written under another name and then renamed, so that no reader sees half a report.
 bool write_file(const std::string& folder, const std::string& folder_name, const char* file_name,
                 std::string_view content, std::string* one_line_error) {
+  if (content.empty()) {
+    if (one_line_error != nullptr) *one_line_error = "not enough memory for its text";
+    return false;
+  }
   const std::string path = folder + file_name;
   const std::string temporary = fmt::format("{}.{}.tmp", path, getpid());
   const auto fail = [&](const char* what) {

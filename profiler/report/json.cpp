@@ -1,7 +1,6 @@
 // report.json, but for what has a file in json/. The fields are a contract with other programs: add, do not rename.
 #include <fmt/format.h>
 
-#include "base/mpi_name.hpp"
 #include "profiler/analysis/horovod.hpp"
 #include "profiler/report/json/values.hpp"
 #include "profiler/report/report.hpp"
@@ -9,9 +8,6 @@
 namespace papaya::report {
 namespace {
 
-constexpr const char* size_names[size_class_count] = {"small", "medium", "large"};
-
-constexpr std::size_t most_last_ranks = 16;
 constexpr std::size_t most_stragglers = 16;  // of a call site
 constexpr const char* kind_fields[mpi_kind_count] = {
     "point_to_point_seconds", "completion_seconds", "one_sided_seconds",
@@ -96,45 +92,11 @@ Json to_object(const RankTime& time) {
   return object;
 }
 
-Json to_object(const WhatIf::Served& served) {
-  return {{"run_seconds", seconds(served.ns)}, {"algorithm", served.algorithm.empty() ? "native" : served.algorithm}};
-}
-
-Json to_object(const WhatIf& what_if, const std::vector<CallSiteFigures>& call_sites) {
-  if (!what_if.is_known) return nullptr;
-  const auto place_of = [&](std::size_t number) {
-    return std::find_if(call_sites.begin(), call_sites.end(),
-                        [number](const CallSiteFigures& site) { return site.number == number; }) -
-           call_sites.begin();
-  };
-  Json ranks = Json::array();
-  for (const WhatIf::Rank& rank : what_if.ranks)
-    ranks.push_back({{"rank", rank.rank}, {"run_seconds", seconds(rank.ns)}});
-  Json sites = Json::array();
-  for (const WhatIf::Site& site : what_if.sites)
-    sites.push_back({{"call_site", place_of(site.number)},
-                     {"run_seconds", seconds(site.ns)},
-                     {"with_algorithm", to_object(site.served)}});
-  Json relieved = Json::array();
-  for (const Relieved& one : what_if.relieved)
-    relieved.push_back({{"call_site", place_of(one.site)},
-                        {"late_calls", one.late_calls},
-                        {"lateness_us", microseconds(one.lateness_ns)},
-                        {"cost_share", number(one.cost_share)}});
-  return {{"all_run_seconds", seconds(what_if.all_ns)},
-          {"all_with_algorithm", to_object(what_if.all_served)},
-          {"ranks", std::move(ranks)},
-          {"call_sites", std::move(sites)},
-          {"relieved", std::move(relieved)}};
-}
-
 Json to_object(const FunctionFigures& function) {
   return {{"name", function.name},           {"kind", mpi_kind_names[index_of(function.kind)]},
           {"calls", function.calls},         {"seconds", seconds(function.ns)},
           {"most_rank", function.most_rank}, {"most_seconds", seconds(function.most_ns)}};
 }
-
-Json to_array(const std::vector<NamedFrame>& frames);
 
 Json to_object(const RankFigures& rank) {
   return {{"rank", rank.rank},
@@ -155,18 +117,6 @@ Json to_object(const RankFigures& rank) {
           {"late_at", to_array(rank.late_at)},
           {"time", to_object(rank.time)},
           {"usage", to_object(rank.usage)}};
-}
-
-Json to_array(const std::vector<NamedFrame>& frames) {
-  Json array = Json::array();
-  for (const NamedFrame& frame : frames)
-    array.push_back({{"module", frame.module},
-                     {"offset", fmt::format("{:#x}", frame.offset)},
-                     {"build_id", frame.build_id},
-                     {"function", frame.function},
-                     {"file", frame.file},
-                     {"line", frame.line > 0 ? Json(frame.line) : Json(nullptr)}});
-  return array;
 }
 
 Json to_object(const CostlyCall& call) {
@@ -190,75 +140,6 @@ Json to_object(const MessageTime& time) {
   return {{"bytes", time.bytes},
           {"node_us", time.node_ns > 0 ? microseconds(time.node_ns) : Json(nullptr)},
           {"cluster_us", time.cluster_ns > 0 ? microseconds(time.cluster_ns) : Json(nullptr)}};
-}
-
-Json to_object(const Saving& saving, double span_ns) {
-  return {{"rank_seconds", seconds(saving.ranks_ns)},
-          {"run_seconds", seconds(saving.run_ns)},
-          {"run_share", span_ns > 0 ? number(saving.run_ns / span_ns) : Json(nullptr)}};
-}
-
-Json to_object(const Savings& savings) {
-  if (savings.calls == 0) return nullptr;
-  Json candidates = Json::array();
-  for (const Savings::Candidate& one : savings.candidates) {
-    candidates.push_back(to_object(one.saving, savings.span_ns));
-    candidates.back()["algorithm"] = one.algorithm;
-  }
-  const Savings::Candidate* const best = savings.best();
-  const bool known = !savings.candidates.empty();
-  return {{"calls", savings.calls},
-          {"open_calls", savings.open_calls},
-          {"no_excess", to_object(savings.no_excess, savings.span_ns)},
-          {"best", !known ? Json(nullptr) : Json(best == nullptr ? "native" : best->algorithm)},
-          {"candidates", std::move(candidates)}};
-}
-
-Json to_object(const NodeTally& tally) {
-  return {{"calls", tally.calls},
-          {"worst_us", microseconds(tally.worst_ns)},
-          {"most_us", microseconds(tally.most_ns)},
-          {"waiting_seconds", seconds(tally.waiting_ns)}};
-}
-
-Json to_array(const std::vector<WholeRun::Last>& ranks, std::size_t most) {
-  Json array = Json::array();
-  for (const WholeRun::Last& last : ranks) {
-    if (array.size() == most) break;
-    array.push_back({{"rank", last.rank},
-                     {"node", last.node},
-                     {"times_last", last.times_last},
-                     {"calls", last.calls},
-                     {"caused_waiting_seconds", seconds(last.caused_ns)}});
-  }
-  return array;
-}
-
-Json to_object(const WholeRun& whole, double share) {
-  Json object = to_object(whole.all);
-  object["given_up"] = whole.given_up;
-  object["waiting_share"] = number(share);
-  object["late_ranks"] = to_array(whole.last, whole.last.size());
-  const auto list = [&](const char* name, const auto& items, auto&& describe) {
-    Json array = Json::array();
-    for (const auto& item : items) {
-      array.push_back(to_object(item.tally));
-      describe(array.back(), item);
-    }
-    object[name] = std::move(array);
-  };
-  list("call_sites", whole.sites, [](Json& row, const WholeRun::Site& site) {
-    row["name"] = mpi_name(site.collective, Form::blocking);
-    row["frames"] = to_array(site.frames);
-    row["last"] = to_array(site.last, most_last_ranks);
-  });
-  list("sizes", whole.sizes, [](Json& row, const WholeRun::Size& size) {
-    row["name"] = mpi_name(size.collective, Form::blocking);
-    row["size"] = size_names[static_cast<std::size_t>(size.size_class)];
-  });
-  list("communicators", whole.communicators,
-       [](Json& row, const WholeRun::Communicator& one) { row["name"] = one.name; });
-  return object;
 }
 
 Json to_object(const CallSiteFigures& site) {
@@ -345,65 +226,6 @@ Json to_object(const PendingCall& pending) {
           {"call_site", to_array(pending.call_site)},
           {"last_signs", std::move(last)},
           {"conflict", pending.conflict}};
-}
-
-Json to_object(const WeakSums& sums) {
-  const bool is_compared = sums.compared > 0;
-  const bool has_age = sums.aged_calls > 0;
-  return {{"calls", sums.calls},
-          {"bytes", sums.bytes},
-          {"seconds", seconds(sums.inside_ns)},
-          {"waited_seconds", seconds(sums.waited_ns)},
-          {"staleness", has_age ? number(sums.staleness) : Json(nullptr)},
-          {"most_staleness", has_age ? Json(sums.most_staleness) : Json(nullptr)},
-          {"share", number(sums.share)},
-          {"compared_calls", sums.compared},
-          {"compared_waited_seconds", is_compared ? seconds(sums.compared_waited_ns) : Json(nullptr)},
-          {"consistent_waiting_seconds", is_compared ? seconds(sums.consistent_waiting_ns) : Json(nullptr)},
-          {"saved_seconds", is_compared ? seconds(sums.saved_ns()) : Json(nullptr)}};
-}
-
-Json to_object(const WeakFigures& figures) {
-  Json object = {{"name", figures.collective}, {"algorithm", figures.algorithm}, {"parameters", figures.parameters}};
-  object.update(to_object(figures.sums));
-  const auto list = [&](const char* name, const auto& items, auto&& describe) {
-    Json array = Json::array();
-    for (const auto& item : items) {
-      Json one = describe(item);
-      one.update(to_object(item.sums));
-      array.push_back(std::move(one));
-    }
-    object[name] = std::move(array);
-  };
-  list("ranks", figures.ranks, [](const WeakRank& rank) -> Json {
-    return {{"rank", rank.rank}, {"caused_waiting_seconds", seconds(rank.caused_ns)}};
-  });
-  list("call_sites", figures.sites, [](const WeakSite& site) -> Json {
-    Json late = Json::array();
-    for (const WeakAwaited& one : site.awaited)
-      late.push_back({{"rank", one.rank}, {"caused_waiting_seconds", seconds(one.waiting_ns)}});
-    return {{"frames", to_array(site.frames)}, {"ended", to_array(site.ended)}, {"late_ranks", std::move(late)}};
-  });
-  list("phases", figures.phases, [](const WeakPhase& phase) -> Json { return {{"name", phase.name}}; });
-  Json ages = Json::array();
-  for (const WeakAge& age : figures.ages) ages.push_back({{"from", age.from}, {"to", age.to}, {"calls", age.calls}});
-  object["ages"] = std::move(ages);
-  return object;
-}
-
-Json to_object(const ApproxFigures& figures) {
-  const bool is_verified = figures.verified > 0;
-  return {{"name", figures.name},
-          {"places", figures.places},
-          {"bound", figures.bound},
-          {"sentence", figures.sentence()},
-          {"calls", figures.calls},
-          {"approximate_calls", figures.approximate},
-          {"why_exact", figures.why},
-          {"most_staleness", figures.aged > 0 ? Json(figures.most_staleness) : Json(nullptr)},
-          {"verified", figures.verified},
-          {"median_error", is_verified ? number(figures.median_error) : Json(nullptr)},
-          {"largest_error", is_verified ? number(figures.largest_error) : Json(nullptr)}};
 }
 
 Json to_object(const WrongResult& one) {
