@@ -38,4 +38,8 @@ Decision decide(const Job& job, const Communicator& state, const Arguments& a, F
   return decide(selection_for(job, state, a.collective, form), facts, call, signature_of(a, described));
 }
 
+Decision decide(const Job& job, const Communicator& state, const CallShape& call, const Signature& signature) noexcept {
+  return decide(selection_for(job, state, call.collective, call.form), facts_of(state), call, signature);
+}
+
 }  // namespace papaya

@@ -104,5 +104,7 @@ inline CallShape shape_of(const Arguments& a, Form form, bool is_named) noexcept
 // looked at.
 Decision decide(const Job& job, const Communicator& state, const Arguments& arguments, Form form, bool is_named,
                 Described& described) noexcept;
+// The same for a call that nobody makes.
+Decision decide(const Job& job, const Communicator& state, const CallShape& call, const Signature& signature) noexcept;
 
 }  // namespace papaya

@@ -7,9 +7,11 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "interpose/call.hpp"
 #include "interpose/communicator.hpp"
 #include "interpose/peers.hpp"
 #include "interpose/runtime.hpp"
+#include "interpose/trials.hpp"
 
 // The standard leaves what else may be passed to the tool: nothing is asked for here.
 int papaya_MPI_Pcontrol(int level, ...) {
@@ -45,12 +47,37 @@ int papaya_flavour_select(const char* collective, const char* selection) {
   std::string problem = "no such collective";
   if (!tuning::collective_of(collective, which) || !process.job.selection.select(which, selection, problem)) {
     if (process.job.rank == 0)
-      log::warn("papaya_select(" + std::string(collective) + ", " + selection + "): " + problem);
+      log::warn("papaya_set_algorithm(" + std::string(collective) + ", " + selection + "): " + problem);
     return 1;
   }
   const std::string old_names = process.job.selection.old_names_warning();
   if (process.job.rank == 0 && !old_names.empty()) log::warn(old_names);
   communicators::forget_choices();
+  return 0;
+}
+
+int papaya_flavour_explain(const char* collective, const void* comm, unsigned long bytes, char* text,
+                           unsigned long size) {
+  using namespace papaya;
+  Runtime& process = runtime();
+  Collective which{};
+  if (collective == nullptr || comm == nullptr || text == nullptr || size == 0 ||
+      !process.active.load(std::memory_order_acquire) || !tuning::collective_of(collective, which))
+    return 1;
+  const MPI_Comm handle = *static_cast<const MPI_Comm*>(comm);
+  const Communicator* const state = handle == MPI_COMM_NULL ? nullptr : communicators::find_or_make(handle);
+  if (state == nullptr) return 1;
+  // Of a predefined operation, with elements of one byte.
+  const CallShape call{.collective = which, .count = static_cast<std::int64_t>(bytes), .root = 0};
+  const Signature signature{.element_bytes = 1, .operation = Signature::Operation::predefined, .commutative = true};
+  tuning::Choice choice = decide(process.job, *state, call, signature).choice;
+  if (const trials::One* const trial = trials::find(*state, which, bytes); trial != nullptr && choice.automatic) {
+    choice.rule = trial->candidates[trial->trial.in_use()];
+    if (choice.rule == nullptr) choice.reason = trial->trial.trials() > 0 ? Reason::quickest : Reason::in_turn;
+  }
+  const std::string answer = choice.rule != nullptr ? tuning::text_of_algorithm(*choice.rule)
+                                                    : "native: " + std::string(name_of(choice.reason));
+  text[answer.copy(text, size - 1)] = '\0';
   return 0;
 }
 

@@ -27,6 +27,11 @@ using FlavourStart = void (*)(const Preload* preload);  // papaya_flavour_start:
 // rank calls it alike while no collective runs: `collective` ("allreduce") is from now on run by `selection`,
 // as its variable would say. 0, or 1 if that cannot be.
 using FlavourSelect = int (*)(const char* collective, const char* selection);
+// papaya_flavour_explain: what libpapaya.so exports as papaya_explain. Which algorithm serves calls of `collective`
+// with messages of `bytes` on `*comm`, an MPI_Comm, now: into `text`, of `size` bytes. Local. 0, or 1 if that is not
+// known.
+using FlavourExplain = int (*)(const char* collective, const void* comm, unsigned long bytes, char* text,
+                               unsigned long size);
 // papaya_flavour_replaced: how many calls of `collective` this process has given to an algorithm of papaya's.
 using FlavourReplaced = unsigned long (*)(const char* collective);
 // papaya_flavour_phase: what include/papaya.h says; null ends a phase.

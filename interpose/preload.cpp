@@ -76,6 +76,7 @@ bool resolved = false;                               // atomic: set once `state`
 void* wrappers[symbol_count];                        // of the flavour, nullptr where it has none
 char folder[4096] = "";                              // of the libraries; written when this one is loaded
 papaya::FlavourSelect flavour_select = nullptr;      // written under the mutex
+papaya::FlavourExplain flavour_explain = nullptr;    // the same
 papaya::FlavourReplaced flavour_replaced = nullptr;  // written under the mutex
 papaya::FlavourWeakRecords flavour_weak = nullptr;   // written under the mutex
 papaya::FlavourPhase flavour_phase = nullptr;        // atomic
@@ -195,6 +196,7 @@ bool load_flavour(const char* version, const char* mpi_path) {
   const auto start = reinterpret_cast<papaya::FlavourStart>(dlsym(handle, "papaya_flavour_start"));
   if (start == nullptr) return false;
   flavour_select = reinterpret_cast<papaya::FlavourSelect>(dlsym(handle, "papaya_flavour_select"));
+  flavour_explain = reinterpret_cast<papaya::FlavourExplain>(dlsym(handle, "papaya_flavour_explain"));
   flavour_replaced = reinterpret_cast<papaya::FlavourReplaced>(dlsym(handle, "papaya_flavour_replaced"));
   flavour_weak = reinterpret_cast<papaya::FlavourWeakRecords>(dlsym(handle, "papaya_flavour_weak_records"));
   start(&services);
@@ -339,6 +341,13 @@ int papaya_select(const char* collective, const char* selection) {
   const papaya::FlavourSelect select = flavour_select;
   pthread_mutex_unlock(&mutex);
   return select == nullptr ? 1 : select(collective, selection);
+}
+
+int papaya_explain(const char* collective, const void* comm, unsigned long bytes, char* text, unsigned long size) {
+  pthread_mutex_lock(&mutex);
+  const papaya::FlavourExplain explain = flavour_explain;
+  pthread_mutex_unlock(&mutex);
+  return explain == nullptr ? 1 : explain(collective, comm, bytes, text, size);
 }
 
 unsigned long papaya_replaced(const char* collective) {

@@ -23,8 +23,11 @@ __attribute__((visibility("hidden"))) extern papaya_range papaya_native_range;
 __attribute__((visibility("hidden"))) void* papaya_resolve_mpi(std::size_t number, const void* caller);
 __attribute__((visibility("hidden"))) void* papaya_resolve_pmpi(std::size_t number, const void* caller);
 
-// For `papaya bench`: FlavourSelect of interpose/flavour.hpp. 1 where there is no flavour library.
+// For `papaya bench` and include/papaya.h: FlavourSelect of interpose/flavour.hpp. 1 where there is no flavour library.
 __attribute__((visibility("default"))) int papaya_select(const char* collective, const char* selection);
+// FlavourExplain, for include/papaya.h.
+__attribute__((visibility("default"))) int papaya_explain(const char* collective, const void* comm, unsigned long bytes,
+                                                          char* text, unsigned long size);
 // Of include/papaya.h.
 __attribute__((visibility("default"))) void papaya_phase_begin(const char* name);
 __attribute__((visibility("default"))) void papaya_phase_end(void);

@@ -167,6 +167,13 @@ One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, 
   return all.back().get();
 }
 
+const One* find(const Communicator& state, Collective collective, std::uint64_t bytes) noexcept {
+  if (state.trials == nullptr) return nullptr;
+  for (const std::unique_ptr<One>& one : state.trials->all)
+    if (one->collective == collective && one->size_class == size_class_of(bytes)) return one.get();
+  return nullptr;
+}
+
 tuning::Choice present_choice(Communicator& state, One& one, const tuning::Choice& by_table,
                               Recorder& recorder) noexcept {
   const tuning::Trial& trial = one.trial;

@@ -37,6 +37,9 @@ class OnCommunicator {
 One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, const tuning::Choice& choice,
           const Job& job) noexcept;
 
+// The trial that calls of so many bytes belong to; null: there is none.
+const One* find(const Communicator& state, Collective collective, std::uint64_t bytes) noexcept;
+
 // What serves the call. An algorithm that the communicator has dropped since cannot.
 tuning::Choice present_choice(Communicator& state, One& one, const tuning::Choice& by_table,
                               Recorder& recorder) noexcept;

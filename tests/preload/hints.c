@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "include/papaya.h"
 
 static int is_native;
 
@@ -41,6 +42,15 @@ static void sum(MPI_Comm comm, int times) {
   }
 }
 
+// Where an allreduce of an int goes; natively that is not known.
+static void check_algorithm(MPI_Comm comm, const char* expected) {
+  char text[64] = "before", start[8];
+  CHECK(papaya_get_algorithm("allreduce", comm, sizeof(int), text, sizeof text) == is_native);
+  CHECK(is_native ? text[0] == '\0' : strncmp(text, expected, strlen(expected)) == 0);
+  papaya_get_algorithm("allreduce", comm, sizeof(int), start, sizeof start);
+  CHECK(strncmp(start, text, 7) == 0 && strlen(start) <= 7);
+}
+
 int main(int argc, char** argv) {
   is_native = argc > 1 && strcmp(argv[1], "native") == 0;
   int rank;
@@ -58,6 +68,11 @@ int main(int argc, char** argv) {
   check_key(made, "papaya_allreduce", "arrival_tree");
   check_key(made, "papaya_barrier", "native");
   check_key(made, "papaya_reduce", "");
+  check_algorithm(made, "arrival_tree");
+  check_algorithm(MPI_COMM_WORLD, "arrival_leader");
+  char text[8];
+  CHECK(papaya_get_algorithm("allreduce", MPI_COMM_NULL, 4, text, sizeof text) == 1);
+  CHECK(papaya_get_algorithm("allgathervv", MPI_COMM_WORLD, 4, text, sizeof text) == 1 && text[0] == '\0');
   check_key(split, "papaya_allreduce", "arrival_tree");
   MPI_Comm_dup(made, &copied);
   check_key(copied, "papaya_allreduce", MPI_VERSION < 4 ? "arrival_tree" : "");
@@ -72,9 +87,11 @@ int main(int argc, char** argv) {
   sum(set_later, 4);
   set(set_later, "papaya_bcast", "native");
   check_key(set_later, "papaya_allreduce", "dissemination");
+  check_algorithm(set_later, "dissemination");
   sum(set_later, 1);
   set(set_later, "papaya_allreduce", "native");
   check_key(set_later, "papaya_allreduce", "native");
+  check_algorithm(set_later, "native: native selected by the user");
   sum(set_later, 2);
 
   // Not the same on all ranks, and not to be used: without effect.
@@ -84,6 +101,13 @@ int main(int argc, char** argv) {
   set(differing, "papaya_allreduce", "arrival_three");
   check_key(differing, "papaya_allreduce", "");
   sum(differing, 6);
+
+  // Of the whole job.
+  CHECK(papaya_set_algorithm("allreduce", "arrival_tree") == is_native);
+  check_algorithm(MPI_COMM_WORLD, "arrival_tree");
+  sum(MPI_COMM_WORLD, 2);
+  CHECK(papaya_set_algorithm("allreduce", "arrival_three") == 1);
+  check_algorithm(MPI_COMM_WORLD, "arrival_tree");
 
   MPI_Comm* const all[] = {&made, &copied, &split, &set_later, &differing};
   for (int i = 0; i < 5; ++i) MPI_Comm_free(all[i]);

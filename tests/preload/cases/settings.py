@@ -45,11 +45,12 @@ class Settings(Preload):
         self.check_right(job, 3, quiet=False)
         self.check_counts(job)
         self.assertEqual(job.allreduce_algorithms(),
-                         {"arrival_tree": 9, "dissemination": 15, "native": 6, "arrival_leader": 33})
+                         {"arrival_tree": 15, "dissemination": 15, "native": 6, "arrival_leader": 33})
         native = [row["reason"] for row in job.report()["algorithms"]
                   if (row["collective"], row["algorithm"]) == ("MPI_Allreduce", "native")]
         self.assertEqual(native, ["native selected by the user"])
-        self.assertEqual(len(job.complaints()), 2, job.err)
+        self.assertEqual(len(job.complaints()), 3, job.err)
+        self.assertIn("papaya_set_algorithm(allreduce, arrival_three): ", job.complaints()[2])
         self.assertIn("papaya_allreduce and its like differ between the ranks", job.complaints()[0])
         self.assertRegex(job.complaints()[1],
                          "papaya_allreduce=arrival_three: no algorithm 'arrival_three'.*did you mean arrival_tree")
