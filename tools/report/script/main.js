@@ -30,6 +30,7 @@ setUpCalls();
 setUpFactors();
 setUpSizes();
 setUpWeak();
+fillTrials();
 fillAlgorithms();
 fillAbout();
 for (const one of document.querySelectorAll("main section[id]")) {

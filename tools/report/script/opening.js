@@ -25,8 +25,7 @@ function fillOpening() {
   shapeVerdict();
   byId("in-short").replaceChildren(...withFigures(report.in_short));
   byId("next").hidden = report.next.length === 0;
-  byId("next").querySelector("ol").replaceChildren(...report.next.map((step) =>
-    element("li", {}, withFigures(step.replace("`papaya report --html` shows which ranks are late when.", "The picture below shows which ranks are late when.")))));
+  byId("next").querySelector("ol").replaceChildren(...report.next.map((step) => element("li", {}, withFigures(step))));
   const top = [...report.late_ranks].sort((a, b) => b.caused_waiting_seconds - a.caused_waiting_seconds)[0];
   const tiles = [tile("Waiting", report.compared_calls > 0 ? share(report.waiting_share) : "-",
     report.compared_calls > 0 ? `of the ${report.events.kept < report.events.begun ? "recorded part of the run" : "run"}, for late ranks: ${seconds(report.waiting_seconds)} of all ranks` : "no calls to compare", report.waiting_share >= 0.01)];
