@@ -1,8 +1,12 @@
 #include "tools/tune_plan.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -178,6 +182,11 @@ std::string TuneStore::key_of(const TunePart& part) const {
 bool TuneStore::open(const std::string& output, const Launch& launch, std::string& problem) {
   output_ = output;
   launch_ = launch;
+  const std::string folder = std::filesystem::path(output).parent_path().string();
+  if (access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
+    problem = fmt::format("cannot write {}: {}.", output, std::strerror(errno));
+    return false;
+  }
   const std::string path = output + ".measured";
   std::ifstream file(path);
   if (!file) return true;

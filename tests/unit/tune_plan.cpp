@@ -167,6 +167,9 @@ TEST_CASE("tune: what is measured stays, and is measured once") {
   CHECK_FALSE(other.open(output, {4, 1, 8, "Open MPI v4.1.4"}, problem));
   CHECK(problem.find("was measured with MPICH 4.0.2 on nodes of 8 cores") != std::string::npos);
   folder.write("tuning.json.measured", std::string("{\"parts\": [{}]}"));
+  TuneStore nowhere;
+  CHECK_FALSE(nowhere.open(folder.path() + "/missing/tuning.json", launch, problem));
+  CHECK(problem.find("cannot write") != std::string::npos);
   TuneStore damaged;
   CHECK_FALSE(damaged.open(output, launch, problem));
   CHECK(problem.find("is not what papaya tune writes") != std::string::npos);
