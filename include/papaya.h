@@ -54,7 +54,8 @@ static inline int papaya_set_algorithm(const char* collective, const char* selec
  * with a predefined operation: writes "arrival_leader:self_serve_bytes=16384" or, with the reason, "native: ..." into
  * `text`, of `size` bytes; what does not fit is cut off. It may not hold for the next call where PAPAYA_ADAPT tries
  * something else in turn, or while an algorithm is not set up, which happens after the first few calls. Local: it sends
- * nothing and waits for nobody. Returns 0; or 1, and an empty text, where papaya is not there or does not know. */
+ * nothing and waits for nobody; no thread of the rank may be inside a collective on `comm`. Returns 0; or 1, and an
+ * empty text, where papaya is not there or does not know. */
 static inline int papaya_get_algorithm(const char* collective, MPI_Comm comm, size_t bytes, char* text, size_t size) {
   int (*explain)(const char*, const void*, unsigned long, char*, unsigned long);
   *(void**)&explain = dlsym(NULL /* RTLD_DEFAULT */, "papaya_explain");

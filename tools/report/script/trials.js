@@ -1,6 +1,6 @@
 // What PAPAYA_ADAPT has tried while the job ran, what serves since, and when that changed.
 
-const TRIED_STATES = {kept: "", slower: "dropped as slower", cannot_serve: "cannot serve", not_measured: "not measured"};
+const TRIED_STATES = {kept: "", slower: "dropped", cannot_serve: "cannot serve", not_measured: "not measured"};
 
 // A line for each: its name, a bar of what a call took in the last trial, and that time. The quickest of those kept first.
 function triedLines(trial) {
