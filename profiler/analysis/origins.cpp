@@ -88,8 +88,9 @@ bool Origins::divide(const GroupCall& call, std::size_t late, double delay_ns) {
       return true;
     }
   if (own_ns > 0) {
+    const std::size_t first = beginnings_.size();
     begin_at(call, late);
-    beginnings_.back().ns = own_ns / known_ns;
+    for (std::size_t b = first; b < beginnings_.size(); ++b) beginnings_[b].ns *= own_ns / known_ns;
   }
   for (const Beginning& wait : found_)
     if (wait.file != Beginning::nobody) beginnings_.push_back({wait.file, wait.site, wait.ns / known_ns});
@@ -157,37 +158,37 @@ void Origins::carry_on(const GroupCall& call, const Arrivals& arrivals) {
 
 // What the ranks bring to the communicator's next call.
 void Origins::bring_on(const GroupCall& call, const Arrivals& arrivals) {
-  if (need_of(arrivals.collective) == Need::all || !call.is_computing_known) {
+  const std::size_t size = arrivals.size();
+  // How late somebody was whom a rank waited for has to be explained.
+  bool is_known = need_of(arrivals.collective) != Need::all && call.is_computing_known;
+  for (std::size_t i = 0; i < size && is_known; ++i)
+    is_known =
+        arrivals.waits_ns[i] <= tie_ns || begins_at_[arrivals.culprits[i]] != begins_at_[arrivals.culprits[i] + 1];
+  if (!is_known) {
     brought_.erase(call.group_number);
     return;
   }
   std::vector<Brought>& all = brought_[call.group_number];
   all.resize(call.group->members.size());
-  std::vector<Brought> next = all;
-  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+  sorted_.resize(size);  // before any of them changes
+  for (std::size_t i = 0; i < size; ++i)
+    sorted_[i] = all[call.sightings[i].member].ns() + call.sightings[i].computed_ns;
+  for (std::size_t i = 0; i < size; ++i) {
     const Sighting& sighting = call.sightings[i];
-    Brought& own = next[sighting.member];
+    Brought& own = all[sighting.member];
     if (arrivals.waits_ns[i] <= tie_ns) {
       own.own_ns += sighting.computed_ns;
-      if (sighting.computed_ns > own.longest_ns) {
-        own.longest_ns = sighting.computed_ns;
-        own.site = sighting.longest_site;
-      }
+      if (sighting.computed_ns <= own.longest_ns) continue;
+      own.longest_ns = sighting.computed_ns;
+      own.site = sighting.longest_site;
       continue;
     }
     const std::size_t culprit = arrivals.culprits[i];
-    const auto begin = beginnings_.begin() + static_cast<std::ptrdiff_t>(begins_at_[culprit]);
-    const auto end = beginnings_.begin() + static_cast<std::ptrdiff_t>(begins_at_[culprit + 1]);
-    if (begin == end) {  // how late it was is not explained
-      brought_.erase(call.group_number);
-      return;
-    }
-    const Sighting& its = call.sightings[culprit];
-    own = {};
-    own.inherited_ns = all[its.member].ns() + its.computed_ns;
-    own.from.assign(begin, end);
+    own.own_ns = own.longest_ns = 0;
+    own.inherited_ns = sorted_[culprit];
+    own.from.assign(beginnings_.begin() + static_cast<std::ptrdiff_t>(begins_at_[culprit]),
+                    beginnings_.begin() + static_cast<std::ptrdiff_t>(begins_at_[culprit + 1]));
   }
-  all = std::move(next);
 }
 
 void Origins::find_excess(const GroupCall& call, const Arrivals& arrivals) {
@@ -202,19 +203,22 @@ void Origins::find_excess(const GroupCall& call, const Arrivals& arrivals) {
     std::vector<double>& by_site = blames_[sighting.file].excess_ns;
     if (by_site.size() <= sighting.longest_site) by_site.resize(sighting.longest_site + 1);
     by_site[sighting.longest_site] += excess_ns_[i];
-    if (has_brought) sorted_.push_back(excess_ns_[i] += brought_to(call, i)->ns());
+    if (has_brought) sorted_.push_back(brought_to(call, i)->ns());
   }
   if (!has_brought) return;
   const double median_ns = lower_median(sorted_);
-  for (double& excess : excess_ns_) excess -= median_ns;
+  const double first_ns = *std::min_element(arrivals.arrivals_ns.begin(), arrivals.arrivals_ns.end());
+  // As far as the rank is late by it still: the others may have waited for that in messages.
+  for (std::size_t i = 0; i < size; ++i)
+    excess_ns_[i] += std::clamp(brought_to(call, i)->ns() - median_ns, 0.0, arrivals.arrivals_ns[i] - first_ns);
 }
 
 void Origins::add(const GroupCall& call, const Arrivals& arrivals, bool is_left) {
   const std::size_t size = arrivals.size();
   if (is_left) brought_.erase(call.group_number);
-  find_excess(call, arrivals);
   sorted_.assign(arrivals.arrivals_ns.begin(), arrivals.arrivals_ns.end());
   const double median_arrival_ns = lower_median(sorted_);
+  find_excess(call, arrivals);
   for (const Sighting& sighting : call.sightings)
     if (sighting.just_waited_for >= 0)
       blames_[sighting.file].waited_ns[sighting.just_waited_for] += sighting.just_waited_ns;

@@ -38,7 +38,12 @@ struct Rounds {
   }
   Report analyse() {
     for (Record& record : all) record.finalize(*std::max_element(now_ns.begin(), now_ns.end()) + 1e3);
-    return support::analyse(all);
+    Report analysis = support::analyse(all);
+    // All waiting began somewhere, or that is not known.
+    double sum_ns = 0;
+    for (const report::RankFigures& rank : analysis.late_ranks) sum_ns += rank.began_ns + rank.unknown_origin_ns;
+    CHECK(sum_ns == Approx(analysis.waiting_ns));
+    return analysis;
   }
 
   std::vector<Record> all;
@@ -195,6 +200,49 @@ TEST_CASE("origins: who waited for the root of a broadcast goes on with it") {
   const Report analysis = rounds.analyse();
   CHECK(rank_of(analysis, 0).began_ns == Approx(600e6).epsilon(0.02));
   CHECK(rank_of(analysis, 3).began_ns == Approx(300e6).epsilon(0.02));
+}
+
+TEST_CASE("origins: what came through a gather and what through another communicator are parts of one delay") {
+  Rooted rounds(4);
+  for (int round = 0; round < 100; ++round) {
+    rounds.compute(2, 1e6);
+    rounds.gather();
+    rounds.compute(0, 0.5e6);
+    rounds.compute(3, 2e6);
+    rounds.Rounds::call(70, {3, 0});
+    for (const std::size_t rank : {0u, 3u}) rounds.all[rank].add_interval(0);
+    rounds.barrier();
+  }
+  const Report analysis = rounds.analyse();
+  // Of the root's 2 ms at the barrier, which ranks 1 and 2 wait for: 1 of rank 2's, 0.5 its own, 0.5 of rank 3's.
+  CHECK(rank_of(analysis, 0).passed_on_ns > 0.3 * analysis.waiting_ns);
+  for (const int rank : {0, 2, 3}) CHECK(rank_of(analysis, rank).began_ns > 0.1 * analysis.waiting_ns);
+}
+
+TEST_CASE("origins: who was late before a broadcast is not blamed for what others have waited for in messages since") {
+  Rooted rounds(4);
+  for (int round = 0; round < 100; ++round) {
+    rounds.compute(1, 3e6);
+    std::vector<double> leave(rounds.now_ns);
+    for (double& ns : leave) ns += 1e3;
+    rounds.call(Collective::bcast, 0, leave);
+    // All wait for a message of rank 1; then rank 3 is in MPI for longer, and for whom is not known.
+    rounds.now_ns.assign(4, rounds.latest());
+    rounds.compute(3, 2e6);
+    std::vector<double> end(4, rounds.latest() + 1e3);
+    const std::uint64_t number = rounds.calls[support::world_id]++;
+    for (std::size_t rank = 0; rank < 4; ++rank) {
+      rounds.all[rank].add_call(Collective::allreduce, number, rounds.now_ns[rank], end[rank]);
+      rounds.all[rank].add_interval((rank == 1 ? 0 : 3e6) + (rank == 3 ? 2e6 : 0));
+    }
+    rounds.now_ns = end;
+  }
+  for (int rank = 0; rank < 4; ++rank)
+    if (rank != 1)
+      rounds.all[static_cast<std::size_t>(rank)].add_timed("MPI_Recv", MpiKind::point_to_point, 100, 300e6);
+  const Report analysis = rounds.analyse();
+  CHECK(rank_of(analysis, 1).began_ns < 0.05 * analysis.waiting_ns);
+  CHECK(rank_of(analysis, 3).unknown_origin_ns > 0.9 * analysis.waiting_ns);
 }
 
 }  // namespace
