@@ -107,6 +107,9 @@ void measure_network(Job& job) {
   measure::meet_asleep(job.world_comm);  // the others leave the two that measure the cores
   PMPI_Bcast(ns, measure::alpha_size_count, MPI_UINT64_T, 0, job.world_comm);
   for (int i = 0; i < measure::alpha_size_count; ++i) job.network.add(measure::alpha_sizes[i], ns[i]);
+  if (job.rank == 0 && !job.network.empty())
+    log::info(fmt::format("a message between two nodes takes {:.1f} us, one of 1 MiB {:.0f} us.",
+                          job.network.ns(0) * 1e-3, job.network.ns(1 << 20) * 1e-3));
 }
 
 }  // namespace

@@ -47,6 +47,11 @@ class Adapt(Preload):
             measured = {one["algorithm"] for row in report["trials"] for one in row["tried"] if one["calls_measured"] > 0}
             self.assertIn("native", measured)
             self.assertTrue(measured & {"dissemination", "hierarchical_rabenseifner", "hierarchical_barrier"}, report["trials"])
+        # What the candidates go by.
+        for share in ("1%", "off"):
+            job = self.job(2, self.program("loop"), 5, env={"PAPAYA_ADAPT": share, "PAPAYA_NODE_SIZE": "1", "PAPAYA_LOG": "info"})
+            self.check_right(job, 2, quiet=False)
+            self.assertEqual("a message between two nodes takes " in job.err, share != "off", job.err)
 
     @quick
     @time_limit(60)
