@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tools/parse_words.hpp"
+
 namespace papaya {
 
 namespace {
@@ -93,16 +95,7 @@ bool finish(TuneOptions& options, std::string& problem) {
 }
 
 bool parse(std::vector<std::string> words, TuneOptions& options, std::string& problem) {
-  CLI::App app;
-  add_options(app, options);
-  std::reverse(words.begin(), words.end());  // the way CLI11 takes a vector
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    problem = error.what();
-    return false;
-  }
-  return finish(options, problem);
+  return parse_words(std::move(words), options, problem) && finish(options, problem);
 }
 
 }  // namespace papaya

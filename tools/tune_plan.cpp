@@ -94,7 +94,7 @@ std::vector<TunePart> planned(const TuneOptions& options, std::string& problem) 
         if (problem.empty()) problem = "recorded arrivals are measured by --from FOLDER.";
         return {};
       }
-      if (collective == Collective::allreduce || collective == Collective::reduce)
+      if (bench::is_reduction(collective))
         for (std::size_t& bytes : part.sizes) bytes = whole_elements(bytes);
       part.sizes.erase(std::unique(part.sizes.begin(), part.sizes.end()), part.sizes.end());
       parts.push_back(std::move(part));
@@ -116,9 +116,8 @@ std::vector<TunePart> planned_from(const report::Run& run, const TuneOptions& op
     }
     TunePart part{lower_name(collective), {}, "replay:" + run.folder, -1, "", options.natives};
     for (const auto& [floor, size] : found.sizes)
-      part.sizes.push_back(collective == Collective::allreduce || collective == Collective::reduce
-                               ? whole_elements(size.largest_bytes)
-                               : std::max<std::size_t>(1, size.largest_bytes));
+      part.sizes.push_back(bench::is_reduction(collective) ? whole_elements(size.largest_bytes)
+                                                           : std::max<std::size_t>(1, size.largest_bytes));
     std::sort(part.sizes.begin(), part.sizes.end());
     part.sizes.erase(std::unique(part.sizes.begin(), part.sizes.end()), part.sizes.end());
     std::ostringstream arrivals;

@@ -21,12 +21,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using tuning::Rule;
 
-// One of MPI's own, as the benchmark calls it: "native:ring".
-constexpr std::string_view of_mpi = "native:";
-bool is_of_mpi(std::string_view algorithm) {
-  return algorithm.starts_with(of_mpi);
-}
-
 // An algorithm at one size under one pattern.
 struct Cell {
   Json measured;  // as a tuning file has it
@@ -106,9 +100,10 @@ void gather(const Json& file, const std::string& name, Groups& groups, std::vect
     tuning::Parsed parsed;
     std::string problem;
     if (native == nullptr || algorithm == "auto") continue;  // that is one of the others
-    if (is_of_mpi(algorithm)) {
+    if (tuning::is_native_variant(algorithm)) {
       const auto names = tuning::openmpi_algorithms(collective);
-      const bool is_known = std::find(names.begin(), names.end(), algorithm.substr(of_mpi.size())) != names.end();
+      const bool is_known =
+          std::find(names.begin(), names.end(), algorithm.substr(tuning::native_variant_prefix.size())) != names.end();
       if (std::optional<Cell> cell = is_known ? cell_of(row, file, *native) : std::nullopt)
         here.algorithms[algorithm].push_back(std::move(*cell));
       continue;
@@ -141,7 +136,7 @@ Choice choice_at(const AtSize& size, bool among_mpis) {
   double least = 0;
   double least_other = 0;
   for (const auto& [name, cells] : size.algorithms) {
-    if (cells.size() != size.measurements || is_of_mpi(name) != among_mpis) continue;
+    if (cells.size() != size.measurements || tuning::is_native_variant(name) != among_mpis) continue;
     const double mean = mean_ratio(cells);
     const bool is_faster =
         std::any_of(cells.begin(), cells.end(), [](const Cell& cell) { return cell.outcome == "FASTER"; });
@@ -174,8 +169,8 @@ Json rule_of(const Group& group, std::uint64_t lowest, std::uint64_t highest, co
                {"algorithm", selection.substr(0, colon)}};
   tuning::Parsed parsed;
   std::string problem;
-  if (is_of_mpi(selection))
-    rule["parameters"]["openmpi"] = selection.substr(of_mpi.size());
+  if (tuning::is_native_variant(selection))
+    rule["parameters"]["openmpi"] = selection.substr(tuning::native_variant_prefix.size());
   else if (colon != selection.npos && tuning::parse(group.collective, Form::blocking, selection, parsed, problem)) {
     const Rule& chosen = parsed.rules.front();
     for (std::size_t i = 0; i < chosen.values.size(); ++i)

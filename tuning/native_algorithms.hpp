@@ -12,4 +12,10 @@ namespace papaya::tuning {
 // collectives that papaya has no rules for.
 std::span<const std::string_view> openmpi_algorithms(Collective collective) noexcept;
 
+// How the benchmark and `papaya tune` call one of them: "native:ring".
+inline constexpr std::string_view native_variant_prefix = "native:";
+constexpr bool is_native_variant(std::string_view selection) noexcept {
+  return selection.starts_with(native_variant_prefix);
+}
+
 }  // namespace papaya::tuning

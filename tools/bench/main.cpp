@@ -19,12 +19,11 @@
 #include "tools/bench/session.hpp"
 #include "tools/bench/tune.hpp"
 #include "tools/bench/weak_measure.hpp"
+#include "tools/command.hpp"
 
 namespace papaya::bench {
 
 namespace {
-
-enum : int { fine = 0, failed = 1, usage = 2 };
 
 void print_error(const std::string& sentence) {
   std::fprintf(stderr, "papaya bench: %s\n", sentence.c_str());
@@ -65,7 +64,7 @@ int measure_all(const Options& options, MPI_Comm world) {
   problem = session.agreed(problem);
   if (!problem.empty()) {
     if (is_first) print_error(problem);
-    return usage;
+    return exit_usage;
   }
   text = quiet::share(text, world);
   if (options.pattern == Pattern::replay) parse_replay(text, session.ranks(), replay, problem);
@@ -90,9 +89,9 @@ int measure_all(const Options& options, MPI_Comm world) {
   show.pause = [&] { progress.clear(); };
   const Result result = session.measure(options, replay, show);
   show.print(remarks_text(result));
-  int exit_code = fine;
+  int exit_code = exit_fine;
   if (is_first && (!write_files(options, result) || std::any_of(result.rows.begin(), result.rows.end(), is_wrong)))
-    exit_code = failed;
+    exit_code = exit_failed;
   quiet::share(&exit_code, sizeof exit_code, world);
   return exit_code;
 }
@@ -102,7 +101,7 @@ int run(int argc, char** argv) {
   MPI_Comm world = MPI_COMM_WORLD;
   int rank = 0;
   PMPI_Comm_rank(world, &rank);
-  int exit_code = usage;
+  int exit_code = exit_usage;
   try {
     std::vector<std::string> words(argv + 1, argv + argc);
     std::string problem;
@@ -122,7 +121,7 @@ int run(int argc, char** argv) {
   } catch (const std::exception& error) {
     // The others cannot know.
     print_error(error.what());
-    MPI_Abort(world, failed);
+    MPI_Abort(world, exit_failed);
   }
   MPI_Finalize();
   return exit_code;

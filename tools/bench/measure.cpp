@@ -9,6 +9,7 @@
 #include "base/settings.hpp"
 #include "tools/bench/machine.hpp"
 #include "tools/bench/quiet.hpp"
+#include "tuning/native_algorithms.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya::bench {
@@ -563,7 +564,8 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::
   Size size(job, calls, operation, bytes);
   std::vector<Candidate> candidates;
   for (const std::string& selection : algorithms_for(job, operation, bytes, problem)) {
-    Candidate candidate{selection, is_native(selection) ? Path::native : Path::preloaded};
+    Candidate candidate{selection,
+                        selection == "native" || tuning::is_native_variant(selection) ? Path::native : Path::preloaded};
     if (!size.take(candidate)) {
       problem("the library does not take " + selection + " for " + name_of(operation) + "; left out.");
       continue;

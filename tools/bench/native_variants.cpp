@@ -43,7 +43,7 @@ std::vector<std::string> NativeVariants::of(Collective collective) const {
   for (const std::string_view name : tuning::openmpi_algorithms(collective))
     // With any other number of ranks two_proc fails.
     if (name != "ignore" && (name != "two_proc" || ranks == 2))
-      selections.push_back(std::string(native_variant_prefix) + std::string(name));
+      selections.push_back(std::string(tuning::native_variant_prefix) + std::string(name));
   return selections;
 }
 
@@ -57,11 +57,11 @@ bool NativeVariants::choose(Collective collective, int number) const {
 }
 
 MPI_Comm NativeVariants::communicator(Collective collective, const std::string& selection) {
-  if (!selection.starts_with(native_variant_prefix)) return MPI_COMM_NULL;
+  if (!tuning::is_native_variant(selection)) return MPI_COMM_NULL;
   const auto [at, is_new] = communicators_.try_emplace({collective, selection}, MPI_COMM_NULL);
   if (!is_new) return at->second;
   const std::span<const std::string_view> names = tuning::openmpi_algorithms(collective);
-  const auto found = std::find(names.begin(), names.end(), selection.substr(native_variant_prefix.size()));
+  const auto found = std::find(names.begin(), names.end(), selection.substr(tuning::native_variant_prefix.size()));
   choose(collective, static_cast<int>(found - names.begin()));
   PMPI_Comm_dup(world_, &at->second);
   choose(collective, 0);

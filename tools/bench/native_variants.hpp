@@ -7,17 +7,12 @@
 
 #include <map>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/collective.hpp"
 
 namespace papaya::bench {
-
-inline constexpr std::string_view native_variant_prefix = "native:";
-inline bool is_native(std::string_view selection) {
-  return selection == "native" || selection.starts_with(native_variant_prefix);
-}
 
 class NativeVariants {
  public:

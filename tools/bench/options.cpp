@@ -10,6 +10,7 @@
 #include "base/settings.hpp"
 #include "tools/bench/sizes.hpp"
 #include "tools/bench/weak_options.hpp"
+#include "tools/parse_words.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya::bench {
@@ -385,16 +386,7 @@ bool finish(Options& options, std::string& problem) {
 }
 
 bool parse(std::vector<std::string> words, Options& options, std::string& problem) {
-  CLI::App app;
-  add_options(app, options);
-  std::reverse(words.begin(), words.end());  // the way CLI11 takes a vector
-  try {
-    app.parse(words);
-  } catch (const CLI::ParseError& error) {
-    problem = error.what();
-    return false;
-  }
-  return finish(options, problem);
+  return parse_words(std::move(words), options, problem) && finish(options, problem);
 }
 
 }  // namespace papaya::bench

@@ -8,14 +8,13 @@
 #include "tools/bench/output.hpp"
 #include "tools/bench/quiet.hpp"
 #include "tools/bench/session.hpp"
+#include "tools/command.hpp"
 #include "tools/recorded_run.hpp"
 #include "tools/tune_plan.hpp"
 
 namespace papaya::bench {
 
 namespace {
-
-enum : int { fine = 0, failed = 1, usage = 2 };
 
 // Of a row. An interval takes six turns, however long those are.
 constexpr double least_s = 0.02;
@@ -120,7 +119,7 @@ int Tuning::tell() {
   std::string problem;
   if (!store_.make_rules(problem)) {
     print_error(problem.empty() ? "nothing was measured." : problem);
-    return failed;
+    return exit_failed;
   }
   std::printf("\n");
   for (const std::string& choice : store_.choices()) std::printf("%s\n", choice.c_str());
@@ -128,7 +127,7 @@ int Tuning::tell() {
   if (done_rows_ < all_rows_)
     std::printf("The time is over, and %.0f %% is still to be measured: the same command goes on with that.\n",
                 100 * static_cast<double>(all_rows_ - done_rows_) / static_cast<double>(all_rows_));
-  return is_wrong_ || !is_stored_ ? failed : fine;
+  return is_wrong_ || !is_stored_ ? exit_failed : exit_fine;
 }
 
 int Tuning::run() {
@@ -147,7 +146,7 @@ int Tuning::run() {
   problem = session_.agreed(problem);
   if (!problem.empty()) {
     if (is_first_) print_error(problem);
-    return usage;
+    return exit_usage;
   }
   parts_ = parts_of(quiet::share(text, session_.world()));
   if (options_.natives && NativeVariants(session_.world()).of(Collective::allreduce).empty() && is_first_)
@@ -158,7 +157,7 @@ int Tuning::run() {
     if (seconds <= 0) break;
     measure(part, seconds);
   }
-  int exit_code = is_first_ ? tell() : fine;
+  int exit_code = is_first_ ? tell() : exit_fine;
   quiet::share(&exit_code, sizeof exit_code, session_.world());
   return exit_code;
 }
