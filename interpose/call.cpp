@@ -20,6 +20,8 @@ Signature signature_of(const Arguments& a, Described& described) noexcept {
           .commutative = reduction.commutative};
 }
 
+}  // namespace
+
 // Hints are for blocking calls.
 const tuning::Selection& selection_for(const Job& job, const Communicator& state, Collective collective,
                                        Form form) noexcept {
@@ -28,18 +30,17 @@ const tuning::Selection& selection_for(const Job& job, const Communicator& state
   return state.hints->texts[index_of(named)].empty() ? job.selection : state.hints->selection;
 }
 
-}  // namespace
-
 Decision decide(const Job& job, const Communicator& state, const Arguments& a, Form form, bool is_named,
-                Described& described) noexcept {
-  const CommunicatorFacts facts = facts_of(state);
+                Described& described, tuning::ArrivalClass arrivals) noexcept {
+  const CommunicatorFacts facts = facts_of(state, arrivals);
   const CallShape call = shape_of(a, form, is_named);
   if (const Reason reason = excluded(facts, call); reason != Reason::none) return {.choice = {.reason = reason}};
   return decide(selection_for(job, state, a.collective, form), facts, call, signature_of(a, described));
 }
 
-Decision decide(const Job& job, const Communicator& state, const CallShape& call, const Signature& signature) noexcept {
-  return decide(selection_for(job, state, call.collective, call.form), facts_of(state), call, signature);
+Decision decide(const Job& job, const Communicator& state, const CallShape& call, const Signature& signature,
+                tuning::ArrivalClass arrivals) noexcept {
+  return decide(selection_for(job, state, call.collective, call.form), facts_of(state, arrivals), call, signature);
 }
 
 }  // namespace papaya

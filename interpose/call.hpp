@@ -86,25 +86,33 @@ struct Described {
   bool dense = true;  // elements, or a pair's parts, lie in memory as an algorithm takes them
 };
 
-inline CommunicatorFacts facts_of(const Communicator& state) noexcept {
-  return {.facts = state.facts,
-          .arrival_order = state.arrival_order,
-          .inter = state.inter,
-          .outside = state.outside,
-          .has_copy = state.queue != nullptr,
-          .has_due_plans = state.has_due_plans || state.has_due_exchange,
-          .has_verdicts = !state.verdicts.empty(),
-          .dropped = state.dropped};
+inline CommunicatorFacts facts_of(const Communicator& state,
+                                  tuning::ArrivalClass arrivals = tuning::ArrivalClass::unknown) noexcept {
+  CommunicatorFacts facts{.facts = state.facts,
+                          .arrival_order = state.arrival_order,
+                          .inter = state.inter,
+                          .outside = state.outside,
+                          .has_copy = state.queue != nullptr,
+                          .has_due_plans = state.has_due_plans || state.has_due_exchange,
+                          .has_verdicts = !state.verdicts.empty(),
+                          .dropped = state.dropped};
+  facts.facts.arrivals = arrivals;
+  return facts;
 }
 inline CallShape shape_of(const Arguments& a, Form form, bool is_named) noexcept {
   return {.collective = a.collective, .form = form, .is_named = is_named, .count = a.count, .root = a.root};
 }
 
 // decide() for this call. `is_named` as in CallShape. `described` is left as it is where datatype and operation are not
-// looked at.
+// looked at. `arrivals`: as all ranks know the pattern of such calls.
 Decision decide(const Job& job, const Communicator& state, const Arguments& arguments, Form form, bool is_named,
-                Described& described) noexcept;
+                Described& described, tuning::ArrivalClass arrivals = tuning::ArrivalClass::unknown) noexcept;
 // The same for a call that nobody makes.
-Decision decide(const Job& job, const Communicator& state, const CallShape& call, const Signature& signature) noexcept;
+Decision decide(const Job& job, const Communicator& state, const CallShape& call, const Signature& signature,
+                tuning::ArrivalClass arrivals = tuning::ArrivalClass::unknown) noexcept;
+
+// By what such a call on the communicator goes: the job's selection, or hints.
+const tuning::Selection& selection_for(const Job& job, const Communicator& state, Collective collective,
+                                       Form form) noexcept;
 
 }  // namespace papaya

@@ -72,8 +72,12 @@ int papaya_flavour_explain(const char* collective, const void* comm, unsigned lo
   const Signature signature{.element_bytes = 1, .operation = Signature::Operation::predefined, .commutative = true};
   tuning::Choice choice = decide(process.job, *state, call, signature).choice;
   if (const trials::One* const trial = trials::find(*state, which, bytes); trial != nullptr && choice.automatic) {
-    choice.rule = trial->candidates[trial->trial.in_use()];
-    if (choice.rule == nullptr) choice.reason = trial->trial.trials() > 0 ? Reason::quickest : Reason::in_turn;
+    if (trial->candidates.size() > 1) {
+      choice.rule = trial->candidates[trial->trial.in_use()];
+      if (choice.rule == nullptr) choice.reason = trial->trial.trials() > 0 ? Reason::quickest : Reason::in_turn;
+    } else {
+      choice = decide(process.job, *state, call, signature, trial->arrivals.pattern).choice;
+    }
   }
   const std::string answer = choice.rule != nullptr ? tuning::text_of_algorithm(*choice.rule)
                                                     : "native: " + std::string(name_of(choice.reason));

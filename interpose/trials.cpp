@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/attention.hpp"
+#include "profiler/analysis/patterns_of_sites.hpp"
 
 namespace papaya::trials {
 
@@ -23,6 +24,12 @@ constexpr int trusted_ranks = 8;
 
 // Guessed: regions are registered and connected.
 constexpr std::int64_t set_up_across_nodes_ns = 5'000'000;
+
+// Where nothing is tried: of which exchanges may take a fifth.
+constexpr std::int64_t share_of_watching = 10'000;
+
+// Fewer calls have no pattern.
+constexpr std::size_t fewest_seen = 16;
 
 // Of a communicator; what comes later is served as without trials.
 constexpr std::size_t most_trials = 64;
@@ -48,10 +55,15 @@ std::string_view name_of(const One& one, std::size_t candidate) noexcept {
   return rule == nullptr ? "native" : rule->algorithm->name;
 }
 
+std::string calls_text(const Communicator& state, const One& one) {
+  return fmt::format(
+      "MPI_{}{} on a communicator of {} ranks", papaya::name_of(one.collective),
+      one.collective == Collective::barrier ? "" : fmt::format(" of up to {} bytes", largest_of(one.size_class)),
+      state.size);
+}
+
 void report(const Communicator& state, const One& one) {
   const tuning::Trial& trial = one.trial;
-  const std::string sizes =
-      one.collective == Collective::barrier ? "" : fmt::format(" of up to {} bytes", largest_of(one.size_class));
   std::string standings;
   for (std::size_t i = 0; i < trial.candidates(); ++i) {
     const tuning::Trial::Standing standing = trial.standing(i);
@@ -61,11 +73,9 @@ void report(const Communicator& state, const One& one) {
                     : standing.samples == 0 ? "was not measured"
                                             : fmt::format("{:.1f} us", static_cast<double>(standing.median_ns) * 1e-3));
   }
-  log::info(
-      fmt::format("MPI_{}{} on a communicator of {} ranks: {} from call {} on (trial {}: {}; {:.1f} ms "
-                  "lost by trying so far)",
-                  papaya::name_of(one.collective), sizes, state.size, name_of(one, trial.in_use()), trial.calls(),
-                  trial.trials(), standings, static_cast<double>(trial.spent_ns()) * 1e-6));
+  log::info(fmt::format("{}: {} from call {} on (trial {}: {}; {:.1f} ms lost by trying so far)",
+                        calls_text(state, one), name_of(one, trial.in_use()), trial.calls(), trial.trials(), standings,
+                        static_cast<double>(trial.spent_ns()) * 1e-6));
 }
 
 trace::TriedState state_of(const tuning::Trial::Standing& standing) noexcept {
@@ -79,14 +89,18 @@ std::uint32_t number_of(const One& one, std::size_t candidate) noexcept {
   return rule == nullptr ? 0 : trace_number(*rule->algorithm);
 }
 
-// A trial has ended, or what served can no longer. `before`: the algorithm that served until then.
-void record(const Communicator& state, One& one, std::uint32_t before, Recorder& recorder) noexcept {
-  if (!recorder.is_open()) return;
-  if (one.row == nullptr && !one.has_no_row) {
+trace::TrialRow* row_of(One& one, Recorder& recorder) noexcept {
+  if (one.row == nullptr && !one.has_no_row && recorder.is_open()) {
     one.row = recorder.add_trials();
     one.has_no_row = one.row == nullptr;
   }
-  if (one.row == nullptr) return;
+  return one.row;
+}
+
+// A trial has ended, or what serves is another. `before`: the algorithm that served until then.
+void record(const Communicator& state, One& one, std::uint32_t before, std::uint32_t in_use,
+            Recorder& recorder) noexcept {
+  if (row_of(one, recorder) == nullptr) return;
   const tuning::Trial& trial = one.trial;
   trace::TrialRow& row = *one.row;
   row.communicator = state.id;
@@ -94,8 +108,9 @@ void record(const Communicator& state, One& one, std::uint32_t before, Recorder&
   row.size_class = static_cast<std::uint8_t>(one.size_class);
   row.calls = static_cast<std::uint64_t>(trial.calls());
   row.spent_ns = static_cast<std::uint64_t>(trial.spent_ns());
-  row.in_use = number_of(one, trial.in_use());
-  row.tried_count = static_cast<std::uint32_t>(std::min(trial.candidates(), trace::tried_capacity));
+  row.in_use = in_use;
+  row.tried_count =
+      trial.trials() == 0 ? 0 : static_cast<std::uint32_t>(std::min(trial.candidates(), trace::tried_capacity));
   for (std::size_t i = 0; i < row.tried_count; ++i) {
     const tuning::Trial::Standing standing = trial.standing(i);
     row.tried[i] = {.algorithm = number_of(one, i),
@@ -112,7 +127,8 @@ void fail(const Communicator& state, One& one, std::size_t candidate, Recorder& 
   const std::uint32_t before = number_of(one, one.trial.in_use());
   one.trial.fail(candidate);
   // Without a row no trial has ended, and what the first one finds is recorded then.
-  if (one.row != nullptr && number_of(one, one.trial.in_use()) != before) record(state, one, before, recorder);
+  const std::uint32_t in_use = number_of(one, one.trial.in_use());
+  if (one.row != nullptr && in_use != before) record(state, one, before, in_use, recorder);
 }
 
 // What no trial of the communicator uses any more gives its memory back. Every rank is in the exchange, so none is in
@@ -129,11 +145,90 @@ void give_back(Communicator& state, const One& ended) noexcept {
   }
 }
 
+std::size_t find(const tuning::Rule* rule, const std::vector<const tuning::Rule*>& candidates) noexcept {
+  return static_cast<std::size_t>(std::find(candidates.begin(), candidates.end(), rule) - candidates.begin());
+}
+
+// A rule is a candidate, in the place of the same algorithm with its default parameters if that is still there.
+void add(const tuning::Rule* rule, std::vector<const tuning::Rule*>& candidates,
+         std::vector<const tuning::Rule*>& defaults) {
+  if (find(rule, candidates) != candidates.size()) return;
+  for (const tuning::Rule*& one : defaults) {
+    if (one == nullptr || one->algorithm != rule->algorithm) continue;
+    candidates[find(one, candidates)] = rule;
+    one = nullptr;
+    return;
+  }
+  candidates.push_back(rule);
+}
+
+tuning::Choice choice_under(tuning::ArrivalClass arrivals, const tuning::Selection& selection,
+                            const Communicator& state, Collective collective, std::uint64_t bytes) noexcept {
+  tuning::Facts facts = state.facts;
+  facts.arrivals = arrivals;
+  return selection.choose(collective, bytes, facts);
+}
+
+static_assert(static_cast<int>(tuning::ArrivalClass::random) == static_cast<int>(report::PatternClass::random) &&
+              static_cast<int>(tuning::ArrivalClass::persistent) == static_cast<int>(report::PatternClass::persistent));
+
+// By the same definitions as the report's, but that a message's time is not known here: half of what the call takes
+// stands for imbalanced_factor of them.
+Arrivals arrivals_of(std::span<const tuning::MeasuredCall> seen, int ranks) {
+  std::vector<report::CallOfSite> calls;
+  for (const tuning::MeasuredCall& one : seen)
+    calls.push_back({.communicator = 0,
+                     .ranks = ranks,
+                     .last = one.late,
+                     .rank = one.late,
+                     .worst_ns = static_cast<double>(std::max<std::int64_t>(one.wait_ns, 0)),
+                     .least_ns = 2 * static_cast<double>(std::max<std::int64_t>(one.cost_ns, 1000))});
+  const report::SitePattern found = report::pattern_of(calls);
+  return {static_cast<tuning::ArrivalClass>(found.pattern), found.straggler()};
+}
+
+// What was exchanged tells the pattern of arrivals. It counts once two exchanges in a row say the same, or the first
+// does.
+void follow_arrivals(const Communicator& state, One& one, const CallFacts& facts) {
+  if (one.trial.seen().size() < fewest_seen) return;
+  const Arrivals now = arrivals_of(one.trial.seen(), state.size);
+  const bool counts = now == one.latest || one.arrivals.pattern == tuning::ArrivalClass::unknown;
+  one.latest = now;
+  if (!counts || now == one.arrivals || now.pattern == tuning::ArrivalClass::unknown) return;
+  const tuning::Selection& selection = selection_for(facts.job, state, one.collective, Form::blocking);
+  const auto in_use = [&] {
+    if (one.candidates.size() > 1) return number_of(one, one.trial.in_use());
+    const tuning::Rule* const rule =
+        choice_under(one.arrivals.pattern, selection, state, one.collective, one.bytes).rule;
+    return rule == nullptr ? 0 : trace_number(*rule->algorithm);
+  };
+  const std::uint32_t before = in_use();
+  one.arrivals = now;
+  one.trial.note_pattern(static_cast<std::int64_t>(now.pattern) + 8 * std::int64_t{now.straggler + 1});
+  if (one.candidates.size() > 1 && selection.goes_by_arrivals(one.collective))
+    one.trial.prefer(find(choice_under(now.pattern, selection, state, one.collective, one.bytes).rule, one.candidates));
+  if (state.rank != 0) return;
+  log::info(fmt::format("{}: arrivals are {} from call {} on{}", calls_text(state, one), tuning::name_of(now.pattern),
+                        one.trial.calls(),
+                        now.straggler < 0 ? "" : fmt::format(", rank {} is the late one", now.straggler)));
+  trace::TrialRow* const row = row_of(one, facts.records.recorder);
+  if (row == nullptr) return;
+  row->arrivals[row->arrivals_changes % trace::trial_change_capacity] = {
+      clock::ticks(), static_cast<std::uint64_t>(one.trial.calls()), now.straggler,
+      static_cast<std::uint32_t>(now.pattern)};
+  ++row->arrivals_changes;
+  record(state, one, before, in_use(), facts.records.recorder);
+}
+
 }  // namespace
 
-One::One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules,
+One::One(Collective of, std::uint64_t bytes_of_first, std::vector<const tuning::Rule*> rules,
          const tuning::Trial::Terms& terms) noexcept
-    : collective(of), size_class(bytes_class), candidates(std::move(rules)), trial(terms) {
+    : collective(of),
+      size_class(size_class_of(bytes_of_first)),
+      bytes(bytes_of_first),
+      candidates(std::move(rules)),
+      trial(terms) {
   trial_count.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -143,27 +238,33 @@ One::~One() {
 
 One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, const tuning::Choice& choice,
           const Job& job) noexcept {
+  const tuning::Selection& selection = selection_for(job, state, arguments.collective, Form::blocking);
+  const bool tries = job.adapt_share != 0;
   // A call that is verified takes longer than it would.
-  if (job.adapt_share == 0 || job.verify_every != 0) return nullptr;
+  if (job.verify_every != 0 || (!tries && !selection.goes_by_arrivals(arguments.collective))) return nullptr;
   const int size_class = size_class_of(bytes);
   if (state.trials == nullptr) state.trials = std::make_shared<OnCommunicator>();
   std::vector<std::unique_ptr<One>>& all = state.trials->all;
   for (const std::unique_ptr<One>& one : all)
     if (one->collective == arguments.collective && one->size_class == size_class) return one.get();
   if (all.size() == most_trials) return nullptr;
-  std::vector<const tuning::Rule*> candidates =
-      tuning::Selection::candidates(arguments.collective, largest_of(size_class), state.facts, job.network);
-  candidates.insert(candidates.begin(), nullptr);
-  tuning::Trial::Terms terms{
-      .candidates = candidates.size(), .share = job.adapt_share, .has_one_clock = state.facts.nodes == 1};
+  std::vector<const tuning::Rule*> candidates{nullptr};
+  tuning::Trial::Terms terms{.share = tries ? job.adapt_share : share_of_watching,
+                             .clocks = state.facts.nodes == 1 ? tuning::Clocks::one : tuning::Clocks::several};
   if (state.facts.nodes > 1) terms.set_up_ns = set_up_across_nodes_ns;
-  if (choice.rule != nullptr)
-    for (std::size_t i = 1; i < candidates.size(); ++i) {
-      if (candidates[i]->algorithm != choice.rule->algorithm) continue;
-      candidates[i] = choice.rule;  // with its parameters
-      if (choice.of_file || state.size <= trusted_ranks) terms.in_use = i;
-    }
-  all.push_back(std::make_unique<One>(arguments.collective, size_class, std::move(candidates), terms));
+  if (tries) {
+    std::vector<const tuning::Rule*> defaults =
+        tuning::Selection::candidates(arguments.collective, largest_of(size_class), state.facts, job.network);
+    candidates.insert(candidates.end(), defaults.begin(), defaults.end());
+    add(choice.rule, candidates, defaults);
+    if (selection.goes_by_arrivals(arguments.collective))
+      for (std::size_t i = 1; i < tuning::arrival_names.size(); ++i)
+        add(choice_under(static_cast<tuning::ArrivalClass>(i), selection, state, arguments.collective, bytes).rule,
+            candidates, defaults);
+    if (choice.of_file || state.size <= trusted_ranks) terms.in_use = find(choice.rule, candidates);
+  }
+  terms.candidates = candidates.size();
+  all.push_back(std::make_unique<One>(arguments.collective, bytes, std::move(candidates), terms));
   return all.back().get();
 }
 
@@ -176,6 +277,7 @@ const One* find(const Communicator& state, Collective collective, std::uint64_t 
 
 tuning::Choice present_choice(Communicator& state, One& one, const tuning::Choice& by_table,
                               Recorder& recorder) noexcept {
+  if (one.candidates.size() == 1) return by_table;
   const tuning::Trial& trial = one.trial;
   for (std::size_t i = 1; i < one.candidates.size() && !state.dropped.empty(); ++i)
     if (is_dropped(facts_of(state), *one.candidates[i]->algorithm)) fail(state, one, i, recorder);
@@ -226,7 +328,7 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
   const auto largest_of = [&](const Due& one) { return std::span(largest).subspan(one.begin, one.size); };
   mine.clear();
   for (Due& one : due) {
-    const std::vector<std::int64_t> numbers = one.one->trial.sums(largest_of(one));
+    const std::vector<std::int64_t> numbers = one.one->trial.sums(largest_of(one), state.rank);
     one.sums_begin = mine.size();
     one.sums_size = numbers.size();
     mine.insert(mine.end(), numbers.begin(), numbers.end());
@@ -242,10 +344,11 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
     one.trial.note_exchange(took / static_cast<std::int64_t>(due.size()));
     spent_ns.fetch_add(one.trial.spent_ns() - spent_before, std::memory_order_relaxed);
     state.last[index_of(one.collective)] = {};
+    follow_arrivals(state, one, facts);
     if (one.trial.trials() == trials_before) continue;
     if (state.rank == 0) {
       report(state, one);
-      record(state, one, before, facts.records.recorder);
+      record(state, one, before, number_of(one, one.trial.in_use()), facts.records.recorder);
     }
     give_back(state, one);
   }
@@ -257,7 +360,8 @@ void keep(One& one, const Outcome& outcome, const Communicator& state, const Job
           std::uint64_t exit_ticks) noexcept {
   const std::size_t candidate = one.trial.candidate();
   const tuning::Rule* const rule = one.candidates[candidate];
-  if (outcome.algorithm != (rule == nullptr ? 0 : trace_number(*rule->algorithm))) return;
+  const bool is_trial = one.candidates.size() > 1;
+  if (is_trial && outcome.algorithm != (rule == nullptr ? 0 : trace_number(*rule->algorithm))) return;
   const bool is_root = outcome.root == state.rank;
   one.trial.keep(one.trial.slot(), candidate,
                  {.arrival_ns = ns_of(job, arrival_ticks),

@@ -1,5 +1,7 @@
 // Online selection (tuning/trial.hpp) for the calls of one communicator: where the choice is papaya's own and
-// PAPAYA_ADAPT allows it, MPI and the algorithms that could serve take turns, and the quickest stays.
+// PAPAYA_ADAPT allows it, MPI and the algorithms that could serve take turns, and the quickest stays. What is measured
+// tells the pattern of arrivals, too, for rules of the tuning file that go by it: where nothing is tried, it is
+// measured for them alone.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +13,16 @@
 
 namespace papaya::trials {
 
+// The pattern of the last calls.
+struct Arrivals {
+  tuning::ArrivalClass pattern = tuning::ArrivalClass::unknown;
+  int straggler = -1;  // persistent: in the communicator
+  bool operator==(const Arrivals&) const = default;
+};
+
 // Calls of one collective and one class of sizes.
 struct One {
-  One(Collective of, int bytes_class, std::vector<const tuning::Rule*> rules,
+  One(Collective of, std::uint64_t bytes_of_first, std::vector<const tuning::Rule*> rules,
       const tuning::Trial::Terms& terms) noexcept;
   ~One();
   One(const One&) = delete;
@@ -21,8 +30,11 @@ struct One {
 
   Collective collective;
   int size_class;                               // of 2^(size_class-1) bytes, excluded, to 2^size_class
-  std::vector<const tuning::Rule*> candidates;  // null, the first: MPI
+  std::uint64_t bytes;                          // of the first call
+  std::vector<const tuning::Rule*> candidates;  // null, the first: MPI. Nothing else: the rules decide
   tuning::Trial trial;
+  Arrivals arrivals;               // on which all ranks have agreed
+  Arrivals latest;                 // what the last exchange made of them
   trace::TrialRow* row = nullptr;  // of the record, once there was a trial
   bool has_no_row = false;
 };

@@ -19,6 +19,7 @@ namespace papaya {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using tuning::ArrivalClass;
 using tuning::Rule;
 
 // An algorithm at one size under one pattern.
@@ -28,7 +29,20 @@ struct Cell {
   std::array<double, 2> interval{};  // of it
   std::string outcome;
   double margin = 0;
+  ArrivalClass arrivals{};
 };
+
+// Which pattern of arrivals a program has whose ranks arrive as in the benchmark's pattern; unknown: that is not said.
+ArrivalClass arrivals_in(std::string_view pattern) {
+  constexpr std::pair<std::string_view, ArrivalClass> known[] = {
+      {"none", ArrivalClass::balanced},         {"random", ArrivalClass::random},
+      {"exponential", ArrivalClass::random},    {"ascending", ArrivalClass::persistent},
+      {"descending", ArrivalClass::persistent}, {"first-late", ArrivalClass::persistent},
+      {"last-late", ArrivalClass::persistent},  {"straggler", ArrivalClass::persistent}};
+  for (const auto& [name, arrivals] : known)
+    if (name == pattern) return arrivals;
+  return ArrivalClass::unknown;
+}
 
 struct Group {  // of calls on like communicators
   Collective collective;
@@ -43,7 +57,7 @@ struct Group {  // of calls on like communicators
 
 using ByAlgorithm = std::map<std::string, std::vector<Cell>>;
 struct AtSize {
-  std::size_t measurements = 0;  // of native, one under each pattern
+  std::map<ArrivalClass, std::size_t> measurements;  // of native, one under each pattern
   ByAlgorithm algorithms;
 };
 using Groups = std::map<Group, std::map<std::uint64_t, AtSize>>;
@@ -56,6 +70,7 @@ std::optional<Cell> cell_of(const Json& row, const Json& file, const Json& nativ
   Cell cell;
   cell.ratio = row.at("ratio_to_native").get<double>();
   cell.interval = interval.get<std::array<double, 2>>();
+  cell.arrivals = arrivals_in(file.at("pattern").get<std::string>());
   cell.outcome = row.at("word").get<std::string>();
   cell.margin = file.at("margin").get<double>() / 100;
   cell.measured = {{"bytes", row.at("bytes")},
@@ -94,7 +109,7 @@ void gather(const Json& file, const std::string& name, Groups& groups, std::vect
     AtSize& here = groups[{collective, ranks, nodes, is_busy}][row.at("bytes").get<std::uint64_t>()];
     if (algorithm == "native") {
       native = &row;
-      ++here.measurements;
+      ++here.measurements[arrivals_in(file.at("pattern").get<std::string>())];
       continue;
     }
     tuning::Parsed parsed;
@@ -128,15 +143,28 @@ double mean_ratio(const std::vector<Cell>& cells) {
   return std::exp(sum / static_cast<double>(cells.size()));
 }
 
+// What was measured where the ranks arrive like this; unknown: all.
+AtSize part_of(const AtSize& size, ArrivalClass arrivals) {
+  if (arrivals == ArrivalClass::unknown) return size;
+  AtSize part;
+  if (const auto found = size.measurements.find(arrivals); found != size.measurements.end())
+    part.measurements.insert(*found);
+  for (const auto& [name, cells] : size.algorithms)
+    std::copy_if(cells.begin(), cells.end(), std::back_inserter(part.algorithms[name]),
+                 [&](const Cell& cell) { return cell.arrivals == arrivals; });
+  return part;
+}
+
 // Native, unless an algorithm is faster beyond noise under some pattern and under no other slower by more than what
-// counts as the same. Whoever chooses does not know the pattern, so that one rule is for all. Among papaya's
-// algorithms, or among MPI's own.
+// counts as the same. Among papaya's algorithms, or among MPI's own.
 Choice choice_at(const AtSize& size, bool among_mpis) {
   Choice choice;
+  std::size_t measurements = 0;
+  for (const auto& [arrivals, count] : size.measurements) measurements += count;
   double least = 0;
   double least_other = 0;
   for (const auto& [name, cells] : size.algorithms) {
-    if (cells.size() != size.measurements || tuning::is_native_variant(name) != among_mpis) continue;
+    if (cells.empty() || cells.size() != measurements || tuning::is_native_variant(name) != among_mpis) continue;
     const double mean = mean_ratio(cells);
     const bool is_faster =
         std::any_of(cells.begin(), cells.end(), [](const Cell& cell) { return cell.outcome == "FASTER"; });
@@ -158,7 +186,22 @@ Choice choice_at(const AtSize& size, bool among_mpis) {
   return choice;
 }
 
-Json rule_of(const Group& group, std::uint64_t lowest, std::uint64_t highest, const std::vector<Choice>& choices) {
+// What is better while ranks arrive like this than what serves whatever they do: faster than that beyond noise under
+// each of the patterns.
+std::optional<Choice> choice_under(const AtSize& size, ArrivalClass arrivals) {
+  const Choice usual = choice_at(size, false);
+  const AtSize part = part_of(size, arrivals);
+  Choice choice = choice_at(part, false);
+  if (choice.algorithm == "native" || choice.algorithm == usual.algorithm) return std::nullopt;
+  if (usual.algorithm == "native") return choice;
+  const std::vector<Cell>& others = part.algorithms.at(usual.algorithm);
+  for (std::size_t i = 0; i < choice.cells.size(); ++i)
+    if (choice.cells[i].interval[1] >= others[i].interval[0]) return std::nullopt;
+  return choice;
+}
+
+Json rule_of(const Group& group, ArrivalClass arrivals, std::uint64_t lowest, std::uint64_t highest,
+             const std::vector<Choice>& choices) {
   const std::string_view selection = choices.front().algorithm;
   const std::size_t colon = selection.find(':');
   Json rule = {{"collective", tuning::lower(name_of(group.collective))},
@@ -167,6 +210,7 @@ Json rule_of(const Group& group, std::uint64_t lowest, std::uint64_t highest, co
                {"oversubscribed", group.oversubscribed},
                {"bytes", {lowest, highest}},
                {"algorithm", selection.substr(0, colon)}};
+  if (arrivals != ArrivalClass::unknown) rule["arrivals"] = tuning::name_of(arrivals);
   tuning::Parsed parsed;
   std::string problem;
   if (tuning::is_native_variant(selection))
@@ -185,13 +229,14 @@ Json rule_of(const Group& group, std::uint64_t lowest, std::uint64_t highest, co
   return rule;
 }
 
-std::string line_of(const Group& group, std::uint64_t lowest, std::uint64_t highest,
+std::string line_of(const Group& group, ArrivalClass arrivals, std::uint64_t lowest, std::uint64_t highest,
                     const std::vector<Choice>& choices) {
   std::string text =
-      fmt::format("{}, {} ranks on {} node{}{}, {} bytes: {}", name_of(group.collective), group.ranks, group.nodes,
+      fmt::format("{}, {} ranks on {} node{}{}, {} bytes{}: {}", name_of(group.collective), group.ranks, group.nodes,
                   group.nodes == 1 ? "" : "s", group.oversubscribed ? ", more ranks than cores" : "",
                   lowest == highest ? tuning::text_of_bytes(lowest)
                                     : tuning::text_of_bytes(lowest) + " to " + tuning::text_of_bytes(highest),
+                  arrivals == ArrivalClass::unknown ? "" : fmt::format(", {} arrivals", tuning::name_of(arrivals)),
                   choices.front().algorithm);
   if (choices.front().algorithm == "native")
     return choices.front().best_other.empty() ? text : text + "; " + choices.front().best_other;
@@ -213,13 +258,14 @@ struct Written {
 
 // Rules for the sizes for which `choose` returns a choice. A size between two that were measured goes by the lower one.
 template <class Choose>
-void add_rules(const Group& group, const std::map<std::uint64_t, AtSize>& sizes, Choose&& choose,
+void add_rules(const Group& group, ArrivalClass arrivals, const std::map<std::uint64_t, AtSize>& sizes, Choose&& choose,
                std::vector<Written>& rules) {
   std::vector<Choice> alike;
   std::uint64_t first = 0;
   const auto end_at = [&](std::uint64_t highest) {
     if (alike.empty()) return;
-    rules.push_back({first, rule_of(group, first, highest, alike), line_of(group, first, highest, alike)});
+    rules.push_back(
+        {first, rule_of(group, arrivals, first, highest, alike), line_of(group, arrivals, first, highest, alike)});
     alike.clear();
   };
   std::uint64_t last = 0;
@@ -234,7 +280,8 @@ void add_rules(const Group& group, const std::map<std::uint64_t, AtSize>& sizes,
 }
 
 // Where MPI's own algorithms were measured, too, their rules are for the calls that papaya's leave to it, and for all
-// without papaya: they stand behind those for papaya's.
+// without papaya: they stand behind those for papaya's. Before all stand those for one pattern of arrivals: the others
+// are for any, and for calls whose pattern is not known.
 std::vector<Written> rules_for(const Group& group, const std::map<std::uint64_t, AtSize>& sizes) {
   const auto one_among = [](const AtSize& size, bool mpis) -> std::optional<Choice> {
     Choice choice = choice_at(size, mpis);
@@ -242,17 +289,24 @@ std::vector<Written> rules_for(const Group& group, const std::map<std::uint64_t,
     return choice;
   };
   std::vector<Written> rules;
+  constexpr ArrivalClass any = ArrivalClass::unknown;
   add_rules(
-      group, sizes, [&](const AtSize& size) { return one_among(size, false); }, rules);
+      group, any, sizes, [&](const AtSize& size) { return one_among(size, false); }, rules);
   add_rules(
-      group, sizes, [&](const AtSize& size) { return one_among(size, true); }, rules);
+      group, any, sizes, [&](const AtSize& size) { return one_among(size, true); }, rules);
   const auto none = [&](const AtSize& size) -> std::optional<Choice> {
     if (one_among(size, false) || one_among(size, true)) return std::nullopt;
     return choice_at(size, false);
   };
-  add_rules(group, sizes, none, rules);
-  std::stable_sort(rules.begin(), rules.end(),
-                   [](const Written& one, const Written& other) { return one.lowest_bytes < other.lowest_bytes; });
+  add_rules(group, any, sizes, none, rules);
+  const auto by_size = [](const Written& one, const Written& other) { return one.lowest_bytes < other.lowest_bytes; };
+  std::stable_sort(rules.begin(), rules.end(), by_size);
+  std::vector<Written> of_patterns;
+  for (const ArrivalClass arrivals : {ArrivalClass::balanced, ArrivalClass::persistent, ArrivalClass::random})
+    add_rules(
+        group, arrivals, sizes, [&](const AtSize& size) { return choice_under(size, arrivals); }, of_patterns);
+  std::stable_sort(of_patterns.begin(), of_patterns.end(), by_size);
+  rules.insert(rules.begin(), std::make_move_iterator(of_patterns.begin()), std::make_move_iterator(of_patterns.end()));
   return rules;
 }
 

@@ -251,6 +251,10 @@ bool Selection::any_rule(Holds&& holds) const noexcept {
   return false;
 }
 
+bool Selection::goes_by_arrivals(Collective collective) const noexcept {
+  return !rows_of(collective, Form::blocking).empty() && file_->by_arrivals[index_of(collective)];
+}
+
 bool Selection::works_across_nodes() const noexcept {
   return any_rule([](const Descriptor& algorithm, Form) { return !algorithm.one_node; });
 }

@@ -58,6 +58,9 @@ class Selection {
   // chosen for every size from one byte on and can be chosen for `form` as well. Native if sizes decide.
   Choice choose_for_any_size(Collective collective, Collective form, const Facts& facts) const noexcept;
 
+  // True if a rule for blocking calls of the collective is for one arrival pattern.
+  bool goes_by_arrivals(Collective collective) const noexcept;
+
   // Replaces the rules of one collective, as if `text` had stood in its variable. False, with the reason in
   // `problem` and nothing changed, if it cannot be used. Rules given out before stay where they are, and the
   // same text gets the same rules again.

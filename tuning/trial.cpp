@@ -10,7 +10,6 @@ namespace papaya::tuning {
 namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t nobody = std::numeric_limits<std::int64_t>::min();
 
 // Calls of a block. The first of them is not compared: caches, the set-up, and whom the exchange has aligned. The first
 // round only finds out, at little cost, who is out of the question.
@@ -23,7 +22,7 @@ constexpr std::int64_t out_of_the_question = 3;  // times as slow as the quickes
 constexpr int rounds_of_idle = 3;
 // Calls until the second look at what seems to have changed, and until the first after a trial.
 constexpr std::int64_t second_look = 32;
-constexpr std::int64_t least_between_checks = 128;
+constexpr std::int64_t least_between_checks = 32;
 // Of what may be lost by trying, the part for checks.
 constexpr std::int64_t part_for_checks = 5;
 // Unless something changes, so many times the calls of a trial lie between it and the next; as long as trials confirm
@@ -34,11 +33,9 @@ constexpr std::int64_t largest_patience = least_patience << 8;
 constexpr std::int64_t noise_ns = 100;
 constexpr std::size_t least_to_compare = 3;
 
-// What one sample is about in the exchange: three largest numbers, two sums.
-constexpr std::size_t largest_per_sample = 3;  // latest arrival that is waited for, latest arrival, minus the first
-constexpr std::size_t sums_per_sample = 2;     // excess, ranks that measured it
-constexpr std::size_t largest_besides = 4;     // time of the run, of the last exchange, lost elsewhere; trials
-constexpr std::int64_t most_sharers = 1000;    // and with them
+// What is exchanged besides the samples.
+constexpr std::size_t largest_besides = 4;   // time of the run, minus that of the last exchange, lost elsewhere; trials
+constexpr std::int64_t most_sharers = 1000;  // and with them
 constexpr std::int64_t longest_ns = 1'000'000'000;  // of one call or exchange, so that products fit
 
 std::int64_t median(std::vector<std::int64_t> values) noexcept {
@@ -61,8 +58,14 @@ bool are_larger(const std::vector<std::int64_t>& ones, const std::vector<std::in
 }
 
 // A call is skewed if its ranks arrive over a longer time than it takes.
-bool is_skewed(std::int64_t spread_ns, std::int64_t cost_ns) noexcept {
-  return spread_ns > 2 * std::max<std::int64_t>(cost_ns, 1000);
+bool is_skewed(const MeasuredCall& call) noexcept {
+  return call.spread_ns > 2 * std::max<std::int64_t>(call.cost_ns, 1000);
+}
+
+// The numbers of sample `i`.
+template <std::size_t per_sample>
+std::span<const std::int64_t, per_sample> of_sample(std::span<const std::int64_t> numbers, std::size_t i) noexcept {
+  return numbers.subspan(per_sample * i).first<per_sample>();
 }
 
 }  // namespace
@@ -71,7 +74,7 @@ Trial::Trial(const Terms& terms)
     : list_(terms.candidates),
       in_use_(terms.in_use),
       share_(std::max<std::int64_t>(terms.share, 1)),
-      has_one_clock_(terms.has_one_clock),
+      clocks_(terms.clocks),
       set_up_ns_(terms.set_up_ns),
       current_(terms.in_use),
       patience_(least_patience) {
@@ -79,6 +82,7 @@ Trial::Trial(const Terms& terms)
   blocks_.reserve(list_.size());
   kept_.reserve(std::max(list_.size() * later_block, std::size_t{check}));
   for (Candidate& one : list_) one.costs.reserve(most_rounds * later_block);
+  seen_.reserve(most_seen);
 }
 
 void Trial::serve_by(std::size_t candidate, bool measured, std::int64_t calls) noexcept {
@@ -157,39 +161,37 @@ void Trial::fail(std::size_t candidate) noexcept {
   }
 }
 
+void Trial::prefer(std::size_t candidate) noexcept {
+  if (candidate >= list_.size() || trials_ > 0 || is_trying() || list_[candidate].failed || candidate == in_use_)
+    return;
+  in_use_ = current_ = candidate;
+  usual_cost_ns_ = -1;
+  ++generation_;
+}
+
+void Trial::see(const MeasuredCall& call) noexcept {
+  if (seen_.size() == most_seen) seen_.erase(seen_.begin());
+  seen_.push_back(call);
+}
+
 std::vector<std::int64_t> Trial::largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns,
                                          std::int64_t trials) const {
   std::vector<std::int64_t> numbers;
   numbers.reserve(largest_per_sample * kept_.size() + largest_besides);
-  for (const Kept& one : kept_) {
-    const std::int64_t arrival = one.sample.arrival_ns;
-    if (!has_one_clock_) {
-      const std::int64_t inside = std::clamp<std::int64_t>(one.sample.exit_ns - arrival, 0, longest_ns);
-      numbers.insert(numbers.end(), {one.is_there ? -inside : nobody, nobody, nobody});
-      continue;
-    }
-    numbers.push_back(one.is_there && one.sample.is_waited_for ? arrival : nobody);
-    numbers.push_back(one.is_there ? arrival : nobody);
-    numbers.push_back(one.is_there ? -arrival : nobody);
-  }
+  for (const Kept& one : kept_) add_largest(one.is_there ? &one.sample : nullptr, clocks_, numbers);
   numbers.push_back(elapsed_ns);
-  numbers.push_back(exchange_ns_);
+  numbers.push_back(-exchange_ns_);
   numbers.push_back(elsewhere_ns);
   numbers.push_back(trials);
   return numbers;
 }
 
-std::vector<std::int64_t> Trial::sums(std::span<const std::int64_t> largest_of_all) const {
+std::vector<std::int64_t> Trial::sums(std::span<const std::int64_t> largest_of_all, int rank) const {
   std::vector<std::int64_t> numbers;
   numbers.reserve(sums_per_sample * kept_.size());
-  for (std::size_t i = 0; i < kept_.size(); ++i) {
-    const Sample& sample = kept_[i].sample;
-    const std::int64_t waited_for = largest_of_all[largest_per_sample * i];
-    const std::int64_t from =
-        sample.waits && has_one_clock_ ? std::max(sample.arrival_ns, waited_for) : sample.arrival_ns;
-    numbers.push_back(kept_[i].is_there ? std::max<std::int64_t>(sample.exit_ns - from, 0) : 0);
-    numbers.push_back(kept_[i].is_there ? 1 : 0);
-  }
+  for (std::size_t i = 0; i < kept_.size(); ++i)
+    add_sums(kept_[i].is_there ? &kept_[i].sample : nullptr, of_sample<largest_per_sample>(largest_of_all, i), clocks_,
+             rank, numbers);
   return numbers;
 }
 
@@ -200,7 +202,8 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
     period_ns_ = std::clamp<std::int64_t>((elapsed - elapsed_ns_) / (calls_ - calls_then_), 1, longest_ns);
   elapsed_ns_ = elapsed;
   calls_then_ = calls_;
-  exchange_cost_ns_ = std::clamp<std::int64_t>(largest_of_all[besides + 1], 1000, longest_ns);
+  // Of the rank that came last: the others waited for it as they would have anyway.
+  exchange_cost_ns_ = std::clamp<std::int64_t>(-largest_of_all[besides + 1], 1000, longest_ns);
   spent_ns_ += exchange_cost_ns_;
   elsewhere_ns_ = largest_of_all[besides + 2];
   sharers_ = std::clamp<std::int64_t>(largest_of_all[besides + 3], 1, most_sharers);
@@ -211,18 +214,16 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
   std::size_t slot = 0;
   for (const Block& one : blocks_)
     for (std::int64_t call = 0; call < one.calls; ++call, ++slot) {
-      if (sums_of_all[sums_per_sample * slot + 1] != ranks) continue;  // the candidate did not serve it
-      const std::int64_t mean = sums_of_all[sums_per_sample * slot] / ranks;
-      const std::int64_t* const largest = &largest_of_all[largest_per_sample * slot];
-      const std::int64_t cost = has_one_clock_ ? mean : -largest[0];
-      // If arrivals are spread evenly, ranks wait for half of the spread on average.
-      const std::int64_t spread = has_one_clock_ ? largest[1] + largest[2] : 2 * (mean - cost);
-      const Cost measured{cost, is_skewed(spread, cost)};
+      const MeasuredCall all = measured(of_sample<largest_per_sample>(largest_of_all, slot),
+                                        of_sample<sums_per_sample>(sums_of_all, slot), clocks_, ranks);
+      if (!all.is_whole) continue;  // the candidate did not serve it
+      if (all.late >= 0) see(all);
+      const Cost cost{all.cost_ns, is_skewed(all)};
       if (phase_ == Phase::check) {
-        costs.push_back(measured);
+        costs.push_back(cost);
       } else {
-        spent_ns_ += std::max<std::int64_t>(cost - present_cost_ns_, 0);
-        if (call >= warm_up) list_[one.candidate].costs.push_back(measured);
+        spent_ns_ += std::max<std::int64_t>(cost.ns - present_cost_ns_, 0);
+        if (call >= warm_up) list_[one.candidate].costs.push_back(cost);
       }
     }
   if (phase_ == Phase::check)
@@ -246,13 +247,14 @@ void Trial::take_check(const std::vector<Cost>& costs) {
   }
   const auto of = static_cast<std::int64_t>(costs.size());
   present_cost_ns_ = median(std::move(times));
+  if (usual_pattern_ == 0) usual_pattern_ = pattern_;
   if (usual_cost_ns_ < 0) {
     usual_cost_ns_ = present_cost_ns_;
     usually_skewed_ = 2 * skewed > of;
   }
   changed_checks_ = is_changed(present_cost_ns_, skewed, of) ? changed_checks_ + 1 : 0;
   const bool is_due = trials_ == 0 || calls_ >= next_trial_ || changed_checks_ >= 2;
-  if (is_due && may_try())
+  if (is_due && list_.size() > 1 && may_try())
     begin_trial();
   else
     rest(changed_checks_ == 1 ? second_look : calls_between_checks());
@@ -261,7 +263,9 @@ void Trial::take_check(const std::vector<Cost>& costs) {
 // The pattern is another if seven of eight calls say so: one that is in between does not go back and forth.
 bool Trial::is_changed(std::int64_t cost_ns, std::int64_t skewed, std::int64_t of) const noexcept {
   const std::int64_t others = usually_skewed_ ? of - skewed : skewed;
-  return 8 * others >= 7 * of || 10 * std::abs(cost_ns - usual_cost_ns_) > 3 * usual_cost_ns_ + 10 * noise_ns;
+  const bool is_other = pattern_ != 0 && pattern_ != usual_pattern_;
+  return is_other || 8 * others >= 7 * of ||
+         10 * std::abs(cost_ns - usual_cost_ns_) > 3 * usual_cost_ns_ + 10 * noise_ns;
 }
 
 void Trial::take_round() {
@@ -312,6 +316,7 @@ void Trial::end_trial() {
   in_use_ = winner;
   ++trials_;
   usual_cost_ns_ = -1;
+  usual_pattern_ = 0;
   changed_checks_ = 0;
   last_trial_ns_ = spent_ns_ - spent_before_trial_ns_;
   next_trial_ = calls_ + patience_ * (calls_ - calls_before_trial_);

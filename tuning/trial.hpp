@@ -17,17 +17,9 @@
 #include <span>
 #include <vector>
 
-namespace papaya::tuning {
+#include "tuning/sample_exchange.hpp"
 
-// One measured call as this rank saw it. On one node, what of its time inside is the algorithm's begins with the
-// arrival of somebody: of the last rank where all wait for all; of the root, or its own if that is later, in a
-// broadcast; of the last rank at the root of a reduction, of its own elsewhere.
-struct Sample {
-  std::int64_t arrival_ns = 0;
-  std::int64_t exit_ns = 0;
-  bool is_waited_for = true;  // the others wait for this rank
-  bool waits = true;          // for those that are waited for
-};
+namespace papaya::tuning {
 
 class Trial {
  public:
@@ -42,7 +34,7 @@ class Trial {
     // The ranks' times are of one clock. If not, as on several nodes, only calls in which all wait for all can be
     // compared: the rank that arrives last is the one that is inside for the shortest time, so that this time is what
     // the call costs.
-    bool has_one_clock = true;
+    Clocks clocks = Clocks::one;
     std::int64_t set_up_ns = 200'000;  // guessed before the first trial: what the set-up of a candidate takes
   };
   explicit Trial(const Terms& terms);
@@ -70,10 +62,20 @@ class Trial {
   // others have cost it `elsewhere_ns`.
   bool wants_exchange() const noexcept { return wants_exchange_; }
   std::vector<std::int64_t> largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns, std::int64_t trials) const;
-  std::vector<std::int64_t> sums(std::span<const std::int64_t> largest_of_all) const;
+  std::vector<std::int64_t> sums(std::span<const std::int64_t> largest_of_all, int rank) const;
   void take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks);
   // What the exchange took this rank: it goes into the next.
   void note_exchange(std::int64_t ns) noexcept { exchange_ns_ = ns; }
+
+  // Of the last calls that were measured on all ranks, in the order they were made, up to `most_seen`. Between them
+  // others may have been made.
+  static constexpr std::size_t most_seen = 32;
+  std::span<const MeasuredCall> seen() const noexcept { return seen_; }
+  // What the caller makes of them, as a number that differs between patterns of arrivals; 0: not known yet. If it
+  // becomes another one, a trial is due.
+  void note_pattern(std::int64_t pattern) noexcept { pattern_ = pattern; }
+  // Right after an exchange. Who is to serve until a trial has said otherwise.
+  void prefer(std::size_t candidate) noexcept;
 
   // For people.
   struct Standing {
@@ -118,6 +120,7 @@ class Trial {
   void begin_check() noexcept;
   void begin_trial();
   void begin_round();
+  void see(const MeasuredCall& call) noexcept;
   void take_check(const std::vector<Cost>& costs);
   void take_round();
   void drop_idle_ones() noexcept;
@@ -135,7 +138,7 @@ class Trial {
   std::vector<Candidate> list_;
   std::size_t in_use_;
   std::int64_t share_;
-  bool has_one_clock_;
+  Clocks clocks_;
   std::int64_t set_up_ns_;
 
   std::int64_t calls_ = 0;
@@ -161,7 +164,10 @@ class Trial {
   std::int64_t present_cost_ns_ = 0;  // of the candidate in use, at the last check
   std::int64_t usual_cost_ns_ = -1;   // at the first check after the last trial; negative: there was none
   bool usually_skewed_ = false;
-  int changed_checks_ = 0;  // in a row
+  std::vector<MeasuredCall> seen_;
+  std::int64_t pattern_ = 0;
+  std::int64_t usual_pattern_ = 0;  // once it was known after the last trial
+  int changed_checks_ = 0;          // in a row
   std::int64_t spent_ns_ = 0;
   std::int64_t elsewhere_ns_ = 0;
   std::int64_t sharers_ = 1;  // trials of the rank that has most

@@ -316,6 +316,7 @@ bool Reader::take_rule(const Value& object) {
     return one.rule.algorithm == row.rule.algorithm && one.rule.values == row.rule.values;
   });
   row.first_alike = static_cast<std::size_t>(alike - rows.begin());
+  if (row.rule.arrivals != ArrivalClass::unknown) file_.by_arrivals[index_of(collective)] = true;
   rows.push_back(std::move(row));
   return true;
 }

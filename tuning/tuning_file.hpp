@@ -48,6 +48,7 @@ struct FileRule {
 
 struct TuningFile {
   std::array<std::vector<FileRule>, collective_count> rows;  // the first that applies counts
+  std::array<bool, collective_count> by_arrivals{};          // some of them are for one arrival pattern
   std::vector<OldName> old_names;
 };
 

@@ -17,6 +17,11 @@ std::uint64_t power_of_two(int exponent) {
   return exponent > 63 ? ~std::uint64_t{0} : std::uint64_t{1} << exponent;
 }
 
+// Of a row's changes of one kind, those that are still there.
+std::uint32_t kept_of(std::uint32_t changes) {
+  return std::min<std::uint32_t>(changes, trace::trial_change_capacity);
+}
+
 TrialFigures figures_of(const trace::TrialRow& row, const RankFile& file, const NodeClock& clock, double begin_ns) {
   TrialFigures out;
   const auto collective = static_cast<Collective>(row.collective);
@@ -35,11 +40,16 @@ TrialFigures figures_of(const trace::TrialRow& row, const RankFile& file, const 
     return std::tie(a.state, a.median_ns) < std::tie(b.state, b.median_ns);
   });
   out.changes = row.changes;
-  const std::uint32_t kept = std::min<std::uint32_t>(row.changes, trace::trial_change_capacity);
-  for (std::uint32_t n = row.changes - kept; n < row.changes; ++n) {
+  for (std::uint32_t n = row.changes - kept_of(row.changes); n < row.changes; ++n) {
     const trace::TrialChange& change = row.change[n % trace::trial_change_capacity];
     out.last_changes.push_back({algorithm_name(file, change.before), algorithm_name(file, change.algorithm),
                                 change.calls, clock.ns(change.ticks) - begin_ns});
+  }
+  out.arrivals_changes = row.arrivals_changes;
+  for (std::uint32_t n = row.arrivals_changes - kept_of(row.arrivals_changes); n < row.arrivals_changes; ++n) {
+    const trace::ArrivalsChange& change = row.arrivals[n % trace::trial_change_capacity];
+    out.last_arrivals.push_back(
+        {static_cast<PatternClass>(change.pattern), change.straggler, change.calls, clock.ns(change.ticks) - begin_ns});
   }
   out.spent_ns = static_cast<double>(row.spent_ns);
   return out;
@@ -88,6 +98,20 @@ std::string TrialFigures::change_text() const {
   const Change& last = last_changes.back();
   return fmt::format("{} instead of {} from call {} on, {} after MPI_Init", last.algorithm, last.before,
                      count_text(last.calls), time_text(last.at_ns));
+}
+
+std::string TrialFigures::Arrivals::text() const {
+  const std::string name = name_of(pattern);
+  return straggler < 0 ? name : fmt::format("{}, rank {} late", name, straggler);
+}
+
+std::string TrialFigures::arrivals_text() const {
+  if (last_arrivals.empty()) return {};
+  const Arrivals& last = last_arrivals.back();
+  std::string text = fmt::format("arrivals {} from call {} on, {} after MPI_Init", last.text(), count_text(last.calls),
+                                 time_text(last.at_ns));
+  if (last_arrivals.size() > 1) text += ", before that " + last_arrivals[last_arrivals.size() - 2].text();
+  return text;
 }
 
 std::vector<TrialFigures> trial_figures(const Run& run, const Clocks& clocks, double begin_ns) {

@@ -8,20 +8,24 @@
 namespace papaya::report {
 namespace {
 
+constexpr std::uint32_t last_pattern = 5;
 constexpr std::uint64_t most_bytes = trace::trial_capacity * sizeof(trace::TrialRow);
 
 bool is_possible(const trace::TrialRow& row, std::size_t algorithms) {
   const auto is_known = [&](std::uint32_t algorithm) { return algorithm < algorithms; };
   const std::size_t changes = std::min<std::size_t>(row.changes, trace::trial_change_capacity);
-  return row.trials > 0 && row.collective < collective_count && row.size_class <= 64 && is_known(row.in_use) &&
-         row.tried_count <= trace::tried_capacity &&
+  const std::size_t patterns = std::min<std::size_t>(row.arrivals_changes, trace::trial_change_capacity);
+  return (row.trials > 0 || patterns > 0) && row.collective < collective_count && row.size_class <= 64 &&
+         is_known(row.in_use) && row.tried_count <= trace::tried_capacity &&
          std::all_of(row.tried, row.tried + row.tried_count,
                      [&](const trace::TriedAlgorithm& one) {
                        return is_known(one.algorithm) &&
                               one.state <= static_cast<std::uint32_t>(trace::TriedState::not_measured);
                      }) &&
          std::all_of(row.change, row.change + changes,
-                     [&](const trace::TrialChange& one) { return is_known(one.algorithm) && is_known(one.before); });
+                     [&](const trace::TrialChange& one) { return is_known(one.algorithm) && is_known(one.before); }) &&
+         std::all_of(row.arrivals, row.arrivals + patterns,
+                     [](const trace::ArrivalsChange& one) { return one.pattern > 0 && one.pattern <= last_pattern; });
 }
 
 }  // namespace

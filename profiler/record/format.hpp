@@ -308,25 +308,36 @@ struct TrialChange {
   std::uint32_t before;  // that served until then
 };
 
-// What was tried in the calls of one collective and class of sizes on one communicator; in the record of its rank 0.
+// From a call on the pattern of arrivals is another.
+struct ArrivalsChange {
+  std::uint64_t ticks;
+  std::uint64_t calls;     // as in TrialChange
+  std::int32_t straggler;  // rank in the communicator, where arrivals are persistent; else below 0
+  std::uint32_t pattern;   // 1 balanced, 2 persistent, 3 rotating, 4 drifting, 5 random
+};
+
+// What was tried in the calls of one collective and class of sizes on one communicator, and how its ranks arrived; in
+// the record of its rank 0.
 inline constexpr std::uint64_t trial_capacity = 64;
 inline constexpr std::size_t tried_capacity = 12;
 inline constexpr std::size_t trial_change_capacity = 4;
 struct TrialRow {
   std::uint64_t communicator;
-  std::uint64_t calls;     // until the last trial ended
+  std::uint64_t calls;     // until the last trial ended, or the last change
   std::uint64_t spent_ns;  // lost by trying, a rank
   std::uint32_t trials;    // 0: the first has not ended
   std::uint32_t changes;   // number n is in change[n % trial_change_capacity], the last ones
-  std::uint32_t in_use;    // algorithm, since the last trial
+  std::uint32_t in_use;    // algorithm, since then
   std::uint32_t tried_count;
   std::uint8_t collective;
   std::uint8_t size_class;  // of more than 2^(size_class-1) bytes, up to 2^size_class; 0: up to one
-  std::uint8_t reserved[6];
+  std::uint8_t reserved[2];
+  std::uint32_t arrivals_changes;  // as changes, of arrivals[]
   TriedAlgorithm tried[tried_capacity];
   TrialChange change[trial_change_capacity];
+  ArrivalsChange arrivals[trial_change_capacity];
 };
-static_assert(sizeof(TrialRow) == 432);
+static_assert(sizeof(TrialRow) == 528);
 
 struct Header {
   char magic[8];

@@ -37,6 +37,8 @@ MAY_INCLUDE = {
 # What else is included: (file, what): why.
 BESIDES = {
     ("interpose/mpi_readers.hpp", "profiler/analysis/readers.hpp"): "the leaders of the nodes read the records with it",
+    ("interpose/trials.cpp", "profiler/analysis/patterns_of_sites.hpp"):
+        "rules of the tuning file go by the pattern of arrivals as the report calls it",
     ("interpose/reports.cpp", "profiler/report/report.hpp"):
         "rank 0 writes the report in MPI_Finalize, where no process may be started, and the watch reports stalls",
     ("interpose/reports.cpp", "profiler/report/stacks.hpp"): "and where the ranks are",

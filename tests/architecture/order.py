@@ -71,8 +71,8 @@ ORDER = {
         "wrappers_communicators",
     ],
     "tuning": [
-        "json_text native_algorithms rule trial",
-        "load selection_text",
+        "json_text native_algorithms rule sample_exchange",
+        "load selection_text trial",
         "approx_rules tuning_file",
         "selection",
     ],

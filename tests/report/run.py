@@ -177,9 +177,16 @@ class Page(unittest.TestCase):
         self.assertEqual([line[:3] for line in lines],
                          [[lines[0][0], "", "600 ns"], ["native", "dropped", "2.40 µs, dropped"]])
         self.assertGreater(lines[0][3], 20)
-        browser.click("#trial-changes .pick")
+        self.assertIn("persistent, rank 3 late", browser.text("#trials-table"))
+        changes = browser.run("""return [...document.querySelectorAll('#trial-changes tbody tr')].map(
+            (one) => one.innerText)""")
+        self.assertEqual(len(changes), 3)
+        self.assertRegex(changes[1], r"random\s+persistent, rank 3 late\s+72\s")
+        self.assertRegex(changes[2], r"native\s+\S+\s+80\s")
+        picked = "#trial-changes tbody tr:last-child .pick"
+        browser.click(picked)
         self.assertIn("at 400 ms", browser.text("#selection"))
-        browser.click("#trial-changes .pick")
+        browser.click(picked)
 
     def test_controls(self):
         browser = self.browser

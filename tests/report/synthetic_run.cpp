@@ -64,7 +64,8 @@ void write_weak_calls(const std::string& folder, const Record& record, std::uint
   }
 }
 
-// Of the first site's allreduce; at two fifths of a second something else began to serve.
+// Of the first site's allreduce; at two fifths of a second something else began to serve, as the ranks arrived in
+// another pattern.
 void add_trials(Record& record) {
   papaya::trace::TrialRow row{};
   row.communicator = papaya::support::world_id;
@@ -79,6 +80,9 @@ void add_trials(Record& record) {
   row.tried[1] = {1, static_cast<std::uint32_t>(papaya::trace::TriedState::kept), 600, 30, 0};
   row.changes = 1;
   row.change[0] = {Record::ticks(0.4e9), 80, 1, 0};
+  row.arrivals_changes = 2;
+  row.arrivals[0] = {Record::ticks(0.2e9), 40, -1, 5};
+  row.arrivals[1] = {Record::ticks(0.35e9), 72, 3, 2};
   record.trials.push_back(row);
 }
 

@@ -193,7 +193,11 @@ TEST_CASE("what was tried, how that went and when it changed") {
   const auto ticks = [&](double ns) { return all[0].header.init_ticks + Record::ticks(ns); };
   for (std::uint32_t n = 0; n < row.changes; ++n)
     row.change[n % trace::trial_change_capacity] = {ticks(1e6 * n), 100 * n, n % 2 == 0 ? 1u : 0u, n % 2};
+  row.arrivals_changes = 2;
+  row.arrivals[0] = {ticks(1e6), 32, -1, 5};
+  row.arrivals[1] = {ticks(3e6), 2000, 3, 2};
   trace::TrialRow rare = row;
+  rare.trials = 0;
   rare.collective = static_cast<std::uint8_t>(Collective::barrier);
   rare.size_class = 0;
   rare.calls = 77;
@@ -201,7 +205,9 @@ TEST_CASE("what was tried, how that went and when it changed") {
   all[0].trials = {rare, row};
   // Those that cannot be are left out.
   for (const auto damage :
-       {+[](trace::TrialRow& one) { one.in_use = 3; }, +[](trace::TrialRow& one) { one.trials = 0; },
+       {+[](trace::TrialRow& one) { one.in_use = 3; },
+        +[](trace::TrialRow& one) { one.trials = one.arrivals_changes = 0; },
+        +[](trace::TrialRow& one) { one.arrivals[1].pattern = 6; },
         +[](trace::TrialRow& one) { one.collective = collective_count; },
         +[](trace::TrialRow& one) { one.size_class = 65; },
         +[](trace::TrialRow& one) { one.tried_count = trace::tried_capacity + 1; },
@@ -218,7 +224,9 @@ TEST_CASE("what was tried, how that went and when it changed") {
   const std::string text = report::to_text(analysis);
   CHECK(support::contains(
       text, "MPI_Allreduce  MPI_COMM_WORLD  up to 1 KiB  5,000       6        5  1.50 ms  arrival_leader\n"));
-  CHECK(support::contains(text, "MPI_Barrier    MPI_COMM_WORLD  -               77       6        0"));
+  CHECK(support::contains(text, "MPI_Barrier    MPI_COMM_WORLD  -               77       0        0"));
+  CHECK(first.arrivals_text() ==
+        "arrivals persistent, rank 3 late from call 2,000 on, 3.50 ms after MPI_Init, before that random");
   const auto trials = json::parse(report::to_json(analysis))["trials"];
   CHECK(trials[0]["least_bytes"] == 513);
   CHECK(trials[0]["most_bytes"] == 1024);
@@ -227,6 +235,10 @@ TEST_CASE("what was tried, how that went and when it changed") {
   CHECK(trials[0]["last_changes"].size() == trace::trial_change_capacity);
   CHECK(trials[0]["last_changes"][0]["after_calls"] == 100);
   CHECK(trials[1]["most_bytes"].is_null());
+  CHECK(trials[0]["last_arrivals"].size() == 2);
+  CHECK(trials[0]["last_arrivals"][0]["straggler"].is_null());
+  CHECK(trials[0]["last_arrivals"][1]["pattern"] == "persistent");
+  CHECK(trials[0]["last_arrivals"][1]["straggler"] == 3);
 }
 
 TEST_CASE("numbers for people") {

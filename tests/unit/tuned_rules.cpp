@@ -63,9 +63,11 @@ TEST_CASE("tuning: native where the gain is within noise, else what is faster an
                              row_of("arrival_tree", 8, 1.2, 1.1, 1.3, "SLOWER"), native(64),
                              row_of("arrival_leader", 64, 0.8, 0.7, 0.9, "FASTER"), native(4096),
                              row_of("arrival_leader", 4096, 0.9, 0.8, 1.01, "UNCLEAR"), native(8, "gather")})});
-  REQUIRE(tuned.choices.size() == 2);
-  CHECK(tuned.choices[0] == "Allreduce, 4 ranks on 1 node, 8 to 4095 bytes: arrival_leader, 0.45 to 1.04 of native");
-  CHECK(tuned.choices[1] ==
+  REQUIRE(tuned.choices.size() == 3);
+  CHECK(tuned.choices[0] ==
+        "Allreduce, 4 ranks on 1 node, 8 to 63 bytes, random arrivals: arrival_tree, 0.20 to 0.40 of native");
+  CHECK(tuned.choices[1] == "Allreduce, 4 ranks on 1 node, 8 to 4095 bytes: arrival_leader, 0.45 to 1.04 of native");
+  CHECK(tuned.choices[2] ==
         "Allreduce, 4 ranks on 1 node, 4K bytes: native; next: arrival_leader, ratio 0.96 (0.90 to 1.02)");
   CHECK(tuned.notes == std::vector<std::string>{"file1: gather is left out, which tuning files have no rules for"});
 
@@ -83,9 +85,54 @@ TEST_CASE("tuning: native where the gain is within noise, else what is faster an
   CHECK(chosen(4096, 5) == "arrival_leader");  // the built-in table's
   CHECK(chosen(4096, 4, true) == "arrival_leader");
   const json rules = json::parse(tuned.json)["rules"];
-  CHECK(rules[0]["measured"].size() == 4);
-  CHECK(rules[0]["measured"][0]["native_excess_us"] == 10);
-  CHECK(rules[0]["measured"][0]["turns"] == 2);
+  CHECK(rules[1]["measured"].size() == 4);
+  CHECK(rules[1]["measured"][0]["native_excess_us"] == 10);
+  CHECK(rules[1]["measured"][0]["turns"] == 2);
+}
+
+TEST_CASE("tuning: what is better under one pattern of arrivals has rules of its own, before those for any") {
+  const Tuned tuned = tune({file_of("straggler", {native(8), row_of("arrival_leader", 8, 0.9, 0.85, 0.95, "FASTER"),
+                                                  row_of("arrival_tree", 8, 0.3, 0.25, 0.35, "FASTER"), native(64),
+                                                  row_of("arrival_leader", 64, 0.9, 0.8, 1.0, "UNCLEAR"),
+                                                  row_of("arrival_tree", 64, 0.4, 0.35, 0.45, "FASTER"), native(512),
+                                                  row_of("arrival_leader", 512, 0.5, 0.45, 0.55, "FASTER"),
+                                                  row_of("arrival_tree", 512, 0.45, 0.4, 0.52, "FASTER")}),
+                            file_of("last-late", {native(8), row_of("arrival_leader", 8, 0.8, 0.7, 0.9, "FASTER"),
+                                                  row_of("arrival_tree", 8, 0.5, 0.4, 0.6, "FASTER"), native(64),
+                                                  row_of("arrival_leader", 64, 0.9, 0.8, 1.0, "UNCLEAR"),
+                                                  row_of("arrival_tree", 64, 0.4, 0.35, 0.45, "FASTER"), native(512),
+                                                  row_of("arrival_leader", 512, 0.5, 0.45, 0.55, "FASTER"),
+                                                  row_of("arrival_tree", 512, 0.45, 0.4, 0.52, "FASTER")}),
+                            file_of("none", {native(8), row_of("arrival_leader", 8, 0.9, 0.8, 0.95, "FASTER"),
+                                             row_of("arrival_tree", 8, 1.5, 1.4, 1.6, "SLOWER"), native(64),
+                                             row_of("arrival_leader", 64, 1.2, 1.1, 1.3, "SLOWER"),
+                                             row_of("arrival_tree", 64, 1.5, 1.4, 1.6, "SLOWER"), native(512),
+                                             row_of("arrival_leader", 512, 0.9, 0.8, 0.95, "FASTER"),
+                                             row_of("arrival_tree", 512, 1.5, 1.4, 1.6, "SLOWER")})});
+  REQUIRE(tuned.choices.size() == 4);
+  CHECK(tuned.choices[0] ==
+        "Allreduce, 4 ranks on 1 node, 8 to 511 bytes, persistent arrivals: arrival_tree, 0.25 to 0.60 of native");
+  Settings settings;
+  std::vector<std::string> warnings;
+  const tuning::Selection selection(settings, tuned.json, warnings);
+  CHECK(warnings == std::vector<std::string>{});
+  const auto chosen = [&](std::uint64_t bytes, tuning::ArrivalClass arrivals) {
+    const tuning::Choice choice =
+        selection.choose(Collective::allreduce, bytes, {.ranks = 4, .nodes = 1, .arrivals = arrivals});
+    return choice.rule == nullptr ? "native" : std::string(choice.rule->algorithm->name);
+  };
+  using tuning::ArrivalClass;
+  CHECK(selection.goes_by_arrivals(Collective::allreduce));
+  CHECK_FALSE(selection.goes_by_arrivals(Collective::bcast));
+  for (const ArrivalClass other : {ArrivalClass::unknown, ArrivalClass::balanced, ArrivalClass::random}) {
+    CHECK(chosen(8, other) == "arrival_leader");
+    CHECK(chosen(64, other) == "native");
+    CHECK(chosen(512, other) == "arrival_leader");
+  }
+  CHECK(chosen(8, ArrivalClass::persistent) == "arrival_tree");
+  CHECK(chosen(64, ArrivalClass::persistent) == "arrival_tree");
+  // Better, but not beyond noise.
+  CHECK(chosen(512, ArrivalClass::persistent) == "arrival_leader");
 }
 
 TEST_CASE("tuning: which of MPI's own algorithms won stands behind the rules for papaya's") {
@@ -133,8 +180,12 @@ TEST_CASE("tuning: parameters, more ranks than cores, wrong results and what is 
                      row_of("arrival_tree", 8, 0.2, 0.1, 0.3, "FASTER")},
                     "MPICH", 8),
             file_of("random", {native(8), row_of("ring:chunk_bytes=4096", 8, 0.9, 0.85, 0.94, "FASTER")}, "MPICH", 8)});
-  const json rule = json::parse(tuned.json)["rules"].at(0);
+  const json under_one = json::parse(tuned.json)["rules"].at(0);
+  CHECK(under_one["algorithm"] == "arrival_tree");
+  CHECK(under_one["arrivals"] == "balanced");
+  const json rule = json::parse(tuned.json)["rules"].at(1);
   CHECK(rule["algorithm"] == "ring");
+  CHECK_FALSE(rule.contains("arrivals"));
   CHECK(rule["parameters"] == json{{"chunk_bytes", 4096}});
   CHECK(rule["oversubscribed"] == true);
   CHECK(json::parse(tuned.json)["measured_on"] == json{{"mpi", "MPICH"}, {"cores", 4}});

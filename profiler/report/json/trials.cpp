@@ -22,6 +22,12 @@ Json to_object(const TrialFigures& figures) {
                        {"to", one.algorithm},
                        {"after_calls", one.calls},
                        {"seconds_after_init", seconds(one.at_ns)}});
+  Json arrivals = Json::array();
+  for (const TrialFigures::Arrivals& one : figures.last_arrivals)
+    arrivals.push_back({{"pattern", name_of(one.pattern)},
+                        {"straggler", one.straggler < 0 ? Json(nullptr) : Json(one.straggler)},
+                        {"after_calls", one.calls},
+                        {"seconds_after_init", seconds(one.at_ns)}});
   return {{"name", figures.name},
           {"communicator", figures.communicator},
           {"least_bytes", figures.has_bytes ? Json(figures.least_bytes) : Json(nullptr)},
@@ -32,6 +38,8 @@ Json to_object(const TrialFigures& figures) {
           {"tried", std::move(tried)},
           {"change_count", figures.changes},
           {"last_changes", std::move(changes)},
+          {"arrivals_change_count", figures.arrivals_changes},
+          {"last_arrivals", std::move(arrivals)},
           {"lost_seconds", seconds(figures.spent_ns)}};
 }
 

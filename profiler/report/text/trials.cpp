@@ -23,13 +23,15 @@ std::string trials_text(const Analysis& analysis) {
   if (analysis.trials.empty()) return {};
   Table table(
       "Trials (PAPAYA_ADAPT: MPI and algorithms take turns in the calls of one class of sizes, and the quickest stays; "
-      "calls until the last trial ended, below them what a call took in it beyond waiting; lost: by trying, a rank)",
+      "calls until the last trial ended or something changed, below them what a call took in it beyond waiting; lost: "
+      "by trying, a rank)",
       3, {"call", "communicator", "bytes", "calls", "trials", "changes", "lost", "in use"}, true);
   const std::size_t shown = std::min(most_call_sites_listed, analysis.trials.size());
   for (std::size_t i = 0; i < shown; ++i) {
     const TrialFigures& figures = analysis.trials[i];
-    std::vector<std::string> below = {figures.tried_text()};
-    if (const std::string change = figures.change_text(); !change.empty()) below.push_back(change);
+    std::vector<std::string> below;
+    for (std::string line : {figures.tried_text(), figures.change_text(), figures.arrivals_text()})
+      if (!line.empty()) below.push_back(std::move(line));
     table.add({figures.name, shortened(figures.communicator, widest_name), sizes_of(figures), count_text(figures.calls),
                count_text(figures.trials), count_text(figures.changes), time_text(figures.spent_ns), figures.algorithm},
               std::move(below));

@@ -4,6 +4,7 @@ const TRIED_STATES = {kept: "", slower: "dropped", cannot_serve: "cannot serve",
 
 // A line for each: its name, a bar of what a call took in the last trial, and that time. The quickest of those kept first.
 function triedLines(trial) {
+  if (trial.tried.length === 0) return "nothing";
   const longest = Math.max(...trial.tried.map((one) => one.median_us ?? 0));
   const kept = (one) => one.state === "kept" && one.median_us !== null;
   const order = [...trial.tried].sort((a, b) => kept(b) - kept(a) || (a.median_us ?? Infinity) - (b.median_us ?? Infinity));
@@ -11,6 +12,20 @@ function triedLines(trial) {
     element(one.algorithm === trial.algorithm ? "b" : "span", {}, one.algorithm),
     element("i", {part: ratio(one.median_us ?? 0, longest), "aria-hidden": "true"}),
     element("span", {}, one.median_us === null ? TRIED_STATES[one.state] : `${time(one.median_us)}${kept(one) ? "" : `, ${TRIED_STATES[one.state]}`}`))));
+}
+
+// "persistent, rank 3 late".
+function arrivalsText(arrivals) {
+  return arrivals.straggler === null ? arrivals.pattern : `${arrivals.pattern}, rank ${count(arrivals.straggler)} late`;
+}
+
+// Of what serves and of how the ranks arrive, in the order of time.
+function changesOf(trials) {
+  const ofAlgorithms = trials.flatMap((trial) => trial.last_changes.map((change) => ({...trial, ...change,
+    texts: [change.from, change.to].map((one) => element("code", {}, one))})));
+  const ofArrivals = trials.flatMap((trial) => trial.last_arrivals.map((arrivals, i) => ({...trial, ...arrivals,
+    texts: [i === 0 ? "" : arrivalsText(trial.last_arrivals[i - 1]), arrivalsText(arrivals)]})));
+  return [...ofAlgorithms, ...ofArrivals].sort((a, b) => a.seconds_after_init - b.seconds_after_init);
 }
 
 function fillTrials() {
@@ -23,18 +38,18 @@ function fillTrials() {
     call, sizes,
     {title: "tried", left: true, isWide: true, cell: triedLines},
     {title: "serves now", left: true, cell: (trial) => element("code", {}, trial.algorithm)},
+    {title: "ranks arrive", left: true, cell: (trial) => trial.last_arrivals.length === 0 ? "-" : arrivalsText(trial.last_arrivals.at(-1))},
     {title: "calls", cell: (trial) => count(trial.calls)},
     {title: "trials", cell: (trial) => count(trial.trials)},
     {title: "lost by trying", cell: (trial) => seconds(trial.lost_seconds)},
     {title: "on", left: true, cell: (trial) => trial.communicator}], rows, "What was tried, most calls first"));
-  const changes = all.flatMap((trial) => trial.last_changes.map((change) => ({...trial, ...change})))
-    .sort((a, b) => a.seconds_after_init - b.seconds_after_init);
+  const changes = changesOf(all);
   byId("trial-changes-box").hidden = changes.length === 0;
   fillTable(byId("trial-changes"), [
     {title: "at", left: true, cell: (change) => seconds(change.seconds_after_init)}, call, sizes,
-    {title: "from", left: true, cell: (change) => element("code", {}, change.from)},
-    {title: "to", left: true, cell: (change) => element("code", {}, change.to)},
+    {title: "from", left: true, cell: (change) => change.texts[0]},
+    {title: "to", left: true, cell: (change) => change.texts[1]},
     {title: "after calls", cell: (change) => count(change.after_calls)},
-    {title: "on", left: true, cell: (change) => change.communicator}], changes, "Changes of what serves, in the order of time",
+    {title: "on", left: true, cell: (change) => change.communicator}], changes, "Changes of what serves and of how the ranks arrive, in the order of time",
   (change) => ({at: change.seconds_after_init}));
 }
