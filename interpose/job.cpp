@@ -71,6 +71,7 @@ void agree_on_clock(Job& job) {
     std::int64_t unix_ns;
   } clock_of_node{clock::ns_per_tick(first, now), now.ticks, now.monotonic_ns, clock::unix_ns()};
   PMPI_Bcast(&clock_of_node, sizeof clock_of_node, MPI_BYTE, 0, job.node_comm);
+  job.load_ticks = first.ticks;
   job.origin = {clock_of_node.ticks, clock_of_node.monotonic_ns};
   job.origin_unix_ns = clock_of_node.unix_ns;
   job.ns_per_tick = clock_of_node.ns_per_tick;

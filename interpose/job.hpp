@@ -43,7 +43,8 @@ struct Job {
 
   MessageTimes network;  // between two nodes; measured if PAPAYA_ADAPT may need it
 
-  clock::Pair origin{};  // the node's first rank's, as is the rate
+  std::uint64_t load_ticks = 0;  // when this process loaded the library
+  clock::Pair origin{};          // the node's first rank's, as is the rate
   std::int64_t origin_unix_ns = 0;
   double ns_per_tick = 1;
 };

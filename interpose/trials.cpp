@@ -46,8 +46,12 @@ std::uint64_t largest_of(int size_class) noexcept {
   return size_class >= 63 ? std::numeric_limits<std::uint64_t>::max() : std::uint64_t{1} << size_class;
 }
 
+std::int64_t ns_between(const Job& job, std::uint64_t begin, std::uint64_t end) noexcept {
+  return static_cast<std::int64_t>(static_cast<double>(end - begin) * job.ns_per_tick);
+}
+
 std::int64_t ns_of(const Job& job, std::uint64_t ticks) noexcept {
-  return static_cast<std::int64_t>(static_cast<double>(ticks - job.origin.ticks) * job.ns_per_tick);
+  return ns_between(job, job.origin.ticks, ticks);
 }
 
 std::string_view name_of(const One& one, std::size_t candidate) noexcept {
@@ -303,7 +307,9 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
   // It waits for all ranks: where this one is must be known.
   begin_event(facts, outcome);
   const nonblocking::InsideMpi inside_mpi;
-  const std::int64_t elapsed = ns_of(facts.job, clock::ticks());
+  const std::uint64_t begin = clock::ticks();
+  // MPI_Init is part of the run.
+  const std::int64_t elapsed = ns_between(facts.job, facts.job.load_ticks, begin);
   const std::int64_t spent = spent_ns.load(std::memory_order_relaxed);
   const std::int64_t count = trial_count.load(std::memory_order_relaxed);
   struct Due {
@@ -334,7 +340,7 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
     mine.insert(mine.end(), numbers.begin(), numbers.end());
   }
   const std::vector<std::int64_t> sums = combined(MPI_SUM);
-  const std::int64_t took = ns_of(facts.job, clock::ticks()) - elapsed;
+  const std::int64_t took = ns_between(facts.job, begin, clock::ticks());
   for (const Due& each : due) {
     One& one = *each.one;
     const std::int64_t trials_before = one.trial.trials();
