@@ -203,6 +203,7 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
   elapsed_ns_ = elapsed;
   calls_then_ = calls_;
   // Of the rank that came last: the others waited for it as they would have anyway.
+  knows_exchange_cost_ = largest_of_all[besides + 1] < 0;
   exchange_cost_ns_ = std::clamp<std::int64_t>(-largest_of_all[besides + 1], 1000, longest_ns);
   spent_ns_ += exchange_cost_ns_;
   elsewhere_ns_ = largest_of_all[besides + 2];
@@ -254,10 +255,12 @@ void Trial::take_check(const std::vector<Cost>& costs) {
   }
   changed_checks_ = is_changed(present_cost_ns_, skewed, of) ? changed_checks_ + 1 : 0;
   const bool is_due = trials_ == 0 || calls_ >= next_trial_ || changed_checks_ >= 2;
-  if (is_due && list_.size() > 1 && may_try())
+  // Not before it is known what exchanging costs: of MPI's ranks without a core it is a thousand times as much.
+  const bool may_be_tried = list_.size() > 1 && knows_exchange_cost_;
+  if (is_due && may_be_tried && may_try())
     begin_trial();
   else
-    rest(changed_checks_ == 1 ? second_look : calls_between_checks());
+    rest(changed_checks_ == 1 || !knows_exchange_cost_ ? second_look : calls_between_checks());
 }
 
 // The pattern is another if seven of eight calls say so: one that is in between does not go back and forth.

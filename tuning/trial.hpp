@@ -159,7 +159,8 @@ class Trial {
   int round_ = 0;
   std::int64_t elapsed_ns_ = 0;  // at the last exchange
   std::int64_t calls_then_ = 0;
-  std::int64_t period_ns_ = 0;  // from call to call
+  std::int64_t period_ns_ = 0;        // from call to call
+  bool knows_exchange_cost_ = false;  // there was an exchange before the last
   std::int64_t exchange_cost_ns_ = 0;
   std::int64_t present_cost_ns_ = 0;  // of the candidate in use, at the last check
   std::int64_t usual_cost_ns_ = -1;   // at the first check after the last trial; negative: there was none

@@ -156,6 +156,17 @@ TEST_CASE("a trial: nothing is tried while the run is too short for what it woul
   CHECK(run.first().in_use() == 2);
 }
 
+TEST_CASE("a trial: none begins where exchanging what was measured would take too long") {
+  Job job;
+  job.exchange_ns = 20'000'000;
+  job.cost = costs({9'000, 5'000, 3'000, 100'000});
+  Run run(job);
+  run.make(5'000);
+  CHECK(run.first().trials() == 0);
+  CHECK(run.served[0] == 5'000);
+  CHECK(run.exchanges <= 2);
+}
+
 TEST_CASE("a trial: what other trials have lost counts") {
   Job job;
   job.cost = costs({9'000, 5'000, 3'000, 100'000});
