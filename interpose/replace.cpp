@@ -115,12 +115,6 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     outcome.trial = trials::find(state, a, bytes, choice, facts.job);
     outcome.root = a.root;
   }
-  const auto decide_by_arrivals = [&] {
-    if (outcome.trial == nullptr || outcome.trial->arrivals.pattern == tuning::ArrivalClass::unknown ||
-        !selection_for(facts.job, state, a.collective, Form::blocking).goes_by_arrivals(a.collective))
-      return;
-    choice = decide(facts.job, state, a, Form::blocking, true, described, outcome.trial->arrivals.pattern).choice;
-  };
   const auto native_by_choice = [&] {
     if (choice.forced) why_native::report(facts.job, state, choice.named, bytes, choice.reason);
     return native(choice.reason);
@@ -138,7 +132,9 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     if (state.has_due_plans) set_up_due_plans(state, facts, outcome);
     if (state.has_due_exchange) trials::exchange(state, facts, outcome);
   }
-  decide_by_arrivals();
+  if (outcome.trial != nullptr && outcome.trial->arrivals.pattern != tuning::ArrivalClass::unknown &&
+      selection_for(facts.job, state, a.collective, Form::blocking).goes_by_arrivals(a.collective))
+    choice = decide(facts.job, state, a, Form::blocking, true, described, outcome.trial->arrivals.pattern).choice;
   if (outcome.trial != nullptr) choice = trials::present_choice(state, *outcome.trial, choice, facts.records.recorder);
   if (choice.rule == nullptr) return native_by_choice();
 

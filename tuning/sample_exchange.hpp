@@ -27,6 +27,7 @@ struct MeasuredCall {
   std::int64_t spread_ns = 0;  // from the first arrival to the last
   std::int64_t wait_ns = 0;    // the longest, for who was waited for; below 0: that one came first
   int late = -1;               // who was waited for longest; -1: two came at the same moment
+  bool operator==(const MeasuredCall&) const = default;
 };
 
 // Of one clock on all ranks?

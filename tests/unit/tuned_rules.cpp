@@ -91,18 +91,19 @@ TEST_CASE("tuning: native where the gain is within noise, else what is faster an
 }
 
 TEST_CASE("tuning: what is better under one pattern of arrivals has rules of its own, before those for any") {
-  const Tuned tuned = tune({file_of("straggler", {native(8), row_of("arrival_leader", 8, 0.9, 0.85, 0.95, "FASTER"),
-                                                  row_of("arrival_tree", 8, 0.3, 0.25, 0.35, "FASTER"), native(64),
-                                                  row_of("arrival_leader", 64, 0.9, 0.8, 1.0, "UNCLEAR"),
-                                                  row_of("arrival_tree", 64, 0.4, 0.35, 0.45, "FASTER"), native(512),
-                                                  row_of("arrival_leader", 512, 0.5, 0.45, 0.55, "FASTER"),
-                                                  row_of("arrival_tree", 512, 0.45, 0.4, 0.52, "FASTER")}),
-                            file_of("last-late", {native(8), row_of("arrival_leader", 8, 0.8, 0.7, 0.9, "FASTER"),
-                                                  row_of("arrival_tree", 8, 0.5, 0.4, 0.6, "FASTER"), native(64),
-                                                  row_of("arrival_leader", 64, 0.9, 0.8, 1.0, "UNCLEAR"),
-                                                  row_of("arrival_tree", 64, 0.4, 0.35, 0.45, "FASTER"), native(512),
-                                                  row_of("arrival_leader", 512, 0.5, 0.45, 0.55, "FASTER"),
-                                                  row_of("arrival_tree", 512, 0.45, 0.4, 0.52, "FASTER")}),
+  // With a straggler; `high`: of the interval at 8 bytes.
+  const auto rows = [](double high) {
+    return std::vector<json>{native(8),
+                             row_of("arrival_leader", 8, 0.9, 0.85, 0.95, "FASTER"),
+                             row_of("arrival_tree", 8, high - 0.05, 0.25, high, "FASTER"),
+                             native(64),
+                             row_of("arrival_leader", 64, 0.9, 0.8, 1.0, "UNCLEAR"),
+                             row_of("arrival_tree", 64, 0.4, 0.35, 0.45, "FASTER"),
+                             native(512),
+                             row_of("arrival_leader", 512, 0.5, 0.45, 0.55, "FASTER"),
+                             row_of("arrival_tree", 512, 0.45, 0.4, 0.52, "FASTER")};
+  };
+  const Tuned tuned = tune({file_of("straggler", rows(0.35)), file_of("last-late", rows(0.6)),
                             file_of("none", {native(8), row_of("arrival_leader", 8, 0.9, 0.8, 0.95, "FASTER"),
                                              row_of("arrival_tree", 8, 1.5, 1.4, 1.6, "SLOWER"), native(64),
                                              row_of("arrival_leader", 64, 1.2, 1.1, 1.3, "SLOWER"),

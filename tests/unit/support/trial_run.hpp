@@ -82,6 +82,8 @@ class Run {
       one.take(largest, sums, job_.ranks);
       one.note_exchange(job_.exchange_ns + static_cast<std::int64_t>(random_() % 1000));
     }
+    for (const Trial& one : ranks_)
+      REQUIRE(std::equal(one.seen().begin(), one.seen().end(), first().seen().begin(), first().seen().end()));
     now_ += job_.exchange_ns;
     exchanged_ns += job_.exchange_ns;
     ++exchanges;
