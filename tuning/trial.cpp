@@ -31,31 +31,13 @@ constexpr std::int64_t least_patience = 100;
 constexpr std::int64_t largest_patience = least_patience << 8;
 // Below this nobody is called slower or changed.
 constexpr std::int64_t noise_ns = 100;
-constexpr std::size_t least_to_compare = 3;
+// The candidate in use is measured in so many at least: that costs nothing, as it would serve anyway.
+constexpr int fewest_rounds_for_change = 4;
 
 // What is exchanged besides the samples.
 constexpr std::size_t largest_besides = 4;   // time of the run, minus that of the last exchange, lost elsewhere; trials
 constexpr std::int64_t most_sharers = 1000;  // and with them
 constexpr std::int64_t longest_ns = 1'000'000'000;  // of one call or exchange, so that products fit
-
-std::int64_t median(std::vector<std::int64_t> values) noexcept {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
-// Mann and Whitney's U test, one-sided: are `ones` larger than `others` with more than 99.9 % confidence? In integers:
-// z^2 > 10, where z = (U - nm/2) / sqrt(nm(n+m+1)/12).
-bool are_larger(const std::vector<std::int64_t>& ones, const std::vector<std::int64_t>& others) noexcept {
-  const auto n = static_cast<std::int64_t>(ones.size());
-  const auto m = static_cast<std::int64_t>(others.size());
-  std::int64_t twice_u = 0;
-  for (const std::int64_t one : ones)
-    for (const std::int64_t other : others) twice_u += one > other ? 2 : one == other ? 1 : 0;
-  const std::int64_t difference = twice_u - n * m;
-  return difference > 0 && 10 * 3 * difference * difference > 100 * n * m * (n + m + 1);
-}
 
 // A call is skewed if its ranks arrive over a longer time than it takes.
 bool is_skewed(const MeasuredCall& call) noexcept {
@@ -211,7 +193,7 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
   wants_exchange_ = false;
   ++generation_;
 
-  std::vector<Cost> costs;  // of a check
+  std::vector<CallCost> costs;  // of a check
   std::size_t slot = 0;
   for (const Block& one : blocks_)
     for (std::int64_t call = 0; call < one.calls; ++call, ++slot) {
@@ -219,7 +201,7 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
                                         of_sample<sums_per_sample>(sums_of_all, slot), clocks_, ranks);
       if (!all.is_whole) continue;  // the candidate did not serve it
       if (all.late >= 0) see(all);
-      const Cost cost{all.cost_ns, is_skewed(all)};
+      const CallCost cost{all.cost_ns, is_skewed(all), round_};
       if (phase_ == Phase::check) {
         costs.push_back(cost);
       } else {
@@ -233,7 +215,7 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
     take_round();
 }
 
-void Trial::take_check(const std::vector<Cost>& costs) {
+void Trial::take_check(const std::vector<CallCost>& costs) {
   if (costs.empty()) {
     // It is not set up on all ranks, so that MPI has served the calls.
     in_use_ = native;
@@ -242,7 +224,7 @@ void Trial::take_check(const std::vector<Cost>& costs) {
   }
   std::vector<std::int64_t> times;
   std::int64_t skewed = 0;
-  for (const Cost& one : costs) {
+  for (const CallCost& one : costs) {
     times.push_back(one.ns);
     skewed += one.is_skewed ? 1 : 0;
   }
@@ -291,16 +273,17 @@ void Trial::drop_idle_ones() noexcept {
 void Trial::drop_slower_ones() {
   const std::size_t best = quickest();
   if (best == list_.size()) return;
-  const std::vector<std::int64_t> best_costs = comparable_costs(best);
-  const std::int64_t least = median(best_costs);
+  const std::int64_t least = median(costs_of(best));
   for (std::size_t i = 0; i < list_.size(); ++i) {
     Candidate& one = list_[i];
     if (i == best || !one.is_left || one.costs.empty()) continue;
-    const std::vector<std::int64_t> costs = comparable_costs(i);
+    if (i == in_use_ && round_ < fewest_rounds_for_change) continue;
+    const std::vector<std::int64_t> costs = costs_of(i);
     const std::int64_t lowest = *std::min_element(costs.begin(), costs.end());
-    if (lowest > out_of_the_question * least + 10 * noise_ns ||
-        (50 * median(costs) > 51 * least + 50 * noise_ns && are_larger(costs, best_costs)))
-      one.is_left = false;
+    const bool is_out_of_the_question = lowest > out_of_the_question * least + 10 * noise_ns;
+    const bool is_clearly_slower =
+        50 * median(costs) > 51 * least + 50 * noise_ns && are_slower(one.costs, list_[best].costs, most_are_skewed());
+    if (is_out_of_the_question || is_clearly_slower) one.is_left = false;
   }
 }
 
@@ -308,10 +291,12 @@ void Trial::end_trial() {
   const std::size_t best = quickest();
   std::size_t winner = in_use_;
   if (best != list_.size() && best != in_use_) {
-    const std::vector<std::int64_t> ours = comparable_costs(in_use_);
-    const std::vector<std::int64_t> theirs = comparable_costs(best);
-    const bool stays = list_[in_use_].is_left && !ours.empty() &&
-                       (20 * median(ours) <= 21 * median(theirs) + 20 * noise_ns || !are_larger(ours, theirs));
+    const std::vector<std::int64_t> ours = costs_of(in_use_);
+    const std::int64_t theirs = median(costs_of(best));
+    const bool is_doubtful = (trials_ > 0 && round_ < fewest_rounds_for_change) ||
+                             20 * median(ours) <= 21 * theirs + 20 * noise_ns ||
+                             !are_slower(list_[in_use_].costs, list_[best].costs, most_are_skewed());
+    const bool stays = list_[in_use_].is_left && !ours.empty() && is_doubtful;
     if (!stays) winner = best;
   }
   patience_ = winner == in_use_ && trials_ > 0 ? std::min(2 * patience_, largest_patience) : least_patience;
@@ -350,20 +335,8 @@ bool Trial::may_try() const noexcept {
 bool Trial::most_are_skewed() const noexcept {
   std::int64_t balance = 0;
   for (const Candidate& one : list_)
-    for (const Cost& cost : one.costs) balance += cost.is_skewed ? 1 : -1;
+    for (const CallCost& cost : one.costs) balance += cost.is_skewed ? 1 : -1;
   return balance > 0;
-}
-
-// Within the pattern that most calls had, where there are enough.
-std::vector<std::int64_t> Trial::comparable_costs(std::size_t candidate) const {
-  const bool skewed = most_are_skewed();
-  std::vector<std::int64_t> all;
-  std::vector<std::int64_t> alike;
-  for (const Cost& one : list_[candidate].costs) {
-    all.push_back(one.ns);
-    if (one.is_skewed == skewed) alike.push_back(one.ns);
-  }
-  return alike.size() >= least_to_compare ? alike : all;
 }
 
 // Of those that are left and were measured; candidates() if there is none.
@@ -372,7 +345,7 @@ std::size_t Trial::quickest() const {
   std::int64_t least = never;
   for (std::size_t i = 0; i < list_.size(); ++i) {
     if (!list_[i].is_left || list_[i].costs.empty()) continue;
-    const std::int64_t middle = median(comparable_costs(i));
+    const std::int64_t middle = median(costs_of(i));
     if (middle >= least) continue;
     least = middle;
     best = i;
@@ -387,7 +360,7 @@ std::size_t Trial::left() const noexcept {
 
 Trial::Standing Trial::standing(std::size_t candidate) const {
   const Candidate& one = list_[candidate];
-  return {median(comparable_costs(candidate)), one.costs.size(), one.is_left, one.failed};
+  return {median(costs_of(candidate)), one.costs.size(), one.is_left, one.failed};
 }
 
 }  // namespace papaya::tuning

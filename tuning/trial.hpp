@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "tuning/call_costs.hpp"
 #include "tuning/sample_exchange.hpp"
 
 namespace papaya::tuning {
@@ -95,12 +96,8 @@ class Trial {
 
  private:
   enum class Phase : std::uint8_t { rest, check, round };
-  struct Cost {
-    std::int64_t ns;
-    bool is_skewed;
-  };
   struct Candidate {
-    std::vector<Cost> costs;  // in this trial
+    std::vector<CallCost> costs;  // in this trial
     bool is_left = true;
     bool failed = false;
   };
@@ -121,7 +118,7 @@ class Trial {
   void begin_trial();
   void begin_round();
   void see(const MeasuredCall& call) noexcept;
-  void take_check(const std::vector<Cost>& costs);
+  void take_check(const std::vector<CallCost>& costs);
   void take_round();
   void drop_idle_ones() noexcept;
   void drop_slower_ones();
@@ -131,7 +128,9 @@ class Trial {
   bool may_try() const noexcept;
   bool is_changed(std::int64_t cost_ns, std::int64_t skewed, std::int64_t of) const noexcept;
   bool most_are_skewed() const noexcept;
-  std::vector<std::int64_t> comparable_costs(std::size_t candidate) const;
+  std::vector<std::int64_t> costs_of(std::size_t candidate) const {
+    return comparable(list_[candidate].costs, most_are_skewed());
+  }
   std::size_t quickest() const;
   std::size_t left() const noexcept;
 

@@ -54,9 +54,11 @@ ORDER = {
         "hints reduction",
         "why_native",
         "call staging",
+        "ready_plan",
+        "combine",
         "trials",
         "runtime",  # what stands above is entered from outside; what stands below is passed what it needs
-        "control dispatch operation ready_plan run verdicts weak_calls",
+        "control dispatch operation run verdicts weak_calls",
         "verify",
         "timed_rows",
         "waited_for",
@@ -71,7 +73,7 @@ ORDER = {
         "wrappers_communicators",
     ],
     "tuning": [
-        "json_text native_algorithms rule sample_exchange",
+        "call_costs json_text native_algorithms rule sample_exchange",
         "load selection_text trial",
         "approx_rules tuning_file",
         "selection",
