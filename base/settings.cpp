@@ -87,7 +87,7 @@ std::string problem_with(const VariableRow& row, std::string_view value) {
     case Kind::bytes:
       return parse_bytes(value, number) ? "" : "must be a size such as 64M";
     case Kind::share:
-      return parse_share(value, number) ? "" : "must be off, or a percentage such as 1% or 0.5%";
+      return parse_share(value, number) ? "" : "must be off, exact, or a percentage such as 1% or 0.5%";
     case Kind::ranks:
       return RankList().parse(value) ? "" : "must be all, or ranks such as 0-3,8 or 0-1023:16";
     case Kind::text:
@@ -235,6 +235,7 @@ bool RankList::contains(std::int64_t rank) const noexcept {
 bool parse_share(std::string_view text, std::int64_t& millionths) noexcept {
   millionths = 0;
   if (text == "off") return true;
+  if (text == "exact") text = "1%";
   double percent = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
   const std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));

@@ -17,7 +17,8 @@ Signature signature_of(const Arguments& a, Described& described) noexcept {
   described.dense = reduction.by_table ? padded_pair(a.type, reduction.element_bytes).bytes == 0 : is_dense(a.type);
   return {.element_bytes = static_cast<std::int64_t>(reduction.element_bytes),
           .operation = reduction.by_table ? Operation::predefined : Operation::user,
-          .commutative = reduction.commutative};
+          .commutative = reduction.commutative,
+          .exact = reduction.exact};
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ Decision decide(const tuning::Selection& selection, const CommunicatorFacts& com
   facts.may_reorder =
       communicator.arrival_order && call.form == Form::blocking && (!is_reduction || signature.commutative);
   Decision decision{.choice = unless_dropped(selection.choose(call.collective, bytes, facts, call.form), communicator),
-                    .bytes = bytes};
+                    .bytes = bytes,
+                    .is_exact = signature.exact};
   const bool meets = call.form == Form::blocking && is_meeting(call.collective);
   decision.sets_up_due_plans = communicator.has_due_plans && meets;
   decision.agrees_on_verdicts = communicator.has_verdicts && meets;

@@ -65,6 +65,7 @@ struct Signature {
   std::int64_t element_bytes = 0;  // negative: MPI would not take the type
   Operation operation = Operation::none;
   bool commutative = false;
+  bool exact = true;  // the same bits in whatever order operands are combined
 };
 
 struct Decision {
@@ -73,6 +74,7 @@ struct Decision {
   bool sets_up_due_plans = false;   // in this call, before it goes where it goes
   bool agrees_on_verdicts = false;  // the same, and before that: it is decided again afterwards
   bool may_be_tried = false;        // whoever serves it: the choice is papaya's own
+  bool is_exact = true;             // no bit of the result depends on who serves it
 };
 
 // The reasons for which datatype and operation need not be looked at; Reason::none if there is none. Inlined: a call

@@ -148,6 +148,7 @@ void agree_on_settings(Job& job) {
   job.selection = tuning::Selection(job.settings, tuning_text, warnings);
   job.arrival_order = job.settings.text(Variable::order) == "arrival";
   job.adapt_share = job.settings.number(Variable::adapt);
+  job.adapt_exactly = job.settings.text(Variable::adapt) == "exact";
   job.verify_every = static_cast<std::uint64_t>(job.settings.number(Variable::verify));
   job.shm_limit = static_cast<std::size_t>(job.settings.number(Variable::shm_limit));
   log::set_level(log::level_of(job.settings.text(Variable::log)));

@@ -112,7 +112,7 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   tuning::Choice choice = decision.choice;
   const std::uint64_t bytes = decision.bytes;
   if (decision.may_be_tried) {
-    outcome.trial = trials::find(state, a, bytes, choice, facts.job);
+    outcome.trial = trials::find(state, a, decision, facts.job);
     outcome.root = a.root;
   }
   const auto native_by_choice = [&] {

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/attention.hpp"
+#include "interpose/combine.hpp"
 #include "profiler/analysis/patterns_of_sites.hpp"
 
 namespace papaya::trials {
@@ -145,7 +146,7 @@ void give_back(Communicator& state, const One& ended) noexcept {
     for (const std::unique_ptr<One>& one : state.trials->all)
       is_used = is_used || (one->collective == ended.collective &&
                             (one->candidates[one->trial.in_use()] == ended.candidates[i] || one->trial.is_trying()));
-    if (!is_used) state.plans.give_back(*ended.candidates[i]);
+    if (!is_used && !combines_by(state, *ended.candidates[i])) state.plans.give_back(*ended.candidates[i]);
   }
 }
 
@@ -226,11 +227,12 @@ void follow_arrivals(const Communicator& state, One& one, const CallFacts& facts
 
 }  // namespace
 
-One::One(Collective of, std::uint64_t bytes_of_first, std::vector<const tuning::Rule*> rules,
+One::One(Collective of, std::uint64_t bytes_of_first, bool is_tried, std::vector<const tuning::Rule*> rules,
          const tuning::Trial::Terms& terms) noexcept
     : collective(of),
       size_class(size_class_of(bytes_of_first)),
       bytes(bytes_of_first),
+      tries(is_tried),
       candidates(std::move(rules)),
       trial(terms) {
   trial_count.fetch_add(1, std::memory_order_relaxed);
@@ -240,17 +242,19 @@ One::~One() {
   trial_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
-One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, const tuning::Choice& choice,
-          const Job& job) noexcept {
+One* find(Communicator& state, const Arguments& arguments, const Decision& decision, const Job& job) noexcept {
+  const tuning::Choice& choice = decision.choice;
+  const std::uint64_t bytes = decision.bytes;
   const tuning::Selection& selection = selection_for(job, state, arguments.collective, Form::blocking);
-  const bool tries = job.adapt_share != 0;
+  const bool tries = job.adapt_share != 0 && (decision.is_exact || !job.adapt_exactly);
   // A call that is verified takes longer than it would.
   if (job.verify_every != 0 || (!tries && !selection.goes_by_arrivals(arguments.collective))) return nullptr;
   const int size_class = size_class_of(bytes);
   if (state.trials == nullptr) state.trials = std::make_shared<OnCommunicator>();
   std::vector<std::unique_ptr<One>>& all = state.trials->all;
   for (const std::unique_ptr<One>& one : all)
-    if (one->collective == arguments.collective && one->size_class == size_class) return one.get();
+    if (one->collective == arguments.collective && one->size_class == size_class && one->tries == tries)
+      return one.get();
   if (all.size() == most_trials) return nullptr;
   std::vector<const tuning::Rule*> candidates{nullptr};
   tuning::Trial::Terms terms{.share = tries ? job.adapt_share : share_of_watching,
@@ -268,7 +272,7 @@ One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, 
     if (choice.of_file || state.size <= trusted_ranks) terms.in_use = find(choice.rule, candidates);
   }
   terms.candidates = candidates.size();
-  all.push_back(std::make_unique<One>(arguments.collective, bytes, std::move(candidates), terms));
+  all.push_back(std::make_unique<One>(arguments.collective, bytes, tries, std::move(candidates), terms));
   return all.back().get();
 }
 
@@ -304,10 +308,13 @@ void note_failure(const Communicator& state, One& one, Reason reason, Recorder& 
 
 void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept {
   state.has_due_exchange = false;
+  const std::uint64_t set_up_begin = clock::ticks();
+  const Combine combined(state, facts, outcome);
   // It waits for all ranks: where this one is must be known.
   begin_event(facts, outcome);
   const nonblocking::InsideMpi inside_mpi;
   const std::uint64_t begin = clock::ticks();
+  spent_ns.fetch_add(ns_between(facts.job, set_up_begin, begin), std::memory_order_relaxed);
   // MPI_Init is part of the run.
   const std::int64_t elapsed = ns_between(facts.job, facts.job.load_ticks, begin);
   const std::int64_t spent = spent_ns.load(std::memory_order_relaxed);
@@ -325,12 +332,7 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
     due.push_back({one.get(), mine.size(), numbers.size(), 0, 0});
     mine.insert(mine.end(), numbers.begin(), numbers.end());
   }
-  const auto combined = [&](MPI_Op op) {
-    std::vector<std::int64_t> all(mine.size());
-    PMPI_Allreduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_INT64_T, op, state.handle);
-    return all;
-  };
-  const std::vector<std::int64_t> largest = combined(MPI_MAX);
+  const std::vector<std::int64_t> largest = combined(mine, MPI_MAX);
   const auto largest_of = [&](const Due& one) { return std::span(largest).subspan(one.begin, one.size); };
   mine.clear();
   for (Due& one : due) {
@@ -339,7 +341,7 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
     one.sums_size = numbers.size();
     mine.insert(mine.end(), numbers.begin(), numbers.end());
   }
-  const std::vector<std::int64_t> sums = combined(MPI_SUM);
+  const std::vector<std::int64_t> sums = combined(mine, MPI_SUM);
   const std::int64_t took = ns_between(facts.job, begin, clock::ticks());
   for (const Due& each : due) {
     One& one = *each.one;

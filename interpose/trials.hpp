@@ -22,7 +22,7 @@ struct Arrivals {
 
 // Calls of one collective and one class of sizes.
 struct One {
-  One(Collective of, std::uint64_t bytes_of_first, std::vector<const tuning::Rule*> rules,
+  One(Collective of, std::uint64_t bytes_of_first, bool is_tried, std::vector<const tuning::Rule*> rules,
       const tuning::Trial::Terms& terms) noexcept;
   ~One();
   One(const One&) = delete;
@@ -31,6 +31,7 @@ struct One {
   Collective collective;
   int size_class;                               // of 2^(size_class-1) bytes, excluded, to 2^size_class
   std::uint64_t bytes;                          // of the first call
+  bool tries;                                   // else it only finds out how the ranks arrive
   std::vector<const tuning::Rule*> candidates;  // null, the first: MPI. Nothing else: the rules decide
   tuning::Trial trial;
   Arrivals arrivals;               // on which all ranks have agreed
@@ -44,10 +45,9 @@ class OnCommunicator {
   std::vector<std::unique_ptr<One>> all;  // in the order of their first calls, which is that of all ranks
 };
 
-// The trial that the call belongs to, begun if there is none; null where there is nothing to choose from. `choice`: of
-// the table.
-One* find(Communicator& state, const Arguments& arguments, std::uint64_t bytes, const tuning::Choice& choice,
-          const Job& job) noexcept;
+// The trial that the call belongs to, begun if there is none; null where there is nothing to choose from. `decision`:
+// by the table.
+One* find(Communicator& state, const Arguments& arguments, const Decision& decision, const Job& job) noexcept;
 
 // The trial that calls of so many bytes belong to; null: there is none.
 const One* find(const Communicator& state, Collective collective, std::uint64_t bytes) noexcept;

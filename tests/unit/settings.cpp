@@ -31,6 +31,7 @@ TEST_CASE("sizes") {
 TEST_CASE("shares") {
   std::int64_t millionths = -1;
   CHECK((parse_share("off", millionths) && millionths == 0));
+  CHECK((parse_share("exact", millionths) && millionths == 10'000));
   CHECK((parse_share("1%", millionths) && millionths == 10'000));
   CHECK((parse_share("0.25%", millionths) && millionths == 2'500));
   CHECK((parse_share("100%", millionths) && millionths == 1'000'000));

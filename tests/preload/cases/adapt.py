@@ -64,7 +64,8 @@ class Adapt(Preload):
                 json.dump({"version": 1, "rules": [{"collective": "allreduce", "algorithm": algorithm, "arrivals": pattern}
                                                    for pattern, algorithm in rules.items()]}, file)
                 file.flush()
-                env = {"PAPAYA_TUNING": file.name, "PAPAYA_LOG": "info", "PAPAYA_NODE_SIZE": size, "PAPAYA_TRANSPORT": "mpi"}
+                env = {"PAPAYA_ADAPT": "off", "PAPAYA_TUNING": file.name, "PAPAYA_LOG": "info", "PAPAYA_NODE_SIZE": size,
+                       "PAPAYA_TRANSPORT": "mpi"}
                 job = self.job(ranks, self.program("arriving"), *list(rules.values())[:2], env=env)
             self.check_right(job, ranks, quiet=False)
             found = re.findall(r"bytes on a communicator of \d+ ranks: arrivals are (\w+) from call (\d+) on(, rank 1 is the late one)?", job.err)
@@ -83,18 +84,30 @@ class Adapt(Preload):
     @quick
     @time_limit(60)
     def test_adapt_settings(self):
-        """Off by default and where the user names an algorithm; a wrong value is reported."""
+        """Nothing is tried where the user says so or names an algorithm; a wrong value is reported."""
         self.need_papaya()
-        for env, complaint in (({}, None), ({"PAPAYA_ADAPT": "off"}, None),
-                               ({"PAPAYA_ADAPT": "ten"}, "must be off, or a percentage such as 1% or 0.5%")):
-            job = self.job(2, self.program("adapt"), 30, 1, env={"PAPAYA_LOG": "info", **env})
-            self.assertNotIn("(trial", job.err)
+        for value, complaint in (("off", None), ("ten", "must be off, exact, or a percentage such as 1% or 0.5%")):
+            job = self.job(2, self.program("adapt"), 30, 1, env={"PAPAYA_LOG": "info", "PAPAYA_ADAPT": value})
             self.assertEqual(complaint is None, "PAPAYA_ADAPT" not in job.err, job.err)
             if complaint:
                 self.assertIn(complaint, job.err)
+            else:
+                self.assertNotIn("(trial", job.err)
         named = {f"PAPAYA_{name}": "native" for name in ("ALLREDUCE", "REDUCE", "BCAST", "ALLTOALL", "ALLGATHER", "BARRIER")}
         job = self.job(2, self.program("adapt"), 30, 1, env={"PAPAYA_LOG": "info", "PAPAYA_ADAPT": "100%", **named})
         self.assertNotIn("(trial", job.err)
+
+    @time_limit(60)
+    @timed
+    def test_adapt_exact(self):
+        """By default only where no bit of a result depends on who serves, and there with all calls."""
+        self.need_papaya()
+        for value, rounds in ((None, False), ("5%", True)):
+            env = {"PAPAYA_LOG": "info"} if value is None else {"PAPAYA_LOG": "info", "PAPAYA_ADAPT": value}
+            job = self.job(2, self.program("exact"), 40000, env=env)
+            self.check_right(job, 2, quiet=False)
+            self.assertRegex(job.err, r"MPI_Allreduce of up to 4 bytes on a communicator of 2 ranks: \w+ from call \d+ on \(trial 1")
+            self.assertEqual(re.search(r"MPI_Allreduce of up to 64 bytes .*\(trial 1", job.err) is not None, rounds, job.err)
 
     @quick
     @time_limit(60)

@@ -117,7 +117,7 @@ class Settings(Preload):
         """A rule that cannot be used is told once, with its place, and the others are in force."""
         file = self.tuning_file({"collective": "allreduce", "algorithm": "arrival_laeder"},
                                 {"collective": "allreduce", "ranks": 2, "nodes": 1, "algorithm": "arrival_tree"})
-        job = self.job(2, self.program("loop"), 40, env={"PAPAYA_TUNING": file})
+        job = self.job(2, self.program("loop"), 40, env={"PAPAYA_TUNING": file, "PAPAYA_ADAPT": "off"})
         self.check_right(job, 2, quiet=False)
         self.need_papaya()
         self.assertEqual(len(job.complaints()), 1, job.err)
