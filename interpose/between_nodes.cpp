@@ -30,7 +30,9 @@ void BetweenNodes::open(const Job& job, const char* folder) {
   const std::string_view wanted = job.settings.text(Variable::transport);
   if (job.nodes == 1) return;
   // Named, if only to be `auto`, it is wanted for algorithms that are selected later.
-  int is_wanted = job.selection.works_across_nodes() || std::getenv("PAPAYA_TRANSPORT") != nullptr ? 1 : 0;
+  const bool is_named = job.selection.works_across_nodes() || std::getenv("PAPAYA_TRANSPORT") != nullptr;
+  const bool may_be_tried = job.adapt_share != 0 && job.selection.replaces_anything();
+  int is_wanted = is_named || may_be_tried ? 1 : 0;
   PMPI_Bcast(&is_wanted, 1, MPI_INT, 0, job.world_comm);
   if (!is_wanted) return;
   int most_ranks = job.ranks_on_node;
@@ -42,7 +44,7 @@ void BetweenNodes::open(const Job& job, const char* folder) {
   PMPI_Allreduce(MPI_IN_PLACE, &room, 1, MPI_UINT64_T, MPI_MIN, job.world_comm);
   if (bytes > room) {
     bytes = static_cast<std::size_t>(room);
-    if (job.rank == 0)
+    if (job.rank == 0 && is_named)
       log::warn(
           fmt::format("PAPAYA_SHM_LIMIT={}: ranks of other nodes get {} MiB, a quarter of the memory that is free.",
                       job.settings.text(Variable::shm_limit), bytes * static_cast<std::size_t>(most_ranks) >> 20));

@@ -55,9 +55,8 @@ Decision decide(const tuning::Selection& selection, const CommunicatorFacts& com
   const bool meets = call.form == Form::blocking && is_meeting(call.collective);
   decision.sets_up_due_plans = communicator.has_due_plans && meets;
   decision.agrees_on_verdicts = communicator.has_verdicts && meets;
-  // Across nodes no rank knows when others arrived, so that what a bcast or a reduce costs cannot be told.
-  decision.may_be_tried = decision.choice.automatic && call.form == Form::blocking && facts.predefined &&
-                          (communicator.facts.nodes == 1 || is_meeting(call.collective)) && !communicator.arrival_order;
+  decision.may_be_tried =
+      decision.choice.automatic && call.form == Form::blocking && facts.predefined && !communicator.arrival_order;
   if (decision.choice.rule != nullptr && is_reduction && element > decision.choice.rule->algorithm->max_element_bytes) {
     decision.choice = {.reason = Reason::too_large};
     decision.may_be_tried = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "interpose/call.hpp"
 
@@ -11,6 +12,10 @@ namespace papaya {
 // call goes to MPI then, on all ranks.
 Plan* ready_plan(Communicator& state, const tuning::Choice& choice, std::size_t bytes, const CallFacts& facts,
                  Outcome& outcome) noexcept;
+
+// What the set-ups of this process have taken it on average, waiting for other ranks included: on one node, or across
+// nodes. Negative: there was none.
+std::int64_t mean_set_up_ns(bool across_nodes) noexcept;
 
 // In a call that no rank leaves early. Which plans are due depends on the calls before it, which are the same on all
 // ranks.

@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "interpose/attention.hpp"
 #include "interpose/combine.hpp"
+#include "interpose/ready_plan.hpp"
 #include "profiler/analysis/patterns_of_sites.hpp"
 
 namespace papaya::trials {
@@ -53,6 +54,11 @@ std::int64_t ns_between(const Job& job, std::uint64_t begin, std::uint64_t end) 
 
 std::int64_t ns_of(const Job& job, std::uint64_t ticks) noexcept {
   return ns_between(job, job.origin.ticks, ticks);
+}
+
+tuning::Clocks clocks_for(const Communicator& state, Collective collective) noexcept {
+  if (state.facts.nodes == 1) return tuning::Clocks::one;
+  return is_rooted(collective) ? tuning::Clocks::several_rooted : tuning::Clocks::several;
 }
 
 std::string_view name_of(const One& one, std::size_t candidate) noexcept {
@@ -248,7 +254,10 @@ One* find(Communicator& state, const Arguments& arguments, const Decision& decis
   const tuning::Selection& selection = selection_for(job, state, arguments.collective, Form::blocking);
   const bool tries = job.adapt_share != 0 && (decision.is_exact || !job.adapt_exactly);
   // A call that is verified takes longer than it would.
-  if (job.verify_every != 0 || (!tries && !selection.goes_by_arrivals(arguments.collective))) return nullptr;
+  if (job.verify_every != 0) return nullptr;
+  const tuning::Clocks clocks = clocks_for(state, arguments.collective);
+  if (!tries && (clocks == tuning::Clocks::several_rooted || !selection.goes_by_arrivals(arguments.collective)))
+    return nullptr;
   const int size_class = size_class_of(bytes);
   if (state.trials == nullptr) state.trials = std::make_shared<OnCommunicator>();
   std::vector<std::unique_ptr<One>>& all = state.trials->all;
@@ -257,8 +266,7 @@ One* find(Communicator& state, const Arguments& arguments, const Decision& decis
       return one.get();
   if (all.size() == most_trials) return nullptr;
   std::vector<const tuning::Rule*> candidates{nullptr};
-  tuning::Trial::Terms terms{.share = tries ? job.adapt_share : share_of_watching,
-                             .clocks = state.facts.nodes == 1 ? tuning::Clocks::one : tuning::Clocks::several};
+  tuning::Trial::Terms terms{.share = tries ? job.adapt_share : share_of_watching, .clocks = clocks};
   if (state.facts.nodes > 1) terms.set_up_ns = set_up_across_nodes_ns;
   if (tries) {
     std::vector<const tuning::Rule*> defaults =
@@ -328,6 +336,7 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
   std::vector<std::int64_t> mine;
   for (const std::unique_ptr<One>& one : state.trials->all) {
     if (!one->trial.wants_exchange()) continue;
+    if (const std::int64_t ns = mean_set_up_ns(state.facts.nodes > 1); ns >= 0) one->trial.note_set_up(ns);
     const std::vector<std::int64_t> numbers = one->trial.largest(elapsed, spent - one->trial.spent_ns(), count);
     due.push_back({one.get(), mine.size(), numbers.size(), 0, 0});
     mine.insert(mine.end(), numbers.begin(), numbers.end());

@@ -26,7 +26,7 @@ std::int64_t inside_ns(const Sample& sample) noexcept {
 void add_largest(const Sample* sample, Clocks clocks, std::vector<std::int64_t>& numbers) {
   if (sample == nullptr)
     numbers.insert(numbers.end(), {nobody, nobody, nobody, nobody});
-  else if (clocks == Clocks::several)
+  else if (clocks != Clocks::one)
     numbers.insert(numbers.end(), {-inside_ns(*sample), nobody, nobody, nobody});
   else
     numbers.insert(numbers.end(), {sample->is_waited_for ? sample->arrival_ns : nobody, sample->arrival_ns,
@@ -58,6 +58,9 @@ MeasuredCall measured(std::span<const std::int64_t, largest_per_sample> largest,
     call.cost_ns = mean;
     call.spread_ns = largest[latest] + largest[minus_first];
     call.wait_ns = largest[latest_waited_for] + largest[minus_first_waiting];
+  } else if (clocks == Clocks::several_rooted) {
+    call.cost_ns = mean;
+    return call;
   } else {
     call.cost_ns = -largest[latest_waited_for];
     // If arrivals are spread evenly, ranks wait for half of the spread on average.

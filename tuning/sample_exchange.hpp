@@ -23,15 +23,17 @@ struct Sample {
 // all, where the rank that arrives last is inside for the shortest time.
 struct MeasuredCall {
   bool is_whole = false;       // all ranks measured it; else the rest means nothing
-  std::int64_t cost_ns = 0;    // the ranks' mean; without a common clock the shortest time inside
+  std::int64_t cost_ns = 0;    // the ranks' mean; without a common clock as `Clocks` says
   std::int64_t spread_ns = 0;  // from the first arrival to the last
   std::int64_t wait_ns = 0;    // the longest, for who was waited for; below 0: that one came first
   int late = -1;               // who was waited for longest; -1: two came at the same moment
   bool operator==(const MeasuredCall&) const = default;
 };
 
-// Of one clock on all ranks?
-enum class Clocks : std::uint8_t { one, several };
+// Of one clock on all ranks? If of several, what a call costs is the shortest time inside where all wait for all; of a
+// collective with a root, in which a rank that comes late finds all done, it is the mean of the times inside, waiting
+// included, and nothing is known of arrivals.
+enum class Clocks : std::uint8_t { one, several, several_rooted };
 
 // Of the numbers of one call.
 inline constexpr std::size_t largest_per_sample = 4;

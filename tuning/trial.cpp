@@ -35,8 +35,9 @@ constexpr std::int64_t noise_ns = 100;
 constexpr int fewest_rounds_for_change = 4;
 
 // What is exchanged besides the samples.
-constexpr std::size_t largest_besides = 4;   // time of the run, minus that of the last exchange, lost elsewhere; trials
-constexpr std::int64_t most_sharers = 1000;  // and with them
+// Time of the run, minus that of the last exchange, lost elsewhere; trials; minus the time of a set-up.
+constexpr std::size_t largest_besides = 5;
+constexpr std::int64_t most_sharers = 1000;
 constexpr std::int64_t longest_ns = 1'000'000'000;  // of one call or exchange, so that products fit
 
 // A call is skewed if its ranks arrive over a longer time than it takes.
@@ -100,6 +101,8 @@ void Trial::begin_trial() {
     one.is_left = !one.failed;
   }
   round_ = 0;
+  // No call that is measured has those of calls with a root.
+  if (trials_ == 0 && clocks_ == Clocks::several_rooted) spent_ns_ += set_ups_ns();
   spent_before_trial_ns_ = spent_ns_;
   calls_before_trial_ = calls_;
   begin_round();
@@ -165,6 +168,7 @@ std::vector<std::int64_t> Trial::largest(std::int64_t elapsed_ns, std::int64_t e
   numbers.push_back(-exchange_ns_);
   numbers.push_back(elsewhere_ns);
   numbers.push_back(trials);
+  numbers.push_back(-own_set_up_ns_);
   return numbers;
 }
 
@@ -190,6 +194,9 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
   spent_ns_ += exchange_cost_ns_;
   elsewhere_ns_ = largest_of_all[besides + 2];
   sharers_ = std::clamp<std::int64_t>(largest_of_all[besides + 3], 1, most_sharers);
+  // Of the rank that waited least for the others.
+  if (const std::int64_t measured_ns = -largest_of_all[besides + 4]; measured_ns != never)
+    set_up_ns_ = std::clamp<std::int64_t>(measured_ns, 1000, longest_ns);
   wants_exchange_ = false;
   ++generation_;
 
@@ -322,13 +329,16 @@ std::int64_t Trial::allowance_ns() const noexcept {
   return elapsed_ns_ / 1'000'000 * share_;
 }
 
+// MPI and the candidate in use are set up.
+std::int64_t Trial::set_ups_ns() const noexcept {
+  const auto candidates = static_cast<std::int64_t>(list_.size());
+  return std::max<std::int64_t>(candidates - (in_use_ == native ? 1 : 2), 0) * set_up_ns_;
+}
+
 bool Trial::may_try() const noexcept {
   const auto candidates = static_cast<std::int64_t>(list_.size());
-  // MPI and the candidate in use are set up.
-  const std::int64_t new_ones = std::max<std::int64_t>(candidates - (in_use_ == native ? 1 : 2), 0);
   const std::int64_t guess =
-      trials_ > 0 ? last_trial_ns_
-                  : candidates * later_block * present_cost_ns_ + new_ones * set_up_ns_ + 4 * exchange_cost_ns_;
+      trials_ > 0 ? last_trial_ns_ : candidates * later_block * present_cost_ns_ + set_ups_ns() + 4 * exchange_cost_ns_;
   return spent_ns_ + elsewhere_ns_ + guess <= allowance_ns();
 }
 

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -36,7 +37,7 @@ class Trial {
     // compared: the rank that arrives last is the one that is inside for the shortest time, so that this time is what
     // the call costs.
     Clocks clocks = Clocks::one;
-    std::int64_t set_up_ns = 200'000;  // guessed before the first trial: what the set-up of a candidate takes
+    std::int64_t set_up_ns = 200'000;  // of a candidate: guessed, as long as no rank has measured any
   };
   explicit Trial(const Terms& terms);
 
@@ -67,6 +68,10 @@ class Trial {
   void take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks);
   // What the exchange took this rank: it goes into the next.
   void note_exchange(std::int64_t ns) noexcept { exchange_ns_ = ns; }
+
+  // What a set-up takes this rank, its waiting for others included: that goes into the next exchange, too. Without it
+  // this rank does not know.
+  void note_set_up(std::int64_t ns) noexcept { own_set_up_ns_ = ns; }
 
   // Of the last calls that were measured on all ranks, in the order they were made, up to `most_seen`. Between them
   // others may have been made.
@@ -125,6 +130,7 @@ class Trial {
   void end_trial();
   std::int64_t calls_between_checks() const noexcept;
   std::int64_t allowance_ns() const noexcept;
+  std::int64_t set_ups_ns() const noexcept;
   bool may_try() const noexcept;
   bool is_changed(std::int64_t cost_ns, std::int64_t skewed, std::int64_t of) const noexcept;
   bool most_are_skewed() const noexcept;
@@ -153,6 +159,7 @@ class Trial {
   std::size_t measured_calls_ = 0;
   std::vector<Kept> kept_;        // this rank's, one for each call of the phase
   std::int64_t exchange_ns_ = 0;  // this rank's
+  std::int64_t own_set_up_ns_ = std::numeric_limits<std::int64_t>::max();
 
   // Equal on all ranks.
   int round_ = 0;

@@ -8,6 +8,7 @@
 
 #include "algorithms/dissemination.hpp"
 
+#include <cmath>
 #include <numeric>
 
 namespace papaya {
@@ -52,6 +53,8 @@ constexpr Descriptor descriptor = {
     .split_phase = true,
     .serves_declines = false,
     .parameters = parameters,
+    // Any of its steps may lie between two nodes.
+    .network_ns = [](const NetworkCall& call) { return std::ceil(std::log2(call.ranks)) * call.message_ns; },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedBarrier::segment(layout.ranks, static_cast<int>(values[0]));
     },

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -127,6 +128,8 @@ constexpr Descriptor descriptor = {
     .split_phase = true,
     .serves_declines = false,
     .parameters = parameters,
+    // Any of its steps may lie between two nodes.
+    .network_ns = [](const NetworkCall& call) { return std::ceil(std::log2(call.ranks)) * call.message_ns; },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       const int streams = streams_for(layout.ranks);
       return Streams::segment_of(streams, streams, slots, chunk_bytes_of(capacity, values));

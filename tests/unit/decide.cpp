@@ -162,8 +162,7 @@ TEST_CASE("a call goes to an algorithm unless one of the rules, in their order, 
           f.call.collective == Collective::barrier || f.call.collective == Collective::allreduce ||
           f.call.collective == Collective::allgather || f.call.collective == Collective::alltoall;
       const bool may_be_tried = choice.automatic && f.call.collective != Collective::alltoallv && facts.predefined &&
-                                f.call.form == Form::blocking && (facts.nodes == 1 || no_rank_leaves) &&
-                                !f.communicator.arrival_order;
+                                f.call.form == Form::blocking && !f.communicator.arrival_order;
       const bool meets = f.call.form == Form::blocking && no_rank_leaves;
       wrong += !same(decision, {choice, bytes_of(f), f.communicator.has_due_plans && meets,
                                 f.communicator.has_verdicts && meets, may_be_tried});

@@ -44,7 +44,13 @@ TEST_CASE("selection: what may be tried, on one node and across nodes") {
         std::set<std::string_view>{"dissemination", "hierarchical_rabenseifner"});
   // Every byte goes log2 4 times, not 2 (4 - 1) / 4 times; and it does not take so many.
   CHECK(names_of(Collective::allreduce, 1 << 20, across) == std::set<std::string_view>{"hierarchical_rabenseifner"});
-  CHECK(names_of(Collective::barrier, 0, across) == std::set<std::string_view>{"hierarchical_barrier"});
+  CHECK(names_of(Collective::barrier, 0, across) ==
+        std::set<std::string_view>{"dissemination", "hierarchical_barrier"});
+  CHECK(names_of(Collective::bcast, 64, across) == std::set<std::string_view>{"hierarchical_bcast", "notified_bcast"});
+  // Its steps would be 6 for each of the nodes' one.
+  CHECK(names_of(Collective::bcast, 64, {.ranks = 64, .nodes = 2, .ranks_per_node = 32}) ==
+        std::set<std::string_view>{"hierarchical_bcast"});
+  CHECK(names_of(Collective::reduce, 64, across) == std::set<std::string_view>{"hierarchical_reduce"});
   CHECK(names_of(Collective::alltoall, 1024, across) == std::set<std::string_view>{"notified_alltoall"});
   const Facts many{.ranks = 256, .nodes = 64, .ranks_per_node = 4};
   CHECK(names_of(Collective::allreduce, 1 << 16, many) == std::set<std::string_view>{"hierarchical_rabenseifner"});

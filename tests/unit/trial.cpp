@@ -70,6 +70,37 @@ TEST_CASE("a trial across nodes: without one clock the best is found, and follow
   }
 }
 
+TEST_CASE("a trial across nodes: of calls that ranks leave early the best by the time inside is found") {
+  for (const std::int64_t spread : {500, 20'000}) {
+    Job job;
+    job.ranks = 5;
+    job.has_one_clock = false;
+    job.is_rooted = true;
+    job.in_use = 0;
+    job.computing_ns = 200'000;
+    job.cost = costs({9'000, 30'000, 3'000, 100'000});
+    job.spread = [=](std::int64_t call) { return call % 3 == 0 ? spread : 0; };
+    Run run(job);
+    run.make(20'000);
+    CHECK(run.first().in_use() == 2);
+    CHECK(run.first().changes() == 1);
+    CHECK(run.first().seen().empty());  // who is late is not known
+  }
+}
+
+TEST_CASE("a trial: begins as soon as what a set-up has been measured to take allows") {
+  Job job;
+  job.guessed_set_up_ns = 1'000'000'000;
+  job.cost = costs({9'000, 30'000, 3'000, 100'000});
+  SECTION("by nobody") {}
+  SECTION("by one rank") {
+    job.set_up_ns = 100'000;
+  }
+  Run run(job);
+  run.make(2'000);
+  CHECK((run.first().trials() > 0) == (job.set_up_ns != 0));
+}
+
 TEST_CASE("a trial: what trying costs stays within its share of the run") {
   for (const std::int64_t computing : {1'000, 20'000, 1'000'000}) {
     Job job;

@@ -44,35 +44,25 @@ bool MpiMessages::create(MPI_Comm comm, std::size_t bytes, bool is_own) noexcept
     PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     PMPI_Comm_rank(comm_, &rank_);
   }
-  // Nothing comes before all have agreed.
-  if (agree(good && start_receiving(), comm)) {
+  if (agree(good, comm)) {
     arena_.set_base(static_cast<std::byte*>(base));
     return true;
   }
-  for (MPI_Request& request : receives_)
-    if (request != MPI_REQUEST_NULL) {
-      PMPI_Cancel(&request);
-      PMPI_Wait(&request, MPI_STATUS_IGNORE);
-    }
-  receives_.clear();
   if (good) munmap(base, memory_bytes_);
   leave_communicator();
   return false;
 }
 
-bool MpiMessages::start_receiving() noexcept {
-  try {
-    int ranks = 1;
-    PMPI_Comm_size(comm_, &ranks);
-    arriving_from_.assign(static_cast<std::size_t>(ranks), 0);
-    held_up_.assign(static_cast<std::size_t>(ranks), 0);
-    slots_.resize(receives_posted);
-    receives_.assign(receives_posted, MPI_REQUEST_NULL);
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
+void MpiMessages::start_receiving() {
+  const Turn turn{std::unique_lock(mutex_)};
+  if (!receives_.empty()) return;
+  int ranks = 1;
+  PMPI_Comm_size(comm_, &ranks);
+  arriving_from_.assign(static_cast<std::size_t>(ranks), 0);
+  held_up_.assign(static_cast<std::size_t>(ranks), 0);
+  slots_.resize(receives_posted);
+  receives_.assign(receives_posted, MPI_REQUEST_NULL);
   for (std::size_t slot = 0; slot < receives_posted; ++slot) receive_next(slot);
-  return true;
 }
 
 void MpiMessages::free() noexcept {
@@ -193,6 +183,7 @@ void MpiMessages::progress() noexcept {
   std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return;
   const Turn turn(std::move(lock));
+  if (receives_.empty()) return;
   try {
     take_messages();
     if (!arriving_.empty()) test_arriving();

@@ -34,6 +34,10 @@ class MpiMessages {
   void free() noexcept;  // collective
   bool exists() const noexcept { return arena_.base() != nullptr; }
 
+  // Before others are told where they may write: until then MPI has no receives of papaya's to look through. May throw
+  // std::bad_alloc.
+  void start_receiving();
+
   Arena& arena() noexcept { return arena_; }  // of this rank's memory
   int rank() const noexcept { return rank_; }
 
@@ -96,7 +100,6 @@ class MpiMessages {
     const std::unique_lock<std::mutex> lock_;
   };
 
-  bool start_receiving() noexcept;
   void leave_communicator() noexcept;
   void receive_next(std::size_t slot);
   void send_copy(int target, const Header& header, const void* source, std::size_t bytes, UnderWay& under_way);

@@ -26,6 +26,7 @@ std::unique_ptr<MpiNotified> MpiNotified::offer(MpiMessages& messages, std::vect
                                                 const SegmentShape& shape) {
   std::unique_ptr<MpiNotified> self(new MpiNotified(messages, std::move(members), policy, shape));
   if (!self->allocate()) return nullptr;
+  messages.start_receiving();
   return self;
 }
 

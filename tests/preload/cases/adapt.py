@@ -40,7 +40,7 @@ class Adapt(Preload):
         self.need_papaya()
         for ranks, nodes in ((4, 2), (3, 3)) if self.mpi == "openmpi" else ((2, 2),):
             program = (self.program("adapt"), 200, 3)
-            job = self.job(ranks, *program, env={"PAPAYA_ADAPT": "100%", "PAPAYA_NODE_SIZE": str(ranks // nodes), "PAPAYA_TRANSPORT": "mpi"})
+            job = self.job(ranks, *program, env={"PAPAYA_ADAPT": "100%", "PAPAYA_NODE_SIZE": str(ranks // nodes)})
             self.check_right(job, ranks)
             report = job.report()
             self.assertEqual(report["nodes"], nodes)
@@ -52,6 +52,20 @@ class Adapt(Preload):
             job = self.job(2, self.program("loop"), 5, env={"PAPAYA_ADAPT": share, "PAPAYA_NODE_SIZE": "1", "PAPAYA_LOG": "info"})
             self.check_right(job, 2, quiet=False)
             self.assertEqual("a message between two nodes takes " in job.err, share != "off", job.err)
+
+    @time_limit(60)
+    @timed
+    def test_adapt_across_nodes_rooted(self):
+        """Bcasts and reduces across nodes are tried, too: once the ranks meet, and nobody waits whom MPI lets leave early."""
+        self.need_papaya()
+        for ranks, size in ((4, 2), (3, 1)) if self.mpi == "openmpi" else ((2, 1),):
+            job = self.job(ranks, self.program("rooted"), 2000, env={"PAPAYA_ADAPT": "100%", "PAPAYA_NODE_SIZE": str(size)})
+            self.check_right(job, ranks)
+            report = job.report()
+            for call, names in (("MPI_Bcast", {"hierarchical_bcast", "notified_bcast"}), ("MPI_Reduce", {"hierarchical_reduce"})):
+                measured = {one["algorithm"] for row in report["trials"] if row["name"] == call for one in row["tried"] if one["calls_measured"] > 0}
+                self.assertEqual(measured, names | {"native"}, report["trials"])
+                self.assertTrue(any(row["calls"] > 0 for row in report["algorithms"] if row["algorithm"] in names), report["algorithms"])
 
     @time_limit(60)
     @timed

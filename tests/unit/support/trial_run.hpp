@@ -28,6 +28,9 @@ struct Job {
   std::int64_t elsewhere_ns = 0;
   std::int64_t trials = 1;
   bool has_one_clock = true;  // else each rank's is off by seconds
+  bool is_rooted = false;     // the ranks leave when they have done their share
+  std::int64_t guessed_set_up_ns = 200'000;
+  std::int64_t set_up_ns = 0;  // as the first rank measured it; 0: it did not
   std::function<std::int64_t(std::size_t candidate, std::int64_t call)> cost;
   std::function<std::int64_t(std::int64_t call)> spread = [](std::int64_t) { return 500; };
   double noise = 0.05;
@@ -45,7 +48,10 @@ class Run {
       ranks_.emplace_back(Trial::Terms{.candidates = job_.candidates,
                                        .in_use = job_.in_use,
                                        .share = job_.share,
-                                       .clocks = job_.has_one_clock ? Clocks::one : Clocks::several});
+                                       .clocks = job_.has_one_clock ? Clocks::one
+                                                 : job_.is_rooted   ? Clocks::several_rooted
+                                                                    : Clocks::several,
+                                       .set_up_ns = job_.guessed_set_up_ns});
   }
 
   void make(std::int64_t calls) {
@@ -63,6 +69,7 @@ class Run {
  private:
   void exchange() {
     std::vector<std::int64_t> largest;
+    if (job_.set_up_ns != 0) first().note_set_up(job_.set_up_ns);
     for (Trial& one : ranks_) {
       // Ranks do not agree on how long the run has lasted.
       const std::vector<std::int64_t> mine =
@@ -109,8 +116,9 @@ class Run {
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const auto cost = static_cast<std::int64_t>(static_cast<double>(usual) * noise(random_));
       const std::int64_t off_ns = job_.has_one_clock ? 0 : static_cast<std::int64_t>(rank) * -3'000'000'000;
+      const std::int64_t exit = (job_.is_rooted ? std::max(arrivals[0], arrivals[rank]) : last) + cost;
       if (serves)
-        ranks_[rank].keep(ranks_[rank].slot(), candidate, {arrivals[rank] + off_ns, last + cost + off_ns, true, true});
+        ranks_[rank].keep(ranks_[rank].slot(), candidate, {arrivals[rank] + off_ns, exit + off_ns, true, true});
       ranks_[rank].count_call();
     }
     std::int64_t least = usual;
