@@ -72,6 +72,13 @@ Operands chunk_of(const Operands& operands, std::size_t first, std::size_t count
   return chunk;
 }
 
+int most_leaders(const Nodes& nodes, std::int64_t wanted) noexcept {
+  std::size_t least = nodes.of_rank.size();
+  for (const std::vector<int>& ranks : nodes.ranks) least = std::min(least, ranks.size());
+  if (wanted != 0) least = std::min(least, static_cast<std::size_t>(wanted));
+  return static_cast<int>(least);
+}
+
 std::vector<int> lowest_ranks(const Nodes& nodes) {
   std::vector<int> lowest;
   for (const std::vector<int>& ranks : nodes.ranks) lowest.push_back(ranks.front());

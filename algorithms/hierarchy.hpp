@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "algorithms/algorithm.hpp"
@@ -58,6 +59,9 @@ struct NodePosition {
 // `count` elements of an allreduce from `first` on, as a phase with the leader as root; only the first chunk tells of a
 // deposit.
 Operands chunk_of(const Operands& operands, std::size_t first, std::size_t count) noexcept;
+
+// Of each node: as many as `wanted`, or as the smallest node has ranks; 0: the latter.
+int most_leaders(const Nodes& nodes, std::int64_t wanted) noexcept;
 
 // The lowest rank of each node.
 std::vector<int> lowest_ranks(const Nodes& nodes);

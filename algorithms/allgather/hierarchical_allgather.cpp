@@ -1,13 +1,17 @@
 // Hierarchical MPI_Allgather: the ranks of a node gather their blocks in shared memory, the nodes' blocks go round a
-// ring of one rank of each node, and each that has come is broadcast in the node.
+// ring of one rank of each node, and each that has come is broadcast in the node. With several `leaders` each carries a
+// part, in rings of their own (DPML: Bayatpour et al., SC'17): as many cores copy and send, if there are as many.
 //
-// Blocks go in chunks of at most `chunk_bytes`; a chunk of all ranks of a node is one message of the ring, which a
-// leader passes on as soon as it has come.
+// Blocks go in chunks of at most `chunk_bytes`; a chunk of all ranks of a node is one message of the ring, or one of
+// each leader's, which a leader passes on as soon as it has come. A leader waits for its message first, then takes part
+// in the broadcasts of all leaders in their order; so none waits for one that waits for it.
 //
-// Cost, N nodes of q ranks: N-1 latencies of the network, (N-1) q S bytes sent and received by each node.
+// Cost, N nodes of q ranks and k leaders: N-1 latencies of the network, (N-1) q S bytes sent and received by each node,
+// by k ranks; (N-1) k broadcasts in each node.
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "algorithms/hierarchy.hpp"
@@ -18,9 +22,14 @@ namespace papaya {
 namespace {
 
 constexpr std::int64_t most_chunk_bytes = 1 << 18;
+// Of a leader's message, where their number is not given: it takes a leader longer to copy than another broadcast takes
+// the node.
+constexpr std::size_t least_message_bytes = 16384;
+
+enum ParameterIndex : std::size_t { chunk_bytes, leaders };
 
 std::size_t chunk_bytes_of(std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  return in_lines(std::min(capacity, static_cast<std::size_t>(values[0])));
+  return in_lines(std::min(capacity, static_cast<std::size_t>(values[chunk_bytes])));
 }
 NodePhase::Choice gathering_for(std::size_t chunk) {
   return {Collective::allgather, chunk};
@@ -37,22 +46,29 @@ Streams::Shape shape_of(const Layout& layout, std::size_t chunk) {
 
 class HierarchicalAllgather final : public Prepared {
  public:
-  HierarchicalAllgather(const Team& team, std::size_t chunk_bytes)
+  HierarchicalAllgather(const Team& team, std::size_t chunk, std::int64_t wanted_leaders)
       : team_(team),
         position_(team),
-        gathering_(team, gathering_for(chunk_bytes), team.region, this),
+        gathering_(team, gathering_for(chunk), team.region, this),
         // By what the region has been sized for: the ranks of this node.
-        broadcast_(team, broadcast_for(static_cast<int>(position_.ranks().size()), chunk_bytes),
-                   team.region +
-                       NodePhase::region_bytes(gathering_for(chunk_bytes), static_cast<int>(position_.ranks().size())),
-                   this),
-        streams_(team, shape_of(team.layout(), chunk_bytes)),
-        chunk_bytes_(chunk_bytes),
-        message_(static_cast<std::size_t>(team.layout().largest_node()) * chunk_bytes) {
-    const std::vector<int> leaders = lowest_ranks(position_.nodes);
+        broadcast_(
+            team, broadcast_for(static_cast<int>(position_.ranks().size()), chunk),
+            team.region + NodePhase::region_bytes(gathering_for(chunk), static_cast<int>(position_.ranks().size())),
+            this),
+        streams_(team, shape_of(team.layout(), chunk)),
+        chunk_bytes_(chunk),
+        most_leaders_(most_leaders(position_.nodes, wanted_leaders)),
+        is_chosen_(wanted_leaders == 0),
+        largest_node_(static_cast<std::size_t>(team.layout().largest_node())),
+        message_(largest_node_ * chunk) {
     const int all = position_.nodes.count();
-    next_ = leaders[static_cast<std::size_t>((position_.node + 1) % all)];
-    previous_ = leaders[static_cast<std::size_t>((position_.node + all - 1) % all)];
+    // The ring of those with this rank's number in their nodes.
+    const auto on_node = [&](int node) {
+      return position_.nodes
+          .ranks[static_cast<std::size_t>(node)][static_cast<std::size_t>(std::min(position_.rank, most_leaders_ - 1))];
+    };
+    next_ = on_node((position_.node + 1) % all);
+    previous_ = on_node((position_.node + all - 1) % all);
   }
 
   bool run(const Operands& operands, wait::Site& site) override {
@@ -84,25 +100,46 @@ class HierarchicalAllgather final : public Prepared {
     }
     keep(operands, position_.node, offset, bytes);
     chunk.deposited = nullptr;
-    chunk.root = 0;
+    const int lead = leaders_for(bytes);
     for (int step = 1; step < all; ++step) {
       const int origin = (position_.node - step + all) % all;
-      if (position_.rank == 0) {
-        // What came in the step before goes on.
-        const int passed = (origin + 1) % all;
-        wait_until([&] { return streams_.may_send(next_); }, next_, site);
-        streams_.send(next_, message_.data(), bytes * ranks_of(passed));
-        wait_until([&] { return streams_.may_receive(previous_); }, previous_, site);
-        team_.wire->release_sources();
-        std::memcpy(message_.data(), streams_.front(previous_), bytes * ranks_of(origin));
-        streams_.release(previous_);
+      // What came in the step before goes on.
+      if (position_.rank < lead)
+        pass_on(part_of((origin + 1) % all, position_.rank, lead, bytes), part_of(origin, position_.rank, lead, bytes),
+                site);
+      for (int leader = 0; leader < lead; ++leader) {
+        const std::span<std::byte> part = part_of(origin, leader, lead, bytes);
+        chunk.root = leader;
+        chunk.bytes = part.size();
+        chunk.send = position_.rank == leader ? part.data() : nullptr;
+        chunk.receive = position_.rank == leader ? nullptr : part.data();
+        broadcast_.run(chunk, site);
       }
-      chunk.bytes = bytes * ranks_of(origin);
-      chunk.send = position_.rank == 0 ? message_.data() : nullptr;
-      chunk.receive = position_.rank == 0 ? nullptr : message_.data();
-      broadcast_.run(chunk, site);
       keep(operands, origin, offset, bytes);
     }
+  }
+
+  void pass_on(std::span<const std::byte> passed, std::span<std::byte> next, wait::Site& site) {
+    wait_until([&] { return streams_.may_send(next_); }, next_, site);
+    streams_.send(next_, passed.data(), passed.size());
+    wait_until([&] { return streams_.may_receive(previous_); }, previous_, site);
+    team_.wire->release_sources();
+    std::memcpy(next.data(), streams_.front(previous_), next.size());
+    streams_.release(previous_);
+  }
+
+  // Equal on all ranks.
+  int leaders_for(std::size_t bytes) const noexcept {
+    if (!is_chosen_) return most_leaders_;
+    return static_cast<int>(std::clamp<std::size_t>(largest_node_ * bytes / least_message_bytes, 1,
+                                                    static_cast<std::size_t>(most_leaders_)));
+  }
+  // Of the message that holds a chunk of each rank of `node`, what one of its leaders carries.
+  std::span<std::byte> part_of(int node, int leader, int of, std::size_t bytes) noexcept {
+    const auto first_of = [&](int one) {
+      return ranks_of(node) * static_cast<std::size_t>(one) / static_cast<std::size_t>(of);
+    };
+    return std::span(message_).subspan(first_of(leader) * bytes, (first_of(leader + 1) - first_of(leader)) * bytes);
   }
 
   // Takes the message, of the ranks of `node`, to where their blocks belong.
@@ -130,6 +167,9 @@ class HierarchicalAllgather final : public Prepared {
   NodePhase broadcast_;
   Streams streams_;
   const std::size_t chunk_bytes_;
+  const int most_leaders_;  // equal on all nodes
+  const bool is_chosen_;    // how many lead, by the bytes of a chunk
+  const std::size_t largest_node_;
   std::vector<std::byte> message_;  // a chunk of each rank of a node
   int next_;
   int previous_;
@@ -138,13 +178,16 @@ class HierarchicalAllgather final : public Prepared {
 
 constexpr Parameter parameters[] = {
     {"chunk_bytes", 16384, 64, most_chunk_bytes, "bytes of a block that travel at a time", "part_bytes"},
+    {"leaders", 1, 0, 1024, "ranks of each node that write to other nodes; 0: as many as get 16 KiB of a message"},
 };
 
 constexpr Descriptor descriptor = {
     .collective = Collective::allgather,
     .name = "hierarchical_allgather",
-    .summary = "blocks are gathered in each node, go round a ring of one rank of each, and are broadcast in each node",
-    .source = "Mohammadalizadehbakhtevari 2021, chapter 6: the same composition",
+    .summary =
+        "blocks are gathered in each node, go round a ring of one rank of each or several, and are broadcast "
+        "in each node",
+    .source = "Mohammadalizadehbakhtevari 2021, chapter 6: the same composition; Bayatpour et al. 2017 (DPML)",
     .one_node = false,
     .serves_declines = false,
     .parameters = parameters,
@@ -160,7 +203,7 @@ constexpr Descriptor descriptor = {
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalAllgather>(team, chunk_bytes_of(capacity, values));
+      return std::make_unique<HierarchicalAllgather>(team, chunk_bytes_of(capacity, values), values[leaders]);
     },
 };
 const Registration registration(descriptor);

@@ -73,19 +73,12 @@ std::vector<int> peers_of(const NodePosition& position, int most_leaders) {
   return peers;
 }
 
-int smallest_node(const Nodes& nodes) {
-  std::size_t least = nodes.of_rank.size();
-  for (const std::vector<int>& ranks : nodes.ranks) least = std::min(least, ranks.size());
-  return static_cast<int>(least);
-}
-
 class HierarchicalLeaders final : public Prepared {
  public:
   HierarchicalLeaders(const Team& team, std::size_t capacity, std::span<const std::int64_t> values)
       : team_(team),
         position_(team),
-        most_leaders_(std::min(smallest_node(position_.nodes),
-                               values[leaders] == 0 ? team.size : static_cast<int>(values[leaders]))),
+        most_leaders_(most_leaders(position_.nodes, values[leaders])),
         is_chosen_(values[leaders] == 0),
         node_(node_of(team, position_)),
         halving_(*team.wire, halving_for(position_.nodes.count(), capacity, values), peers_of(position_, most_leaders_),

@@ -1,13 +1,14 @@
-// Hierarchical MPI_Alltoall for small blocks: the ranks of a node put their blocks together in shared memory, one rank
-// of each node sends one message to each other node, and each message that has come is broadcast in the node, where
-// every rank takes its own blocks. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as
-// many.
+// Hierarchical MPI_Alltoall for small blocks: the ranks of a node put their blocks together in shared memory, each node
+// sends one message to each other node, and each message that has come is broadcast in the node, where every rank takes
+// its own blocks. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as many. Ranks of a
+// node take turns with the messages, so that as many cores copy and send: the one for the node i further on is number
+// (i-1) mod k of k leaders, at both ends.
 //
 // Blocks go in fragments, so that a message, the fragments from all ranks of one node to all of another, is at most
 // `chunk_bytes`. Messages are sent to the next node first, and taken from the one before first.
 //
-// Cost: one latency of the network, (N-1) q^2 S bytes sent and received by each node; in a node q p S bytes copied in
-// and out by each rank.
+// Cost: one latency of the network, (N-1) q^2 S bytes sent and received by each node, by k ranks; in a node q p S bytes
+// copied in and out by each rank.
 
 #include <algorithm>
 #include <cstring>
@@ -36,12 +37,12 @@ constexpr NodePhase::Choice broadcast = {Collective::bcast, 131072};
 
 class HierarchicalAlltoall final : public Prepared {
  public:
-  HierarchicalAlltoall(const Team& team, std::size_t message_bytes)
+  HierarchicalAlltoall(const Team& team, std::size_t message_bytes, std::int64_t wanted_leaders)
       : team_(team),
         position_(team),
         gathering_(team, gathering, team.region, this),
         broadcast_(team, broadcast, team.region + NodePhase::region_bytes(gathering, size_of(position_.node)), this),
-        leaders_(lowest_ranks(position_.nodes)) {
+        leaders_(most_leaders(position_.nodes, wanted_leaders)) {
     const auto most = static_cast<std::size_t>(team.layout().largest_node());
     fragment_bytes_ = std::max<std::size_t>(message_bytes / (most * most), 1);
     message_.resize(most * most * fragment_bytes_);
@@ -85,31 +86,32 @@ class HierarchicalAlltoall final : public Prepared {
     keep(operands, position_.node, gathered_.data(), fragment.bytes, at(team_.rank, bytes), offset, bytes);
 
     const int all = position_.nodes.count();
-    if (position_.rank == 0)
-      for (int i = 1; i < all; ++i) send_to((position_.node + i) % all, bytes, site);
+    for (int i = 1; i < all; ++i)
+      if (position_.rank == leader_for(i)) send_to((position_.node + i) % all, bytes, site);
     fragment.deposited = nullptr;
-    fragment.root = 0;
     for (int i = 1; i < all; ++i) {
       const int origin = (position_.node - i + all) % all;
-      const int leader = leaders_[static_cast<std::size_t>(origin)];
+      fragment.root = leader_for(i);
+      const bool leads = position_.rank == fragment.root;
+      const int leader = peer_on(origin);
       const std::size_t row = at(size_of(position_.node), bytes);  // from one rank there to all here
       fragment.bytes = at(size_of(origin), row);
       const std::byte* message = message_.data();
-      if (position_.rank == 0) {
+      if (leads) {
         wait_until([&] { return streams_->may_receive(leader); }, leader, site);
         message = streams_->front(leader);
       }
-      fragment.send = position_.rank == 0 ? message : nullptr;
-      fragment.receive = position_.rank == 0 ? nullptr : message_.data();
+      fragment.send = leads ? message : nullptr;
+      fragment.receive = leads ? nullptr : message_.data();
       broadcast_.run(fragment, site);
       keep(operands, origin, message, row, at(position_.rank, bytes), offset, bytes);
-      if (position_.rank == 0) streams_->release(leader);
+      if (leads) streams_->release(leader);
     }
   }
 
   // What the ranks of this node have for those of another.
   void send_to(int node, std::size_t bytes, wait::Site& site) {
-    const int leader = leaders_[static_cast<std::size_t>(node)];
+    const int leader = peer_on(node);
     wait_until([&] { return streams_->may_send(leader); }, leader, site);
     std::byte* to = message_.data();
     for (int local = 0; local < size_of(position_.node); ++local)
@@ -132,6 +134,13 @@ class HierarchicalAlltoall final : public Prepared {
     }
   }
 
+  int leader_for(int distance) const noexcept { return (distance - 1) % leaders_; }
+  // With this leader's number on another node.
+  int peer_on(int node) const noexcept {
+    return position_.nodes
+        .ranks[static_cast<std::size_t>(node)][static_cast<std::size_t>(std::min(position_.rank, leaders_ - 1))];
+  }
+
   static std::size_t at(int number, std::size_t bytes) noexcept { return static_cast<std::size_t>(number) * bytes; }
   int size_of(int node) const noexcept {
     return static_cast<int>(position_.nodes.ranks[static_cast<std::size_t>(node)].size());
@@ -150,7 +159,7 @@ class HierarchicalAlltoall final : public Prepared {
   NodePhase gathering_;
   NodePhase broadcast_;
   std::unique_ptr<Streams> streams_;
-  const std::vector<int> leaders_;
+  const int leaders_;  // of each node
   std::size_t fragment_bytes_;
   std::vector<std::byte> message_;   // to or from another node
   std::vector<std::byte> packed_;    // this rank's fragments
@@ -160,17 +169,26 @@ class HierarchicalAlltoall final : public Prepared {
 
 constexpr Parameter parameters[] = {
     {"chunk_bytes", 65536, 4096, 1 << 20, "bytes of a message between two nodes", "message_bytes"},
+    {"leaders", 0, 0, 1024,
+     "ranks of each node that write to other nodes in turn; 0: all, as far as nodes have as many"},
 };
 
 constexpr Descriptor descriptor = {
     .collective = Collective::alltoall,
     .name = "hierarchical_alltoall",
     .summary = "blocks are combined in each node, one message goes to each other node; for small blocks",
-    .source = "Iakymchuk et al. 2021, section IV-B, over the composition of Mohammadalizadehbakhtevari 2021, chapter 6",
+    .source =
+        "Iakymchuk et al. 2021, section IV-B, over the composition of Mohammadalizadehbakhtevari 2021, chapter 6; "
+        "Bayatpour et al. 2017 (DPML)",
     .one_node = false,
     .serves_declines = false,
     .max_bytes = largest_block,
     .parameters = parameters,
+    // Its transfers are notified_alltoall's, in (N-1) messages of a node.
+    .network_ns =
+        [](const NetworkCall& call) {
+          return call.latency_ns + call.node_ranks * (call.ranks - call.node_ranks) * call.transfer_ns();
+        },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return Streams::Shape::among_leaders(layout, most_message(layout.largest_node(), message_of(values))).segment();
     },
@@ -179,7 +197,7 @@ constexpr Descriptor descriptor = {
           return NodePhase::region_bytes(gathering, ranks) + NodePhase::region_bytes(broadcast, ranks);
         },
     .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalAlltoall>(team, message_of(values));
+      return std::make_unique<HierarchicalAlltoall>(team, message_of(values), values[1]);
     },
 };
 const Registration registration(descriptor);
