@@ -34,7 +34,13 @@ constexpr std::size_t most_met = 8;
 struct Process {
   const WeakService* service = nullptr;
   std::vector<tuning::ApproxRule> rules;
-  SiteNames names;
+  SiteNames names{[this](const tuning::NamedSite& site) {
+    std::uint64_t bits = 0;
+    for (std::size_t i = 0; i < rules.size(); ++i)
+      for (const std::string& place : rules[i].sites)
+        if (tuning::is_site(place, site)) bits |= std::uint64_t{1} << i;
+    return bits;
+  }};
   std::mutex mutex;                                  // guards what follows
   std::vector<std::unique_ptr<SiteAgreement>> left;  // of communicators that are gone
   std::set<std::string> met;                         // names of communicators with calls that a rule may be for
@@ -260,7 +266,7 @@ bool run(Communicator& state, const Arguments& a, const CallFacts& facts, Outcom
     const auto is_named = [&] {
       if (!facts.records.recorder.is_open()) return false;
       const std::uint64_t named =
-          self.names.rules_at(facts.site, facts.records.call_sites, facts.records.recorder.header(), self.rules);
+          self.names.at(facts.records.call_sites.number_of(facts.site), facts.records.recorder.header());
       return (named >> (rule - self.rules.data()) & 1) != 0;
     };
     const char* const why = call.why_exact();

@@ -32,16 +32,16 @@ const tuning::Selection& selection_for(const Job& job, const Communicator& state
 }
 
 Decision decide(const Job& job, const Communicator& state, const Arguments& a, Form form, bool is_named,
-                Described& described, tuning::ArrivalClass arrivals) noexcept {
-  const CommunicatorFacts facts = facts_of(state, arrivals);
+                Described& described, const tuning::Learnt& learnt) noexcept {
+  const CommunicatorFacts facts = facts_of(state, learnt);
   const CallShape call = shape_of(a, form, is_named);
   if (const Reason reason = excluded(facts, call); reason != Reason::none) return {.choice = {.reason = reason}};
   return decide(selection_for(job, state, a.collective, form), facts, call, signature_of(a, described));
 }
 
 Decision decide(const Job& job, const Communicator& state, const CallShape& call, const Signature& signature,
-                tuning::ArrivalClass arrivals) noexcept {
-  return decide(selection_for(job, state, call.collective, call.form), facts_of(state, arrivals), call, signature);
+                const tuning::Learnt& learnt) noexcept {
+  return decide(selection_for(job, state, call.collective, call.form), facts_of(state, learnt), call, signature);
 }
 
 }  // namespace papaya

@@ -61,6 +61,7 @@ struct Outcome {
   std::uint64_t event = 0;  // the recorder's number for the call, once `begun`
   bool begun = false;
   bool is_approximate = false;   // PAPAYA_APPROX: recorded with the weakly consistent collectives
+  std::uint64_t call_site = 0;   // its number in the record, once `begun`; 0: not known
   trials::One* trial = nullptr;  // that the call counts for,
   int root = -1;                 // and the call's root then
 };
@@ -72,6 +73,7 @@ inline void begin_event(const CallFacts& facts, Outcome& outcome) noexcept {
   const Recorder::Arrival& arrival = *facts.arrival;
   const std::uint64_t call_site = records.call_sites.number_of(facts.site);
   outcome.event = records.recorder.begin(arrival, call_site);
+  outcome.call_site = call_site;
   outcome.begun = true;
   records.mpi_times.arrive(outcome.event, arrival.ticks);
   if (arrival.form == Form::blocking)
@@ -86,8 +88,7 @@ struct Described {
   bool dense = true;  // elements, or a pair's parts, lie in memory as an algorithm takes them
 };
 
-inline CommunicatorFacts facts_of(const Communicator& state,
-                                  tuning::ArrivalClass arrivals = tuning::ArrivalClass::unknown) noexcept {
+inline CommunicatorFacts facts_of(const Communicator& state, const tuning::Learnt& learnt = {}) noexcept {
   CommunicatorFacts facts{.facts = state.facts,
                           .arrival_order = state.arrival_order,
                           .inter = state.inter,
@@ -96,7 +97,8 @@ inline CommunicatorFacts facts_of(const Communicator& state,
                           .has_due_plans = state.has_due_plans || state.has_due_exchange,
                           .has_verdicts = !state.verdicts.empty(),
                           .dropped = state.dropped};
-  facts.facts.arrivals = arrivals;
+  facts.facts.arrivals = learnt.arrivals;
+  facts.facts.sites = learnt.sites;
   return facts;
 }
 inline CallShape shape_of(const Arguments& a, Form form, bool is_named) noexcept {
@@ -104,12 +106,12 @@ inline CallShape shape_of(const Arguments& a, Form form, bool is_named) noexcept
 }
 
 // decide() for this call. `is_named` as in CallShape. `described` is left as it is where datatype and operation are not
-// looked at. `arrivals`: as all ranks know the pattern of such calls.
+// looked at. `learnt`: as all ranks know it.
 Decision decide(const Job& job, const Communicator& state, const Arguments& arguments, Form form, bool is_named,
-                Described& described, tuning::ArrivalClass arrivals = tuning::ArrivalClass::unknown) noexcept;
+                Described& described, const tuning::Learnt& learnt = {}) noexcept;
 // The same for a call that nobody makes.
 Decision decide(const Job& job, const Communicator& state, const CallShape& call, const Signature& signature,
-                tuning::ArrivalClass arrivals = tuning::ArrivalClass::unknown) noexcept;
+                const tuning::Learnt& learnt = {}) noexcept;
 
 // By what such a call on the communicator goes: the job's selection, or hints.
 const tuning::Selection& selection_for(const Job& job, const Communicator& state, Collective collective,

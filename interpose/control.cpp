@@ -76,7 +76,7 @@ int papaya_flavour_explain(const char* collective, const void* comm, unsigned lo
       choice.rule = trial->candidates[trial->trial.in_use()];
       if (choice.rule == nullptr) choice.reason = trial->trial.trials() > 0 ? Reason::quickest : Reason::in_turn;
     } else {
-      choice = decide(process.job, *state, call, signature, trial->arrivals.pattern).choice;
+      choice = decide(process.job, *state, call, signature, trial->learnt()).choice;
     }
   }
   const std::string answer = choice.rule != nullptr ? tuning::text_of_algorithm(*choice.rule)

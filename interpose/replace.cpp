@@ -131,10 +131,10 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   if (decision.sets_up_due_plans) {
     if (state.has_due_plans) set_up_due_plans(state, facts, outcome);
     if (state.has_due_exchange) trials::exchange(state, facts, outcome);
+    if (outcome.trial != nullptr) outcome.trial = outcome.trial->of.current;
   }
-  if (outcome.trial != nullptr && outcome.trial->arrivals.pattern != tuning::ArrivalClass::unknown &&
-      selection_for(facts.job, state, a.collective, Form::blocking).goes_by_arrivals(a.collective))
-    choice = decide(facts.job, state, a, Form::blocking, true, described, outcome.trial->arrivals.pattern).choice;
+  if (outcome.trial != nullptr && trials::follows_rules(state, *outcome.trial, facts.job))
+    choice = decide(facts.job, state, a, Form::blocking, true, described, outcome.trial->learnt()).choice;
   if (outcome.trial != nullptr) choice = trials::present_choice(state, *outcome.trial, choice, facts.records.recorder);
   if (choice.rule == nullptr) return native_by_choice();
 

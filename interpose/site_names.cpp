@@ -7,7 +7,7 @@
 
 #include "interpose/function_names.hpp"
 
-namespace papaya::approx {
+namespace papaya {
 
 namespace {
 
@@ -17,9 +17,7 @@ std::string_view file_name(std::string_view path) noexcept {
 
 }  // namespace
 
-std::uint64_t SiteNames::rules_at(const void* return_address, CallSites& call_sites, const trace::Header& record,
-                                  const std::vector<tuning::ApproxRule>& rules) {
-  const std::uint64_t number = call_sites.number_of(return_address);
+std::uint64_t SiteNames::at(std::uint64_t number, const trace::Header& record) {
   if (number == 0) return 0;
   const std::lock_guard lock(mutex_);
   const auto [entry, is_new] = known_.try_emplace(number, 0);
@@ -43,10 +41,8 @@ std::uint64_t SiteNames::rules_at(const void* return_address, CallSites& call_si
     named.line = names.line;
   }
   named.function = names.function;
-  for (std::size_t i = 0; i < rules.size(); ++i)
-    for (const std::string& place : rules[i].sites)
-      if (tuning::is_site(place, named)) entry->second |= std::uint64_t{1} << i;
+  entry->second = places_(named);
   return entry->second;
 }
 
-}  // namespace papaya::approx
+}  // namespace papaya

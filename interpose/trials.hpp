@@ -5,52 +5,18 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
-#include "interpose/call.hpp"
-#include "tuning/trial.hpp"
+#include "interpose/trial_classes.hpp"
 
 namespace papaya::trials {
 
-// The pattern of the last calls.
-struct Arrivals {
-  tuning::ArrivalClass pattern = tuning::ArrivalClass::unknown;
-  int straggler = -1;  // persistent: in the communicator
-  bool operator==(const Arrivals&) const = default;
-};
-
-// Calls of one collective and one class of sizes.
-struct One {
-  One(Collective of, std::uint64_t bytes_of_first, bool is_tried, std::vector<const tuning::Rule*> rules,
-      const tuning::Trial::Terms& terms) noexcept;
-  ~One();
-  One(const One&) = delete;
-  One& operator=(const One&) = delete;
-
-  Collective collective;
-  int size_class;                               // of 2^(size_class-1) bytes, excluded, to 2^size_class
-  std::uint64_t bytes;                          // of the first call
-  bool tries;                                   // else it only finds out how the ranks arrive
-  std::vector<const tuning::Rule*> candidates;  // null, the first: MPI. Nothing else: the rules decide
-  tuning::Trial trial;
-  Arrivals arrivals;               // on which all ranks have agreed
-  Arrivals latest;                 // what the last exchange made of them
-  trace::TrialRow* row = nullptr;  // of the record, once there was a trial
-  bool has_no_row = false;
-};
-
-class OnCommunicator {
- public:
-  std::vector<std::unique_ptr<One>> all;  // in the order of their first calls, which is that of all ranks
-};
-
-// The trial that the call belongs to, begun if there is none; null where there is nothing to choose from. `decision`:
-// by the table.
-One* find(Communicator& state, const Arguments& arguments, const Decision& decision, const Job& job) noexcept;
-
-// The trial that calls of so many bytes belong to; null: there is none.
-const One* find(const Communicator& state, Collective collective, std::uint64_t bytes) noexcept;
+// Rules of the tuning file are for what all ranks know of these calls.
+inline bool follows_rules(const Communicator& state, const One& one, const Job& job) noexcept {
+  const tuning::Learnt learnt = one.learnt();
+  if (learnt == tuning::Learnt{}) return false;
+  return learnt.sites != 0 ||
+         selection_for(job, state, one.of.collective, Form::blocking).goes_by_arrivals(one.of.collective);
+}
 
 // What serves the call. An algorithm that the communicator has dropped since cannot.
 tuning::Choice present_choice(Communicator& state, One& one, const tuning::Choice& by_table,
@@ -63,21 +29,25 @@ void note_failure(const Communicator& state, One& one, Reason reason, Recorder& 
 void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noexcept;
 
 namespace detail {
-void keep(One& one, const Outcome& outcome, const Communicator& state, const Job& job, std::uint64_t arrival_ticks,
-          std::uint64_t exit_ticks) noexcept;
+void leave(Communicator& state, const Outcome& outcome, const Job& job, std::uint64_t arrival_ticks,
+           std::uint64_t exit_ticks) noexcept;
 void move_on(Communicator& state, One& one) noexcept;
+
+inline void count(Communicator& state, One& one) noexcept {
+  const std::uint64_t generation = one.trial.generation();
+  one.trial.count_call();
+  if (one.trial.generation() != generation) [[unlikely]]
+    move_on(state, one);
+}
 }  // namespace detail
 
 // The call, which counts for a trial, has ended well.
 inline void leave(Communicator& state, const Outcome& outcome, const Job& job, std::uint64_t arrival_ticks,
                   std::uint64_t exit_ticks) noexcept {
-  One& one = *outcome.trial;
-  if (one.trial.slot() >= 0) [[unlikely]]
-    detail::keep(one, outcome, state, job, arrival_ticks, exit_ticks);
-  const std::uint64_t generation = one.trial.generation();
-  one.trial.count_call();
-  if (one.trial.generation() != generation) [[unlikely]]
-    detail::move_on(state, one);
+  if (outcome.trial->trial.is_noted()) [[unlikely]]
+    detail::leave(state, outcome, job, arrival_ticks, exit_ticks);
+  else
+    detail::count(state, *outcome.trial);
 }
 
 }  // namespace papaya::trials

@@ -39,7 +39,15 @@ std::string text_of_sizes(const Rule& rule) {
   return fmt::format("{} to {} bytes", text_of_bytes(rule.lowest_bytes), text_of_bytes(rule.highest_bytes));
 }
 
-std::string conditions_of(const Rule& rule) {
+// Those of the file, by their bits.
+std::string text_of_sites(const tuning::Selection& selection, std::uint64_t bits) {
+  std::string text;
+  for (std::size_t i = 0; i < selection.sites().size(); ++i)
+    if ((bits >> i & 1) != 0) text += (text.empty() ? "" : ", ") + selection.sites()[i];
+  return text;
+}
+
+std::string conditions_of(const tuning::Selection& selection, const Rule& rule) {
   std::string text;
   const auto add = [&](std::string_view condition) {
     if (!condition.empty()) text += (text.empty() ? "" : ", ") + std::string(condition);
@@ -53,11 +61,13 @@ std::string conditions_of(const Rule& rule) {
     add(fmt::format("up to {} bytes where ranks outnumber cores and MPI yields",
                     text_of_bytes(rule.highest_oversubscribed)));
   if (rule.arrivals != ArrivalClass::unknown) add(fmt::format("{} arrivals", tuning::name_of(rule.arrivals)));
+  if (rule.site != 0) add("calls from " + text_of_sites(selection, rule.site));
   return text.empty() ? "any call" : text;
 }
 
 // Of the call.
-std::string fact_against(Condition condition, std::uint64_t bytes, const Facts& facts) {
+std::string fact_against(Condition condition, std::uint64_t bytes, const Facts& facts,
+                         const tuning::Selection& selection) {
   switch (condition) {
     case Condition::bytes:
       return fmt::format("the call has {} bytes", text_of_bytes(bytes));
@@ -73,6 +83,9 @@ std::string fact_against(Condition condition, std::uint64_t bytes, const Facts& 
       return facts.arrivals == ArrivalClass::unknown
                  ? "its arrivals are not known"
                  : fmt::format("its arrivals are {}", tuning::name_of(facts.arrivals));
+    case Condition::site:
+      return facts.sites == 0 ? "it is not known to come from there"
+                              : "it comes from " + text_of_sites(selection, facts.sites);
     case Condition::none:
       break;
   }
@@ -118,14 +131,14 @@ std::string explain(const tuning::Selection& selection, const Settings& settings
   const tuning::Choice choice = selection.choose(collective, bytes, facts, Form::blocking, &considered);
   for (const Considered& one : considered) {
     text += fmt::format("\n{}: {}\n  for {}\n", place_of(one, settings, file, collective),
-                        tuning::text_of_algorithm(*one.rule), conditions_of(*one.rule));
+                        tuning::text_of_algorithm(*one.rule), conditions_of(selection, *one.rule));
     if (one.row != nullptr && !one.row->native.openmpi.empty())
       text += fmt::format("  Open MPI's {} (papaya export)\n", one.row->native.openmpi);
     if (one.row != nullptr && !one.row->comment.empty()) text += fmt::format("  {}\n", one.row->comment);
     if (one.row != nullptr)
       for (const Measured& measured : one.row->measured) text += fmt::format("  {}\n", text_of(measured));
     if (one.broken != Condition::none)
-      text += fmt::format("  passed over: {}\n", fact_against(one.broken, bytes, facts));
+      text += fmt::format("  passed over: {}\n", fact_against(one.broken, bytes, facts, selection));
     else if (one.hindrance != Reason::none)
       text += fmt::format("  {}: {}\n", one.source == Considered::Source::file ? "passed over" : "cannot serve",
                           name_of(one.hindrance));

@@ -103,6 +103,7 @@ struct CallOptions {
   int nodes = 1;
   bool oversubscribed = false;
   std::string arrivals = "any";
+  std::string site;
   std::string mpi = "openmpi";
   std::string file;
 };
@@ -129,13 +130,16 @@ int print_rules(const CallOptions& options) {
   if (!problem.empty()) warnings.push_back(path + ": " + problem + ".");
   const tuning::Selection selection(settings, text, warnings);
   for (const std::string& warning : warnings) fmt::print(stderr, "papaya: {}\n", warning);
+  const auto places = selection.sites();
+  const auto place = std::find(places.begin(), places.end(), options.site);
   const tuning::Facts facts{.ranks = ranks,
                             .nodes = options.nodes,
                             .oversubscribed = options.oversubscribed,
                             .native_yields = options.mpi == "openmpi",
                             .may_reorder = settings.text(Variable::order) == "arrival",
                             .ranks_per_node = (ranks + options.nodes - 1) / options.nodes,
-                            .arrivals = static_cast<tuning::ArrivalClass>(arrivals - tuning::arrival_names.begin())};
+                            .arrivals = static_cast<tuning::ArrivalClass>(arrivals - tuning::arrival_names.begin()),
+                            .sites = place == places.end() ? 0 : std::uint64_t{1} << (place - places.begin())};
   fmt::print("{}", explain(selection, settings, path, collective, static_cast<std::uint64_t>(bytes), facts));
   return warnings.empty() ? exit_fine : exit_failed;
 }
@@ -157,6 +161,8 @@ CLI::Option* add_rules(CLI::App& command, CallOptions& options) {
   add(command.add_option("--arrivals", options.arrivals, "their pattern: balanced, persistent, ... (default: any)")
           ->check(CLI::IsMember(classes))
           ->type_name("CLASS"));
+  add(command.add_option("--site", options.site, "the call site they come from, as the tuning file has it")
+          ->type_name("PLACE"));
   add(command.add_option("--mpi", options.mpi, "openmpi or mpich (default: openmpi)")
           ->check(CLI::IsMember({"openmpi", "mpich"}))
           ->type_name("NAME"));

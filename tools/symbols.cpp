@@ -102,6 +102,7 @@ void symbolise(report::Report& analysis) {
       sites.push_back(&site.frames);
       sites.push_back(&site.ended);
     }
+  for (report::TrialFigures& trial : analysis.trials) sites.push_back(&trial.call_site);
   for (report::PendingCall& pending : analysis.pending) {
     sites.push_back(&pending.call_site);
     for (report::LastSign& sign : pending.last_signs) sites.push_back(&sign.call_site);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "base/settings.hpp"
+#include "tuning/named_site.hpp"
 #include "tuning/selection_text.hpp"
 
 namespace papaya::tuning {
@@ -38,19 +39,6 @@ std::string_view take_to(std::string_view& text, char mark) {
     return front;
   }
   return std::exchange(text, {});
-}
-
-bool are_digits(std::string_view text, std::string_view digits) {
-  return !text.empty() && text.find_first_not_of(digits) == text.npos;
-}
-
-// solve.c:88, solver+0x11f3, main (solve.c:88), main (solver).
-bool looks_like_site(std::string_view place) {
-  if (place.ends_with(')') && place.find(" (") != place.npos) return true;
-  const std::size_t colon = place.rfind(':');
-  if (colon != place.npos && colon > 0 && are_digits(place.substr(colon + 1), "0123456789")) return true;
-  const std::size_t plus = place.rfind("+0x");
-  return plus != place.npos && plus > 0 && are_digits(place.substr(plus + 3), "0123456789abcdef");
 }
 
 bool parse_places(std::string_view text, ApproxRule& rule, std::string& problem) {
@@ -228,13 +216,6 @@ std::string ApproxRule::selection() const {
   std::string text(algorithm->name);
   for (std::size_t i = 0; i < values.size(); ++i) text += (i == 0 ? ":" : ",") + number_text(*this, i);
   return text;
-}
-
-bool is_site(std::string_view place, const NamedSite& site) {
-  if (!site.module.empty() && place == fmt::format("{}+{:#x}", site.module, site.offset)) return true;
-  if (site.file.empty()) return !site.function.empty() && place == fmt::format("{} ({})", site.function, site.module);
-  const std::string line = fmt::format("{}:{}", site.file, site.line);
-  return place == line || (!site.function.empty() && place == fmt::format("{} ({})", site.function, line));
 }
 
 }  // namespace papaya::tuning

@@ -43,15 +43,4 @@ bool parse_approx(std::string_view text, std::span<const WeakDescriptor* const> 
 // The sentence for a user whose value has no effect because of `problem`.
 std::string without_effect(std::string_view value, std::string_view problem);
 
-// A line of the program, innermost frame of a call, by all that is known of it: what is not is empty.
-struct NamedSite {
-  std::string_view module;  // file name of the program or library
-  std::uint64_t offset = 0;
-  std::string_view function;
-  std::string_view file;  // name of the source file
-  int line = 0;
-};
-// Whether a place of a rule means it: file:line, function (file:line), function (module) or module+0xoffset.
-bool is_site(std::string_view place, const NamedSite& site);
-
 }  // namespace papaya::tuning

@@ -172,4 +172,13 @@ Place place_of(std::string_view text, std::size_t at) noexcept {
   return place;
 }
 
+std::string shown(std::string_view text) {
+  constexpr std::size_t longest = 64;
+  std::string out(text.substr(0, longest));
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+  while (text.size() > longest && !out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0) out.pop_back();
+  return out;
+}
+
 }  // namespace papaya::tuning::json

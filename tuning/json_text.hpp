@@ -43,4 +43,7 @@ struct Place {
 };
 Place place_of(std::string_view text, std::size_t at) noexcept;
 
+// Somebody's text, fit for a line on a terminal.
+std::string shown(std::string_view text);
+
 }  // namespace papaya::tuning::json

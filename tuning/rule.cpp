@@ -11,6 +11,7 @@ Condition broken_condition(const Rule& rule, std::uint64_t bytes, const Facts& f
   if (facts.oversubscribed && facts.native_yields && bytes > rule.highest_oversubscribed)
     return Condition::oversubscribed;
   if (rule.arrivals != ArrivalClass::unknown && rule.arrivals != facts.arrivals) return Condition::arrivals;
+  if (rule.site != 0 && (rule.site & facts.sites) == 0) return Condition::site;
   return Condition::none;
 }
 
@@ -19,7 +20,8 @@ bool covers(const Rule& one, const Rule& other) noexcept {
          one.highest_oversubscribed >= other.highest_bytes && one.ranks.cover(other.ranks) &&
          one.nodes.cover(other.nodes) && one.ranks_per_node.cover(other.ranks_per_node) &&
          (!one.oversubscribed || one.oversubscribed == other.oversubscribed) &&
-         (one.arrivals == ArrivalClass::unknown || one.arrivals == other.arrivals);
+         (one.arrivals == ArrivalClass::unknown || one.arrivals == other.arrivals) &&
+         (one.site == 0 || one.site == other.site);
 }
 
 Reason hindrance(const Descriptor& algorithm, std::uint64_t bytes, const Facts& facts) noexcept {

@@ -40,6 +40,14 @@ struct Facts {
   bool predefined = true;       // the operation, if there is one
   int ranks_per_node = 0;       // of the communicator, on the node that has most of them; 0: not known
   ArrivalClass arrivals = ArrivalClass::unknown;
+  std::uint64_t sites = 0;  // of TuningFile::sites, a bit for each: those that some rank makes the call from
+};
+
+// What the ranks have found out about such calls while they ran.
+struct Learnt {
+  ArrivalClass arrivals = ArrivalClass::unknown;
+  std::uint64_t sites = 0;
+  bool operator==(const Learnt&) const = default;
 };
 
 // From `lowest` to `highest`, both included. What is not known, 0, is within bounds that exclude nothing, and no
@@ -65,10 +73,11 @@ struct Rule {
   Bounds ranks_per_node = {};
   std::optional<bool> oversubscribed = {};  // whatever it is, if it is not set
   ArrivalClass arrivals = ArrivalClass::unknown;
+  std::uint64_t site = 0;                           // one bit, as in Facts; 0: any
   std::uint64_t highest_oversubscribed = any_size;  // where ranks outnumber cores and MPI yields
 };
 
-enum class Condition : std::uint8_t { none, bytes, ranks, nodes, ranks_per_node, oversubscribed, arrivals };
+enum class Condition : std::uint8_t { none, bytes, ranks, nodes, ranks_per_node, oversubscribed, arrivals, site };
 
 // The first condition of the rule that does not hold; none if it applies.
 Condition broken_condition(const Rule& rule, std::uint64_t bytes, const Facts& facts) noexcept;

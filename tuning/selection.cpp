@@ -255,6 +255,14 @@ bool Selection::goes_by_arrivals(Collective collective) const noexcept {
   return !rows_of(collective, Form::blocking).empty() && file_->by_arrivals[index_of(collective)];
 }
 
+std::uint64_t Selection::sites_of(Collective collective) const noexcept {
+  return rows_of(collective, Form::blocking).empty() ? 0 : file_->by_site[index_of(collective)];
+}
+
+std::span<const std::string> Selection::sites() const noexcept {
+  return file_ == nullptr ? std::span<const std::string>() : file_->sites;
+}
+
 bool Selection::works_across_nodes() const noexcept {
   return any_rule([](const Descriptor& algorithm, Form) { return !algorithm.one_node; });
 }

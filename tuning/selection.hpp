@@ -8,6 +8,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -60,6 +61,9 @@ class Selection {
 
   // True if a rule for blocking calls of the collective is for one arrival pattern.
   bool goes_by_arrivals(Collective collective) const noexcept;
+  // The call sites that such rules are for, as in Facts, and what the file calls them, the first bit's first.
+  std::uint64_t sites_of(Collective collective) const noexcept;
+  std::span<const std::string> sites() const noexcept;
 
   // Replaces the rules of one collective, as if `text` had stood in its variable. False, with the reason in
   // `problem` and nothing changed, if it cannot be used. Rules given out before stay where they are, and the

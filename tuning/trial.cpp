@@ -61,17 +61,40 @@ Trial::Trial(const Terms& terms)
       set_up_ns_(terms.set_up_ns),
       current_(terms.in_use),
       patience_(least_patience) {
-  // What follows is done inside the program's calls, where nothing may fail.
+  reserve();
+}
+
+// What follows is done inside the program's calls, where nothing may fail.
+void Trial::reserve() {
   blocks_.reserve(list_.size());
   kept_.reserve(std::max(list_.size() * later_block, std::size_t{check}));
   for (Candidate& one : list_) one.costs.reserve(most_rounds * later_block);
   seen_.reserve(most_seen);
 }
 
+Trial Trial::part() const {
+  Trial one = *this;
+  for (Candidate& candidate : one.list_) {
+    candidate.costs.clear();
+    candidate.is_left = !candidate.failed;
+  }
+  one.reserve();
+  one.calls_ = one.calls_then_ = one.next_trial_ = 0;
+  one.changes_ = one.spent_ns_ = 0;
+  one.wants_exchange_ = one.notes_all_ = false;
+  one.usual_cost_ns_ = -1;
+  one.usual_pattern_ = 0;
+  one.changed_checks_ = 0;
+  one.patience_ = least_patience;
+  one.rest(first_look);
+  return one;
+}
+
 void Trial::serve_by(std::size_t candidate, bool measured, std::int64_t calls) noexcept {
   if (candidate != current_) ++generation_;
   current_ = candidate;
   measured_ = measured;
+  noted_ = measured || notes_all_;
   next_ = calls == never ? never : calls_ + calls;
 }
 

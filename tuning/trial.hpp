@@ -40,6 +40,9 @@ class Trial {
     std::int64_t set_up_ns = 200'000;  // of a candidate: guessed, as long as no rank has measured any
   };
   explicit Trial(const Terms& terms);
+  // Of a part of these calls, after a trial of all of them: it begins with what serves now, and has a trial of its own
+  // as soon as that may be.
+  Trial part() const;
 
   // Who serves the next call.
   std::size_t candidate() const noexcept { return current_; }
@@ -47,6 +50,12 @@ class Trial {
   std::uint64_t generation() const noexcept { return generation_; }
   // Where to keep the sample of the next call; negative: it is not measured.
   std::int64_t slot() const noexcept { return measured_ ? static_cast<std::int64_t>(measured_calls_) : -1; }
+  // The next call is measured, or the owner wants to see each.
+  bool is_noted() const noexcept { return noted_; }
+  void note_all(bool all) noexcept {
+    notes_all_ = all;
+    noted_ = measured_ || all;
+  }
   // The call has been made, on all ranks.
   void count_call() noexcept {
     if (measured_) ++measured_calls_;
@@ -115,6 +124,7 @@ class Trial {
     std::size_t candidate = 0;
     Sample sample;
   };
+  void reserve();
   void advance() noexcept;
   void rest(std::int64_t calls) noexcept;
   void serve_by(std::size_t candidate, bool measured, std::int64_t calls) noexcept;
@@ -152,6 +162,8 @@ class Trial {
   std::size_t current_;
   std::uint64_t generation_ = 0;
   bool measured_ = false;
+  bool notes_all_ = false;
+  bool noted_ = false;  // one of these
   bool wants_exchange_ = false;
 
   std::vector<Block> blocks_;  // of the phase

@@ -7,6 +7,7 @@
 #include "base/settings.hpp"
 #include "tuning/json_text.hpp"
 #include "tuning/load.hpp"
+#include "tuning/named_site.hpp"
 #include "tuning/native_algorithms.hpp"
 
 namespace papaya::tuning {
@@ -14,6 +15,7 @@ namespace papaya::tuning {
 namespace {
 
 using json::Member;
+using json::shown;
 using json::Value;
 using Kind = Value::Kind;
 
@@ -21,23 +23,13 @@ constexpr std::uint64_t file_version = 1;
 
 // What objects may have; docs/tuning.schema.json has the same.
 constexpr std::array<std::string_view, 5> file_fields = {"$schema", "version", "comment", "measured_on", "rules"};
-constexpr std::array<std::string_view, 11> rule_fields = {"collective", "algorithm",      "parameters",     "ranks",
+constexpr std::array<std::string_view, 12> rule_fields = {"collective", "algorithm",      "parameters",     "ranks",
                                                           "nodes",      "ranks_per_node", "oversubscribed", "bytes",
-                                                          "arrivals",   "comment",        "measured"};
+                                                          "arrivals",   "site",           "comment",        "measured"};
 constexpr std::array<std::string_view, 9> measured_fields = {
     "bytes", "pattern", "skew_us", "excess_us", "native_excess_us", "ratio", "ratio_interval", "outcome", "turns"};
 constexpr std::array<std::string_view, 3> native_fields = {"openmpi", "fanout", "segment_bytes"};
 constexpr std::array<std::string_view, 4> outcomes = {"SAME", "FASTER", "SLOWER", "UNCLEAR"};
-
-// Somebody's text, fit for a line on a terminal.
-std::string shown(std::string_view text) {
-  constexpr std::size_t longest = 64;
-  std::string out(text.substr(0, longest));
-  for (char& c : out)
-    if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-  while (text.size() > longest && !out.empty() && (static_cast<unsigned char>(out.back()) & 0x80) != 0) out.pop_back();
-  return out;
-}
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
   const std::string_view near = nearest_name(word, names);
@@ -71,6 +63,7 @@ class Reader {
   bool take_text(const Value& value, std::string_view what, std::string& text);
   bool take_number(const Value& value, std::string_view what, std::optional<double>& number);
   bool take_arrivals(const Value& value, Rule& rule);
+  bool take_site(const Value& value, Rule& rule);
   bool take_algorithm(const Value& object, Collective collective, FileRule& row);
   bool take_parameters(const Value& value, Rule& rule);
   bool take_native(const Value& value, Collective collective, Native& native);
@@ -190,6 +183,18 @@ bool Reader::take_arrivals(const Value& value, Rule& rule) {
   return true;
 }
 
+bool Reader::take_site(const Value& value, Rule& rule) {
+  if (value.kind != Kind::string || !looks_like_site(value.text))
+    return refuse(value.at, "site must be a call site as the report has it, such as solve.c:88 or solver+0x11f3");
+  std::vector<std::string>& sites = file_.sites;
+  const auto known = std::find(sites.begin(), sites.end(), value.text);
+  if (known == sites.end() && sites.size() == most_sites)
+    return refuse(value.at, "more than " + std::to_string(most_sites) + " call sites");
+  rule.site = std::uint64_t{1} << (known - sites.begin());
+  if (known == sites.end()) sites.push_back(value.text);
+  return true;
+}
+
 bool Reader::take_collective(const Value& object, Collective& collective) {
   const Member* const member = find(object, "collective");
   if (member == nullptr) return refuse(object.at, "the rule has no collective");
@@ -268,6 +273,7 @@ bool Reader::take_condition(const Member& member, FileRule& row) {
   if (member.name == "ranks_per_node") return take_bounds(value, "ranks_per_node", rule.ranks_per_node);
   if (member.name == "bytes") return take_sizes(value, rule);
   if (member.name == "arrivals") return take_arrivals(value, rule);
+  if (member.name == "site") return take_site(value, rule);
   if (member.name == "comment") return take_text(value, "comment", row.comment);
   if (member.name == "oversubscribed") {
     if (value.kind != Kind::boolean) return refuse(value.at, "oversubscribed must be true or false");
@@ -317,6 +323,7 @@ bool Reader::take_rule(const Value& object) {
   });
   row.first_alike = static_cast<std::size_t>(alike - rows.begin());
   if (row.rule.arrivals != ArrivalClass::unknown) file_.by_arrivals[index_of(collective)] = true;
+  file_.by_site[index_of(collective)] |= row.rule.site;
   rows.push_back(std::move(row));
   return true;
 }

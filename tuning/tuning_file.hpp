@@ -49,10 +49,13 @@ struct FileRule {
 struct TuningFile {
   std::array<std::vector<FileRule>, collective_count> rows;  // the first that applies counts
   std::array<bool, collective_count> by_arrivals{};          // some of them are for one arrival pattern
+  std::vector<std::string> sites;                            // call sites of Rule::site, the first bit's first
+  std::array<std::uint64_t, collective_count> by_site{};     // bits of those that some of them are for
   std::vector<OldName> old_names;
 };
 
 inline constexpr std::size_t most_rows = 4096;  // of a collective
+inline constexpr std::size_t most_sites = 64;
 inline constexpr std::size_t most_warnings = 16;
 
 // JSON. Problems become warnings.

@@ -29,6 +29,7 @@ TrialFigures figures_of(const trace::TrialRow& row, const RankFile& file, const 
   out.has_bytes = collective != Collective::barrier;
   out.least_bytes = row.size_class == 0 ? 0 : power_of_two(row.size_class - 1) + 1;
   out.most_bytes = power_of_two(row.size_class);
+  out.call_site = frames_of(file, row.call_site);
   out.calls = row.calls;
   out.trials = row.trials;
   out.algorithm = algorithm_name(file, row.in_use);
@@ -91,6 +92,10 @@ std::string TrialFigures::tried_text() const {
     }
   }
   return text;
+}
+
+std::string TrialFigures::site_text() const {
+  return call_site.empty() ? std::string() : "from " + call_site_text(call_site);
 }
 
 std::string TrialFigures::change_text() const {

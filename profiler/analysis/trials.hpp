@@ -9,6 +9,7 @@
 
 #include "profiler/analysis/patterns_of_sites.hpp"
 #include "profiler/read/clocks.hpp"
+#include "profiler/read/frames.hpp"
 #include "profiler/read/read.hpp"
 
 namespace papaya::report {
@@ -39,7 +40,9 @@ struct TrialFigures {
 
   std::string name;  // MPI_Allreduce
   std::string communicator;
-  bool has_bytes = false;         // not of a barrier
+  std::vector<NamedFrame>
+      call_site;           // on the communicator's rank 0, innermost first; empty: of all that are not told apart
+  bool has_bytes = false;  // not of a barrier
   std::uint64_t least_bytes = 0;  // of a call
   std::uint64_t most_bytes = 0;
   std::uint64_t calls = 0;  // until the last trial ended, or the last change
@@ -55,6 +58,8 @@ struct TrialFigures {
   // "arrival_leader 400 ns, native 1.20 us, arrival_tree 6.20 us (dropped)": those kept first, of each kind the
   // quickest.
   std::string tried_text() const;
+  // "from solve.c:88"; empty: of all that are not told apart.
+  std::string site_text() const;
   // "arrival_leader instead of native from call 77 on, 12.0 ms after MPI_Init": the last change; empty: there was none.
   std::string change_text() const;
   // "arrivals persistent, rank 3 late, from call 4,112 on, 1.20 s after MPI_Init, before that random": the last.

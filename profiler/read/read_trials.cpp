@@ -11,12 +11,13 @@ namespace {
 constexpr std::uint32_t last_pattern = 5;
 constexpr std::uint64_t most_bytes = trace::trial_capacity * sizeof(trace::TrialRow);
 
-bool is_possible(const trace::TrialRow& row, std::size_t algorithms) {
+bool is_possible(const trace::TrialRow& row, std::size_t algorithms, std::size_t call_sites) {
   const auto is_known = [&](std::uint32_t algorithm) { return algorithm < algorithms; };
   const std::size_t changes = std::min<std::size_t>(row.changes, trace::trial_change_capacity);
   const std::size_t patterns = std::min<std::size_t>(row.arrivals_changes, trace::trial_change_capacity);
-  return (row.trials > 0 || patterns > 0) && row.collective < collective_count && row.size_class <= 64 &&
-         is_known(row.in_use) && row.tried_count <= trace::tried_capacity &&
+  return (row.trials > 0 || patterns > 0 || row.call_site != 0) && row.collective < collective_count &&
+         row.size_class <= 64 && row.call_site <= call_sites && is_known(row.in_use) &&
+         row.tried_count <= trace::tried_capacity &&
          std::all_of(row.tried, row.tried + row.tried_count,
                      [&](const trace::TriedAlgorithm& one) {
                        return is_known(one.algorithm) &&
@@ -43,7 +44,9 @@ void read_trials(const Source& source, const trace::Header& header, RankFile& fi
   if (!source.read(header.trials_offset, file.trials.data(), file.trials.size() * sizeof(trace::TrialRow)))
     file.trials.clear();
   // One that is being written, while the job runs, too.
-  std::erase_if(file.trials, [&](const trace::TrialRow& row) { return !is_possible(row, file.algorithms->size()); });
+  std::erase_if(file.trials, [&](const trace::TrialRow& row) {
+    return !is_possible(row, file.algorithms->size(), file.call_sites->size());
+  });
 }
 
 }  // namespace papaya::report

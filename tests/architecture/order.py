@@ -56,6 +56,8 @@ ORDER = {
         "call staging",
         "ready_plan",
         "combine",
+        "trial_classes",
+        "trial_sites",
         "trials",
         "runtime",  # what stands above is entered from outside; what stands below is passed what it needs
         "control dispatch operation run verdicts weak_calls",
@@ -73,7 +75,7 @@ ORDER = {
         "wrappers_communicators",
     ],
     "tuning": [
-        "call_costs json_text native_algorithms rule sample_exchange",
+        "call_costs json_text named_site native_algorithms rule sample_exchange site_period",
         "load selection_text trial",
         "approx_rules tuning_file",
         "selection",

@@ -3,6 +3,7 @@
 #include <random>
 
 #include "tests/catch.hpp"
+#include "tuning/named_site.hpp"
 
 using namespace papaya;
 using tuning::ApproxRule;

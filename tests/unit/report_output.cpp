@@ -202,11 +202,13 @@ TEST_CASE("what was tried, how that went and when it changed") {
   rare.size_class = 0;
   rare.calls = 77;
   rare.changes = 0;
+  row.call_site = static_cast<std::uint16_t>(all[0].add_call_site({{"/bin/solver", 0x11f3}, {"/bin/solver", 0x20}}));
   all[0].trials = {rare, row};
   // Those that cannot be are left out.
   for (const auto damage :
        {+[](trace::TrialRow& one) { one.in_use = 3; },
-        +[](trace::TrialRow& one) { one.trials = one.arrivals_changes = 0; },
+        +[](trace::TrialRow& one) { one.trials = one.arrivals_changes = one.call_site = 0; },
+        +[](trace::TrialRow& one) { one.call_site = 0xffff; },
         +[](trace::TrialRow& one) { one.arrivals[1].pattern = 6; },
         +[](trace::TrialRow& one) { one.collective = collective_count; },
         +[](trace::TrialRow& one) { one.size_class = 65; },
@@ -220,7 +222,9 @@ TEST_CASE("what was tried, how that went and when it changed") {
   CHECK(first.communicator == "MPI_COMM_WORLD");
   CHECK(first.tried_text() == "arrival_leader 400 ns, native 2.40 µs (dropped), arrival_tree cannot serve");
   CHECK(first.change_text() == "arrival_leader instead of native from call 400 on, 4.50 ms after MPI_Init");
+  CHECK(first.site_text() == "from solver+0x11f3 < solver+0x20");
   CHECK(analysis.trials[1].change_text().empty());
+  CHECK(analysis.trials[1].site_text().empty());
   const std::string text = report::to_text(analysis);
   CHECK(support::contains(
       text, "MPI_Allreduce  MPI_COMM_WORLD  up to 1 KiB  5,000       6        5  1.50 ms  arrival_leader\n"));
@@ -228,6 +232,8 @@ TEST_CASE("what was tried, how that went and when it changed") {
   CHECK(first.arrivals_text() ==
         "arrivals persistent, rank 3 late from call 2,000 on, 3.50 ms after MPI_Init, before that random");
   const auto trials = json::parse(report::to_json(analysis))["trials"];
+  CHECK(trials[0]["call_site"][0]["offset"] == "0x11f3");
+  CHECK(trials[1]["call_site"].empty());
   CHECK(trials[0]["least_bytes"] == 513);
   CHECK(trials[0]["most_bytes"] == 1024);
   CHECK(trials[0]["tried"][1]["state"] == "slower");

@@ -140,6 +140,44 @@ TEST_CASE("a trial: the choice follows when another becomes the best, and when t
   CHECK(run.first().changes() == 2);
 }
 
+TEST_CASE("a trial of a part of the calls begins with what serves, and has one of its own") {
+  Job job;
+  job.cost = costs({9'000, 5'000, 3'000, 100'000});
+  Run run(job);
+  run.make(10'000);
+  REQUIRE(run.first().trials() > 0);
+  REQUIRE(run.first().in_use() == 2);
+  job.cost = costs({9'000, 1'000, 3'000, 100'000});
+  Run part(job);
+  for (Trial& one : part.all()) {
+    one = run.first().part();
+    CHECK(one.calls() == 0);
+    CHECK(one.candidate() == 2);
+    CHECK(one.slot() < 0);
+    CHECK_FALSE(one.wants_exchange());
+    CHECK(one.spent_ns() == 0);
+  }
+  part.make(Trial::first_look);
+  CHECK(part.exchanges == 0);
+  CHECK(part.served[2] == Trial::first_look);
+  part.make(5'000);
+  CHECK(part.first().trials() > run.first().trials());
+  CHECK(part.first().in_use() == 1);
+}
+
+TEST_CASE("a trial: who sees each call is told of each, measured or not") {
+  Trial trial({.candidates = 2, .share = one_percent});
+  CHECK_FALSE(trial.is_noted());
+  trial.note_all(true);
+  CHECK(trial.is_noted());
+  for (std::int64_t i = 0; i < Trial::first_look; ++i) trial.count_call();
+  trial.note_all(false);
+  CHECK(trial.slot() == 0);
+  CHECK(trial.is_noted());
+  while (!trial.wants_exchange()) trial.count_call();
+  CHECK_FALSE(trial.is_noted());
+}
+
 TEST_CASE("a trial: among equals the one in use stays, and checks alone follow") {
   Job job;
   job.in_use = 1;

@@ -91,6 +91,43 @@ TEST_CASE("where arrivals are not known the rule for any of them applies") {
         "native");
 }
 
+TEST_CASE("a rule for a call site applies to calls that are known to come from there") {
+  const Taken taken = take(file_of(R"({"collective": "allreduce", "algorithm": "ring", "site": "solve.c:88"},
+                                      {"collective": "allreduce", "algorithm": "native", "site": "solver+0x11f3"},
+                                      {"collective": "bcast", "algorithm": "tree_bcast", "site": "b.c:9"},
+                                      {"collective": "allreduce", "algorithm": "arrival_tree", "site": "solve.c:88",
+                                       "ranks": [2, 8]},
+                                      {"collective": "allreduce", "algorithm": "arrival_tree"})"));
+  // The fourth is for calls that the first takes.
+  REQUIRE(taken.warnings.size() == 1);
+  says(taken.warnings[0], "line 4, column 39: this rule would never apply: the one of line 1");
+  const Selection& selection = taken.selection;
+  REQUIRE(selection.sites().size() == 3);
+  CHECK(selection.sites()[1] == "solver+0x11f3");
+  CHECK(selection.sites_of(Collective::allreduce) == 3);
+  CHECK(selection.sites_of(Collective::bcast) == 4);
+  CHECK(selection.sites_of(Collective::reduce) == 0);
+  const auto from = [&](std::uint64_t sites) { return chosen(taken, 8, {.ranks = 4, .nodes = 1, .sites = sites}); };
+  CHECK(from(0) == "arrival_tree");
+  CHECK(from(1) == "ring");
+  CHECK(from(2) == "native");
+  CHECK(from(3) == "ring");
+  CHECK(from(4) == "arrival_tree");
+  const auto explained = [&](std::uint64_t sites) {
+    return explain(selection, taken.settings, "my.json", Collective::allreduce, 8,
+                   {.ranks = 4, .nodes = 1, .sites = sites});
+  };
+  says(explained(0), "  for calls from solve.c:88\n  passed over: it is not known to come from there\n");
+  says(explained(2), "  for calls from solve.c:88\n  passed over: it comes from solver+0x11f3\n");
+  std::string many;
+  for (std::size_t i = 0; i <= most_sites; ++i)
+    many += (i == 0 ? "" : ",") + std::string(R"({"collective": "bcast", "algorithm": "native", "site": "a.c:)") +
+            std::to_string(i) + "\"}";
+  const Taken full = take(file_of(many));
+  REQUIRE(full.warnings.size() == 1);
+  says(full.warnings[0], "more than 64 call sites; the rule is ignored");
+}
+
 TEST_CASE("calls that a rule's algorithm cannot serve go by the next one") {
   const Taken taken = take(file_of(R"({"collective": "allreduce", "algorithm": "arrival_leader"},
                                       {"collective": "allreduce", "algorithm": "ring"})"));
@@ -182,6 +219,8 @@ TEST_CASE("what is wrong is told with line, column and the nearest name, and the
   says(with(R"("bytes": ["4K", 8])"), "this range of bytes ends before it begins");
   says(with(R"("oversubscribed": "no")"), "oversubscribed must be true or false");
   says(with(R"("arrivals": "randon")"), "did you mean random?");
+  says(with(R"("site": "solve.c")"), "column 83: site must be a call site as the report has it, such as");
+  says(with(R"("site": 88)"), "site must be a call site");
   says(with(R"("parameters": {"chunk_bytes": 1})"), "column 105: parameter chunk_bytes must be from");
   says(with(R"("parameters": {"chunk_bytes": 1.5})"), "column 105: a parameter must be a whole number or a text");
   says(with(R"("parameters": {"chunk_bytes=1:": 1})"), "parameter chunk_bytes must be from");

@@ -30,6 +30,7 @@ Json to_object(const TrialFigures& figures) {
                         {"seconds_after_init", seconds(one.at_ns)}});
   return {{"name", figures.name},
           {"communicator", figures.communicator},
+          {"call_site", to_array(figures.call_site)},
           {"least_bytes", figures.has_bytes ? Json(figures.least_bytes) : Json(nullptr)},
           {"most_bytes", figures.has_bytes ? Json(figures.most_bytes) : Json(nullptr)},
           {"calls", figures.calls},

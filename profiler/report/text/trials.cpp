@@ -30,7 +30,7 @@ std::string trials_text(const Analysis& analysis) {
   for (std::size_t i = 0; i < shown; ++i) {
     const TrialFigures& figures = analysis.trials[i];
     std::vector<std::string> below;
-    for (std::string line : {figures.tried_text(), figures.change_text(), figures.arrivals_text()})
+    for (std::string line : {figures.site_text(), figures.tried_text(), figures.change_text(), figures.arrivals_text()})
       if (!line.empty()) below.push_back(std::move(line));
     table.add({figures.name, shortened(figures.communicator, widest_name), sizes_of(figures), count_text(figures.calls),
                count_text(figures.trials), count_text(figures.changes), time_text(figures.spent_ns), figures.algorithm},
