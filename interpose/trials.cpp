@@ -40,9 +40,9 @@ std::string_view name_of(const One& one, std::size_t candidate) noexcept {
 
 std::string calls_text(const Communicator& state, const One& one) {
   return fmt::format(
-      "MPI_{}{} on a communicator of {} ranks", papaya::name_of(one.of.collective),
+      "MPI_{}{} on a communicator of {} ranks{}", papaya::name_of(one.of.collective),
       one.of.collective == Collective::barrier ? "" : fmt::format(" of up to {} bytes", most_bytes_of(one.of)),
-      state.size);
+      state.size, one.place == tuning::SitePeriod::Place{} ? "" : ", from one place");
 }
 
 void report(const Communicator& state, const One& one) {
