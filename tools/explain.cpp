@@ -132,8 +132,9 @@ std::string explain(const tuning::Selection& selection, const Settings& settings
   for (const Considered& one : considered) {
     text += fmt::format("\n{}: {}\n  for {}\n", place_of(one, settings, file, collective),
                         tuning::text_of_algorithm(*one.rule), conditions_of(selection, *one.rule));
-    if (one.row != nullptr && !one.row->native.openmpi.empty())
-      text += fmt::format("  Open MPI's {} (papaya export)\n", one.row->native.openmpi);
+    for (const tuning::NativeLibrary& library : tuning::native_libraries)
+      if (one.row != nullptr && !(one.row->native.*library.algorithm).empty())
+        text += fmt::format("  {}'s {} (papaya export)\n", library.name, one.row->native.*library.algorithm);
     if (one.row != nullptr && !one.row->comment.empty()) text += fmt::format("  {}\n", one.row->comment);
     if (one.row != nullptr)
       for (const Measured& measured : one.row->measured) text += fmt::format("  {}\n", text_of(measured));

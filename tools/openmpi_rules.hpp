@@ -4,16 +4,10 @@
 
 #include <string>
 
+#include "tools/export_rules.hpp"
 #include "tuning/tuning_file.hpp"
 
 namespace papaya {
-
-// Its rules know the communicator's size and the message's alone: what else rules ask for is the same for all of them.
-struct ExportFacts {
-  int nodes = 1;
-  bool oversubscribed = false;
-  tuning::ArrivalClass arrivals = tuning::ArrivalClass::unknown;
-};
 
 enum class OpenMpiFormat { text, json };  // of any version; of version 6
 

@@ -8,7 +8,6 @@
 #include "tuning/json_text.hpp"
 #include "tuning/load.hpp"
 #include "tuning/named_site.hpp"
-#include "tuning/native_algorithms.hpp"
 
 namespace papaya::tuning {
 
@@ -28,7 +27,7 @@ constexpr std::array<std::string_view, 12> rule_fields = {"collective", "algorit
                                                           "arrivals",   "site",           "comment",        "measured"};
 constexpr std::array<std::string_view, 9> measured_fields = {
     "bytes", "pattern", "skew_us", "excess_us", "native_excess_us", "ratio", "ratio_interval", "outcome", "turns"};
-constexpr std::array<std::string_view, 3> native_fields = {"openmpi", "fanout", "segment_bytes"};
+constexpr std::array<std::string_view, 5> native_fields = {"openmpi", "fanout", "segment_bytes", "mpich", "ucc"};
 constexpr std::array<std::string_view, 4> outcomes = {"SAME", "FASTER", "SLOWER", "UNCLEAR"};
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
@@ -228,7 +227,7 @@ bool Reader::take_parameters(const Value& value, Rule& rule) {
   return true;
 }
 
-// Of native: openmpi names what won.
+// Of native: what won, by the names of MPI libraries.
 bool Reader::take_native(const Value& value, Collective collective, Native& native) {
   if (value.kind != Kind::object) return refuse(value.at, "parameters must be an object");
   if (!check_fields(value, native_fields, "the parameters of native")) return false;
@@ -238,17 +237,20 @@ bool Reader::take_native(const Value& value, Collective collective, Native& nati
       if (!take_bytes(member.value, native.segment_bytes)) return false;
       if (native.segment_bytes > Bounds::any) return refuse(member.value.at, "segment_bytes must be below 2G");
     }
-    if (member.name != "openmpi") continue;
-    const auto names = openmpi_algorithms(collective);
-    const auto found = std::find(names.begin(), names.end(), member.value.text);
-    if (member.value.kind != Kind::string || found == names.end())
-      return refuse(member.value.at, "no algorithm '" + shown(member.value.text) + "' of Open MPI for MPI_" +
-                                         std::string(name_of(collective)) +
-                                         did_you_mean(shown(member.value.text), names));
-    native.openmpi = *found;
+    for (const NativeLibrary& library : native_libraries) {
+      if (member.name != library.field) continue;
+      const auto names = library.algorithms(collective);
+      const auto found = std::find(names.begin(), names.end(), member.value.text);
+      if (member.value.kind != Kind::string || found == names.end())
+        return refuse(member.value.at, "no algorithm '" + shown(member.value.text) + "' of " +
+                                           std::string(library.name) + " for MPI_" + std::string(name_of(collective)) +
+                                           did_you_mean(shown(member.value.text), names));
+      native.*library.algorithm = *found;
+    }
   }
-  const bool names_one = !native.openmpi.empty();
-  return names_one || refuse(value.at, "the parameters of native are about an algorithm of Open MPI, openmpi");
+  if (native.openmpi.empty() && (native.fanout != 0 || native.segment_bytes != 0))
+    return refuse(value.at, "fanout and segment_bytes are about an algorithm of Open MPI, openmpi");
+  return native.names_any() || refuse(value.at, "the parameters of native name none of MPI's algorithms");
 }
 
 bool Reader::take_algorithm(const Value& object, Collective collective, FileRule& row) {
@@ -288,7 +290,7 @@ bool Reader::take_condition(const Member& member, FileRule& row) {
 bool Reader::is_reached(const Value& object, Collective collective, const FileRule& row) {
   for (const FileRule& earlier : file_.rows[index_of(collective)]) {
     const Descriptor* const algorithm = earlier.rule.algorithm;
-    if (algorithm != nullptr && !row.native.openmpi.empty()) continue;
+    if (algorithm != nullptr && row.native.names_any()) continue;
     const bool serves_all = algorithm == nullptr || (!algorithm->needs_arrival_order && !algorithm->predefined_only &&
                                                      row.rule.highest_bytes <= algorithm->max_bytes &&
                                                      (!algorithm->one_node || row.rule.nodes.highest == 1));

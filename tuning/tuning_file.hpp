@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/collective.hpp"
+#include "tuning/native_algorithms.hpp"
 #include "tuning/rule.hpp"
 #include "tuning/selection_text.hpp"
 
@@ -28,13 +29,6 @@ struct Measured {
   std::optional<std::array<double, 2>> ratio_interval;  // 95 %
   std::string outcome;                                  // SAME, FASTER, SLOWER or UNCLEAR
   std::optional<std::uint64_t> turns;
-};
-
-// Which of MPI's own algorithms won: papaya leaves such calls to MPI, and exports this.
-struct Native {
-  std::string_view openmpi;  // one of openmpi_algorithms; empty: not said
-  std::uint64_t fanout = 0;  // 0: Open MPI's own
-  std::uint64_t segment_bytes = 0;
 };
 
 struct FileRule {

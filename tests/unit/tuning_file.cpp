@@ -234,7 +234,11 @@ TEST_CASE("what is wrong is told with line, column and the nearest name, and the
   says(native(R"({"openmpi": "pipeline", "segment": 1})"), "no field 'segment' in the parameters of native");
   says(native(R"({"openmpi": "pipeline", "segment_bytes": "4G"})"), "segment_bytes must be below 2G");
   says(native(R"({"openmpi": "chain", "fanout": 0})"), "fanout must be a whole number from 1 to");
-  says(native(R"({"fanout": 2})"), "the parameters of native are about an algorithm of Open MPI");
+  says(native(R"({"fanout": 2})"), "fanout and segment_bytes are about an algorithm of Open MPI");
+  says(native(R"({"mpich": "smp", "segment_bytes": "4K"})"), "segment_bytes are about an algorithm of Open MPI");
+  says(native("{}"), "the parameters of native name none of MPI's algorithms");
+  says(native(R"({"mpich": "binomail"})"), "no algorithm 'binomail' of MPICH for MPI_Bcast (did you mean binomial?)");
+  says(native(R"({"ucc": "knomial"})"), "no algorithm 'knomial' of UCC for MPI_Bcast");
   says(warning_of(R"({"collective": "allreduce", "algorithm": "native"},
                      {"collective": "allreduce", "algorithm": "ring", "ranks": 4})"),
        "line 2, column 22: this rule would never apply: the one of line 1 stands before it");

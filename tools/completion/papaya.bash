@@ -69,7 +69,7 @@ _papaya() {
   fi
 
   if [ "$subcommand" = export ] && [ "$COMP_CWORD" -eq 2 ] && [ "${word:0:1}" != - ]; then
-    mapfile -t COMPREPLY < <(compgen -W "openmpi openmpi-json" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "openmpi openmpi-json mpich mpich-ch4 ucc" -- "$word")
     return
   fi
 
@@ -87,7 +87,7 @@ _papaya() {
         mapfile -t COMPREPLY < <(compgen -W "openmpi mpich" -- "$word")
         return
         ;;
-      --tuning)
+      --tuning | --library)
         compopt -o filenames
         mapfile -t COMPREPLY < <(compgen -f -- "$word")
         return
