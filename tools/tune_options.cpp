@@ -63,7 +63,7 @@ void add_options(CLI::App& app, TuneOptions& options) {
       ->check(CLI::Range(0.0, 1e8))
       ->type_name("US");
   app.add_flag("--natives", options.natives,
-               "Also measure each of Open MPI's own algorithms, for papaya export; takes about twice as long");
+               "Also measure each of MPI's own algorithms, for papaya export; takes about twice as long");
   app.add_option("--from", options.from,
                  "Measure what a recorded run did, with its arrivals: its collectives and sizes, on communicators of "
                  "as many ranks as are launched")

@@ -49,6 +49,7 @@ struct Group {  // of calls on like communicators
   int ranks;
   int nodes;
   bool oversubscribed;
+  const tuning::NativeLibrary* library;  // the MPI, where its own algorithms have names
   bool operator<(const Group& other) const {
     return std::tie(collective, ranks, nodes, oversubscribed) <
            std::tie(other.collective, other.ranks, other.nodes, other.oversubscribed);
@@ -90,11 +91,19 @@ int cores_of_node(const Json& file) {
   return file.at("cores").get<int>() / std::max(1, file.at("nodes").get<int>());
 }
 
+// "Open MPI v4.1.4", "MPICH 4.0.2". Null: it is another one.
+const tuning::NativeLibrary* library_of(std::string_view mpi) {
+  const auto found = std::find_if(tuning::native_libraries.begin(), tuning::native_libraries.end(),
+                                  [&](const tuning::NativeLibrary& one) { return mpi.starts_with(one.name); });
+  return found == tuning::native_libraries.end() ? nullptr : &*found;
+}
+
 // Of one file.
 void gather(const Json& file, const std::string& name, Groups& groups, std::vector<std::string>& notes) {
   const int ranks = file.at("ranks").get<int>();
   const int nodes = file.at("nodes").get<int>();
   const bool is_busy = (ranks + nodes - 1) / nodes > cores_of_node(file);
+  const tuning::NativeLibrary* const library = library_of(file.at("mpi").get<std::string>());
   const Json* native = nullptr;  // the one before the rows that are compared to it
   for (const Json& row : file.at("rows")) {
     const auto called = row.at("collective").get<std::string>();
@@ -106,7 +115,7 @@ void gather(const Json& file, const std::string& name, Groups& groups, std::vect
       if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
       continue;
     }
-    AtSize& here = groups[{collective, ranks, nodes, is_busy}][row.at("bytes").get<std::uint64_t>()];
+    AtSize& here = groups[{collective, ranks, nodes, is_busy, library}][row.at("bytes").get<std::uint64_t>()];
     if (algorithm == "native") {
       native = &row;
       ++here.measurements[arrivals_in(file.at("pattern").get<std::string>())];
@@ -116,7 +125,8 @@ void gather(const Json& file, const std::string& name, Groups& groups, std::vect
     std::string problem;
     if (native == nullptr || algorithm == "auto") continue;  // that is one of the others
     if (tuning::is_native_variant(algorithm)) {
-      const auto names = tuning::openmpi_algorithms(collective);
+      if (library == nullptr) continue;
+      const auto names = library->algorithms(collective);
       const bool is_known =
           std::find(names.begin(), names.end(), algorithm.substr(tuning::native_variant_prefix.size())) != names.end();
       if (std::optional<Cell> cell = is_known ? cell_of(row, file, *native) : std::nullopt)
@@ -214,7 +224,7 @@ Json rule_of(const Group& group, ArrivalClass arrivals, std::uint64_t lowest, st
   tuning::Parsed parsed;
   std::string problem;
   if (tuning::is_native_variant(selection))
-    rule["parameters"]["openmpi"] = selection.substr(tuning::native_variant_prefix.size());
+    rule["parameters"][std::string(group.library->field)] = selection.substr(tuning::native_variant_prefix.size());
   else if (colon != selection.npos && tuning::parse(group.collective, Form::blocking, selection, parsed, problem)) {
     const Rule& chosen = parsed.rules.front();
     for (std::size_t i = 0; i < chosen.values.size(); ++i)

@@ -161,6 +161,16 @@ TEST_CASE("tuning: which of MPI's own algorithms won stands behind the rules for
   CHECK(warnings.empty());
 }
 
+TEST_CASE("tuning: MPICH's own algorithms have MPICH's names") {
+  const Tuned tuned = tune({file_of("none",
+                                    {native(8), row_of("native:smp", 8, 0.8, 0.75, 0.85, "FASTER"),
+                                     row_of("native:ring", 8, 0.1, 0.1, 0.1, "FASTER")},
+                                    "MPICH 4.0.2", 4, 1)});
+  const json rules = json::parse(tuned.json)["rules"];
+  REQUIRE(rules.size() == 1);
+  CHECK(rules[0]["parameters"] == json{{"mpich", "smp"}});
+}
+
 TEST_CASE("tuning: cores are those of a node, however many nodes measured") {
   const std::vector<json> rows = {native(8), row_of("dissemination", 8, 0.5, 0.45, 0.55, "FASTER")};
   const Tuned tuned = tune({file_of("none", rows, "MPICH", 4, 1), file_of("none", rows, "MPICH", 8, 2),

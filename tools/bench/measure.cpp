@@ -72,7 +72,7 @@ class Size {
   }
 
   bool take(Candidate& candidate) {
-    calls_.use(job_.natives == nullptr ? MPI_COMM_NULL : job_.natives->communicator(collective_, candidate.selection));
+    calls_.use(job_.natives == nullptr ? MPI_COMM_NULL : job_.natives->use(collective_, candidate.selection));
     const bool taken = candidate.path == Path::native || operation_.form != Form::blocking ||
                        job_.algorithms.to(collective_, candidate.selection);
     return quiet::maximum(taken ? 0 : 1, job_.world) == 0;
@@ -528,7 +528,7 @@ std::vector<std::string> algorithms_for(const Job& job, const Operation& operati
   }
   const Collective collective = operation.collective;
   if (job.natives != nullptr)
-    for (std::string& selection : job.natives->of(collective)) result.push_back(std::move(selection));
+    for (std::string& selection : job.natives->of(collective, bytes)) result.push_back(std::move(selection));
   const std::span<const Collective> known = with_algorithms();
   if (!job.algorithms.is_there() || std::find(known.begin(), known.end(), selected_with(collective)) == known.end())
     return result;
@@ -597,6 +597,7 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::
     decide_together(
         progression, job, [&](std::size_t i) { return half_width_of(candidates[i].samples.turns); }, count);
   }
+  if (job.natives != nullptr) job.natives->use(operation.collective, "native");
   std::vector<Row> rows;
   if (job.rank == 0)
     for (std::size_t i = 0; i < count; ++i)

@@ -149,7 +149,8 @@ int Tuning::run() {
     return exit_usage;
   }
   parts_ = parts_of(quiet::share(text, session_.world()));
-  if (options_.natives && NativeVariants(session_.world()).of(Collective::allreduce).empty() && is_first_)
+  if (options_.natives && NativeVariants(session_.world()).of(Collective::allreduce, std::size_t{1} << 20).empty() &&
+      is_first_)
     print_error("this MPI does not let its algorithms be chosen while it runs, so --natives measures none of them.");
   for (const TunePart& part : parts_) all_rows_ += rows_of(part, session_.nodes() == 1);
   for (const TunePart& part : parts_) {
