@@ -1,10 +1,10 @@
 // Hierarchical MPI_Allreduce with several leaders a node (DPML: Bayatpour et al., SC'17): each leader reduces a slice
 // of the message for its node and carries it between the nodes, so that as many cores copy, reduce and send.
 //
-// The message goes in chunks. Every rank deposits a chunk in shared memory. Once all of the node have, leader j
-// combines slice j of all deposits and allreduces it with the leaders j of the other nodes (halving.hpp); the result is
-// in the node's memory, in the lowest rank's slot, and all ranks copy the slices out as they come. Up to
-// `chunks_in_flight` chunks are between the nodes while the node deposits and combines the next.
+// The message goes in chunks (patterns/leaders.hpp). Every rank deposits a chunk in shared memory. Once all of the node
+// have, leader j combines slice j of all deposits and allreduces it with the leaders j of the other nodes
+// (halving.hpp); the result is in the node's memory, in the lowest rank's slot, and all ranks copy the slices out as
+// they come. Up to `chunks_in_flight` chunks are between the nodes while the node deposits and combines the next.
 //
 // Each rank waits for one thing at a time: deposits of its node, its own slice between the nodes, slices of the other
 // leaders. All take these in the same order, chunk by chunk, so none waits for one that waits for it. A bank is free
@@ -26,13 +26,12 @@
 #include "algorithms/chunk_pipeline.hpp"
 #include "algorithms/halving.hpp"
 #include "algorithms/hierarchy.hpp"
+#include "algorithms/patterns/leaders.hpp"
 #include "algorithms/rounds.hpp"
 
 namespace papaya {
 
 namespace {
-
-constexpr std::size_t least_slice_bytes = 1024;  // of a leader, where their number is not given
 
 enum ParameterIndex : std::size_t { chunk_bytes, recursive_doubling_bytes, chunks_in_flight, leaders };
 
@@ -90,7 +89,8 @@ class HierarchicalLeaders final : public Prepared {
   }
 
   bool run(const Operands& operands, wait::Site& site) override {
-    const std::size_t most = chunk_bytes_ / operands.reduction->element_bytes;
+    const std::size_t most = std::max<std::size_t>(
+        patterns::leaders_chunk_bytes(operands.bytes, chunk_bytes_) / operands.reduction->element_bytes, 1);
     const std::size_t chunks = (operands.count + most - 1) / most;
     const auto behind = static_cast<std::size_t>(halving_.shape().depth) - 1;
     const std::uint64_t first = next_;
@@ -125,9 +125,22 @@ class HierarchicalLeaders final : public Prepared {
   Chunk chunk_at(const Operands& operands, std::uint64_t first_round, std::size_t number, std::size_t most) const {
     const std::size_t first = number * most;
     const Operands chunk = chunk_of(operands, first, std::min(most, operands.count - first));
-    std::size_t leaders = static_cast<std::size_t>(most_leaders_);
-    if (is_chosen_) leaders = std::min(leaders, chunk.bytes / least_slice_bytes);
-    return {chunk, first_round + number, static_cast<int>(std::clamp<std::size_t>(leaders, 1, chunk.count))};
+    const int leaders = is_chosen_ ? patterns::leaders_of(chunk.bytes, most_leaders_) : most_leaders_;
+    return {chunk, first_round + number, static_cast<int>(std::min<std::size_t>(leaders, chunk.count))};
+  }
+
+  // This rank's slices go on, also while it copies or combines.
+  void go_on() noexcept {
+    if (slices_.is_idle()) return;
+    team_.wire->progress();
+    slices_.advance();
+  }
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    constexpr std::size_t piece = 32 << 10;
+    for (std::size_t at = 0; at < bytes; at += piece) {
+      std::memcpy(to + at, from + at, std::min(piece, bytes - at));
+      go_on();
+    }
   }
 
   // Waits on the node's bell, on which each round rings twice: when all have deposited, and when all slices are there.
@@ -180,7 +193,7 @@ class HierarchicalLeaders final : public Prepared {
     const std::uint64_t round = chunk.round;
     rounds_->enter(round);
     rounds_->wait_until_free(round, site, static_cast<Prepared*>(this));
-    std::memcpy(rounds_->own_data(round, operands.bytes), operands.send, operands.bytes);
+    copy(rounds_->own_data(round, operands.bytes), static_cast<const std::byte*>(operands.send), operands.bytes);
     rounds_->publish(round, node_.rank, Rounds::complete);
     tell_deposited();
     const auto all = [&] { return have_all_deposited(round); };
@@ -194,8 +207,10 @@ class HierarchicalLeaders final : public Prepared {
       return rounds_->data(round, rank, operands.bytes) + begin * reduction.element_bytes;
     };
     for (int half = 1; half < node_.size; half *= 2)
-      for (int first = 0; first + half < node_.size; first += 2 * half)
+      for (int first = 0; first + half < node_.size; first += 2 * half) {
         reduction.combine(reduction, at(first), at(first + half), at(first), count);
+        go_on();
+      }
     slices_.begin(at(0), at(0), count, reduction);
   }
 
@@ -215,7 +230,8 @@ class HierarchicalLeaders final : public Prepared {
       ring(2 * round + 1, all);
     }
     wait_on_node(2 * round + 1, site, all);
-    std::memcpy(chunk.operands.receive, rounds_->data(round, 0, chunk.operands.bytes), chunk.operands.bytes);
+    copy(static_cast<std::byte*>(chunk.operands.receive), rounds_->data(round, 0, chunk.operands.bytes),
+         chunk.operands.bytes);
     if (chunk.leads(node_.rank)) team_.wire->release_sources();
     rounds_->return_credit(round + 1);
   }
@@ -233,8 +249,8 @@ class HierarchicalLeaders final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"chunk_bytes", 256 << 10, 4096, 4 << 20, "bytes of the message that are reduced at a time"},
-    {"recursive_doubling_bytes", 2048, 0, 65536,
+    {"chunk_bytes", 256 << 10, 4096, 4 << 20, "bytes of the message that are reduced at a time, at most"},
+    {"recursive_doubling_bytes", 1536, 0, 65536,
      "up to this size nodes exchange whole slices by recursive doubling, in half as many steps"},
     {"chunks_in_flight", 2, 1, 4, "chunks that are between the nodes at a time"},
     {"leaders", 0, 0, 1024, "ranks of each node that write to other nodes; 0: as many as get 1 KiB of a chunk"},
