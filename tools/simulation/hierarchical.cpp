@@ -1,18 +1,20 @@
 #include "tools/simulation/hierarchical.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
+#include "algorithms/patterns/leaders.hpp"
 #include "algorithms/steps.hpp"
 
 namespace papaya::simulation {
 
 namespace {
 
-constexpr std::size_t banks = 2;
+constexpr std::size_t chunks_in_flight = 2;
+constexpr std::size_t library_chunk_bytes = 256 << 10;
 constexpr std::size_t largest_gathered = 4096;  // to the leader as a whole
-constexpr std::size_t least_slice_bytes = 1024;
 
 class Hierarchical final : public Prepared {
  public:
@@ -22,7 +24,10 @@ class Hierarchical final : public Prepared {
         processor_(processor),
         policy_(policy),
         keeps_data_(keeps_data),
-        chunk_bytes_(std::min({chunk_bytes, most_bytes, across.algorithm->max_bytes})) {
+        chunk_bytes_(
+            std::min({chunk_bytes != 0 ? chunk_bytes : library_chunk_bytes, most_bytes, across.algorithm->max_bytes})),
+        has_many_leaders_(many_leaders),
+        cuts_as_leaders_(many_leaders && chunk_bytes == 0) {
     int rank = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     // Not MPI_Comm_split_type: SMPI gives out one of its own communicators, which must not be freed.
@@ -37,7 +42,7 @@ class Hierarchical final : public Prepared {
     // leaders the result.
     slot_bytes_ = in_lines(chunk_bytes_);
     const int slots = 2 * ranks_ + 1;
-    const SegmentShape shape{banks * static_cast<std::size_t>(slots) * slot_bytes_, 3 * ranks_};
+    const SegmentShape shape{chunks_in_flight * static_cast<std::size_t>(slots) * slot_bytes_, 3 * ranks_};
     wire_ = SimulatedNotified::create(node_, shape, costs, processor, keeps_data);
     segments_.resize(static_cast<std::size_t>(ranks_));
     std::byte* const own_segment = wire_->segment();
@@ -47,16 +52,19 @@ class Hierarchical final : public Prepared {
     MPI_Comm_rank(leaders_, &team.rank);
     MPI_Comm_size(leaders_, &team.size);
     team.policy = &policy_;
-    across_wire_ = SimulatedNotified::create(
-        leaders_, across.algorithm->segment(team.layout(), chunk_bytes_, across.values), costs, processor, keeps_data);
-    team.wire = across_wire_.get();
-    across_ = across.algorithm->prepare(team, chunk_bytes_, across.values);
-    results_.resize(banks * (keeps_data ? slot_bytes_ : 0));
+    for (Journey& journey : journeys_) {
+      journey.wire =
+          SimulatedNotified::create(leaders_, across.algorithm->segment(team.layout(), chunk_bytes_, across.values),
+                                    costs, processor, keeps_data);
+      team.wire = journey.wire.get();
+      journey.across = across.algorithm->prepare(team, chunk_bytes_, across.values);
+    }
+    results_.resize(chunks_in_flight * (keeps_data ? slot_bytes_ : 0));
   }
   ~Hierarchical() override {
-    across_.reset();
+    for (Journey& journey : journeys_) journey.across.reset();
     MPI_Barrier(MPI_COMM_WORLD);
-    across_wire_.reset();
+    for (Journey& journey : journeys_) journey.wire.reset();
     wire_.reset();
     if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
     MPI_Comm_free(&node_);
@@ -65,20 +73,21 @@ class Hierarchical final : public Prepared {
   bool run(const Operands& operands, wait::Site& site) override {
     operands_ = &operands;
     const std::size_t element = operands.reduction->element_bytes;
-    const std::size_t per_chunk = std::max<std::size_t>(chunk_bytes_ / element, 1);
-    for (std::size_t first = 0; first < operands.count; first += per_chunk) {
-      const Chunk chunk = chunk_of(first * element, std::min(per_chunk, operands.count - first));
-      if (chunk.leaders == 1)
-        reduce(chunk, site);
-      else
-        reduce_slice(chunk, site);
-      if (travels_) finish_travelling(site);
-      if (rank_ < chunk.leaders) start_travelling(chunk);
-      if (rank_ != 0 || chunk.leaders > 1) waiting_.push_back(chunk);
-      while (waiting_.size() > 1) copy_out_first(site);
+    const std::size_t most =
+        cuts_as_leaders_ ? patterns::leaders_chunk_bytes(operands.bytes, chunk_bytes_) : chunk_bytes_;
+    const std::size_t per_chunk = std::max<std::size_t>(most / element, 1);
+    const std::size_t chunks = (operands.count + per_chunk - 1) / per_chunk;
+    const std::uint64_t before = number_;
+    number_ += chunks;
+    const auto chunk_at = [&](std::size_t i) {
+      const std::size_t first = i * per_chunk;
+      return chunk_of(before + i + 1, first * element, std::min(per_chunk, operands.count - first));
+    };
+    constexpr std::size_t behind = chunks_in_flight - 1;
+    for (std::size_t i = 0; i < chunks + behind; ++i) {
+      if (i < chunks) reduce(chunk_at(i), site);
+      if (i >= behind && i - behind < chunks) take(chunk_at(i - behind), site);
     }
-    finish_travelling(site);
-    while (!waiting_.empty()) copy_out_first(site);
     return true;
   }
   bool is_missing(int) const override { return false; }
@@ -91,18 +100,19 @@ class Hierarchical final : public Prepared {
     int leaders;
   };
   // As many as hierarchical_leaders has.
-  Chunk chunk_of(std::size_t offset, std::size_t elements) {
+  Chunk chunk_of(std::uint64_t number, std::size_t offset, std::size_t elements) const {
     const std::size_t bytes = elements * operands_->reduction->element_bytes;
-    const std::size_t leaders = std::clamp<std::size_t>(bytes / least_slice_bytes, 1, most_leaders_);
-    return {++number_, offset, elements, static_cast<int>(leaders)};
+    return {number, offset, elements, patterns::leaders_of(bytes, most_leaders_)};
   }
+  bool leads(const Chunk& chunk) const noexcept { return rank_ < chunk.leaders; }
 
   // Notifications: what rank r wrote here, its reduced slice, the result.
   int given_by(int rank) const { return rank; }
   int reduced_by(int rank) const { return ranks_ + rank; }
   int result_of(int leader) const { return 2 * ranks_ + leader; }
   std::size_t slot_offset(const Chunk& chunk, int id) const {
-    return ((chunk.number % banks) * static_cast<std::size_t>(2 * ranks_ + 1) + static_cast<std::size_t>(id)) *
+    return ((chunk.number % chunks_in_flight) * static_cast<std::size_t>(2 * ranks_ + 1) +
+            static_cast<std::size_t>(id)) *
            slot_bytes_;
   }
   // Of the ranks, or of the leaders where there are several.
@@ -116,14 +126,26 @@ class Hierarchical final : public Prepared {
 
   void wait_for(int id, std::uint64_t value, wait::Site& site) {
     const auto has_come = [&] {
-      if (travels_ && across_->split_phase() != nullptr) across_->split_phase()->progress();
+      progress();
       return wire_->look(id) >= value;
     };
     wire_->wait(policy_, site, has_come, this);
   }
 
-  // Onto the leader: into its bank of results_.
   void reduce(const Chunk& chunk, wait::Site& site) {
+    if (chunk.leaders == 1)
+      reduce_whole(chunk, site);
+    else
+      reduce_slice(chunk, site);
+    if (leads(chunk)) start_journey(chunk);
+  }
+  void take(const Chunk& chunk, wait::Site& site) {
+    if (leads(chunk)) finish_journey(chunk, site);
+    if (rank_ != 0 || chunk.leaders > 1) copy_out(chunk, site);
+  }
+
+  // Onto the leader: into its bank of results_.
+  void reduce_whole(const Chunk& chunk, wait::Site& site) {
     const Reduction& reduction = *operands_->reduction;
     const std::size_t element = reduction.element_bytes;
     const auto* const own = static_cast<const std::byte*>(operands_->send) + chunk.offset;
@@ -180,10 +202,12 @@ class Hierarchical final : public Prepared {
     const std::size_t element = reduction.element_bytes;
     const auto* const own = static_cast<const std::byte*>(operands_->send) + chunk.offset;
     for (int i = 0; i < ranks_; ++i)
-      if (const int to = (rank_ + i) % ranks_; to < chunk.leaders && to != rank_)
+      if (const int to = (rank_ + i) % ranks_; to < chunk.leaders && to != rank_) {
         wire_->write_notify(to, slot_offset(chunk, given_by(rank_)), own + slice_begin(chunk, to) * element,
                             slice_elements(chunk, to) * element, given_by(rank_), chunk.number);
-    if (rank_ >= chunk.leaders) return;
+        progress();
+      }
+    if (!leads(chunk)) return;
     const std::byte* left = own + slice_begin(chunk, rank_) * element;
     for (int i = 1; i < ranks_; ++i) {
       const int from = (rank_ + i) % ranks_;
@@ -194,32 +218,48 @@ class Hierarchical final : public Prepared {
     }
   }
 
-  void start_travelling(const Chunk& chunk) {
-    travelling_ = chunk;
-    travels_ = true;
-    across_operands_ = {};
-    across_operands_.send = across_operands_.receive = bank(chunk, 0);
-    across_operands_.count = chunk.leaders > 1 ? slice_elements(chunk, rank_) : chunk.elements;
-    across_operands_.bytes = across_operands_.count * operands_->reduction->element_bytes;
-    across_operands_.root = -1;
-    across_operands_.reduction = operands_->reduction;
-    if (OverWire* const parts = across_->split_phase()) {
-      parts->start(across_operands_);
-      parts->progress();
-    }
+  // A chunk between the nodes.
+  struct Journey {
+    std::unique_ptr<SimulatedNotified> wire;
+    std::unique_ptr<Prepared> across;
+    Operands operands{};
+    bool is_under_way = false;
+
+    OverWire& steps() const noexcept { return *across->split_phase(); }
+  };
+  Journey& journey_of(const Chunk& chunk) noexcept { return journeys_[chunk.number % chunks_in_flight]; }
+  // hierarchical_leaders looks after its chunks while it copies and combines, hierarchical_rabenseifner where it waits.
+  void progress() {
+    for (const Journey& journey : journeys_)
+      if (journey.is_under_way) {
+        if (has_many_leaders_) processor_.catch_up();
+        journey.steps().progress();
+      }
+  }
+
+  void start_journey(const Chunk& chunk) {
+    Journey& journey = journey_of(chunk);
+    journey.is_under_way = true;
+    journey.operands = {};
+    journey.operands.send = journey.operands.receive = bank(chunk, 0);
+    journey.operands.count = chunk.leaders > 1 ? slice_elements(chunk, rank_) : chunk.elements;
+    journey.operands.bytes = journey.operands.count * operands_->reduction->element_bytes;
+    journey.operands.root = -1;
+    journey.operands.reduction = operands_->reduction;
+    journey.steps().start(journey.operands);
+    progress();
   }
 
   // One leader copies the result to its place and for the others; several have it where all copy it from.
-  void finish_travelling(wait::Site& site) {
-    if (!travels_) return;
-    if (OverWire* const parts = across_->split_phase())
-      across_wire_->wait(
-          policy_, site, [&] { return parts->progress(); }, this);
-    else
-      across_->run(across_operands_, site);
-    travels_ = false;
-    const Chunk& chunk = travelling_;
-    const std::size_t bytes = across_operands_.bytes;
+  void finish_journey(const Chunk& chunk, wait::Site& site) {
+    Journey& journey = journey_of(chunk);
+    const auto has_ended = [&] {
+      progress();
+      return journey.steps().progress();
+    };
+    journey.wire->wait(policy_, site, has_ended, this);
+    journey.is_under_way = false;
+    const std::size_t bytes = journey.operands.bytes;
     if (chunk.leaders == 1) processor_.work(static_cast<double>(bytes) * costs_.copy_s_per_byte);
     if (keeps_data_) {
       std::memcpy(wire_->segment() + slot_offset(chunk, 2 * ranks_), bank(chunk, 0), bytes);
@@ -230,9 +270,7 @@ class Hierarchical final : public Prepared {
       if (r != rank_) wire_->notify(r, result_of(rank_), chunk.number);
   }
 
-  void copy_out_first(wait::Site& site) {
-    const Chunk chunk = waiting_.front();
-    waiting_.erase(waiting_.begin());
+  void copy_out(const Chunk& chunk, wait::Site& site) {
     const std::size_t element = operands_->reduction->element_bytes;
     for (int leader = 0; leader < chunk.leaders; ++leader) {
       if (leader != rank_) wait_for(result_of(leader), chunk.number, site);
@@ -247,7 +285,7 @@ class Hierarchical final : public Prepared {
 
   // Where only time passes, some memory that is large enough.
   std::byte* bank(const Chunk& chunk, std::size_t offset) {
-    return keeps_data_ ? results_.data() + chunk.number % banks * slot_bytes_ + offset
+    return keeps_data_ ? results_.data() + chunk.number % chunks_in_flight * slot_bytes_ + offset
                        : static_cast<std::byte*>(operands_->receive);
   }
   std::byte* own_slice(std::size_t bytes) {
@@ -261,6 +299,8 @@ class Hierarchical final : public Prepared {
   wait::Policy& policy_;
   const bool keeps_data_;
   const std::size_t chunk_bytes_;
+  const bool has_many_leaders_;
+  const bool cuts_as_leaders_;
   std::size_t slot_bytes_ = 0;
   MPI_Comm node_ = MPI_COMM_NULL;
   MPI_Comm leaders_ = MPI_COMM_NULL;
@@ -268,17 +308,12 @@ class Hierarchical final : public Prepared {
   int ranks_ = 1;
   int most_leaders_ = 1;
   std::unique_ptr<SimulatedNotified> wire_;
-  std::vector<std::byte*> segments_;  // of all ranks of the node
-  std::unique_ptr<SimulatedNotified> across_wire_;
-  std::unique_ptr<Prepared> across_;
-  Operands across_operands_{};
+  std::vector<std::byte*> segments_;                // of all ranks of the node
+  std::array<Journey, chunks_in_flight> journeys_;  // of leaders
   std::vector<std::byte> results_;
   std::vector<std::byte> slice_;
   const Operands* operands_ = nullptr;
   std::uint64_t number_ = 0;  // of the last chunk
-  bool travels_ = false;
-  Chunk travelling_{};
-  std::vector<Chunk> waiting_;  // for their results
 };
 
 }  // namespace

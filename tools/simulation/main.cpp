@@ -4,7 +4,7 @@
 //   --algorithm NAME[:parameter=value,...]   one of papaya's that works across nodes, hierarchical/NAME... to
 //                                            run it between nodes only, leaders/NAME... by several ranks of each
 //                                            node, or `native`
-//   --chunk-bytes N                          of hierarchical/... and leaders/...
+//   --chunk-bytes N                          of hierarchical/... and leaders/...; 0: as the library
 //   --type double|integer   integers have the same bits in whatever order they are added
 //   --bytes N...  --pattern NAME...  --mif N...  --calls N  --seed N
 //   --message-us  --node-message-us  --node-latency-us  --copy-gbytes  --reduce-gbytes   what software and
@@ -51,7 +51,7 @@ struct Options {
   std::vector<double> mifs = {0};
   int calls = 3;
   std::uint64_t seed = 1;
-  std::size_t chunk_bytes = 256 << 10;
+  std::size_t chunk_bytes = 0;
   double message_us = 0.3;
   double node_message_us = 0.05;
   double copy_gbytes = 10;
@@ -85,7 +85,7 @@ std::string parse(int argc, char** argv, int rank, Options& options, tuning::Rul
   app.add_option("--seed", options.seed);
   app.add_option("--message-us", options.message_us)->check(CLI::NonNegativeNumber);
   app.add_option("--node-message-us", options.node_message_us)->check(CLI::NonNegativeNumber);
-  app.add_option("--chunk-bytes", options.chunk_bytes)->check(CLI::PositiveNumber);
+  app.add_option("--chunk-bytes", options.chunk_bytes)->check(CLI::NonNegativeNumber);
   app.add_option("--copy-gbytes", options.copy_gbytes)->check(CLI::PositiveNumber);
   app.add_option("--reduce-gbytes", options.reduce_gbytes)->check(CLI::PositiveNumber);
   app.add_option("--node-latency-us", options.node_latency_us)->check(CLI::NonNegativeNumber);
@@ -108,7 +108,8 @@ std::string parse(int argc, char** argv, int rank, Options& options, tuning::Rul
   if (!tuning::parse(Collective::allreduce, Form::blocking, name, parsed, problem)) return problem;
   if (rank == 0 && !parsed.old_names.empty()) fmt::print(stderr, "papaya: {}\n", tuning::text_of(parsed.old_names));
   const std::vector<tuning::Rule>& rules = parsed.rules;
-  if (parsed.automatic || rules.size() != 1 || rules[0].algorithm == nullptr || rules[0].algorithm->segment == nullptr)
+  if (parsed.automatic || rules.size() != 1 || rules[0].algorithm == nullptr || !rules[0].algorithm->split_phase ||
+      rules[0].algorithm->segment == nullptr)
     return "--algorithm takes one that works across nodes; papaya info --algorithms allreduce lists them";
   rule = rules[0];
   for (const std::size_t bytes : options.bytes)

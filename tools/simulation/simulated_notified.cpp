@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <simgrid/kernel/Timer.hpp>
 #include <unordered_map>
 #include <utility>
 
@@ -110,16 +111,12 @@ struct SimulatedNotified::Courier {
     return couriers;
   }
 
-  void run(double node_latency_s) {
+  void run() {
     while (true) {
       s4u::this_actor::sleep_until(depart_s);
       const Job& job = *message->job;
-      s4u::Host* const from = job.hosts[static_cast<std::size_t>(message->from)];
-      s4u::Host* const to = job.hosts[static_cast<std::size_t>(message->to)];
-      if (from == to)
-        s4u::this_actor::sleep_for(node_latency_s);
-      else
-        s4u::Comm::sendto(from, to, message->bytes + notification_bytes);
+      s4u::Comm::sendto(job.hosts[static_cast<std::size_t>(message->from)],
+                        job.hosts[static_cast<std::size_t>(message->to)], message->bytes + notification_bytes);
       deliver(std::move(message));
       idle().push_back(this);
       called->acquire();
@@ -138,12 +135,9 @@ void SimulatedNotified::carry(std::unique_ptr<Message> message, double depart_s)
     return;
   }
   auto* const courier = new Courier;  // lives as long as the simulation
-  const double node_latency_s = message->job->wires[static_cast<std::size_t>(message->from)]->costs_.node_latency_s;
   courier->message = std::move(message);
   courier->depart_s = depart_s;
-  s4u::Actor::create("courier", s4u::this_actor::get_host(), [courier, node_latency_s] {
-    courier->run(node_latency_s);
-  })->daemonize();
+  s4u::Actor::create("courier", s4u::this_actor::get_host(), [courier] { courier->run(); })->daemonize();
 }
 
 std::unique_ptr<SimulatedNotified> SimulatedNotified::create(MPI_Comm comm, const SegmentShape& shape,
@@ -228,7 +222,8 @@ void SimulatedNotified::write_notify(int peer, std::size_t offset, const void* s
 
 void SimulatedNotified::send(std::unique_ptr<Message> message) {
   if (message->stays_on_node())
-    carry(std::move(message), now_s());
+    simgrid::kernel::timer::Timer::set(now_s() + costs_.node_latency_s,
+                                       [carried = std::move(message)]() mutable { deliver(std::move(carried)); });
   else if (queued_.empty() && may_depart(*message))
     depart(std::move(message));
   else
