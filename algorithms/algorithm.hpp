@@ -36,10 +36,12 @@ struct Block {
 //   alltoall     blocks for all ranks          blocks of all ranks; may equal send   block
 //   alltoallv    null                          null                           0
 //   barrier      null                          null                           0
+//   reduce_scatter_block   operand, a block for each rank   own block of the result; may equal send   block
+//   reduce_scatter         the same, `starts` has the blocks    the same                              largest block
 struct Operands {
   const void* send;
   void* receive;
-  std::size_t count;  // reductions: elements of the message
+  std::size_t count;  // reductions: elements of `bytes`
   std::size_t bytes;
   int root;                    // rank in the team, -1 without
   const Reduction* reduction;  // reductions only
@@ -49,6 +51,9 @@ struct Operands {
   // sender had less.
   const Block* send_blocks = nullptr;
   Block* receive_blocks = nullptr;
+
+  // reduce_scatter only: where each rank's block begins in the operand, in bytes, and where the last one ends.
+  const std::size_t* starts = nullptr;
 
   // This rank cannot be served as the others are (its buffer is on a device, say), which it alone knows. It
   // comes to the call all the same, and the algorithm makes sure that then all ranks leave it to MPI. Never set

@@ -30,7 +30,7 @@ bool Exchange::run_left_out(const Operands& operands, wait::Site& site) noexcept
 
 bool Exchange::run_in_fragments(const Operands& operands, wait::Site& site) noexcept {
   const Team& team = rounds_.team();
-  const std::size_t largest = std::max<std::size_t>(reading_ ? operands.bytes : fragment_bytes(), 1);
+  const std::size_t largest = std::max<std::size_t>(reading_ ? operands.bytes : round_bytes(operands), 1);
   const std::uint64_t first = next_;
   const std::uint64_t count = std::max<std::uint64_t>((operands.bytes + largest - 1) / largest, 1);
   next_ = first + count;

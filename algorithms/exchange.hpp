@@ -58,6 +58,8 @@ class Exchange : public Prepared {
   virtual std::size_t deposit_bytes(const Operands& operands) const noexcept = 0;
   // The largest fragment of a block that one round takes.
   virtual std::size_t fragment_bytes() const noexcept = 0;
+  // The same for this call, which may have to cut blocks at elements.
+  virtual std::size_t round_bytes(const Operands&) const noexcept { return fragment_bytes(); }
   // Deposits this rank's share and publishes it.
   virtual void deposit(const Operands& operands, const Fragment& fragment) noexcept = 0;
   // What `sender` must have published before take() may be called for it.

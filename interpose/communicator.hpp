@@ -102,6 +102,7 @@ struct Communicator {
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> children;
 
   std::vector<Block> blocks;           // of the present alltoallv: what is sent, then what is received
+  std::vector<std::size_t> starts;     // of the blocks of the present reduce_scatter
   std::vector<std::int64_t> offsets;   // as in Members
   std::shared_ptr<const Hints> hints;  // null: none; plans point to its rules
   Plans plans;                         // LastChoice points into it

@@ -15,7 +15,13 @@
 namespace papaya {
 
 constexpr bool reduces(Collective collective) noexcept {
-  return collective == Collective::allreduce || collective == Collective::reduce;
+  return collective == Collective::allreduce || collective == Collective::reduce ||
+         collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
+}
+
+// Each rank gets its part of what is reduced.
+constexpr bool scatters_result(Collective collective) noexcept {
+  return collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
 }
 
 // Ranks may leave before all have arrived: none may wait for another, in set-up neither, and a rank that cannot take
@@ -24,10 +30,11 @@ constexpr bool is_rooted(Collective collective) noexcept {
   return collective == Collective::reduce || collective == Collective::bcast;
 }
 
-// No rank leaves such a call, of some data, before all have come to it.
+// No rank leaves such a call, of some data, before all have come to it. (Of a reduce_scatter some may get none.)
 constexpr bool is_meeting(Collective collective) noexcept {
   return collective == Collective::allreduce || collective == Collective::allgather ||
-         collective == Collective::alltoall || collective == Collective::barrier;
+         collective == Collective::alltoall || collective == Collective::barrier ||
+         collective == Collective::reduce_scatter_block;
 }
 
 // MPI_Pack and MPI_Reduce_local count in int.
@@ -55,7 +62,7 @@ struct CallShape {
   Collective collective{};
   Form form = Form::blocking;
   bool is_named = true;    // nonblocking calls: the user has named an algorithm
-  std::int64_t count = 0;  // not of an alltoallv
+  std::int64_t count = 0;  // not of an alltoallv; of a reduce_scatter, of all blocks
   int root = -1;
 };
 

@@ -103,6 +103,10 @@ const char* key_of(Collective collective) noexcept {
       return "papaya_alltoall";
     case Collective::allgather:
       return "papaya_allgather";
+    case Collective::reduce_scatter:
+      return "papaya_reduce_scatter";
+    case Collective::reduce_scatter_block:
+      return "papaya_reduce_scatter_block";
     case Collective::barrier:
       return "papaya_barrier";
     default:

@@ -45,6 +45,7 @@ bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std
                     .root = a.root,
                     .reduction = &reduction,
                     .declines = on_device && !device};
+  if (a.collective == Collective::reduce_scatter) describe_blocks(state, a, reduction.element_bytes, operands);
   if (operands.declines) return run(state, plan, a.collective, operands, facts, outcome);
   const auto device_holds = [&](const void* buffer) {
     return device && device_memory::holds(buffer, facts.arrival_ticks);
@@ -58,14 +59,22 @@ bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std
     else
       operands.receive = receive.bytes();
   } else {
-    if (receives(state, a))
+    if (scatters_result(a.collective))
+      receive = Staging(a.receive, in_place ? operand_elements(state, a) : result_elements(state, a), a.type,
+                        reduction.element_bytes, in_place ? Use::both : Use::write, device_holds(a.receive));
+    else if (receives(state, a))
       receive = Staging(a.receive, blocks * count, a.type, bytes / count, in_place ? Use::both : Use::write,
                         device_holds(a.receive));
     if (!in_place) {
-      const auto send_count = reduces(a.collective) ? count : static_cast<std::size_t>(a.send_count);
+      const auto send_count = scatters_result(a.collective) ? operand_elements(state, a)
+                              : reduces(a.collective)       ? count
+                                                            : static_cast<std::size_t>(a.send_count);
       const std::size_t send_blocks = a.collective == Collective::alltoall ? blocks : 1;
       send = Staging(a.send, send_blocks * send_count, reduces(a.collective) ? a.type : a.send_type,
-                     send_count == 0 ? 0 : bytes / send_count, Use::read, device_holds(a.send));
+                     reduces(a.collective) ? reduction.element_bytes
+                     : send_count == 0     ? 0
+                                           : bytes / send_count,
+                     Use::read, device_holds(a.send));
     }
     operands.receive = receive.bytes();
     operands.send = !in_place ? send.bytes()
@@ -79,7 +88,10 @@ bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std
     operands.declines = true;
   }
   if (!run(state, plan, a.collective, operands, facts, outcome)) return false;
-  if (operands.receive != nullptr) receive.write_back();
+  if (scatters_result(a.collective))
+    receive.write_back(result_elements(state, a));
+  else if (operands.receive != nullptr)
+    receive.write_back();
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "interpose/blocks.hpp"
 #include "interpose/call.hpp"
 #include "interpose/device_memory.hpp"
 
@@ -37,6 +38,10 @@ inline bool refuses_aliases() noexcept {
       return a.receive == MPI_IN_PLACE || (dense && a.receive == nullptr);
     case Collective::reduce:
       if (!is_root) return a.send == MPI_IN_PLACE || (dense && a.send == nullptr);
+      break;
+    case Collective::reduce_scatter:
+      // Where it gets nothing a rank may have no buffer.
+      dense = dense && (a.send == nullptr || a.lists.count(state.rank) > 0);
       break;
     default:
       break;
@@ -114,6 +119,9 @@ inline bool refuses_aliases() noexcept {
       if (a.send == MPI_IN_PLACE)
         operands.send = static_cast<std::byte*>(a.receive) + static_cast<std::size_t>(state.rank) * bytes;
       break;
+    case Collective::reduce_scatter:
+      describe_blocks(state, a, reduction.element_bytes, operands);
+      [[fallthrough]];
     default:
       if (a.send == MPI_IN_PLACE) operands.send = a.receive;
   }

@@ -1,10 +1,12 @@
 #include "interpose/verify.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
 
 #include "interpose/attention.hpp"
+#include "interpose/blocks.hpp"
 #include "interpose/oddities.hpp"
 #include "interpose/results.hpp"
 #include "interpose/staging.hpp"
@@ -31,6 +33,13 @@ struct Packed {
   std::vector<int> counts;
   std::vector<int> displacements;
 };
+
+int reduce_scatter(const Arguments& a, const Communicator& state, const void* send, void* receive) {
+  std::vector<int> counts;
+  for (int rank = 0; rank < state.size; ++rank) counts.push_back(static_cast<int>(a.lists.count(rank)));
+  return PMPI_Reduce_scatter(send, receive, counts.data(), a.type, a.op, state.handle);
+}
+
 constexpr std::size_t most_packed = std::numeric_limits<int>::max();
 
 Packed packed(const void* buffer, const Lists& lists, MPI_Datatype type, int ranks, bool on_device) {
@@ -99,8 +108,9 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   // In place, the operands are still where the result will be: native MPI gets them as send buffer. (MPICH 4.0.2
   // crashes in MPI_Reduce in place of more than 64 KiB with a root that is not 0.)
   const void* const send = reduces(a.collective) && a.send == MPI_IN_PLACE ? a.receive : a.send;
+  const std::size_t sent = scatters_result(a.collective) ? operand_elements(state, a) : count;
   if (ElementType element{}; reduces(a.collective) && a.op != MPI_PROD && basic_type_of(a.type, element)) {
-    const double mine = results::largest(element, contiguous(a, reduction, send, count, on_device)) * state.size;
+    const double mine = results::largest(element, contiguous(a, reduction, send, sent, on_device)) * state.size;
     // Who may leave a reduce early compares nothing, and must not wait here either.
     if (a.collective == Collective::reduce)
       PMPI_Reduce(&mine, &magnitude_, 1, MPI_DOUBLE, MPI_MAX, a.root, state.handle);
@@ -112,11 +122,13 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
     return;
   }
   const bool blocks = a.collective == Collective::allgather || a.collective == Collective::alltoall;
-  elements_ = blocks ? count * static_cast<std::size_t>(state.size) : count;
+  elements_ = blocks                          ? count * static_cast<std::size_t>(state.size)
+              : scatters_result(a.collective) ? result_elements(state, a)
+                                              : count;
   // A buffer like the receive buffer, for the native result. Holes are neither read nor compared: they need not be
   // memory.
   const Span span = span_of(a.type, elements_);
-  const Scratch image(span.bytes);
+  const Scratch image(std::max<std::size_t>(span.bytes, 1));
   if (image.data() == nullptr) end_for_lack_of_memory(span.bytes);
   std::byte* const copy = image.data() - span.lowest;
   const bool holds_operands =
@@ -137,6 +149,12 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
       break;
     case Collective::alltoall:
       code = PMPI_Alltoall(a.send, static_cast<int>(a.send_count), a.send_type, copy, n, a.type, state.handle);
+      break;
+    case Collective::reduce_scatter:
+      code = reduce_scatter(a, state, send, copy);
+      break;
+    case Collective::reduce_scatter_block:
+      code = PMPI_Reduce_scatter_block(send, copy, n, a.type, a.op, state.handle);
       break;
     default:
       code = PMPI_Allreduce(send, copy, n, a.type, a.op, state.handle);

@@ -65,6 +65,19 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
                                       .lists = papaya::lists_of(recvcounts, rdispls)},                   \
                                      facts, outcome);                                                    \
   })
+#define PAPAYA_REPLACE_REDUCE_SCATTER                                                                    \
+  ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept { \
+    const papaya::Lists lists{recvcounts, nullptr, sizeof *recvcounts > sizeof(int)};                    \
+    return papaya::replace(state,                                                                        \
+                           {.collective = papaya::Collective::reduce_scatter,                            \
+                            .send = sendbuf,                                                             \
+                            .receive = recvbuf,                                                          \
+                            .count = papaya::sum_of(lists, state.size),                                  \
+                            .type = datatype,                                                            \
+                            .op = op,                                                                    \
+                            .lists = lists},                                                             \
+                           facts, outcome);                                                              \
+  })
 #define PAPAYA_REPLACE_BLOCKS(Kind)                                                                         \
   PAPAYA_REPLACE(Kind, .send = sendbuf, .send_count = sendcount, .send_type = sendtype, .receive = recvbuf, \
                  .count = recvcount, .type = recvtype)
@@ -100,9 +113,11 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
   ROW(Allreduce, Iallreduce, allreduce, ALLREDUCE, papaya::message_all(state, count, datatype),                        \
       PAPAYA_REPLACE(allreduce, .send = sendbuf, .receive = recvbuf, .count = count, .type = datatype, .op = op))      \
   ROW(Reduce_scatter, Ireduce_scatter, reduce_scatter, REDUCE_SCATTER,                                                 \
-      papaya::message_reduce_scatter(state, recvcounts, datatype), papaya::never)                                      \
+      papaya::message_reduce_scatter(state, recvcounts, datatype), PAPAYA_REPLACE_REDUCE_SCATTER)                      \
   ROW(Reduce_scatter_block, Ireduce_scatter_block, reduce_scatter_block, REDUCE_SCATTER_BLOCK,                         \
-      papaya::message_all(state, recvcount, datatype), papaya::never)                                                  \
+      papaya::message_all(state, recvcount, datatype),                                                                 \
+      PAPAYA_REPLACE(reduce_scatter_block, .send = sendbuf, .receive = recvbuf, .count = recvcount, .type = datatype,  \
+                     .op = op))                                                                                        \
   ROW(Scan, Iscan, scan, SCAN, papaya::message_all(state, count, datatype), papaya::never)                             \
   ROW(Exscan, Iexscan, exscan, SCAN, papaya::message_all(state, count, datatype), papaya::never)
 

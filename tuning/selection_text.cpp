@@ -166,6 +166,12 @@ bool variable_of(Collective collective, Variable& variable, Form form) noexcept 
     case Collective::allgather:
       variable = Variable::allgather;
       return true;
+    case Collective::reduce_scatter:
+      variable = Variable::reduce_scatter;
+      return true;
+    case Collective::reduce_scatter_block:
+      variable = Variable::reduce_scatter_block;
+      return true;
     default:
       return false;
   }

@@ -175,15 +175,20 @@ void ExitModel::model_blocks(std::span<const double> arrivals_ns, std::span<doub
   sorted_.assign(arrivals_ns.begin(), arrivals_ns.end());
   std::sort(sorted_.begin(), sorted_.end());
   const double others = static_cast<double>(call_.count - 1);
-  const double given = (call_.roles.collective == Collective::alltoall ? others : 1) * call_.copy_ns;
+  // A reduction's operand has a block for each rank; the message of a reduce_scatter is all of it.
+  const bool is_operand = call_.roles.collective == Collective::reduce_scatter;
+  const bool is_for_each = call_.roles.collective == Collective::alltoall ||
+                           call_.roles.collective == Collective::reduce_scatter_block || is_operand;
+  const double block_ns = is_operand ? call_.copy_ns / static_cast<double>(call_.count) : call_.copy_ns;
+  const double given = (is_for_each ? others : 1) * block_ns;
   double last = 0;
   for (std::size_t k = 0; k < sorted_.size(); ++k) {
     const double left = std::min(others, static_cast<double>(sorted_.size() - k));
-    const double done = sorted_[k] + given + call_.node_latency_ns + left * call_.copy_ns;
+    const double done = sorted_[k] + given + call_.node_latency_ns + left * block_ns;
     last = k == 0 ? done : std::max(last, done);
   }
   for (std::size_t i = 0; i < call_.count; ++i)
-    exits_ns[i] = std::max(last, arrivals_ns[i] + given + others * call_.copy_ns);
+    exits_ns[i] = std::max(last, arrivals_ns[i] + given + others * block_ns);
 }
 
 void ExitModel::model_across(Way way, std::span<const double> arrivals_ns, std::span<double> exits_ns) {

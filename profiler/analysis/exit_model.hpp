@@ -12,6 +12,7 @@
 //   bcast                 max(a_i, a_root + C + L) + C, the root a_root + C
 //   allgather, alltoall   the last of the p-1 blocks that can be copied out, at C each, once their ranks have copied
 //                         theirs in (alltoall: p-1 blocks) and L has passed
+//   reduce_scatter(_block)  as alltoall: a block is combined while it is taken out
 //   barrier               max a + L
 //   across nodes          the reductions of all nodes, then what the algorithm says of its time between them
 //                         (base/cost_model.hpp)

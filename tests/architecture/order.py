@@ -33,8 +33,8 @@ ORDER = {
         "chain exchange hierarchy steps tree",
         "chunk_pipeline",
         "dissemination halving sorted_ring straggler",
-        "bcast/fragments reduce/pairwise",
-        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ weak/weak",
+        "bcast/fragments block_reduction reduce/pairwise",
+        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ reduce_scatter/ reduce_scatter_block/ weak/weak",
         "weak/combine weak/node_words weak/running_total weak/service weak/ssp.hpp weak/threshold",
         "weak/relay",
         "weak/partial_allreduce.hpp weak/wait_avoiding_group.hpp",
@@ -58,6 +58,7 @@ ORDER = {
         "combine",
         "trial_classes",
         "trial_sites",
+        "blocks",
         "trials",
         "runtime",  # what stands above is entered from outside; what stands below is passed what it needs
         "control dispatch operation run verdicts weak_calls",

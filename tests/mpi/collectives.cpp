@@ -679,8 +679,9 @@ void loops(const std::string& collective, const Group& group, int laps, int mixe
   }
   for (int call = 0; call < mixed; ++call) {
     be_late(group.rank, group.size, call);
-    small_call(call % 2 == 0 ? collective : small_collectives[static_cast<std::size_t>(call / 2) % 7], group.comm, call,
-               &entries);
+    small_call(call % 2 == 0 ? collective
+                             : small_collectives[static_cast<std::size_t>(call / 2) % std::size(small_collectives)],
+               group.comm, call, &entries);
   }
 }
 

@@ -35,8 +35,8 @@ int main(int argc, char** argv) {
       // Each thread in another order, all ranks alike.
       for (int call = 0; call < calls; ++call) {
         be_late((world_rank + t) % size, size, call);
-        small_call(small_collectives[static_cast<std::size_t>(call * (t + 1)) % 7], comms[static_cast<std::size_t>(t)],
-                   call, entries[static_cast<std::size_t>(t)].get());
+        small_call(small_collectives[static_cast<std::size_t>(call * (t + 1)) % std::size(small_collectives)],
+                   comms[static_cast<std::size_t>(t)], call, entries[static_cast<std::size_t>(t)].get());
       }
     });
   for (std::thread& thread : threads) thread.join();

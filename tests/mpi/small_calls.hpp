@@ -13,8 +13,9 @@
 
 #include "tests/mpi/check.hpp"
 
-inline constexpr std::string_view small_collectives[] = {"reduce",    "bcast",     "alltoall", "allreduce",
-                                                         "alltoallv", "allgather", "barrier"};
+inline constexpr std::string_view small_collectives[] = {"reduce",    "bcast",          "alltoall",
+                                                         "allreduce", "alltoallv",      "allgather",
+                                                         "barrier",   "reduce_scatter", "reduce_scatter_block"};
 
 // Counts each rank's entries into barriers, in memory that all ranks see, so that who leaves early is found
 // out.
@@ -148,6 +149,26 @@ inline void small_call(std::string_view collective, MPI_Comm comm, int call, Ent
       all_are(receive, at, got, static_cast<int>(r) * 10000 + rank * 1000 + call);
       for (std::size_t i = at + got; i < at + n; ++i) right = right && receive[i] == -1;
     }
+  } else if (collective == "reduce_scatter_block" || collective == "reduce_scatter") {
+    // Rank r gets (r + call) % count elements of a reduce_scatter, none at times.
+    std::vector<int> counts(p, count);
+    std::size_t begin = 0;
+    std::size_t all = 0;
+    for (std::size_t r = 0; r < p; ++r) {
+      if (collective == "reduce_scatter") counts[r] = (static_cast<int>(r) + call) % count;
+      if (static_cast<int>(r) < rank) begin += static_cast<std::size_t>(counts[r]);
+      all += static_cast<std::size_t>(counts[r]);
+    }
+    std::vector<int> send(all + 1);
+    std::vector<int> receive(all + 1, -1);
+    numbers(in_place ? receive : send, 0, all, rank + call);
+    const void* const from = in_place ? MPI_IN_PLACE : send.data();
+    if (collective == "reduce_scatter")
+      MPI_Reduce_scatter(from, receive.data(), counts.data(), MPI_INT, MPI_SUM, comm);
+    else
+      MPI_Reduce_scatter_block(from, receive.data(), count, MPI_INT, MPI_SUM, comm);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]); ++i)
+      right = right && receive[i] == size * (call + static_cast<int>(begin + i)) + ranks_sum;
   }
   if ((collective == "bcast" || collective == "reduce") && call % 32 == 16) meet(comm);
   ++comparisons;

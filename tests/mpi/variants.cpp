@@ -19,7 +19,8 @@ int main(int argc, char** argv) {
   if (argc != 3 || !tuning::collective_of(argv[1], collective)) return 2;
   const bool across = std::strncmp(argv[2], "across", 6) == 0;
   const bool all = std::strcmp(argv[2], "across") == 0 || std::strcmp(argv[2], "all") == 0;
-  const bool reduces = collective == Collective::allreduce || collective == Collective::reduce;
+  const bool reduces = collective == Collective::allreduce || collective == Collective::reduce ||
+                       collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
   const auto is_one = [&](const Descriptor* descriptor) { return serves(*descriptor, collective); };
   const auto count = static_cast<int>(std::count_if(registry().begin(), registry().end(), is_one));
   const int wanted = std::atoi(argv[2]);  // 0: no number

@@ -76,6 +76,14 @@ static void call(const char* collective, int rank, int ranks) {
   } else if (strcmp(collective, "allgather") == 0) {
     MPI_Allgather(send, count, MPI_INT, receive, count, MPI_INT, MPI_COMM_WORLD);
     CHECK(receive[0] == i && receive[last] == ranks - 1 + i);
+  } else if (strcmp(collective, "reduce_scatter") == 0) {
+    int counts[most_ranks];
+    for (int r = 0; r < ranks; ++r) counts[r] = count;
+    MPI_Reduce_scatter(send, receive, counts, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK((rank != 0 || receive[0] == sum) && (rank != ranks - 1 || receive[count - 1] == sum));
+  } else if (strcmp(collective, "reduce_scatter_block") == 0) {
+    MPI_Reduce_scatter_block(send, receive, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    CHECK((rank != 0 || receive[0] == sum) && (rank != ranks - 1 || receive[count - 1] == sum));
   } else {
     MPI_Barrier(MPI_COMM_WORLD);
   }

@@ -52,6 +52,10 @@ inline Matrix matrix_of(int rank, std::size_t element, int call) {
   return {{seed, seed * 3 + 1, seed * 5 + 2, seed * 7 + 3}};
 }
 
+constexpr bool scatters_result(Collective collective) {
+  return collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
+}
+
 // One call of one rank, and whether its result is right.
 class Call {
  public:
@@ -61,9 +65,18 @@ class Call {
     const auto p = static_cast<std::size_t>(ranks);
     const bool is_root = rank == root();
     const std::size_t blocks = collective == Collective::alltoall || collective == Collective::allgather ? p : 1;
-    receive_.resize(blocks * count + 1);
+    // Those of a reduce_scatter are of different sizes, one without elements.
+    own_ = collective == Collective::reduce_scatter ? block(static_cast<std::size_t>(rank)) : count;
+    if (collective == Collective::reduce_scatter)
+      for (std::size_t r = 0; r < p; ++r) starts_.push_back(starts_.back() + block(r) * sizeof(Matrix));
+    begin_ = collective == Collective::reduce_scatter         ? starts_[static_cast<std::size_t>(rank)] / sizeof(Matrix)
+             : collective == Collective::reduce_scatter_block ? static_cast<std::size_t>(rank) * count
+                                                              : 0;
+    send_.resize(collective == Collective::reduce_scatter ? starts_.back() / sizeof(Matrix)
+                 : collective == Collective::alltoall || collective == Collective::reduce_scatter_block ? p * count
+                                                                                                        : count);
+    receive_.resize((scatters_result(collective) ? in_place ? send_.size() : own_ : blocks * count) + 1);
     receive_.back() = guard;
-    send_.resize(collective == Collective::alltoall ? p * count : count);
     for (std::size_t i = 0; i < send_.size(); ++i) send_[i] = matrix_of(rank, i, number);
     operands_.send = send_.data();
     operands_.receive = receive_.data();
@@ -71,6 +84,7 @@ class Call {
     operands_.bytes = collective == Collective::barrier ? 0 : count * sizeof(Matrix);
     operands_.root = -1;
     operands_.reduction = &reduction;
+    if (collective == Collective::reduce_scatter) operands_.starts = starts_.data();
     if (collective == Collective::bcast || collective == Collective::reduce) operands_.root = root();
     if (collective == Collective::bcast && is_root) operands_.receive = nullptr;
     if (collective == Collective::bcast && !is_root) operands_.send = nullptr;
@@ -94,7 +108,9 @@ class Call {
     if (collective_ == Collective::reduce && !is_root) return true;
     // Every element of short results, a sample of long ones.
     const std::size_t step = receive_.size() < 2000 ? 1 : 97;
-    for (std::size_t i = 0; i + 1 < receive_.size(); i += step)
+    // In place what follows the own part is what was sent.
+    const std::size_t size = scatters_result(collective_) ? own_ : receive_.size() - 1;
+    for (std::size_t i = 0; i < size; i += step)
       if (!(receive_[i] == expected(i))) return false;
     return true;
   }
@@ -111,6 +127,11 @@ class Call {
   static constexpr Matrix guard = {{1, 2, 3, 4}};
 
   int root() const { return number_ % ranks_; }
+  // Of a reduce_scatter, in elements: the largest has `count_`.
+  std::size_t block(std::size_t rank) const {
+    const std::size_t turn = (rank + static_cast<std::size_t>(number_)) % static_cast<std::size_t>(ranks_);
+    return turn == 0 ? count_ : count_ * (turn - 1) / static_cast<std::size_t>(ranks_);
+  }
 
   Matrix expected(std::size_t i) const {
     switch (collective_) {
@@ -121,9 +142,9 @@ class Call {
       case Collective::alltoall:
         return matrix_of(static_cast<int>(i / count_), static_cast<std::size_t>(rank_) * count_ + i % count_, number_);
       default: {
-        Matrix result = matrix_of(0, i, number_);
+        Matrix result = matrix_of(0, begin_ + i, number_);
         for (int rank = 1; rank < ranks_; ++rank) {
-          const Matrix next = matrix_of(rank, i, number_);
+          const Matrix next = matrix_of(rank, begin_ + i, number_);
           result = reduction_.commutative ? add(result, next) : multiply(result, next);
         }
         return result;
@@ -137,6 +158,9 @@ class Call {
   const int ranks_;
   const int number_;
   const std::size_t count_;
+  std::vector<std::size_t> starts_ = {0};
+  std::size_t own_ = 0;    // elements of the own part of the result
+  std::size_t begin_ = 0;  // of those that are reduced, the first of them
   std::vector<Matrix> send_;
   std::vector<Matrix> receive_;
   Operands operands_{};

@@ -30,7 +30,9 @@ std::vector<const Descriptor*> borrowing() {
 
 // Elements of the largest message that goes in one round, and so in an extent of the largest size.
 std::size_t count_for(const Descriptor& descriptor, int ranks) {
-  const std::size_t blocks = descriptor.collective == Collective::alltoall ? static_cast<std::size_t>(ranks) : 1;
+  const std::size_t blocks = descriptor.collective == Collective::alltoall || scatters_result(descriptor.collective)
+                                 ? static_cast<std::size_t>(ranks)
+                                 : 1;
   const std::size_t bytes =
       descriptor.name == "arrival_leader" ? descriptor.max_bytes : DepositArena::least_largest_bytes / 4;
   return bytes / blocks / Rounds::line_bytes * Rounds::line_bytes / sizeof(Matrix);

@@ -17,8 +17,13 @@
 
 namespace papaya {
 
-constexpr Collective collectives_but_allreduce[] = {Collective::barrier, Collective::bcast, Collective::allgather,
-                                                    Collective::alltoall, Collective::reduce};
+constexpr Collective collectives_but_allreduce[] = {
+    Collective::barrier, Collective::bcast,          Collective::allgather,           Collective::alltoall,
+    Collective::reduce,  Collective::reduce_scatter, Collective::reduce_scatter_block};
+
+constexpr bool reduces(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::allreduce || scatters_result(collective);
+}
 
 template <class Body>
 void for_each_algorithm(std::span<const Collective> chosen, Body body) {
@@ -26,7 +31,7 @@ void for_each_algorithm(std::span<const Collective> chosen, Body body) {
     for (const bool arrival_order : {false, true})
       for (const Descriptor* descriptor : algorithms_for(collective, arrival_order)) {
         // Nothing to reorder.
-        if (arrival_order && collective != Collective::reduce && collective != Collective::allreduce) continue;
+        if (arrival_order && !reduces(collective)) continue;
         INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order);
         body(*descriptor, arrival_order);
       }

@@ -36,9 +36,11 @@ tuning::Selection selection_of(const char* allreduce, const char* iallreduce) {
 }
 
 // All that may be replaced, and one that never is.
-constexpr Collective collectives[] = {Collective::barrier,   Collective::bcast,     Collective::allgather,
-                                      Collective::alltoall,  Collective::alltoallv, Collective::reduce,
-                                      Collective::allreduce, Collective::scan};
+constexpr Collective collectives[] = {Collective::barrier,        Collective::bcast,
+                                      Collective::allgather,      Collective::alltoall,
+                                      Collective::alltoallv,      Collective::reduce,
+                                      Collective::allreduce,      Collective::scan,
+                                      Collective::reduce_scatter, Collective::reduce_scatter_block};
 
 // Calls `look` with every combination of values that differ in meaning.
 void for_all(const std::function<void(const Facts&)>& look) {
@@ -100,7 +102,8 @@ constexpr Row before_types[] = {
     {Reason::no_data, [](const Facts& f) { return has_sizes(f) && f.call.count == 0; }},
 };
 bool is_reduction(const Facts& f) {
-  return f.call.collective == Collective::allreduce || f.call.collective == Collective::reduce;
+  return f.call.collective == Collective::allreduce || f.call.collective == Collective::reduce ||
+         f.call.collective == Collective::reduce_scatter || f.call.collective == Collective::reduce_scatter_block;
 }
 constexpr Row by_types[] = {
     {Reason::unsuitable_operation,
@@ -160,7 +163,8 @@ TEST_CASE("a call goes to an algorithm unless one of the rules, in their order, 
         choice = {.reason = Reason::too_large};
       const bool no_rank_leaves =
           f.call.collective == Collective::barrier || f.call.collective == Collective::allreduce ||
-          f.call.collective == Collective::allgather || f.call.collective == Collective::alltoall;
+          f.call.collective == Collective::allgather || f.call.collective == Collective::alltoall ||
+          f.call.collective == Collective::reduce_scatter_block;
       const bool may_be_tried = choice.automatic && f.call.collective != Collective::alltoallv && facts.predefined &&
                                 f.call.form == Form::blocking && !f.communicator.arrival_order;
       const bool meets = f.call.form == Form::blocking && no_rank_leaves;

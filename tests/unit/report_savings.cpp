@@ -149,6 +149,11 @@ TEST_CASE("savings: models on one node") {
         Approx(600'000 - 2 * (50'000 + 2 * copy_ns + latency_ns) - (50'000 + 3 * copy_ns)));
   CHECK(saved(Collective::alltoall, "arrival_alltoall") ==
         Approx(600'000 - 2 * (50'000 + 3 * copy_ns + latency_ns) - (50'000 + 4 * copy_ns)));
+  CHECK(saved(Collective::reduce_scatter_block, "arrival_blocks") ==
+        Approx(600'000 - 2 * (50'000 + 3 * copy_ns + latency_ns) - (50'000 + 4 * copy_ns)));
+  // Its message is the operand, of three blocks.
+  CHECK(saved(Collective::reduce_scatter, "arrival_blocks") ==
+        Approx(600'000 - 2 * (50'000 + copy_ns + latency_ns) - (50'000 + 4 * copy_ns / 3)));
 }
 
 TEST_CASE("savings: models across nodes, the better one first") {

@@ -94,6 +94,8 @@ TEST_CASE("what auto takes on one node, as measured") {
                          Row{Collective::bcast, "arrival_bcast", 64, 1, any_size},
                          Row{Collective::allgather, "arrival_allgather", 32, 1, any_size},
                          Row{Collective::alltoall, "arrival_alltoall", 32, 1, any_size},
+                         Row{Collective::reduce_scatter, "arrival_blocks", 32, 1, any_size},
+                         Row{Collective::reduce_scatter_block, "arrival_blocks", 32, 1, any_size},
                          Row{Collective::barrier, "arrival_barrier", 64, 0, 0}}) {
     CAPTURE(name_of(row.collective), row.algorithm);
     for (const std::uint64_t bytes : {row.lowest_bytes, row.highest_bytes}) {
@@ -232,8 +234,8 @@ TEST_CASE("a tuning file, and the environment above it") {
   settings.set(Variable::allreduce, "native");
   const Selection overridden(settings, text, warnings);
   CHECK(overridden.choose(Collective::allreduce, 8, four_ranks).rule == nullptr);
-  for (const Variable variable :
-       {Variable::reduce, Variable::bcast, Variable::alltoall, Variable::allgather, Variable::barrier})
+  for (const Variable variable : {Variable::reduce, Variable::bcast, Variable::alltoall, Variable::allgather,
+                                  Variable::barrier, Variable::reduce_scatter, Variable::reduce_scatter_block})
     settings.set(variable, "native");
   CHECK_FALSE(Selection(settings, text, warnings).replaces_anything());
 }

@@ -1,0 +1,40 @@
+// MPI_Reduce_scatter: each rank combines its own block of all operands as they arrive (algorithms/block_reduction.hpp).
+//
+// Cost after the last arrival: L, a copy of its operand, and log2(p) combines of a block on every rank, no more than
+// the last arrival's path to the root of the tree.
+
+#include "algorithms/algorithm.hpp"
+#include "algorithms/block_reduction.hpp"
+
+namespace papaya {
+
+namespace {
+
+constexpr Descriptor descriptor = {
+    .collective = Collective::reduce_scatter,
+    .name = "arrival_blocks",
+    .summary =
+        "each rank combines its block of the operands as they arrive; the last arrival's path to the root is left",
+    .source =
+        "Proficz 2019: what has arrived is taken first; deposits and tree as Mohammadalizadehbakhtevari 2021, 4.1",
+    .one_node = true,
+    .max_element_bytes = BlockReduction::max_element_bytes,
+    .parameters = {},
+    .automatic = {.most_ranks = 32},
+    .region_bytes = [](int ranks, std::size_t capacity,
+                       std::span<const std::int64_t>) { return BlockReduction::shape_for(ranks, capacity).total(); },
+    .control_bytes =
+        [](int ranks, std::size_t largest, std::size_t own_bytes) {
+          return BlockReduction::borrowing_shape_for(ranks, largest, own_bytes).total();
+        },
+    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
+      return std::make_unique<BlockReduction>(
+          team, team.deposits != nullptr ? BlockReduction::borrowing_shape_for(team.size, capacity, team.own_bytes)
+                                         : BlockReduction::shape_for(team.size, capacity));
+    },
+};
+const Registration registration(descriptor);
+
+}  // namespace
+
+}  // namespace papaya
