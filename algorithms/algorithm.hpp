@@ -19,7 +19,7 @@
 
 namespace papaya {
 
-// What goes to or comes from one rank in an alltoallv.
+// What goes to or comes from one rank in an alltoallv or an allgatherv.
 struct Block {
   std::byte* at;
   std::size_t bytes;
@@ -33,6 +33,7 @@ struct Block {
 //   reduce       operand                       at the root: result; may equal send   message
 //   bcast        at the root: message          elsewhere: message             message
 //   allgather    own block, may lie in receive  blocks of all ranks           block
+//   allgatherv   own block, may lie in receive  null; `receive_blocks` has the blocks of all ranks   largest block
 //   alltoall     blocks for all ranks          blocks of all ranks; may equal send   block
 //   alltoallv    null                          null                           0
 //   barrier      null                          null                           0
@@ -46,7 +47,7 @@ struct Operands {
   int root;                    // rank in the team, -1 without
   const Reduction* reduction;  // reductions only
 
-  // alltoallv only: a block for each rank, of a size that its sender and its receiver alone know. Both may be the same
+  // allgatherv: `receive_blocks`, whose sizes all ranks know. alltoallv: both, a block for each rank, of a size that its sender and its receiver alone know. Both may be the same
   // blocks. Afterwards the size of what is received is what has come: no more than there is room for, less if the
   // sender had less.
   const Block* send_blocks = nullptr;
@@ -121,6 +122,7 @@ struct Descriptor {
   std::string_view source;           // the paper
   bool one_node;                     // needs all ranks on one node
   bool serves_alltoallv = false;     // alltoall: run() takes Operands::send_blocks too
+  bool serves_allgatherv = false;    // allgather: run() takes Operands::receive_blocks too
   bool needs_arrival_order = false;  // only under PAPAYA_ORDER=arrival and for commutative operations
   bool predefined_only = false;      // reductions: cuts messages at elements, which only these have alike on all ranks
   bool split_phase =
@@ -174,7 +176,8 @@ const Descriptor* find_algorithm(Collective collective, std::string_view name) n
 
 // Can it be chosen for calls of `collective`?
 inline bool serves(const Descriptor& descriptor, Collective collective) noexcept {
-  return descriptor.collective == collective || (collective == Collective::alltoallv && descriptor.serves_alltoallv);
+  return descriptor.collective == collective || (collective == Collective::alltoallv && descriptor.serves_alltoallv) ||
+         (collective == Collective::allgatherv && descriptor.serves_allgatherv);
 }
 
 // Its position in the registry, from 1: the number by which records refer to it. 0 is "native".

@@ -12,6 +12,10 @@ namespace papaya {
 bool Exchange::run(const Operands& operands, wait::Site& site) {
   if (operands.bytes <= short_bytes_ && !operands.declines && may_take_early(operands))
     return run_short(operands, site);
+  return run_long(operands, site);
+}
+
+bool Exchange::run_long(const Operands& operands, wait::Site& site) {
   reading_ = may_read_ && rounds_.team().read_memory != nullptr && reads_directly(operands);
   if (!operands.declines && !reading_ && !rounds_.borrow(deposit_bytes(operands), site))
     return run_left_out(operands, site);

@@ -32,6 +32,9 @@ class Exchange : public Prepared {
   bool is_missing(int rank) const final { return !rounds_.has_entered(rank); }
 
  protected:
+  // Of blocks that are not short, or not of one size.
+  bool run_long(const Operands& operands, wait::Site& site);
+
   // One round of one call: bytes [offset, offset + bytes) of each block.
   struct Fragment {
     std::uint64_t round;

@@ -1,7 +1,8 @@
-// Where the blocks of MPI_Reduce_scatter lie, whose sizes all ranks know.
+// Where the blocks of MPI_Reduce_scatter and MPI_Allgatherv lie, whose sizes all ranks know.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "interpose/call.hpp"
 #include "interpose/communicator.hpp"
@@ -27,7 +28,12 @@ inline std::size_t result_elements(const Communicator& state, const Arguments& a
   return static_cast<std::size_t>(a.collective == Collective::reduce_scatter ? a.lists.count(state.rank) : a.count);
 }
 
-// Says in `operands` where the blocks are, by the size of an element.
+// Elements that this rank receives from itself, where every rank receives from every one.
+inline MPI_Count own_elements(const Communicator& state, const Arguments& a) noexcept {
+  return a.collective == Collective::allgatherv ? a.lists.count(state.rank) : a.count;
+}
+
+// Says in `operands` where the blocks of MPI_Reduce_scatter are, by the size of an element.
 inline void describe_blocks(Communicator& state, const Arguments& a, std::size_t element, Operands& operands) {
   state.starts.assign(1, 0);
   operands.count = 0;
@@ -38,6 +44,22 @@ inline void describe_blocks(Communicator& state, const Arguments& a, std::size_t
   }
   operands.bytes = operands.count * element;
   operands.starts = state.starts.data();
+}
+
+// The same of MPI_Allgatherv, by size and extent of an element.
+inline void describe_gathered(Communicator& state, const Arguments& a, std::size_t element, MPI_Aint extent,
+                              Operands& operands) {
+  state.blocks.clear();
+  operands.bytes = 0;
+  for (int rank = 0; rank < state.size; ++rank) {
+    // By integers: MPI_BOTTOM is a null pointer.
+    const auto at = reinterpret_cast<std::intptr_t>(a.receive) + a.lists.displacement(rank) * extent;
+    const std::size_t bytes = static_cast<std::size_t>(a.lists.count(rank)) * element;
+    state.blocks.push_back({reinterpret_cast<std::byte*>(at), bytes});
+    operands.bytes = std::max(operands.bytes, bytes);
+  }
+  operands.receive = nullptr;
+  operands.receive_blocks = state.blocks.data();
 }
 
 }  // namespace papaya

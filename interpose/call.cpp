@@ -27,8 +27,7 @@ Signature signature_of(const Arguments& a, Described& described) noexcept {
 const tuning::Selection& selection_for(const Job& job, const Communicator& state, Collective collective,
                                        Form form) noexcept {
   if (state.hints == nullptr || form != Form::blocking) return job.selection;
-  const Collective named = collective == Collective::alltoallv ? Collective::alltoall : collective;
-  return state.hints->texts[index_of(named)].empty() ? job.selection : state.hints->selection;
+  return state.hints->texts[index_of(selected_with(collective))].empty() ? job.selection : state.hints->selection;
 }
 
 Decision decide(const Job& job, const Communicator& state, const Arguments& a, Form form, bool is_named,

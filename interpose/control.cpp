@@ -68,7 +68,8 @@ int papaya_flavour_explain(const char* collective, const void* comm, unsigned lo
   const Communicator* const state = handle == MPI_COMM_NULL ? nullptr : communicators::find_or_make(handle);
   if (state == nullptr) return 1;
   // Of a predefined operation, with elements of one byte.
-  const CallShape call{.collective = which, .count = static_cast<std::int64_t>(bytes), .root = 0};
+  const unsigned long blocks = which == Collective::allgatherv ? static_cast<unsigned long>(state->size) : 1;
+  const CallShape call{.collective = which, .count = static_cast<std::int64_t>(bytes * blocks), .root = 0};
   const Signature signature{.element_bytes = 1, .operation = Signature::Operation::predefined, .commutative = true};
   tuning::Choice choice = decide(process.job, *state, call, signature).choice;
   if (const trials::One* const trial = trials::find(*state, which, bytes); trial != nullptr && choice.automatic) {

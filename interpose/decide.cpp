@@ -29,6 +29,16 @@ tuning::Choice unless_dropped(const tuning::Choice& choice, const CommunicatorFa
   return {.reason = Reason::differs, .automatic = choice.automatic};
 }
 
+// An allgatherv goes by the mean of its blocks, as an allgather of as many bytes.
+tuning::Choice choose(const tuning::Selection& selection, const CallShape& call, std::uint64_t bytes,
+                      const tuning::Facts& facts) noexcept {
+  if (call.collective != Collective::allgatherv) return selection.choose(call.collective, bytes, facts, call.form);
+  const auto ranks = static_cast<std::uint64_t>(facts.ranks);
+  const tuning::Choice choice = selection.choose(Collective::allgather, (bytes + ranks - 1) / ranks, facts, call.form);
+  if (choice.rule == nullptr || serves(*choice.rule->algorithm, call.collective)) return choice;
+  return {.reason = Reason::no_algorithm};
+}
+
 }  // namespace
 
 Decision decide(const tuning::Selection& selection, const CommunicatorFacts& communicator, const CallShape& call,
@@ -49,14 +59,14 @@ Decision decide(const tuning::Selection& selection, const CommunicatorFacts& com
   facts.predefined = !is_reduction || signature.operation == Signature::Operation::predefined;
   facts.may_reorder =
       communicator.arrival_order && call.form == Form::blocking && (!is_reduction || signature.commutative);
-  Decision decision{.choice = unless_dropped(selection.choose(call.collective, bytes, facts, call.form), communicator),
+  Decision decision{.choice = unless_dropped(choose(selection, call, bytes, facts), communicator),
                     .bytes = bytes,
                     .is_exact = signature.exact};
   const bool meets = call.form == Form::blocking && is_meeting(call.collective);
   decision.sets_up_due_plans = communicator.has_due_plans && meets;
   decision.agrees_on_verdicts = communicator.has_verdicts && meets;
-  decision.may_be_tried =
-      decision.choice.automatic && call.form == Form::blocking && facts.predefined && !communicator.arrival_order;
+  decision.may_be_tried = decision.choice.automatic && call.form == Form::blocking && facts.predefined &&
+                          call.collective != Collective::allgatherv && !communicator.arrival_order;
   if (decision.choice.rule != nullptr && is_reduction && element > decision.choice.rule->algorithm->max_element_bytes) {
     decision.choice = {.reason = Reason::too_large};
     decision.may_be_tried = false;

@@ -19,6 +19,13 @@ constexpr bool reduces(Collective collective) noexcept {
          collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
 }
 
+// By the selection for which collective it goes.
+constexpr Collective selected_with(Collective collective) noexcept {
+  return collective == Collective::alltoallv    ? Collective::alltoall
+         : collective == Collective::allgatherv ? Collective::allgather
+                                                : collective;
+}
+
 // Each rank gets its part of what is reduced.
 constexpr bool scatters_result(Collective collective) noexcept {
   return collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
@@ -62,7 +69,7 @@ struct CallShape {
   Collective collective{};
   Form form = Form::blocking;
   bool is_named = true;    // nonblocking calls: the user has named an algorithm
-  std::int64_t count = 0;  // not of an alltoallv; of a reduce_scatter, of all blocks
+  std::int64_t count = 0;  // not of an alltoallv; of an allgatherv and a reduce_scatter, of all blocks
   int root = -1;
 };
 

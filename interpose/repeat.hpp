@@ -18,7 +18,7 @@ namespace papaya {
   const LastChoice& last = state.last[index_of(a.collective)];
   if (last.plan != nullptr && last.type == a.type && last.op == a.op && last.count == a.count &&
       (reduces(a.collective) || a.collective <= Collective::bcast || a.send == MPI_IN_PLACE ||
-       (a.send_type == a.type && a.send_count == a.count)) &&
+       (a.send_type == a.type && a.send_count == own_elements(state, a))) &&
       (!is_rooted(a.collective) || static_cast<unsigned>(a.root) < static_cast<unsigned>(state.size))) {
     outcome.trial = last.trial;
     outcome.root = a.root;

@@ -1,6 +1,7 @@
 #include "interpose/replace.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/saturating.hpp"
 #include "interpose/device_memory.hpp"
@@ -21,13 +22,16 @@ std::size_t blocks_of(const Communicator& state, Collective collective) {
              : 1;
 }
 
-// Allgather and alltoall: what this rank sends must be what it receives from itself.
-bool sends_what_it_receives(const Arguments& a, std::uint64_t bytes) noexcept {
-  if (a.send == MPI_IN_PLACE || (a.send_type == a.type && a.send_count == a.count)) return true;
+// Allgather(v) and alltoall: what this rank sends must be what it receives from itself.
+bool sends_what_it_receives(const Communicator& state, const Arguments& a, std::uint64_t bytes) noexcept {
+  if (a.send == MPI_IN_PLACE || (a.send_type == a.type && a.send_count == own_elements(state, a))) return true;
   if (a.send_count < 0) return false;
   const std::int64_t element = element_bytes_of(a.send_type);
   return element >= 0 &&
-         saturating::product(static_cast<std::uint64_t>(a.send_count), static_cast<std::uint64_t>(element)) == bytes;
+         saturating::product(static_cast<std::uint64_t>(a.send_count), static_cast<std::uint64_t>(element)) ==
+             (a.collective == Collective::allgatherv
+                  ? bytes / static_cast<std::uint64_t>(a.count) * static_cast<std::uint64_t>(own_elements(state, a))
+                  : bytes);
 }
 
 bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std::size_t bytes, bool on_device,
@@ -95,14 +99,67 @@ bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std
   return true;
 }
 
+// An allgatherv whose blocks an algorithm cannot take as they are, which may be this rank's alone.
+bool run_staged_blocks(Communicator& state, Plan& plan, std::size_t bytes, bool on_device, const Arguments& a,
+                       const CallFacts& facts, Outcome& outcome) noexcept {
+  using Use = Staging::Use;
+  const bool in_place = a.send == MPI_IN_PLACE;
+  const bool device = on_device && plan.through_host;
+  const std::size_t element = bytes / static_cast<std::size_t>(a.count);
+  const auto own = static_cast<std::size_t>(own_elements(state, a));
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_extent(a.type, &lower, &extent);
+  const Reduction none;
+  Operands operands{.send = nullptr,
+                    .receive = nullptr,
+                    .count = 0,
+                    .bytes = 0,
+                    .root = -1,
+                    .reduction = &none,
+                    .declines = on_device && !device};
+  describe_gathered(state, a, element, extent, operands);
+  if (operands.declines) return run(state, plan, a.collective, operands, facts, outcome);
+  const auto device_holds = [&](const void* buffer) {
+    return device && device_memory::holds(buffer, facts.arrival_ticks);
+  };
+  const bool receives_on_device = device_holds(a.receive);
+  std::vector<Staging> staged(static_cast<std::size_t>(state.size));
+  Staging send;
+  std::size_t lacks = 0;
+  for (int rank = 0; rank < state.size && lacks == 0; ++rank) {
+    Block& block = state.blocks[static_cast<std::size_t>(rank)];
+    if (block.bytes == 0) continue;
+    Staging& one = staged[static_cast<std::size_t>(rank)];
+    one = Staging(block.at, block.bytes / element, a.type, element,
+                  in_place && rank == state.rank ? Use::both : Use::write, receives_on_device);
+    block.at = one.bytes();
+    lacks = one.lacks();
+  }
+  if (!in_place && own > 0 && lacks == 0) {
+    const auto count = static_cast<std::size_t>(a.send_count);
+    send = Staging(a.send, count, a.send_type, own * element / count, Use::read, device_holds(a.send));
+    lacks = send.lacks();
+  }
+  operands.send = in_place ? state.blocks[static_cast<std::size_t>(state.rank)].at : send.bytes();
+  // As in run_staged.
+  if (lacks != 0 && plan.through_host) end_for_lack_of_memory(lacks);
+  operands.declines = lacks != 0;
+  if (!run(state, plan, a.collective, operands, facts, outcome)) return false;
+  for (Staging& one : staged) one.write_back();
+  return true;
+}
+
 // What this rank finds wrong with its own arguments is its own: the others wait for it as they would natively. `flat`:
 // an algorithm can take the buffers as they are.
 bool has_wrong_arguments(const Communicator& state, const Arguments& a, const Described& described, std::uint64_t bytes,
                          bool& flat) noexcept {
-  const bool moves = a.collective == Collective::allgather || a.collective == Collective::alltoall;
+  const bool moves = a.collective == Collective::allgather || a.collective == Collective::allgatherv ||
+                     a.collective == Collective::alltoall;
   flat = described.dense;
+  if (a.collective == Collective::allgatherv && !a.lists.is_there()) return true;
   if (moves && a.send != MPI_IN_PLACE) {
-    if (!sends_what_it_receives(a, bytes) || !is_usable(a.send_type)) return true;
+    if (!sends_what_it_receives(state, a, bytes) || !is_usable(a.send_type)) return true;
     flat = flat && (a.send_type == a.type || is_dense(a.send_type));
   }
   if (a.collective != Collective::barrier && !described.reduction.by_table && !is_usable(a.type)) return true;
@@ -164,6 +221,8 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   return run_verified(facts, a, state, *plan->rule->algorithm, reduction, on_device, [&] {
     return flat && !(on_device && plan->through_host)
                ? run_in_place(state, *plan, reduction, bytes, on_device, a, facts, outcome)
+           : a.collective == Collective::allgatherv
+               ? run_staged_blocks(state, *plan, bytes, on_device, a, facts, outcome)
                : run_staged(state, *plan, reduction, bytes, on_device, a, facts, outcome);
   });
 }

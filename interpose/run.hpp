@@ -39,6 +39,10 @@ inline bool refuses_aliases() noexcept {
     case Collective::reduce:
       if (!is_root) return a.send == MPI_IN_PLACE || (dense && a.send == nullptr);
       break;
+    case Collective::allgatherv:
+      if (!a.lists.is_there()) return true;
+      if (a.lists.count(state.rank) == 0) return a.receive == MPI_IN_PLACE || (dense && a.receive == nullptr);
+      break;
     case Collective::reduce_scatter:
       // Where it gets nothing a rank may have no buffer.
       dense = dense && (a.send == nullptr || a.lists.count(state.rank) > 0);
@@ -52,7 +56,10 @@ inline bool refuses_aliases() noexcept {
   // wait for the others for ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is
   // said.
   if (a.send == MPI_IN_PLACE || a.send == nullptr || !refuses_aliases()) return false;
-  if (!reduces(a.collective) && (a.send_type != a.type || a.send_count != a.count)) return false;
+  if (!reduces(a.collective) && (a.send_type != a.type || a.send_count != own_elements(state, a))) return false;
+  if (a.collective == Collective::allgatherv)
+    return a.send ==
+           static_cast<const std::byte*>(a.receive) + a.lists.displacement(state.rank) * element_bytes_of(a.type);
   if (a.collective != Collective::allgather) return a.send == a.receive;
   const std::int64_t block = static_cast<std::int64_t>(a.count) * element_bytes_of(a.type);
   return a.send == static_cast<const std::byte*>(a.receive) + state.rank * block;
@@ -119,6 +126,12 @@ inline bool refuses_aliases() noexcept {
       if (a.send == MPI_IN_PLACE)
         operands.send = static_cast<std::byte*>(a.receive) + static_cast<std::size_t>(state.rank) * bytes;
       break;
+    case Collective::allgatherv: {
+      const std::size_t element = bytes / operands.count;
+      describe_gathered(state, a, element, static_cast<MPI_Aint>(element), operands);
+      if (a.send == MPI_IN_PLACE) operands.send = operands.receive_blocks[state.rank].at;
+      break;
+    }
     case Collective::reduce_scatter:
       describe_blocks(state, a, reduction.element_bytes, operands);
       [[fallthrough]];

@@ -27,7 +27,7 @@ std::vector<std::byte> contiguous(const Arguments& a, const Reduction& reduction
   return {staged.bytes(), staged.bytes() + elements * element};
 }
 
-// The blocks of one side of an alltoallv, one after the other.
+// The blocks of an allgatherv, or of one side of an alltoallv, one after the other.
 struct Packed {
   std::vector<std::byte> bytes;
   std::vector<int> counts;
@@ -61,6 +61,19 @@ Packed packed(const void* buffer, const Lists& lists, MPI_Datatype type, int ran
     all.bytes.insert(all.bytes.end(), staged.bytes(), staged.bytes() + bytes);
   }
   return all;
+}
+
+Packed packed_block(const void* buffer, MPI_Count count, MPI_Datatype type, bool on_device) {
+  const auto elements = static_cast<std::size_t>(count);
+  const auto element = static_cast<std::size_t>(element_bytes_of(type));
+  const Staging staged(buffer, elements, type, element, Staging::Use::read, on_device && elements > 0);
+  if (staged.lacks() != 0) end_for_lack_of_memory(staged.lacks());
+  const std::size_t bytes = elements * element;
+  return {{staged.bytes(), staged.bytes() + bytes}, {static_cast<int>(bytes)}, {0}};
+}
+
+constexpr bool has_lists(Collective collective) {
+  return collective == Collective::alltoallv || collective == Collective::allgatherv;
 }
 
 // The one predefined type that a type is made of; false if there are several, or one that no kernel knows.
@@ -98,7 +111,7 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
     : arguments_(a), reduction_(reduction), on_device_(on_device), ranks_(state.size) {
   if (a.collective == Collective::barrier) return;
   const nonblocking::InsideMpi inside_mpi;
-  if (a.collective == Collective::alltoallv) {
+  if (has_lists(a.collective)) {
     exchange_blocks(state);
     return;
   }
@@ -167,22 +180,34 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
 void Verification::exchange_blocks(const Communicator& state) noexcept {
   const Arguments& a = arguments_;
   const bool in_place = a.send == MPI_IN_PLACE;
+  const bool gathers = a.collective == Collective::allgatherv;
   Packed received = packed(a.receive, a.lists, a.type, ranks_, on_device_);
-  const Packed sent = in_place ? received : packed(a.send, a.send_lists, a.send_type, ranks_, on_device_);
+  Packed sent;
+  if (in_place)
+    sent = received;
+  else if (gathers)
+    sent = packed_block(a.send, a.send_count, a.send_type, on_device_);
+  else
+    sent = packed(a.send, a.send_lists, a.send_type, ranks_, on_device_);
   // MPI's own function counts these bytes in int; sizes are each rank's own.
   int fits = sent.bytes.size() <= most_packed && received.bytes.size() <= most_packed ? 1 : 0;
   PMPI_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_INT, MPI_MIN, state.handle);
   if (!fits) return;
-  done_ =
-      PMPI_Alltoallv(sent.bytes.data(), sent.counts.data(), sent.displacements.data(), MPI_BYTE, received.bytes.data(),
-                     received.counts.data(), received.displacements.data(), MPI_BYTE, state.handle) == MPI_SUCCESS;
+  const auto own = static_cast<std::size_t>(in_place ? state.rank : 0);
+  const int code = gathers ? PMPI_Allgatherv(sent.bytes.data() + sent.displacements[own], sent.counts[own], MPI_BYTE,
+                                             received.bytes.data(), received.counts.data(),
+                                             received.displacements.data(), MPI_BYTE, state.handle)
+                           : PMPI_Alltoallv(sent.bytes.data(), sent.counts.data(), sent.displacements.data(), MPI_BYTE,
+                                            received.bytes.data(), received.counts.data(),
+                                            received.displacements.data(), MPI_BYTE, state.handle);
+  done_ = code == MPI_SUCCESS;
   expected_ = std::move(received.bytes);
 }
 
 std::optional<verdicts::Found> Verification::compare() noexcept {
   if (!done_) return std::nullopt;
   const Arguments& a = arguments_;
-  const std::vector<std::byte> ours = a.collective == Collective::alltoallv
+  const std::vector<std::byte> ours = has_lists(a.collective)
                                           ? packed(a.receive, a.lists, a.type, ranks_, on_device_).bytes
                                           : contiguous(a, reduction_, a.receive, elements_, on_device_);
   ElementType element{};
@@ -214,7 +239,7 @@ void Verification::restore() noexcept {
     std::memcpy(staged.bytes(), from, count * element);
     staged.write_back();
   };
-  if (a.collective != Collective::alltoallv) {
+  if (!has_lists(a.collective)) {
     if (elements_ != 0) put(a.receive, elements_, expected_.size() / elements_, expected_.data());
     return;
   }

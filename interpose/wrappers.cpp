@@ -78,6 +78,20 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
                             .lists = lists},                                                             \
                            facts, outcome);                                                              \
   })
+#define PAPAYA_REPLACE_ALLGATHERV                                                                        \
+  ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept { \
+    const papaya::Lists lists = papaya::lists_of(recvcounts, displs);                                    \
+    return papaya::replace(state,                                                                        \
+                           {.collective = papaya::Collective::allgatherv,                                \
+                            .send = sendbuf,                                                             \
+                            .send_count = sendcount,                                                     \
+                            .send_type = sendtype,                                                       \
+                            .receive = recvbuf,                                                          \
+                            .count = papaya::sum_of(lists, state.size),                                  \
+                            .type = recvtype,                                                            \
+                            .lists = lists},                                                             \
+                           facts, outcome);                                                              \
+  })
 #define PAPAYA_REPLACE_BLOCKS(Kind)                                                                         \
   PAPAYA_REPLACE(Kind, .send = sendbuf, .send_count = sendcount, .send_type = sendtype, .receive = recvbuf, \
                  .count = recvcount, .type = recvtype)
@@ -99,7 +113,8 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
       papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype),                             \
       PAPAYA_REPLACE_BLOCKS(allgather))                                                                                \
   ROW(Allgatherv, Iallgatherv, allgatherv, ALLGATHERV,                                                                 \
-      papaya::message_allgatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype), papaya::never)            \
+      papaya::message_allgatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype),                           \
+      PAPAYA_REPLACE_ALLGATHERV)                                                                                       \
   ROW(Alltoall, Ialltoall, alltoall, ALLTOALL,                                                                         \
       papaya::message_allgather(state, sendbuf, sendcount, sendtype, recvcount, recvtype),                             \
       PAPAYA_REPLACE_BLOCKS(alltoall))                                                                                 \

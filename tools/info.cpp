@@ -22,7 +22,7 @@ namespace {
 
 void print_environment() {
   for (const VariableRow& row : variable_rows())
-    fmt::print("{:<22} {}\n{:<22}   values: {}, default: {}\n", row.name, row.help, "", row.values,
+    fmt::print("{:<27} {}\n{:<27}   values: {}, default: {}\n", row.name, row.help, "", row.values,
                row.fallback.empty() ? "empty" : row.fallback);
 }
 
@@ -75,7 +75,9 @@ void print_algorithms() {
                                     ? "any size"
                                     : fmt::format("up to {} bytes", descriptor->max_bytes);
       fmt::print("  {}: {}\n    {}{}{}{}; {}\n", descriptor->name, descriptor->summary, sizes,
-                 descriptor->serves_alltoallv ? ", MPI_Alltoallv too" : "",
+                 descriptor->serves_alltoallv    ? ", MPI_Alltoallv too"
+                 : descriptor->serves_allgatherv ? ", MPI_Allgatherv too"
+                                                 : "",
                  descriptor->one_node ? ", ranks on one node" : "",
                  descriptor->needs_arrival_order ? ", PAPAYA_ORDER=arrival and commutative operations"
                  : descriptor->predefined_only   ? ", predefined operations"

@@ -110,8 +110,9 @@ void Selection::note(const std::vector<OldName>& old_names) {
 }
 
 bool Selection::select(Collective collective, std::string_view text, std::string& problem, Form form) {
-  if (collective == Collective::alltoallv) {
-    problem = "MPI_Alltoallv goes by the selection for alltoall";
+  if (collective == Collective::alltoallv || collective == Collective::allgatherv) {
+    problem = collective == Collective::alltoallv ? "MPI_Alltoallv goes by the selection for alltoall"
+                                                  : "MPI_Allgatherv goes by the selection for allgather";
     return false;
   }
   std::shared_ptr<const Parsed>& kept = seen_[{collective, form, std::string(text)}];

@@ -202,6 +202,8 @@ bool Reader::take_collective(const Value& object, Collective& collective) {
   if (collective_of(name, collective) && variable_of(collective, variable)) return true;
   if (collective_of(name, collective) && collective == Collective::alltoallv)
     return refuse(member->value.at, "MPI_Alltoallv goes by the rules for alltoall");
+  if (collective_of(name, collective) && collective == Collective::allgatherv)
+    return refuse(member->value.at, "MPI_Allgatherv goes by the rules for allgather");
   std::vector<std::string> names;
   for (std::size_t i = 0; i < collective_count; ++i)
     if (variable_of(static_cast<Collective>(i), variable)) names.push_back(lower(collective_names[i]));

@@ -3,6 +3,9 @@
 //
 // A block of up to 112 bytes travels with its flag. Larger ones go in fragments; a rank that waits deposits further
 // ones ahead. Cost after the last arrival: one transfer and a copy of S bytes in and out.
+//
+// MPI_Allgatherv: all ranks know the sizes of all blocks. There are as many fragments as the largest block has, and of
+// a shorter one the last ones are empty.
 
 #include "algorithms/exchange.hpp"
 
@@ -40,9 +43,13 @@ class ArrivalAllgather final : public Exchange {
       : Exchange(team, shape, false, short_for(shape.slot_bytes, single_copy_bytes)),
         single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)) {}
 
+  bool run(const Operands& operands, wait::Site& site) override {
+    return operands.receive_blocks == nullptr ? Exchange::run(operands, site) : run_long(operands, site);
+  }
+
  private:
   bool reads_directly(const Operands& operands) const noexcept override {
-    return single_copy_bytes_ != 0 && operands.bytes >= single_copy_bytes_;
+    return single_copy_bytes_ != 0 && operands.receive_blocks == nullptr && operands.bytes >= single_copy_bytes_;
   }
   Direct direct(const Operands& operands, int sender) const noexcept override { return {0, block(operands, sender)}; }
 
@@ -53,25 +60,37 @@ class ArrivalAllgather final : public Exchange {
 
   void deposit(const Operands& operands, const Fragment& fragment) noexcept override {
     const int rank = rounds_.team().rank;
-    std::memcpy(rounds_.own_data(fragment.round, fragment.bytes),
-                static_cast<const std::byte*>(operands.send) + fragment.offset, fragment.bytes);
+    std::byte* const data = rounds_.own_data(fragment.round, fragment.bytes);
+    if (const std::size_t bytes = bytes_of(operands, fragment, rank); bytes > 0)
+      std::memcpy(data, static_cast<const std::byte*>(operands.send) + fragment.offset, bytes);
     rounds_.publish(fragment.round, rank, Rounds::complete);
   }
   std::uint64_t needed_progress(const Operands&, const Fragment&, int) const noexcept override {
     return Rounds::complete;
   }
   void take(const Operands& operands, const Fragment& fragment, int sender) noexcept override {
-    std::memcpy(block(operands, sender) + fragment.offset, rounds_.data(fragment.round, sender, fragment.bytes),
-                fragment.bytes);
+    if (const std::size_t bytes = bytes_of(operands, fragment, sender); bytes > 0)
+      std::memcpy(block(operands, sender) + fragment.offset, rounds_.data(fragment.round, sender, fragment.bytes),
+                  bytes);
   }
   void keep(const Operands& operands) noexcept override {
-    std::byte* const own = block(operands, rounds_.team().rank);
-    if (own != operands.send) std::memcpy(own, operands.send, operands.bytes);
+    const int rank = rounds_.team().rank;
+    std::byte* const own = block(operands, rank);
+    const std::size_t bytes = operands.receive_blocks == nullptr ? operands.bytes : operands.receive_blocks[rank].bytes;
+    if (own != operands.send && bytes > 0) std::memcpy(own, operands.send, bytes);
   }
   bool may_take_early(const Operands&) const noexcept override { return true; }
 
   static std::byte* block(const Operands& operands, int rank) noexcept {
+    if (operands.receive_blocks != nullptr) return operands.receive_blocks[rank].at;
     return static_cast<std::byte*>(operands.receive) + static_cast<std::size_t>(rank) * operands.bytes;
+  }
+
+  // Of a fragment of this rank's block.
+  static std::size_t bytes_of(const Operands& operands, const Fragment& fragment, int rank) noexcept {
+    if (operands.receive_blocks == nullptr) return fragment.bytes;
+    const std::size_t all = operands.receive_blocks[rank].bytes;
+    return std::min(fragment.bytes, all - std::min(all, fragment.offset));
   }
 
   const std::size_t single_copy_bytes_;
@@ -88,6 +107,7 @@ constexpr Descriptor descriptor = {
     .summary = "blocks are taken as their senders arrive; after the last arrival only its block is left",
     .source = "Mohammadalizadehbakhtevari 2021, chapter 4: deposits in shared memory",
     .one_node = true,
+    .serves_allgatherv = true,
     .parameters = parameters,
     .automatic = {.most_ranks = 32},
     .is_node_phase = true,

@@ -1,9 +1,9 @@
-// MPI_Reduce, Bcast, Alltoall, Alltoallv, Allgather, Barrier under papaya: types, operations, roots, counts
+// MPI_Reduce, Bcast, Alltoall, Alltoallv, Allgather, Allgatherv, Barrier under papaya: types, operations, roots, counts
 // around the number of ranks, in place, layouts in memory, communicators of all kinds, erroneous arguments.
 // Run under `papaya run` with PAPAYA_X naming the algorithm. What is expected is computed on the spot, since
 // native calls on more ranks than cores may take milliseconds each; errors are compared with PMPI_X.
 //
-// usage: collectives reduce|bcast|alltoall|alltoallv|allgather|barrier
+// usage: collectives reduce|bcast|alltoall|alltoallv|allgather|allgatherv|barrier
 #include <dlfcn.h>
 #include <mpi.h>
 #include <unistd.h>
@@ -103,6 +103,37 @@ void allgather(const Group& group, const Movement& movement, std::size_t units, 
                  "MPI_Allgather", detail);
   receive.check("MPI_Allgather", detail);
   send.check("MPI_Allgather, send buffer", detail);
+}
+
+// Up to `units` of each rank, none of some; blocks stand in reverse and with a unit between them.
+void allgatherv(const Group& group, const Movement& movement, std::size_t units, int, int salt) {
+  const std::size_t room = units + 1;
+  const auto of_rank = [&](int rank) {
+    const int kind = (rank + salt) % 4;
+    return kind == 0 ? units : kind == 1 ? 0 : kind == 2 ? units / 2 : units / 3;
+  };
+  const auto place = [&](int rank) { return room * static_cast<std::size_t>(group.size - 1 - rank); };
+  const std::size_t own = of_rank(group.rank);
+  Buffer send(movement.send(group.rank), own, movement.shift);
+  Buffer receive(movement.receive(group.rank), room * group.ranks(), movement.shift);
+  if (movement.in_place)
+    receive.fill(place(group.rank), own, stream(salt, group.rank));
+  else
+    send.fill(0, own, stream(salt, group.rank));
+  std::vector<int> counts, places;
+  for (int r = 0; r < group.size; ++r) {
+    receive.expect(place(r), of_rank(r), stream(salt, r));
+    counts.push_back(receive.count(of_rank(r)));
+    places.push_back(receive.count(place(r)));
+  }
+  const std::string detail = describe(movement, units, salt);
+  expect_success(movement.in_place ? MPI_Allgatherv(MPI_IN_PLACE, -17, MPI_DATATYPE_NULL, receive.argument(),
+                                                    counts.data(), places.data(), receive.type(), group.comm)
+                                   : MPI_Allgatherv(send.argument(), send.count(own), send.type(), receive.argument(),
+                                                    counts.data(), places.data(), receive.type(), group.comm),
+                 "MPI_Allgatherv", detail);
+  receive.check("MPI_Allgatherv", detail);
+  send.check("MPI_Allgatherv, send buffer", detail);
 }
 
 void alltoall(const Group& group, const Movement& movement, std::size_t units, int, int salt) {
@@ -606,7 +637,8 @@ void errors(const std::string& collective, const Group& group) {
     // MPICH 4.0 may end in a failed assertion.
     if (is_mpich && collective == "reduce" && (c.op == MPI_BAND || c.count < 0)) continue;
     // Open MPI 4.1 crashes.
-    if (!is_mpich && collective == "allgather" && (c.type == MPI_DATATYPE_NULL || c.comm == MPI_COMM_NULL)) continue;
+    if (!is_mpich && collective.starts_with("allgather") && (c.type == MPI_DATATYPE_NULL || c.comm == MPI_COMM_NULL))
+      continue;
     std::vector<int>& counts = c.count < 0 ? negative : zeros;
     int codes[2] = {};
     for (const bool native : {true, false}) {
@@ -617,6 +649,9 @@ void errors(const std::string& collective, const Group& group) {
         code = (native ? PMPI_Bcast : MPI_Bcast)(a, c.count, c.type, c.root, c.comm);
       else if (collective == "allgather")
         code = (native ? PMPI_Allgather : MPI_Allgather)(a, c.count, c.type, b, c.count, c.type, c.comm);
+      else if (collective == "allgatherv")
+        code = (native ? PMPI_Allgatherv : MPI_Allgatherv)(a, c.count < 0 ? c.count : 0, c.type, b, counts.data(),
+                                                           zeros.data(), c.type, c.comm);
       else if (collective == "alltoall")
         code = (native ? PMPI_Alltoall : MPI_Alltoall)(a, c.count, c.type, b, c.count, c.type, c.comm);
       else if (collective == "alltoallv")
@@ -658,6 +693,8 @@ void between_groups(const std::string& collective, MPI_Comm half) {
   } else {
     if (collective == "allgather")
       MPI_Allgather(send.data(), 1, MPI_INT, receive.data(), 1, MPI_INT, inter);
+    else if (collective == "allgatherv")
+      MPI_Allgatherv(send.data(), 1, MPI_INT, receive.data(), ones.data(), places.data(), MPI_INT, inter);
     else if (collective == "alltoall")
       MPI_Alltoall(send.data(), 1, MPI_INT, receive.data(), 1, MPI_INT, inter);
     else
@@ -694,6 +731,7 @@ void test(const std::string& collective, MPI_Comm comm, bool is_thorough) {
   }
   if (collective == "bcast") move(bcast, group, false, true, is_thorough);
   if (collective == "allgather") move(allgather, group, true, false, is_thorough);
+  if (collective == "allgatherv") move(allgatherv, group, true, false, is_thorough);
   if (collective == "alltoall") move(alltoall, group, true, false, is_thorough);
   if (collective == "alltoallv") {
     move(alltoallv, group, true, false, is_thorough);
@@ -710,10 +748,11 @@ int main(int argc, char** argv) {
   const std::string collective = argc > 1 ? argv[1] : "";
   if (std::find(std::begin(small_collectives), std::end(small_collectives), collective) ==
       std::end(small_collectives)) {
-    std::fprintf(stderr, "usage: collectives reduce|bcast|alltoall|alltoallv|allgather|barrier\n");
+    std::fprintf(stderr, "usage: collectives reduce|bcast|alltoall|alltoallv|allgather|allgatherv|barrier\n");
     return 2;
   }
-  std::string variable = "PAPAYA_" + (collective == "alltoallv" ? "alltoall" : collective);
+  std::string variable =
+      "PAPAYA_" + (collective.ends_with('v') ? collective.substr(0, collective.size() - 1) : collective);
   std::transform(variable.begin(), variable.end(), variable.begin(), [](unsigned char c) { return std::toupper(c); });
   const char* const forced = std::getenv(variable.c_str());
   is_forced = forced != nullptr && std::string(forced) != "native" && std::string(forced) != "auto";

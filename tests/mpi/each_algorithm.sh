@@ -6,7 +6,7 @@
 set -eu
 papaya=$1 variants=$2 collective=$3 which=$4 mpirun=$5 ranks=$6
 shift 6
-variable=PAPAYA_$(echo "${collective%v}" | tr '[:lower:]' '[:upper:]')  # alltoallv goes by alltoall's
+variable=PAPAYA_$(echo "${collective%v}" | tr '[:lower:]' '[:upper:]')  # those with a v go by the others'
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 "$variants" "$collective" "$which" > "$folder/variants"

@@ -15,7 +15,8 @@
 
 inline constexpr std::string_view small_collectives[] = {"reduce",    "bcast",          "alltoall",
                                                          "allreduce", "alltoallv",      "allgather",
-                                                         "barrier",   "reduce_scatter", "reduce_scatter_block"};
+                                                         "barrier",   "reduce_scatter", "reduce_scatter_block",
+                                                         "allgatherv"};
 
 // Counts each rank's entries into barriers, in memory that all ranks see, so that who leaves early is found
 // out.
@@ -120,6 +121,29 @@ inline void small_call(std::string_view collective, MPI_Comm comm, int call, Ent
     else
       MPI_Allgather(send.data(), count, MPI_INT, receive.data(), count, MPI_INT, comm);
     for (std::size_t r = 0; r < p; ++r) all_are(receive, n * r, n, static_cast<int>(r) * 1000 + call);
+  } else if (collective == "allgatherv") {
+    // Rank r has (r + call) % count elements, none at times; the blocks stand in reverse.
+    std::vector<int> send(n);
+    std::vector<int> receive(n * p, -1);
+    std::vector<int> counts(p);
+    std::vector<int> places(p);
+    for (std::size_t r = 0; r < p; ++r) {
+      counts[r] = (static_cast<int>(r) + call) % count;
+      places[r] = (size - 1 - static_cast<int>(r)) * count;
+    }
+    const auto me = static_cast<std::size_t>(rank);
+    const auto own = static_cast<std::size_t>(counts[me]);
+    numbers(in_place ? receive : send, in_place ? static_cast<std::size_t>(places[me]) : 0, own, rank * 1000 + call);
+    if (in_place)
+      MPI_Allgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, receive.data(), counts.data(), places.data(), MPI_INT, comm);
+    else
+      MPI_Allgatherv(send.data(), counts[me], MPI_INT, receive.data(), counts.data(), places.data(), MPI_INT, comm);
+    for (std::size_t r = 0; r < p; ++r) {
+      const auto at = static_cast<std::size_t>(places[r]);
+      const auto got = static_cast<std::size_t>(counts[r]);
+      all_are(receive, at, got, static_cast<int>(r) * 1000 + call);
+      for (std::size_t i = at + got; i < at + n; ++i) right = right && receive[i] == -1;
+    }
   } else if (collective == "alltoall") {
     std::vector<int> send(n * p);
     std::vector<int> receive(n * p, -1);

@@ -40,7 +40,8 @@ constexpr Collective collectives[] = {Collective::barrier,        Collective::bc
                                       Collective::allgather,      Collective::alltoall,
                                       Collective::alltoallv,      Collective::reduce,
                                       Collective::allreduce,      Collective::scan,
-                                      Collective::reduce_scatter, Collective::reduce_scatter_block};
+                                      Collective::reduce_scatter, Collective::reduce_scatter_block,
+                                      Collective::allgatherv};
 
 // Calls `look` with every combination of values that differ in meaning.
 void for_all(const std::function<void(const Facts&)>& look) {
@@ -125,6 +126,15 @@ Reason first_of(std::span<const Row> rows, const Facts& f) {
   return Reason::none;
 }
 
+// An allgatherv as an allgather of the mean of its blocks.
+tuning::Choice by_mean_block(const tuning::Selection& selection, const Facts& f, const tuning::Facts& facts) {
+  const auto ranks = static_cast<std::uint64_t>(facts.ranks);
+  const tuning::Choice choice =
+      selection.choose(Collective::allgather, (bytes_of(f) + ranks - 1) / ranks, facts, f.call.form);
+  const bool is_served = choice.rule == nullptr || choice.rule->algorithm->serves_allgatherv;
+  return is_served ? choice : tuning::Choice{.reason = Reason::no_algorithm};
+}
+
 bool same(const Decision& one, const Decision& other) {
   return one.choice.rule == other.choice.rule && one.choice.reason == other.choice.reason &&
          one.choice.forced == other.choice.forced && one.choice.named == other.choice.named &&
@@ -157,6 +167,8 @@ TEST_CASE("a call goes to an algorithm unless one of the rules, in their order, 
       tuning::Choice choice =
           f.call.collective == Collective::alltoallv
               ? selection.choose_for_any_size(Collective::alltoall, Collective::alltoallv, f.communicator.facts)
+          : f.call.collective == Collective::allgatherv
+              ? by_mean_block(selection, f, facts)
               : selection.choose(f.call.collective, bytes_of(f), facts, f.call.form);
       if (choice.rule != nullptr && is_reduction(f) && f.signature.element_bytes > 0 &&
           static_cast<std::size_t>(f.signature.element_bytes) > choice.rule->algorithm->max_element_bytes)
@@ -165,7 +177,8 @@ TEST_CASE("a call goes to an algorithm unless one of the rules, in their order, 
           f.call.collective == Collective::barrier || f.call.collective == Collective::allreduce ||
           f.call.collective == Collective::allgather || f.call.collective == Collective::alltoall ||
           f.call.collective == Collective::reduce_scatter_block;
-      const bool may_be_tried = choice.automatic && f.call.collective != Collective::alltoallv && facts.predefined &&
+      const bool may_be_tried = choice.automatic && f.call.collective != Collective::alltoallv &&
+                                f.call.collective != Collective::allgatherv && facts.predefined &&
                                 f.call.form == Form::blocking && !f.communicator.arrival_order;
       const bool meets = f.call.form == Form::blocking && no_rank_leaves;
       wrong += !same(decision, {choice, bytes_of(f), f.communicator.has_due_plans && meets,

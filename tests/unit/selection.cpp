@@ -144,6 +144,7 @@ TEST_CASE("ranks that know their own sizes only: one algorithm for all sizes, or
   CHECK(choose_v("1-:arrival_alltoall", roomy).rule != nullptr);
   Selection selection;
   std::string problem;
+  CHECK_FALSE(selection.select(Collective::allgatherv, "arrival_allgather", problem));
   CHECK_FALSE(selection.select(Collective::alltoallv, "arrival_alltoall", problem));
   CHECK(problem.find("selection for alltoall") != std::string::npos);
 }

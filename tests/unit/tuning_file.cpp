@@ -202,6 +202,7 @@ TEST_CASE("what is wrong is told with line, column and the nearest name, and the
        "'alreduce' (did you mean allreduce?)");
   says(warning_of(R"({"collective": "scan", "algorithm": "native"})"), "no algorithms for a collective 'scan'");
   says(warning_of(R"({"collective": "alltoallv", "algorithm": "native"})"), "MPI_Alltoallv goes by the rules for");
+  says(warning_of(R"({"collective": "allgatherv", "algorithm": "native"})"), "MPI_Allgatherv goes by the rules for");
   says(warning_of(R"({"algorithm": "ring"})"), "column 26: the rule has no collective");
   says(warning_of(R"({"collective": "allreduce"})"), "the rule has no algorithm");
   says(warning_of(R"({"collective": "allreduce", "algorithm": "auto"})"), "auto stands alone");

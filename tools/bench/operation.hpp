@@ -26,9 +26,12 @@ std::optional<Operation> operation_called(std::string_view word);
 std::span<const Collective> with_algorithms() noexcept;
 std::vector<Operation> benchmarked();
 
-// By the selection for which collective it goes: MPI_Alltoallv by that for MPI_Alltoall.
+// By the selection for which collective it goes: MPI_Alltoallv by that for MPI_Alltoall, MPI_Allgatherv by that for
+// MPI_Allgather.
 constexpr Collective selected_with(Collective collective) noexcept {
-  return collective == Collective::alltoallv ? Collective::alltoall : collective;
+  return collective == Collective::alltoallv    ? Collective::alltoall
+         : collective == Collective::allgatherv ? Collective::allgather
+                                                : collective;
 }
 
 // What its result is made of and who has it.

@@ -264,7 +264,7 @@ void add_options(CLI::App& app, Options& options) {
          "collective", options.collective_word,
          "allreduce, reduce, bcast, alltoall, allgather, barrier, reduce_scatter, reduce_scatter_block, all of them; "
          "of "
-         "MPI alone alltoallv (papaya's too), allgatherv, gather, gatherv, scatter, scatterv; with i before it, "
+         "MPI alone alltoallv and allgatherv (papaya's too), gather, gatherv, scatter, scatterv; with i before it, "
          "nonblocking, and its overlap with a computation; several of them with commas between; a weakly consistent "
          "collective: " +
              weak_names() + "; or kernels: papaya's reduction kernels, without MPI")
