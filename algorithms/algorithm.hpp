@@ -47,9 +47,9 @@ struct Operands {
   int root;                    // rank in the team, -1 without
   const Reduction* reduction;  // reductions only
 
-  // allgatherv: `receive_blocks`, whose sizes all ranks know. alltoallv: both, a block for each rank, of a size that its sender and its receiver alone know. Both may be the same
-  // blocks. Afterwards the size of what is received is what has come: no more than there is room for, less if the
-  // sender had less.
+  // allgatherv: `receive_blocks`, whose sizes all ranks know. alltoallv: both, a block for each rank, of a size that
+  // its sender and its receiver alone know. Both may be the same blocks. Afterwards the size of what is received is
+  // what has come: no more than there is room for, less if the sender had less.
   const Block* send_blocks = nullptr;
   Block* receive_blocks = nullptr;
 

@@ -33,10 +33,11 @@ static inline void papaya_end_phase(void) {
 }
 
 /* Calls of `collective` ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier", "reduce_scatter",
- * "reduce_scatter_block") go from now on where `selection` says, which is what PAPAYA_ALLREDUCE and its like take: "native", "auto", "ring:chunk_bytes=65536",
- * "0-4K:arrival_leader,4K-:native". Every rank of the job calls this alike while none of them is inside a collective. A
- * communicator alone: MPI_Comm_set_info with papaya_allreduce and its like. Returns 0; or 1, with nothing changed,
- * where papaya is not there or cannot, and then a line on standard error says why. */
+ * "reduce_scatter_block") go from now on where `selection` says, which is what PAPAYA_ALLREDUCE and its like take:
+ * "native", "auto", "ring:chunk_bytes=65536", "0-4K:arrival_leader,4K-:native". Every rank of the job calls this alike
+ * while none of them is inside a collective. A communicator alone: MPI_Comm_set_info with papaya_allreduce and its
+ * like. Returns 0; or 1, with nothing changed, where papaya is not there or cannot, and then a line on standard error
+ * says why. */
 static inline int papaya_set_algorithm(const char* collective, const char* selection) {
   int (*set)(const char*, const char*);
   *(void**)&set = dlsym(NULL /* RTLD_DEFAULT */, "papaya_select");
@@ -50,12 +51,12 @@ static inline int papaya_set_algorithm(const char* collective, const char* selec
 #if defined(__has_include)
 #if __has_include(<mpi.h>)
 #include <mpi.h>
-/* Where blocking calls of `collective` with messages of `bytes` on `comm` (of alltoall, allgather and reduce_scatter_block: blocks) go
- * now, * with a predefined operation: writes "arrival_leader:self_serve_bytes=16384" or, with the reason, "native: ..." into
- * `text`, of `size` bytes; what does not fit is cut off. It may not hold for the next call where PAPAYA_ADAPT tries
- * something else in turn, or while an algorithm is not set up, which happens after the first few calls. Local: it sends
- * nothing and waits for nobody; no thread of the rank may be inside a collective on `comm`. Returns 0; or 1, and an
- * empty text, where papaya is not there or does not know. */
+/* Where blocking calls of `collective` with messages of `bytes` on `comm` (of alltoall, allgather and
+ * reduce_scatter_block: blocks) go now, * with a predefined operation: writes "arrival_leader:self_serve_bytes=16384"
+ * or, with the reason, "native: ..." into `text`, of `size` bytes; what does not fit is cut off. It may not hold for
+ * the next call where PAPAYA_ADAPT tries something else in turn, or while an algorithm is not set up, which happens
+ * after the first few calls. Local: it sends nothing and waits for nobody; no thread of the rank may be inside a
+ * collective on `comm`. Returns 0; or 1, and an empty text, where papaya is not there or does not know. */
 static inline int papaya_get_algorithm(const char* collective, MPI_Comm comm, size_t bytes, char* text, size_t size) {
   int (*explain)(const char*, const void*, unsigned long, char*, unsigned long);
   *(void**)&explain = dlsym(NULL /* RTLD_DEFAULT */, "papaya_explain");

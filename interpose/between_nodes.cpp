@@ -31,8 +31,7 @@ void BetweenNodes::open(const Job& job, const char* folder) {
   if (job.nodes == 1) return;
   // Named, if only to be `auto`, it is wanted for algorithms that are selected later.
   const bool is_named = job.selection.works_across_nodes() || std::getenv("PAPAYA_TRANSPORT") != nullptr;
-  const bool may_be_tried =
-      job.adapt_share != 0 && !job.settings.is_default(Variable::adapt) && job.selection.replaces_anything();
+  const bool may_be_tried = job.adapt_share != 0 && !job.adapt_exactly && job.selection.replaces_anything();
   int is_wanted = is_named || may_be_tried ? 1 : 0;
   PMPI_Bcast(&is_wanted, 1, MPI_INT, 0, job.world_comm);
   if (!is_wanted) return;

@@ -102,7 +102,7 @@ void look_at_node(Job& job) {
 
 // What algorithms between nodes might take (tuning::Selection::candidates), the same on all ranks.
 void measure_network(Job& job) {
-  if (job.nodes == 1 || job.adapt_share == 0) return;
+  if (job.nodes == 1 || job.adapt_share == 0 || job.adapt_exactly) return;
   std::uint64_t ns[measure::alpha_size_count]{};
   if (job.leader_comm != MPI_COMM_NULL) measure::message_times(job.leader_comm, 1, network_budget_ms, ns);
   measure::meet_asleep(job.world_comm);  // the others leave the two that measure the cores

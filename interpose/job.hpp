@@ -22,7 +22,7 @@ struct Job {
   bool approximates = false;       // PAPAYA_APPROX
   std::uint64_t verify_every = 0;  // PAPAYA_VERIFY
   std::int64_t adapt_share = 0;    // PAPAYA_ADAPT, in millionths; 0: off
-  bool adapt_exactly = true;       // ... and only where no bit of a result depends on who serves
+  bool adapt_exactly = true;       // only on one node, and where no bit of a result depends on who serves
   std::size_t shm_limit = 0;       // PAPAYA_SHM_LIMIT, or less where less is to be had
 
   int rank = 0;

@@ -120,7 +120,8 @@ tuning::Choice choice_under(const tuning::Learnt& learnt, const tuning::Selectio
 One* find(Communicator& state, const Arguments& arguments, const Decision& decision, const Job& job) noexcept {
   const Collective collective = arguments.collective;
   const tuning::Selection& selection = selection_for(job, state, collective, Form::blocking);
-  const bool tries = job.adapt_share != 0 && (decision.is_exact || !job.adapt_exactly);
+  const bool may_try = !job.adapt_exactly || (decision.is_exact && state.facts.nodes == 1);
+  const bool tries = job.adapt_share != 0 && may_try;
   const bool knows_arrivals = clocks_for(state, collective) != tuning::Clocks::several_rooted;
   const bool watches =
       (knows_arrivals && selection.goes_by_arrivals(collective)) || selection.sites_of(collective) != 0;

@@ -330,8 +330,8 @@ struct TrialRow {
   std::uint32_t in_use;    // algorithm, since then
   std::uint32_t tried_count;
   std::uint8_t collective;
-  std::uint8_t size_class;  // of more than 2^(size_class-1) bytes, up to 2^size_class; 0: up to one
-  std::uint16_t call_site;  // number of the CallSite, of calls of one place; 0: of all that are not told apart
+  std::uint8_t size_class;         // of more than 2^(size_class-1) bytes, up to 2^size_class; 0: up to one
+  std::uint16_t call_site;         // number of the CallSite, of calls of one place; 0: of all that are not told apart
   std::uint32_t arrivals_changes;  // as changes, of arrivals[]
   TriedAlgorithm tried[tried_capacity];
   TrialChange change[trial_change_capacity];

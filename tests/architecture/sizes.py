@@ -25,6 +25,7 @@ FILES = {
     "tests/protocol/ahead.cpp": "one subject: a case for each way in which ranks run ahead",
     "tests/report/run.py": "what is looked at in one browser, view by view",
     "tests/unit/report_figures.cpp": "a case for each figure of the report, over runs that they share",
+    "tuning/tuning_file.cpp": "one reader: every field of a rule, and what may be wrong with it",
     "tools/bench/measure.cpp": "one measurement: rounds, arrivals, checks of the results and their reduction",
     "tools/doctor/program.cpp": "a check for each thing that a program's file can show",
     "tools/otf2.cpp": "one output: definitions and events of one archive",

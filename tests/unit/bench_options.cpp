@@ -49,7 +49,7 @@ TEST_CASE("what is measured without options") {
   CHECK(options.rounds == 20);
   CHECK(good({"allreduce", "-i", "8"}).rounds == 10);
   CHECK(options.mode == Mode::tight);
-  CHECK(good({"all"}).operations.size() == 6);
+  CHECK(good({"all"}).operations.size() == 8);
   CHECK(good({"MPI_Bcast"}).operations.front() == Operation{Collective::bcast});
   CHECK(good({"kernels"}).kernels);
   CHECK(good({"kernels", "--json", "a.json", "--csv", "a.csv"}).kernels);

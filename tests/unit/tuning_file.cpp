@@ -95,12 +95,12 @@ TEST_CASE("a rule for a call site applies to calls that are known to come from t
   const Taken taken = take(file_of(R"({"collective": "allreduce", "algorithm": "ring", "site": "solve.c:88"},
                                       {"collective": "allreduce", "algorithm": "native", "site": "solver+0x11f3"},
                                       {"collective": "bcast", "algorithm": "tree_bcast", "site": "b.c:9"},
-                                      {"collective": "allreduce", "algorithm": "arrival_tree", "site": "solve.c:88",
+                                      {"collective": "allreduce", "algorithm": "arrival_tree", "site": "solver+0x11f3",
                                        "ranks": [2, 8]},
                                       {"collective": "allreduce", "algorithm": "arrival_tree"})"));
-  // The fourth is for calls that the first takes.
+  // The fourth is for calls that the second takes.
   REQUIRE(taken.warnings.size() == 1);
-  says(taken.warnings[0], "line 4, column 39: this rule would never apply: the one of line 1");
+  says(taken.warnings[0], "line 4, column 39: this rule would never apply: the one of line 2");
   const Selection& selection = taken.selection;
   REQUIRE(selection.sites().size() == 3);
   CHECK(selection.sites()[1] == "solver+0x11f3");
