@@ -21,8 +21,8 @@ class Run {
   explicit Run(std::size_t ranks, std::uint64_t named_site = 0) : ranks_(ranks), named_site_(named_site) {}
 
   // One more call, in which the ranks exchange before they make it, if they are to.
-  void make(const std::vector<char>& sites, bool exchanges) {
-    if (exchanges) exchange();
+  void make(const std::vector<char>& sites, bool is_exchange_due) {
+    if (is_exchange_due) exchange();
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank)
       if (ranks_[rank].notes_all() || is_checked_) ranks_[rank].note(calls_, static_cast<std::uint64_t>(sites[rank]));
     ++calls_;
