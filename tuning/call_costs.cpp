@@ -29,14 +29,14 @@ std::int64_t median_of_round(const std::vector<CallCost>& costs, int round) {
   return those.empty() ? -1 : median(std::move(those));
 }
 
-bool are_larger_in_every_round(const std::vector<CallCost>& ones, const std::vector<CallCost>& others) {
+bool are_larger_in_every_round(const std::vector<CallCost>& ones, const std::vector<CallCost>& others, int exceptions) {
   const int last = ones.empty() ? -1 : ones.back().round;
   for (int round = 0; round <= last; ++round) {
     const std::int64_t of_ones = median_of_round(ones, round);
     const std::int64_t of_others = median_of_round(others, round);
-    if (of_ones >= 0 && of_others >= 0 && of_ones <= of_others) return false;
+    if (of_ones >= 0 && of_others >= 0 && of_ones <= of_others) --exceptions;
   }
-  return true;
+  return exceptions >= 0;
 }
 
 }  // namespace
@@ -58,8 +58,9 @@ std::vector<std::int64_t> comparable(const std::vector<CallCost>& costs, bool sk
   return alike.size() >= least_to_compare ? alike : all;
 }
 
-bool are_slower(const std::vector<CallCost>& ones, const std::vector<CallCost>& others, bool skewed) {
-  return are_larger(comparable(ones, skewed), comparable(others, skewed)) && are_larger_in_every_round(ones, others);
+bool are_slower(const std::vector<CallCost>& ones, const std::vector<CallCost>& others, bool skewed, int exceptions) {
+  return are_larger(comparable(ones, skewed), comparable(others, skewed)) &&
+         are_larger_in_every_round(ones, others, exceptions);
 }
 
 }  // namespace papaya::tuning

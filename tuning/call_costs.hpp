@@ -20,7 +20,7 @@ std::int64_t median(std::vector<std::int64_t> values) noexcept;
 std::vector<std::int64_t> comparable(const std::vector<CallCost>& costs, bool skewed);
 
 // With more than 99.9 % confidence by Mann and Whitney's test, and, since calls of one block are not independent of
-// each other (what disturbs one disturbs its neighbours), in every round as well.
-bool are_slower(const std::vector<CallCost>& ones, const std::vector<CallCost>& others, bool skewed);
+// each other (what disturbs one disturbs its neighbours), in every round but so many as well.
+bool are_slower(const std::vector<CallCost>& ones, const std::vector<CallCost>& others, bool skewed, int exceptions);
 
 }  // namespace papaya::tuning

@@ -34,8 +34,7 @@ constexpr std::int64_t noise_ns = 100;
 // The candidate in use is measured in so many at least: that costs nothing, as it would serve anyway.
 constexpr int fewest_rounds_for_change = 4;
 
-// What is exchanged besides the samples.
-// Time of the run, minus that of the last exchange, lost elsewhere; trials; minus the time of a set-up.
+// Beside the samples: time of the run, minus that of the last exchange, lost elsewhere; trials; minus that of a set-up.
 constexpr std::size_t largest_besides = 5;
 constexpr std::int64_t most_sharers = 1000;
 constexpr std::int64_t longest_ns = 1'000'000'000;  // of one call or exchange, so that products fit
@@ -311,8 +310,7 @@ void Trial::drop_slower_ones() {
     const std::vector<std::int64_t> costs = costs_of(i);
     const std::int64_t lowest = *std::min_element(costs.begin(), costs.end());
     const bool is_out_of_the_question = lowest > out_of_the_question * least + 10 * noise_ns;
-    const bool is_clearly_slower =
-        50 * median(costs) > 51 * least + 50 * noise_ns && are_slower(one.costs, list_[best].costs, most_are_skewed());
+    const bool is_clearly_slower = 50 * median(costs) > 51 * least + 50 * noise_ns && is_slower(i, best);
     if (is_out_of_the_question || is_clearly_slower) one.is_left = false;
   }
 }
@@ -324,8 +322,7 @@ void Trial::end_trial() {
     const std::vector<std::int64_t> ours = costs_of(in_use_);
     const std::int64_t theirs = median(costs_of(best));
     const bool is_doubtful = (trials_ > 0 && round_ < fewest_rounds_for_change) ||
-                             20 * median(ours) <= 21 * theirs + 20 * noise_ns ||
-                             !are_slower(list_[in_use_].costs, list_[best].costs, most_are_skewed());
+                             20 * median(ours) <= 21 * theirs + 20 * noise_ns || !is_slower(in_use_, best);
     const bool stays = list_[in_use_].is_left && !ours.empty() && is_doubtful;
     if (!stays) winner = best;
   }
@@ -348,10 +345,6 @@ std::int64_t Trial::calls_between_checks() const noexcept {
   return std::max(calls, least_between_checks);
 }
 
-std::int64_t Trial::allowance_ns() const noexcept {
-  return elapsed_ns_ / 1'000'000 * share_;
-}
-
 // MPI and the candidate in use are set up.
 std::int64_t Trial::set_ups_ns() const noexcept {
   const auto candidates = static_cast<std::int64_t>(list_.size());
@@ -372,28 +365,34 @@ bool Trial::most_are_skewed() const noexcept {
   return balance > 0;
 }
 
+// What the table or the file says has not proven itself yet.
+bool Trial::is_slower(std::size_t candidate, std::size_t than) const {
+  const int exceptions = trials_ == 0 && round_ >= fewest_rounds_for_change ? 1 : 0;
+  return are_slower(list_[candidate].costs, list_[than].costs, most_are_skewed(), exceptions);
+}
+
 // Of those that are left and were measured; candidates() if there is none.
 std::size_t Trial::quickest() const {
   std::size_t best = list_.size();
   std::int64_t least = never;
   for (std::size_t i = 0; i < list_.size(); ++i) {
     if (!list_[i].is_left || list_[i].costs.empty()) continue;
-    const std::int64_t middle = median(costs_of(i));
-    if (middle >= least) continue;
-    least = middle;
-    best = i;
+    if (const std::int64_t middle = median(costs_of(i)); middle < least) {
+      least = middle;
+      best = i;
+    }
   }
   return best;
 }
 
 std::size_t Trial::left() const noexcept {
-  return static_cast<std::size_t>(
-      std::count_if(list_.begin(), list_.end(), [](const Candidate& one) { return one.is_left; }));
+  const auto is_left = [](const Candidate& one) { return one.is_left; };
+  return static_cast<std::size_t>(std::count_if(list_.begin(), list_.end(), is_left));
 }
 
 Trial::Standing Trial::standing(std::size_t candidate) const {
-  const Candidate& one = list_[candidate];
-  return {median(costs_of(candidate)), one.costs.size(), one.is_left, one.failed};
+  return {median(costs_of(candidate)), list_[candidate].costs.size(), list_[candidate].is_left,
+          list_[candidate].failed};
 }
 
 }  // namespace papaya::tuning

@@ -139,7 +139,7 @@ class Trial {
   void drop_slower_ones();
   void end_trial();
   std::int64_t calls_between_checks() const noexcept;
-  std::int64_t allowance_ns() const noexcept;
+  std::int64_t allowance_ns() const noexcept { return elapsed_ns_ / 1'000'000 * share_; }
   std::int64_t set_ups_ns() const noexcept;
   bool may_try() const noexcept;
   bool is_changed(std::int64_t cost_ns, std::int64_t skewed, std::int64_t of) const noexcept;
@@ -147,6 +147,7 @@ class Trial {
   std::vector<std::int64_t> costs_of(std::size_t candidate) const {
     return comparable(list_[candidate].costs, most_are_skewed());
   }
+  bool is_slower(std::size_t candidate, std::size_t than) const;
   std::size_t quickest() const;
   std::size_t left() const noexcept;
 
