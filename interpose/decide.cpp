@@ -29,12 +29,18 @@ tuning::Choice unless_dropped(const tuning::Choice& choice, const CommunicatorFa
   return {.reason = Reason::differs, .automatic = choice.automatic};
 }
 
+// Larger ones go through the window twice, while an MPI may read them where they are (docs/architecture/limits.md).
+constexpr std::uint64_t most_gathered_by_table = 128 << 10;
+
 // An allgatherv goes by the mean of its blocks, as an allgather of as many bytes.
 tuning::Choice choose(const tuning::Selection& selection, const CallShape& call, std::uint64_t bytes,
                       const tuning::Facts& facts) noexcept {
   if (call.collective != Collective::allgatherv) return selection.choose(call.collective, bytes, facts, call.form);
   const auto ranks = static_cast<std::uint64_t>(facts.ranks);
-  const tuning::Choice choice = selection.choose(Collective::allgather, (bytes + ranks - 1) / ranks, facts, call.form);
+  const std::uint64_t mean = (bytes + ranks - 1) / ranks;
+  const tuning::Choice choice = selection.choose(Collective::allgather, mean, facts, call.form);
+  if (choice.rule != nullptr && choice.automatic && !choice.of_file && mean > most_gathered_by_table)
+    return {.reason = Reason::table, .automatic = true};
   if (choice.rule == nullptr || serves(*choice.rule->algorithm, call.collective)) return choice;
   return {.reason = Reason::no_algorithm};
 }

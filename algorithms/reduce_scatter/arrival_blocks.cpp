@@ -20,7 +20,8 @@ constexpr Descriptor descriptor = {
     .one_node = true,
     .max_element_bytes = BlockReduction::max_element_bytes,
     .parameters = {},
-    .automatic = {.most_ranks = 32},
+    // Of less than an element for each of some ranks the others need not wait.
+    .automatic = {.most_ranks = 32, .lowest_bytes = 64},
     .region_bytes = [](int ranks, std::size_t capacity,
                        std::span<const std::int64_t>) { return BlockReduction::shape_for(ranks, capacity).total(); },
     .control_bytes =

@@ -126,11 +126,12 @@ Reason first_of(std::span<const Row> rows, const Facts& f) {
   return Reason::none;
 }
 
-// An allgatherv as an allgather of the mean of its blocks.
+// An allgatherv as an allgather of the mean of its blocks, by the table up to 128 KiB.
 tuning::Choice by_mean_block(const tuning::Selection& selection, const Facts& f, const tuning::Facts& facts) {
   const auto ranks = static_cast<std::uint64_t>(facts.ranks);
-  const tuning::Choice choice =
-      selection.choose(Collective::allgather, (bytes_of(f) + ranks - 1) / ranks, facts, f.call.form);
+  const std::uint64_t mean = (bytes_of(f) + ranks - 1) / ranks;
+  const tuning::Choice choice = selection.choose(Collective::allgather, mean, facts, f.call.form);
+  if (choice.rule != nullptr && choice.automatic && mean > 131072) return {.reason = Reason::table, .automatic = true};
   const bool is_served = choice.rule == nullptr || choice.rule->algorithm->serves_allgatherv;
   return is_served ? choice : tuning::Choice{.reason = Reason::no_algorithm};
 }

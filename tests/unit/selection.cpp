@@ -94,7 +94,7 @@ TEST_CASE("what auto takes on one node, as measured") {
                          Row{Collective::bcast, "arrival_bcast", 64, 1, any_size},
                          Row{Collective::allgather, "arrival_allgather", 32, 1, any_size},
                          Row{Collective::alltoall, "arrival_alltoall", 32, 1, any_size},
-                         Row{Collective::reduce_scatter, "arrival_blocks", 32, 1, any_size},
+                         Row{Collective::reduce_scatter, "arrival_blocks", 32, 64, any_size},
                          Row{Collective::reduce_scatter_block, "arrival_blocks", 32, 1, any_size},
                          Row{Collective::barrier, "arrival_barrier", 64, 0, 0}}) {
     CAPTURE(name_of(row.collective), row.algorithm);
