@@ -102,6 +102,12 @@ void BlockReduction::take(const Operands& operands, const Fragment& fragment, in
   add(operands, sender, data + static_cast<std::size_t>(rounds_.team().rank) * stride_);
 }
 
+// The only rank has nothing to take, and so has combined nothing.
+void BlockReduction::keep(const Operands& operands) noexcept {
+  if (rounds_.team().size != 1 || operands.send == operands.receive) return;
+  copy_bytes(static_cast<std::byte*>(operands.receive), static_cast<const std::byte*>(operands.send), operands.bytes);
+}
+
 // The rank's own operand is combined from where it is. In place the result may overlap it: from a copy then.
 void BlockReduction::begin(const Operands& operands, const Fragment& fragment) noexcept {
   const int rank = rounds_.team().rank;

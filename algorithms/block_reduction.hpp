@@ -41,7 +41,7 @@ class BlockReduction final : public Exchange {
   void deposit(const Operands& operands, const Fragment& fragment) noexcept override;
   std::uint64_t needed_progress(const Operands& operands, const Fragment& fragment, int sender) const noexcept override;
   void take(const Operands& operands, const Fragment& fragment, int sender) noexcept override;
-  void keep(const Operands&) noexcept override {}
+  void keep(const Operands& operands) noexcept override;
   // In place the result overwrites what MPI would have to reduce, should somebody decline.
   bool may_take_early(const Operands& operands) const noexcept override { return operands.send != operands.receive; }
 
