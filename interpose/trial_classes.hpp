@@ -25,8 +25,8 @@ struct Class;
 
 // Calls of a class: all that have no part of their own, or those of one place.
 struct One {
-  One(Class& of, tuning::SitePeriod::Place place, std::uint64_t bytes_of_first, std::vector<const tuning::Rule*> rules,
-      tuning::Trial begin) noexcept;
+  One(Class& class_of_it, tuning::SitePeriod::Place place_of_it, std::uint64_t bytes_of_first,
+      std::vector<const tuning::Rule*> rules, tuning::Trial begin) noexcept;
   ~One();
   One(const One&) = delete;
   One& operator=(const One&) = delete;

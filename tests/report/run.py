@@ -178,7 +178,7 @@ class Page(unittest.TestCase):
                          [[lines[0][0], "", "600 ns"], ["native", "dropped", "2.40 µs, dropped"]])
         self.assertGreater(lines[0][3], 20)
         self.assertIn("persistent, rank 3 late", browser.text("#trials-table"))
-        self.assertRegex(browser.text("#trials-table"), r"MPI_COMM_WORLD, from \S+")
+        self.assertRegex(browser.text("#trials-table"), r"\+0x100\s+<b>world</b>")
         changes = browser.run("""return [...document.querySelectorAll('#trial-changes tbody tr')].map(
             (one) => one.innerText)""")
         self.assertEqual(len(changes), 3)

@@ -28,9 +28,9 @@ function changesOf(trials) {
   return [...ofAlgorithms, ...ofArrivals].sort((a, b) => a.seconds_after_init - b.seconds_after_init);
 }
 
-// "MPI_COMM_WORLD, from main (solve.c:88)".
-function trialPlace(trial) {
-  return trial.call_site.length === 0 ? trial.communicator : `${trial.communicator}, from ${frameText(trial.call_site[0])}`;
+// "main (solve.c:88)", of calls of one place.
+function trialSite(trial) {
+  return trial.call_site.length === 0 ? "" : frameText(trial.call_site[0]);
 }
 
 function fillTrials() {
@@ -47,7 +47,8 @@ function fillTrials() {
     {title: "calls", cell: (trial) => count(trial.calls)},
     {title: "trials", cell: (trial) => count(trial.trials)},
     {title: "lost by trying", cell: (trial) => seconds(trial.lost_seconds)},
-    {title: "on", left: true, cell: trialPlace}], rows, "What was tried, most calls first"));
+    {title: "call site", left: true, cell: trialSite},
+    {title: "on", left: true, cell: (trial) => trial.communicator}], rows, "What was tried, most calls first"));
   const changes = changesOf(all);
   byId("trial-changes-box").hidden = changes.length === 0;
   fillTable(byId("trial-changes"), [
@@ -55,6 +56,7 @@ function fillTrials() {
     {title: "from", left: true, cell: (change) => change.texts[0]},
     {title: "to", left: true, cell: (change) => change.texts[1]},
     {title: "after calls", cell: (change) => count(change.after_calls)},
-    {title: "on", left: true, cell: trialPlace}], changes, "Changes of what serves and of how the ranks arrive, in the order of time",
+    {title: "call site", left: true, cell: trialSite},
+    {title: "on", left: true, cell: (change) => change.communicator}], changes, "Changes of what serves and of how the ranks arrive, in the order of time",
   (change) => ({at: change.seconds_after_init}));
 }
