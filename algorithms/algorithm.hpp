@@ -32,6 +32,8 @@ struct Block {
 //   allreduce    operand                       result; may equal send         message
 //   reduce       operand                       at the root: result; may equal send   message
 //   bcast        at the root: message          elsewhere: message             message
+//   gather       own block; at the root it may lie in receive   at the root: blocks of all ranks   block
+//   scatter      at the root: blocks for all ranks   own block; at the root null where it stays in send   block
 //   allgather    own block, may lie in receive  blocks of all ranks           block
 //   allgatherv   own block, may lie in receive  null; `receive_blocks` has the blocks of all ranks   largest block
 //   alltoall     blocks for all ranks          blocks of all ranks; may equal send   block

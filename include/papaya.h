@@ -32,12 +32,12 @@ static inline void papaya_end_phase(void) {
   if (end != NULL) end();
 }
 
-/* Calls of `collective` ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier", "reduce_scatter",
- * "reduce_scatter_block") go from now on where `selection` says, which is what PAPAYA_ALLREDUCE and its like take:
- * "native", "auto", "ring:chunk_bytes=65536", "0-4K:arrival_leader,4K-:native". Every rank of the job calls this alike
- * while none of them is inside a collective. A communicator alone: MPI_Comm_set_info with papaya_allreduce and its
- * like. Returns 0; or 1, with nothing changed, where papaya is not there or cannot, and then a line on standard error
- * says why. */
+/* Calls of `collective` ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier", "gather", "scatter",
+ * "reduce_scatter", "reduce_scatter_block") go from now on where `selection` says, which is what PAPAYA_ALLREDUCE and
+ * its like take: "native", "auto", "ring:chunk_bytes=65536", "0-4K:arrival_leader,4K-:native". Every rank of the job
+ * calls this alike while none of them is inside a collective. A communicator alone: MPI_Comm_set_info with
+ * papaya_allreduce and its like. Returns 0; or 1, with nothing changed, where papaya is not there or cannot, and then a
+ * line on standard error says why. */
 static inline int papaya_set_algorithm(const char* collective, const char* selection) {
   int (*set)(const char*, const char*);
   *(void**)&set = dlsym(NULL /* RTLD_DEFAULT */, "papaya_select");

@@ -34,7 +34,12 @@ constexpr bool scatters_result(Collective collective) noexcept {
 // Ranks may leave before all have arrived: none may wait for another, in set-up neither, and a rank that cannot take
 // part cannot keep the others out.
 constexpr bool is_rooted(Collective collective) noexcept {
-  return collective == Collective::reduce || collective == Collective::bcast;
+  return collective == Collective::reduce || collective == Collective::bcast || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
+// Of these, where the root waits for the others; else the others wait for the root.
+constexpr bool root_waits(Collective collective) noexcept {
+  return collective == Collective::reduce || collective == Collective::gather;
 }
 
 // No rank leaves such a call, of some data, before all have come to it. (Of a reduce_scatter some may get none.)

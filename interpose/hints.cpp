@@ -103,6 +103,10 @@ const char* key_of(Collective collective) noexcept {
       return "papaya_alltoall";
     case Collective::allgather:
       return "papaya_allgather";
+    case Collective::gather:
+      return "papaya_gather";
+    case Collective::scatter:
+      return "papaya_scatter";
     case Collective::reduce_scatter:
       return "papaya_reduce_scatter";
     case Collective::reduce_scatter_block:

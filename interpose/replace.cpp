@@ -16,13 +16,18 @@ namespace papaya {
 
 namespace {
 
-std::size_t blocks_of(const Communicator& state, Collective collective) {
-  return collective == Collective::alltoall || collective == Collective::allgather
+// Of a move, where it is significant.
+std::size_t received_blocks(const Communicator& state, Collective collective) noexcept {
+  return collective == Collective::alltoall || collective == Collective::allgather || collective == Collective::gather
              ? static_cast<std::size_t>(state.size)
              : 1;
 }
+std::size_t sent_blocks(const Communicator& state, Collective collective) noexcept {
+  return collective == Collective::alltoall || collective == Collective::scatter ? static_cast<std::size_t>(state.size)
+                                                                                 : 1;
+}
 
-// Allgather(v) and alltoall: what this rank sends must be what it receives from itself.
+// Moves: what this rank sends must be what it receives from itself.
 bool sends_what_it_receives(const Communicator& state, const Arguments& a, std::uint64_t bytes) noexcept {
   if (a.send == MPI_IN_PLACE || (a.send_type == a.type && a.send_count == own_elements(state, a))) return true;
   if (a.send_count < 0) return false;
@@ -41,7 +46,6 @@ bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std
   const bool in_place = a.send == MPI_IN_PLACE;
   const bool device = on_device && plan.through_host;
   const auto count = static_cast<std::size_t>(a.count);
-  const std::size_t blocks = blocks_of(state, a.collective);
   Operands operands{.send = nullptr,
                     .receive = nullptr,
                     .count = count,
@@ -67,22 +71,22 @@ bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std
       receive = Staging(a.receive, in_place ? operand_elements(state, a) : result_elements(state, a), a.type,
                         reduction.element_bytes, in_place ? Use::both : Use::write, device_holds(a.receive));
     else if (receives(state, a))
-      receive = Staging(a.receive, blocks * count, a.type, bytes / count, in_place ? Use::both : Use::write,
-                        device_holds(a.receive));
-    if (!in_place) {
+      receive = Staging(a.receive, received_blocks(state, a.collective) * count, a.type, bytes / count,
+                        in_place ? Use::both : Use::write, device_holds(a.receive));
+    if (!in_place && (a.collective != Collective::scatter || is_root)) {
       const auto send_count = scatters_result(a.collective) ? operand_elements(state, a)
                               : reduces(a.collective)       ? count
                                                             : static_cast<std::size_t>(a.send_count);
-      const std::size_t send_blocks = a.collective == Collective::alltoall ? blocks : 1;
-      send = Staging(a.send, send_blocks * send_count, reduces(a.collective) ? a.type : a.send_type,
-                     reduces(a.collective) ? reduction.element_bytes
-                     : send_count == 0     ? 0
-                                           : bytes / send_count,
-                     Use::read, device_holds(a.send));
+      send =
+          Staging(a.send, sent_blocks(state, a.collective) * send_count, reduces(a.collective) ? a.type : a.send_type,
+                  reduces(a.collective) ? reduction.element_bytes
+                  : send_count == 0     ? 0
+                                        : bytes / send_count,
+                  Use::read, device_holds(a.send));
     }
     operands.receive = receive.bytes();
     operands.send = !in_place ? send.bytes()
-                    : a.collective == Collective::allgather
+                    : a.collective == Collective::allgather || a.collective == Collective::gather
                         ? receive.bytes() + static_cast<std::size_t>(state.rank) * bytes
                         : receive.bytes();
   }
@@ -155,7 +159,8 @@ bool run_staged_blocks(Communicator& state, Plan& plan, std::size_t bytes, bool 
 bool has_wrong_arguments(const Communicator& state, const Arguments& a, const Described& described, std::uint64_t bytes,
                          bool& flat) noexcept {
   const bool moves = a.collective == Collective::allgather || a.collective == Collective::allgatherv ||
-                     a.collective == Collective::alltoall;
+                     a.collective == Collective::alltoall || a.collective == Collective::gather ||
+                     a.collective == Collective::scatter;
   flat = described.dense;
   if (a.collective == Collective::allgatherv && !a.lists.is_there()) return true;
   if (moves && a.send != MPI_IN_PLACE) {

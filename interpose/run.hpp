@@ -13,7 +13,8 @@ namespace papaya {
 
 // Does this rank's `receive` mean anything to MPI?
 inline bool receives(const Communicator& state, const Arguments& a) {
-  return a.collective != Collective::reduce || state.rank == a.root;
+  if (a.collective == Collective::scatter) return a.receive != MPI_IN_PLACE;
+  return !root_waits(a.collective) || state.rank == a.root;
 }
 
 #if defined(MPICH)
@@ -37,7 +38,13 @@ inline bool refuses_aliases() noexcept {
     case Collective::bcast:
       return a.receive == MPI_IN_PLACE || (dense && a.receive == nullptr);
     case Collective::reduce:
+    case Collective::gather:
       if (!is_root) return a.send == MPI_IN_PLACE || (dense && a.send == nullptr);
+      break;
+    case Collective::scatter:
+      if (!is_root) return a.receive == MPI_IN_PLACE || (dense && a.receive == nullptr);
+      if (a.send == MPI_IN_PLACE) return true;
+      if (a.receive == MPI_IN_PLACE) return dense && a.send == nullptr;
       break;
     case Collective::allgatherv:
       if (!a.lists.is_there()) return true;
@@ -60,9 +67,10 @@ inline bool refuses_aliases() noexcept {
   if (a.collective == Collective::allgatherv)
     return a.send ==
            static_cast<const std::byte*>(a.receive) + a.lists.displacement(state.rank) * element_bytes_of(a.type);
-  if (a.collective != Collective::allgather) return a.send == a.receive;
-  const std::int64_t block = static_cast<std::int64_t>(a.count) * element_bytes_of(a.type);
-  return a.send == static_cast<const std::byte*>(a.receive) + state.rank * block;
+  const std::int64_t before_own = state.rank * static_cast<std::int64_t>(a.count) * element_bytes_of(a.type);
+  if (a.collective == Collective::scatter) return a.receive == static_cast<const std::byte*>(a.send) + before_own;
+  if (a.collective != Collective::allgather && a.collective != Collective::gather) return a.send == a.receive;
+  return a.send == static_cast<const std::byte*>(a.receive) + before_own;
 #endif
   return false;
 }
@@ -122,9 +130,16 @@ inline bool refuses_aliases() noexcept {
       if (a.send == MPI_IN_PLACE) operands.send = a.receive;
       if (!is_root) operands.receive = nullptr;
       break;
+    case Collective::gather:
+      if (!is_root) operands.receive = nullptr;
+      [[fallthrough]];
     case Collective::allgather:
       if (a.send == MPI_IN_PLACE)
         operands.send = static_cast<std::byte*>(a.receive) + static_cast<std::size_t>(state.rank) * bytes;
+      break;
+    case Collective::scatter:
+      if (!is_root) operands.send = nullptr;
+      if (a.receive == MPI_IN_PLACE) operands.receive = nullptr;
       break;
     case Collective::allgatherv: {
       const std::size_t element = bytes / operands.count;

@@ -303,8 +303,8 @@ void keep(One& one, const Outcome& outcome, const Communicator& state, const Job
   one.trial.keep(one.trial.slot(), candidate,
                  {.arrival_ns = ns_of(job, arrival_ticks),
                   .exit_ns = ns_of(job, exit_ticks),
-                  .is_waited_for = one.of.collective != Collective::bcast || is_root,
-                  .waits = one.of.collective != Collective::reduce || is_root});
+                  .is_waited_for = is_root || !is_rooted(one.of.collective) || root_waits(one.of.collective),
+                  .waits = is_root || !root_waits(one.of.collective)});
 }
 
 }  // namespace

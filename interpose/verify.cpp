@@ -34,10 +34,33 @@ struct Packed {
   std::vector<int> displacements;
 };
 
-int reduce_scatter(const Arguments& a, const Communicator& state, const void* send, void* receive) {
-  std::vector<int> counts;
-  for (int rank = 0; rank < state.size; ++rank) counts.push_back(static_cast<int>(a.lists.count(rank)));
-  return PMPI_Reduce_scatter(send, receive, counts.data(), a.type, a.op, state.handle);
+// MPI's own function for the call, from `send` to `receive`.
+int call_mpi(const Arguments& a, const Communicator& state, const void* send, void* receive) {
+  const auto count = static_cast<int>(a.count);
+  const auto sent = static_cast<int>(a.send_count);
+  switch (a.collective) {
+    case Collective::bcast:
+      return PMPI_Bcast(receive, count, a.type, a.root, state.handle);
+    case Collective::reduce:
+      return PMPI_Reduce(send, receive, count, a.type, a.op, a.root, state.handle);
+    case Collective::gather:
+      return PMPI_Gather(send, sent, a.send_type, receive, count, a.type, a.root, state.handle);
+    case Collective::scatter:
+      return PMPI_Scatter(send, sent, a.send_type, receive, count, a.type, a.root, state.handle);
+    case Collective::allgather:
+      return PMPI_Allgather(send, sent, a.send_type, receive, count, a.type, state.handle);
+    case Collective::alltoall:
+      return PMPI_Alltoall(send, sent, a.send_type, receive, count, a.type, state.handle);
+    case Collective::reduce_scatter: {
+      std::vector<int> counts;
+      for (int rank = 0; rank < state.size; ++rank) counts.push_back(static_cast<int>(a.lists.count(rank)));
+      return PMPI_Reduce_scatter(send, receive, counts.data(), a.type, a.op, state.handle);
+    }
+    case Collective::reduce_scatter_block:
+      return PMPI_Reduce_scatter_block(send, receive, count, a.type, a.op, state.handle);
+    default:
+      return PMPI_Allreduce(send, receive, count, a.type, a.op, state.handle);
+  }
 }
 
 constexpr std::size_t most_packed = std::numeric_limits<int>::max();
@@ -117,7 +140,6 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   }
   const bool is_root = state.rank == a.root;
   const auto count = static_cast<std::size_t>(a.count);
-  const auto n = static_cast<int>(a.count);
   // In place, the operands are still where the result will be: native MPI gets them as send buffer. (MPICH 4.0.2
   // crashes in MPI_Reduce in place of more than 64 KiB with a root that is not 0.)
   const void* const send = reduces(a.collective) && a.send == MPI_IN_PLACE ? a.receive : a.send;
@@ -130,11 +152,17 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
     else
       PMPI_Allreduce(&mine, &magnitude_, 1, MPI_DOUBLE, MPI_MAX, state.handle);
   }
-  if (a.collective == Collective::reduce && !is_root) {
-    PMPI_Reduce(send, nullptr, n, a.type, a.op, a.root, state.handle);
+  // Ranks that get no result.
+  if (root_waits(a.collective) && !is_root) {
+    call_mpi(a, state, send, nullptr);
     return;
   }
-  const bool blocks = a.collective == Collective::allgather || a.collective == Collective::alltoall;
+  if (a.collective == Collective::scatter && a.receive == MPI_IN_PLACE) {
+    call_mpi(a, state, send, MPI_IN_PLACE);
+    return;
+  }
+  const bool blocks = a.collective == Collective::allgather || a.collective == Collective::alltoall ||
+                      a.collective == Collective::gather;
   elements_ = blocks                          ? count * static_cast<std::size_t>(state.size)
               : scatters_result(a.collective) ? result_elements(state, a)
                                               : count;
@@ -149,30 +177,7 @@ Verification::Verification(const Arguments& a, const Communicator& state, const 
   const auto element = static_cast<std::size_t>(element_bytes_of(a.type));
   if (holds_operands)
     unpack(contiguous(a, reduction, a.receive, elements_, on_device).data(), copy, elements_, a.type, element);
-  int code = MPI_SUCCESS;
-  switch (a.collective) {
-    case Collective::bcast:
-      code = PMPI_Bcast(copy, n, a.type, a.root, state.handle);
-      break;
-    case Collective::reduce:
-      code = PMPI_Reduce(send, copy, n, a.type, a.op, a.root, state.handle);
-      break;
-    case Collective::allgather:
-      code = PMPI_Allgather(a.send, static_cast<int>(a.send_count), a.send_type, copy, n, a.type, state.handle);
-      break;
-    case Collective::alltoall:
-      code = PMPI_Alltoall(a.send, static_cast<int>(a.send_count), a.send_type, copy, n, a.type, state.handle);
-      break;
-    case Collective::reduce_scatter:
-      code = reduce_scatter(a, state, send, copy);
-      break;
-    case Collective::reduce_scatter_block:
-      code = PMPI_Reduce_scatter_block(send, copy, n, a.type, a.op, state.handle);
-      break;
-    default:
-      code = PMPI_Allreduce(send, copy, n, a.type, a.op, state.handle);
-  }
-  done_ = code == MPI_SUCCESS;
+  done_ = call_mpi(a, state, send, copy) == MPI_SUCCESS;
   if (done_) expected_ = contiguous(a, reduction, copy, elements_, false);
 }
 

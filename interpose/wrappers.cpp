@@ -92,6 +92,36 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
                             .lists = lists},                                                             \
                            facts, outcome);                                                              \
   })
+// On every rank the block's count and type are those that are significant there.
+#define PAPAYA_REPLACE_GATHER                                                                            \
+  ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept { \
+    const bool is_root = state.rank == root;                                                             \
+    return papaya::replace(state,                                                                        \
+                           {.collective = papaya::Collective::gather,                                    \
+                            .send = sendbuf,                                                             \
+                            .send_count = sendcount,                                                     \
+                            .send_type = sendtype,                                                       \
+                            .receive = recvbuf,                                                          \
+                            .count = is_root ? recvcount : sendcount,                                    \
+                            .type = is_root ? recvtype : sendtype,                                       \
+                            .root = root},                                                               \
+                           facts, outcome);                                                              \
+  })
+#define PAPAYA_REPLACE_SCATTER                                                                           \
+  ([&](papaya::Communicator& state, const papaya::CallFacts& facts, papaya::Outcome& outcome) noexcept { \
+    const bool is_root = state.rank == root;                                                             \
+    const bool in_place = is_root && recvbuf == MPI_IN_PLACE;                                            \
+    return papaya::replace(state,                                                                        \
+                           {.collective = papaya::Collective::scatter,                                   \
+                            .send = is_root ? sendbuf : nullptr,                                         \
+                            .send_count = is_root ? sendcount : recvcount,                               \
+                            .send_type = is_root ? sendtype : recvtype,                                  \
+                            .receive = recvbuf,                                                          \
+                            .count = in_place ? sendcount : recvcount,                                   \
+                            .type = in_place ? sendtype : recvtype,                                      \
+                            .root = root},                                                               \
+                           facts, outcome);                                                              \
+  })
 #define PAPAYA_REPLACE_BLOCKS(Kind)                                                                         \
   PAPAYA_REPLACE(Kind, .send = sendbuf, .send_count = sendcount, .send_type = sendtype, .receive = recvbuf, \
                  .count = recvcount, .type = recvtype)
@@ -102,11 +132,11 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
   ROW(Bcast, Ibcast, bcast, BCAST, papaya::message_bcast(state, count, datatype, root),                                \
       PAPAYA_REPLACE(bcast, .receive = buffer, .count = count, .type = datatype, .root = root))                        \
   ROW(Gather, Igather, gather, GATHER,                                                                                 \
-      papaya::message_gather(state, sendbuf, sendcount, sendtype, recvcount, recvtype, root), papaya::never)           \
+      papaya::message_gather(state, sendbuf, sendcount, sendtype, recvcount, recvtype, root), PAPAYA_REPLACE_GATHER)   \
   ROW(Gatherv, Igatherv, gatherv, GATHERV,                                                                             \
       papaya::message_gatherv(state, sendbuf, sendcount, sendtype, recvcounts, recvtype, root), papaya::never)         \
   ROW(Scatter, Iscatter, scatter, SCATTER,                                                                             \
-      papaya::message_scatter(state, sendcount, sendtype, recvcount, recvtype, root), papaya::never)                   \
+      papaya::message_scatter(state, sendcount, sendtype, recvcount, recvtype, root), PAPAYA_REPLACE_SCATTER)          \
   ROW(Scatterv, Iscatterv, scatterv, SCATTERV,                                                                         \
       papaya::message_scatterv(state, sendcounts, sendtype, recvcount, recvtype, root), papaya::never)                 \
   ROW(Allgather, Iallgather, allgather, ALLGATHER,                                                                     \

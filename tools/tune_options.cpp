@@ -49,8 +49,8 @@ void add_options(CLI::App& app, TuneOptions& options) {
                  "Write the tuning file here, and what was chosen to standard output; of what it measures, without "
                  "this, to papaya-tuning.json");
   app.add_option("--collectives", options.collectives,
-                 "What to measure: allreduce, reduce, bcast, alltoall, allgather, barrier, reduce_scatter, "
-                 "reduce_scatter_block; without it, all of them")
+                 "What to measure: allreduce, reduce, bcast, alltoall, allgather, barrier, gather, "
+                 "scatter, reduce_scatter, reduce_scatter_block; without it, all of them")
       ->delimiter(',')
       ->type_name("NAME,...");
   app.add_option("-m,--sizes", options.sizes, "Message sizes, as papaya bench takes them; without it, 8:1M:8")

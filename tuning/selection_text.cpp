@@ -166,6 +166,12 @@ bool variable_of(Collective collective, Variable& variable, Form form) noexcept 
     case Collective::allgather:
       variable = Variable::allgather;
       return true;
+    case Collective::gather:
+      variable = Variable::gather;
+      return true;
+    case Collective::scatter:
+      variable = Variable::scatter;
+      return true;
     case Collective::reduce_scatter:
       variable = Variable::reduce_scatter;
       return true;

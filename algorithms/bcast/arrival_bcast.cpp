@@ -5,21 +5,21 @@
 // A message of up to 112 bytes travels with its flag; larger ones go in fragments. Root: a copy of S bytes. Others,
 // after the later of their arrival and the root's: one transfer and a copy of S bytes, which overlaps with the root's.
 
-#include "algorithms/bcast/fragments.hpp"
+#include "algorithms/root_deposits.hpp"
 
 namespace papaya {
 
 namespace {
 
 Rounds::Shape shape_for(int ranks, std::size_t capacity) {
-  const std::size_t slot = bcast::slot_for(capacity);
+  const std::size_t slot = root_deposits::slot_for(capacity);
   // One rank deposits at a time, in all ranks' share.
   const std::size_t bytes = std::min<std::size_t>(capacity * static_cast<std::size_t>(ranks), 16 << 20);
   const int banks = Rounds::banks_for(bytes / slot, slot <= 4096 ? 64 : 16, 64);
   return {.ranks = ranks, .banks = banks, .slots = 1, .slot_bytes = slot};
 }
 
-class ArrivalBcast final : public bcast::Fragmented {
+class ArrivalBcast final : public root_deposits::Fragmented {
  public:
   ArrivalBcast(const Team& team, std::size_t capacity) : Fragmented(team, shape_of(team, capacity)) {}
 
@@ -27,14 +27,15 @@ class ArrivalBcast final : public bcast::Fragmented {
   static Rounds::Shape shape_of(const Team& team, std::size_t capacity) {
     return team.deposits == nullptr
                ? shape_for(team.size, capacity)
-               : bcast::borrowing_shape_for(team.size, 1, capacity, team.deposits->largest_bytes());
+               : root_deposits::borrowing_shape_for(team.size, 1, capacity, team.deposits->largest_bytes());
   }
 
-  bool start(int, bool is_root) override { return is_root; }
+  bool start(const Operands&, bool is_root) override { return is_root; }
 
-  void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) override {
+  void deposit(const Operands& operands, std::size_t offset, std::size_t bytes, std::uint64_t round,
+               wait::Site& site) override {
     wait_until_free(round, site);
-    put(from, 0, bytes, bytes, round, 0);
+    put(static_cast<const std::byte*>(operands.send) + offset, 0, bytes, bytes, round, 0);
     rounds_.ring(round);
   }
 
@@ -62,8 +63,10 @@ constexpr Descriptor descriptor = {
     .is_node_phase = true,
     .region_bytes = [](int ranks, std::size_t capacity,
                        std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
-    .lean_bytes = [](int ranks, std::size_t capacity,
-                     std::size_t largest) { return bcast::borrowing_shape_for(ranks, 1, capacity, largest).total(); },
+    .lean_bytes =
+        [](int ranks, std::size_t capacity, std::size_t largest) {
+          return root_deposits::borrowing_shape_for(ranks, 1, capacity, largest).total();
+        },
     .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
       return std::make_unique<ArrivalBcast>(team, capacity);
     },

@@ -8,19 +8,19 @@
 
 #include <vector>
 
-#include "algorithms/bcast/fragments.hpp"
 #include "algorithms/patterns/tree.hpp"
+#include "algorithms/root_deposits.hpp"
 
 namespace papaya {
 
 namespace {
 
 Rounds::Shape shape_for(int ranks, std::size_t capacity) {
-  const std::size_t slot = bcast::slot_for(capacity);
+  const std::size_t slot = root_deposits::slot_for(capacity);
   return {.ranks = ranks, .banks = slot <= 4096 ? 32 : slot <= 65536 ? 4 : 2, .slots = ranks, .slot_bytes = slot};
 }
 
-class TreeBcast final : public bcast::Fragmented {
+class TreeBcast final : public root_deposits::Fragmented {
  public:
   TreeBcast(const Team& team, std::size_t capacity, int radix)
       : Fragmented(team, shape_of(team, capacity)),
@@ -32,11 +32,12 @@ class TreeBcast final : public bcast::Fragmented {
   static Rounds::Shape shape_of(const Team& team, std::size_t capacity) {
     return team.deposits == nullptr
                ? shape_for(team.size, capacity)
-               : bcast::borrowing_shape_for(team.size, team.size, capacity, team.deposits->largest_bytes());
+               : root_deposits::borrowing_shape_for(team.size, team.size, capacity, team.deposits->largest_bytes());
   }
 
-  // Finds this rank's position in the tree below `root`; true if it has children.
-  bool start(int root, bool) override {
+  // Finds this rank's position in the tree below the root; true if it has children.
+  bool start(const Operands& operands, bool) override {
+    const int root = operands.root;
     if (root == root_) return has_children_;
     root_ = root;
     const int rank = rounds_.team().rank;
@@ -48,10 +49,11 @@ class TreeBcast final : public bcast::Fragmented {
     return has_children_;
   }
 
-  void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) override {
+  void deposit(const Operands& operands, std::size_t offset, std::size_t bytes, std::uint64_t round,
+               wait::Site& site) override {
     if (has_children_) {
       wait_until_free(round, site);
-      put(from, 0, bytes, bytes, round, rounds_.team().rank);
+      put(static_cast<const std::byte*>(operands.send) + offset, 0, bytes, bytes, round, rounds_.team().rank);
     }
     rounds_.ring(round);
   }
@@ -112,7 +114,7 @@ constexpr Descriptor descriptor = {
                        std::span<const std::int64_t>) { return shape_for(ranks, capacity).total(); },
     .lean_bytes =
         [](int ranks, std::size_t capacity, std::size_t largest) {
-          return bcast::borrowing_shape_for(ranks, ranks, capacity, largest).total();
+          return root_deposits::borrowing_shape_for(ranks, ranks, capacity, largest).total();
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {

@@ -131,6 +131,10 @@ void ExitModel::exits(Way way, std::span<const double> arrivals_ns, std::span<do
         exits_ns[call_.roles.root] = there;
         break;
       }
+      case Collective::gather:
+      case Collective::scatter:
+        model_rooted_blocks(arrivals_ns, exits_ns);
+        break;
       case Collective::barrier:
         take_out(*std::max_element(arrivals_ns.begin(), arrivals_ns.end()) + call_.node_latency_ns, 0, exits_ns);
         break;
@@ -189,6 +193,29 @@ void ExitModel::model_blocks(std::span<const double> arrivals_ns, std::span<doub
   }
   for (std::size_t i = 0; i < call_.count; ++i)
     exits_ns[i] = std::max(last, arrivals_ns[i] + given + others * block_ns);
+}
+
+// A block of every rank for the root, or of the root for every rank, on one node.
+void ExitModel::model_rooted_blocks(std::span<const double> arrivals_ns, std::span<double> exits_ns) {
+  const std::size_t root = call_.roles.root;
+  const double root_arrives = arrivals_ns[root];
+  const auto copies_at_root = static_cast<double>(call_.count - 1) * call_.copy_ns;
+  if (call_.roles.collective == Collective::scatter) {
+    // A rank's block is there after half of the others' on average.
+    const double there = root_arrives + copies_at_root / 2 + call_.node_latency_ns;
+    for (std::size_t i = 0; i < call_.count; ++i) exits_ns[i] = std::max(arrivals_ns[i], there) + call_.copy_ns;
+    exits_ns[root] = root_arrives + copies_at_root;
+    return;
+  }
+  sorted_.clear();
+  for (std::size_t i = 0; i < call_.count; ++i) {
+    exits_ns[i] = arrivals_ns[i] + call_.copy_ns;
+    if (i != root) sorted_.push_back(exits_ns[i] + call_.node_latency_ns);
+  }
+  std::sort(sorted_.begin(), sorted_.end());
+  double taken = root_arrives;
+  for (const double there : sorted_) taken = std::max(taken, there) + call_.copy_ns;
+  exits_ns[root] = taken;
 }
 
 void ExitModel::model_across(Way way, std::span<const double> arrivals_ns, std::span<double> exits_ns) {

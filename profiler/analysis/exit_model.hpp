@@ -86,6 +86,7 @@ class ExitModel {
   void find_nodes();
   double reduced(std::span<const std::size_t> node, std::span<const double> arrivals_ns);
   void model_blocks(std::span<const double> arrivals_ns, std::span<double> exits_ns);
+  void model_rooted_blocks(std::span<const double> arrivals_ns, std::span<double> exits_ns);
   void model_across(Way way, std::span<const double> arrivals_ns, std::span<double> exits_ns);
   void take_out(double from, double copies, std::span<double> exits_ns) const;
 

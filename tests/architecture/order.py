@@ -33,8 +33,9 @@ ORDER = {
         "chain exchange hierarchy steps tree",
         "chunk_pipeline",
         "dissemination halving sorted_ring straggler",
-        "bcast/fragments block_reduction reduce/pairwise",
-        "allgather/ allreduce/ alltoall/ barrier/ bcast/ reduce/ reduce_scatter/ reduce_scatter_block/ weak/weak",
+        "block_reduction reduce/pairwise root_deposits",
+        "allgather/ allreduce/ alltoall/ barrier/ bcast/ gather/ reduce/ reduce_scatter/ reduce_scatter_block/ scatter/ "
+        "weak/weak",
         "weak/combine weak/node_words weak/running_total weak/service weak/ssp.hpp weak/threshold",
         "weak/relay",
         "weak/partial_allreduce.hpp weak/wait_avoiding_group.hpp",

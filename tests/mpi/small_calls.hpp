@@ -13,10 +13,10 @@
 
 #include "tests/mpi/check.hpp"
 
-inline constexpr std::string_view small_collectives[] = {"reduce",    "bcast",          "alltoall",
-                                                         "allreduce", "alltoallv",      "allgather",
-                                                         "barrier",   "reduce_scatter", "reduce_scatter_block",
-                                                         "allgatherv"};
+inline constexpr std::string_view small_collectives[] = {"reduce",     "bcast",          "alltoall",
+                                                         "allreduce",  "alltoallv",      "allgather",
+                                                         "barrier",    "reduce_scatter", "reduce_scatter_block",
+                                                         "allgatherv", "gather",         "scatter"};
 
 // Counts each rank's entries into barriers, in memory that all ranks see, so that who leaves early is found
 // out.
@@ -78,7 +78,8 @@ inline void small_call(std::string_view collective, MPI_Comm comm, int call, Ent
   PMPI_Comm_rank(comm, &rank);
   PMPI_Comm_size(comm, &size);
   const int root = call / 3 % size;  // the same for a few calls: a root that only sends may run ahead
-  const int count = collective.starts_with("all") && collective != "allreduce" ? 1 + call * 7 % 90 : 1 + call * 7 % 700;
+  const bool has_blocks = collective.starts_with("all") || collective == "gather" || collective == "scatter";
+  const int count = has_blocks && collective != "allreduce" ? 1 + call * 7 % 90 : 1 + call * 7 % 700;
   const auto n = static_cast<std::size_t>(count);
   const auto p = static_cast<std::size_t>(size);
   const int ranks_sum = size * (size - 1) / 2;
@@ -121,6 +122,23 @@ inline void small_call(std::string_view collective, MPI_Comm comm, int call, Ent
     else
       MPI_Allgather(send.data(), count, MPI_INT, receive.data(), count, MPI_INT, comm);
     for (std::size_t r = 0; r < p; ++r) all_are(receive, n * r, n, static_cast<int>(r) * 1000 + call);
+  } else if (collective == "gather") {
+    const bool here = rank == root;
+    std::vector<int> send(n);
+    std::vector<int> receive(n * p, -1);
+    numbers(in_place && here ? receive : send, in_place && here ? n * static_cast<std::size_t>(rank) : 0, n,
+            rank * 1000 + call);
+    MPI_Gather(in_place && here ? MPI_IN_PLACE : send.data(), count, MPI_INT, here ? receive.data() : nullptr, count,
+               MPI_INT, root, comm);
+    for (std::size_t r = 0; r < p && here; ++r) all_are(receive, n * r, n, static_cast<int>(r) * 1000 + call);
+  } else if (collective == "scatter") {
+    const bool here = rank == root;
+    std::vector<int> send(here ? n * p : 0);
+    std::vector<int> receive(n, -1);
+    for (std::size_t r = 0; r < p && here; ++r) numbers(send, n * r, n, static_cast<int>(r) * 1000 + call);
+    MPI_Scatter(send.data(), count, MPI_INT, in_place && here ? MPI_IN_PLACE : receive.data(), count, MPI_INT, root,
+                comm);
+    if (!in_place || !here) all_are(receive, 0, n, rank * 1000 + call);
   } else if (collective == "allgatherv") {
     // Rank r has (r + call) % count elements, none at times; the blocks stand in reverse.
     std::vector<int> send(n);
@@ -194,7 +212,9 @@ inline void small_call(std::string_view collective, MPI_Comm comm, int call, Ent
     for (std::size_t i = 0; i < static_cast<std::size_t>(counts[static_cast<std::size_t>(rank)]); ++i)
       right = right && receive[i] == size * (call + static_cast<int>(begin + i)) + ranks_sum;
   }
-  if ((collective == "bcast" || collective == "reduce") && call % 32 == 16) meet(comm);
+  const bool is_rooted =
+      collective == "bcast" || collective == "reduce" || collective == "gather" || collective == "scatter";
+  if (is_rooted && call % 32 == 16) meet(comm);
   ++comparisons;
   if (!right) report("another result", std::string(collective) + ", call " + std::to_string(call));
 }

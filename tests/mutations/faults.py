@@ -79,7 +79,7 @@ FAULTS = [
     ("a block from the wrong sender", "algorithms/exchange.cpp",
      "copy_bytes(receive + block(sender), rounds_.data(round, sender, all) + mine, bytes);",
      "copy_bytes(receive + block(sender), rounds_.data(round, sender, all), bytes);", ["protocol-exchange"]),
-    ("a wrong root", "algorithms/bcast/fragments.hpp",
+    ("a wrong root", "algorithms/root_deposits.hpp",
      "const bool is_root = rounds_.team().rank == operands.root;",
      "const bool is_root = rounds_.team().rank == 0;", ["protocol-arrivals"]),
     ("the sender keeps its memory too short a time", "algorithms/exchange.cpp",

@@ -26,8 +26,8 @@ LEADER = {"PAPAYA_ALLREDUCE": "arrival_leader"}
 MEASURES_MEMORY = {"MALLOC_PERTURB_": None}
 NONBLOCKING = {"PAPAYA_IALLREDUCE": "ring", "PAPAYA_IBCAST": "notified_bcast", "PAPAYA_IBARRIER": "dissemination"}
 WAITS = ("auto", "spin", "yield", "block")
-COLLECTIVES = ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier", "reduce_scatter",
-               "reduce_scatter_block")  # that can be replaced
+COLLECTIVES = ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier", "gather", "scatter",
+               "reduce_scatter", "reduce_scatter_block")  # that can be replaced
 
 
 def clean_environment():

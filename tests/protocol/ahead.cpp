@@ -1,5 +1,5 @@
-// Ranks that may leave a bcast or a reduce before others come to it never wait for them: however far they run ahead,
-// and while the algorithm is set up.
+// Ranks that may leave a bcast, reduce, gather or scatter before others come to it never wait for them: however far
+// they run ahead, and while the algorithm is set up.
 #include <atomic>
 #include <barrier>
 #include <chrono>
@@ -20,10 +20,10 @@ namespace {
 
 template <class Body>
 void for_each_algorithm(Body body) {
-  for (const Collective collective : {Collective::bcast, Collective::reduce})
+  for (const Collective collective : {Collective::bcast, Collective::reduce, Collective::gather, Collective::scatter})
     for (const bool arrival_order : {false, true})
       for (const Descriptor* descriptor : algorithms_for(collective, arrival_order)) {
-        if (arrival_order && collective == Collective::bcast) continue;
+        if (arrival_order && collective != Collective::reduce) continue;
         for (const bool is_lean : {false, true})
           for (const auto& values : parameter_sets(*descriptor)) {
             if (is_lean && (descriptor->lean_bytes == nullptr || values != default_values(*descriptor))) continue;
@@ -68,13 +68,13 @@ TEST_CASE("who may leave early makes hundreds of calls before anybody else comes
       [](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values, bool is_lean) {
         constexpr int ranks = 3;
         constexpr int calls = 300;
-        const bool is_bcast = descriptor.collective == Collective::bcast;
+        const bool from_root = is_from_root(descriptor.collective);
         const auto run_with = [&](int ahead, std::size_t count) {
           Mailbox mailbox(ranks);
           Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false,
                     &mailbox, is_lean);
           // In a hierarchical algorithm it reduces for its node.
-          if (!is_bcast && descriptor.segment != nullptr) {
+          if (!from_root && descriptor.segment != nullptr) {
             const Nodes& nodes = node.nodes();
             const std::vector<int>& on_node =
                 nodes.ranks[static_cast<std::size_t>(nodes.of_rank[static_cast<std::size_t>(ahead)])];
@@ -109,12 +109,12 @@ TEST_CASE("who may leave early makes hundreds of calls before anybody else comes
           CHECK(outcomes.mixed() == 0);
           // Something had to fall back.
           CHECK(outcomes.left_to_mpi() + mailbox.sent() + node.sent_on_nodes() > 0);
-          if (!is_bcast || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
+          if (!from_root || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
         };
         const int node_shapes =
             descriptor.segment != nullptr && descriptor.region_bytes != nullptr ? 5 : 1;  // of some_nodes
         for (int turn = 0; turn < node_shapes; ++turn)
-          for (const int ahead : {is_bcast ? 0 : 1, is_bcast ? 0 : 2})
+          for (const int ahead : {from_root ? 0 : 1, from_root ? 0 : 2})
             for (const std::size_t count : {std::size_t{2}, std::size_t{40}})
               run_with(ahead, count);  // with the flag, and in a slot
       });
@@ -123,7 +123,7 @@ TEST_CASE("who may leave early makes hundreds of calls before anybody else comes
 TEST_CASE("ranks that run ahead by turns, with other roots and with messages of many rounds between", "[protocol]") {
   for_each_algorithm(
       [](const Descriptor& descriptor, bool arrival_order, const std::vector<std::int64_t>& values, bool is_lean) {
-        const bool is_bcast = descriptor.collective == Collective::bcast;
+        const bool from_root = is_from_root(descriptor.collective);
         for (const int ranks : {2, 3, 5}) {
           constexpr int phases = 6;
           constexpr int per_phase = 150 * thorough;
@@ -156,7 +156,7 @@ TEST_CASE("ranks that run ahead by turns, with other roots and with messages of 
           });
           CHECK(wrong == 0);
           CHECK(outcomes.mixed() == 0);
-          if (!is_bcast || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
+          if (!from_root || descriptor.segment != nullptr) CHECK(outcomes.left_to_mpi() == 0);
         }
       });
 }
@@ -168,8 +168,8 @@ TEST_CASE("what early leavers deposit keeps nobody from memory, and they wait fo
   const Reduction reduction = reduction_for(false, true);
   for (const Descriptor* descriptor : lean_algorithms()) {
     INFO(name_of(descriptor->collective) << " " << descriptor->name);
-    const bool is_bcast = descriptor->collective == Collective::bcast;
-    const int early = is_bcast ? 0 : 1;  // rank 0 is the root
+    const bool from_root = is_from_root(descriptor->collective);
+    const int early = from_root ? 0 : 1;  // rank 0 is the root
     constexpr std::size_t count = capacity / sizeof(Matrix);
     // The early rank has memory for the deposits of one of these teams and for one allreduce.
     Arenas arenas(ranks, 2 * DepositArena::least_largest_bytes, false);
@@ -233,7 +233,7 @@ TEST_CASE("what early leavers deposit keeps nobody from memory, and they wait fo
     CHECK(wrong == 0);
     CHECK(outcomes.mixed() == 0);
     CHECK(later.mixed() == 0);
-    if (is_bcast) {
+    if (from_root) {
       CHECK(outcomes.left_to_mpi() == teams - 1);
       CHECK(later.left_to_mpi() <= 2 * teams);
     } else {

@@ -52,6 +52,12 @@ inline Matrix matrix_of(int rank, std::size_t element, int call) {
   return {{seed, seed * 3 + 1, seed * 5 + 2, seed * 7 + 3}};
 }
 
+constexpr bool is_from_root(Collective collective) {
+  return collective == Collective::bcast || collective == Collective::scatter;
+}
+constexpr bool is_to_root(Collective collective) {
+  return collective == Collective::reduce || collective == Collective::gather;
+}
 constexpr bool scatters_result(Collective collective) {
   return collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
 }
@@ -64,7 +70,8 @@ class Call {
       : collective_(collective), reduction_(reduction), rank_(rank), ranks_(ranks), number_(number), count_(count) {
     const auto p = static_cast<std::size_t>(ranks);
     const bool is_root = rank == root();
-    const std::size_t blocks = collective == Collective::alltoall || collective == Collective::allgather ? p : 1;
+    const bool gathers = collective == Collective::allgather || collective == Collective::gather;
+    const std::size_t blocks = collective == Collective::alltoall || gathers ? p : 1;
     // Those of a reduce_scatter are of different sizes, one without elements.
     own_ = collective == Collective::reduce_scatter ? block(static_cast<std::size_t>(rank)) : count;
     if (collective == Collective::reduce_scatter)
@@ -73,8 +80,10 @@ class Call {
              : collective == Collective::reduce_scatter_block ? static_cast<std::size_t>(rank) * count
                                                               : 0;
     send_.resize(collective == Collective::reduce_scatter ? starts_.back() / sizeof(Matrix)
-                 : collective == Collective::alltoall || collective == Collective::reduce_scatter_block ? p * count
-                                                                                                        : count);
+                 : collective == Collective::alltoall || collective == Collective::scatter ||
+                         collective == Collective::reduce_scatter_block
+                     ? p * count
+                     : count);
     receive_.resize((scatters_result(collective) ? in_place ? send_.size() : own_ : blocks * count) + 1);
     receive_.back() = guard;
     for (std::size_t i = 0; i < send_.size(); ++i) send_[i] = matrix_of(rank, i, number);
@@ -85,14 +94,13 @@ class Call {
     operands_.root = -1;
     operands_.reduction = &reduction;
     if (collective == Collective::reduce_scatter) operands_.starts = starts_.data();
-    if (collective == Collective::bcast || collective == Collective::reduce) operands_.root = root();
-    if (collective == Collective::bcast && is_root) operands_.receive = nullptr;
-    if (collective == Collective::bcast && !is_root) operands_.send = nullptr;
-    if (collective == Collective::reduce && !is_root) operands_.receive = nullptr;
-    if (in_place && collective != Collective::bcast && collective != Collective::barrier &&
-        operands_.receive != nullptr) {
-      Matrix* const own = collective == Collective::allgather ? receive_.data() + static_cast<std::size_t>(rank) * count
-                                                              : receive_.data();
+    if (is_from_root(collective) || is_to_root(collective)) operands_.root = root();
+    if (is_root && (collective == Collective::bcast || (collective == Collective::scatter && in_place)))
+      operands_.receive = nullptr;
+    if (is_from_root(collective) && !is_root) operands_.send = nullptr;
+    if (is_to_root(collective) && !is_root) operands_.receive = nullptr;
+    if (in_place && !is_from_root(collective) && collective != Collective::barrier && operands_.receive != nullptr) {
+      Matrix* const own = gathers ? receive_.data() + static_cast<std::size_t>(rank) * count : receive_.data();
       std::copy(send_.begin(), send_.end(), own);
       operands_.send = own;
     }
@@ -104,8 +112,8 @@ class Call {
     if (!(receive_.back() == guard)) return false;
     const bool is_root = rank_ == root();
     if (collective_ == Collective::barrier) return true;
-    if (collective_ == Collective::bcast && is_root) return true;
-    if (collective_ == Collective::reduce && !is_root) return true;
+    if (is_from_root(collective_) && is_root && operands_.receive == nullptr) return true;
+    if (is_to_root(collective_) && !is_root) return true;
     // Every element of short results, a sample of long ones.
     const std::size_t step = receive_.size() < 2000 ? 1 : 97;
     // In place what follows the own part is what was sent.
@@ -137,6 +145,9 @@ class Call {
     switch (collective_) {
       case Collective::bcast:
         return matrix_of(root(), i, number_);
+      case Collective::scatter:
+        return matrix_of(root(), static_cast<std::size_t>(rank_) * count_ + i, number_);
+      case Collective::gather:
       case Collective::allgather:
         return matrix_of(static_cast<int>(i / count_), i % count_, number_);
       case Collective::alltoall:

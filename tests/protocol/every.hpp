@@ -17,9 +17,15 @@
 
 namespace papaya {
 
-constexpr Collective collectives_but_allreduce[] = {
-    Collective::barrier, Collective::bcast,          Collective::allgather,           Collective::alltoall,
-    Collective::reduce,  Collective::reduce_scatter, Collective::reduce_scatter_block};
+constexpr Collective collectives_but_allreduce[] = {Collective::barrier,
+                                                    Collective::bcast,
+                                                    Collective::allgather,
+                                                    Collective::alltoall,
+                                                    Collective::reduce,
+                                                    Collective::reduce_scatter,
+                                                    Collective::reduce_scatter_block,
+                                                    Collective::gather,
+                                                    Collective::scatter};
 
 constexpr bool reduces(Collective collective) {
   return collective == Collective::reduce || collective == Collective::allreduce || scatters_result(collective);

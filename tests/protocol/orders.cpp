@@ -29,7 +29,8 @@ TEST_CASE("every arrival order of few ranks, every root", "[protocol]") {
 TEST_CASE("round numbers pass 2^31 and 2^32, where events wrap around", "[protocol]") {
   constexpr Collective all[] = {
       Collective::barrier, Collective::bcast,     Collective::allgather,      Collective::alltoall,
-      Collective::reduce,  Collective::allreduce, Collective::reduce_scatter, Collective::reduce_scatter_block};
+      Collective::reduce,  Collective::allreduce, Collective::reduce_scatter, Collective::reduce_scatter_block,
+      Collective::gather,  Collective::scatter};
   for_each_algorithm(all, [](const Descriptor& descriptor, bool arrival_order) {
     constexpr int ranks = 3;
     for (const std::uint64_t limit : {std::uint64_t{1} << 31, std::uint64_t{1} << 32}) {

@@ -89,10 +89,14 @@ TEST_CASE("limits of large messages, and what a lone last arrival leaves") {
   CHECK(limit(Collective::alltoall, 4, false) == Approx(300));                  // 2(p-1)S/B
   CHECK(limit(Collective::reduce, 4, true) == Approx((250 + 3 * 100) / 4.0));   // (p+1)S/B at the root
   CHECK(limit(Collective::reduce, 4, false) == Approx((150 + 3 * 100) / 4.0));  // 3S/B
+  CHECK(limit(Collective::gather, 4, true) == Approx((300 + 3 * 100) / 4.0));   // (p-1)S/B at the root
+  CHECK(limit(Collective::gather, 4, false) == Approx(100));
+  CHECK(limit(Collective::scatter, 4, false) == Approx(0.75 * 100));
   CHECK(limit(Collective::bcast, 4, true) == Approx(0.75 * 150));
   CHECK(limit(Collective::bcast, 4, false) == Approx(0.75 * 100));
-  for (const Collective collective : {Collective::allreduce, Collective::reduce, Collective::bcast,
-                                      Collective::allgather, Collective::alltoall, Collective::barrier})
+  for (const Collective collective :
+       {Collective::allreduce, Collective::reduce, Collective::bcast, Collective::allgather, Collective::alltoall,
+        Collective::barrier, Collective::gather, Collective::scatter})
     for (const int ranks : {2, 3, 8})
       for (const std::size_t bytes : {std::size_t{8}, std::size_t{100000}})
         CHECK(limit_us(collective, bytes, ranks, false, machine) <= limit_us(collective, bytes, ranks, true, machine));

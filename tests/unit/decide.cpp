@@ -41,7 +41,13 @@ constexpr Collective collectives[] = {Collective::barrier,        Collective::bc
                                       Collective::alltoallv,      Collective::reduce,
                                       Collective::allreduce,      Collective::scan,
                                       Collective::reduce_scatter, Collective::reduce_scatter_block,
-                                      Collective::allgatherv};
+                                      Collective::allgatherv,     Collective::gather,
+                                      Collective::scatter};
+
+bool leaves_early(Collective collective) {
+  return collective == Collective::bcast || collective == Collective::reduce || collective == Collective::gather ||
+         collective == Collective::scatter;
+}
 
 // Calls `look` with every combination of values that differ in meaning.
 void for_all(const std::function<void(const Facts&)>& look) {
@@ -97,7 +103,7 @@ constexpr Row before_types[] = {
     {Reason::arguments, [](const Facts& f) { return has_sizes(f) && f.call.count < 0; }},
     {Reason::arguments,
      [](const Facts& f) {
-       const bool has_root = f.call.collective == Collective::bcast || f.call.collective == Collective::reduce;
+       const bool has_root = leaves_early(f.call.collective);
        return has_root && (f.call.root < 0 || f.call.root >= f.communicator.facts.ranks);
      }},
     {Reason::no_data, [](const Facts& f) { return has_sizes(f) && f.call.count == 0; }},
@@ -200,7 +206,7 @@ TEST_CASE("what MPI calls insignificant, and what another kind of call goes by, 
   std::size_t wrong = 0;
   for_all([&](const Facts& f) {
     Facts other = f;
-    const bool has_root = f.call.collective == Collective::bcast || f.call.collective == Collective::reduce;
+    const bool has_root = leaves_early(f.call.collective);
     if (!has_root) other.call.root = 17;
     if (!is_reduction(f)) {
       other.signature.operation = Operation::unsuitable;
@@ -285,7 +291,6 @@ TEST_CASE("when a plan is set up") {
                 if (choice.rule == nullptr) continue;  // not in the table
                 choice.forced = forced;
                 const Next next = next_step(choice, form, nodes, {is_ready, failure, calls});
-                const bool leaves_early = collective == Collective::bcast || collective == Collective::reduce;
                 Next expected{Step::set_up, Reason::none};
                 if (is_ready)
                   expected = {Step::run, Reason::none};
@@ -293,7 +298,7 @@ TEST_CASE("when a plan is set up") {
                   expected = {Step::go_native, failure};
                 else if (form == Form::blocking && !forced && calls < 8)
                   expected = {Step::go_native, Reason::few_calls};
-                else if (form == Form::blocking && leaves_early)
+                else if (form == Form::blocking && leaves_early(collective))
                   expected = nodes == 1 ? Next{Step::join, Reason::few_calls} : Next{Step::postpone, Reason::not_met};
                 CHECK(next.step == expected.step);
                 CHECK(next.reason == expected.reason);

@@ -143,6 +143,10 @@ TEST_CASE("savings: models on one node") {
         Approx(600'000 - (0 + copy_ns) - (50'000 + copy_ns) - (reduced + latency_ns + copy_ns)));
   CHECK(saved(Collective::bcast, "arrival_bcast", 0) ==
         Approx(600'000 - copy_ns - (latency_ns + 2 * copy_ns) - (50'000 + copy_ns)));
+  CHECK(saved(Collective::gather, "arrival_gather", 1) ==
+        Approx(600'000 - copy_ns - (50'000 + copy_ns) - (50'000 + 2 * copy_ns + latency_ns)));
+  CHECK(saved(Collective::scatter, "arrival_scatter", 0) ==
+        Approx(600'000 - 2 * copy_ns - (std::max(1000.0, copy_ns + latency_ns) + copy_ns) - (50'000 + copy_ns)));
   CHECK(saved(Collective::barrier, "arrival_barrier") == Approx(3 * (200'000 - 50'000 - latency_ns)));
   // The last block is one copy in and one out; the last rank has two to take out.
   CHECK(saved(Collective::allgather, "arrival_allgather") ==

@@ -92,6 +92,8 @@ TEST_CASE("what auto takes on one node, as measured") {
                          Row{Collective::reduce, "arrival_leader", 64, 1, 65536},
                          Row{Collective::reduce, "arrival_tree", 64, 65537, any_size},
                          Row{Collective::bcast, "arrival_bcast", 64, 1, any_size},
+                         Row{Collective::gather, "arrival_gather", 64, 512, any_size},
+                         Row{Collective::scatter, "arrival_scatter", 64, 512, any_size},
                          Row{Collective::allgather, "arrival_allgather", 32, 1, any_size},
                          Row{Collective::alltoall, "arrival_alltoall", 32, 1, any_size},
                          Row{Collective::reduce_scatter, "arrival_blocks", 32, 64, any_size},
@@ -235,8 +237,9 @@ TEST_CASE("a tuning file, and the environment above it") {
   settings.set(Variable::allreduce, "native");
   const Selection overridden(settings, text, warnings);
   CHECK(overridden.choose(Collective::allreduce, 8, four_ranks).rule == nullptr);
-  for (const Variable variable : {Variable::reduce, Variable::bcast, Variable::alltoall, Variable::allgather,
-                                  Variable::barrier, Variable::reduce_scatter, Variable::reduce_scatter_block})
+  for (const Variable variable :
+       {Variable::reduce, Variable::bcast, Variable::alltoall, Variable::allgather, Variable::barrier, Variable::gather,
+        Variable::scatter, Variable::reduce_scatter, Variable::reduce_scatter_block})
     settings.set(variable, "native");
   CHECK_FALSE(Selection(settings, text, warnings).replaces_anything());
 }

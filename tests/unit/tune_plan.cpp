@@ -67,7 +67,7 @@ TEST_CASE("tune: times") {
 TEST_CASE("tune: all patterns of a collective, then the next one") {
   std::string problem;
   const std::vector<TunePart> all = planned(options_of({}), problem);
-  REQUIRE(all.size() == 24);
+  REQUIRE(all.size() == 30);
   CHECK(all[0].name() == "allreduce, arrivals none");
   CHECK(all[2].name() == "allreduce, arrivals straggler");
   CHECK(all[0].sizes == std::vector<std::size_t>{8, 64, 512, 4096, 32768, 262144, 1048576});

@@ -62,14 +62,14 @@ TEST_CASE("tuning: native where the gain is within noise, else what is faster an
             file_of("none", {native(8), row_of("arrival_leader", 8, 1.01, 0.99, 1.04, "SAME"),
                              row_of("arrival_tree", 8, 1.2, 1.1, 1.3, "SLOWER"), native(64),
                              row_of("arrival_leader", 64, 0.8, 0.7, 0.9, "FASTER"), native(4096),
-                             row_of("arrival_leader", 4096, 0.9, 0.8, 1.01, "UNCLEAR"), native(8, "gather")})});
+                             row_of("arrival_leader", 4096, 0.9, 0.8, 1.01, "UNCLEAR"), native(8, "gatherv")})});
   REQUIRE(tuned.choices.size() == 3);
   CHECK(tuned.choices[0] ==
         "Allreduce, 4 ranks on 1 node, 8 to 63 bytes, random arrivals: arrival_tree, 0.20 to 0.40 of native");
   CHECK(tuned.choices[1] == "Allreduce, 4 ranks on 1 node, 8 to 4095 bytes: arrival_leader, 0.45 to 1.04 of native");
   CHECK(tuned.choices[2] ==
         "Allreduce, 4 ranks on 1 node, 4K bytes: native; next: arrival_leader, ratio 0.96 (0.90 to 1.02)");
-  CHECK(tuned.notes == std::vector<std::string>{"file1: gather is left out, which tuning files have no rules for"});
+  CHECK(tuned.notes == std::vector<std::string>{"file1: gatherv is left out, which tuning files have no rules for"});
 
   Settings settings;
   std::vector<std::string> warnings;
@@ -210,7 +210,7 @@ TEST_CASE("tuning: files that do not go together, or are none of the benchmark's
     tune({text}, &problem);
     CHECK(problem == "file0 is no JSON file of papaya bench.");
   }
-  tune({file_of("none", {native(8, "gather")})}, &problem);
+  tune({file_of("none", {native(8, "gatherv")})}, &problem);
   CHECK(problem == "nothing was measured that tuning files have rules for.");
 }
 

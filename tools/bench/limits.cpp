@@ -47,6 +47,14 @@ double limit_us(Collective collective, std::size_t bytes, int ranks, bool togeth
       const double other = std::max({machine.line_us, by_core(1), together ? by_node(p - 1) : 0});
       return (p - 1) * other / p;
     }
+    case Collective::gather: {
+      // The root gets p - 1 blocks, after a lone last arrival one; the others cannot leave before theirs is copied.
+      const double root = std::max(machine.line_us, by_core(together ? p - 1 : 1));
+      return (root + (p - 1) * by_core(1)) / p;
+    }
+    case Collective::scatter:
+      // As in a bcast, of a block each.
+      return (p - 1) * std::max({machine.line_us, by_core(1), together ? by_node(p - 1) : 0}) / p;
     case Collective::allgather:
     case Collective::allgatherv:
     case Collective::alltoall:

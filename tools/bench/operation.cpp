@@ -7,11 +7,13 @@ namespace papaya::bench {
 
 namespace {
 
-constexpr std::array<Collective, 8> replaceable = {
-    Collective::allreduce, Collective::reduce,  Collective::bcast,          Collective::alltoall,
-    Collective::allgather, Collective::barrier, Collective::reduce_scatter, Collective::reduce_scatter_block};
-constexpr std::array<Collective, 6> others = {Collective::gather,   Collective::gatherv,    Collective::scatter,
-                                              Collective::scatterv, Collective::allgatherv, Collective::alltoallv};
+constexpr std::array<Collective, 10> replaceable = {Collective::allreduce,      Collective::reduce,
+                                                    Collective::bcast,          Collective::alltoall,
+                                                    Collective::allgather,      Collective::barrier,
+                                                    Collective::gather,         Collective::scatter,
+                                                    Collective::reduce_scatter, Collective::reduce_scatter_block};
+constexpr std::array<Collective, 4> others = {Collective::gatherv, Collective::scatterv, Collective::allgatherv,
+                                              Collective::alltoallv};
 
 char lower(char c) {
   return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);

@@ -262,10 +262,10 @@ std::string_view name_of(Mode mode) noexcept {
 void add_options(CLI::App& app, Options& options) {
   app.add_option(
          "collective", options.collective_word,
-         "allreduce, reduce, bcast, alltoall, allgather, barrier, reduce_scatter, reduce_scatter_block, all of them; "
-         "of "
-         "MPI alone alltoallv and allgatherv (papaya's too), gather, gatherv, scatter, scatterv; with i before it, "
-         "nonblocking, and its overlap with a computation; several of them with commas between; a weakly consistent "
+         "allreduce, reduce, bcast, alltoall, allgather, barrier, gather, scatter, reduce_scatter, "
+         "reduce_scatter_block, all of them; of MPI alone alltoallv and allgatherv (papaya's too), gatherv, scatterv; "
+         "with i before it, nonblocking, and its overlap with a computation; several of them with commas between; a "
+         "weakly consistent "
          "collective: " +
              weak_names() + "; or kernels: papaya's reduction kernels, without MPI")
       ->type_name("COLLECTIVE[,...]");

@@ -61,7 +61,7 @@ _papaya() {
         ;;
     esac
     if [ "$COMP_CWORD" -eq 2 ] && [ "${word:0:1}" != - ]; then
-      mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall allgather barrier reduce_scatter reduce_scatter_block gather gatherv scatter scatterv allgatherv alltoallv iallreduce ireduce ibcast ialltoall iallgather ibarrier ireduce_scatter ireduce_scatter_block igather igatherv iscatter iscatterv iallgatherv ialltoallv all kernels $(
+      mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall allgather barrier gather scatter reduce_scatter reduce_scatter_block gatherv scatterv allgatherv alltoallv iallreduce ireduce ibcast ialltoall iallgather ibarrier igather iscatter ireduce_scatter ireduce_scatter_block igatherv iscatterv iallgatherv ialltoallv all kernels $(
         "$command" info --algorithms 2>/dev/null | sed -n '/^Weakly consistent/,$s/^\([a-z_]*\)$/\1/p'
       )" -- "$word")
       return
@@ -76,7 +76,7 @@ _papaya() {
   if [ "$subcommand" = info ] || [ "$subcommand" = export ]; then
     case $previous in
       --rules)
-        mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall barrier allgather reduce_scatter reduce_scatter_block" -- "$word")
+        mapfile -t COMPREPLY < <(compgen -W "allreduce reduce bcast alltoall barrier allgather gather scatter reduce_scatter reduce_scatter_block" -- "$word")
         return
         ;;
       --arrivals)

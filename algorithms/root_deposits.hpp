@@ -1,5 +1,5 @@
-// What the broadcasts through shared slots have in common: a message goes in rounds of a slot, and inside a slot every
-// `chunk_bytes` are announced, so that whoever copies on works at the same time.
+// What broadcasts and scatters through shared slots have in common: a message goes in rounds of a slot, and inside a
+// slot every `chunk_bytes` are announced, so that whoever copies on works at the same time.
 //
 // A root never waits for receivers with a message of one round: if the slots are in use it falls back, which those who
 // come to the call see, and all leave the call to MPI. (Larger messages make a root wait in MPI's own algorithms, too.)
@@ -9,7 +9,7 @@
 #include "algorithms/algorithm.hpp"
 #include "algorithms/rounds.hpp"
 
-namespace papaya::bcast {
+namespace papaya::root_deposits {
 
 inline constexpr std::size_t slot_limit = 256 << 10;
 inline constexpr std::size_t chunk_bytes = 32 << 10;
@@ -42,7 +42,7 @@ class Fragmented : public Prepared {
     next_ += Rounds::pieces(operands.bytes, slot);
     rounds_.enter(first);
     const bool is_root = rounds_.team().rank == operands.root;
-    const bool deposits = start(operands.root, is_root);
+    const bool deposits = start(operands, is_root);
     const bool is_one_round = next_ - first == 1;
     may_fall_back_ = (is_one_round || rounds_.shape().borrows) && !operands.waits && rounds_.team().messages != nullptr;
     fell_back_ = false;
@@ -57,7 +57,7 @@ class Fragmented : public Prepared {
     for (std::uint64_t round = first; round < next_ && is_served; ++round, offset += slot) {
       const std::size_t bytes = std::min(slot, operands.bytes - offset);
       if (is_root)
-        deposit(static_cast<const std::byte*>(operands.send) + offset, bytes, round, site);
+        deposit(operands, offset, bytes, round, site);
       else
         is_served = receive(static_cast<std::byte*>(operands.receive) + offset, bytes, round, operands.root, site);
       if (!is_one_round && is_served) rounds_.return_credit(round + 1);
@@ -72,9 +72,10 @@ class Fragmented : public Prepared {
 
  protected:
   // At a call's beginning. True if this rank puts what it has of the message into a slot.
-  virtual bool start(int root, bool is_root) = 0;
-  // A round's `bytes`, at the root and elsewhere. receive(): false if the root falls back.
-  virtual void deposit(const std::byte* from, std::size_t bytes, std::uint64_t round, wait::Site& site) = 0;
+  virtual bool start(const Operands& operands, bool is_root) = 0;
+  // A round's `bytes`, which begin at `offset`, at the root and elsewhere. receive(): false if the root falls back.
+  virtual void deposit(const Operands& operands, std::size_t offset, std::size_t bytes, std::uint64_t round,
+                       wait::Site& site) = 0;
   virtual bool receive(std::byte* to, std::size_t bytes, std::uint64_t round, int root, wait::Site& site) = 0;
 
   // Bytes [begin, end) of this round's `bytes`, which lie at `from`, into a slot.
@@ -113,4 +114,4 @@ class Fragmented : public Prepared {
   std::uint64_t next_ = rounds_.team().first_round;
 };
 
-}  // namespace papaya::bcast
+}  // namespace papaya::root_deposits
