@@ -33,6 +33,15 @@ void set_variable(int index, int value) {
   with_variable(index, [&](MPI_T_cvar_handle handle) { MPI_T_cvar_write(handle, &value); });
 }
 
+// Not finalized: after that MPICH 4.0 finds no variable by its name again.
+bool has_tools() {
+  static const bool has = [] {
+    int level = 0;
+    return MPI_T_init_thread(MPI_THREAD_SINGLE, &level) == MPI_SUCCESS;
+  }();
+  return has;
+}
+
 std::string selection_of(std::string_view name) {
   return std::string(tuning::native_variant_prefix) + std::string(name);
 }
@@ -54,13 +63,11 @@ int variable_of(Collective collective) {
 }  // namespace
 
 NativeVariants::NativeVariants(MPI_Comm world) : world_(world) {
-  int level = 0;
-  has_tools_ = MPI_T_init_thread(MPI_THREAD_SINGLE, &level) == MPI_SUCCESS;
+  has_tools_ = has_tools();
 }
 
 NativeVariants::~NativeVariants() {
   for (auto& [which, communicator] : communicators_) PMPI_Comm_free(&communicator);
-  if (has_tools_) MPI_T_finalize();
 }
 
 std::vector<std::string> NativeVariants::of(Collective collective, std::size_t /*bytes*/) const {
@@ -133,13 +140,10 @@ bool has_node_communicators(MPI_Comm world) {
 }  // namespace
 
 NativeVariants::NativeVariants(MPI_Comm world) : world_(world), has_node_communicators_(has_node_communicators(world)) {
-  int level = 0;
-  has_tools_ = MPI_T_init_thread(MPI_THREAD_SINGLE, &level) == MPI_SUCCESS;
+  has_tools_ = has_tools();
 }
 
-NativeVariants::~NativeVariants() {
-  if (has_tools_) MPI_T_finalize();
-}
+NativeVariants::~NativeVariants() = default;
 
 std::vector<std::string> NativeVariants::of(Collective collective, std::size_t bytes) const {
   std::vector<std::string> selections;
