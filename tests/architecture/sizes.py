@@ -38,7 +38,6 @@ FUNCTIONS = {
     "profiler/analysis/compare.cpp: compare": "fills one result, field by field",
     "profiler/report/lateness.cpp: Judge::late_verdict": "one sentence, clause by clause",
     "tests/mpi/allreduce.cpp: user_operations": "a block for each operation that a user may define",
-    "tests/mpi/collectives.cpp: reduce_by_user": "a block for each operation that a user may define",
     "tests/mpi/small_calls.hpp: small_call": "a case for each collective",
     "tests/preload/cases/doctor.py: test_doctor": "one run of the command, every line of what it prints",
     'tests/protocol/ahead.cpp: TEST_CASE('

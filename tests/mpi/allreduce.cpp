@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/mpi/check.hpp"
+#include "tests/mpi/group.hpp"
 #include "tests/mpi/types.hpp"
 #include "tests/mpi/user_operations.hpp"
 
@@ -91,23 +92,16 @@ void user_operations(MPI_Comm comm) {
   MPI_Type_free(&pair_type);
   MPI_Op_free(&op);
 
-  // Blocks at 0 and at -8 bytes, extent 24: a negative lower bound and holes.
   const int lengths[] = {1, 1};
-  const MPI_Aint displacements[] = {0, -8};
-  const MPI_Datatype parts[] = {MPI_UINT16_T, MPI_UINT16_T};
-  MPI_Datatype spread;
-  MPI_Datatype resized;
-  MPI_Type_create_struct(2, lengths, displacements, parts, &spread);
-  MPI_Type_create_resized(spread, -8, 24, &resized);
-  MPI_Type_commit(&resized);
+  MPI_Datatype spread = spread_type();
   MPI_Op_create(compose_spread, 0, &op);
   for (const int count : {1, 7, 1000}) {
     const std::size_t words = static_cast<std::size_t>(count) * 12;
     std::vector<std::uint16_t> send(words), ours(words, 9), native(words, 9);
     for (std::size_t i = 0; i < words; ++i)
       send[i] = static_cast<std::uint16_t>(rank * 13 + static_cast<int>(i) * 7 + 1);
-    PMPI_Allreduce(send.data() + 4, native.data() + 4, count, resized, op, comm);
-    MPI_Allreduce(send.data() + 4, ours.data() + 4, count, resized, op, comm);
+    PMPI_Allreduce(send.data() + 4, native.data() + 4, count, spread, op, comm);
+    MPI_Allreduce(send.data() + 4, ours.data() + 4, count, spread, op, comm);
     ++comparisons;
     if (ours != native) report("another result", "derived type with holes, count " + std::to_string(count));
   }
@@ -118,7 +112,7 @@ void user_operations(MPI_Comm comm) {
     MPI_Aint address;
     MPI_Get_address(buffer + 4, &address);
     MPI_Datatype absolute;
-    MPI_Type_create_hindexed(1, lengths, &address, resized, &absolute);
+    MPI_Type_create_hindexed(1, lengths, &address, spread, &absolute);
     MPI_Type_commit(&absolute);
     absolute_place = address;
     MPI_Op sum;
@@ -135,7 +129,6 @@ void user_operations(MPI_Comm comm) {
   ++comparisons;
   if (std::memcmp(mine, theirs, sizeof mine) != 0) report("another result", "MPI_BOTTOM with absolute addresses");
   MPI_Op_free(&op);
-  MPI_Type_free(&resized);
   MPI_Type_free(&spread);
 
   // One rank passes a derived type, the others its flat equal.
@@ -143,14 +136,7 @@ void user_operations(MPI_Comm comm) {
   MPI_Type_contiguous(3, MPI_INT, &three);
   MPI_Type_commit(&three);
   MPI_Op add;
-  MPI_Op_create(
-      [](void* in, void* inout, int* length, MPI_Datatype* type) {
-        int bytes = 0;
-        PMPI_Type_size(*type, &bytes);
-        const int n = *length * bytes / static_cast<int>(sizeof(int));
-        for (int i = 0; i < n; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
-      },
-      1, &add);
+  MPI_Op_create(add_ints, 1, &add);
   int size = 0;
   PMPI_Comm_size(comm, &size);
   std::vector<int> values(12, rank + 1);
@@ -262,32 +248,26 @@ int main(int argc, char** argv) {
       compare(bytes, operations[9], count, in_place, MPI_COMM_WORLD, 1, 5);  // unaligned
     }
 
-  MPI_Comm dup, half, reversed;
-  MPI_Comm_dup(MPI_COMM_WORLD, &dup);
-  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
-  MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &reversed);
-  for (MPI_Comm comm : {MPI_COMM_WORLD, dup, half, reversed, MPI_COMM_SELF}) {
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    for (const int count : {1, 6, 1000}) compare(doubles, operations[0], count, count == 6, comm, 0, 1);
-    user_operations(comm);
-    laps(comm, comm == MPI_COMM_WORLD ? 1400 : 350);  // each count twice; half of them
+  {
+    const Communicators all;
+    all.for_each([&](MPI_Comm comm) {
+      for (const int count : {1, 6, 1000}) compare(doubles, operations[0], count, count == 6, comm, 0, 1);
+      user_operations(comm);
+      laps(comm, comm == MPI_COMM_WORLD ? 1400 : 350);  // each count twice; half of them
+    });
+    // An inter-communicator: native.
+    if (size > 1) {
+      MPI_Comm inter;
+      MPI_Intercomm_create(all.half(), 0, MPI_COMM_WORLD, world_rank % 2 == 0 ? 1 : 0, 5, &inter);
+      int mine = world_rank + 1, sum = 0, expected = 0;
+      MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter);
+      PMPI_Allreduce(&mine, &expected, 1, MPI_INT, MPI_SUM, inter);
+      ++comparisons;
+      if (sum != expected) report("another result", "inter-communicator");
+      MPI_Comm_free(&inter);
+    }
   }
-  // An inter-communicator: native.
-  if (size > 1) {
-    MPI_Comm inter;
-    MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, world_rank % 2 == 0 ? 1 : 0, 5, &inter);
-    int mine = world_rank + 1, sum = 0, expected = 0;
-    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter);
-    PMPI_Allreduce(&mine, &expected, 1, MPI_INT, MPI_SUM, inter);
-    ++comparisons;
-    if (sum != expected) report("another result", "inter-communicator");
-    MPI_Comm_free(&inter);
-  }
-  for (MPI_Comm* comm : {&dup, &half, &reversed}) MPI_Comm_free(comm);
-
-  long total[2] = {comparisons.load(), mismatches.load()};
-  PMPI_Allreduce(MPI_IN_PLACE, total, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-  if (world_rank == 0) std::printf("%ld comparisons, %ld mismatches on %d ranks\n", total[0], total[1], size);
+  const bool is_right = conclude() > 0;
   MPI_Finalize();
-  return total[1] == 0 && total[0] > 0 ? 0 : 1;
+  return is_right ? 0 : 1;
 }

@@ -10,11 +10,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -22,7 +20,9 @@
 #include <vector>
 
 #include "tests/mpi/check.hpp"
+#include "tests/mpi/group.hpp"
 #include "tests/mpi/layouts.hpp"
+#include "tests/mpi/reductions.hpp"
 #include "tests/mpi/small_calls.hpp"
 #include "tests/mpi/types.hpp"
 #include "tests/mpi/user_operations.hpp"
@@ -31,17 +31,6 @@ namespace {
 
 constexpr std::size_t mebibyte = 1024 * 1024;
 bool is_forced = false;  // PAPAYA_X names an algorithm: no need to spare the native one what it cannot do
-
-struct Group {
-  explicit Group(MPI_Comm c) : comm(c) {
-    PMPI_Comm_rank(c, &rank);
-    PMPI_Comm_size(c, &size);
-  }
-  std::size_t ranks() const { return static_cast<std::size_t>(size); }
-  MPI_Comm comm;
-  int rank = 0;
-  int size = 0;
-};
 
 std::vector<std::size_t> counts_around(int size) {
   const auto p = static_cast<std::size_t>(size);
@@ -384,27 +373,6 @@ void move(Move f, const Group& group, bool has_in_place, bool is_rooted, bool is
   move_derived(f, group, has_in_place, is_thorough);
 }
 
-// Reduce. Storage between guard bytes.
-class Operand {
- public:
-  Operand(std::size_t bytes, std::size_t shift) : bytes_(bytes) {
-    storage_.assign(bytes + 64 + shift, 0xa5);
-    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
-    at_ = storage_.data() + 16 + (16 - address % 16) % 16 + shift;
-  }
-  unsigned char* at() { return at_; }
-  bool is_intact() const {
-    for (const unsigned char* byte = storage_.data(); byte < storage_.data() + storage_.size(); ++byte)
-      if ((byte < at_ || byte >= at_ + bytes_) && *byte != 0xa5) return false;
-    return true;
-  }
-
- private:
-  std::vector<unsigned char> storage_;
-  unsigned char* at_;
-  std::size_t bytes_;
-};
-
 // What is reduced must be what MPI_Reduce_local makes of all operands, the lower ranks on the left.
 void reduce(const Group& group, const Type& type, const Operation& operation, int count, int root, bool in_place,
             std::size_t shift, int salt) {
@@ -437,21 +405,9 @@ void reduce(const Group& group, const Type& type, const Operation& operation, in
       if (receive.at()[i] != 0xa5) return report("MPI_Reduce wrote on another rank than the root", detail);
     return;
   }
-  Operand expected(bytes, 0);
-  Operand other(bytes, 0);
-  fill(expected.at(), group.size - 1);
-  for (int rank = group.size - 2; rank >= 0; --rank) {
-    fill(other.at(), rank);
-    PMPI_Reduce_local(other.at(), expected.at(), count, type.type, operation.op);
-  }
-  for (int i = 0; i < count; ++i) {
-    const std::size_t at = static_cast<std::size_t>(i) * type.bytes;
-    // Aligned for the comparison.
-    std::max_align_t result[2];
-    std::memcpy(result, receive.at() + at, type.bytes);
-    if (!type.equal(result, expected.at() + at))
-      return report("MPI_Reduce: another result", detail + " element " + std::to_string(i));
-  }
+  Operand expected = reduced(group.size, type, operation, count, fill);
+  if (const int at = first_difference(type, receive.at(), expected.at(), count); at >= 0)
+    report("MPI_Reduce: another result", detail + " element " + std::to_string(at));
 }
 
 void reduce_types(const Group& group, bool is_thorough) {
@@ -523,15 +479,12 @@ void reduce_by_user(const Group& group) {
   for (const int count : {1, 3, 100, 5000}) {
     root = (root + 1) % group.size;
     const std::size_t words = static_cast<std::size_t>(count) * 2;
-    std::vector<std::uint16_t> send(words), receive(words), expected(words), other(words);
-    for (std::size_t i = 0; i < words; ++i) {
-      send[i] = value(group.rank, i);
-      expected[i] = value(group.size - 1, i);
-    }
-    for (int rank = group.size - 2; rank >= 0; --rank) {
-      for (std::size_t i = 0; i < words; ++i) other[i] = value(rank, i);
-      int n = count;
-      compose(other.data(), expected.data(), &n, &two);
+    std::vector<std::uint16_t> send(words), receive(words), expected(words);
+    for (std::size_t i = 0; i < words; ++i) send[i] = value(group.rank, i);
+    for (std::size_t i = 0; i < words; i += 2) {
+      const Map map = composed(group.size, [&](int rank) { return Map{value(rank, i), value(rank, i + 1)}; });
+      expected[i] = map.a;
+      expected[i + 1] = map.b;
     }
     const bool here = group.rank == root;
     const std::vector<std::uint16_t> sent = send;
@@ -548,16 +501,7 @@ void reduce_by_user(const Group& group) {
   MPI_Op_free(&op);
 
   bool is_replaced = false;
-  // Blocks at 0 and at -8 bytes, extent 24.
-  const int lengths[] = {1, 1};
-  const MPI_Aint displacements[] = {0, -8};
-  const MPI_Datatype parts[] = {MPI_UINT16_T, MPI_UINT16_T};
-  MPI_Datatype bare;
-  MPI_Datatype spread;
-  MPI_Type_create_struct(2, lengths, displacements, parts, &bare);
-  MPI_Type_create_resized(bare, -8, 24, &spread);
-  MPI_Type_free(&bare);
-  MPI_Type_commit(&spread);
+  MPI_Datatype spread = spread_type();
   MPI_Op_create(compose_spread, 0, &op);
   for (const int count : {1, 7, 1000}) {
     root = (root + 1) % group.size;
@@ -566,14 +510,9 @@ void reduce_by_user(const Group& group) {
     std::vector<std::uint16_t> send(words), receive(words, 9), expected(words, 9);
     for (std::size_t i = 0; i < words; ++i) send[i] = value(group.rank, i);
     for (std::size_t e = 0; e < words; e += 12) {
-      std::uint16_t y[2] = {value(group.size - 1, e + 4), value(group.size - 1, e)};
-      for (int rank = group.size - 2; rank >= 0; --rank) {
-        std::uint16_t x[2] = {value(rank, e + 4), value(rank, e)};
-        int one = 1;
-        compose(x, y, &one, nullptr);
-      }
-      expected[e + 4] = y[0];
-      expected[e] = y[1];
+      const Map map = composed(group.size, [&](int rank) { return Map{value(rank, e + 4), value(rank, e)}; });
+      expected[e + 4] = map.a;
+      expected[e] = map.b;
     }
     const unsigned long before = replaced();
     MPI_Reduce(send.data() + 4, here ? receive.data() + 4 : nullptr, count, spread, op, root, group.comm);
@@ -591,14 +530,7 @@ void reduce_by_user(const Group& group) {
   MPI_Datatype three;
   MPI_Type_contiguous(3, MPI_INT, &three);
   MPI_Type_commit(&three);
-  MPI_Op_create(
-      [](void* in, void* inout, int* length, MPI_Datatype* type) {
-        int bytes = 0;
-        PMPI_Type_size(*type, &bytes);
-        const int n = *length * bytes / static_cast<int>(sizeof(int));
-        for (int i = 0; i < n; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
-      },
-      1, &op);
+  MPI_Op_create(add_ints, 1, &op);
   for (int derived = 0; derived < group.size; ++derived) {
     std::vector<int> send(12, group.rank + 1);
     std::vector<int> receive(12, -1);
@@ -613,11 +545,8 @@ void reduce_by_user(const Group& group) {
   MPI_Type_free(&three);
 }
 
-// Sums of floating-point values of very different size depend on the order of additions: in rank order they
-// have the same bits in every run, whoever comes late.
 void reduce_repeatedly(const Group& group) {
-  const char* order = std::getenv("PAPAYA_ORDER");
-  if (order != nullptr && std::string(order) == "arrival") return;
+  if (!is_in_rank_order()) return;
   std::mt19937 late(static_cast<unsigned>(group.rank) + 5);
   for (const std::size_t count :
        {std::size_t{1}, std::size_t{13}, std::size_t{1000}, std::size_t{9000}, std::size_t{40000}}) {
@@ -625,8 +554,7 @@ void reduce_repeatedly(const Group& group) {
     std::vector<double> send(count);
     std::vector<float> send_float(count);
     for (std::size_t i = 0; i < count; ++i) {
-      const double mantissa = static_cast<double>(random() >> 12) / 1e15 - 2;
-      send[i] = std::ldexp(mantissa, static_cast<int>(random() % 80) - 40);
+      send[i] = value_of_any_size(random);
       send_float[i] = static_cast<float>(send[i]);
     }
     std::vector<double> first(count), result(count);
@@ -767,21 +695,6 @@ void between_groups(const std::string& collective, MPI_Comm half) {
   MPI_Comm_free(&inter);
 }
 
-// Thousands of calls while ranks are late in turn; then all collectives in turn on the same communicator.
-void loops(const std::string& collective, const Group& group, int laps, int mixed) {
-  Entries entries(group.comm);
-  for (int call = 0; call < laps; ++call) {
-    be_late(group.rank, group.size, call);
-    small_call(collective, group.comm, call, &entries);
-  }
-  for (int call = 0; call < mixed; ++call) {
-    be_late(group.rank, group.size, call);
-    small_call(call % 2 == 0 ? collective
-                             : small_collectives[static_cast<std::size_t>(call / 2) % std::size(small_collectives)],
-               group.comm, call, &entries);
-  }
-}
-
 void test(const std::string& collective, MPI_Comm comm, bool is_thorough) {
   const Group group(comm);
   if (collective == "reduce") {
@@ -801,7 +714,7 @@ void test(const std::string& collective, MPI_Comm comm, bool is_thorough) {
   }
   errors(collective, group);
   // Native calls on more ranks than cores may take ten milliseconds each.
-  loops(collective, group, is_forced ? (is_thorough ? 3000 : 400) : 100, is_thorough ? 280 : 56);
+  loops(collective, comm, is_forced ? (is_thorough ? 3000 : 400) : 100, is_thorough ? 280 : 56);
 }
 
 }  // namespace
@@ -817,27 +730,15 @@ int main(int argc, char** argv) {
   std::string variable =
       "PAPAYA_" + (collective.ends_with('v') ? collective.substr(0, collective.size() - 1) : collective);
   std::transform(variable.begin(), variable.end(), variable.begin(), [](unsigned char c) { return std::toupper(c); });
-  const char* const forced = std::getenv(variable.c_str());
-  is_forced = forced != nullptr && std::string(forced) != "native" && std::string(forced) != "auto";
+  is_forced = is_algorithm_named(variable);
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-
-  MPI_Comm dup, half, reversed;
-  MPI_Comm_dup(MPI_COMM_WORLD, &dup);
-  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
-  MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &reversed);
-  for (MPI_Comm comm : {MPI_COMM_WORLD, dup, half, reversed, MPI_COMM_SELF}) {
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    test(collective, comm, comm == MPI_COMM_WORLD);
+  {
+    const Communicators all;
+    all.for_each([&](MPI_Comm comm) { test(collective, comm, comm == MPI_COMM_WORLD); });
+    between_groups(collective, all.half());
   }
-  between_groups(collective, half);
-  for (MPI_Comm* comm : {&dup, &half, &reversed}) MPI_Comm_free(comm);
-
-  long total[2] = {comparisons.load(), mismatches.load()};
-  PMPI_Allreduce(MPI_IN_PLACE, total, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-  if (world_rank == 0) std::printf("%ld comparisons, %ld mismatches on %d ranks\n", total[0], total[1], size);
+  const bool is_right = conclude() > 0;
   MPI_Finalize();
-  return total[1] == 0 && total[0] > 0 ? 0 : 1;
+  return is_right ? 0 : 1;
 }

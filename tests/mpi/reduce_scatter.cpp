@@ -8,12 +8,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <numeric>
 #include <random>
@@ -21,6 +18,8 @@
 #include <vector>
 
 #include "tests/mpi/check.hpp"
+#include "tests/mpi/group.hpp"
+#include "tests/mpi/reductions.hpp"
 #include "tests/mpi/small_calls.hpp"
 #include "tests/mpi/types.hpp"
 #include "tests/mpi/user_operations.hpp"
@@ -29,16 +28,6 @@ namespace {
 
 bool is_block = false;   // MPI_Reduce_scatter_block
 bool is_forced = false;  // PAPAYA_X names an algorithm
-
-struct Group {
-  explicit Group(MPI_Comm c) : comm(c) {
-    PMPI_Comm_rank(c, &rank);
-    PMPI_Comm_size(c, &size);
-  }
-  MPI_Comm comm;
-  int rank = 0;
-  int size = 0;
-};
 
 const char* name() {
   return is_block ? "MPI_Reduce_scatter_block" : "MPI_Reduce_scatter";
@@ -70,27 +59,6 @@ int call(const Group& group, const void* send, void* receive, const Blocks& bloc
                   : MPI_Reduce_scatter(send, receive, blocks.counts.data(), type, op, group.comm);
 }
 
-// Storage between guard bytes.
-class Operand {
- public:
-  Operand(std::size_t bytes, std::size_t shift) : bytes_(bytes) {
-    storage_.assign(bytes + 64 + shift, 0xa5);
-    const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
-    at_ = storage_.data() + 16 + (16 - address % 16) % 16 + shift;
-  }
-  unsigned char* at() { return at_; }
-  bool is_intact() const {
-    for (const unsigned char* byte = storage_.data(); byte < storage_.data() + storage_.size(); ++byte)
-      if ((byte < at_ || byte >= at_ + bytes_) && *byte != 0xa5) return false;
-    return true;
-  }
-
- private:
-  std::vector<unsigned char> storage_;
-  unsigned char* at_;
-  std::size_t bytes_;
-};
-
 void reduce(const Group& group, const Type& type, const Operation& operation, int units, int kind, bool in_place,
             std::size_t shift) {
   if (!is_defined(type, operation)) return;
@@ -117,20 +85,11 @@ void reduce(const Group& group, const Type& type, const Operation& operation, in
   if (!send.is_intact() || std::memcmp(sent.data(), send.at(), all) != 0)
     return report(name(), "wrote where it was sent from, " + detail);
   if (!receive.is_intact()) return report(name(), "wrote outside the buffer, " + detail);
-  Operand expected(own, 0);
-  Operand other(own, 0);
-  fill(expected.at(), group.size - 1, blocks.starts[me], blocks.counts[me]);
-  for (int rank = group.size - 2; rank >= 0; --rank) {
-    fill(other.at(), rank, blocks.starts[me], blocks.counts[me]);
-    PMPI_Reduce_local(other.at(), expected.at(), blocks.counts[me], type.type, operation.op);
-  }
-  for (int i = 0; i < blocks.counts[me]; ++i) {
-    const std::size_t at = static_cast<std::size_t>(i) * type.bytes;
-    std::max_align_t result[2];  // aligned for the comparison
-    std::memcpy(result, receive.at() + at, type.bytes);
-    if (!type.equal(result, expected.at() + at))
-      return report(name(), "another result, " + detail + " element " + std::to_string(i));
-  }
+  Operand expected = reduced(group.size, type, operation, blocks.counts[me], [&](unsigned char* at, int rank) {
+    fill(at, rank, blocks.starts[me], blocks.counts[me]);
+  });
+  if (const int at = first_difference(type, receive.at(), expected.at(), blocks.counts[me]); at >= 0)
+    report(name(), "another result, " + detail + " element " + std::to_string(at));
 }
 
 void reduce_types(const Group& group, bool is_thorough) {
@@ -163,15 +122,7 @@ void reduce_by_user(const Group& group) {
   MPI_Datatype two;
   MPI_Type_contiguous(2, MPI_UINT16_T, &two);
   MPI_Type_commit(&two);
-  MPI_Datatype bare;
-  MPI_Datatype spread;  // blocks at 0 and at -8 bytes, extent 24
-  const int lengths[] = {1, 1};
-  const MPI_Aint displacements[] = {0, -8};
-  const MPI_Datatype parts[] = {MPI_UINT16_T, MPI_UINT16_T};
-  MPI_Type_create_struct(2, lengths, displacements, parts, &bare);
-  MPI_Type_create_resized(bare, -8, 24, &spread);
-  MPI_Type_free(&bare);
-  MPI_Type_commit(&spread);
+  MPI_Datatype spread = spread_type();
   int kind = 0;
   for (const bool has_holes : {false, true})
     for (const int units : {1, 3, 100, 3000})
@@ -191,14 +142,11 @@ void reduce_by_user(const Group& group) {
         std::vector<std::uint16_t> expected = receive;
         for (std::size_t i = 0; i < static_cast<std::size_t>(blocks.counts[me]); ++i) {
           const std::size_t e = static_cast<std::size_t>(blocks.starts[me]) + i;
-          std::uint16_t y[2] = {value(group.size - 1, e * 2 + first % 3), value(group.size - 1, e * 2 + second % 3)};
-          for (int rank = group.size - 2; rank >= 0; --rank) {
-            std::uint16_t x[2] = {value(rank, e * 2 + first % 3), value(rank, e * 2 + second % 3)};
-            int one = 1;
-            compose(x, y, &one, nullptr);
-          }
-          expected[i * step + first] = y[0];
-          expected[i * step + second] = y[1];
+          const Map map = composed(group.size, [&](int rank) {
+            return Map{value(rank, e * 2 + first % 3), value(rank, e * 2 + second % 3)};
+          });
+          expected[i * step + first] = map.a;
+          expected[i * step + second] = map.b;
         }
         const std::size_t own_words = static_cast<std::size_t>(blocks.counts[me]) * step;
         call(group, in_place ? MPI_IN_PLACE : send.data() + first, receive.data() + first, blocks,
@@ -215,18 +163,14 @@ void reduce_by_user(const Group& group) {
   MPI_Type_free(&spread);
 }
 
-// Sums of floating-point values of very different size depend on the order of additions: in rank order they have the
-// same bits in every run, whoever comes late.
 void reduce_repeatedly(const Group& group) {
-  const char* order = std::getenv("PAPAYA_ORDER");
-  if (order != nullptr && std::string(order) == "arrival") return;
+  if (!is_in_rank_order()) return;
   std::mt19937 late(static_cast<unsigned>(group.rank) + 5);
   for (const int units : {1, 13, 1000, 20000}) {
     const Blocks blocks = blocks_of(group, units, 0);
     std::mt19937_64 random(static_cast<unsigned>(group.rank) * 77 + static_cast<unsigned>(units));
     std::vector<double> send(static_cast<std::size_t>(blocks.all));
-    for (double& one : send)
-      one = std::ldexp(static_cast<double>(random() >> 12) / 1e15 - 2, static_cast<int>(random() % 80) - 40);
+    for (double& one : send) one = value_of_any_size(random);
     const auto own = static_cast<std::size_t>(units);
     std::vector<double> first(own), result(own);
     // The first calls may be MPI's own, which sums in another order: with auto some, else one.
@@ -284,18 +228,8 @@ void test(const std::string& collective, MPI_Comm comm, bool is_thorough) {
   reduce_by_user(group);
   if (is_thorough) reduce_repeatedly(group);
   errors(group);
-  Entries entries(comm);
   // Native calls on more ranks than cores may take ten milliseconds each.
-  for (int lap = 0; lap < (!is_forced ? 100 : is_thorough ? 3000 : 400); ++lap) {
-    be_late(group.rank, group.size, lap);
-    small_call(collective, comm, lap, &entries);
-  }
-  for (int lap = 0; lap < (is_thorough ? 280 : 56); ++lap) {
-    be_late(group.rank, group.size, lap);
-    small_call(
-        lap % 2 == 0 ? collective : small_collectives[static_cast<std::size_t>(lap / 2) % std::size(small_collectives)],
-        comm, lap, &entries);
-  }
+  loops(collective, comm, is_forced ? (is_thorough ? 3000 : 400) : 100, is_thorough ? 280 : 56);
 }
 
 }  // namespace
@@ -307,24 +241,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: reduce_scatter reduce_scatter|reduce_scatter_block\n");
     return 2;
   }
-  const char* const forced = std::getenv(is_block ? "PAPAYA_REDUCE_SCATTER_BLOCK" : "PAPAYA_REDUCE_SCATTER");
-  is_forced = forced != nullptr && std::string(forced) != "native" && std::string(forced) != "auto";
+  is_forced = is_algorithm_named(is_block ? "PAPAYA_REDUCE_SCATTER_BLOCK" : "PAPAYA_REDUCE_SCATTER");
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &world_rank);
-  int size = 0;
-  MPI_Comm_size(MPI_COMM_WORLD, &size);
-  MPI_Comm dup, half, reversed;
-  MPI_Comm_dup(MPI_COMM_WORLD, &dup);
-  MPI_Comm_split(MPI_COMM_WORLD, world_rank % 2, world_rank, &half);
-  MPI_Comm_split(MPI_COMM_WORLD, 0, -world_rank, &reversed);
-  for (MPI_Comm comm : {MPI_COMM_WORLD, dup, half, reversed, MPI_COMM_SELF}) {
-    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-    test(collective, comm, comm == MPI_COMM_WORLD);
-  }
-  for (MPI_Comm* comm : {&dup, &half, &reversed}) MPI_Comm_free(comm);
-  long total[2] = {comparisons.load(), mismatches.load()};
-  PMPI_Allreduce(MPI_IN_PLACE, total, 2, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
-  if (world_rank == 0) std::printf("%ld comparisons, %ld mismatches on %d ranks\n", total[0], total[1], size);
+  Communicators().for_each([&](MPI_Comm comm) { test(collective, comm, comm == MPI_COMM_WORLD); });
+  const bool is_right = conclude() > 0;
   MPI_Finalize();
-  return total[1] == 0 && total[0] > 0 ? 0 : 1;
+  return is_right ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -225,4 +226,23 @@ inline void be_late(int rank, int size, int call) {
     for (volatile int i = 0; i < 20000;) i = i + 1;
   if (call % 97 == 0 && rank != call / 97 % size) std::this_thread::sleep_for(std::chrono::microseconds(100));
   if (call % 211 == 3 * rank) std::this_thread::sleep_for(std::chrono::microseconds(300));
+}
+
+// Calls by the thousand while ranks are late in turn; then all collectives in turn on the same communicator.
+inline void loops(std::string_view collective, MPI_Comm comm, int laps, int mixed) {
+  int rank = 0;
+  int size = 0;
+  PMPI_Comm_rank(comm, &rank);
+  PMPI_Comm_size(comm, &size);
+  Entries entries(comm);
+  for (int call = 0; call < laps; ++call) {
+    be_late(rank, size, call);
+    small_call(collective, comm, call, &entries);
+  }
+  for (int call = 0; call < mixed; ++call) {
+    be_late(rank, size, call);
+    small_call(call % 2 == 0 ? collective
+                             : small_collectives[static_cast<std::size_t>(call / 2) % std::size(small_collectives)],
+               comm, call, &entries);
+  }
 }

@@ -31,6 +31,43 @@ inline void compose_spread(void* in, void* inout, int* length, MPI_Datatype* typ
   }
 }
 
+// The type for it: blocks at 0 and at -8 bytes, extent 24. A negative lower bound and holes.
+inline MPI_Datatype spread_type() {
+  const int lengths[] = {1, 1};
+  const MPI_Aint displacements[] = {0, -8};
+  const MPI_Datatype parts[] = {MPI_UINT16_T, MPI_UINT16_T};
+  MPI_Datatype bare;
+  MPI_Datatype spread;
+  MPI_Type_create_struct(2, lengths, displacements, parts, &bare);
+  MPI_Type_create_resized(bare, -8, 24, &spread);
+  MPI_Type_free(&bare);
+  MPI_Type_commit(&spread);
+  return spread;
+}
+
+struct Map {
+  std::uint16_t a, b;
+};
+// The maps of all ranks composed, the lower ranks on the left.
+template <class MapOf>
+Map composed(int ranks, MapOf map_of) {
+  Map all = map_of(ranks - 1);
+  for (int rank = ranks - 2; rank >= 0; --rank) {
+    Map one = map_of(rank);
+    int length = 1;
+    compose(&one, &all, &length, nullptr);
+  }
+  return all;
+}
+
+// Commutative, on ints or on a type of ints.
+inline void add_ints(void* in, void* inout, int* length, MPI_Datatype* type) {
+  int bytes = 0;
+  PMPI_Type_size(*type, &bytes);
+  const int n = *length * bytes / static_cast<int>(sizeof(int));
+  for (int i = 0; i < n; ++i) static_cast<int*>(inout)[i] += static_cast<int*>(in)[i];
+}
+
 // On a type of absolute addresses: the operand is where the type says, relative to the pointer given.
 inline MPI_Aint absolute_place = 0;
 inline void add_absolute(void* in, void* inout, int*, MPI_Datatype*) {
