@@ -20,9 +20,7 @@ std::size_t slot_for(int ranks, std::size_t wanted) {
   return std::max(wanted / p / Rounds::line_bytes * Rounds::line_bytes, BlockReduction::max_element_bytes) * p;
 }
 
-}  // namespace
-
-Rounds::Shape BlockReduction::shape_for(int ranks, std::size_t capacity) {
+Rounds::Shape shape_for(int ranks, std::size_t capacity) {
   const auto p = static_cast<std::size_t>(ranks);
   const std::size_t slot = slot_for(ranks, std::min({capacity * p, slot_limit, region_limit / (2 * p)}));
   return {.ranks = ranks,
@@ -31,7 +29,7 @@ Rounds::Shape BlockReduction::shape_for(int ranks, std::size_t capacity) {
           .slot_bytes = slot};
 }
 
-Rounds::Shape BlockReduction::borrowing_shape_for(int ranks, std::size_t largest, std::size_t own_bytes) {
+Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t own_bytes) {
   constexpr int banks = 4;
   return {.ranks = ranks,
           .banks = banks,
@@ -39,6 +37,23 @@ Rounds::Shape BlockReduction::borrowing_shape_for(int ranks, std::size_t largest
           .slot_bytes = slot_for(ranks, std::min(largest / banks, slot_limit)),
           .borrows = true,
           .own_bytes = Rounds::own_slot(own_bytes, banks)};
+}
+
+}  // namespace
+
+std::size_t BlockReduction::region_bytes(int ranks, std::size_t capacity, std::span<const std::int64_t>) {
+  return shape_for(ranks, capacity).total();
+}
+
+std::size_t BlockReduction::control_bytes(int ranks, std::size_t largest, std::size_t own_bytes) {
+  return borrowing_shape_for(ranks, largest, own_bytes).total();
+}
+
+std::unique_ptr<Prepared> BlockReduction::prepare(const Team& team, std::size_t capacity,
+                                                  std::span<const std::int64_t>) {
+  return std::make_unique<BlockReduction>(team, team.deposits != nullptr
+                                                    ? borrowing_shape_for(team.size, capacity, team.own_bytes)
+                                                    : shape_for(team.size, capacity));
 }
 
 BlockReduction::BlockReduction(const Team& team, const Rounds::Shape& shape)

@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "algorithms/exchange.hpp"
@@ -18,9 +20,11 @@ class BlockReduction final : public Exchange {
  public:
   static constexpr std::size_t max_element_bytes = 256;  // the smallest fragment of a block
 
-  // `capacity` is of a block.
-  static Rounds::Shape shape_for(int ranks, std::size_t capacity);
-  static Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t own_bytes);
+  // For the descriptors. `capacity` is of a block.
+  static std::size_t region_bytes(int ranks, std::size_t capacity, std::span<const std::int64_t> values);
+  static std::size_t control_bytes(int ranks, std::size_t largest, std::size_t own_bytes);
+  static std::unique_ptr<Prepared> prepare(const Team& team, std::size_t capacity,
+                                           std::span<const std::int64_t> values);
 
   BlockReduction(const Team& team, const Rounds::Shape& shape);
 

@@ -22,17 +22,9 @@ constexpr Descriptor descriptor = {
     .parameters = {},
     // Of less than an element for each of some ranks the others need not wait.
     .automatic = {.most_ranks = 32, .lowest_bytes = 64},
-    .region_bytes = [](int ranks, std::size_t capacity,
-                       std::span<const std::int64_t>) { return BlockReduction::shape_for(ranks, capacity).total(); },
-    .control_bytes =
-        [](int ranks, std::size_t largest, std::size_t own_bytes) {
-          return BlockReduction::borrowing_shape_for(ranks, largest, own_bytes).total();
-        },
-    .prepare = [](const Team& team, std::size_t capacity, std::span<const std::int64_t>) -> std::unique_ptr<Prepared> {
-      return std::make_unique<BlockReduction>(
-          team, team.deposits != nullptr ? BlockReduction::borrowing_shape_for(team.size, capacity, team.own_bytes)
-                                         : BlockReduction::shape_for(team.size, capacity));
-    },
+    .region_bytes = BlockReduction::region_bytes,
+    .control_bytes = BlockReduction::control_bytes,
+    .prepare = BlockReduction::prepare,
 };
 const Registration registration(descriptor);
 
