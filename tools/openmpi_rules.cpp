@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -14,36 +13,16 @@ namespace {
 
 constexpr Collective counts_all_blocks[] = {Collective::alltoall, Collective::allgather};
 
-// As coll_base_functions.h numbers them.
-int number_of(Collective collective) {
-  switch (collective) {
-    case Collective::allgather:
-      return 0;
-    case Collective::allreduce:
-      return 2;
-    case Collective::alltoall:
-      return 3;
-    case Collective::barrier:
-      return 6;
-    case Collective::bcast:
-      return 7;
-    default:
-      return 11;  // reduce
-  }
-}
-
+// 0 leaves the choice to Open MPI.
 std::size_t number_of(Collective collective, const NativeChoice& choice) {
-  const auto names = tuning::openmpi_algorithms(collective);
-  return choice.algorithm.empty()
-             ? 0
-             : static_cast<std::size_t>(std::find(names.begin(), names.end(), choice.algorithm) - names.begin());
+  return choice.algorithm.empty() ? 0 : tuning::openmpi_library.find(collective, choice.algorithm).value();
 }
 
 std::string text_rules(const std::vector<OfCollective>& all) {
   std::string text = fmt::format("{}  # collectives, written by papaya export\n", all.size());
   for (const auto& [collective, ranks] : all) {
-    text +=
-        fmt::format("{}  # {}\n{}  # communicator sizes\n", number_of(collective), name_of(collective), ranks.size());
+    text += fmt::format("{}  # {}\n{}  # communicator sizes\n", tuning::openmpi_number(collective).value(),
+                        name_of(collective), ranks.size());
     for (const FromRanks& one : ranks) {
       text += fmt::format("{}  # ranks or more\n{}  # message sizes\n", one.ranks, one.sizes.size());
       for (const auto& [bytes, choice] : one.sizes)

@@ -167,7 +167,7 @@ std::size_t rows_of(const TunePart& part, bool is_on_one_node) {
   const auto algorithms = std::count_if(all.begin(), all.end(), [&](const Descriptor* one) {
     return one->collective == collective && (is_on_one_node || !one->one_node);
   });
-  const std::size_t natives = part.natives ? std::max(tuning::openmpi_algorithms(collective).size() - 1,
+  const std::size_t natives = part.natives ? std::max(tuning::openmpi_alternatives(collective).size(),
                                                       tuning::mpich_algorithms(collective).size())
                                            : 0;
   return part.sizes.size() * (1 + natives + static_cast<std::size_t>(algorithms));

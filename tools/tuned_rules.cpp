@@ -126,9 +126,8 @@ void gather(const Json& file, const std::string& name, Groups& groups, std::vect
     if (native == nullptr || algorithm == "auto") continue;  // that is one of the others
     if (tuning::is_native_variant(algorithm)) {
       if (library == nullptr) continue;
-      const auto names = library->algorithms(collective);
       const bool is_known =
-          std::find(names.begin(), names.end(), algorithm.substr(tuning::native_variant_prefix.size())) != names.end();
+          library->find(collective, algorithm.substr(tuning::native_variant_prefix.size())).has_value();
       if (std::optional<Cell> cell = is_known ? cell_of(row, file, *native) : std::nullopt)
         here.algorithms[algorithm].push_back(std::move(*cell));
       continue;

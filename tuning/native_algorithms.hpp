@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -14,6 +15,10 @@ namespace papaya::tuning {
 // The names of its coll_tuned_X_algorithm, in the order of its numbers; 0, "ignore", leaves the choice to it. Empty for
 // collectives that papaya has no rules for, here and below.
 std::span<const std::string_view> openmpi_algorithms(Collective collective) noexcept;
+// Those that can be asked for: all but "ignore".
+std::span<const std::string_view> openmpi_alternatives(Collective collective) noexcept;
+// The collective's number in Open MPI's files of rules; none where it has no algorithms here.
+std::optional<int> openmpi_number(Collective collective) noexcept;
 
 // Of MPIR_CVAR_X_INTRA_ALGORITHM, those that all of MPICH 4 has and that take no parameters.
 std::span<const std::string_view> mpich_algorithms(Collective collective) noexcept;
@@ -48,6 +53,8 @@ struct NativeLibrary {
   std::string_view name;
   std::string_view Native::*algorithm;
   std::span<const std::string_view> (*algorithms)(Collective) noexcept;
+  // Where it stands among the algorithms of the collective; none: there is no such algorithm.
+  std::optional<std::size_t> find(Collective collective, std::string_view called) const noexcept;
 };
 inline constexpr NativeLibrary openmpi_library = {"openmpi", "Open MPI", &Native::openmpi, openmpi_algorithms};
 inline constexpr NativeLibrary mpich_library = {"mpich", "MPICH", &Native::mpich, mpich_algorithms};

@@ -242,12 +242,12 @@ bool Reader::take_native(const Value& value, Collective collective, Native& nati
     for (const NativeLibrary& library : native_libraries) {
       if (member.name != library.field) continue;
       const auto names = library.algorithms(collective);
-      const auto found = std::find(names.begin(), names.end(), member.value.text);
-      if (member.value.kind != Kind::string || found == names.end())
+      const auto found = library.find(collective, member.value.text);
+      if (member.value.kind != Kind::string || !found)
         return refuse(member.value.at, "no algorithm '" + shown(member.value.text) + "' of " +
                                            std::string(library.name) + " for MPI_" + std::string(name_of(collective)) +
                                            did_you_mean(shown(member.value.text), names));
-      native.*library.algorithm = *found;
+      native.*library.algorithm = names[*found];
     }
   }
   if (native.openmpi.empty() && (native.fanout != 0 || native.segment_bytes != 0))

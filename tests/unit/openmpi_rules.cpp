@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
+#include "tuning/native_algorithms.hpp"
 
 namespace papaya {
 
@@ -96,6 +97,16 @@ TEST_CASE("rules for Open MPI 6 have names, and ranges that do not overlap") {
                 {{{"msg_size_min", 1}, {"msg_size_max", 4096}, {"alg", "chain"}, {"faninout", 3}, {"seg_size", 512}},
                  large}}},
               {{"comm_size_min", 9}, {"rules", {large}}}}}});
+}
+
+TEST_CASE("rules for Open MPI: a collective has a number where it has algorithms") {
+  for (std::size_t i = 0; i < collective_count; ++i) {
+    const auto collective = static_cast<Collective>(i);
+    INFO(name_of(collective));
+    CHECK(tuning::openmpi_number(collective).has_value() == !tuning::openmpi_algorithms(collective).empty());
+    CHECK_FALSE(tuning::openmpi_library.find(collective, "none of them").has_value());
+  }
+  CHECK(tuning::openmpi_library.find(Collective::reduce, "binomial") == std::size_t{5});
 }
 
 }  // namespace papaya

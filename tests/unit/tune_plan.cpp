@@ -64,6 +64,14 @@ TEST_CASE("tune: times") {
     CHECK_FALSE(parse_seconds(wrong, seconds));
 }
 
+TEST_CASE("tune: rows of a collective of which MPI's own algorithms have no names") {
+  const TunePart part{"reduce_scatter", {8, 64}, "none"};
+  TunePart with_natives = part;
+  with_natives.natives = true;
+  CHECK(rows_of(part, true) > 2);
+  CHECK(rows_of(with_natives, true) == rows_of(part, true));
+}
+
 TEST_CASE("tune: all patterns of a collective, then the next one") {
   std::string problem;
   const std::vector<TunePart> all = planned(options_of({}), problem);

@@ -1,6 +1,5 @@
 #include "tools/bench/native_variants.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cctype>
 #include <string_view>
@@ -75,9 +74,9 @@ std::vector<std::string> NativeVariants::of(Collective collective, std::size_t /
   if (!has_tools_ || quiet::maximum(variable_of(collective) < 0 ? 1 : 0, world_) > 0) return selections;
   int ranks = 0;
   PMPI_Comm_size(world_, &ranks);
-  for (const std::string_view name : tuning::openmpi_algorithms(collective))
+  for (const std::string_view name : tuning::openmpi_alternatives(collective))
     // With any other number of ranks two_proc fails.
-    if (name != "ignore" && (name != "two_proc" || ranks == 2)) selections.push_back(selection_of(name));
+    if (name != "two_proc" || ranks == 2) selections.push_back(selection_of(name));
   return selections;
 }
 
@@ -85,9 +84,9 @@ MPI_Comm NativeVariants::use(Collective collective, const std::string& selection
   if (!tuning::is_native_variant(selection)) return MPI_COMM_NULL;
   const auto [at, is_new] = communicators_.try_emplace({collective, selection}, MPI_COMM_NULL);
   if (!is_new) return at->second;
-  const auto names = tuning::openmpi_algorithms(collective);
-  const auto found = std::find(names.begin(), names.end(), name_in(selection));
-  set_variable(variable_of(collective), static_cast<int>(found - names.begin()));
+  // One of those in of().
+  const std::size_t number = tuning::openmpi_library.find(collective, name_in(selection)).value();
+  set_variable(variable_of(collective), static_cast<int>(number));
   PMPI_Comm_dup(world_, &at->second);
   set_variable(variable_of(collective), 0);
   return at->second;
