@@ -127,6 +127,8 @@ void reduce_by_user(const Group& group) {
   for (const bool has_holes : {false, true})
     for (const int units : {1, 3, 100, 3000})
       for (const bool in_place : {false, true}) {
+        // MPICH 4.0's own writes outside the buffer.
+        if (is_mpich && has_holes && !is_forced) continue;
         MPI_Op op;
         MPI_Op_create(has_holes ? compose_spread : compose, 0, &op);
         const Blocks blocks = blocks_of(group, units, ++kind);
