@@ -1,8 +1,9 @@
-// Where the blocks of MPI_Reduce_scatter and MPI_Allgatherv lie, whose sizes all ranks know.
+// Where the blocks of collectives lie whose blocks differ: MPI_Reduce_scatter, MPI_Allgatherv, MPI_Alltoallv.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "interpose/call.hpp"
 #include "interpose/communicator.hpp"
@@ -46,18 +47,24 @@ inline void describe_blocks(Communicator& state, const Arguments& a, std::size_t
   operands.starts = state.starts.data();
 }
 
-// The same of MPI_Allgatherv, by size and extent of an element.
+// Where the blocks of a buffer are, one for each rank, by size and extent of an element.
+inline void lay_out(const void* buffer, const Lists& lists, std::size_t element, MPI_Aint extent,
+                    std::span<Block> blocks) {
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const int rank = static_cast<int>(i);
+    // By integers: MPI_BOTTOM is a null pointer.
+    const auto at = reinterpret_cast<std::intptr_t>(buffer) + lists.displacement(rank) * extent;
+    blocks[i] = {reinterpret_cast<std::byte*>(at), static_cast<std::size_t>(lists.count(rank)) * element};
+  }
+}
+
+// Those of MPI_Allgatherv in `operands`.
 inline void describe_gathered(Communicator& state, const Arguments& a, std::size_t element, MPI_Aint extent,
                               Operands& operands) {
-  state.blocks.clear();
+  state.blocks.resize(static_cast<std::size_t>(state.size));
+  lay_out(a.receive, a.lists, element, extent, state.blocks);
   operands.bytes = 0;
-  for (int rank = 0; rank < state.size; ++rank) {
-    // By integers: MPI_BOTTOM is a null pointer.
-    const auto at = reinterpret_cast<std::intptr_t>(a.receive) + a.lists.displacement(rank) * extent;
-    const std::size_t bytes = static_cast<std::size_t>(a.lists.count(rank)) * element;
-    state.blocks.push_back({reinterpret_cast<std::byte*>(at), bytes});
-    operands.bytes = std::max(operands.bytes, bytes);
-  }
+  for (const Block& block : state.blocks) operands.bytes = std::max(operands.bytes, block.bytes);
   operands.receive = nullptr;
   operands.receive_blocks = state.blocks.data();
 }

@@ -1,7 +1,6 @@
 #include "interpose/replace.hpp"
 
 #include <algorithm>
-#include <vector>
 
 #include "base/saturating.hpp"
 #include "interpose/device_memory.hpp"
@@ -127,19 +126,10 @@ bool run_staged_blocks(Communicator& state, Plan& plan, std::size_t bytes, bool 
   const auto device_holds = [&](const void* buffer) {
     return device && device_memory::holds(buffer, facts.arrival_ticks);
   };
-  const bool receives_on_device = device_holds(a.receive);
-  std::vector<Staging> staged(static_cast<std::size_t>(state.size));
+  StagedBlocks staged;
   Staging send;
-  std::size_t lacks = 0;
-  for (int rank = 0; rank < state.size && lacks == 0; ++rank) {
-    Block& block = state.blocks[static_cast<std::size_t>(rank)];
-    if (block.bytes == 0) continue;
-    Staging& one = staged[static_cast<std::size_t>(rank)];
-    one = Staging(block.at, block.bytes / element, a.type, element,
-                  in_place && rank == state.rank ? Use::both : Use::write, receives_on_device);
-    block.at = one.bytes();
-    lacks = one.lacks();
-  }
+  std::size_t lacks =
+      staged.stage(state.blocks, a.type, element, Use::write, in_place ? state.rank : -1, device_holds(a.receive));
   if (!in_place && own > 0 && lacks == 0) {
     const auto count = static_cast<std::size_t>(a.send_count);
     send = Staging(a.send, count, a.send_type, own * element / count, Use::read, device_holds(a.send));
@@ -150,7 +140,7 @@ bool run_staged_blocks(Communicator& state, Plan& plan, std::size_t bytes, bool 
   if (lacks != 0 && plan.through_host) end_for_lack_of_memory(lacks);
   operands.declines = lacks != 0;
   if (!run(state, plan, a.collective, operands, facts, outcome)) return false;
-  for (Staging& one : staged) one.write_back();
+  staged.write_back(state.blocks);
   return true;
 }
 

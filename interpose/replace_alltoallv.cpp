@@ -1,9 +1,9 @@
 #include "interpose/replace_alltoallv.hpp"
 
-#include <algorithm>
-#include <vector>
+#include <span>
 
 #include "base/saturating.hpp"
+#include "interpose/blocks.hpp"
 #include "interpose/device_memory.hpp"
 #include "interpose/end_job.hpp"
 #include "interpose/ready_plan.hpp"
@@ -55,30 +55,15 @@ bool is_erroneous(const Communicator& state, const Arguments& a, std::size_t sen
 #endif
 }
 
-// The blocks of one side as contiguous memory of the host; what had to be packed, or brought from a device, is in
-// `staged`. Returns the bytes of memory that were not to be had, 0 when all is there.
-std::size_t lay_out(const Communicator& state, const void* buffer, const Lists& lists, MPI_Datatype type,
-                    const Elements& elements, bool device, Staging::Use use, Block* blocks,
-                    std::vector<Staging>& staged) {
+// The blocks of one side as contiguous memory of the host. Returns what StagedBlocks::stage does.
+std::size_t lay_out_contiguous(const void* buffer, const Lists& lists, MPI_Datatype type, const Elements& elements,
+                               bool device, Staging::Use use, std::span<Block> blocks, StagedBlocks& staged) {
   const auto [element, dense] = elements;
   MPI_Aint lower = 0;
   auto extent = static_cast<MPI_Aint>(element);
   if (!dense) PMPI_Type_get_extent(type, &lower, &extent);
-  const bool stages = !dense || device;
-  if (stages) staged.reserve(static_cast<std::size_t>(state.size));
-  for (int rank = 0; rank < state.size; ++rank) {
-    // By integers: MPI_BOTTOM is a null pointer.
-    const auto address = reinterpret_cast<std::intptr_t>(buffer) + lists.displacement(rank) * extent;
-    const auto count = static_cast<std::size_t>(lists.count(rank));
-    auto* at = reinterpret_cast<std::byte*>(address);
-    if (stages && count > 0) {
-      staged.emplace_back(at, count, type, element, use, device);
-      if (staged.back().lacks() != 0) return staged.back().lacks();
-      at = staged.back().bytes();
-    }
-    blocks[rank] = {at, count * element};
-  }
-  return 0;
+  lay_out(buffer, lists, element, extent, blocks);
+  return dense && !device ? 0 : staged.stage(blocks, type, element, use, -1, device);
 }
 
 // False if MPI would not take them.
@@ -98,11 +83,11 @@ bool run_blocks(Communicator& state, Plan& plan, const Arguments& a, const Eleme
   using Use = Staging::Use;
   const bool in_place = a.send == MPI_IN_PLACE;
   const auto ranks = static_cast<std::size_t>(state.size);
-  std::vector<Staging> staged_send;
-  std::vector<Staging> staged;
+  StagedBlocks staged_send;
+  StagedBlocks staged;
   state.blocks.assign(2 * ranks, Block{});
-  Block* const receive = state.blocks.data() + ranks;
-  Block* const send = in_place ? receive : state.blocks.data();
+  const std::span<Block> receive = std::span(state.blocks).subspan(ranks);
+  const std::span<Block> send = in_place ? receive : std::span(state.blocks).first(ranks);
   const bool device = on_device && plan.through_host;
   const auto is_device = [&](const void* buffer) {
     return device && device_memory::holds(buffer, facts.arrival_ticks);
@@ -110,11 +95,11 @@ bool run_blocks(Communicator& state, Plan& plan, const Arguments& a, const Eleme
   const bool declines_device = on_device && !device;
   std::size_t lacks = 0;
   if (!declines_device && !in_place)
-    lacks = lay_out(state, a.send, a.send_lists, a.send_type, send_elements, is_device(a.send), Use::read, send,
-                    staged_send);
+    lacks = lay_out_contiguous(a.send, a.send_lists, a.send_type, send_elements, is_device(a.send), Use::read, send,
+                               staged_send);
   if (!declines_device && lacks == 0)
-    lacks = lay_out(state, a.receive, a.lists, a.type, elements, is_device(a.receive),
-                    in_place ? Use::both : Use::write, receive, staged);
+    lacks = lay_out_contiguous(a.receive, a.lists, a.type, elements, is_device(a.receive),
+                               in_place ? Use::both : Use::write, receive, staged);
   if (lacks != 0 && plan.through_host) end_for_lack_of_memory(lacks);
   const Reduction none;
   Operands operands{.send = nullptr,
@@ -123,14 +108,11 @@ bool run_blocks(Communicator& state, Plan& plan, const Arguments& a, const Eleme
                     .bytes = 0,
                     .root = -1,
                     .reduction = &none,
-                    .send_blocks = send,
-                    .receive_blocks = receive,
+                    .send_blocks = send.data(),
+                    .receive_blocks = receive.data(),
                     .declines = declines_device || lacks != 0};
   if (!run(state, plan, a.collective, operands, facts, outcome)) return false;
-  // Not more than has come: a program may leave more room.
-  auto block = staged.begin();
-  for (int rank = 0; rank < state.size && block != staged.end(); ++rank)
-    if (a.lists.count(rank) > 0) (block++)->write_back(receive[rank].bytes / std::max<std::size_t>(elements.bytes, 1));
+  staged.write_back(receive);
   return true;
 }
 

@@ -89,4 +89,22 @@ void Staging::write_back(std::size_t count) noexcept {
     copy_or_end(static_cast<std::byte*>(buffer_) + span_.lowest, image_.data(), span_.bytes, buffer_);
 }
 
+std::size_t StagedBlocks::stage(std::span<Block> blocks, MPI_Datatype type, std::size_t element_bytes, Staging::Use use,
+                                int read_too, bool on_device) {
+  element_bytes_ = std::max<std::size_t>(element_bytes, 1);
+  staged_.resize(blocks.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].bytes == 0) continue;
+    staged_[i] = Staging(blocks[i].at, blocks[i].bytes / element_bytes_, type, element_bytes,
+                         static_cast<int>(i) == read_too ? Staging::Use::both : use, on_device);
+    if (staged_[i].lacks() != 0) return staged_[i].lacks();
+    blocks[i].at = staged_[i].bytes();
+  }
+  return 0;
+}
+
+void StagedBlocks::write_back(std::span<const Block> blocks) noexcept {
+  for (std::size_t i = 0; i < staged_.size(); ++i) staged_[i].write_back(blocks[i].bytes / element_bytes_);
+}
+
 }  // namespace papaya

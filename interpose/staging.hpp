@@ -5,7 +5,10 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <span>
+#include <vector>
 
+#include "algorithms/algorithm.hpp"
 #include "interpose/scratch.hpp"
 
 namespace papaya {
@@ -46,6 +49,21 @@ class Staging {
   Scratch packed_;
   std::byte* bytes_ = nullptr;
   std::size_t lacks_ = 0;
+};
+
+// The same for the blocks of a v-form, one for each rank.
+class StagedBlocks {
+ public:
+  // `blocks` says where they lie, and afterwards where they lie contiguous. What the block of rank `read_too` holds is
+  // read as well; -1: of none. Returns the bytes of memory that were not to be had, 0 when all is there.
+  std::size_t stage(std::span<Block> blocks, MPI_Datatype type, std::size_t element_bytes, Staging::Use use,
+                    int read_too, bool on_device);
+  // What has come, by the sizes in `blocks`: a program may leave more room.
+  void write_back(std::span<const Block> blocks) noexcept;
+
+ private:
+  std::vector<Staging> staged_;
+  std::size_t element_bytes_ = 1;
 };
 
 }  // namespace papaya
