@@ -30,10 +30,20 @@ Combine::Combine(Communicator& state, const CallFacts& facts, const Outcome& out
 }
 
 std::vector<std::int64_t> Combine::operator()(const std::vector<std::int64_t>& mine, MPI_Op op) const {
-  std::vector<std::int64_t> all(mine.size());
+  return combined(mine, MPI_INT64_T, op);
+}
+
+std::vector<std::uint64_t> Combine::operator()(const std::vector<std::uint64_t>& mine, MPI_Op op) const {
+  return combined(mine, MPI_UINT64_T, op);
+}
+
+template <class Number>
+std::vector<Number> Combine::combined(const std::vector<Number>& mine, MPI_Datatype type, MPI_Op op) const {
+  static_assert(sizeof(Number) * chunk == chunk_bytes);
+  std::vector<Number> all(mine.size());
   Reduction reduction{};
   ReductionContext context{};
-  const bool by_plan = plan_ != nullptr && describe(MPI_INT64_T, op, reduction, context);
+  const bool by_plan = plan_ != nullptr && describe(type, op, reduction, context);
   for (std::size_t begin = 0; begin < mine.size(); begin += chunk) {
     const std::size_t count = std::min(chunk, mine.size() - begin);
     if (by_plan) {
@@ -41,12 +51,12 @@ std::vector<std::int64_t> Combine::operator()(const std::vector<std::int64_t>& m
       const Operands operands{.send = mine.data() + begin,
                               .receive = all.data() + begin,
                               .count = count,
-                              .bytes = count * sizeof(std::int64_t),
+                              .bytes = count * sizeof(Number),
                               .root = -1,
                               .reduction = &reduction};
       if (plan_->prepared->run(operands, state_.site_of(plan_))) continue;
     }
-    PMPI_Allreduce(mine.data() + begin, all.data() + begin, static_cast<int>(count), MPI_INT64_T, op, state_.handle);
+    PMPI_Allreduce(mine.data() + begin, all.data() + begin, static_cast<int>(count), type, op, state_.handle);
   }
   return all;
 }

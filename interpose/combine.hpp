@@ -19,8 +19,12 @@ class Combine {
 
   // `op` of all ranks' numbers; everyone has equally many.
   std::vector<std::int64_t> operator()(const std::vector<std::int64_t>& mine, MPI_Op op) const;
+  std::vector<std::uint64_t> operator()(const std::vector<std::uint64_t>& mine, MPI_Op op) const;
 
  private:
+  template <class Number>
+  std::vector<Number> combined(const std::vector<Number>& mine, MPI_Datatype type, MPI_Op op) const;
+
   Communicator& state_;
   Plan* plan_ = nullptr;  // null: by MPI
 };

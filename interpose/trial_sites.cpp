@@ -35,12 +35,6 @@ SitePeriod::Named named_in(const Communicator& state, Collective collective, con
   };
 }
 
-std::vector<std::uint64_t> combined(const std::vector<std::uint64_t>& mine, MPI_Op op, const Communicator& state) {
-  std::vector<std::uint64_t> all(mine.size());
-  PMPI_Allreduce(mine.data(), all.data(), static_cast<int>(mine.size()), MPI_UINT64_T, op, state.handle);
-  return all;
-}
-
 bool has_several_unnamed(const SitePeriod& sites) noexcept {
   std::uint64_t first = 0;
   for (std::int64_t i = 0; i < sites.period(); ++i) {
@@ -82,13 +76,13 @@ bool have_news(Communicator& state, std::span<Class* const> classes, const CallF
   });
 }
 
-void exchange(Communicator& state, std::span<Class* const> classes, const CallFacts& facts) {
+void exchange(Communicator& state, std::span<Class* const> classes, const Combine& combined, const CallFacts& facts) {
   std::vector<std::uint64_t> mine;
   for (const Class* const one : classes) {
     const std::vector<std::uint64_t> bits = one->sites.bits(one->calls(), named_in(state, one->collective, facts));
     mine.insert(mine.end(), bits.begin(), bits.end());
   }
-  const std::vector<std::uint64_t> bits = combined(mine, MPI_BOR, state);
+  const std::vector<std::uint64_t> bits = combined(mine, MPI_BOR);
   const std::size_t share = bits.size() / classes.size();
   const auto bits_of = [&](std::size_t i) { return std::span(bits).subspan(i * share, share); };
   mine.clear();
@@ -98,7 +92,7 @@ void exchange(Communicator& state, std::span<Class* const> classes, const CallFa
     mine.insert(mine.end(), marks.begin(), marks.end());
     begins.push_back(mine.size());
   }
-  const std::vector<std::uint64_t> marks = mine.empty() ? mine : combined(mine, MPI_BXOR, state);
+  const std::vector<std::uint64_t> marks = mine.empty() ? mine : combined(mine, MPI_BXOR);
   for (std::size_t i = 0; i < classes.size(); ++i)
     classes[i]->sites.take(classes[i]->calls(), bits_of(i),
                            std::span(marks).subspan(begins[i], begins[i + 1] - begins[i]),

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "interpose/combine.hpp"
 #include "interpose/trial_classes.hpp"
 
 namespace papaya::trials::sites {
@@ -14,7 +15,7 @@ namespace papaya::trials::sites {
 bool have_news(Communicator& state, std::span<Class* const> classes, const CallFacts& facts);
 
 // Collective over the communicator.
-void exchange(Communicator& state, std::span<Class* const> classes, const CallFacts& facts);
+void exchange(Communicator& state, std::span<Class* const> classes, const Combine& combined, const CallFacts& facts);
 
 // What all ranks know decides which parts there are; those that are new are returned.
 std::vector<One*> follow(Communicator& state, Class& of, const CallFacts& facts);

@@ -258,7 +258,7 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
   }
   mine.push_back(has_news ? 1 : 0);
   const std::vector<std::int64_t> largest = combined(mine, MPI_MAX);
-  if (largest.back() != 0) sites::exchange(state, classes, facts);
+  if (largest.back() != 0) sites::exchange(state, classes, combined, facts);
   const auto largest_of = [&](const Due& one) { return std::span(largest).subspan(one.begin, one.size); };
   mine.clear();
   for (Due& one : due) {
