@@ -16,49 +16,50 @@
 namespace papaya {
 
 TEST_CASE("random arrivals, odd rank counts, all sizes, ranks ahead of each other", "[protocol]") {
-  for_each_algorithm(collectives_but_allreduce, [](const Descriptor& descriptor, bool arrival_order) {
-    for (const int ranks : {1, 2, 3, 5, 7, 8})
-      for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield}) {
-        // With a sanitizer each number of ranks waits in one of the two ways.
-        if (thorough == 1 && (ranks % 3 == 2) != (mode == wait::Mode::yield)) continue;
-        Node node(descriptor, ranks, mode, arrival_order);
-        const Reduction reduction = reduction_for(arrival_order, true);
-        const auto p = static_cast<std::size_t>(ranks);
-        std::vector<std::size_t> counts = {1, p - 1, p, p + 1, 2, 7, 63, 1021, capacity / sizeof(Matrix)};
-        if (descriptor.max_bytes > capacity) counts.push_back(4 * capacity / sizeof(Matrix) + 77);
-        std::atomic<int> wrong{0};
-        on_ranks(ranks, [&](int rank) {
-          std::mt19937 random(static_cast<unsigned>(rank) * 977 + static_cast<unsigned>(ranks));
-          wait::Site site;
-          int number = 0;
-          for (int round = 0; round < 1 + thorough; ++round)
-            for (const std::size_t count : counts) {
-              if (count == 0) continue;
-              // Short calls in a row: roots and depositors run ahead as far as the banks go.
-              for (int repeat = 0; repeat < (count < 64 ? 12 : 1); ++repeat, ++number) {
-                Call call(descriptor.collective, reduction, rank, ranks, number, count, number % 3 == 0);
-                if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
-                node.rank(rank).run(call.operands(), site);
-                if (!call.is_right()) ++wrong;
-              }
-            }
-        });
-        CHECK(wrong == 0);
-      }
-  });
+  for_each_algorithm(
+      collectives_but_allreduce, [](Collective collective, const Descriptor& descriptor, bool arrival_order) {
+        for (const int ranks : {1, 2, 3, 5, 7, 8})
+          for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield}) {
+            // With a sanitizer each number of ranks waits in one of the two ways.
+            if (thorough == 1 && (ranks % 3 == 2) != (mode == wait::Mode::yield)) continue;
+            Node node(descriptor, ranks, mode, arrival_order);
+            const Reduction reduction = reduction_for(arrival_order, true);
+            const auto p = static_cast<std::size_t>(ranks);
+            std::vector<std::size_t> counts = {1, p - 1, p, p + 1, 2, 7, 63, 1021, capacity / sizeof(Matrix)};
+            if (descriptor.max_bytes > capacity) counts.push_back(4 * capacity / sizeof(Matrix) + 77);
+            std::atomic<int> wrong{0};
+            on_ranks(ranks, [&](int rank) {
+              std::mt19937 random(static_cast<unsigned>(rank) * 977 + static_cast<unsigned>(ranks));
+              wait::Site site;
+              int number = 0;
+              for (int round = 0; round < 1 + thorough; ++round)
+                for (const std::size_t count : counts) {
+                  if (count == 0) continue;
+                  // Short calls in a row: roots and depositors run ahead as far as the banks go.
+                  for (int repeat = 0; repeat < (count < 64 ? 12 : 1); ++repeat, ++number) {
+                    Call call(collective, reduction, rank, ranks, number, count, number % 3 == 0);
+                    if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+                    node.rank(rank).run(call.operands(), site);
+                    if (!call.is_right()) ++wrong;
+                  }
+                }
+            });
+            CHECK(wrong == 0);
+          }
+      });
 }
 
 TEST_CASE("a late rank is overtaken by as many calls as there are banks, and finds every one", "[protocol]") {
   // The root of a bcast and the non-roots of a reduce leave before the others come.
   constexpr Collective early_leavers[] = {Collective::bcast, Collective::reduce};
-  for_each_algorithm(early_leavers, [](const Descriptor& descriptor, bool arrival_order) {
+  for_each_algorithm(early_leavers, [](Collective collective, const Descriptor& descriptor, bool arrival_order) {
     constexpr int ranks = 3;
     // One round with the flag, one in a slot, many.
     for (const std::size_t count : {std::size_t{2}, std::size_t{300}, 2 * capacity / sizeof(Matrix)}) {
       if (count * sizeof(Matrix) > descriptor.max_bytes) continue;
       Node node(descriptor, ranks, wait::Mode::block, arrival_order);
       const Reduction reduction = reduction_for(arrival_order, true);
-      const bool is_bcast = descriptor.collective == Collective::bcast;
+      const bool is_bcast = collective == Collective::bcast;
       // The one that the others can do without, and one that waits for nothing but a free bank.
       const int late = is_bcast ? 2 : 0;
       const int fast = is_bcast ? 0 : 1;
@@ -70,7 +71,7 @@ TEST_CASE("a late rank is overtaken by as many calls as there are banks, and fin
           if (rank == late && i == 0)
             while (ahead.load() < 2 || node.policy(fast).sleeps() == 0) std::this_thread::yield();
           const int number = i * ranks;  // always rank 0's
-          Call call(descriptor.collective, reduction, rank, ranks, number, count, false);
+          Call call(collective, reduction, rank, ranks, number, count, false);
           node.rank(rank).run(call.operands(), site);
           if (!call.is_right()) ++wrong;
           if (rank == fast) ahead.store(i + 1);
@@ -82,9 +83,9 @@ TEST_CASE("a late rank is overtaken by as many calls as there are banks, and fin
 }
 
 TEST_CASE("a rank stands still after its deposit while the others are in the next call", "[protocol]") {
-  constexpr Collective chosen[] = {Collective::barrier, Collective::allgather, Collective::alltoall,
-                                   Collective::allreduce};
-  for_each_algorithm(chosen, [](const Descriptor& descriptor, bool arrival_order) {
+  constexpr Collective chosen[] = {Collective::barrier, Collective::allgather, Collective::allgatherv,
+                                   Collective::alltoall, Collective::allreduce};
+  for_each_algorithm(chosen, [](Collective collective, const Descriptor& descriptor, bool arrival_order) {
     if (descriptor.segment != nullptr) return;  // what goes from rank to rank needs each of them again
     for (const int ranks : {2, 3, 5})
       for (const auto& values : parameter_sets(descriptor)) {
@@ -97,7 +98,7 @@ TEST_CASE("a rank stands still after its deposit while the others are in the nex
           wait::Site site;
           for (int number = 0; number < calls; ++number) {
             const std::size_t count = number % 3 == 0 ? 300 : 2;
-            Call call(descriptor.collective, reduction, rank, ranks, number, count, number % 2 == 0);
+            Call call(collective, reduction, rank, ranks, number, count, number % 2 == 0);
             auto deposited = [&] {
               ++deposits[static_cast<std::size_t>(number)];
               if (number % ranks != rank || number + 1 == calls) return;

@@ -62,6 +62,10 @@ constexpr bool scatters_result(Collective collective) {
   return collective == Collective::reduce_scatter || collective == Collective::reduce_scatter_block;
 }
 
+constexpr bool has_counts(Collective collective) {
+  return collective == Collective::reduce_scatter || collective == Collective::allgatherv;
+}
+
 // One call of one rank, and whether its result is right.
 class Call {
  public:
@@ -72,9 +76,9 @@ class Call {
     const bool is_root = rank == root();
     const bool gathers = collective == Collective::allgather || collective == Collective::gather;
     const std::size_t blocks = collective == Collective::alltoall || gathers ? p : 1;
-    // Those of a reduce_scatter are of different sizes, one without elements.
-    own_ = collective == Collective::reduce_scatter ? block(static_cast<std::size_t>(rank)) : count;
-    if (collective == Collective::reduce_scatter)
+    // Those of a reduce_scatter or allgatherv are of different sizes, one without elements.
+    own_ = has_counts(collective) ? block(static_cast<std::size_t>(rank)) : count;
+    if (has_counts(collective))
       for (std::size_t r = 0; r < p; ++r) starts_.push_back(starts_.back() + block(r) * sizeof(Matrix));
     begin_ = collective == Collective::reduce_scatter         ? starts_[static_cast<std::size_t>(rank)] / sizeof(Matrix)
              : collective == Collective::reduce_scatter_block ? static_cast<std::size_t>(rank) * count
@@ -83,7 +87,7 @@ class Call {
                  : collective == Collective::alltoall || collective == Collective::scatter ||
                          collective == Collective::reduce_scatter_block
                      ? p * count
-                     : count);
+                     : own_);
     receive_.resize((scatters_result(collective) ? in_place ? send_.size() : own_ : blocks * count) + 1);
     receive_.back() = guard;
     for (std::size_t i = 0; i < send_.size(); ++i) send_[i] = matrix_of(rank, i, number);
@@ -94,13 +98,18 @@ class Call {
     operands_.root = -1;
     operands_.reduction = &reduction;
     if (collective == Collective::reduce_scatter) operands_.starts = starts_.data();
+    if (collective == Collective::allgatherv) lay_out_blocks();
     if (is_from_root(collective) || is_to_root(collective)) operands_.root = root();
     if (is_root && (collective == Collective::bcast || (collective == Collective::scatter && in_place)))
       operands_.receive = nullptr;
     if (is_from_root(collective) && !is_root) operands_.send = nullptr;
     if (is_to_root(collective) && !is_root) operands_.receive = nullptr;
-    if (in_place && !is_from_root(collective) && collective != Collective::barrier && operands_.receive != nullptr) {
-      Matrix* const own = gathers ? receive_.data() + static_cast<std::size_t>(rank) * count : receive_.data();
+    if (in_place && !is_from_root(collective) && collective != Collective::barrier &&
+        (operands_.receive != nullptr || collective == Collective::allgatherv)) {
+      const std::size_t first = gathers                                ? static_cast<std::size_t>(rank) * count
+                                : collective == Collective::allgatherv ? place(static_cast<std::size_t>(rank))
+                                                                       : 0;
+      Matrix* const own = receive_.data() + first;
       std::copy(send_.begin(), send_.end(), own);
       operands_.send = own;
     }
@@ -135,7 +144,17 @@ class Call {
   static constexpr Matrix guard = {{1, 2, 3, 4}};
 
   int root() const { return number_ % ranks_; }
-  // Of a reduce_scatter, in elements: the largest has `count_`.
+  // Those of an allgatherv stand in reverse, with room between them.
+  void lay_out_blocks() {
+    receive_.assign(place(0) + count_ + 1, guard);
+    for (std::size_t r = 0; r < static_cast<std::size_t>(ranks_); ++r)
+      blocks_.push_back({reinterpret_cast<std::byte*>(receive_.data() + place(r)), block(r) * sizeof(Matrix)});
+    operands_.receive = nullptr;
+    operands_.receive_blocks = blocks_.data();
+  }
+  std::size_t place(std::size_t rank) const { return (static_cast<std::size_t>(ranks_) - 1 - rank) * (count_ + 1); }
+
+  // Of a reduce_scatter or allgatherv, in elements: the largest has `count_`.
   std::size_t block(std::size_t rank) const {
     const std::size_t turn = (rank + static_cast<std::size_t>(number_)) % static_cast<std::size_t>(ranks_);
     return turn == 0 ? count_ : count_ * (turn - 1) / static_cast<std::size_t>(ranks_);
@@ -150,6 +169,11 @@ class Call {
       case Collective::gather:
       case Collective::allgather:
         return matrix_of(static_cast<int>(i / count_), i % count_, number_);
+      case Collective::allgatherv: {
+        const std::size_t rank = static_cast<std::size_t>(ranks_) - 1 - i / (count_ + 1);
+        const std::size_t element = i % (count_ + 1);
+        return element < block(rank) ? matrix_of(static_cast<int>(rank), element, number_) : guard;
+      }
       case Collective::alltoall:
         return matrix_of(static_cast<int>(i / count_), static_cast<std::size_t>(rank_) * count_ + i % count_, number_);
       default: {
@@ -174,6 +198,7 @@ class Call {
   std::size_t begin_ = 0;  // of those that are reduced, the first of them
   std::vector<Matrix> send_;
   std::vector<Matrix> receive_;
+  std::vector<Block> blocks_;
   Operands operands_{};
 };
 

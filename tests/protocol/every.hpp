@@ -17,20 +17,17 @@
 
 namespace papaya {
 
-constexpr Collective collectives_but_allreduce[] = {Collective::barrier,
-                                                    Collective::bcast,
-                                                    Collective::allgather,
-                                                    Collective::alltoall,
-                                                    Collective::reduce,
-                                                    Collective::reduce_scatter,
-                                                    Collective::reduce_scatter_block,
-                                                    Collective::gather,
-                                                    Collective::scatter};
+constexpr Collective collectives_but_allreduce[] = {Collective::barrier,        Collective::bcast,
+                                                    Collective::allgather,      Collective::allgatherv,
+                                                    Collective::alltoall,       Collective::reduce,
+                                                    Collective::gather,         Collective::scatter,
+                                                    Collective::reduce_scatter, Collective::reduce_scatter_block};
 
 constexpr bool reduces(Collective collective) {
   return collective == Collective::reduce || collective == Collective::allreduce || scatters_result(collective);
 }
 
+// body(collective, descriptor, arrival_order)
 template <class Body>
 void for_each_algorithm(std::span<const Collective> chosen, Body body) {
   for (const Collective collective : chosen)
@@ -39,7 +36,7 @@ void for_each_algorithm(std::span<const Collective> chosen, Body body) {
         // Nothing to reorder.
         if (arrival_order && !reduces(collective)) continue;
         INFO(name_of(collective) << " " << descriptor->name << " order " << arrival_order);
-        body(*descriptor, arrival_order);
+        body(collective, *descriptor, arrival_order);
       }
 }
 
@@ -82,12 +79,12 @@ void in_every_order(Node& node, int calls, wait::Mode mode, Body body) {
 }
 
 // One call for every order of arrival and every root. Returns how many results were wrong.
-inline int every_order(Node& node, const Descriptor& descriptor, const Reduction& reduction, wait::Mode mode) {
+inline int every_order(Node& node, Collective collective, const Reduction& reduction, wait::Mode mode) {
   const int ranks = node.size();
   std::vector<wait::Site> sites(static_cast<std::size_t>(ranks));
   std::atomic<int> wrong{0};
   in_every_order(node, ranks, mode, [&](int rank, int number, auto enter) {
-    Call call(descriptor.collective, reduction, rank, ranks, number, 3, number % 2 == 1);
+    Call call(collective, reduction, rank, ranks, number, 3, number % 2 == 1);
     enter();
     node.rank(rank).run(call.operands(), sites[static_cast<std::size_t>(rank)]);
     if (!call.is_right()) ++wrong;

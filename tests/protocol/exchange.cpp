@@ -216,8 +216,8 @@ TEST_CASE("alltoallv: every arrival order of few ranks", "[protocol]") {
 }
 
 TEST_CASE("one rank that declines keeps all out of an exchange, with nothing overwritten", "[protocol]") {
-  for (const Collective collective :
-       {Collective::allgather, Collective::alltoall, Collective::reduce_scatter, Collective::reduce_scatter_block})
+  for (const Collective collective : {Collective::allgather, Collective::allgatherv, Collective::alltoall,
+                                      Collective::reduce_scatter, Collective::reduce_scatter_block})
     for (const Descriptor* descriptor : algorithms_for(collective, false))
       for (const int ranks : {2, 3, 5})
         for (const std::size_t count : {std::size_t{2}, 3 * capacity / sizeof(Matrix) / 2}) {

@@ -36,7 +36,8 @@ constexpr int thorough = 3;
 inline std::vector<const Descriptor*> algorithms_for(Collective collective, bool arrival_order) {
   std::vector<const Descriptor*> found;
   for (const Descriptor* descriptor : registry())
-    if (descriptor->collective == collective &&
+    if ((descriptor->collective == collective ||
+         (collective == Collective::allgatherv && descriptor->serves_allgatherv)) &&
         (arrival_order || (!descriptor->needs_arrival_order && !descriptor->predefined_only)))
       found.push_back(descriptor);
   return found;

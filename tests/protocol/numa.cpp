@@ -37,7 +37,7 @@ TEST_CASE("reductions with a tree for each NUMA node", "[protocol]") {
             if (ranks == 4)
               for (const wait::Mode mode : {wait::Mode::block, wait::Mode::spin}) {
                 Node node(*descriptor, ranks, mode, arrival_order, values, nullptr, 1, locations);
-                CHECK(every_order(node, *descriptor, reduction, mode) == 0);
+                CHECK(every_order(node, collective, reduction, mode) == 0);
               }
             Node node(*descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, locations);
             std::vector<std::size_t> counts = {1, 5, 63, 1021, capacity / sizeof(Matrix)};
