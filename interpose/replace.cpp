@@ -28,14 +28,12 @@ std::size_t sent_blocks(const Communicator& state, Collective collective) noexce
 
 // Moves: what this rank sends must be what it receives from itself.
 bool sends_what_it_receives(const Communicator& state, const Arguments& a, std::uint64_t bytes) noexcept {
-  if (a.send == MPI_IN_PLACE || (a.send_type == a.type && a.send_count == own_elements(state, a))) return true;
-  if (a.send_count < 0) return false;
-  const std::int64_t element = element_bytes_of(a.send_type);
-  return element >= 0 &&
-         saturating::product(static_cast<std::uint64_t>(a.send_count), static_cast<std::uint64_t>(element)) ==
-             (a.collective == Collective::allgatherv
-                  ? bytes / static_cast<std::uint64_t>(a.count) * static_cast<std::uint64_t>(own_elements(state, a))
-                  : bytes);
+  if (a.send_type == a.type && a.send_count == own_elements(state, a)) return true;
+  const auto element = static_cast<std::uint64_t>(element_bytes_of(a.send_type));
+  return saturating::product(static_cast<std::uint64_t>(a.send_count), element) ==
+         (a.collective == Collective::allgatherv
+              ? bytes / static_cast<std::uint64_t>(a.count) * static_cast<std::uint64_t>(own_elements(state, a))
+              : bytes);
 }
 
 bool run_staged(Communicator& state, Plan& plan, const Reduction& reduction, std::size_t bytes, bool on_device,
@@ -144,21 +142,32 @@ bool run_staged_blocks(Communicator& state, Plan& plan, std::size_t bytes, bool 
   return true;
 }
 
-// What this rank finds wrong with its own arguments is its own: the others wait for it as they would natively. `flat`:
-// an algorithm can take the buffers as they are.
-bool has_wrong_arguments(const Communicator& state, const Arguments& a, const Described& described, std::uint64_t bytes,
-                         bool& flat) noexcept {
+// What this rank finds wrong with its own arguments.
+struct OwnArguments {
+  // MPI refuses them: the others wait for this rank as they would natively.
+  bool are_wrong = true;
+  // Algorithms do not take them, while MPI may: it does not know how much others receive.
+  bool are_mismatched = false;
+  bool are_flat = false;  // an algorithm can take the buffers as they are
+};
+
+OwnArguments check(const Communicator& state, const Arguments& a, const Described& described,
+                   std::uint64_t bytes) noexcept {
   const bool moves = a.collective == Collective::allgather || a.collective == Collective::allgatherv ||
                      a.collective == Collective::alltoall || a.collective == Collective::gather ||
                      a.collective == Collective::scatter;
-  flat = described.dense;
-  if (a.collective == Collective::allgatherv && !a.lists.is_there()) return true;
+  OwnArguments own{.are_flat = described.dense};
+  if (a.collective == Collective::allgatherv && !a.lists.is_there()) return own;
   if (moves && a.send != MPI_IN_PLACE) {
-    if (!sends_what_it_receives(state, a, bytes) || !is_usable(a.send_type)) return true;
-    flat = flat && (a.send_type == a.type || is_dense(a.send_type));
+    if (a.send_count < 0 || !is_usable(a.send_type) || element_bytes_of(a.send_type) < 0) return own;
+    own.are_mismatched = !sends_what_it_receives(state, a, bytes);
+    // Others may have left already.
+    if (own.are_mismatched && is_rooted(a.collective)) return own;
+    own.are_flat = own.are_flat && (a.send_type == a.type || is_dense(a.send_type));
   }
-  if (a.collective != Collective::barrier && !described.reduction.by_table && !is_usable(a.type)) return true;
-  return is_erroneous(state, a, flat);
+  if (a.collective != Collective::barrier && !described.reduction.by_table && !is_usable(a.type)) return own;
+  own.are_wrong = is_erroneous(state, a, own.are_flat);
+  return own;
 }
 
 }  // namespace
@@ -185,8 +194,8 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
   };
   if (choice.rule == nullptr && !decision.sets_up_due_plans && !decision.agrees_on_verdicts && outcome.trial == nullptr)
     return native_by_choice();
-  bool flat = true;
-  if (has_wrong_arguments(state, a, described, bytes, flat)) return native(Reason::arguments);
+  const OwnArguments own = check(state, a, described, bytes);
+  if (own.are_wrong) return native(Reason::arguments);
   if (decision.agrees_on_verdicts) {
     verdicts::agree(state, facts);
     decision = decide(facts.job, state, a, Form::blocking, true, described);
@@ -208,18 +217,22 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     return false;
   }
   const Reduction& reduction = described.reduction;
+  if (own.are_mismatched && plan->through_host) return native(Reason::arguments);  // it cannot decline
   const bool on_device = is_on_device(state, a, facts);
+  const bool declines = on_device || own.are_mismatched;
   const bool is_predefined =
       (!reduces(a.collective) || reduction.by_table) && (a.collective == Collective::barrier || is_named(a.type));
-  if (facts.job.verify_every == 0 && flat && is_predefined)
+  if (facts.job.verify_every == 0 && own.are_flat && is_predefined)
     state.last[index_of(a.collective)] = {a.type, a.op, a.count, bytes, plan, reduction, outcome.trial};
-  return run_verified(facts, a, state, *plan->rule->algorithm, reduction, on_device, [&] {
-    return flat && !(on_device && plan->through_host)
-               ? run_in_place(state, *plan, reduction, bytes, on_device, a, facts, outcome)
+  const bool done = run_verified(facts, a, state, *plan->rule->algorithm, reduction, on_device, [&] {
+    return own.are_flat && !(on_device && plan->through_host)
+               ? run_in_place(state, *plan, reduction, bytes, declines, a, facts, outcome)
            : a.collective == Collective::allgatherv
-               ? run_staged_blocks(state, *plan, bytes, on_device, a, facts, outcome)
-               : run_staged(state, *plan, reduction, bytes, on_device, a, facts, outcome);
+               ? run_staged_blocks(state, *plan, bytes, declines, a, facts, outcome)
+               : run_staged(state, *plan, reduction, bytes, declines, a, facts, outcome);
   });
+  if (own.are_mismatched) outcome.reason = Reason::arguments;
+  return done;
 }
 
 }  // namespace papaya

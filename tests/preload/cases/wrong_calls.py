@@ -23,6 +23,22 @@ class WrongCalls(Preload):
                     self.assertGreaterEqual(row["excess_us"]["mean"], 0)
                     self.assertGreaterEqual(row["excess_us"]["p50"], 0)
 
+    @quick
+    def test_mismatched(self):
+        """A rank sends less than the others receive from it, which MPI lets pass: nobody waits for a rank that went to MPI alone."""
+        envs = ({}, {"PAPAYA_ALLGATHER": "arrival_allgather"}, {"PAPAYA_ALLGATHER": "arrival_allgather", "PAPAYA_VERIFY": "2"})
+        for ranks in (2, 3):
+            native = self.job(ranks, self.program("mismatched"), 60, via="native", timeout=20)
+            if native.code != 0 or self.native_only:
+                self.skipTest(f"{self.mpi} itself fails, or native only")
+            self.check_right(native, ranks)
+            for env in envs:
+                job = self.job(ranks, self.program("mismatched"), 60, env=env, timeout=20)
+                self.check_right(job, ranks, quiet=False)
+                self.check_counts(job)
+                served = {row["algorithm"] for row in job.report()["algorithms"] if row["calls"] > 0}
+                self.assertIn("arrival_allgather", served)
+
     def test_invalid(self):
         """Invalid datatypes and operations: the error class that MPI gives, where it gives one."""
         compared = 0
