@@ -97,3 +97,16 @@ class Sites(Preload):
         self.assertTrue(re.search(r"period of 2", job.err), job.err)
         lines = {row["call_site"][0]["line"] for row in json.loads(self.papaya("report", "--json", job.folder))["trials"] if row["call_site"]}
         self.assertLessEqual({line_of(letter) for letter in "abc"}, lines)
+
+    @quick
+    @time_limit(60)
+    def test_site_failure(self):
+        """The algorithm that a rule names for a call site finds no memory: what serves then is in the report as a change."""
+        self.need_papaya()
+        job = self.run_sites(2, "aab:3000", rules=(("allreduce", "arrival_tree", "b"),), PAPAYA_ADAPT="100%", PAPAYA_SHM_LIMIT="24K")
+        row, = (row for row in job.report()["trials"] if row["call_site"])
+        self.assertEqual({one["algorithm"]: one["state"] for one in row["tried"]}["arrival_tree"], "cannot_serve")
+        self.assertEqual((row["algorithm"], row["change_count"]), ("native", 1), row)
+        change, = row["last_changes"]
+        self.assertEqual((change["from"], change["to"]), ("arrival_tree", "native"))
+        self.assertLess(change["after_calls"], 24)  # no trial had begun
