@@ -135,3 +135,50 @@ class Adapt(Preload):
                 env = {"PAPAYA_ADAPT": "100%", "PAPAYA_TUNING": rules.name, "PAPAYA_SHM_LIMIT": limit,
                        "PAPAYA_ALLREDUCE": "arrival_tree", "PAPAYA_BARRIER": "native"}
                 self.check_right(self.job(3, self.program("adapt_full"), 30, env=env), 3, quiet=False)
+
+    @quick
+    @time_limit(60)
+    def test_adapt_without_memory(self):
+        """The ranks exchange what they measured through MPI where the allreduce meant for that finds no memory."""
+        self.need_papaya()
+        job = self.job(2, self.program("adapt"), 150, 1, env={"PAPAYA_ADAPT": "100%", "PAPAYA_SHM_LIMIT": "32K"})
+        self.check_right(job, 2, quiet=False)
+        # Of 4 KiB, as what is exchanged, among them.
+        rows = [row for row in job.report()["algorithms"] if row["collective"] == "MPI_Allreduce" and row["calls"] > 0]
+        self.assertEqual({row["algorithm"] for row in rows}, {"native"})
+        self.assertIn("PAPAYA_SHM_LIMIT or /dev/shm leaves too little memory", {row["reason"] for row in rows})
+        barriers = [row for row in job.report()["trials"] if row["name"] == "MPI_Barrier" and row["trials"] > 0]
+        measured = {one["algorithm"] for row in barriers for one in row["tried"] if one["calls_measured"] > 0}
+        self.assertEqual(measured, {"native", "arrival_barrier"})
+
+    @time_limit(60)
+    @timed
+    def test_adapt_keeps_exchange(self):
+        """The algorithm by which the ranks exchange what they measured is set up once, though it lost a trial of its own."""
+        self.need_papaya()
+        job = self.job(2, self.program("tried"), 4096, 20000, env={"PAPAYA_ADAPT": "100%", "PAPAYA_LOG": "debug"})
+        self.check_right(job, 2, quiet=False)
+        self.assertRegex(job.err, r"MPI_Allreduce of up to 16384 bytes on a communicator of 2 ranks: \w+ from call \d+ on \(trial")
+        if not re.search(r": arrival_tree from call \d+ on \(trial", job.err):
+            print("arrival_leader was the quickest here")
+        self.assertEqual(job.err.count("set-up of arrival_leader for"), 1, job.err)
+
+    @quick
+    @time_limit(60)
+    def test_freed_due(self):
+        """A communicator is freed while a set-up across nodes is due on it, and by some callbacks used meanwhile."""
+        ranks = 3 if self.mpi == "openmpi" else 2
+        native = self.job(ranks, self.program("freed_due"), 60, via="native", timeout=20)
+        self.check_right(native, ranks)
+        self.need_papaya()
+        for env in ({"PAPAYA_ADAPT": "10%"}, {"PAPAYA_BCAST": "notified_bcast", "PAPAYA_REDUCE": "hierarchical_reduce"}):
+            job = self.job(ranks, self.program("freed_due"), 60, env={**env, "PAPAYA_NODE_SIZE": "1"}, timeout=20)
+            self.check_right(job, ranks, quiet=False)
+            self.check_counts(job)
+            if "PAPAYA_BCAST" in env:
+                # One sentence each, of a communicator that has been freed; the last one is served.
+                self.assertEqual(job.err.count("no barrier, allreduce or the like has set it up yet"), 2, job.err)
+                served = {row["algorithm"]: row["calls"] for row in job.report()["algorithms"] if row["algorithm"] != "native"}
+                self.assertEqual(set(served), {"notified_bcast", "hierarchical_reduce"})
+                # The last communicator's after its first barrier.
+                self.assertEqual(set(served.values()), {3 * 60 * ranks})
