@@ -1,7 +1,7 @@
 // MPI_Allreduce for calls to which one rank comes late, the straggler: while it is away the others reduce and scatter,
 // and a schedule distributes the results once it has come (StragglAR: arXiv 2505.23523). How a chunk goes, and how the
 // straggler is found, is in algorithms/straggler.hpp. Messages larger than `chunk_bytes` go chunk by chunk,
-// `chunks_in_flight` of them under way: so much is reduced before the straggler comes.
+// `chunks_in_flight` of them under way, or fewer where memory is short: so much is reduced before the straggler comes.
 //
 // Order: the fixed tree, whoever is late: the same bits on all ranks and in every run.
 //
@@ -19,14 +19,16 @@ namespace {
 enum ParameterIndex : std::size_t { chunk_bytes, chunks_in_flight, late_rank };
 
 constexpr Parameter parameters[] = {
-    {"chunk_bytes", 1 << 20, 4096, 16 << 20, "bytes of the message that are reduced at a time"},
-    {"chunks_in_flight", 2, 1, 8, "chunks that are under way at a time, hence reduced before the late rank comes"},
+    {"chunk_bytes", 256 << 10, 4096, 16 << 20, "bytes of the message that are reduced at a time"},
+    {"chunks_in_flight", 8, 1, 8, "chunks that are under way at a time, hence reduced before the late rank comes"},
     {"late_rank", -1, -1, Straggler::most_ranks - 1, "the rank that comes late; -1: the one that is measured to"},
 };
 
 Straggler::Shape shape_for(int ranks, std::size_t capacity, std::span<const std::int64_t> values) {
-  const std::size_t chunk = std::min(capacity, static_cast<std::size_t>(values[chunk_bytes]));
-  return {ranks, std::max(chunk, std::size_t{4096}), static_cast<int>(values[chunks_in_flight])};
+  const std::size_t chunk =
+      std::max(std::min(capacity, static_cast<std::size_t>(values[chunk_bytes])), std::size_t{4096});
+  const std::size_t most_in_flight = std::max(2 * capacity / chunk, std::size_t{2});
+  return {ranks, chunk, static_cast<int>(std::min(most_in_flight, static_cast<std::size_t>(values[chunks_in_flight])))};
 }
 
 constexpr Descriptor descriptor = {

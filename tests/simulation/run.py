@@ -119,9 +119,10 @@ class Simulation(unittest.TestCase):
         # n-2 + log2 n of them on n ranks. All others have come long before the last rank.
         for ranks in (4, 8):
             block = 128 << 10
+            algorithm = f"straggler_rsa:chunk_bytes={(ranks - 1) * block}"
             rounds = ranks - 2 + math.log2(ranks)
             took_us = self.time_us("--ranks", ranks, "--ranks-per-node", 1, "--bytes", (ranks - 1) * block, "--pattern",
-                                   "last-late", "--mif", 20, "--algorithm", "straggler_rsa", "--copy-gbytes", 1000,
+                                   "last-late", "--mif", 20, "--algorithm", algorithm, "--copy-gbytes", 1000,
                                    "--reduce-gbytes", 1000)
             self.assertGreater(took_us, rounds * block / LINK_BYTES_PER_US)
             self.assertLess(took_us, 1.01 * rounds * (LATENCY_US + MESSAGE_US + block / LINK_BYTES_PER_US))
@@ -139,7 +140,7 @@ class Simulation(unittest.TestCase):
         parts = ([row("ring", 7, ranks=80), row("ring", 9), row("native:lr", 4, ranks=80)],
                  [row("rabenseifner", 8, ranks=80), row("ring", 6, ranks=80), row("native:lr", 10)],
                  [row(name, us, ranks=8, ranks_per_node=1, pattern="last-late", mif=20)
-                  for name, us in (("straggler_rsa:chunks_in_flight=8", 3), ("ring", 4))])
+                  for name, us in (("straggler_rsa", 3), ("ring", 4))])
         files = []
         for number, rows in enumerate(parts):
             files.append(root / f"{number}.json")
