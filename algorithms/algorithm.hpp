@@ -139,6 +139,9 @@ struct Descriptor {
   // For those that the report proposes across nodes: how long the message is between nodes, once it is complete on
   // each. On one node it proposes those of `automatic`.
   NetworkTime network_ns = nullptr;
+  // For those that work across nodes: how long a call takes if all ranks come at once, with what it does on the nodes
+  // (costs.hpp). Trials across nodes leave out who cannot win by it.
+  NetworkTime call_ns = nullptr;
 
   // For those that work across nodes: what each rank offers the others. Team::wire is there. `layout` is the team's
   // that is prepared.

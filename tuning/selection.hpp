@@ -50,7 +50,7 @@ class Selection {
                 std::vector<Considered>* considered = nullptr) const noexcept;
 
   // All that might serve calls of up to `bytes`, whether or not `auto` would choose them; across nodes only those that
-  // say how long they take there (Descriptor::network_ns), and not those that cannot win by that with the `network`'s
+  // say how long they take there (Descriptor::call_ns), and not those that cannot win by that with the `network`'s
   // times of messages, which must be the same on all ranks. The rules stay.
   static std::vector<const Rule*> candidates(Collective collective, std::uint64_t bytes, const Facts& facts,
                                              const MessageTimes& network);

@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/hierarchy.hpp"
 #include "algorithms/streams.hpp"
 
@@ -192,6 +193,15 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return (call.nodes - 1) * call.node_message_ns; },
+    // On each node q blocks copied in and out; N-1 steps of a ring of alpha + q S beta, a copy out of the segment, a
+    // broadcast and a copy to where the blocks belong.
+    .call_ns =
+        [](const NetworkCall& call) {
+          const double blocks_ns = call.node_ranks * call.copy_ns();
+          if (call.node_ranks <= 1) return (call.nodes - 1) * (call.message_ns + 2 * blocks_ns);
+          return 2 * nominal_node_latency_ns + call.copy_ns() + 2 * blocks_ns +
+                 (call.nodes - 1) * (call.node_message_ns + 2 * nominal_node_latency_ns + 4 * blocks_ns);
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return shape_of(layout, chunk_bytes_of(capacity, values)).segment();
     },

@@ -13,9 +13,12 @@
 #include "algorithms/dissemination.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/hierarchy.hpp"
 
 namespace papaya {
@@ -156,6 +159,24 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_message,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
+    // Round l with n others: alpha, n messages; a message of up to log2 (n+1)^(l-1) + 1 nodes of the fixed tree, which
+    // are combined. The best n. Where bits do not depend on the order a message is one partial result, and long ones
+    // take less.
+    .call_ns =
+        [](const NetworkCall& call) {
+          double best = std::numeric_limits<double>::infinity();
+          for (int n = 1; n <= RadixChoice::most; ++n) {
+            double ns = 0;
+            for (double reach = 1; reach < call.nodes; reach *= n + 1) {
+              const double others = std::min<double>(n, std::ceil(call.nodes / reach) - 1);
+              const double parts = std::floor(std::log2(reach)) + 1;
+              ns += call.latency_ns + (others - 1) * call.start_ns() + parts * call.transfer_ns() +
+                    others * parts * call.reduce_ns();
+            }
+            best = std::min(best, ns);
+          }
+          return costs::node_reduction_ns(call) + best + costs::node_broadcast_ns(call);
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedReduction::segment(is_hierarchical(layout, values) ? layout.leaders() : layout.ranks, capacity,
                                             radix_of(values));

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "algorithms/chunk_pipeline.hpp"
+#include "algorithms/costs.hpp"
 #include "algorithms/halving.hpp"
 #include "algorithms/hierarchy.hpp"
 #include "algorithms/patterns/leaders.hpp"
@@ -268,6 +269,27 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .max_element_bytes = Halving::most_element_bytes,
     .parameters = parameters,
+    // On each node a copy of S bytes in and out, and (q-1) S/k gamma by each of k leaders; between nodes as
+    // rabenseifner's, whose alpha k slices share, and whose bytes k ranks send.
+    .call_ns =
+        [](const NetworkCall& call) {
+          constexpr std::size_t most_chunk_bytes = 256 << 10;
+          constexpr double doubled_bytes = 1536;
+          const auto chunk = static_cast<double>(
+              patterns::leaders_chunk_bytes(static_cast<std::size_t>(call.bytes), most_chunk_bytes));
+          const double chunks = chunk <= 0 ? 1 : std::ceil(call.bytes / chunk);
+          const double k = patterns::leaders_of(static_cast<std::size_t>(chunk), static_cast<int>(call.node_ranks));
+          const auto [steps, is_folded] = costs::doubling(call.nodes);
+          const double node = call.node_ranks <= 1 ? 0
+                                                   : 3 * nominal_node_latency_ns + 2 * call.copy_ns() +
+                                                         (call.node_ranks - 1) * call.reduce_ns() / k;
+          if (chunk / k <= doubled_bytes)
+            return costs::overlapped_ns((steps + 2 * is_folded) * (call.latency_ns + call.transfer_ns()),
+                                        node + steps * call.reduce_ns() / k, chunks);
+          const double fold = is_folded * 2 * (call.latency_ns + call.transfer_ns());
+          const double network = 2 * steps * call.latency_ns + 2 * costs::share(call.nodes) * call.transfer_ns() + fold;
+          return costs::overlapped_ns(network, node + costs::share(call.nodes) * call.reduce_ns() / k, chunks);
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return halving_for(layout.leaders(), capacity, values).segment();
     },

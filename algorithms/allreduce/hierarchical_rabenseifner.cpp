@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "algorithms/chunk_pipeline.hpp"
+#include "algorithms/costs.hpp"
 #include "algorithms/halving.hpp"
 #include "algorithms/hierarchy.hpp"
 
@@ -144,6 +145,19 @@ constexpr Descriptor descriptor = {
     .network_ns =
         [](const NetworkCall& call) {
           return 2 * call.log2_nodes() * call.latency_ns + 2 * (call.nodes - 1) / call.nodes * call.transfer_ns();
+        },
+    // The phases on the nodes, and between them as rabenseifner's with one rank each.
+    .call_ns =
+        [](const NetworkCall& call) {
+          constexpr double default_chunk_bytes = 256 << 10;
+          constexpr double doubled_bytes = 2048;
+          const auto [steps, is_folded] = costs::doubling(call.nodes);
+          const double node = costs::node_reduction_ns(call) + costs::node_broadcast_ns(call);
+          if (call.bytes <= doubled_bytes) return node + (steps + 2 * is_folded) * (call.message_ns + call.reduce_ns());
+          const double fold = is_folded * 2 * call.message_ns;
+          const double network = 2 * steps * call.latency_ns + 2 * costs::share(call.nodes) * call.transfer_ns() + fold;
+          return costs::overlapped_ns(network, node + costs::share(call.nodes) * call.reduce_ns(),
+                                      call.bytes / default_chunk_bytes);
         },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return shape_for(layout.leaders(), capacity, values).segment();

@@ -25,6 +25,7 @@
 #include <cstring>
 #include <vector>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/hierarchy.hpp"
 #include "algorithms/streams.hpp"
 
@@ -178,6 +179,30 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .max_element_bytes = most_element_bytes,
     .parameters = parameters,
+    // The phases on the nodes, and for each level of the tree: alpha up and down, f S bytes into and out of a node
+    // above f others, f S gamma. Levels below the first count as far as they are full. While one chunk is between the
+    // nodes they reduce the next, and what goes up overlaps with what comes down.
+    .call_ns =
+        [](const NetworkCall& call) {
+          constexpr double default_radix = 8;
+          constexpr double default_chunk_bytes = 65536;
+          const double chunk = std::min(1.0, default_chunk_bytes / std::max(call.bytes, 1.0));
+          double latencies = 0;
+          double first = 0;
+          double others = 0;
+          double width = 1;
+          for (double left = call.nodes - 1; left > 0; left -= width) {
+            const double below = std::min(default_radix, left);
+            const double full = width == 1 ? 1 : std::min(1.0, left / (width * default_radix));
+            latencies += 2 * call.latency_ns + (below - 1) * call.start_ns();
+            first += full * (below * (2 * call.transfer_ns() + call.reduce_ns()) + call.copy_ns());
+            others += full * (below * (call.transfer_ns() + call.reduce_ns()) + call.transfer_ns() + call.copy_ns());
+            width *= default_radix;
+          }
+          const double node = costs::node_reduction_ns(call) + costs::node_broadcast_ns(call);
+          const double root = std::min(default_radix, call.nodes - 1) * call.reduce_ns();
+          return latencies + chunk * (first + node) + (1 - chunk) * std::max(others, node + root);
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return Streams::Shape::among_leaders(layout, chunk_bytes_of(layout, capacity, values)).segment();
     },

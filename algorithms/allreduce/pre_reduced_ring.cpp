@@ -15,6 +15,9 @@
 // Cost: between 2(p-1)/p S and 2 S bytes sent and received by each rank; after the last arrival, if it was
 // expected, (2p-2-k)/p S bytes.
 
+#include <algorithm>
+
+#include "algorithms/costs.hpp"
 #include "algorithms/sorted_ring.hpp"
 
 namespace papaya {
@@ -46,6 +49,16 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .max_element_bytes = SortedRing::max_element_bytes,
     .parameters = parameters,
+    // If nobody is late it is `ring`: 2(p-1) hops, 2(p-1)/p S bytes over each link, (p-1)/p S gamma, and here results
+    // are copied out.
+    .call_ns =
+        [](const NetworkCall& call) {
+          const double part = costs::share(call.ranks);
+          const double hops =
+              2 * (call.nodes - 1) * call.latency_ns + 2 * (call.ranks - call.nodes) * nominal_node_latency_ns;
+          const double core = part * (call.reduce_ns() + (call.node_ranks <= 1 ? 1 : 3) * call.copy_ns());
+          return hops + std::max(2 * part * call.transfer_ns(), core);
+        },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return SortedRing::segment(layout.ranks, shape_of(layout.ranks, values));
     },

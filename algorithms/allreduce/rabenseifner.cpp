@@ -5,10 +5,12 @@
 // Cost: 2 log2 p latencies, 2(p-1)/p S bytes sent and received by each rank.
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "algorithms/chunk_pipeline.hpp"
+#include "algorithms/costs.hpp"
 #include "algorithms/halving.hpp"
 
 namespace papaya {
@@ -73,6 +75,23 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .max_element_bytes = Halving::most_element_bytes,
     .parameters = parameters,
+    // 2 log2 N alpha + 2(N-1)/N S beta between nodes, whose ranks each carry 1/q of it; log2 q steps on them with the
+    // larger parts: 2(q-1)/q S c; (p-1)/p S gamma. Two chunks overlap. Short messages go whole: log2 p steps.
+    .call_ns =
+        [](const NetworkCall& call) {
+          constexpr double doubled_bytes = 2048;
+          constexpr double chunk_bytes = 1 << 20;
+          const auto [outer, is_folded] = costs::doubling(call.nodes);
+          const double inner = std::ceil(std::log2(call.node_ranks));
+          const double whole_ns = call.latency_ns + call.node_ranks * call.transfer_ns() + call.reduce_ns();
+          const double node_steps_ns = inner * (nominal_node_latency_ns + call.copy_ns() + call.reduce_ns());
+          if (call.bytes <= doubled_bytes) return node_steps_ns + (outer + 2 * is_folded) * whole_ns;
+          const double network = 2 * outer * call.latency_ns + 2 * costs::share(call.nodes) * call.transfer_ns();
+          const double core = 2 * inner * nominal_node_latency_ns + 2 * costs::share(call.node_ranks) * call.copy_ns() +
+                              costs::share(call.ranks) * call.reduce_ns();
+          const double fold = is_folded * (2 * call.latency_ns + 2 * call.transfer_ns() + call.reduce_ns());
+          return fold + costs::overlapped_ns(network, core, call.bytes / chunk_bytes);
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return shape_for(layout.ranks, capacity, values).segment();
     },

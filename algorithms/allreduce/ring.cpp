@@ -25,6 +25,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/sliding_window.hpp"
 #include "algorithms/steps.hpp"
 
@@ -199,6 +200,22 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .max_element_bytes = 1024,
     .parameters = parameters,
+    // 2(N-1) hops between nodes and 2(p-N) on them, each of a latency; 2(p-1)/p S bytes over each link. All cores are
+    // busy with their own blocks: (p-1)/p S gamma, and on nodes 2(p-1)/p S c. With one rank a node a chunk waits for
+    // both.
+    .call_ns =
+        [](const NetworkCall& call) {
+          const double part = costs::share(call.ranks);
+          const bool is_flat = call.node_ranks <= 1;
+          const double hops =
+              2 * (call.nodes - 1) * call.latency_ns + 2 * (call.ranks - call.nodes) * nominal_node_latency_ns;
+          const double network = 2 * part * call.transfer_ns();
+          const double core = part * (call.reduce_ns() + (is_flat ? 0 : 2 * call.copy_ns()));
+          if (!is_flat) return hops + std::max(network, core);
+          constexpr double chunk_bytes = 262144;
+          return hops + (call.bytes > call.ranks * chunk_bytes ? std::max(network, core) + 0.6 * std::min(network, core)
+                                                               : network + core);
+        },
     .segment = [](const Layout&, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return {window.slots * chunk_bytes_of(capacity, values), notifications};
     },

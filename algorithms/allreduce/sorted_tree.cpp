@@ -13,6 +13,9 @@
 // Cost: 2 S bytes sent and received by each rank, 2(p-1) latencies; after the last arrival, if it was
 // expected, S bytes and p-1 latencies.
 
+#include <algorithm>
+
+#include "algorithms/costs.hpp"
 #include "algorithms/sorted_ring.hpp"
 
 namespace papaya {
@@ -38,6 +41,17 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .max_element_bytes = SortedRing::max_element_bytes,
     .parameters = parameters,
+    // If nobody is late: 2(p-1) hops of a chunk, then the other chunks, one after the other, up and round.
+    .call_ns =
+        [](const NetworkCall& call) {
+          constexpr double most_chunk_bytes = 65536;
+          const double chunk = std::min(1.0, most_chunk_bytes / std::max(call.bytes, 1.0));
+          const double hops =
+              2 * (call.nodes - 1) * call.latency_ns + 2 * (call.ranks - call.nodes) * nominal_node_latency_ns;
+          const double core = call.reduce_ns() + (call.node_ranks <= 1 ? 1 : 3) * call.copy_ns();
+          const double network = 2 * call.transfer_ns();
+          return hops + chunk * (call.ranks - 1) * (network + core) + (1 - chunk) * std::max(network, core);
+        },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return SortedRing::segment(layout.ranks, shape_of(values));
     },

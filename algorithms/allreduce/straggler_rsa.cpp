@@ -9,7 +9,9 @@
 // latency and S/(p-1) bytes sent and received. Before it: S (p-2)/(p-1) bytes.
 
 #include <algorithm>
+#include <cmath>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/straggler.hpp"
 
 namespace papaya {
@@ -42,6 +44,20 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .max_element_bytes = Straggler::most_element_bytes,
     .parameters = parameters,
+    // If nobody is late, as in trials: the reduce-scatter, S beta + (p-2)/(p-1) S gamma, then p-2 + log2 p rounds of
+    // alpha + S/(p-1) beta, of which few blocks need fewer. q ranks share a node's link.
+    .call_ns =
+        [](const NetworkCall& call) {
+          constexpr double element_bytes = 8;
+          const double others = std::max(1.0, call.ranks - 1);
+          const double blocks = std::clamp(call.bytes / element_bytes, 1.0, others);
+          const double rounds = blocks - 1 + std::ceil(std::log2(call.ranks));
+          const double away = call.node_ranks * (call.ranks - call.node_ranks) / others;
+          const double network = std::max(1.0, away) * (rounds / blocks + (others - 1) / others) * call.transfer_ns();
+          const double core = std::max(1.0, others - 1) / others * call.reduce_ns();
+          return costs::hops_ns(call, rounds + (others > 1 ? 1 : 0)) + network +
+                 (call.node_ranks <= 1 ? core : core / 2);
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return shape_for(layout.ranks, capacity, values).segment();
     },

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <vector>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/hierarchy.hpp"
 #include "algorithms/streams.hpp"
 
@@ -188,6 +189,18 @@ constexpr Descriptor descriptor = {
     .network_ns =
         [](const NetworkCall& call) {
           return call.latency_ns + call.node_ranks * (call.ranks - call.node_ranks) * call.transfer_ns();
+        },
+    // On each node q p S bytes copied in and out by each rank; between nodes alpha and q (p-q) S bytes into each, put
+    // together and taken out by the leaders in turn, and a broadcast on the node of each message.
+    .call_ns =
+        [](const NetworkCall& call) {
+          const double rows = call.node_ranks * (call.ranks - call.node_ranks);
+          const double network = rows * call.transfer_ns();
+          const double node = call.node_ranks <= 1 ? rows * call.copy_ns()
+                                                   : nominal_node_latency_ns * (call.nodes + 1) +
+                                                         (1 + call.node_ranks) * call.ranks * call.copy_ns() +
+                                                         (2 / call.node_ranks + 2) * rows * call.copy_ns();
+          return call.latency_ns + (call.nodes - 1) / std::max(1.0, call.node_ranks) * call.start_ns() + network + node;
         },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return Streams::Shape::among_leaders(layout, most_message(layout.largest_node(), message_of(values))).segment();

@@ -17,6 +17,7 @@
 #include <cstring>
 #include <vector>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/sliding_window.hpp"
 #include "algorithms/steps.hpp"
 
@@ -242,6 +243,14 @@ constexpr Descriptor descriptor = {
     .network_ns =
         [](const NetworkCall& call) {
           return call.latency_ns + call.node_ranks * (call.ranks - call.node_ranks) * call.transfer_ns();
+        },
+    // q (p-q) S bytes into each node, alpha; each rank starts p-1 messages and copies p-1 blocks in place.
+    .call_ns =
+        [](const NetworkCall& call) {
+          const double network = call.node_ranks * (call.ranks - call.node_ranks) * call.transfer_ns();
+          const double core = (call.ranks - call.node_ranks) * (call.start_ns() + call.copy_ns()) +
+                              (call.node_ranks - 1) * 2 * call.copy_ns();
+          return call.latency_ns + std::max(network, core) + std::min(network, core) / 2;
         },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return {window.slots * static_cast<std::size_t>(layout.ranks) * chunk_bytes_of(layout.ranks, capacity, values),

@@ -11,6 +11,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "algorithms/costs.hpp"
+
 namespace papaya {
 
 namespace {
@@ -55,6 +57,7 @@ constexpr Descriptor descriptor = {
     .parameters = parameters,
     // Any of its steps may lie between two nodes.
     .network_ns = [](const NetworkCall& call) { return std::ceil(std::log2(call.ranks)) * call.message_ns; },
+    .call_ns = [](const NetworkCall& call) { return costs::dissemination_ns(call, call.ranks); },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedBarrier::segment(layout.ranks, static_cast<int>(values[0]));
     },

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/dissemination.hpp"
 #include "algorithms/hierarchy.hpp"
 
@@ -69,6 +70,11 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
+    // Two barriers of each node, and n-way dissemination among the nodes.
+    .call_ns =
+        [](const NetworkCall& call) {
+          return (call.node_ranks <= 1 ? 0 : 2 * nominal_node_latency_ns) + costs::dissemination_ns(call, call.nodes);
+        },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedBarrier::segment(layout.leaders(), static_cast<int>(values[0]));
     },

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/hierarchy.hpp"
 #include "algorithms/patterns/binomial.hpp"
 #include "algorithms/streams.hpp"
@@ -158,6 +159,15 @@ constexpr Descriptor descriptor = {
     .serves_declines = false,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
+    // Down a binomial tree of the nodes in chunks, a copy out of the segment at each step, then the phase on the nodes.
+    .call_ns =
+        [](const NetworkCall& call) {
+          const double chunk_bytes = static_cast<double>(Streams::fair_chunk(static_cast<int>(call.ranks), 65536));
+          const double chunk = std::min(1.0, chunk_bytes / std::max(call.bytes, 1.0));
+          const double node = costs::node_broadcast_ns(call);
+          return costs::binomial_ns(call, call.log2_nodes(), chunk_bytes, call.copy_ns() + (1 - chunk) * node) +
+                 chunk * node;
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return Streams::Shape{
           .ranks = layout.ranks, .chunk_bytes = chunk_bytes_of(layout.ranks, capacity, values), .writers = layout.ranks}

@@ -15,6 +15,7 @@
 #include <cstring>
 #include <vector>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/steps.hpp"
 #include "algorithms/streams.hpp"
 
@@ -130,6 +131,18 @@ constexpr Descriptor descriptor = {
     .parameters = parameters,
     // Any of its steps may lie between two nodes.
     .network_ns = [](const NetworkCall& call) { return std::ceil(std::log2(call.ranks)) * call.message_ns; },
+    // Down a binomial tree of the ranks in chunks: the first log2 N steps are between nodes where ranks of a node
+    // follow each other, from a root that is the first of its node; on others as many ranks cross. What a rank sends on
+    // its node it copies.
+    .call_ns =
+        [](const NetworkCall& call) {
+          constexpr double default_chunk_bytes = 65536;
+          const double inner = std::ceil(std::log2(call.node_ranks));
+          const double chunk = std::min(1.0, default_chunk_bytes / std::max(call.bytes, 1.0));
+          const double core = (inner + 1) * call.copy_ns();
+          return costs::binomial_ns(call, call.log2_nodes(), default_chunk_bytes, core) +
+                 inner * (nominal_node_latency_ns + chunk * call.copy_ns());
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       const int streams = streams_for(layout.ranks);
       return Streams::segment_of(streams, streams, slots, chunk_bytes_of(capacity, values));

@@ -17,6 +17,7 @@
 #include <new>
 #include <vector>
 
+#include "algorithms/costs.hpp"
 #include "algorithms/hierarchy.hpp"
 #include "algorithms/patterns/binomial.hpp"
 #include "algorithms/streams.hpp"
@@ -162,6 +163,13 @@ constexpr Descriptor descriptor = {
     .max_element_bytes = 1024,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
+    // The phase on the nodes, then up a binomial tree in chunks: each of log2 N steps combines a chunk.
+    .call_ns =
+        [](const NetworkCall& call) {
+          const double chunk_bytes = static_cast<double>(Streams::fair_chunk(static_cast<int>(call.ranks), 65536));
+          return costs::node_reduction_ns(call) +
+                 costs::binomial_ns(call, call.log2_nodes(), chunk_bytes, call.log2_nodes() * call.reduce_ns());
+        },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return Streams::Shape{
           .ranks = layout.ranks, .chunk_bytes = chunk_bytes_of(layout.ranks, capacity, values), .writers = layout.ranks}
