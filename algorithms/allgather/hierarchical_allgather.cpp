@@ -23,9 +23,10 @@ namespace papaya {
 namespace {
 
 constexpr std::int64_t most_chunk_bytes = 1 << 18;
-// Of a leader's message, where their number is not given: it takes a leader longer to copy than another broadcast takes
-// the node.
-constexpr std::size_t least_message_bytes = 16384;
+// Of a message of the ring, where the number of leaders is not given: two lead if it takes one longer to copy than
+// another broadcast takes the node, in simulation (docs/simulation.md). More gain nothing there.
+constexpr std::size_t least_shared_bytes = 128 << 10;
+constexpr int most_chosen_leaders = 2;
 
 enum ParameterIndex : std::size_t { chunk_bytes, leaders };
 
@@ -132,8 +133,7 @@ class HierarchicalAllgather final : public Prepared {
   // Equal on all ranks.
   int leaders_for(std::size_t bytes) const noexcept {
     if (!is_chosen_) return most_leaders_;
-    return static_cast<int>(std::clamp<std::size_t>(largest_node_ * bytes / least_message_bytes, 1,
-                                                    static_cast<std::size_t>(most_leaders_)));
+    return largest_node_ * bytes < least_shared_bytes ? 1 : std::min(most_leaders_, most_chosen_leaders);
   }
   // Of the message that holds a chunk of each rank of `node`, what one of its leaders carries.
   std::span<std::byte> part_of(int node, int leader, int of, std::size_t bytes) noexcept {
@@ -179,7 +179,8 @@ class HierarchicalAllgather final : public Prepared {
 
 constexpr Parameter parameters[] = {
     {"chunk_bytes", 16384, 64, most_chunk_bytes, "bytes of a block that travel at a time", "part_bytes"},
-    {"leaders", 1, 0, 1024, "ranks of each node that write to other nodes; 0: as many as get 16 KiB of a message"},
+    {"leaders", 0, 0, 1024,
+     "ranks of each node that write to other nodes; 0: two from 128 KiB of a message on, else one"},
 };
 
 constexpr Descriptor descriptor = {

@@ -23,6 +23,9 @@ namespace papaya {
 namespace {
 
 constexpr std::size_t largest_block = 32768;
+// Of a message between two nodes, where the number of leaders is not given: all lead if one would take longer to put
+// messages together and to copy them than others take to notice that one has come, in simulation (docs/simulation.md).
+constexpr std::size_t least_shared_bytes = 8 << 10;
 
 std::size_t message_of(std::span<const std::int64_t> values) noexcept {
   return in_lines(static_cast<std::size_t>(values[0]));
@@ -43,7 +46,8 @@ class HierarchicalAlltoall final : public Prepared {
         position_(team),
         gathering_(team, gathering, team.region, this),
         broadcast_(team, broadcast, team.region + NodePhase::region_bytes(gathering, size_of(position_.node)), this),
-        leaders_(most_leaders(position_.nodes, wanted_leaders)) {
+        most_leaders_(most_leaders(position_.nodes, wanted_leaders)),
+        is_chosen_(wanted_leaders == 0) {
     const auto most = static_cast<std::size_t>(team.layout().largest_node());
     fragment_bytes_ = std::max<std::size_t>(message_bytes / (most * most), 1);
     message_.resize(most * most * fragment_bytes_);
@@ -87,6 +91,8 @@ class HierarchicalAlltoall final : public Prepared {
     keep(operands, position_.node, gathered_.data(), fragment.bytes, at(team_.rank, bytes), offset, bytes);
 
     const int all = position_.nodes.count();
+    const int leaders = leaders_for(bytes);
+    const auto leader_for = [leaders](int distance) { return (distance - 1) % leaders; };
     for (int i = 1; i < all; ++i)
       if (position_.rank == leader_for(i)) send_to((position_.node + i) % all, bytes, site);
     fragment.deposited = nullptr;
@@ -135,11 +141,15 @@ class HierarchicalAlltoall final : public Prepared {
     }
   }
 
-  int leader_for(int distance) const noexcept { return (distance - 1) % leaders_; }
+  // Equal on all ranks.
+  int leaders_for(std::size_t bytes) const noexcept {
+    const auto most = static_cast<std::size_t>(team_.layout().largest_node());
+    return is_chosen_ && most * most * bytes < least_shared_bytes ? 1 : most_leaders_;
+  }
   // With this leader's number on another node.
   int peer_on(int node) const noexcept {
     return position_.nodes
-        .ranks[static_cast<std::size_t>(node)][static_cast<std::size_t>(std::min(position_.rank, leaders_ - 1))];
+        .ranks[static_cast<std::size_t>(node)][static_cast<std::size_t>(std::min(position_.rank, most_leaders_ - 1))];
   }
 
   static std::size_t at(int number, std::size_t bytes) noexcept { return static_cast<std::size_t>(number) * bytes; }
@@ -160,7 +170,8 @@ class HierarchicalAlltoall final : public Prepared {
   NodePhase gathering_;
   NodePhase broadcast_;
   std::unique_ptr<Streams> streams_;
-  const int leaders_;  // of each node
+  const int most_leaders_;  // equal on all nodes
+  const bool is_chosen_;    // how many lead, by the bytes of a message
   std::size_t fragment_bytes_;
   std::vector<std::byte> message_;   // to or from another node
   std::vector<std::byte> packed_;    // this rank's fragments
@@ -171,7 +182,9 @@ class HierarchicalAlltoall final : public Prepared {
 constexpr Parameter parameters[] = {
     {"chunk_bytes", 65536, 4096, 1 << 20, "bytes of a message between two nodes", "message_bytes"},
     {"leaders", 0, 0, 1024,
-     "ranks of each node that write to other nodes in turn; 0: all, as far as nodes have as many"},
+     "ranks of each node that write to other nodes in turn; 0: as many as all nodes have for messages of 8 KiB or "
+     "more, "
+     "else one"},
 };
 
 constexpr Descriptor descriptor = {
