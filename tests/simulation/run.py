@@ -127,6 +127,53 @@ class Simulation(unittest.TestCase):
             self.assertGreater(took_us, rounds * block / LINK_BYTES_PER_US)
             self.assertLess(took_us, 1.01 * rounds * (LATENCY_US + MESSAGE_US + block / LINK_BYTES_PER_US))
 
+    # By the algorithms' own cost models, with messages as the machine has them.
+    def test_models_tell_how_long_algorithms_take(self):
+        sizes = [8, 1024, 8192, 65536, 1 << 20, 16 << 20]
+        names = {1: ["ring", "rabenseifner", "hierarchical_leaders", "hierarchical_rabenseifner", "hierarchical_tree",
+                     "straggler_rsa"],
+                 4: ["ring", "rabenseifner", "hierarchical/rabenseifner", "leaders/rabenseifner"],
+                 16: ["rabenseifner", "hierarchical/rabenseifner", "leaders/rabenseifner"]}
+        short = {1: ["dissemination:radix=1", "dissemination:radix=3", "dissemination:radix=7"],
+                 4: [f"hierarchical/dissemination:radix={n}" for n in (1, 3, 7)]}
+        for per_node, nodes, most in ((1, (2, 4, 8, 16), 16 << 20), (1, (64,), 1 << 20), (4, (2, 4, 16), 16 << 20),
+                                      (16, (2, 4), 16 << 20)):
+            rows = []
+            for algorithms, limit in ((names[per_node], most), (short.get(per_node), 65536)):
+                bytes_ = [size for size in sizes if size <= limit]
+                if algorithms:
+                    rows += self.simulate("--ranks", *(n * per_node for n in nodes), "--ranks-per-node", per_node,
+                                          "--bytes", *bytes_, "--pattern", "none", "--calls", 1, "--algorithm",
+                                          *algorithms)[0]
+            cells = {}
+            for row in rows:
+                name = "dissemination" if "dissemination" in row["algorithm"] else row["algorithm"]
+                us = cells.setdefault((row["ranks"], row["bytes"]), {})
+                us[name] = min(us.get(name, (math.inf,)), (row["excess_us"]["p50"], row["model_us"]))
+            for where, us in cells.items():
+                for name, (took, model) in us.items():
+                    # Where ranks are under several switches, messages take up to 1.8 times as long as those of the
+                    # first two nodes.
+                    with self.subTest(per_node=per_node, where=where, algorithm=name, took=took, model=model):
+                        self.assertLess(max(took / model, model / took), 1.5 if where[0] <= 8 * per_node else 1.8)
+                # As Selection::candidates() has it: the quickest is tried.
+                _, of_best = min(us.values())
+                self.assertLess(of_best, 2 * min(model for _, model in us.values()), (per_node, where, us))
+
+    def test_blocks_of_allgathers_and_alltoalls(self):
+        # Two leaders of a node copy and send a large message together; with a short one each is a broadcast more.
+        for collective, size, quicker, slower in (("allgather", "64K", 2, 1), ("allgather", 8, 1, 2),
+                                                  ("alltoall", "4K", 2, 1), ("alltoall", 8, 1, 2)):
+            name = f"hierarchical_{collective}"
+            rows, _ = self.simulate("--collective", collective, "--ranks", 128, "--ranks-per-node", 16, "--bytes", size,
+                                    "--algorithm", name, f"{name}:leaders=1", f"{name}:leaders=2")
+            us = {row["algorithm"]: row["excess_us"]["p50"] for row in rows}
+            self.assertLess(us[f"{name}:leaders={quicker}"], us[f"{name}:leaders={slower}"])
+            self.assertLess(us[name], 1.01 * us[f"{name}:leaders={slower}"])
+            for row in rows:
+                self.assertLess(max(row["model_us"] / us[row["algorithm"]], us[row["algorithm"]] / row["model_us"]),
+                                1.6)
+
     def test_parts_of_the_document_are_put_together(self):
         root = self.json.parent
         for name in ("tools/simulate", "docs/simulation.md"):

@@ -30,7 +30,10 @@
 #include "algorithms/kernels/reduce.hpp"
 #include "tools/bench/patterns.hpp"
 #include "tools/bench/statistics.hpp"
+#include "tools/simulation/blocks.hpp"
 #include "tools/simulation/hierarchical.hpp"
+#include "tools/simulation/machine.hpp"
+#include "tools/simulation/numbers.hpp"
 #include "tools/simulation/simulated_notified.hpp"
 #include "tuning/selection.hpp"
 
@@ -46,6 +49,7 @@ constexpr double between_calls_s = 1e-3;  // longer than ranks take to leave a b
 struct Options {
   std::string algorithm = "native";
   std::string type = "double";
+  std::string collective = "allreduce";
   std::vector<std::size_t> bytes = {8};
   std::vector<std::string> patterns = {"none"};
   std::vector<double> mifs = {0};
@@ -74,9 +78,10 @@ bool is_hierarchical(const Options& options) {
 }
 
 // What is wrong with the command line, or nothing.
-std::string parse(int argc, char** argv, int rank, Options& options, tuning::Rule& rule) {
+std::string parse(int argc, char** argv, const Nodes& nodes, int rank, Options& options, tuning::Rule& rule) {
   CLI::App app("simulates an allreduce");
   app.add_option("--algorithm", options.algorithm);
+  app.add_option("--collective", options.collective)->check(CLI::IsMember({"allreduce", "allgather", "alltoall"}));
   app.add_option("--type", options.type)->check(CLI::IsMember({"double", "integer"}));
   app.add_option("--bytes", options.bytes);
   app.add_option("--pattern", options.patterns);
@@ -105,12 +110,16 @@ std::string parse(int argc, char** argv, int rank, Options& options, tuning::Rul
   std::string problem;
   const std::string_view name =
       std::string_view(options.algorithm).substr(is_hierarchical(options) ? options.algorithm.find('/') + 1 : 0);
-  if (!tuning::parse(Collective::allreduce, Form::blocking, name, parsed, problem)) return problem;
+  Collective collective{};
+  tuning::collective_of(options.collective, collective);
+  if (!tuning::parse(collective, Form::blocking, name, parsed, problem)) return problem;
   if (rank == 0 && !parsed.old_names.empty()) fmt::print(stderr, "papaya: {}\n", tuning::text_of(parsed.old_names));
   const std::vector<tuning::Rule>& rules = parsed.rules;
-  if (parsed.automatic || rules.size() != 1 || rules[0].algorithm == nullptr || !rules[0].algorithm->split_phase ||
-      rules[0].algorithm->segment == nullptr)
+  if (parsed.automatic || rules.size() != 1 || rules[0].algorithm == nullptr || rules[0].algorithm->segment == nullptr)
     return "--algorithm takes one that works across nodes; papaya info --algorithms allreduce lists them";
+  if (collective == Collective::allreduce && !rules[0].algorithm->split_phase &&
+      (is_hierarchical(options) || static_cast<std::size_t>(nodes.count()) < nodes.of_rank.size()))
+    return fmt::format("{} runs with one rank a node", rules[0].algorithm->name);
   rule = rules[0];
   for (const std::size_t bytes : options.bytes)
     if (bytes > rule.algorithm->max_bytes && !is_hierarchical(options))
@@ -132,37 +141,6 @@ struct Shared {
   int wrong = 0;
 };
 Shared shared;
-
-// The operand of a rank, and what all of them come to; whole numbers, so that no order rounds.
-class Numbers {
- public:
-  Numbers(bool integers, std::size_t count, int ranks) : integers_(integers), sum_(count), ranks_(ranks) {
-    for (std::size_t i = 0; i < count; ++i)
-      for (int rank = 0; rank < ranks; ++rank) sum_[i] += number(rank, i);
-  }
-  void fill(std::byte* at, int rank, std::uint64_t call) const {
-    for (std::size_t i = 0; i < sum_.size(); ++i) store(at, i, number(rank, i) + offset(call));
-  }
-  bool holds_sum(const std::byte* at, std::uint64_t call) const {
-    std::vector<std::byte> expected(sum_.size() * 8);
-    for (std::size_t i = 0; i < sum_.size(); ++i) store(expected.data(), i, sum_[i] + ranks_ * offset(call));
-    return std::memcmp(expected.data(), at, expected.size()) == 0;
-  }
-
- private:
-  static std::int64_t number(int rank, std::size_t i) {
-    return static_cast<std::int64_t>((static_cast<std::size_t>(rank) * 7 + i * 13) % 64);
-  }
-  static std::int64_t offset(std::uint64_t call) { return static_cast<std::int64_t>(call % 8); }
-  void store(std::byte* at, std::size_t i, std::int64_t value) const {
-    const auto real = static_cast<double>(value);
-    std::memcpy(at + i * 8, integers_ ? static_cast<const void*>(&value) : &real, 8);
-  }
-
-  bool integers_;
-  std::vector<std::int64_t> sum_;
-  int ranks_;
-};
 
 // The reduction, with what it costs the processor beyond what a received byte costs already.
 struct Combination {
@@ -194,14 +172,22 @@ struct Native {
 
 class Simulation {
  public:
-  Simulation(const Options& options, const tuning::Rule& rule) : options_(options), rule_(rule) {
+  Simulation(const Options& options, const tuning::Rule& rule, const Nodes& nodes)
+      : options_(options), rule_(rule), nodes_(nodes) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks_);
     Processor::configure(policy_);
   }
 
   void run() {
-    for (const std::size_t bytes : options_.bytes) run_size(bytes);
+    const bool is_of_blocks = rule_.algorithm != nullptr && rule_.algorithm->collective != Collective::allreduce;
+    for (const std::size_t bytes : options_.bytes) {
+      if (!is_of_blocks) {
+        run_size(bytes);
+      } else if (const double us = blocks_us(rule_, nodes_, bytes, options_.costs(), processor_, policy_); rank_ == 0) {
+        print_row(bytes, "none", 0, 0, us, us, false);
+      }
+    }
   }
 
  private:
@@ -251,13 +237,15 @@ class Simulation {
       };
     } else {
       if (!is_hierarchical(options_))
-        wire = SimulatedNotified::create(MPI_COMM_WORLD, rule_.algorithm->segment({ranks_}, bytes, rule_.values), costs,
-                                         processor_, keeps_data);
+        wire = SimulatedNotified::create(MPI_COMM_WORLD,
+                                         rule_.algorithm->segment({ranks_, nodes_of_team()}, bytes, rule_.values),
+                                         costs, processor_, keeps_data);
       Team team{};
       team.rank = rank_;
       team.size = ranks_;
       team.policy = &policy_;
       team.wire = wire.get();
+      team.nodes = nodes_of_team();
       prepared = is_hierarchical(options_) ? make_hierarchical(rule_, has_many_leaders(options_), options_.chunk_bytes,
                                                                bytes, costs, processor_, policy_, keeps_data)
                                            : rule_.algorithm->prepare(team, bytes, rule_.values);
@@ -293,21 +281,28 @@ class Simulation {
       }
   }
 
-  // Time of one message of that size between the nodes that are farthest apart.
-  double message_s(std::size_t bytes) const {
-    std::vector<s4u::Link*> links;
-    double latency_s = 0;
-    double s_per_byte = 0;
+  // Those without a split phase ask for it.
+  const Nodes* nodes_of_team() const noexcept { return rule_.algorithm->split_phase ? nullptr : &nodes_; }
+
+  // The library's that is simulated, or modelled.
+  const Descriptor& modelled() const {
+    const std::string_view name = has_many_leaders(options_) ? "hierarchical_leaders"
+                                  : is_hierarchical(options_) && rule_.algorithm->name == "rabenseifner"
+                                      ? "hierarchical_rabenseifner"
+                                      : rule_.algorithm->name;
+    return *find_algorithm(rule_.algorithm->collective, name);
+  }
+
+  // Between the nodes that are farthest apart.
+  double longest_message_s(std::size_t bytes) const {
     const std::vector<s4u::Host*> hosts = s4u::Engine::get_instance()->get_all_hosts();
-    hosts.front()->route_to(hosts.back(), links, &latency_s);
-    for (const s4u::Link* link : links) s_per_byte = std::max(s_per_byte, 1 / link->get_bandwidth());
-    return options_.message_us * 1e-6 + latency_s + static_cast<double>(bytes) * s_per_byte;
+    return message_s(*hosts.front(), *hosts.back(), bytes, options_.costs());
   }
 
   void run_pattern(std::size_t bytes, const std::string& word, double mif, const Buffers& buffers,
                    const Numbers* numbers, const std::function<void()>& call) {
     const bench::Pattern pattern = pattern_of(word);
-    const double skew_s = mif * message_s(bytes);
+    const double skew_s = mif * longest_message_s(bytes);
     std::vector<double> excess_us;
     for (int n = 0; n < options_.calls; ++n) {
       const auto number = static_cast<std::uint64_t>(n);
@@ -331,19 +326,24 @@ class Simulation {
     }
     if (rank_ != 0) return;
     const bench::Summary summary = bench::summarize(excess_us);
+    print_row(bytes, word, mif, skew_s, summary.p50, summary.max, numbers != nullptr);
+  }
+
+  void print_row(std::size_t bytes, const std::string& word, double mif, double skew_s, double p50, double max,
+                 bool checked) const {
     fmt::print(
         "{{\"algorithm\": \"{}\", \"type\": \"{}\", \"ranks\": {}, \"bytes\": {}, \"pattern\": \"{}\", "
-        "\"mif\": {}, "
-        "\"skew_us\": {:.3f}, \"calls\": {}, \"excess_us\": {{\"p50\": {:.3f}, \"max\": {:.3f}}}, "
-        "\"checked\": {}, "
-        "\"wrong\": {}}}\n",
-        options_.algorithm, options_.type, ranks_, bytes, word, mif, skew_s * 1e6, options_.calls, summary.p50,
-        summary.max, numbers != nullptr, shared.wrong);
+        "\"mif\": {}, \"skew_us\": {:.3f}, \"calls\": {}, \"model_us\": {:.3f}, "
+        "\"excess_us\": {{\"p50\": {:.3f}, \"max\": {:.3f}}}, \"checked\": {}, \"wrong\": {}}}\n",
+        options_.algorithm, options_.type, ranks_, bytes, word, mif, skew_s * 1e6, options_.calls,
+        rule_.algorithm == nullptr ? 0 : model_us(modelled(), nodes_, bytes, options_.costs()), p50, max, checked,
+        shared.wrong);
     std::fflush(stdout);
   }
 
   const Options& options_;
   const tuning::Rule& rule_;
+  const Nodes& nodes_;
   int rank_ = 0;
   int ranks_ = 1;
   std::size_t begun_ = 0;
@@ -367,14 +367,15 @@ __attribute__((visibility("default"))) int main(int argc, char** argv) {
   // Ranks whose variables are their own cannot hand addresses around.
   const void* first = &simulation::shared;
   MPI_Bcast(&first, sizeof first, MPI_BYTE, 0, MPI_COMM_WORLD);
-  const std::string problem = first == &simulation::shared ? simulation::parse(argc, argv, rank, options, rule)
+  const Nodes nodes = first == &simulation::shared ? simulation::nodes_of_ranks() : Nodes{};
+  const std::string problem = first == &simulation::shared ? simulation::parse(argc, argv, nodes, rank, options, rule)
                                                            : "start it with smpirun -no-privatize; tools/simulate does";
   if (!problem.empty()) {
     if (rank == 0) fmt::print(stderr, "papaya-simulation: {}\n", problem);
     MPI_Finalize();
     return 2;
   }
-  simulation::Simulation(options, rule).run();
+  simulation::Simulation(options, rule, nodes).run();
   MPI_Finalize();
   return simulation::shared.wrong == 0 ? 0 : 1;
 }

@@ -55,8 +55,12 @@ void Processor::configure(wait::Policy& policy) {
   policy.configure(wait::Mode::spin, {.cores = 1, .ranks = 2, .board = nullptr, .rank = 0, .ns_per_tick = 1e12}, poke);
 }
 
+Processor& Processor::own() {
+  return *processors().at(s4u::this_actor::get_pid());
+}
+
 void Processor::poke() {
-  Processor& own = *processors().at(s4u::this_actor::get_pid());
+  Processor& own = Processor::own();
   // What is owed passes first, and something may come meanwhile.
   own.catch_up();
   if (own.seen_ == own.arrived_) {
@@ -212,7 +216,7 @@ void SimulatedNotified::write_notify(int peer, std::size_t offset, const void* s
   // On the node the rank itself copies into the other's segment.
   processor_->work(message->stays_on_node()
                        ? costs_.node_message_s + static_cast<double>(bytes) * costs_.copy_s_per_byte
-                       : costs_.message_s);
+                       : costs_.message_s + static_cast<double>(bytes) * costs_.pack_s_per_byte);
   processor_->catch_up();
   if (peer == rank_)
     arrive(std::move(message));

@@ -27,11 +27,12 @@ namespace papaya::simulation {
 
 // What the simulated machine's software and memory cost. The network is the platform's.
 struct Costs {
-  double message_s;          // to start a message into the network, for the processor
-  double node_message_s;     // to raise a flag on the node
-  double copy_s_per_byte;    // one core
-  double reduce_s_per_byte;  // one core, of one operand
-  double node_latency_s;     // between cores of a node
+  double message_s;            // to start a message into the network, for the processor
+  double node_message_s;       // to raise a flag on the node
+  double copy_s_per_byte;      // one core
+  double reduce_s_per_byte;    // one core, of one operand
+  double node_latency_s;       // between cores of a node
+  double pack_s_per_byte = 0;  // of a message into the network that its sender puts together first
 };
 
 // The core that a rank runs on, and where the rank waits until something comes, on whichever of its wires.
@@ -43,6 +44,9 @@ class Processor {
   Processor(const Processor&) = delete;
   Processor& operator=(const Processor&) = delete;
 
+  // Of the rank that asks.
+  static Processor& own();
+
   void work(double seconds) noexcept { owed_s_ += seconds; }
   void catch_up();
 
@@ -52,9 +56,10 @@ class Processor {
   // The same for every rank, in its own policy: never sleeps in the kernel, and pokes at once.
   static void configure(wait::Policy& policy);
 
- private:
+  // What is owed passes; then, if nothing has come since the last look, until something does.
   static void poke();
 
+ private:
   double owed_s_ = 0;
   std::uint64_t arrived_ = 0;
   std::uint64_t seen_ = 0;  // of those, by this rank in poke()
