@@ -1,7 +1,6 @@
 // What the cost models of algorithms across nodes (Descriptor::call_ns) have in common: a message of n bytes takes
-// alpha
-// + n beta between nodes, as measured; a core copies a byte in c and combines it in gamma, a flag takes L from core to
-// core (base/cost_model.hpp). S: the bytes of the call; N: nodes; q: ranks of a node; p: all ranks.
+// alpha + n beta between nodes, as measured; a core copies a byte in c and combines it in gamma, a flag takes L from
+// core to core (base/cost_model.hpp). S: the bytes of the call; N: nodes; q: ranks of a node; p: all ranks.
 #pragma once
 
 #include <algorithm>
