@@ -34,8 +34,8 @@ ORDER = {
         "chunk_pipeline",
         "costs dissemination halving sorted_ring straggler",
         "block_reduction reduce/pairwise root_deposits",
-        "allgather/ allreduce/ alltoall/ barrier/ bcast/ gather/ reduce/ reduce_scatter/ reduce_scatter_block/ scatter/ "
-        "weak/weak",
+        "allgather/ allreduce/ alltoall/ barrier/ bcast/ gather/ reduce/ reduce_scatter/ reduce_scatter_block/ "
+        "scatter/ weak/weak",
         "weak/combine weak/node_words weak/running_total weak/service weak/ssp.hpp weak/threshold",
         "weak/relay",
         "weak/partial_allreduce.hpp weak/wait_avoiding_group.hpp",

@@ -24,7 +24,8 @@ ROW = {"collective", "algorithm", "bytes", "iterations", "excess_us", "inside_us
        "interval_us", "ratio_interval", "word", "reason", "stop", "samples_us"}
 FIGURES = {"mean", "p50", "p99", "max", "min"}
 WORDS = {"SAME", "FASTER", "SLOWER", "UNCLEAR"}
-REPLACED = "allreduce reduce bcast alltoall allgather barrier gather scatter reduce_scatter reduce_scatter_block".split()
+REPLACED = ("allreduce reduce bcast alltoall allgather barrier gather scatter reduce_scatter "
+            "reduce_scatter_block").split()
 SHORT = ["--rounds", "2", "-i", "8", "-x", "12"]
 
 
