@@ -23,8 +23,8 @@ MAY_INCLUDE = {
     "algorithms/kernels": {"algorithms/kernels", "algorithms/datatype.hpp", "base"},
     "algorithms": SHARED_BY_ALGORITHMS,
     **{f"algorithms/{collective}": {f"algorithms/{collective}"} | SHARED_BY_ALGORITHMS
-       for collective in ("allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce", "reduce_scatter",
-                          "reduce_scatter_block", "scatter", "weak")},
+       for collective in ("allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce",
+                          "reduce_scatter", "reduce_scatter_block", "scatter", "weak")},
     "tuning": {"tuning", "algorithms", "algorithms/weak", "base"},
     "interpose": {"interpose", "tuning", "algorithms/*", "profiler/record", "base"},
     # They share with what is preloaded how to speak to MPI.
