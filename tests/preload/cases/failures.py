@@ -115,7 +115,8 @@ class Failures(Preload):
                 self.assertLess(done.seconds, native.seconds + 8)
                 self.assertLessEqual(len(left), len(natively_left), left)
                 report = self.papaya("report", done.folder, code=(0, 3))
-                self.assertRegex(report, f"(?mi)^.*MPI_{collective} +{algorithm}")
+                # The calls before it was set up, and those of a root that was ahead, may be more.
+                self.assertRegex(report, f"(?mi)^ *(MPI_{collective})? +{algorithm} +[1-9]")
                 # Open MPI's second between SIGTERM and SIGKILL: once for each algorithm.
                 env["OMPI_MCA_odls_base_sigkill_timeout"] = "0"
 
