@@ -120,7 +120,7 @@ class Bench(unittest.TestCase):
             self.assertLessEqual(measured, {*self.names(collective), "auto"})
             sizes = {row["bytes"] for row in rows}
             self.assertEqual(sizes, {0} if collective == "barrier" else {8, 64})
-            rooted = collective in ("reduce", "bcast")
+            rooted = collective in ("reduce", "bcast", "gather", "scatter")
             for row in rows:
                 self.assertEqual(row["aggregation"], "mean" if rooted else "max")
                 self.assertEqual("root_inside_us" in row, rooted)

@@ -77,11 +77,11 @@ static void call(const char* collective, int rank, int ranks) {
     MPI_Allgather(send, count, MPI_INT, receive, count, MPI_INT, MPI_COMM_WORLD);
     CHECK(receive[0] == i && receive[last] == ranks - 1 + i);
   } else if (strcmp(collective, "gather") == 0) {
-    MPI_Gather(send, count, MPI_INT, receive, count, MPI_INT, 0, MPI_COMM_WORLD);
-    CHECK(rank != 0 || (receive[0] == i && receive[last] == ranks - 1 + i));
+    MPI_Gather(send, count, MPI_INT, receive, count, MPI_INT, root, MPI_COMM_WORLD);
+    CHECK(rank != root || (receive[0] == i && receive[last] == ranks - 1 + i));
   } else if (strcmp(collective, "scatter") == 0) {
-    MPI_Scatter(send, count, MPI_INT, receive, count, MPI_INT, 0, MPI_COMM_WORLD);
-    CHECK((rank != 0 || receive[0] == i) && (rank != ranks - 1 || receive[count - 1] == i));
+    MPI_Scatter(send, count, MPI_INT, receive, count, MPI_INT, root, MPI_COMM_WORLD);
+    CHECK((rank != 0 || receive[0] == root + i) && (rank != ranks - 1 || receive[count - 1] == root + i));
   } else if (strcmp(collective, "reduce_scatter") == 0) {
     int counts[most_ranks];
     for (int r = 0; r < ranks; ++r) counts[r] = count;

@@ -93,6 +93,22 @@ class Collectives(Preload):
                 self.assertIn(len(said), (1, 2), job.err)
                 self.assertRegex(said[0], f"{copy}.* failed with error [0-9]+.*PAPAYA_DISABLE=1")
 
+    @time_limit(60)
+    def test_ahead_blocks(self):
+        """The same of a scatter's root and of who brings a gather its block."""
+        settings = {"PAPAYA_GATHER": "arrival_gather", "PAPAYA_SCATTER": "arrival_scatter"}
+        for ranks, what in ((2, "setup"), (2, "far"), (3, "behind"), (2, "freed")):
+            with self.subTest(what=what, ranks=ranks):
+                job = self.job(ranks, self.program("ahead"), what, "blocks", env=settings)
+                self.check_right(job, ranks)
+                if self.native_only or what in ("setup", "freed"):
+                    continue
+                rows = [row for row in job.report()["algorithms"] if row["collective"] in ("MPI_Gather", "MPI_Scatter")]
+                self.assertLessEqual(set(settings.values()), {row["algorithm"] for row in rows})
+                if what == "far":
+                    ahead = "the root was too far ahead, or had no memory for a deposit"
+                    self.assertEqual({row["collective"] for row in rows if row["reason"] == ahead}, {"MPI_Scatter"})
+
     @time_limit(90)
     def test_ahead(self):
         """Whom MPI lets leave a bcast or a reduce early waits for nobody, whatever is set up or full meanwhile."""

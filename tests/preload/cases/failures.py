@@ -115,8 +115,7 @@ class Failures(Preload):
                 self.assertLess(done.seconds, native.seconds + 8)
                 self.assertLessEqual(len(left), len(natively_left), left)
                 report = self.papaya("report", done.folder, code=(0, 3))
-                # The calls before it was set up, and those of a root that was ahead, may be more.
-                self.assertRegex(report, f"(?mi)^ *(MPI_{collective})? +{algorithm} +[1-9]")
+                self.assertRegex(report, f"(?mi)^.*MPI_{collective} +{algorithm}")
                 # Open MPI's second between SIGTERM and SIGKILL: once for each algorithm.
                 env["OMPI_MCA_odls_base_sigkill_timeout"] = "0"
 
