@@ -2,7 +2,7 @@
 """What `auto` takes beside native: papaya bench for all collectives under every pattern of arrivals, and a table of it
 for docs/measurements.md. To be run in the build folder. A run that FOLDER has already is not made again.
 
-    ../tools/measure/auto_table.py FOLDER [--mpi openmpi|mpich] [--ranks N...] [--patterns NAME...]
+    ../tools/measure/auto_table.py FOLDER [--mpi openmpi|mpich] [--ranks N...] [--nodes N] [--patterns NAME...]
     ../tools/measure/auto_table.py FOLDER --only-table
 """
 import argparse
@@ -21,20 +21,34 @@ SKEW_US = 1000
 COLLECTIVES = ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier", "gather", "scatter")
 
 
-def file_of(folder, mpi, ranks, pattern, collective):
-    return folder / f"{mpi}.{ranks}.{pathlib.Path(pattern).stem.replace(':', '-')}.{collective}.json"
+def place_of(arguments, ranks):
+    """How the ranks lie, as in the table: how many, or nodes x ranks of a node."""
+    return f"{arguments.nodes} x {ranks // arguments.nodes}" if arguments.nodes > 1 else str(ranks)
+
+
+def file_of(folder, mpi, place, pattern, collective):
+    name = f"{mpi}.{place.replace(' ', '')}.{pathlib.Path(pattern).stem.replace(':', '-')}.{collective}.json"
+    return folder / name
+
+
+def launch(arguments, mpi, ranks):
+    """The launcher's command, on one node or on nodes of tests/cluster/box."""
+    if arguments.nodes == 1:
+        return [*LAUNCH[mpi], str(ranks)]
+    box = pathlib.Path(__file__).parents[2] / "tests" / "cluster" / "box"
+    return [str(box), "--nodes", str(arguments.nodes), "--ranks", str(ranks // arguments.nodes), "--mpi", mpi, "--"]
 
 
 def measure(arguments, mpi, ranks, pattern, collective):
     """Leaves the benchmark's JSON in the folder; False if it did not end within its time."""
-    file = file_of(arguments.folder, mpi, ranks, pattern, collective)
+    file = file_of(arguments.folder, mpi, place_of(arguments, ranks), pattern, collective)
     if file.exists():
         return True
     environment = {**os.environ, "PAPAYA_PROFILE": "off", "OMPI_ALLOW_RUN_AS_ROOT": "1",
                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     partial = file.with_suffix(".partial")
-    command = [*LAUNCH[mpi], str(ranks), "./papaya", "bench", collective, "-m", arguments.sizes, "--algorithms", "auto",
-               "--pattern", pattern, "--seconds", str(arguments.seconds), "--json", str(partial)]
+    command = [*launch(arguments, mpi, ranks), "./papaya", "bench", collective, "-m", arguments.sizes,
+               "--algorithms", "auto", "--pattern", pattern, "--seconds", str(arguments.seconds), "--json", str(partial)]
     if pattern != "none" and not pattern.startswith("replay:"):
         command += ["--skew", str(SKEW_US)]
     try:
@@ -51,14 +65,14 @@ def measure(arguments, mpi, ranks, pattern, collective):
 
 
 def rows_of(folder):
-    """(MPI, ranks, pattern) -> rows of `auto`."""
+    """(MPI, how the ranks lie, pattern) -> rows of `auto`."""
     found = collections.defaultdict(list)
     for file in sorted(folder.glob("*.json")):
-        mpi, ranks, rest = file.name.split(".", 2)
+        mpi, place, rest = file.name.split(".", 2)
         pattern = rest.rsplit(".", 2)[0]
         for row in json.loads(file.read_text(encoding="utf-8"))["rows"]:
             if row["algorithm"] == "auto" and row["ratio_to_native"] is not None:
-                found[mpi, int(ranks), pattern].append(row)
+                found[mpi, place.replace("x", " x "), pattern].append(row)
     return found
 
 
@@ -71,14 +85,14 @@ def size(count):
 
 
 def print_table(folder):
-    print("| MPI | ranks | arrivals | cells | geometric mean | faster | the same | slower (5 %, and the interval) |\n"
-          "|---|---|---|---|---|---|---|---|")
-    for (mpi, ranks, pattern), rows in sorted(rows_of(folder).items()):
+    print("| MPI | ranks, or nodes x ranks | arrivals | cells | geometric mean | faster | the same | "
+          "slower (5 %, and the interval) |\n|---|---|---|---|---|---|---|---|")
+    for (mpi, place, pattern), rows in sorted(rows_of(folder).items()):
         mean = math.exp(sum(math.log(max(row["ratio_to_native"], 1e-4)) for row in rows) / len(rows))
         count = collections.Counter(row["word"] for row in rows)
         slower = sorted((row for row in rows if row["word"] == "SLOWER"), key=lambda one: -one["ratio_to_native"])
         text = ", ".join(f"{row['collective']} {size(row['bytes'])} {row['ratio_to_native']:.2f}" for row in slower)
-        print(f"| {mpi} | {ranks} | {pattern} | {len(rows)} | {mean:.2f} | {count['FASTER']} | "
+        print(f"| {mpi} | {place} | {pattern} | {len(rows)} | {mean:.2f} | {count['FASTER']} | "
               f"{len(rows) - count['FASTER'] - len(slower)} | {text or '-'} |")
 
 
@@ -87,6 +101,7 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--mpi", choices=LAUNCH, action="append")
     parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4, 8])
+    parser.add_argument("--nodes", type=int, default=1, help="of tests/cluster/box, which the ranks are spread over")
     parser.add_argument("--patterns", nargs="+", default=list(PATTERNS), help="also replay:FILE")
     parser.add_argument("--collectives", nargs="+", default=list(COLLECTIVES))
     parser.add_argument("--sizes", default="8:16M:64")
@@ -94,6 +109,8 @@ def main():
     parser.add_argument("--timeout", type=float, default=300, help="seconds of one collective's run")
     parser.add_argument("--only-table", action="store_true")
     arguments = parser.parse_args()
+    if any(ranks % arguments.nodes for ranks in arguments.ranks):
+        parser.error("--ranks: every node has as many")
     if not arguments.only_table:
         arguments.folder.mkdir(parents=True, exist_ok=True)
         runs = [(mpi, ranks, pattern, collective) for ranks in arguments.ranks for mpi in arguments.mpi or LAUNCH
