@@ -189,7 +189,7 @@ static_assert(sizeof(ClockOffset) == 64);
 
 // A result of an algorithm that differs from MPI's own: the first one of that algorithm on that communicator
 // (PAPAYA_VERIFY), in the record of the lowest rank that has found it.
-inline constexpr std::uint32_t difference_capacity = 6;  // one for each collective that can be replaced
+inline constexpr std::uint32_t difference_capacity = 16;  // more than collectives that can be replaced
 struct Difference {
   std::uint64_t communicator;
   std::uint64_t call;
@@ -417,10 +417,10 @@ struct Header {
   std::uint64_t trials_offset;
   std::uint64_t trial_count;  // may exceed the capacity: then the others are not there
 };
-static_assert(sizeof(Header) <= 8192);
 inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);
 
-inline constexpr std::uint64_t totals_offset = 8192;
+inline constexpr std::uint64_t totals_offset = 12288;
+static_assert(sizeof(Header) <= totals_offset);
 inline constexpr std::uint64_t communicators_offset = 32768;
 static_assert(totals_offset + sizeof(Totals) <= communicators_offset);
 inline constexpr std::uint64_t communicator_capacity = 1024;

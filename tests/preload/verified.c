@@ -4,7 +4,7 @@
 //   verified cancel   sums of doubles that cancel out to almost nothing
 //   verified own      the same with an operation of the program on contiguous doubles
 //   verified wrong    an operation that gives another result each time it is used
-//   verified planted  calls of five collectives whose results an algorithm gets wrong
+//   verified planted  calls of nine collectives whose results an algorithm gets wrong
 //   verified only     the same of MPI_Bcast alone, in which ranks may leave early
 #define _GNU_SOURCE
 #include <mpi.h>
@@ -132,6 +132,29 @@ static void exchange_all(MPI_Comm comm, int rank, int ranks, int times, int gath
   }
 }
 
+static void give_and_take_all(MPI_Comm comm, int rank, int ranks) {
+  for (int j = 0; j < elements; ++j) mine[j] = rank * 100 + j;
+  CHECK(COUNTED(MPI_Gather, mine, elements, MPI_INT, all, elements, MPI_INT, 1, comm) == MPI_SUCCESS);
+  for (int j = 0; j < ranks * elements && rank == 1; ++j) CHECK(all[j] == j / elements * 100 + j % elements);
+  for (int j = 0; j < ranks * elements; ++j) mine[j] = j;
+  CHECK(COUNTED(MPI_Scatter, mine, elements, MPI_INT, all, elements, MPI_INT, 0, comm) == MPI_SUCCESS);
+  for (int j = 0; j < elements; ++j) CHECK(all[j] == rank * elements + j);
+}
+
+static void reduce_blocks(MPI_Comm comm, int rank, int ranks) {
+  int counts[most_ranks];
+  for (int i = 0; i < ranks; ++i) counts[i] = elements;
+  for (int by_counts = 0; by_counts < 2; ++by_counts) {
+    for (int j = 0; j < ranks * elements; ++j) mine[j] = rank + j;
+    if (by_counts)
+      CHECK(COUNTED(MPI_Reduce_scatter, mine, all, counts, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    else
+      CHECK(COUNTED(MPI_Reduce_scatter_block, mine, all, elements, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    for (int j = 0; j < elements; ++j)
+      CHECK(all[j] == ranks * (rank * elements + j) + ranks * (ranks - 1) / 2);
+  }
+}
+
 static void planted(int rank, int ranks) {
   enum { times = 6, times_rooted = 12 };  // those are set up on the way
   MPI_Comm other;
@@ -143,6 +166,10 @@ static void planted(int rank, int ranks) {
     broadcast_all(MPI_COMM_WORLD, rank, 1);
     reduce_all(MPI_COMM_WORLD, rank, ranks, 1, 1);
     reduce_all(MPI_COMM_WORLD, rank, ranks, 1, 0);
+  }
+  for (int i = 0; i < times_rooted; ++i) {
+    give_and_take_all(MPI_COMM_WORLD, rank, ranks);
+    reduce_blocks(MPI_COMM_WORLD, rank, ranks);
   }
   reduce_all(other, rank, ranks, 2, 0);
   MPI_Comm_free(&other);

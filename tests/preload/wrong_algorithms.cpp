@@ -42,6 +42,13 @@ constexpr std::string_view right_of(Collective collective) {
       return "arrival_allgather";
     case Collective::alltoall:
       return "arrival_alltoall";
+    case Collective::gather:
+      return "arrival_gather";
+    case Collective::scatter:
+      return "arrival_scatter";
+    case Collective::reduce_scatter:
+    case Collective::reduce_scatter_block:
+      return "arrival_blocks";
     default:
       return "arrival_leader";
   }
@@ -80,7 +87,11 @@ constexpr Descriptor wrong = {
 const Registration registrations[] = {Registration(wrong<Collective::allreduce>),
                                       Registration(wrong<Collective::bcast>), Registration(wrong<Collective::reduce>),
                                       Registration(wrong<Collective::alltoall>),
-                                      Registration(wrong<Collective::allgather>)};
+                                      Registration(wrong<Collective::allgather>),
+                                      Registration(wrong<Collective::gather>),
+                                      Registration(wrong<Collective::scatter>),
+                                      Registration(wrong<Collective::reduce_scatter>),
+                                      Registration(wrong<Collective::reduce_scatter_block>)};
 
 }  // namespace
 

@@ -88,7 +88,8 @@ class WrongCalls(Preload):
         (here / "libpapaya.so").symlink_to(self.build / "libpapaya.so")
         flavour = f"libpapaya-{self.mpi}.so"
         (here / flavour).symlink_to(self.build / "tests" / "preload" / flavour)
-        names = ("allreduce", "bcast", "reduce", "alltoall", "allgather")
+        names = ("allreduce", "bcast", "reduce", "alltoall", "allgather", "gather", "scatter", "reduce_scatter",
+                 "reduce_scatter_block")
         env = {"LD_PRELOAD": str(here / "libpapaya.so"), "PAPAYA_VERIFY": "1", "PAPAYA_NODE_SIZE": None,
                **{f"PAPAYA_{name.upper()}": "wrong" for name in names}}
         job = self.job(3, self.program("verified"), "planted", via="native", env={**env, "PAPAYA_OUTPUT": str(

@@ -162,8 +162,9 @@ std::vector<std::uint8_t> Record::bytes_with(bool compact, std::size_t header_by
   h.event_capacity = capacity;
   h.communicator_count = communicators.size();
   h.communicator_capacity = compact ? std::max<std::uint64_t>(1, communicators.size()) : trace::communicator_capacity;
-  // No table begins within the header of today, which may be longer than that of the version.
-  h.totals_offset = compact ? std::max(header_bytes, sizeof(trace::Header)) : trace::totals_offset;
+  // On the page after the header; `compact`: no table begins within the header of today, which may be longer than that
+  // of the version.
+  h.totals_offset = compact ? std::max(header_bytes, sizeof(trace::Header)) : (header_bytes + 4095) / 4096 * 4096;
   h.communicators_offset = compact ? h.totals_offset + totals_bytes : trace::communicators_offset;
   h.module_count = modules.size();
   h.frame_count = frames.size();
