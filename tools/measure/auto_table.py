@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What `auto` takes beside native: papaya bench for all collectives under every pattern of arrivals, and a table of it
-for docs/measurements.md. To be run in the build folder. A run that FOLDER has already is not made again.
+for docs/measurements.md. To be run in the build folder. A run that FOLDER has already is not made again. --again: what
+is slower than native is measured once more, for that long, in which trials come to their end; that row counts.
 
     ../tools/measure/auto_table.py FOLDER [--mpi openmpi|mpich] [--ranks N...] [--nodes N] [--patterns NAME...]
+    ../tools/measure/auto_table.py FOLDER --again SECONDS
     ../tools/measure/auto_table.py FOLDER --only-table
 """
 import argparse
@@ -26,29 +28,28 @@ def place_of(arguments, ranks):
     return f"{arguments.nodes} x {ranks // arguments.nodes}" if arguments.nodes > 1 else str(ranks)
 
 
-def file_of(folder, mpi, place, pattern, collective):
-    name = f"{mpi}.{place.replace(' ', '')}.{pathlib.Path(pattern).stem.replace(':', '-')}.{collective}.json"
-    return folder / name
-
-
-def launch(arguments, mpi, ranks):
+def launch(mpi, place):
     """The launcher's command, on one node or on nodes of tests/cluster/box."""
-    if arguments.nodes == 1:
-        return [*LAUNCH[mpi], str(ranks)]
+    nodes, _, ranks = place.rpartition(" x ")
+    if not nodes:
+        return [*LAUNCH[mpi], ranks]
     box = pathlib.Path(__file__).parents[2] / "tests" / "cluster" / "box"
-    return [str(box), "--nodes", str(arguments.nodes), "--ranks", str(ranks // arguments.nodes), "--mpi", mpi, "--"]
+    return [str(box), "--nodes", nodes, "--ranks", ranks, "--mpi", mpi, "--"]
 
 
-def measure(arguments, mpi, ranks, pattern, collective):
-    """Leaves the benchmark's JSON in the folder; False if it did not end within its time."""
-    file = file_of(arguments.folder, mpi, place_of(arguments, ranks), pattern, collective)
+def measure(arguments, mpi, place, pattern, collective, sizes, seconds):
+    """Leaves the benchmark's JSON in the folder, unless it has it or the run does not end within its time."""
+    words = [mpi, place.replace(" ", ""), pattern.replace("/", "+").replace(".", "_"), collective]
+    if arguments.again:
+        words += [str(sizes), "again"]
+    file = arguments.folder / ".".join([*words, "json"])
     if file.exists():
-        return True
+        return
     environment = {**os.environ, "PAPAYA_PROFILE": "off", "OMPI_ALLOW_RUN_AS_ROOT": "1",
                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     partial = file.with_suffix(".partial")
-    command = [*launch(arguments, mpi, ranks), "./papaya", "bench", collective, "-m", arguments.sizes,
-               "--algorithms", "auto", "--pattern", pattern, "--seconds", str(arguments.seconds), "--json", str(partial)]
+    command = [*launch(mpi, place), "./papaya", "bench", collective, "-m", str(sizes), "--algorithms", "auto",
+               "--pattern", pattern, "--seconds", str(seconds), "--json", str(partial)]
     if pattern != "none" and not pattern.startswith("replay:"):
         command += ["--skew", str(SKEW_US)]
     try:
@@ -56,24 +57,38 @@ def measure(arguments, mpi, ranks, pattern, collective):
                               check=False)
     except subprocess.TimeoutExpired:
         print(f"{file.stem}: not done within {arguments.timeout} s", file=sys.stderr)
-        return False
+        return
     if done.returncode != 0 or not partial.exists():
         print(f"{file.stem}: {done.stderr.strip() or done.returncode}", file=sys.stderr)
-        return False
+        return
     partial.rename(file)
-    return True
 
 
 def rows_of(folder):
     """(MPI, how the ranks lie, pattern) -> rows of `auto`."""
-    found = collections.defaultdict(list)
-    for file in sorted(folder.glob("*.json")):
-        mpi, place, rest = file.name.split(".", 2)
-        pattern = rest.rsplit(".", 2)[0]
+    found = collections.defaultdict(dict)
+    for file in sorted(folder.glob("*.json"), key=lambda file: (file.stem.endswith(".again"), file.name)):
+        mpi, place, pattern = file.name.split(".")[:3]
+        key = mpi, place.replace("x", " x "), pattern.replace("_", ".").replace("+", "/")
         for row in json.loads(file.read_text(encoding="utf-8"))["rows"]:
             if row["algorithm"] == "auto" and row["ratio_to_native"] is not None:
-                found[mpi, place.replace("x", " x "), pattern].append(row)
-    return found
+                found[key][row["collective"], row["bytes"]] = row
+    return {key: list(rows.values()) for key, rows in found.items()}
+
+
+def is_slower(row):
+    """Surely, and by more than 5 %."""
+    return row["word"] == "SLOWER" and row["ratio_to_native"] > 1.05
+
+
+def runs_of(arguments):
+    """What to measure, as measure() takes it."""
+    if arguments.again:
+        return [(*key, row["collective"], row["bytes"], arguments.again)
+                for key, rows in rows_of(arguments.folder).items() for row in rows if is_slower(row)]
+    return [(mpi, place_of(arguments, ranks), pattern, collective, arguments.sizes, arguments.seconds)
+            for ranks in arguments.ranks for mpi in arguments.mpi or LAUNCH for pattern in arguments.patterns
+            for collective in arguments.collectives]
 
 
 def size(count):
@@ -90,9 +105,10 @@ def print_table(folder):
     for (mpi, place, pattern), rows in sorted(rows_of(folder).items()):
         mean = math.exp(sum(math.log(max(row["ratio_to_native"], 1e-4)) for row in rows) / len(rows))
         count = collections.Counter(row["word"] for row in rows)
-        slower = sorted((row for row in rows if row["word"] == "SLOWER"), key=lambda one: -one["ratio_to_native"])
+        slower = sorted(filter(is_slower, rows), key=lambda one: -one["ratio_to_native"])
         text = ", ".join(f"{row['collective']} {size(row['bytes'])} {row['ratio_to_native']:.2f}" for row in slower)
-        print(f"| {mpi} | {place} | {pattern} | {len(rows)} | {mean:.2f} | {count['FASTER']} | "
+        arrivals = pathlib.Path(pattern.removeprefix("replay:")).stem
+        print(f"| {mpi} | {place} | {arrivals} | {len(rows)} | {mean:.2f} | {count['FASTER']} | "
               f"{len(rows) - count['FASTER'] - len(slower)} | {text or '-'} |")
 
 
@@ -107,14 +123,14 @@ def main():
     parser.add_argument("--sizes", default="8:16M:64")
     parser.add_argument("--seconds", type=float, default=0.1, help="time of a row at most, as in papaya bench")
     parser.add_argument("--timeout", type=float, default=300, help="seconds of one collective's run")
+    parser.add_argument("--again", type=float, metavar="SECONDS", help="the slower rows of FOLDER, for so long each")
     parser.add_argument("--only-table", action="store_true")
     arguments = parser.parse_args()
     if any(ranks % arguments.nodes for ranks in arguments.ranks):
         parser.error("--ranks: every node has as many")
     if not arguments.only_table:
         arguments.folder.mkdir(parents=True, exist_ok=True)
-        runs = [(mpi, ranks, pattern, collective) for ranks in arguments.ranks for mpi in arguments.mpi or LAUNCH
-                for pattern in arguments.patterns for collective in arguments.collectives]
+        runs = runs_of(arguments)
         begin = time.monotonic()
         for number, run in enumerate(runs, 1):
             measure(arguments, *run)

@@ -61,8 +61,9 @@ def main():
     print(file=sys.stderr)
     native, ours = (statistics.median(took[form]) for form in forms)
     low, high = interval_of(took["papaya"], took["native"])
-    print(f"| {pathlib.Path(arguments.program[0]).name} | {arguments.mpi} | {arguments.ranks} | {native:.3f} | {ours:.3f} | "
-          f"{ours / native:.3f} | {low:.3f} to {high:.3f} |")
+    name = pathlib.Path(arguments.program[0]).name
+    print(f"| {name} | {arguments.mpi} | {arguments.ranks} | {native:.3f} | {ours:.3f} | {ours / native:.3f} | "
+          f"{low:.3f} to {high:.3f} |")
 
 
 if __name__ == "__main__":
