@@ -39,14 +39,15 @@ class OnCommunicator;
 struct One;
 }  // namespace trials
 
-// The decision for the last replaced call of a collective with a predefined type and operation, whose handles
-// never change their meaning: a program in a loop asks the same again.
+// The decision for the last call of a collective with a predefined type and operation, whose handles never change their
+// meaning: a program in a loop asks the same again.
 struct LastChoice {
   MPI_Datatype type = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
   MPI_Count count = 0;
   std::size_t bytes = 0;
-  Plan* plan = nullptr;  // prepared; null: nothing is remembered
+  Plan* plan = nullptr;         // prepared; null: nothing is remembered, or that the call is MPI's
+  Reason why = Reason::none;    // the call is MPI's, for this reason; none: it is not
   Reduction reduction;
   trials::One* trial = nullptr;  // whose calls are counted
 };

@@ -188,8 +188,15 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     outcome.trial = trials::find(state, a, decision, facts.job);
     outcome.root = a.root;
   }
+  const Reduction& reduction = described.reduction;
+  const bool can_be_remembered =
+      facts.job.verify_every == 0 && (!reduces(a.collective) || reduction.by_table) &&
+      (a.collective == Collective::barrier || is_named(a.type));
+  LastChoice& last = state.last[index_of(a.collective)];
   const auto native_by_choice = [&] {
     if (choice.forced) why_native::report(facts.job, state, choice.named, bytes, choice.reason);
+    if (can_be_remembered)
+      last = {.type = a.type, .op = a.op, .count = a.count, .why = choice.reason, .trial = outcome.trial};
     return native(choice.reason);
   };
   if (choice.rule == nullptr && !decision.sets_up_due_plans && !decision.agrees_on_verdicts && outcome.trial == nullptr)
@@ -216,14 +223,17 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     if (outcome.trial != nullptr) trials::note_failure(state, *outcome.trial, outcome.reason, facts.records.recorder);
     return false;
   }
-  const Reduction& reduction = described.reduction;
   if (own.are_mismatched && plan->through_host) return native(Reason::arguments);  // it cannot decline
   const bool on_device = is_on_device(state, a, facts);
   const bool declines = on_device || own.are_mismatched;
-  const bool is_predefined =
-      (!reduces(a.collective) || reduction.by_table) && (a.collective == Collective::barrier || is_named(a.type));
-  if (facts.job.verify_every == 0 && own.are_flat && is_predefined)
-    state.last[index_of(a.collective)] = {a.type, a.op, a.count, bytes, plan, reduction, outcome.trial};
+  if (own.are_flat && can_be_remembered)
+    last = {.type = a.type,
+            .op = a.op,
+            .count = a.count,
+            .bytes = bytes,
+            .plan = plan,
+            .reduction = reduction,
+            .trial = outcome.trial};
   const bool done = run_verified(facts, a, state, *plan->rule->algorithm, reduction, on_device, [&] {
     return own.are_flat && !(on_device && plan->through_host)
                ? run_in_place(state, *plan, reduction, bytes, declines, a, facts, outcome)
