@@ -55,6 +55,21 @@ class Settings(Preload):
         self.assertRegex(job.complaints()[1],
                          "papaya_allreduce=arrival_three: no algorithm 'arrival_three'.*did you mean arrival_tree")
 
+    def test_remembered(self):
+        """A call like the last one goes where that went, and one unlike it does not."""
+        self.check_right(self.job(3, self.program("remembered"), via="native"), 3)
+        self.need_papaya()
+        for adapt in ("off", "exact"):
+            job = self.job(3, self.program("remembered"), env={"PAPAYA_ADAPT": adapt}, timeout=20)
+            self.check_right(job, 3)
+            self.check_counts(job)
+            rows = [row for row in job.report()["algorithms"] if row["collective"] == "MPI_Gather"]
+            self.assertEqual(sum(row["calls"] for row in rows), 3 * 220)
+            by_algorithm = sum(row["calls"] for row in rows if row["algorithm"] == "arrival_gather")
+            if adapt == "off":  # all small ones before the hint, and but for the first few no other
+                self.assertEqual([row["calls"] for row in rows if "table" in row["reason"]], [3 * 100])
+                self.assertGreater(by_algorithm, 3 * 60)
+
     def bad_job(self, env):
         job = self.job(2, self.program("loop"), 20, env=env)
         self.check_right(job, 2, quiet=False)
