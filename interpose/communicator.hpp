@@ -46,8 +46,8 @@ struct LastChoice {
   MPI_Op op = MPI_OP_NULL;
   MPI_Count count = 0;
   std::size_t bytes = 0;
-  Plan* plan = nullptr;         // prepared; null: nothing is remembered, or that the call is MPI's
-  Reason why = Reason::none;    // the call is MPI's, for this reason; none: it is not
+  Plan* plan = nullptr;       // prepared; null: nothing is remembered, or that the call is MPI's
+  Reason why = Reason::none;  // the call is MPI's, for this reason; none: it is not
   Reduction reduction;
   trials::One* trial = nullptr;  // whose calls are counted
 };

@@ -16,7 +16,8 @@ namespace papaya {
   if (approx::may_concern(a.collective) && state.approximates && approx::run(state, a, facts, outcome)) [[unlikely]]
     return true;
   const LastChoice& last = state.last[index_of(a.collective)];
-  if ((last.plan != nullptr || last.why != Reason::none) && last.type == a.type && last.op == a.op && last.count == a.count &&
+  if ((last.plan != nullptr || last.why != Reason::none) && last.type == a.type && last.op == a.op &&
+      last.count == a.count &&
       (reduces(a.collective) || a.collective <= Collective::bcast || a.send == MPI_IN_PLACE ||
        (a.send_type == a.type && a.send_count == own_elements(state, a))) &&
       (!is_rooted(a.collective) || static_cast<unsigned>(a.root) < static_cast<unsigned>(state.size))) {

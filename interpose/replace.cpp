@@ -189,9 +189,8 @@ bool decide_and_replace(Communicator& state, const Arguments& a, const CallFacts
     outcome.root = a.root;
   }
   const Reduction& reduction = described.reduction;
-  const bool can_be_remembered =
-      facts.job.verify_every == 0 && (!reduces(a.collective) || reduction.by_table) &&
-      (a.collective == Collective::barrier || is_named(a.type));
+  const bool can_be_remembered = facts.job.verify_every == 0 && (!reduces(a.collective) || reduction.by_table) &&
+                                 (a.collective == Collective::barrier || is_named(a.type));
   LastChoice& last = state.last[index_of(a.collective)];
   const auto native_by_choice = [&] {
     if (choice.forced) why_native::report(facts.job, state, choice.named, bytes, choice.reason);

@@ -48,7 +48,8 @@ void tell(const Difference& one, bool is_dropped, const Job& job, Records& recor
   trace::Header& header = records.recorder.header();
   if (const std::uint64_t row = std::atomic_ref(header.difference_count).fetch_add(1, std::memory_order_relaxed);
       row < trace::difference_capacity) {
-    trace::Difference& to = header.differences[row];
+    trace::Difference& to = row < trace::first_differences ? header.differences[row]
+                                                           : header.further_differences[row - trace::first_differences];
     to = {.communicator = one.communicator,
           .call = one.call,
           .element = one.element,

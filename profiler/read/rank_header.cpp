@@ -59,9 +59,9 @@ RankHeader::RankHeader(const trace::Header& header)
       timed_count(header.timed_count),
       phase_count(header.phase_count),
       phase_times(header.phase_times, header.phase_times + header.phase_count),
-      usage(header.usage),
-      differences(header.differences,
-                  header.differences + std::min<std::uint64_t>(header.difference_count, trace::difference_capacity)) {
+      usage(header.usage) {
+  for (std::uint64_t row = 0; row < std::min<std::uint64_t>(header.difference_count, trace::difference_capacity); ++row)
+    differences.push_back(header.difference(row));
   for (const trace::Alpha& entry : header.alpha) {
     if (entry.bytes == 0) break;
     alpha.push_back(entry);

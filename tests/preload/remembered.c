@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 
   for (int i = 0; i < repeats; ++i) gather(MPI_DOUBLE, small, small, rank, ranks, i);
-  for (int i = 0; i < 2 * repeats; ++i) gather(MPI_DOUBLE, i % 2 ? small : large, i % 2 ? small : large, rank, ranks, i);
+  for (int i = 0; i < 2 * repeats; ++i)
+    gather(MPI_DOUBLE, i % 2 ? small : large, i % 2 ? small : large, rank, ranks, i);
 
   // The next type has the handle of the last one, on rank 0 another one.
   MPI_Datatype between = MPI_DATATYPE_NULL;

@@ -150,8 +150,7 @@ static void reduce_blocks(MPI_Comm comm, int rank, int ranks) {
       CHECK(COUNTED(MPI_Reduce_scatter, mine, all, counts, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
     else
       CHECK(COUNTED(MPI_Reduce_scatter_block, mine, all, elements, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
-    for (int j = 0; j < elements; ++j)
-      CHECK(all[j] == ranks * (rank * elements + j) + ranks * (ranks - 1) / 2);
+    for (int j = 0; j < elements; ++j) CHECK(all[j] == ranks * (rank * elements + j) + ranks * (ranks - 1) / 2);
   }
 }
 

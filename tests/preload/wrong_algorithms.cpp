@@ -85,7 +85,8 @@ constexpr Descriptor wrong = {
 };
 
 const Registration registrations[] = {Registration(wrong<Collective::allreduce>),
-                                      Registration(wrong<Collective::bcast>), Registration(wrong<Collective::reduce>),
+                                      Registration(wrong<Collective::bcast>),
+                                      Registration(wrong<Collective::reduce>),
                                       Registration(wrong<Collective::alltoall>),
                                       Registration(wrong<Collective::allgather>),
                                       Registration(wrong<Collective::gather>),

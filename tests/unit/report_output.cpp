@@ -159,8 +159,9 @@ TEST_CASE("an algorithm whose results differed from MPI's is named first") {
   header.differences[2].algorithm = 77;
   header.differences[3] = header.differences[0];
   header.differences[3].is_dropped = 0;
+  header.further_differences[9] = header.differences[3];
   const report::Report analysis = support::analyse(all);
-  REQUIRE(analysis.wrong_results.size() == 2);
+  REQUIRE(analysis.wrong_results.size() == 3);
   CHECK(
       analysis.wrong_results[0].sentence() ==
       "MPI_Allreduce by arrival_tree differed from MPI's own in call 17 on MPI_COMM_WORLD: element 5 of the result on "
