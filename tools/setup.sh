@@ -17,7 +17,7 @@ build_packages="g++ gcc libc6-dev pkg-config meson ninja-build python3 openmpi-b
   libhwloc-dev libucx-dev libdw-dev libopen-trace-format2-dev libunwind8 libzstd1 libfmt-dev libcli11-dev nlohmann-json3-dev catch2
   libjs-chart.js"
 test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev libopenblas0-pthread libsimgrid-dev otf2-tools python3-mpi4py
-  python3-torch"
+  python3-torch python3-matplotlib"
 # The style gates (tests/lint).
 test_packages="$test_packages clang-format clang-tidy codespell mandoc python3-flake8 shellcheck"
 # Ubuntu has this browser as a snap only: there the test of the report's page is skipped.

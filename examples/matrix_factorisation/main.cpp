@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <stdexcept>
+#include <string>
 
 #include "distribute.hpp"
 #include "options.hpp"
@@ -62,11 +63,14 @@ void run(const Options& options, int rank, MPI_Comm comm) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  int rank;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   Options options;
   const Parsed parsed = parse(argc, argv, options);
+  // With ssp_sharded:thread=1 a thread of papaya's sends and receives, too.
+  const bool has_threads = options.algorithm.find("thread=1") != std::string::npos;
+  int provided;
+  MPI_Init_thread(&argc, &argv, has_threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &provided);
+  int rank;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   int exit_code = parsed.exit_code;
   if (parsed.goes_on) {
     MPI_Comm comm;
