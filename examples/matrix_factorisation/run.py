@@ -197,15 +197,16 @@ def table(first, summary, target, rounds):
              f"{data['items']} items, {data['training']} ratings; {late}",
              f"Until the error is {target:g}, which slack 0 ends with; medians of {rounds} round{'s' * (rounds > 1)}",
              "",
-             "allreduce   iterations  seconds      (rounds)   sooner  in allreduce  waiting  age: mean  most"]
+             "allreduce   iterations  seconds      (rounds)  of slack 0  in allreduce  waiting  age: mean  most"]
     for label, row in summary.items():
         if row is None:
             lines.append(f"{label:<12}the error was not reached")
             continue
         waiting = "-" if row["waited_seconds"] is None else f"{row['waited_seconds']:.2f} s"
         span = f"{row['least_seconds']:.2f}-{row['most_seconds']:.2f}"
-        lines.append(f"{label:<12}{row['iterations']:>10g}  {row['seconds']:>7.2f}  {span:>12}  {row['sooner']:>6.0%}  "
-                     f"{row['collective_seconds']:>10.2f} s  {waiting:>7}  {row['age']:>9.1f}  {row['oldest']:>4.0f}")
+        lines.append(f"{label:<12}{row['iterations']:>10g}  {row['seconds']:>7.2f}  {span:>12}  "
+                     f"{1 - row['sooner']:>10.0%}  {row['collective_seconds']:>10.2f} s  {waiting:>7}  "
+                     f"{row['age']:>9.1f}  {row['oldest']:>4.0f}")
     with_slack = {label: row for label, row in summary.items() if row and label.startswith("slack ")}
     best = min(with_slack, key=lambda label: with_slack[label]["seconds"])
     gain = with_slack[best]["sooner"]

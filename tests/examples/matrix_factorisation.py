@@ -174,7 +174,7 @@ class MatrixFactorisation(unittest.TestCase):
                             (["--ratings", "file", "--noise", "1"], "--ratings")):
             self.assert_mistake(self.start([self.program(), *words]), 2, said)
         self.assert_mistake(self.launch(2, *SMALL, "--algorithm", "ssp_star"), 1, "ssp_star", "ssp_allreduce")
-        self.assert_mistake(self.start([self.program(), *SMALL, "--learning-rate", "9"]), 1, "--learning-rate")
+        self.assert_mistake(self.start([self.program(), *SMALL, "--learning-rate", "9"]), 1, "lower --learning-rate")
         self.assert_mistake(self.start([self.program(), *SMALL, "--json", "no/such/folder"]), 1, "no/such/folder")
 
     def experiment(self, *words, python=sys.executable):
@@ -206,12 +206,16 @@ class MatrixFactorisation(unittest.TestCase):
         for words in ("Error over time", "Error over iterations", "iterations per second", "slack 2", "native"):
             self.assertIn(words, said)
 
+        plot = [python, "-B", HERE.parents[1] / "examples" / "matrix_factorisation" / "plot.py"]
+        self.assertEqual(self.start([*plot, results, "-o", "figure.png"]).returncode, 0)
+        self.assertTrue((self.folder / "figure.png").read_bytes().startswith(b"\x89PNG"))
+        self.assertIn("results.json: run.py writes it", self.start([*plot, self.folder]).stderr)
+
     def test_experiment_that_cannot_be(self):
         for words, said in ((["--slacks", "0,x"], "'0,x' is no list"), (["--slacks", "256"], "from 0 to 255"),
                             (["--build", "missing"], "build papaya first"),
                             (["--launcher", "no_such"], "no_such is missing"),
-                            (["--slak", "1"], "--slak"),
-                            (["--learning-rate", "9"], "lower --learning-rate")):
+                            (["--slak", "1"], "--slak")):
             result = self.experiment("--no-figure", *words)
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(said, result.stderr)
