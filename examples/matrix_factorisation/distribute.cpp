@@ -4,8 +4,9 @@
 #include <array>
 #include <numeric>
 #include <random>
-#include <stdexcept>
 #include <string>
+
+#include "mistake.hpp"
 
 namespace {
 
@@ -74,10 +75,10 @@ Part distribute(const Ratings& ratings, double held_out, std::uint64_t seed, MPI
   training.erase(training.end() - held, training.end());
   std::array<long long, 4> sizes = {ratings.users, ratings.items, static_cast<long long>(training.size()), held};
   MPI_Bcast(sizes.data(), static_cast<int>(sizes.size()), MPI_LONG_LONG, 0, comm);
-  if (sizes[3] == 0) throw std::runtime_error("there are too few ratings to hold any out: raise --held-out.");
+  if (sizes[3] == 0) throw Mistake("there are too few ratings to hold any out: raise --held-out.");
   if (sizes[0] < ranks)
-    throw std::runtime_error("each of the " + std::to_string(ranks) + " ranks needs users, and there are only " +
-                             std::to_string(sizes[0]) + ": start fewer ranks.");
+    throw Mistake("each of the " + std::to_string(ranks) + " ranks needs users, and there are only " +
+                  std::to_string(sizes[0]) + ": start fewer ranks.");
   std::vector<Place> owners;
   if (rank == 0) owners = places(ratings, ranks, random);
   Part part;

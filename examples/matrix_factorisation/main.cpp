@@ -8,6 +8,7 @@
 #include <string>
 
 #include "distribute.hpp"
+#include "mistake.hpp"
 #include "options.hpp"
 #include "output.hpp"
 #include "training.hpp"
@@ -34,7 +35,7 @@ void on_first_rank(int rank, MPI_Comm comm, F&& work) {
   }
   int has_failed = problem.empty() ? 0 : 1;
   MPI_Bcast(&has_failed, 1, MPI_INT, 0, comm);
-  if (has_failed) throw std::runtime_error(problem);
+  if (has_failed) throw Mistake(problem);
 }
 
 void run(const Options& options, int rank, MPI_Comm comm) {
@@ -78,9 +79,12 @@ int main(int argc, char** argv) {
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     try {
       run(options, rank, comm);
-    } catch (const std::exception& error) {
-      if (rank == 0) std::fprintf(stderr, "matrix_factorisation: %s\n", error.what());
+    } catch (const Mistake& mistake) {
+      if (rank == 0) std::fprintf(stderr, "matrix_factorisation: %s\n", mistake.what());
       exit_code = 1;
+    } catch (const std::exception& error) {  // the others know nothing of it, and would wait
+      std::fprintf(stderr, "matrix_factorisation: rank %d: %s\n", rank, error.what());
+      MPI_Abort(comm, 1);
     }
     MPI_Comm_free(&comm);
   } else if (rank == 0) {

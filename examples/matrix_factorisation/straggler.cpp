@@ -13,9 +13,8 @@ bool Straggler::is_late(long long iteration) const {
     case Straggling::rotating:
       return iteration % ranks_ == rank_;
     case Straggling::random:  // all ranks draw the same one
-      std::minstd_rand random(static_cast<std::uint32_t>(seed_ + static_cast<std::uint64_t>(iteration)));
-      random.discard(3);
-      return static_cast<int>(random() % static_cast<std::uint32_t>(ranks_)) == rank_;
+      std::mt19937_64 random(seed_ + static_cast<std::uint64_t>(iteration));
+      return std::uniform_int_distribution(0, ranks_ - 1)(random) == rank_;
   }
   return false;
 }

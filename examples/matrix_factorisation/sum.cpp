@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "mistake.hpp"
+
 namespace {
 
 // Stale synchronous parallel: a rank goes on with what others contributed at most `slack` calls ago.
@@ -17,7 +19,9 @@ class StaleSum : public Sum {
     // Updates add up, none may be lost; of models the newest of each rank counts.
     const auto create =
         options.exchange == Exchange::updates ? papaya_ssp_accumulate_create : papaya_ssp_allreduce_create;
-    check(create(comm, static_cast<MPI_Count>(count), MPI_DOUBLE, MPI_SUM, options.slack, algorithm, &collective_));
+    const int error =
+        create(comm, static_cast<MPI_Count>(count), MPI_DOUBLE, MPI_SUM, options.slack, algorithm, &collective_);
+    if (error != MPI_SUCCESS) throw Mistake(papaya_error());  // the same on all ranks
     std::array<char, 256> text{};
     check(papaya_weak_get_info(collective_, text.data(), static_cast<int>(text.size())));
     info_ = text.data();
@@ -53,10 +57,9 @@ class ConsistentSum : public Sum {
         sum_(count) {
     if (is_native_) return;
     if (algorithm_in_force().empty())
-      throw std::runtime_error(
-          "papaya is not loaded: put \"papaya run\" before the program, after mpirun and its options.");
+      throw Mistake("papaya is not loaded: put \"papaya run\" before the program, after mpirun and its options.");
     if (!options.algorithm.empty() && papaya_set_algorithm("allreduce", options.algorithm.c_str()) != 0)
-      throw std::runtime_error("papaya cannot take --algorithm " + options.algorithm + " for MPI_Allreduce.");
+      throw Mistake("papaya cannot take --algorithm " + options.algorithm + " for MPI_Allreduce.");
   }
 
   SumCall call(std::span<const double> contribution, std::span<double> result) override {

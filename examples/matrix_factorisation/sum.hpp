@@ -33,6 +33,5 @@ class Sum {
   virtual void end() {}
 };
 
-// Collective. Throws std::runtime_error with a sentence, on all ranks, where papaya is missing or cannot do what is
-// wished. The communicator returns errors.
+// Collective. Throws Mistake where papaya is missing or cannot do what is wished. The communicator returns errors.
 std::unique_ptr<Sum> make_sum(const Options& options, MPI_Comm comm, std::size_t count);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "mistake.hpp"
 #include "straggler.hpp"
 #include "sum.hpp"
 
@@ -150,6 +152,8 @@ History train(const Options& options, const Part& part, MPI_Comm comm) {
   int rank, ranks;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &ranks);
+  if (static_cast<long long>(part.items) * options.factors > std::numeric_limits<int>::max() - 2)
+    throw Mistake("the items have more factors than one MPI_Allreduce can sum: lower --factors.");
   Training training(options, part, rank, ranks);
   const Straggler straggler(options.straggling, options.delay_ms, options.generated.seed, rank, ranks);
   Ending ending(options, part, rank == 0);

@@ -24,7 +24,7 @@ struct History {
   double final_error = 0;    // of the model with all contributions, which is the same on all ranks
 };
 
-// Collective. Throws std::runtime_error with a sentence on all ranks.
+// Collective. May throw Mistake.
 History train(const Options& options, const Part& part, MPI_Comm comm);
 
 // The first iteration, from 0, whose error is at most `target`; as many as there are if none is.
