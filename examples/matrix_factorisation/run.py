@@ -80,7 +80,10 @@ class Progress:
             sys.stderr.flush()
         self.done += 1
 
-    def end(self):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
         if self.show:
             sys.stderr.write("\r\033[K")
 
@@ -142,17 +145,16 @@ class Experiment:
         """The JSON of each run, by label."""
         kinds = [(slack, f"slack {slack}") for slack in self.chosen.slacks] + [(None, "native"), (None, "consistent")]
         runs = {label: [] for _, label in [*kinds[-2:], *kinds[:-2]]}
-        progress = Progress(self.chosen.rounds * len(kinds) + 1)
-        # Slack 0 gives the same result in every run, so this is the error of all that follow.
-        progress.step("slack 0, whose error all have to reach")
-        first = self.measure(0, "slack 0", 0)
-        self.target = math.ceil(first["iterations"]["error"][-1] * 1e6) / 1e6
-        for turn in range(1, self.chosen.rounds + 1):
-            for slack, label in kinds:
-                progress.step(f"round {turn}, {label}")
-                runs[label].append(self.measure(slack, label, turn))
-            kinds.append(kinds.pop(0))  # nobody always comes after the same
-        progress.end()
+        with Progress(self.chosen.rounds * len(kinds) + 1) as progress:
+            # Slack 0 gives the same result in every run, so this is the error of all that follow.
+            progress.step("slack 0, whose error all have to reach")
+            first = self.measure(0, "slack 0", 0)
+            self.target = math.ceil(first["iterations"]["error"][-1] * 1e6) / 1e6
+            for turn in range(1, self.chosen.rounds + 1):
+                for slack, label in kinds:
+                    progress.step(f"round {turn}, {label}")
+                    runs[label].append(self.measure(slack, label, turn))
+                kinds.append(kinds.pop(0))  # nobody always comes after the same
         return runs
 
 
@@ -239,4 +241,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
