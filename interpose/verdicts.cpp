@@ -46,10 +46,11 @@ void tell(const Difference& one, bool is_dropped, const Job& job, Records& recor
                              : "No barrier, allreduce or the like followed in which the ranks could drop it there."));
   if (!records.recorder.is_open()) return;
   trace::Header& header = records.recorder.header();
-  if (const std::uint64_t row = std::atomic_ref(header.difference_count).fetch_add(1, std::memory_order_relaxed);
-      row < trace::difference_capacity) {
-    trace::Difference& to = row < trace::first_differences ? header.differences[row]
-                                                           : header.further_differences[row - trace::first_differences];
+  const std::uint64_t row = std::atomic_ref(header.difference_count).fetch_add(1, std::memory_order_relaxed);
+  if (row < trace::difference_capacity + trace::further_difference_capacity) {
+    trace::Difference& to = row < trace::difference_capacity
+                                ? header.differences[row]
+                                : header.further_differences[row - trace::difference_capacity];
     to = {.communicator = one.communicator,
           .call = one.call,
           .element = one.element,

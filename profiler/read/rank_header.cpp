@@ -60,8 +60,12 @@ RankHeader::RankHeader(const trace::Header& header)
       phase_count(header.phase_count),
       phase_times(header.phase_times, header.phase_times + header.phase_count),
       usage(header.usage) {
-  for (std::uint64_t row = 0; row < std::min<std::uint64_t>(header.difference_count, trace::difference_capacity); ++row)
-    differences.push_back(header.difference(row));
+  const auto some = [&](std::uint64_t before, const auto& rows) {
+    const std::uint64_t count = header.difference_count - std::min(header.difference_count, before);
+    differences.insert(differences.end(), rows, rows + std::min<std::uint64_t>(count, std::size(rows)));
+  };
+  some(0, header.differences);
+  some(trace::difference_capacity, header.further_differences);
   for (const trace::Alpha& entry : header.alpha) {
     if (entry.bytes == 0) break;
     alpha.push_back(entry);

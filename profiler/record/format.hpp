@@ -187,10 +187,11 @@ struct ClockOffset {
 };
 static_assert(sizeof(ClockOffset) == 64);
 
+// Together more than there are collectives that can be replaced.
+inline constexpr std::uint32_t difference_capacity = 6;
+inline constexpr std::uint32_t further_difference_capacity = 10;
 // A result of an algorithm that differs from MPI's own: the first one of that algorithm on that communicator
 // (PAPAYA_VERIFY), in the record of the lowest rank that has found it.
-inline constexpr std::uint32_t difference_capacity = 16;  // more than collectives that can be replaced
-inline constexpr std::uint32_t first_differences = 6;     // before the table of trials, the others after it
 struct Difference {
   std::uint64_t communicator;
   std::uint64_t call;
@@ -414,14 +415,10 @@ struct Header {
   std::uint64_t unrecorded_ticks;  // for which the program had switched recording off,
   std::uint64_t unrecorded_since;  // and when it did so last, if it has not switched it on again; 0: it has
   std::uint64_t difference_count;  // may exceed the capacity: then the others are not there
-  Difference differences[first_differences];
+  Difference differences[difference_capacity];
   std::uint64_t trials_offset;
   std::uint64_t trial_count;  // may exceed the capacity: then the others are not there
-  Difference further_differences[difference_capacity - first_differences];
-
-  const Difference& difference(std::uint64_t row) const noexcept {
-    return row < first_differences ? differences[row] : further_differences[row - first_differences];
-  }
+  Difference further_differences[further_difference_capacity];  // those for which the table above has no room
 };
 inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);
 
