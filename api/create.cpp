@@ -15,15 +15,6 @@ namespace papaya::weak {
 
 namespace {
 
-Settings settings_of_process(int rank) {
-  std::vector<std::string> warnings;
-  Settings settings = Settings::from_environment(environ, warnings);
-  static std::atomic<bool> has_warned{false};
-  if (rank == 0 && !has_warned.exchange(true))
-    for (const std::string& warning : warnings) log::warn(warning);
-  return settings;
-}
-
 bool reduces(WeakCollective collective) {
   return collective != WeakCollective::threshold_bcast;
 }

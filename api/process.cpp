@@ -64,8 +64,8 @@ int end_with_mpi(MPI_Comm, int, void*, void*) {
   }
   std::sort(left.begin(), left.end(), [](Member* a, Member* b) { return a->birth() < b->birth(); });
   if (!left.empty())
-    log::info(fmt::format("{} weakly consistent collective{} not freed before MPI_Finalize; freed now.", left.size(),
-                          left.size() == 1 ? " was" : "s were"));
+    log::info(fmt::format("{} of papaya's collectives and segments {} not freed before MPI_Finalize; freed now.",
+                          left.size(), left.size() == 1 ? "was" : "were"));
   end_threads();
   for (Member* const member : left) member->end();
   if (self.packing != MPI_COMM_NULL) PMPI_Comm_free(&self.packing);
@@ -160,6 +160,15 @@ void start(MPI_Comm node, const Settings& settings) {
                         {.cores = topology::count(all), .ranks = ranks, .rank = rank, .ns_per_tick = ns_per_tick()},
                         poke);
   self.policy.set_stall(static_cast<double>(settings.number(Variable::stall_seconds)), report_stall);
+}
+
+Settings settings_of_process(int rank) {
+  std::vector<std::string> warnings;
+  Settings settings = Settings::from_environment(environ, warnings);
+  static std::atomic<bool> has_warned{false};
+  if (rank == 0 && !has_warned.exchange(true))
+    for (const std::string& warning : warnings) log::warn(warning);
+  return settings;
 }
 
 void enter(Member& member) {

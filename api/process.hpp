@@ -1,5 +1,5 @@
-// What all weakly consistent collectives of a process share: how its threads wait, and that whoever waits in one moves
-// all on, since another rank may need this one's progress there.
+// What all weakly consistent collectives and segments of a process share: how its threads wait, and that whoever waits
+// in one moves all on, since another rank may need this one's progress there.
 #pragma once
 
 #include <mpi.h>
@@ -62,6 +62,8 @@ void prepare_process();
 bool has_started() noexcept;
 void start(MPI_Comm node, const Settings& settings);
 wait::Policy& policy() noexcept;
+// As the environment has them; the first time rank 0 tells what is wrong with it.
+Settings settings_of_process(int rank);
 // Which ranks are missing is asked of the algorithm that waits.
 void enter(Member& member);
 // Once, without waiting.

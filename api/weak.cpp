@@ -1,12 +1,9 @@
 // The functions of papaya_weak.h.
 #include <fmt/format.h>
 
-#include <atomic>
 #include <cmath>
-#include <deque>
-#include <mutex>
-#include <new>
 
+#include "api/handle.hpp"
 #include "api/instance.hpp"
 
 #define PAPAYA_PUBLIC __attribute__((visibility("default")))
@@ -17,72 +14,20 @@ using weak::Error;
 using weak::Instance;
 using weak::Wish;
 
-// Never given back, so that a handle that has been freed is known as such.
-struct papaya_weak_collective {
-  std::unique_ptr<Instance> collective;
-  std::unique_ptr<Instance> abandoned;  // freed, but other ranks may still write to it
-  std::atomic<bool> is_used{false};     // by a thread, now
-};
+struct papaya_weak_collective : weak::Handle<Instance> {};
 
 namespace {
 
-papaya_weak_collective* new_handle() {
-  static std::mutex mutex;
-  static auto& all = *new std::deque<papaya_weak_collective>;
-  const std::lock_guard lock(mutex);
-  return &all.emplace_back();
-}
+constexpr weak::Kind kind{.name = "collective", .plural = "weak collectives", .null = "PAPAYA_WEAK_NULL"};
 
 int create(const char* function, MPI_Comm comm, const Wish& wish, papaya_weak* handle) {
-  if (!weak::is_mpi_running())
-    return weak::raise({MPI_ERR_OTHER, "MPI is not initialised, or finalized already; call it in between"}, function,
-                       MPI_COMM_NULL);
-  weak::end_under_other_mpi();
-  const auto fail = [&](const Error& error) {
-    return weak::raise(error, function, comm == MPI_COMM_NULL ? MPI_COMM_WORLD : comm);
-  };
-  if (handle == nullptr) return fail({MPI_ERR_ARG, "the handle to be set is a null pointer"});
-  *handle = PAPAYA_WEAK_NULL;
-  if (comm == MPI_COMM_NULL) return fail({MPI_ERR_COMM, "the communicator is MPI_COMM_NULL"});
-  int is_between = 0;
-  if (const int code = PMPI_Comm_test_inter(comm, &is_between); code != MPI_SUCCESS) return code;
-  if (is_between != 0) return fail({MPI_ERR_COMM, "an inter-communicator has no weak collectives"});
-  Error error;
-  try {
-    papaya_weak_collective* const one = new_handle();
-    one->collective = Instance::create(comm, wish, error);
-    if (one->collective != nullptr) *handle = one;
-  } catch (const std::bad_alloc&) {
-    error = {MPI_ERR_NO_MEM, "there is no memory"};
-  }
-  return *handle != PAPAYA_WEAK_NULL ? MPI_SUCCESS : fail(error);
+  return weak::create_handle(kind, function, comm, handle,
+                             [&](Error& error) { return Instance::create(comm, wish, error); });
 }
 
-// Does it with the collective of a handle that is in no other thread's use.
 template <class Do>
 int with(const char* function, papaya_weak handle, Do&& act) {
-  const auto fail = [&](int code, const char* sentence) {
-    return weak::raise({code, sentence}, function, MPI_COMM_WORLD);
-  };
-  if (!weak::is_mpi_running()) return fail(MPI_ERR_OTHER, "MPI is not initialised, or finalized already");
-  if (handle == PAPAYA_WEAK_NULL) return fail(MPI_ERR_ARG, "the handle is PAPAYA_WEAK_NULL");
-  if (handle->is_used.exchange(true, std::memory_order_acquire))
-    return fail(MPI_ERR_ARG, "another thread is using this collective; create one for each thread");
-  if (handle->collective == nullptr) {
-    handle->is_used.store(false, std::memory_order_release);
-    return fail(MPI_ERR_ARG, "the collective has been freed");
-  }
-  Error error;
-  try {
-    error = act(*handle->collective);
-  } catch (const std::bad_alloc&) {
-    error = {MPI_ERR_NO_MEM, "there is no memory"};
-  }
-  // Release: the partner is the next user's acquire above.
-  handle->is_used.store(false, std::memory_order_release);
-  if (!error.is_set()) return MPI_SUCCESS;
-  // What papaya_weak_free could not free has its handler still.
-  return (handle->collective != nullptr ? *handle->collective : *handle->abandoned).raise(error, function);
+  return weak::with_handle(kind, function, handle, act);
 }
 
 void tell(const Instance& collective, papaya_weak_status* status) {
@@ -275,9 +220,9 @@ PAPAYA_PUBLIC int papaya_weak_free(papaya_weak* collective) {
     const Error error = one.close();
     // What others may still write to stays.
     if (error.is_set())
-      handle->abandoned.swap(handle->collective);
+      handle->abandoned.swap(handle->object);
     else
-      handle->collective.reset();
+      handle->object.reset();
     return error;
   });
 }

@@ -64,7 +64,8 @@ static inline int papaya_get_algorithm(const char* collective, MPI_Comm comm, si
   return explain == NULL ? 1 : explain(collective, &comm, bytes, text, size);
 }
 
-/* The weakly consistent collectives, whose library has to be linked. */
+/* The weakly consistent collectives, and notified one-sided communication, whose library has to be linked. */
+#include "papaya_segment.h"
 #include "papaya_weak.h"
 #endif
 #endif

@@ -28,7 +28,7 @@ MAY_INCLUDE = {
     "tuning": {"tuning", "algorithms", "algorithms/weak", "base"},
     "interpose": {"interpose", "tuning", "algorithms/*", "profiler/record", "base"},
     # They share with what is preloaded how to speak to MPI.
-    "api": {"api", "include/papaya_weak.h", "algorithms/*", "base",
+    "api": {"api", "include/papaya_segment.h", "include/papaya_weak.h", "algorithms/*", "base",
             *(f"interpose/{name}.hpp" for name in ("copy_communicator", "device_memory", "make_wire", "mpi_agreement",
                                                    "mpi_types", "reduction", "staging", "weak_service"))},
     # The benchmark sets its clocks as the library does, and calls what is behind papaya_weak.h.
@@ -47,7 +47,7 @@ BESIDES = {
 # Only these may know MPI; the rest is built once, for every MPI and for threads in tests.
 KNOWS_MPI = re.compile(r"^(interpose/(?!agreement|async_setup|decide|flavour|make_wire|plan|preload|presence|reports|"
                        r"resources)|"
-                       r"api/(?!choice)|include/papaya_weak|"
+                       r"api/(?!choice)|include/papaya_(segment|weak)|"
                        r"algorithms/transport/(mpi/|ucx/ucx_(transport|window))|tools/measure/|tools/simulation/|"
                        r"tools/bench/(calls|clock|machine|main|measure|native_variants|quiet|session|tune|weak_measure|"
                        r"weak_turn)\.)")

@@ -85,9 +85,9 @@ ORDER = {
     "api": [
         "choice error fortran leaver process shared_segment",
         "terms",
-        "meeting recording",
-        "instance",
-        "create finalize service weak",
+        "handle.hpp meeting recording",
+        "instance notified_segment",
+        "create finalize segment service weak",
     ],
     "profiler/analysis": [
         "archive readers",
