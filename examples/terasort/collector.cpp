@@ -1,0 +1,176 @@
+#include "collector.hpp"
+
+#include <algorithm>
+#include <queue>
+
+namespace terasort {
+
+namespace {
+
+constexpr std::uint64_t block = 8192;  // records that are merged, written and read at once
+
+// The records of one run in order.
+class Cursor {
+ public:
+  // In memory; `order` may be null.
+  Cursor(const Record* records, const Place* order, std::uint64_t size) noexcept
+      : records_(records), order_(order), left_(size) {}
+  // In a file.
+  Cursor(const File& file, std::uint64_t first, std::uint64_t size, std::uint64_t buffer)
+      : file_(&file), next_(first), left_(size), buffer_(std::min(buffer, size)) {
+    at_ = buffer_.size();
+  }
+
+  const Record* record() const noexcept { return record_; }
+  const Key& key() const noexcept { return key_; }
+  bool advance() {
+    if (left_ == 0) return false;
+    --left_;
+    if (file_ != nullptr && at_ == buffer_.size()) fill();
+    const std::uint64_t at = at_++;
+    record_ = file_ != nullptr ? &buffer_[at] : &records_[order_ != nullptr ? order_[at].index : at];
+    if (order_ != nullptr)
+      key_ = {order_[at].high, order_[at].low};
+    else
+      key_ = record_->key();
+    return true;
+  }
+
+ private:
+  void fill() {
+    buffer_.resize(std::min<std::uint64_t>(buffer_.size(), left_ + 1));
+    file_->read(next_, buffer_);
+    next_ += buffer_.size();
+    at_ = 0;
+  }
+
+  const Record* records_ = nullptr;
+  const Place* order_ = nullptr;
+  const File* file_ = nullptr;
+  std::uint64_t next_ = 0;
+  std::uint64_t left_ = 0;
+  std::uint64_t at_ = 0;
+  std::vector<Record> buffer_;
+  const Record* record_ = nullptr;
+  Key key_;
+};
+
+struct Later {
+  bool operator()(const Cursor* a, const Cursor* b) const noexcept { return b->key() < a->key(); }
+};
+
+}  // namespace
+
+Collector::Collector(const Shape& shape, bool needs_file, Times& times) : shape_(shape), times_(times) {
+  if (needs_file) file_.emplace(File::temporary(shape.scratch));
+}
+
+Collector::Run Collector::make_run(std::uint64_t capacity) const {
+  Run run;
+  run.records = std::make_unique_for_overwrite<Record[]>(capacity);
+  run.capacity = capacity;
+  return run;
+}
+
+void Collector::add(std::span<const Record> records) {
+  while (!records.empty()) {
+    if (file_ && here_ == shape_.in_memory) spill();
+    if (runs_.empty() || runs_.back().is_sorted || runs_.back().size == runs_.back().capacity)
+      runs_.push_back(make_run(shape_.run));
+    Run& run = runs_.back();
+    std::uint64_t count = std::min<std::uint64_t>(records.size(), run.capacity - run.size);
+    if (file_) count = std::min(count, shape_.in_memory - here_);
+    std::copy_n(records.begin(), count, run.records.get() + run.size);
+    run.size += count;
+    here_ += count;
+    size_ += count;
+    records = records.subspan(count);
+  }
+}
+
+std::span<Record> Collector::room_for(std::uint64_t count) {
+  Run& run = runs_.emplace_back(make_run(count));
+  run.size = count;
+  here_ += count;
+  size_ += count;
+  return {run.records.get(), count};
+}
+
+void Collector::sort(Run& run) {
+  const Within phase(times_, Phase::sort);
+  run.is_sorted = true;
+  if (shape_.moves_records) {
+    std::sort(run.records.get(), run.records.get() + run.size,
+              [](const Record& a, const Record& b) { return a.key() < b.key(); });
+    return;
+  }
+  run.order = std::make_unique_for_overwrite<Place[]>(run.size);
+  for (std::uint64_t i = 0; i < run.size; ++i) {
+    const Key key = run.records[i].key();
+    run.order[i] = {key.high, static_cast<std::uint32_t>(i), key.low};
+  }
+  std::sort(run.order.get(), run.order.get() + run.size,
+            [](const Place& a, const Place& b) { return a.high != b.high ? a.high < b.high : a.low < b.low; });
+}
+
+bool Collector::sort_one() {
+  if (sorted_ == runs_.size() || runs_[sorted_].size < runs_[sorted_].capacity) return false;
+  sort(runs_[sorted_++]);
+  return true;
+}
+
+void Collector::finish() {
+  for (; sorted_ < runs_.size(); ++sorted_) sort(runs_[sorted_]);
+}
+
+void Collector::spill() {
+  finish();
+  spilled_.push_back({in_file_, here_});
+  merge_runs(false, [this](std::span<const Record> records) {
+    const Within phase(times_, Phase::write);
+    file_->write(in_file_, records);
+    in_file_ += records.size();
+  });
+  runs_.clear();
+  sorted_ = 0;
+  here_ = 0;
+}
+
+void Collector::merge(const Taker& take) {
+  merge_runs(true, take);
+}
+
+void Collector::merge_runs(bool with_files, const Taker& take) {
+  const Within phase(times_, Phase::merge);
+  std::vector<Cursor> cursors;
+  cursors.reserve(runs_.size() + spilled_.size());
+  for (const Run& run : runs_) cursors.emplace_back(run.records.get(), run.order.get(), run.size);
+  if (with_files && !spilled_.empty()) {
+    // What is in memory stays there; the readers share a tenth of what it may be.
+    const std::uint64_t buffer = std::clamp<std::uint64_t>(shape_.in_memory / 10 / spilled_.size(), 1, block);
+    for (const Spilled& one : spilled_) cursors.emplace_back(*file_, one.first, one.size, buffer);
+  }
+  std::priority_queue<Cursor*, std::vector<Cursor*>, Later> first;
+  for (Cursor& cursor : cursors)
+    if (cursor.advance()) first.push(&cursor);
+  std::vector<Record> merged;
+  merged.reserve(std::min(block, size_));
+  const auto put = [&](const Record& record) {
+    merged.push_back(record);
+    if (merged.size() < block) return;
+    take(merged);
+    merged.clear();
+  };
+  while (!first.empty()) {
+    Cursor* const cursor = first.top();
+    first.pop();
+    bool has_more = false;
+    // As long as it has the least there is nothing to be compared but the next.
+    do put(*cursor->record());
+    while ((has_more = cursor->advance()) && (first.empty() || !(first.top()->key() < cursor->key())));
+    if (has_more) first.push(cursor);
+  }
+  if (!merged.empty()) take(merged);
+}
+
+}  // namespace terasort

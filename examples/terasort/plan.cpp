@@ -1,0 +1,73 @@
+#include "plan.hpp"
+
+#include <fmt/format.h>
+#include <mpi.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+
+namespace terasort {
+
+namespace {
+
+constexpr std::uint64_t least_records = 1000;  // in memory at once
+
+// What can be had without swapping, of which papaya and MPI need some, too.
+std::uint64_t share_of_free(int ranks) {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  std::uint64_t kib = 0;
+  while (file >> name >> kib && name != "MemAvailable:") file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  if (name != "MemAvailable:") throw Problem("/proc/meminfo does not say how much memory is free; set --memory.");
+  return kib * 1024 / 10 * 8 / static_cast<std::uint64_t>(ranks);
+}
+
+}  // namespace
+
+Plan make_plan(const Source& source, const Options& options, const Job& job) {
+  const std::uint64_t memory = options.memory != 0 ? options.memory : share_of_free(job.ranks_of_node);
+  const auto ranks = static_cast<std::uint64_t>(job.ranks);
+  const bool moves = options.mode == Mode::single;
+  const std::uint64_t collected_bytes = Collector::bytes_of_record(moves);
+  // Buffers and slots of the notified shuffle.
+  const std::uint64_t fixed = options.mode == Mode::notified ? 4 * ranks * options.buffer : 0;
+  // Partitions are not quite equal.
+  const std::uint64_t copies = options.mode == Mode::alltoallv ? 2 : 1;
+  const std::uint64_t needed =
+      fixed + source.count() * (copies * record_bytes + collected_bytes) + source.count() / 10 * collected_bytes;
+  int fits = needed <= memory ? 1 : 0;
+  int all_fit = 0;
+  MPI_Allreduce(&fits, &all_fit, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (all_fit != 0) return {.is_in_memory = true, .chunk = std::max<std::uint64_t>(source.count(), 1)};
+
+  Plan plan{.is_in_memory = false};
+  // A tenth for what the merge reads and writes, the rest in halves: what is read and exchanged, and what is collected.
+  const std::uint64_t half = memory > fixed ? (memory - fixed) / 10 * 9 / 2 : 0;
+  plan.collected = half / collected_bytes;
+  // Of MPI_Alltoallv all may come to one rank.
+  plan.chunk = half / record_bytes / (options.mode == Mode::alltoallv ? 2 + ranks : 1);
+  if (std::min(plan.chunk, plan.collected) < least_records) {
+    const std::uint64_t least =
+        fixed + least_records *
+                    std::max(collected_bytes, record_bytes * (options.mode == Mode::alltoallv ? 2 + ranks : 1)) * 20 /
+                    9;
+    throw Problem(fmt::format("A rank has {} bytes of memory and needs at least {}; set --memory to that or more{}.",
+                              memory, least + 1000, fixed > memory / 2 ? ", or --buffer to less" : ""));
+  }
+  return plan;
+}
+
+Collector::Shape shape_of(const Plan& plan, const Options& options) noexcept {
+  Collector::Shape shape{.run = options.run,
+                         .in_memory = plan.is_in_memory ? std::numeric_limits<std::uint64_t>::max() : plan.collected,
+                         .scratch = options.scratch,
+                         .moves_records = options.mode == Mode::single};
+  // Alone there is nothing to overlap with: one run, as large as it can be.
+  if (options.mode != Mode::notified) shape.run = plan.is_in_memory ? plan.chunk : plan.collected;
+  shape.run = std::min(shape.run, shape.in_memory);
+  return shape;
+}
+
+}  // namespace terasort

@@ -1,0 +1,34 @@
+// Which rank a record goes to, by keys that divide samples of all ranks evenly. Records with equal keys are told apart
+// by their places in the input, so that they are divided, too: no distribution of keys overloads a rank.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "record.hpp"
+#include "source.hpp"
+#include "times.hpp"
+
+namespace terasort {
+
+class Splitters {
+ public:
+  // Collective.
+  Splitters(const Source& source, std::uint64_t samples, const Job& job, Times& times);
+
+  // Of the record of that place in the input of all ranks.
+  int rank_of(const Key& key, std::uint64_t place) const noexcept;
+
+ private:
+  struct Sample {
+    Key key;
+    std::uint64_t place;
+    auto operator<=>(const Sample&) const = default;
+  };
+  static std::vector<Sample> draw(const Source& source, std::uint64_t samples);
+
+  std::vector<Sample> splitters_;  // of each rank but the first: the least that goes to it
+};
+
+}  // namespace terasort

@@ -1,0 +1,67 @@
+// Where a rank's time goes: at every moment it is in one phase, and maybe waits for others there.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <string_view>
+
+namespace terasort {
+
+enum class Phase { read, sample, partition, shuffle, sort, merge, write, validate, other };
+inline constexpr std::array<std::string_view, 9> phase_names{"read",  "sample", "partition", "shuffle", "sort",
+                                                             "merge", "write",  "validate",  "other"};
+inline constexpr std::size_t phase_count = phase_names.size();
+
+class Times {
+ public:
+  std::array<double, phase_count> seconds{};  // with those of waiting
+  std::array<double, phase_count> waiting{};
+
+  // The phase until now, which ends.
+  Phase enter(Phase next) noexcept {
+    const double now = clock();
+    seconds[static_cast<std::size_t>(phase_)] += now - since_;
+    since_ = now;
+    const Phase before = phase_;
+    phase_ = next;
+    return before;
+  }
+  void add_waiting(double lasted) noexcept { waiting[static_cast<std::size_t>(phase_)] += lasted; }
+
+  static double clock() noexcept {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  }
+
+ private:
+  Phase phase_ = Phase::other;
+  double since_ = clock();
+};
+
+// While it lives the rank is in that phase.
+class Within {
+ public:
+  Within(Times& times, Phase phase) noexcept : times_(times), before_(times.enter(phase)) {}
+  ~Within() { times_.enter(before_); }
+  Within(const Within&) = delete;
+  Within& operator=(const Within&) = delete;
+
+ private:
+  Times& times_;
+  const Phase before_;
+};
+
+// While it lives the rank waits.
+class Waiting {
+ public:
+  explicit Waiting(Times& times) noexcept : times_(times) {}
+  ~Waiting() { times_.add_waiting(Times::clock() - since_); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  Times& times_;
+  const double since_ = Times::clock();
+};
+
+}  // namespace terasort
