@@ -112,8 +112,10 @@ bool NotifiedSegment::wait_until(Ready&& ready, double seconds) {
   if (ready()) return true;
   if (seconds == 0) {
     wire().progress();
-    if (ready()) return true;
-    policy().poke();  // what it looks for may need another segment or collective of this rank's first
+    // What it looks for may need another segment or collective of this rank's first. But MPI may give the core away
+    // where it finds nothing, and who only looks has work to do.
+    constexpr unsigned looks_for_a_poke = 16;
+    if (++looks_ % looks_for_a_poke == 0) policy().poke();
     return ready();
   }
   const std::uint64_t deadline = deadline_after(seconds);

@@ -65,6 +65,7 @@ class NotifiedSegment final : public Member {
   std::size_t bytes_ = 0;
   int notifications_ = 0;
   std::uint64_t writes_ = 0;  // this rank's
+  unsigned looks_ = 0;        // without waiting
   int next_ = 0;              // where looking goes on
   std::string name_;          // of the communicator, for people
   std::string awaited_;       // now, for people

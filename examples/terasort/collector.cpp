@@ -1,7 +1,8 @@
 #include "collector.hpp"
 
 #include <algorithm>
-#include <queue>
+#include <tuple>
+#include <utility>
 
 namespace terasort {
 
@@ -28,6 +29,7 @@ class Cursor {
     --left_;
     if (file_ != nullptr && at_ == buffer_.size()) fill();
     const std::uint64_t at = at_++;
+    if (order_ != nullptr && left_ > ahead) __builtin_prefetch(&records_[order_[at + ahead].index]);
     record_ = file_ != nullptr ? &buffer_[at] : &records_[order_ != nullptr ? order_[at].index : at];
     if (order_ != nullptr)
       key_ = {order_[at].high, order_[at].low};
@@ -37,6 +39,8 @@ class Cursor {
   }
 
  private:
+  static constexpr std::uint64_t ahead = 8;  // records of a run lie in memory in the order of their coming
+
   void fill() {
     buffer_.resize(std::min<std::uint64_t>(buffer_.size(), left_ + 1));
     file_->read(next_, buffer_);
@@ -55,8 +59,43 @@ class Cursor {
   Key key_;
 };
 
-struct Later {
-  bool operator()(const Cursor* a, const Cursor* b) const noexcept { return b->key() < a->key(); }
+// The cursor with the least key, by a tree of losers: each inner node has the loser of the match there, so that after
+// the winner's advance one match for each level finds the next.
+class Tournament {
+ public:
+  explicit Tournament(std::vector<Cursor>& cursors) : cursors_(cursors), losers_(cursors.size()) {
+    is_over_.resize(cursors.size());
+    std::vector<std::size_t> winners(2 * cursors.size());
+    for (std::size_t i = 0; i < cursors.size(); ++i) {
+      is_over_[i] = !cursors[i].advance();
+      winners[cursors.size() + i] = i;
+    }
+    for (std::size_t node = cursors.size(); node-- > 1;) {
+      const auto [winner, loser] = play(winners[2 * node], winners[2 * node + 1]);
+      winners[node] = winner;
+      losers_[node] = loser;
+    }
+    winner_ = cursors.size() > 1 ? winners[1] : 0;
+  }
+
+  bool is_over() const noexcept { return cursors_.empty() || is_over_[winner_]; }
+  const Record& record() const noexcept { return *cursors_[winner_].record(); }
+  void advance() {
+    is_over_[winner_] = !cursors_[winner_].advance();
+    for (std::size_t node = (winner_ + cursors_.size()) / 2; node > 0; node /= 2)
+      std::tie(winner_, losers_[node]) = play(winner_, losers_[node]);
+  }
+
+ private:
+  std::pair<std::size_t, std::size_t> play(std::size_t a, std::size_t b) const noexcept {
+    const bool is_b_first = !is_over_[b] && (is_over_[a] || cursors_[b].key() < cursors_[a].key());
+    return is_b_first ? std::pair(b, a) : std::pair(a, b);
+  }
+
+  std::vector<Cursor>& cursors_;
+  std::vector<std::size_t> losers_;  // by inner node
+  std::vector<char> is_over_;        // by cursor
+  std::size_t winner_ = 0;
 };
 
 }  // namespace
@@ -150,25 +189,13 @@ void Collector::merge_runs(bool with_files, const Taker& take) {
     const std::uint64_t buffer = std::clamp<std::uint64_t>(shape_.in_memory / 10 / spilled_.size(), 1, block);
     for (const Spilled& one : spilled_) cursors.emplace_back(*file_, one.first, one.size, buffer);
   }
-  std::priority_queue<Cursor*, std::vector<Cursor*>, Later> first;
-  for (Cursor& cursor : cursors)
-    if (cursor.advance()) first.push(&cursor);
   std::vector<Record> merged;
   merged.reserve(std::min(block, size_));
-  const auto put = [&](const Record& record) {
-    merged.push_back(record);
-    if (merged.size() < block) return;
+  for (Tournament first(cursors); !first.is_over(); first.advance()) {
+    merged.push_back(first.record());
+    if (merged.size() < block) continue;
     take(merged);
     merged.clear();
-  };
-  while (!first.empty()) {
-    Cursor* const cursor = first.top();
-    first.pop();
-    bool has_more = false;
-    // As long as it has the least there is nothing to be compared but the next.
-    do put(*cursor->record());
-    while ((has_more = cursor->advance()) && (first.empty() || !(first.top()->key() < cursor->key())));
-    if (has_more) first.push(cursor);
   }
   if (!merged.empty()) take(merged);
 }

@@ -29,7 +29,6 @@ class NotifiedShuffle {
         next_slot_(static_cast<std::size_t>(ranks_)) {
     for (Output& output : outputs_)
       for (std::vector<Record>& buffer : output.buffers) buffer.resize(capacity_);
-    const Waiting waiting(task.times);
     papaya_segment_create(MPI_COMM_WORLD, static_cast<std::size_t>(ranks_) * slots * slot_bytes(), notifications(),
                           &segment_);
     void* address = nullptr;
@@ -37,6 +36,7 @@ class NotifiedShuffle {
     memory_ = static_cast<const unsigned char*>(address);
   }
   ~NotifiedShuffle() {
+    const Within phase(task_.times, Phase::shuffle);
     const Waiting waiting(task_.times);
     papaya_segment_free(&segment_);
   }
@@ -44,6 +44,7 @@ class NotifiedShuffle {
   NotifiedShuffle& operator=(const NotifiedShuffle&) = delete;
 
   void run() {
+    const Within phase(task_.times, Phase::shuffle);
     std::vector<Record> room;
     for (std::uint64_t done = 0; done < task_.source.count();) {
       const std::uint64_t count = std::min(task_.plan.chunk, task_.source.count() - done);
@@ -137,6 +138,7 @@ class NotifiedShuffle {
   }
 
   bool take() {
+    const Within phase(task_.times, Phase::shuffle);
     int id = -1;
     papaya_notify_wait(segment_, 0, notifications(), 0, &id);
     if (id >= 0) take(id);
@@ -177,7 +179,7 @@ class NotifiedShuffle {
 }  // namespace
 
 std::string shuffle_notified(const Task& task) {
-  const Within phase(task.times, Phase::shuffle);
+  const Within phase(task.times, Phase::set_up);
   NotifiedShuffle shuffle(task);
   try {
     shuffle.run();

@@ -46,6 +46,10 @@ void add_sort(CLI::App& command, Options& options) {
   command.add_option("--run", options.run, "notified: records that are sorted at once while others arrive")
       ->capture_default_str()
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31));
+  command
+      .add_option("--late", options.late, "Seconds that rank 0 comes later to the shuffle, as if its disk were slow")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 3600.0));
   command.add_option("--json", options.json, "File for the results");
 }
 

@@ -21,11 +21,12 @@ struct Options {
   std::string output;  // empty: none
   std::string scratch = "/tmp";
   std::string json;
-  std::string checksum;           // validate: what it has to be
-  std::uint64_t memory = 0;       // bytes of a rank; 0: a share of what is free
-  std::size_t buffer = 64 << 10;  // bytes
-  std::uint64_t samples = 1000;   // of each rank
-  std::uint64_t run = 32768;      // records that are sorted at once while others arrive
+  std::string checksum;            // validate: what it has to be
+  double late = 0;                 // seconds that rank 0 comes later to the shuffle
+  std::uint64_t memory = 0;        // bytes of a rank; 0: a share of what is free
+  std::size_t buffer = 256 << 10;  // bytes
+  std::uint64_t samples = 1000;    // of each rank
+  std::uint64_t run = 131072;      // records that are sorted at once while others arrive
 };
 
 const char* name_of(Mode mode) noexcept;

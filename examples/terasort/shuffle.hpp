@@ -1,9 +1,11 @@
 // Every record goes to the rank of its partition.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "collector.hpp"
@@ -38,6 +40,7 @@ struct Task {
     std::span<const Record> records;
     {
       const Within phase(times, Phase::read);
+      if (first == 0 && job.rank == 0) std::this_thread::sleep_for(std::chrono::duration<double>(options.late));
       records = source.get(first, count, room);
     }
     const Within phase(times, Phase::validate);

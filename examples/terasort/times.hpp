@@ -8,9 +8,9 @@
 
 namespace terasort {
 
-enum class Phase { read, sample, partition, shuffle, sort, merge, write, validate, other };
-inline constexpr std::array<std::string_view, 9> phase_names{"read",  "sample", "partition", "shuffle", "sort",
-                                                             "merge", "write",  "validate",  "other"};
+enum class Phase { set_up, read, sample, partition, shuffle, sort, merge, write, validate, other };
+inline constexpr std::array<std::string_view, 10> phase_names{"set-up", "read",  "sample", "partition", "shuffle",
+                                                              "sort",   "merge", "write",  "validate",  "other"};
 inline constexpr std::size_t phase_count = phase_names.size();
 
 class Times {
