@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -32,7 +33,9 @@ std::string library() {
   int length = 0;
   MPI_Get_library_version(text, &length);
   const std::string all = text;
-  return all.substr(0, all.find_first_of(",\n"));
+  std::string first = all.substr(0, all.find_first_of(",\n"));
+  std::replace(first.begin(), first.end(), '\t', ' ');
+  return first;
 }
 
 void print(const Outcome& outcome, const std::vector<Row>& rows, const Options& options, const Job& job) {

@@ -63,10 +63,12 @@ def run(options, mode, results):
     words = [options.launcher, "-n", ranks, options.program, "sort", "--mode", mode, "--records", records, "--json", results,
              *options.others]
     environment = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none", **os.environ}
+    if os.geteuid() == 0:  # in a container, say, which Open MPI asks about
+        environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     ended = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                            env=environment, check=False)
     if ended.returncode != 0:
-        sys.exit(f"\nrun.py: mode {mode} failed:\n{ended.stdout}{ended.stderr}")
+        sys.exit(f"\nrun.py: mode {mode} ended with code {ended.returncode}:\n{ended.stdout}{ended.stderr}")
     return json.loads(pathlib.Path(results).read_text(encoding="utf-8"))
 
 
@@ -136,7 +138,7 @@ def draw(rows, summary, file):
     axes.invert_yaxis()
     axes.set_xlabel("seconds, mean over ranks\n\n" + HEADLINE, fontsize=8)
     axes.set_title(f"{rows[0]['bytes'] / 1e6:.0f} MB on {rows[0]['ranks']} ranks, {rows[0]['mpi']}")
-    axes.legend(fontsize=8, ncol=2, loc="lower right")
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     figure.tight_layout()
     figure.savefig(file, dpi=120)
     print(f"chart: {file}")
