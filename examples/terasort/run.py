@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Sorts the same records with the asynchronous shuffle, with MPI_Alltoallv and in one process, in turn, and compares them.
+"""Sorts the same records with the asynchronous shuffle, with MPI_Alltoallv and in one process, in turn.
 
   examples/terasort/run.py [--mpi openmpi|mpich] [--ranks 4] [--records 500000] [--rounds 3] [--late 0.5] ...
 
 Prints a table of medians, and leaves terasort.json and, where matplotlib is there (Debian: python3-matplotlib),
-terasort.png, a bar for each mode with its phases, in the folder --output. Options that it does not know go to every run of
-terasort sort. Exit code 1 if a run fails or its checksum is another.
+terasort.png, a bar for each mode with its phases, in the folder --output. Options that it does not know go to every
+run of terasort sort. Exit code 1 if a run fails or its checksum is another.
 """
 
 import argparse
@@ -22,8 +22,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODES = ("notified", "alltoallv", "single")
 # What the modes differ in; single partitions nothing.
 COMPARED = ("partition", "shuffle", "sort", "merge")
-HEADLINE = ("Gall et al. 2019, figure 10 (shuffle, 2 to 8 nodes): GASPI's asynchronous shuffle sorts more GB/s than MPI's "
-            "throughout weak scaling and,\nat few ranks, in strong scaling; the two are equal for many ranks and little data.")
+HEADLINE = ("Gall et al. 2019, figure 10 (shuffle, 2 to 8 nodes): GASPI's asynchronous shuffle sorts more GB/s than "
+            "MPI's throughout\nweak scaling and, at few ranks, in strong scaling; the two are equal for many ranks and "
+            "little data.")
 
 
 def parse():
@@ -43,7 +44,7 @@ def parse():
     options.launcher = options.launcher or f"mpirun.{options.mpi}"
     for needed in (options.program, options.launcher):
         if not shutil.which(needed):
-            sys.exit(f"run.py: {needed} is not there; build papaya first (meson setup build && ninja -C build) or name it.")
+            sys.exit(f"run.py: {needed} is not there; build papaya first (ninja -C build), or name it.")
     return options
 
 
@@ -53,15 +54,15 @@ def show(done, all_runs, text):
         return
     width = 30
     filled = width * done // all_runs
-    print(f"\r[{'#' * filled}{'.' * (width - filled)}] {done}/{all_runs} {text:<12}", end="\n" if done == all_runs else "",
-          file=sys.stderr, flush=True)
+    print(f"\r[{'#' * filled}{'.' * (width - filled)}] {done}/{all_runs} {text:<12}",
+          end="\n" if done == all_runs else "", file=sys.stderr, flush=True)
 
 
 def run(options, mode, results):
     ranks = 1 if mode == "single" else options.ranks
     records = options.records * options.ranks // ranks
-    words = [options.launcher, "-n", ranks, options.program, "sort", "--mode", mode, "--records", records, "--json", results,
-             *options.others]
+    words = [options.launcher, "-n", ranks, options.program, "sort", "--mode", mode, "--records", records, "--json",
+             results, *options.others]
     environment = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none", **os.environ}
     if os.geteuid() == 0:  # in a container, say, which Open MPI asks about
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

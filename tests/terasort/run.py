@@ -34,7 +34,8 @@ class Terasort(unittest.TestCase):
     def run_on(self, ranks, *arguments, code=0, environment=()):
         """What it prints, on both streams; every rank ends with that code."""
         script = '"$@"; echo "code $?"'
-        words = [options.launcher, "-n", ranks, "env", *environment, "sh", "-c", script, "sh", options.program, *arguments]
+        words = [options.launcher, "-n", ranks, "env", *environment, "sh", "-c", script, "sh", options.program,
+                 *arguments]
         ended = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                timeout=60, check=False)
         self.assertEqual(ended.stdout.count(f"code {code}\n"), ranks, ended.stdout + ended.stderr)
@@ -42,7 +43,8 @@ class Terasort(unittest.TestCase):
 
     def fails(self, ranks, sentence, *arguments, code=1):
         """One sentence, and all ranks end."""
-        said = [line for line in self.run_on(ranks, *arguments, code=code).splitlines() if line.startswith("terasort: ")]
+        lines = self.run_on(ranks, *arguments, code=code).splitlines()
+        said = [line for line in lines if line.startswith("terasort: ")]
         self.assertEqual(len(said), 1, said)
         self.assertIn(sentence, said[0])
 
@@ -67,8 +69,8 @@ class Generation(Terasort):
     def test_records_are_those_of_gensort(self):
         file, _ = self.generate("ascii", 2, 1, "--ascii")
         self.assertEqual(file.read_bytes(),
-                         b"AsfAGHM5om  00000000000000000000000000000000  0000222200002222000022220000222200002222000000001111\r\n"
-                         b"~sHd0jDv6X  00000000000000000000000000000001  77779999444488885555CCCC777755555555BBBB666644446666\r\n")
+                         b"AsfAGHM5om  " + b"0" * 32 + b"  0000222200002222000022220000222200002222000000001111\r\n"
+                         b"~sHd0jDv6X  " + b"0" * 31 + b"1  77779999444488885555CCCC777755555555BBBB666644446666\r\n")
         # Hadoop's TeraValidate prints this checksum for the first million of binary records, which TeraGen makes alike.
         said = self.run_on(2, "sort", "-n", 500000)
         self.assertIn("checksum: 7a27e2d0d55de\n", said)
@@ -88,7 +90,8 @@ class Sorting(Terasort):
             for mode in ("notified", "alltoallv") if ranks in (2, 5) else ("notified",):
                 with self.subTest(ranks=ranks, mode=mode):
                     results = self.sort(ranks, file, "-m", mode, "--buffer", 1000, "--run", 100)
-                    self.assertEqual((results["checksum"], results["records"], results["duplicates"]), (checksum, 5001, 0))
+                    self.assertEqual((results["checksum"], results["records"]), (checksum, 5001))
+                    self.assertEqual(results["duplicates"], 0)
                     self.assertEqual(results["checksum_of_input"], checksum)
         results = self.sort(1, file, "-m", "single")
         self.assertEqual((results["mode"], results["checksum"]), ("single", checksum))
@@ -172,14 +175,15 @@ class Faults(Terasort):
             self.fails(3, "needs at least", "sort", "-n", 30000, "--memory", "10K", "-m", mode)
 
     def test_usage(self):
-        for arguments in (("sort", "--mode", "quick"), ("sort", "--skew", 2), ("sort", "--memory", "much"), ("merge",), ()):
+        for arguments in (("sort", "--mode", "quick"), ("sort", "--skew", 2), ("sort", "--memory", "much"), ("merge",),
+                          ()):
             self.run_on(2, *arguments, code=2)
 
 
 class Driver(Terasort):
     def test_compares_the_modes(self):
-        words = [sys.executable, options.driver, "--program", options.program, "--launcher", options.launcher, "--ranks", 2,
-                 "--records", 3000, "--rounds", 1, "--output", self.folder]
+        words = [sys.executable, options.driver, "--program", options.program, "--launcher", options.launcher,
+                 "--ranks", 2, "--records", 3000, "--rounds", 1, "--output", self.folder]
         said = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, text=True, check=True).stdout
         for mode in ("notified", "alltoallv", "single"):
             self.assertIn(mode, said)
