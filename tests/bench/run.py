@@ -74,9 +74,7 @@ class Bench(unittest.TestCase):
             self.assertLessEqual(ROW, set(row))
             for figures in (row["excess_us"], row["inside_us"]):
                 self.assertEqual(set(figures), FIGURES)
-                self.assertLessEqual(figures["p50"], figures["max"])
-                self.assertLessEqual(figures["min"], figures["p50"])
-                self.assertLessEqual(figures["p99"], figures["max"])
+                self.assertTrue(figures["min"] <= figures["p50"] <= figures["p99"] <= figures["max"])
             self.assertGreater(row["inside_us"]["p50"], 0)
             self.assertGreater(row["iterations"], 0)
             self.assertEqual((row["wrong_results"], row["early_exits"]), (0, 0))
@@ -213,13 +211,15 @@ class Bench(unittest.TestCase):
                                 "-i", "8", "-x", "2", ranks=2)
         self.assertEqual((data["pattern"], data["mode"]), ("last-late", "deadline"))
         row, = data["rows"]
-        self.assertGreater(row["imbalance_us"], 5000)
-        self.assertGreater(row["inside_us"]["max"], 5000)
+        self.assertGreater(min(row["imbalance_us"], row["inside_us"]["max"]), 5000)
         self.assertGreaterEqual(row["overlap"]["percent"], 0)
         self.assertGreater(row["overlap"]["compute_us"]["max"], 0)
         for mode in ("balanced", "imbalanced"):
             _, data = self.measured("allreduce", "-m", "64", "--mode", mode, "--algorithms", "auto", *SHORT)
             self.assertEqual(data["mode"], mode)
+        # What `auto` leaves to MPI meets the same arrivals: the next call begins once both ranks have come.
+        _, data = self.measured("gather", "-m", "8", "--pattern", "straggler", "--skew", "50000", "-i", "6", ranks=2)
+        self.assertLess(data["rows"][-1]["missed_arrivals"], 0.4)
 
     def test_weak(self):
         """Weakly consistent collectives, whichever there are, beside native."""

@@ -53,6 +53,8 @@ struct Candidate {
   std::uint64_t wrong_here = 0;  // results on this rank, since the last collect
   Samples samples;
 
+  // What papaya chooses by itself may be MPI.
+  bool is_measured() const { return runs || selection == "auto"; }
   int warm_again() const { return call_us > slow_us ? 1 : usual_warm_again; }
 };
 
@@ -106,7 +108,7 @@ class Size {
         candidate.path == Path::native || operation_.form != Form::blocking || !job_.algorithms.counts_replaced() ||
         candidate.offered < least_warmup ||
         quiet::maximum(static_cast<double>(job_.algorithms.replaced(collective_) - replaced), job_.world) > 0;
-    if (options.mode == Mode::deadline && candidate.runs) find_period(candidate);
+    if (options.mode == Mode::deadline && candidate.is_measured()) find_period(candidate);
   }
 
   // Timed calls per algorithm and round, the same for all of them, so that they meet the same arrivals. In
@@ -571,7 +573,7 @@ std::vector<Row> measure_size(Job& job, Calls& calls, Operation operation, std::
       continue;
     }
     size.warm_up(candidate);
-    if (candidate.runs || selection == "auto")
+    if (candidate.is_measured())
       candidates.push_back(std::move(candidate));
     else
       problem(selection + " of " + name_of(operation) + " leaves messages of " + std::to_string(bytes) +
