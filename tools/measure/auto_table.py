@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What `auto` takes beside native: papaya bench for all collectives under every pattern of arrivals, and a table of it
 for docs/measurements.md. To be run in the build folder. A run that FOLDER has already is not made again. --again: what
-is slower than native is measured once more, for that long, in which trials come to their end; that row counts.
+is slower than native, or met other arrivals than the pattern's, is measured once more, for that long, in which trials
+come to their end; that row counts.
 
     ../tools/measure/auto_table.py FOLDER [--mpi openmpi|mpich] [--ranks N...] [--nodes N] [--patterns NAME...]
     ../tools/measure/auto_table.py FOLDER --again SECONDS
@@ -20,6 +21,7 @@ import time
 LAUNCH = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n"], "mpich": ["mpirun.mpich", "-n"]}
 PATTERNS = ("none", "random", "first-late", "last-late", "straggler")
 SKEW_US = 1000
+MOST_MISSED = 0.3  # share of a row's arrivals
 COLLECTIVES = ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier", "gather", "scatter")
 
 
@@ -85,7 +87,8 @@ def runs_of(arguments):
     """What to measure, as measure() takes it."""
     if arguments.again:
         return [(*key, row["collective"], row["bytes"], arguments.again)
-                for key, rows in rows_of(arguments.folder).items() for row in rows if is_slower(row)]
+                for key, rows in rows_of(arguments.folder).items() for row in rows
+                if is_slower(row) or row["missed_arrivals"] > MOST_MISSED]
     return [(mpi, place_of(arguments, ranks), pattern, collective, arguments.sizes, arguments.seconds)
             for ranks in arguments.ranks for mpi in arguments.mpi or LAUNCH for pattern in arguments.patterns
             for collective in arguments.collectives]
