@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """examples/terasort sorts what it should, finds what is wrong, and says so on all ranks.
 
-  run.py --launcher MPIRUN --program TERASORT --driver RUN.PY [CASE...]
+  terasort.py --launcher MPIRUN --program TERASORT --driver RUN.PY [CASE...]
 """
 
 import argparse
