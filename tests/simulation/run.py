@@ -174,6 +174,14 @@ class Simulation(unittest.TestCase):
                 self.assertLess(max(row["model_us"] / us[row["algorithm"]], us[row["algorithm"]] / row["model_us"]),
                                 1.6)
 
+    def test_blocks_of_the_simulated_mpi_take_what_their_bytes_take(self):
+        for collective in ("allgather", "alltoall"):
+            us = self.time_us("--collective", collective, "--ranks", 4, "--ranks-per-node", 1, "--bytes", "1M",
+                              "--algorithm", "native:ompi")
+            limit = 3 * 2**20 / LINK_BYTES_PER_US
+            self.assertGreater(us, limit)
+            self.assertLess(us, 1.5 * limit)
+
     def test_parts_of_the_document_are_put_together(self):
         root = self.json.parent
         for name in ("tools/simulate", "docs/simulation.md"):

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -156,6 +157,28 @@ std::vector<std::byte> shared_receive;
 double begin_s = 0;
 double last_s = 0;
 
+void make_buffers(int rank, std::size_t bytes) {
+  if (rank != 0) return;
+  shared_send.assign(bytes, std::byte{});
+  shared_receive.assign(bytes, std::byte{});
+}
+
+double time_us(int rank, const std::function<void()>& call) {
+  // All have prepared; the first to come says when it begins.
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (rank == 0) {
+    begin_s = s4u::Engine::get_clock() + 1e-3;
+    last_s = 0;
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  s4u::this_actor::sleep_until(begin_s);
+  call();
+  last_s = std::max(last_s, s4u::Engine::get_clock());
+  s4u::this_actor::sleep_for(1e-3);
+  MPI_Barrier(MPI_COMM_WORLD);
+  return (last_s - begin_s) * 1e6;
+}
+
 }  // namespace
 
 double blocks_us(const tuning::Rule& rule, const Nodes& nodes, std::size_t bytes, const Costs& costs,
@@ -164,11 +187,8 @@ double blocks_us(const tuning::Rule& rule, const Nodes& nodes, std::size_t bytes
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const std::size_t ranks = nodes.of_rank.size();
   const bool is_alltoall = rule.algorithm->collective == Collective::alltoall;
-  if (rank == 0) {
-    machine = {costs, !is_alltoall};
-    shared_send.assign(bytes * ranks, std::byte{});
-    shared_receive.assign(bytes * ranks, std::byte{});
-  }
+  if (rank == 0) machine = {costs, !is_alltoall};
+  make_buffers(rank, bytes * ranks);
   MPI_Barrier(MPI_COMM_WORLD);
   Costs costs_between_nodes = costs;
   if (is_alltoall) costs_between_nodes.pack_s_per_byte = costs.copy_s_per_byte;
@@ -189,22 +209,31 @@ double blocks_us(const tuning::Rule& rule, const Nodes& nodes, std::size_t bytes
   operands.bytes = bytes;
   operands.root = -1;
   wait::Site site;
-  // All have prepared; the first to come says when it begins.
-  MPI_Barrier(MPI_COMM_WORLD);
-  if (rank == 0) {
-    begin_s = s4u::Engine::get_clock() + 1e-3;
-    last_s = 0;
-  }
-  MPI_Barrier(MPI_COMM_WORLD);
-  s4u::this_actor::sleep_until(begin_s);
-  prepared->run(operands, site);
-  processor.catch_up();
-  last_s = std::max(last_s, s4u::Engine::get_clock());
-  s4u::this_actor::sleep_for(1e-3);
-  MPI_Barrier(MPI_COMM_WORLD);
+  const double us = time_us(rank, [&] {
+    prepared->run(operands, site);
+    processor.catch_up();
+  });
   prepared.reset();
   MPI_Barrier(MPI_COMM_WORLD);
-  return (last_s - begin_s) * 1e6;
+  return us;
+}
+
+double native_blocks_us(Collective collective, std::size_t bytes) {
+  int rank = 0;
+  int ranks = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  make_buffers(rank, bytes * static_cast<std::size_t>(ranks));
+  const auto block = static_cast<int>(bytes);
+  const auto call = [&] {
+    if (collective == Collective::alltoall)
+      MPI_Alltoall(shared_send.data(), block, MPI_BYTE, shared_receive.data(), block, MPI_BYTE, MPI_COMM_WORLD);
+    else
+      MPI_Allgather(shared_send.data(), block, MPI_BYTE, shared_receive.data(), block, MPI_BYTE, MPI_COMM_WORLD);
+  };
+  MPI_Barrier(MPI_COMM_WORLD);
+  call();  // what SMPI makes at the first call (communicators of nodes and leaders) is none of the others' business
+  return time_us(rank, call);
 }
 
 }  // namespace papaya::simulation

@@ -16,4 +16,7 @@ namespace papaya::simulation {
 double blocks_us(const tuning::Rule& rule, const Nodes& nodes, std::size_t bytes, const Costs& costs,
                  Processor& processor, wait::Policy& policy);
 
+// The same of the simulated MPI's own.
+double native_blocks_us(Collective collective, std::size_t bytes);
+
 }  // namespace papaya::simulation

@@ -79,7 +79,7 @@ bool is_hierarchical(const Options& options) {
 
 // What is wrong with the command line, or nothing.
 std::string parse(int argc, char** argv, const Nodes& nodes, int rank, Options& options, tuning::Rule& rule) {
-  CLI::App app("simulates an allreduce");
+  CLI::App app("simulates a collective");
   app.add_option("--algorithm", options.algorithm);
   app.add_option("--collective", options.collective)->check(CLI::IsMember({"allreduce", "allgather", "alltoall"}));
   app.add_option("--type", options.type)->check(CLI::IsMember({"double", "integer"}));
@@ -180,13 +180,17 @@ class Simulation {
   }
 
   void run() {
-    const bool is_of_blocks = rule_.algorithm != nullptr && rule_.algorithm->collective != Collective::allreduce;
+    Collective collective{};
+    tuning::collective_of(options_.collective, collective);
     for (const std::size_t bytes : options_.bytes) {
-      if (!is_of_blocks) {
+      if (collective == Collective::allreduce) {
         run_size(bytes);
-      } else if (const double us = blocks_us(rule_, nodes_, bytes, options_.costs(), processor_, policy_); rank_ == 0) {
-        print_row(bytes, "none", 0, 0, us, us, false);
+        continue;
       }
+      const double us = rule_.algorithm == nullptr
+                            ? native_blocks_us(collective, bytes)
+                            : blocks_us(rule_, nodes_, bytes, options_.costs(), processor_, policy_);
+      if (rank_ == 0) print_row(bytes, "none", 0, 0, us, us, false);
     }
   }
 
