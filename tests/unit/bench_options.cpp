@@ -167,6 +167,8 @@ TEST_CASE("wrong usage is one sentence") {
   CHECK(says({}, "COLLECTIVE is required"));
   CHECK(says({"alreduce"}, "did you mean allreduce?"));
   CHECK(says({"scan"}, "that can be measured"));
+  CHECK(says({"threshold_bcast,threshold_reduce"}, "'threshold_bcast' is measured in a launch of its own"));
+  CHECK(says({"bcast,kernels"}, "'kernels' is measured in a launch of its own"));
   CHECK_FALSE(problem_of({"bcast", "--nonsense"}).empty());
   CHECK_FALSE(problem_of({"bcast", "-i", "0"}).empty());
   CHECK_FALSE(problem_of({"bcast", "-i", "many"}).empty());

@@ -53,6 +53,10 @@ bool finish_collective(Options& options, std::string& problem) {
     more = comma != rest.npos;
     rest.remove_prefix(more ? comma + 1 : rest.size());
     const std::optional<Operation> one = operation_called(word);
+    if (!one && (weak_called(word) || word == "all" || word == "kernels")) {
+      problem = "'" + std::string(word) + "' is measured in a launch of its own.";
+      return false;
+    }
     if (!one) return no_collective(word, problem);
     options.operations.push_back(*one);
     if (one->form != options.operations.front().form) {
