@@ -4,7 +4,7 @@
   examples/terasort/run.py [--mpi openmpi|mpich] [--ranks 4] [--records 500000] [--rounds 3] [--late 0.5] ...
 
 Prints a table of medians, and leaves terasort.json and, where matplotlib is there (Debian: python3-matplotlib),
-terasort.png, a bar for each mode with its phases, in the folder --output. Options that it does not know go to every
+terasort.svg, a bar for each mode with its phases, in the folder --output. Options that it does not know go to every
 run of terasort sort. Exit code 1 if a run fails or its checksum is another.
 """
 
@@ -124,7 +124,7 @@ def draw(rows, summary, file):
     except ImportError:
         print("No chart: install matplotlib (Debian: python3-matplotlib).")
         return
-    matplotlib.use("Agg")
+    matplotlib.use("svg")
     from matplotlib import pyplot
     figure, axes = pyplot.subplots(figsize=(9, 4))
     left = dict.fromkeys(summary, 0.0)
@@ -152,7 +152,7 @@ def main():
     (options.output / "terasort.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
     summary = summarise(rows)
     print_table(rows, summary)
-    draw(rows, summary, options.output / "terasort.png")
+    draw(rows, summary, options.output / "terasort.svg")
     checksums = {row["checksum"] for row in rows}
     if len(checksums) > 1:
         sys.exit(f"run.py: the checksums differ: {', '.join(sorted(checksums))}.")

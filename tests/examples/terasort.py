@@ -190,7 +190,7 @@ class Driver(Terasort):
         self.assertIn("the same checksum in all runs", said)
         rows = json.loads((self.folder / "terasort.json").read_text(encoding="utf-8"))
         self.assertEqual({row["records"] for row in rows}, {6000})
-        self.assertEqual((self.folder / "terasort.png").exists(), importlib.util.find_spec("matplotlib") is not None)
+        self.assertEqual((self.folder / "terasort.svg").exists(), importlib.util.find_spec("matplotlib") is not None)
 
 
 if __name__ == "__main__":
