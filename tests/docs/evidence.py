@@ -111,10 +111,10 @@ class Document(unittest.TestCase):
         self.assertEqual(len(re.findall("made by tools/reproduce: .*: begin", text)), 2 + len(reproduce.EXPERIMENTS))
 
     def test_what_was_measured_is_kept(self):
-        count = 'echo x >> counted; echo "{\\"rows\\": [7]}" > "$1"'
+        count = 'echo x >> counted; echo "{\\"rows\\": 7}" > "$1"'
         printed, text = self.made_of((self.run_of("a", count),))
         self.assertIn("Planted runs: 1 runs.", printed)
-        self.assertIn("left: {'a': {'rows': [7]}}", text)
+        self.assertIn("left: {'a': {'rows': 7}}", text)
         self.assertTrue(text.startswith("before\n") and text.endswith("\nafter\n"))
         self.made_of((self.run_of("a", count),))
         self.assertEqual((self.folder / "counted").read_text(), "x\n")
@@ -125,10 +125,13 @@ class Document(unittest.TestCase):
         runs = (Run("missing", ("nothing", JSON), 1, "no-such-program"),
                 self.run_of("wrong", 'echo launcher talks; echo "papaya bench: no such size." >&2; exit 2'),
                 self.run_of("endless", "exec sleep 100", weight=1),
+                self.run_of("alone", 'echo "{\\"rows\\": [{\\"algorithm\\": \\"native\\"}]}" > "$1"; '
+                            'echo "papaya bench: x is left out" >&2'),
                 self.run_of("good", 'echo "[1]" > "$1"'))
         printed, text = self.made_of(runs)
         for sentence in ("`missing`, no-such-program is not installed.",
                          "`wrong`, it ended with 2: papaya bench: no such size.",
+                         "`alone`, nothing but native was measured: papaya bench: x is left out.",
                          "`endless`, it did not end within 1 s."):
             self.assertIn(sentence, text)
         self.assertIn("not run: endless", printed)

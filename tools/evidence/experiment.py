@@ -50,8 +50,10 @@ class Experiment:
     figure: typing.Callable | None = None
 
 
-def bench(name, mpi, ranks, *words, weight=10):
-    return Run(name, (*LAUNCH[mpi], str(ranks), "./papaya", "bench", *words, "--json", JSON), weight, LAUNCH[mpi][0])
+def bench(name, mpi, ranks, *words, settings=(), weight=10):
+    before = ("env", *settings) if settings else ()
+    return Run(name, (*LAUNCH[mpi], str(ranks), *before, "./papaya", "bench", *words, "--json", JSON), weight,
+               LAUNCH[mpi][0])
 
 
 def box(name, mpi, nodes, ranks, *words, weight=25):

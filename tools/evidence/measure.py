@@ -50,6 +50,8 @@ def measure(run, runs, build, root):
                 for one in folder.glob("*.json") if one.stat().st_size < 1 << 20}
         lines = [line for line in output.splitlines(keepends=True) if str(folder) not in line]
         partial.write_text(json.dumps({"output": "".join(lines), "files": left}), encoding="utf-8")
+    if has_only_native(partial):
+        return f"nothing but native was measured: {sentence_of(complaint)}"
     partial.rename(file)
     return ""
 
@@ -59,6 +61,12 @@ def is_whole(file):
         return bool(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError):
         return False
+
+
+def has_only_native(file):
+    measured = json.loads(file.read_text(encoding="utf-8"))
+    rows = measured.get("rows") if isinstance(measured, dict) else None
+    return isinstance(rows, list) and all(row["algorithm"] == "native" for row in rows if isinstance(row, dict))
 
 
 def code_of(process, partial, limit):
