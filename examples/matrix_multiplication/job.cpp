@@ -1,0 +1,111 @@
+#include "job.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+namespace matrix_multiplication {
+
+namespace {
+
+MPI_Comm communicator_of_node() {
+  MPI_Comm node = MPI_COMM_NULL;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+  return node;
+}
+
+// Cores that the ranks of this node may run on, at most one for each rank.
+int cores_of_node(MPI_Comm node) {
+  cpu_set_t mine;
+  cpu_set_t all;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  MPI_Allreduce(&mine, &all, sizeof mine, MPI_BYTE, MPI_BOR, node);
+  int ranks = 1;
+  MPI_Comm_size(node, &ranks);
+  return std::clamp(CPU_COUNT(&all), 1, ranks);
+}
+
+std::uint64_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string word;
+  std::uint64_t kilobytes = 0;
+  while (file >> word)
+    if (word == "MemAvailable:" && file >> kilobytes) return kilobytes << 10;
+  return UINT64_MAX;  // it is not known
+}
+
+}  // namespace
+
+void abort_job(const std::string& sentence) {
+  fmt::print(stderr, "matrix_multiplication: {}\n", sentence);
+  std::fflush(stderr);
+  usleep(200'000);  // MPICH's launcher now and then drops what it has not read yet when a job is aborted
+  MPI_Abort(MPI_COMM_WORLD, 1);
+  std::abort();
+}
+
+double clock_seconds() noexcept {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Job Job::world() {
+  Job job;
+  MPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
+  MPI_Comm node = communicator_of_node();
+  int rank_of_node = 0;
+  MPI_Comm_rank(node, &rank_of_node);
+  const int cores = cores_of_node(node);
+  const int counted = rank_of_node == 0 ? cores : 0;
+  MPI_Allreduce(&counted, &job.cores, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Comm_free(&node);
+  return job;
+}
+
+void Job::need_memory(std::uint64_t bytes) const {
+  MPI_Comm node = communicator_of_node();
+  std::uint64_t all = 0;
+  MPI_Allreduce(&bytes, &all, 1, MPI_UINT64_T, MPI_SUM, node);
+  MPI_Comm_free(&node);
+  together([&] {
+    const std::uint64_t available = available_bytes();
+    if (all > available)
+      throw Problem(
+          fmt::format("The matrices and buffers of a node's ranks need {:.1f} GB; {:.1f} GB are free there. "
+                      "Multiply smaller matrices, or use more nodes.",
+                      static_cast<double>(all) / 1e9, static_cast<double>(available) / 1e9));
+  });
+}
+
+double Job::largest(double mine) const {
+  double all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return all;
+}
+
+double Job::sum(double mine) const {
+  double all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  return all;
+}
+
+void Job::agree(std::string sentence) const {
+  const int mine = sentence.empty() ? ranks : rank;
+  int first = ranks;
+  MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (first == ranks) return;
+  int length = static_cast<int>(sentence.size());
+  MPI_Bcast(&length, 1, MPI_INT, first, MPI_COMM_WORLD);
+  sentence.resize(static_cast<std::size_t>(length));
+  MPI_Bcast(sentence.data(), length, MPI_CHAR, first, MPI_COMM_WORLD);
+  throw CommonProblem(sentence);
+}
+
+}  // namespace matrix_multiplication
