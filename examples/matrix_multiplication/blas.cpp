@@ -55,8 +55,8 @@ double take_seconds_in_dgemm() noexcept {
 }
 
 double measure_dgemm(int block) {
-  constexpr double least_seconds = 0.03;
-  constexpr int rounds = 4;
+  constexpr double least_seconds = 0.01;
+  constexpr int rounds = 5;
   const auto elements = static_cast<std::size_t>(block) * static_cast<std::size_t>(block);
   const std::vector<double> a(elements, 0.5);
   std::vector<double> c(elements);

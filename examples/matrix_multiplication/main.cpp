@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 
 #include "blas.hpp"
@@ -51,6 +52,9 @@ Shape shape_of(const Options& options, const Job& job) {
   if (!options.b.empty()) b = read_size(job, options.b);
   Shape shape;
   job.together([&] {
+    for (const std::string& file : {options.a, options.b})
+      if (std::error_code error; !options.out.empty() && std::filesystem::equivalent(options.out, file, error))
+        throw Problem(fmt::format("{} is an operand; write C to another file.", options.out));
     if (a.columns != 0 && b.rows != 0 && a.columns != b.rows)
       throw Problem(fmt::format("{} has {} x {} elements and {} has {} x {}: A needs as many columns as B has rows.",
                                 options.a, a.rows, a.columns, options.b, b.rows, b.columns));
@@ -107,23 +111,19 @@ class Run {
       layouts_ = {make_layout(options, job, grid_, Name::a, shape_.m, shape_.k),
                   make_layout(options, job, grid_, Name::b, shape_.k, shape_.n),
                   make_layout(options, job, grid_, Name::c, shape_.m, shape_.n)};
+    });
+    job.need_memory(bytes_of_matrices());
+    job.together([&] {
+      check_products();
       plan_ = make_plan(layouts_, job.rank, job.ranks, options.assignment, options.order, options.buffers);
     });
-    job.need_memory(bytes());
-    job.together([&] {
-      a_ = std::make_unique<Matrix>(layouts_.a, job.rank);
-      b_ = std::make_unique<Matrix>(layouts_.b, job.rank);
-      c_ = std::make_unique<Matrix>(layouts_.c, job.rank);
-      if (options.variant == Variant::both) other_c_ = std::make_unique<Matrix>(layouts_.c, job.rank);
-    });
+    job.need_memory(bytes_of_matrices() + bytes_of_buffers());
+    job.together([&] { allocate(); });
     fill(options, job, options.a, Name::a, *a_);
     fill(options, job, options.b, Name::b, *b_);
     job.together([&] {
-      if (has_notified()) notified_ = std::make_unique<Notified>(job, plan_, *a_, *b_, *c_, options.plants_error);
-    });
-    job.together([&] {
-      if (has_pdgemm())
-        scalapack_ = std::make_unique<Scalapack>(job, layouts_, grid_, options.pdgemm_block, options.panel);
+      if (notified_) notified_->open();
+      if (scalapack_) scalapack_->open();
     });
   }
 
@@ -142,7 +142,8 @@ class Run {
     if (has_pdgemm()) {
       const bool counts = options_.placement != Placement::cyclic;
       outcome.results.push_back(result("pdgemm", pdgemm_rounds_,
-                                       counts ? job_.sum(static_cast<double>(scalapack_->bytes())) : 0, c_of_pdgemm()));
+                                       counts ? job_.sum(static_cast<double>(scalapack_->bytes_sent())) : 0,
+                                       c_of_pdgemm()));
     }
     if (other_c_) outcome.difference = difference(job_, *a_, *b_, *c_, *other_c_);
     job_.together([&] { report(outcome, options_, job_); });
@@ -158,23 +159,35 @@ class Run {
     std::vector<double> redistribution;
   };
 
+  void check_products() const {
+    constexpr std::int64_t most = 1 << 23;
+    const std::int64_t all =
+        std::int64_t{layouts_.c.rows.count()} * layouts_.c.columns.count() * layouts_.a.columns.count();
+    if (all > most)
+      throw Problem(fmt::format("Blocks of {} make {} products; choose a --block that makes at most {}.",
+                                options_.block, all, most));
+  }
+  void allocate() {
+    a_ = std::make_unique<Matrix>(layouts_.a, job_.rank);
+    b_ = std::make_unique<Matrix>(layouts_.b, job_.rank);
+    c_ = std::make_unique<Matrix>(layouts_.c, job_.rank);
+    if (options_.variant == Variant::both) other_c_ = std::make_unique<Matrix>(layouts_.c, job_.rank);
+    if (has_notified()) notified_ = std::make_unique<Notified>(job_, plan_, *a_, *b_, *c_, options_.plants_error);
+    if (has_pdgemm())
+      scalapack_ = std::make_unique<Scalapack>(job_, layouts_, grid_, options_.pdgemm_block, options_.panel);
+  }
   bool has_notified() const noexcept { return options_.variant != Variant::pdgemm; }
   bool has_pdgemm() const noexcept { return options_.variant != Variant::notified; }
   Matrix& c_of_pdgemm() noexcept { return other_c_ ? *other_c_ : *c_; }
 
-  std::uint64_t bytes() const {
-    std::uint64_t own = 0;
-    std::uint64_t in_grid = 0;
-    const Layouts cyclic = Scalapack::layouts_of(layouts_, grid_, options_.pdgemm_block);
-    for (const Name name : {Name::a, Name::b, Name::c}) {
-      own += layouts_.of(name).bytes_of(job_.rank);
-      in_grid += cyclic.of(name).bytes_of(job_.rank);
-    }
-    if (options_.variant == Variant::both) own += layouts_.c.bytes_of(job_.rank);
-    // Redistributing, a rank has what it sends and what it gets once more.
-    const std::uint64_t pdgemm = has_pdgemm() ? 2 * in_grid + own : 0;
-    const std::uint64_t notified = has_notified() ? Notified::segment_bytes(plan_, layouts_) : 0;
-    return own + notified + pdgemm;
+  std::uint64_t bytes_of_matrices() const {
+    std::uint64_t bytes = options_.variant == Variant::both ? layouts_.c.bytes_of(job_.rank) : 0;
+    for (const Name name : {Name::a, Name::b, Name::c}) bytes += layouts_.of(name).bytes_of(job_.rank);
+    return bytes;
+  }
+  std::uint64_t bytes_of_buffers() const {
+    const std::uint64_t bytes = has_notified() ? Notified::bytes(plan_, layouts_, job_.rank) : 0;
+    return has_pdgemm() ? bytes + Scalapack::bytes_of(layouts_, grid_, options_.pdgemm_block, job_.rank) : bytes;
   }
 
   void run_notified(bool counts) {

@@ -61,6 +61,14 @@ struct Notified::Impl {
         slots(plan_of_all.slots[0] + plan_of_all.slots[1]),
         worked(worked_layout(), job_of_all.rank),
         is_faulty(leaves_one_out) {
+    return_of.resize(plan.workers.size());
+    for (const Return& one : plan.returns) {
+      if (one.owner == job.rank) to_come.push_back(one);
+      if (one.writer == job.rank) return_of[index(c.layout().index(one.row, one.column))] = &one;
+    }
+  }
+
+  void open() {
     MPI_Comm communicator = MPI_COMM_NULL;
     MPI_Comm_dup(MPI_COMM_WORLD, &communicator);
     MPI_Comm_set_errhandler(communicator, MPI_ERRORS_RETURN);
@@ -70,11 +78,6 @@ struct Notified::Impl {
     void* address = nullptr;
     check(papaya_segment_address(segment, &address));
     memory = static_cast<unsigned char*>(address);
-    return_of.resize(plan.workers.size());
-    for (const Return& one : plan.returns) {
-      if (one.owner == job.rank) to_come.push_back(one);
-      if (one.writer == job.rank) return_of[index(c.layout().index(one.row, one.column))] = &one;
-    }
   }
 
   Layout worked_layout() const {
@@ -241,11 +244,18 @@ Notified::Notified(const Job& job, const Plan& plan, const Matrix& a, const Matr
     : impl_(std::make_unique<Impl>(job, plan, a, b, c, leaves_one_out)) {}
 
 Notified::~Notified() {
-  papaya_segment_free(&impl_->segment);
+  if (impl_->segment != PAPAYA_SEGMENT_NULL) papaya_segment_free(&impl_->segment);
 }
 
-std::size_t Notified::segment_bytes(const Plan& plan, const Layouts& layouts) noexcept {
-  return Room(plan, layouts).all;
+void Notified::open() {
+  impl_->open();
+}
+
+std::uint64_t Notified::bytes(const Plan& plan, const Layouts& layouts, int rank) noexcept {
+  std::uint64_t bytes = Room(plan, layouts).all;
+  for (const Return& one : plan.returns)
+    if (one.writer == rank) bytes += layouts.c.elements(one.row, one.column) * sizeof(double);
+  return bytes;
 }
 
 Times Notified::run() {

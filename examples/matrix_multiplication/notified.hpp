@@ -18,13 +18,16 @@ struct Times {
 
 class Notified {
  public:
-  // Collective; throws Problem. What it is given lives as long as it does. `leaves_one_out`: it multiplies wrongly.
+  // What it is given lives as long as it does. `leaves_one_out`: it multiplies wrongly.
   Notified(const Job& job, const Plan& plan, const Matrix& a, const Matrix& b, Matrix& c, bool leaves_one_out);
-  ~Notified();
+  ~Notified();  // collective
   Notified(const Notified&) = delete;
   Notified& operator=(const Notified&) = delete;
 
-  static std::size_t segment_bytes(const Plan& plan, const Layouts& layouts) noexcept;
+  void open();  // Collective; throws Problem.
+
+  // That it has beside the matrices.
+  static std::uint64_t bytes(const Plan& plan, const Layouts& layouts, int rank) noexcept;
 
   // C = A * B. Collective, between barriers.
   Times run();

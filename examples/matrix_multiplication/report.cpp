@@ -107,20 +107,17 @@ void report(const Outcome& outcome, const Options& options, const Job& job) {
 }
 
 bool is_right(const Outcome& outcome, const Job& job) {
-  bool is = true;
-  const auto fail = [&](const std::string& sentence) {
-    is = false;
-    if (job.rank == 0) fmt::print(stderr, "matrix_multiplication: {}\n", sentence);
-  };
+  std::string sentence;
+  if (outcome.difference && !(*outcome.difference <= most_residual))
+    sentence = fmt::format("The two products differ by {:.3g}; rounding makes that no more than {}.",
+                           *outcome.difference, most_residual);
   for (const Result& result : outcome.results)
     if (!(result.residual <= most_residual))
-      fail(fmt::format("C of {} is not A * B: the residual is {:.3g}; rounding makes it no more than {}.",
-                       result.variant, result.residual, most_residual));
-  if (outcome.difference && !(*outcome.difference <= most_residual))
-    fail(fmt::format("The two products differ by {:.3g}; rounding makes that no more than {}.", *outcome.difference,
-                     most_residual));
-  if (is && job.rank == 0) fmt::print("C is A * B: residuals under {}\n", most_residual);
-  return is;
+      sentence = fmt::format("C of {} is not A * B: the residual is {:.3g}; rounding makes it no more than {}.",
+                             result.variant, result.residual, most_residual);
+  if (job.rank == 0 && !sentence.empty()) fmt::print(stderr, "matrix_multiplication: {}\n", sentence);
+  if (job.rank == 0 && sentence.empty()) fmt::print("C is A * B: residuals under {}\n", most_residual);
+  return sentence.empty();
 }
 
 }  // namespace matrix_multiplication

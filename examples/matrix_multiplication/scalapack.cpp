@@ -38,8 +38,18 @@ Layouts Scalapack::layouts_of(const Layouts& layouts, Grid grid, int block) {
   return {cyclic(layouts.a), cyclic(layouts.b), cyclic(layouts.c)};
 }
 
+// The matrices once more, and what is redistributed as it is sent and as it comes.
+std::uint64_t Scalapack::bytes_of(const Layouts& layouts, Grid grid, int block, int rank) {
+  const Layouts cyclic = layouts_of(layouts, grid, block);
+  std::uint64_t bytes = 0;
+  for (const Name name : {Name::a, Name::b, Name::c})
+    bytes += layouts.of(name).bytes_of(rank) + 2 * cyclic.of(name).bytes_of(rank);
+  return bytes;
+}
+
 Scalapack::Scalapack(const Job& job, const Layouts& layouts, Grid grid, int block, int panel)
     : layouts_(layouts_of(layouts, grid, block)),
+      grid_(grid),
       a_(layouts_.a, job.rank, grid),
       b_(layouts_.b, job.rank, grid),
       c_(layouts_.c, job.rank, grid),
@@ -47,12 +57,15 @@ Scalapack::Scalapack(const Job& job, const Layouts& layouts, Grid grid, int bloc
       to_b_(layouts.b, layouts_.b, job.rank, job.ranks),
       from_c_(layouts_.c, layouts.c, job.rank, job.ranks) {
   panel_of_all = panel;
+}
+
+void Scalapack::open() {
   Cblacs_get(-1, 0, &context_);
-  Cblacs_gridinit(&context_, "R", grid.rows, grid.columns);
+  Cblacs_gridinit(&context_, "R", grid_.rows, grid_.columns);
 }
 
 Scalapack::~Scalapack() {
-  Cblacs_gridexit(context_);
+  if (context_ >= 0) Cblacs_gridexit(context_);
 }
 
 void Scalapack::multiply() {

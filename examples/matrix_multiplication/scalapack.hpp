@@ -18,16 +18,22 @@ struct Baseline {
 
 class Scalapack {
  public:
-  // Collective; throws Problem. `panel`: elements of K that PDGEMM handles at once (PBLAS's logical block size).
+  // Throws Problem. `panel`: elements of K that PDGEMM handles at once (PBLAS's logical block size).
   Scalapack(const Job& job, const Layouts& layouts, Grid grid, int block, int panel);
-  ~Scalapack();
+  ~Scalapack();  // collective
   Scalapack(const Scalapack&) = delete;
   Scalapack& operator=(const Scalapack&) = delete;
+
+  void open();  // Collective.
 
   // Collective, between barriers. `is_redistributed`: what brings A and B there and C back is part of the time; else it
   // is done once, before, and C comes back after it.
   Baseline run(Matrix& a, Matrix& b, Matrix& c, bool is_redistributed);
-  std::uint64_t bytes() const noexcept { return to_a_.bytes() + to_b_.bytes() + from_c_.bytes(); }
+  // That this rank sends to redistribute.
+  std::uint64_t bytes_sent() const noexcept { return to_a_.bytes() + to_b_.bytes() + from_c_.bytes(); }
+
+  // That it has beside the matrices.
+  static std::uint64_t bytes_of(const Layouts& layouts, Grid grid, int block, int rank);
 
   static Layouts layouts_of(const Layouts& layouts, Grid grid, int block);
 
@@ -35,7 +41,8 @@ class Scalapack {
   void multiply();
 
   const Layouts layouts_;
-  int context_ = 0;
+  const Grid grid_;
+  int context_ = -1;  // of BLACS
   Matrix a_;
   Matrix b_;
   Matrix c_;
