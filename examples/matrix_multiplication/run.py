@@ -64,8 +64,8 @@ def run(options, placement, ranks, results):
 
 
 def print_titles(row):
-    print(f"m = n = k = {row['m']}, blocks of {row['block']}, {row['mpi']}; PDGEMM's blocks {row['pdgemm_block']}, panels "
-          f"{row['panel']}; medians")
+    print(f"m = n = k = {row['m']}, blocks of {row['block']}, {row['mpi']}, over {row['over']}; PDGEMM's blocks "
+          f"{row['pdgemm_block']}, panels {row['panel']}; medians")
     titles = ("GFLOP/s", "of peak", "seconds", "in DGEMM", "waiting", "to layout", "MB moved", "residual")
     print(f"{'placement':<10}{'ranks':>6}  {'variant':<10}" + "".join(f"{title:>10}" for title in titles))
 

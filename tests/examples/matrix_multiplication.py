@@ -79,7 +79,8 @@ class MatrixMultiplication(unittest.TestCase):
 
 class Products(MatrixMultiplication):
     def test_on_odd_numbers_of_ranks(self):
-        for ranks, placement in ((1, "random"), (2, "cyclic"), (3, "random"), (4, "random"), (5, "rows"), (7, "random")):
+        placements = {1: "random", 2: "cyclic", 3: "random", 4: "random", 5: "rows", 7: "random"}
+        for ranks, placement in placements.items():
             with self.subTest(ranks=ranks, placement=placement):
                 row = self.multiply(ranks, *SIZE, "--block", 16, "--pdgemm-block", 24, "--panel", 10, "--placement",
                                     placement)
