@@ -136,6 +136,7 @@ class Run {
     }
     if (has_notified()) {
       outcome.carrier = notified_->carrier();
+      outcome.assignment = plan_.assignment;
       outcome.balance = plan_.balance;
       outcome.results.push_back(result("notified", notified_rounds_, static_cast<double>(plan_.bytes), *c_));
     }

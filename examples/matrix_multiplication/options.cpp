@@ -9,7 +9,10 @@ namespace {
 
 const std::map<std::string, Placement> placements{
     {"cyclic", Placement::cyclic}, {"rows", Placement::rows}, {"random", Placement::random}};
-const std::map<std::string, Assignment> assignments{{"balanced", Assignment::balanced}, {"owner", Assignment::owner}};
+const std::map<std::string, Assignment> assignments{{"least", Assignment::least},
+                                                    {"balanced", Assignment::balanced},
+                                                    {"grid", Assignment::grid},
+                                                    {"owner", Assignment::owner}};
 const std::map<std::string, Order> orders{{"panels", Order::panels}, {"chains", Order::chains}};
 const std::map<std::string, Variant> variants{
     {"both", Variant::both}, {"notified", Variant::notified}, {"pdgemm", Variant::pdgemm}};
@@ -52,8 +55,10 @@ void add_variants(CLI::App& app, Options& options) {
   app.add_option("--rounds", options.rounds, "Multiplications of each variant, in turn; the medians are reported")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000));
-  add_choice(app, "--assign", options.assignment, assignments,
-             "notified: who computes blocks of C: balanced (as much for each rank) or owner (who has it)");
+  add_choice(
+      app, "--assign", options.assignment, assignments,
+      "notified: who computes blocks of C: owner (who has it), balanced (who has it, but as much for each rank), "
+      "grid (each rank a rectangle, as much for each) or least (of the last two what moves fewer bytes)");
   add_choice(app, "--order", options.order, orders,
              "notified: panels (of one block of K after the other) or chains (of one block of C after the other)");
   app.add_option("--buffers", options.buffers,

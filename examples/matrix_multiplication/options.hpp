@@ -18,7 +18,7 @@ struct Options {
   int block = 512;
   Placement placement = Placement::random;
   std::uint64_t seed = 1;
-  Assignment assignment = Assignment::balanced;
+  Assignment assignment = Assignment::least;
   Order order = Order::panels;
   int buffers = 0;
   Variant variant = Variant::both;

@@ -36,11 +36,23 @@ void balance(const Layout& c, std::vector<int>& workers, std::vector<std::uint64
   }
 }
 
+std::vector<int> rectangles(const Layout& c, Grid grid) {
+  std::vector<int> workers(c.owners.size());
+  const auto share = [](int number, int of, int parts) { return static_cast<int>(std::int64_t{number} * parts / of); };
+  c.each([&](int row, int column) {
+    workers[size(c.index(row, column))] =
+        share(row, c.rows.count(), grid.rows) * grid.columns + share(column, c.columns.count(), grid.columns);
+  });
+  return workers;
+}
+
 void assign(const Layout& c, int ranks, Assignment assignment, Plan& plan) {
-  plan.workers = c.owners;
+  plan.assignment = assignment;
+  plan.workers = assignment == Assignment::grid ? rectangles(c, grid_of(ranks)) : c.owners;
   std::vector<std::uint64_t> loads(size(ranks));
-  c.each([&](int row, int column) { loads[size(c.owner(row, column))] += c.elements(row, column); });
-  if (assignment == Assignment::balanced) balance(c, plan.workers, loads);
+  c.each(
+      [&](int row, int column) { loads[size(plan.workers[size(c.index(row, column))])] += c.elements(row, column); });
+  if (assignment != Assignment::owner) balance(c, plan.workers, loads);
   const auto all = static_cast<double>(std::accumulate(loads.begin(), loads.end(), std::uint64_t{0}));
   plan.balance = static_cast<double>(*std::max_element(loads.begin(), loads.end())) * ranks / all;
   std::vector<int> places(size(ranks));
@@ -216,6 +228,13 @@ void sort_transfers(Schedule& schedule, const std::vector<std::size_t>& needed_a
 }  // namespace
 
 Plan make_plan(const Layouts& layouts, int rank, int ranks, Assignment assignment, Order order, int buffers) {
+  if (assignment == Assignment::least) {
+    Plan balanced = make_plan(layouts, rank, ranks, Assignment::balanced, order, buffers);
+    Plan grid = make_plan(layouts, rank, ranks, Assignment::grid, order, buffers);
+    constexpr double much = 1.01;  // more work for one rank costs more than what is moved
+    if (grid.balance > balanced.balance * much) return balanced;
+    return grid.bytes < balanced.bytes || balanced.balance > grid.balance * much ? grid : balanced;
+  }
   Plan plan;
   assign(layouts.c, ranks, assignment, plan);
   plan.outgoing.resize(size(ranks));

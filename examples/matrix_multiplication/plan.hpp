@@ -11,8 +11,10 @@
 
 namespace matrix_multiplication {
 
-// C's blocks are multiplied by their owners, as in the paper, or are moved until all ranks have as much to do.
-enum class Assignment { balanced, owner };
+// Who computes blocks of C: their owners, as in the paper; the owners, after blocks have been moved until all ranks
+// have as much to do; or ranks in a grid, each a rectangle of C, which needs the fewest blocks of A and B: again as
+// much each. `least`: of these two the one that moves fewer bytes.
+enum class Assignment { least, balanced, grid, owner };
 // Of the products of a rank: all of one block of A's columns and B's rows after the other, which needs each block once;
 // or, as in the paper, all of one block of C.
 enum class Order { panels, chains };
@@ -56,6 +58,7 @@ struct Return {  // of a block of C that another rank than its owner has compute
 };
 
 struct Plan {
+  Assignment assignment = Assignment::owner;
   std::vector<int> workers;  // by block of C
   std::array<int, 2> slots{0, 0};
   std::vector<Return> returns;

@@ -38,9 +38,8 @@ void print(const Outcome& outcome, const Options& options, const Job& job) {
              outcome.k, options.block, name_of(options.placement), job.ranks, job.ranks == 1 ? "" : "s", job.cores,
              job.cores == 1 ? "" : "s", library());
   if (!outcome.carrier.empty())
-    fmt::print("notified: over {}, {}, C by {}; largest share of the work: {:.3f} of the mean\n", outcome.carrier,
-               name_of(options.order), options.assignment == Assignment::owner ? "its owners" : "all alike",
-               outcome.balance);
+    fmt::print("notified: over {}, {}, C assigned by {}; largest share of the work: {:.3f} of the mean\n",
+               outcome.carrier, name_of(options.order), name_of(outcome.assignment), outcome.balance);
   if (options.variant != Variant::notified)
     fmt::print("pdgemm: grid {}x{}, blocks of {}, panels of {}, {}\n", outcome.grid.rows, outcome.grid.columns,
                options.pdgemm_block, options.panel,
@@ -72,7 +71,7 @@ void write_json(const Outcome& outcome, const Options& options, const Job& job) 
                               {"block", options.block},
                               {"placement", name_of(options.placement)},
                               {"seed", options.seed},
-                              {"assign", name_of(options.assignment)},
+                              {"assign", name_of(outcome.assignment)},
                               {"order", name_of(options.order)},
                               {"over", outcome.carrier},
                               {"balance", outcome.balance},

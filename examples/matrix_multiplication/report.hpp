@@ -28,6 +28,7 @@ struct Outcome {
   int k = 0;
   Grid grid;
   std::string carrier;
+  Assignment assignment = Assignment::owner;
   double balance = 1;      // largest share of the work, by the mean
   double core_gflops = 0;  // of DGEMM on one core, alone
   std::vector<Result> results;

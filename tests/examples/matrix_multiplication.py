@@ -95,7 +95,11 @@ class Products(MatrixMultiplication):
         moved = [row["variants"]["notified"]["moved_mb"] for row in (panels, chains)]
         self.assertLess(moved[0] * 2, moved[1])
         self.assertGreater(panels["balance"], 1.05)
-        self.assertLess(self.multiply(3, *SIZE, "--block", 16)["balance"], 1.05)
+        rows = {name: self.multiply(3, *SIZE, "--block", 16, "--assign", name) for name in ("balanced", "grid", "least")}
+        moved = {name: row["variants"]["notified"]["moved_mb"] for name, row in rows.items()}
+        self.assertLess(max(row["balance"] for row in rows.values()), 1.05)
+        self.assertEqual(moved["least"], min(moved.values()))
+        self.assertLess(moved["grid"], moved["balanced"])
 
     def test_fewer_blocks_than_ranks(self):
         self.multiply(5, "-m", 1, "-n", 3, "-k", 20, "--block", 16)
