@@ -87,7 +87,7 @@ def draw(rows, file):
         return
     matplotlib.use("Agg")
     from matplotlib import pyplot
-    figure, axes = pyplot.subplots(figsize=(1.6 + 1.6 * len(rows), 4))
+    figure, axes = pyplot.subplots(figsize=(4 + 1.4 * len(rows), 4))
     width = 0.38
     for number, variant in enumerate(VARIANTS):
         places = [place + (number - 0.5) * width for place in range(len(rows))]
@@ -100,7 +100,7 @@ def draw(rows, file):
     axes.set_ylabel("GFLOP/s")
     axes.set_title(f"n = {rows[0]['n']}, blocks of {rows[0]['block']}, {rows[0]['cores']} cores, {rows[0]['mpi']}",
                    fontsize=10)
-    axes.legend(fontsize=8, loc="lower right")
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1, 1))
     figure.tight_layout()
     figure.savefig(file, dpi=120)
     print(f"chart: {file}")

@@ -95,7 +95,8 @@ class Products(MatrixMultiplication):
         moved = [row["variants"]["notified"]["moved_mb"] for row in (panels, chains)]
         self.assertLess(moved[0] * 2, moved[1])
         self.assertGreater(panels["balance"], 1.05)
-        rows = {name: self.multiply(3, *SIZE, "--block", 16, "--assign", name) for name in ("balanced", "grid", "least")}
+        rows = {name: self.multiply(3, *SIZE, "--block", 16, "--assign", name)
+                for name in ("balanced", "grid", "least")}
         moved = {name: row["variants"]["notified"]["moved_mb"] for name, row in rows.items()}
         self.assertLess(max(row["balance"] for row in rows.values()), 1.05)
         self.assertEqual(moved["least"], min(moved.values()))
@@ -134,9 +135,7 @@ class Faults(MatrixMultiplication):
                 (good.replace("3\n", "3,\n"), 'line 5 is "3,", not a finite number'),
                 (good[:-2], "ends after 3 of its 2 x 2 elements"),
                 (good + "5\n", "line 8 follows the last of 2 x 2 elements"),
-                (good.replace("2 2\n", "2\n"), 'line 3 is "2", not the numbers of rows and columns'),
                 (good.replace("array", "coordinate"), "has a sparse matrix (coordinate)"),
-                (good.replace("general", "symmetric"), "is real symmetric; the program reads"),
                 ("1 2\n", "is not in Matrix Market format")):
             with self.subTest(sentence=sentence):
                 self.fails(2, sentence, "--a", self.file("a", content), "-n", 3, "--rounds", 1)
@@ -155,12 +154,12 @@ class Faults(MatrixMultiplication):
         self.run_on(2, "--placement", "anywhere", code=2)
 
     def test_a_killed_rank_ends_the_job(self):
-        words = [options.launcher, "-n", 3, "sh", "-c", 'echo "pid $$"; exec "$@"', "sh", options.program, *SIZE,
-                 "--rounds", 1000, "--block", 16, "--variant", "notified"]
+        words = [options.launcher, "-n", 3, "sh", "-c", 'echo "pid $$"; exec "$@"', "sh", options.program, "-m",
+                 1000, "-n", 1000, "-k", 1000, "--rounds", 1000, "--block", 64, "--variant", "notified"]
         with subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                               text=True) as job:
             ranks = [int(re.match(r"pid (\d+)", job.stdout.readline())[1]) for _ in range(3)]
-            time.sleep(0.7)
+            time.sleep(0.4)
             os.kill(ranks[1], signal.SIGKILL)
             job.stdout.read()
             self.assertNotEqual(job.wait(timeout=30), 0)
@@ -169,11 +168,12 @@ class Faults(MatrixMultiplication):
 class Driver(MatrixMultiplication):
     def test_compares_the_variants(self):
         words = [sys.executable, options.driver, "--program", options.program, "--launcher", options.launcher, "--size",
-                 100, "--block", 32, "--rounds", 1, "--ranks", 2, "--output", self.folder, "--seed", 3]
+                 100, "--block", 32, "--rounds", 1, "--ranks", 2, "--output", self.folder, "--seed", 3,
+                 "--placements", "random"]
         said = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, text=True, check=True).stdout
         self.assertIn("all products are right", said)
         rows = json.loads((self.folder / "matrix_multiplication.json").read_text(encoding="utf-8"))
-        self.assertEqual([(row["placement"], row["seed"]) for row in rows], [("random", 3), ("cyclic", 3)])
+        self.assertEqual([(row["placement"], row["seed"]) for row in rows], [("random", 3)])
         self.assertEqual((self.folder / "matrix_multiplication.png").exists(),
                          importlib.util.find_spec("matplotlib") is not None)
 
