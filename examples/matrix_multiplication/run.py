@@ -5,7 +5,7 @@
                                         [--block 512] [--rounds 5] ...
 
 Prints a table of medians, and leaves matrix_multiplication.json and, where matplotlib is there (Debian:
-python3-matplotlib), matrix_multiplication.png in the folder --output. Options that it does not know go to every run of
+python3-matplotlib), matrix_multiplication.svg in the folder --output. Options that it does not know go to every run of
 the program. Exit code 1 if a run fails or its product is wrong.
 """
 
@@ -85,7 +85,7 @@ def draw(rows, file):
     except ImportError:
         print("No chart: install matplotlib (Debian: python3-matplotlib).")
         return
-    matplotlib.use("Agg")
+    matplotlib.use("svg")
     from matplotlib import pyplot
     figure, axes = pyplot.subplots(figsize=(4 + 1.4 * len(rows), 4))
     width = 0.38
@@ -119,7 +119,7 @@ def main():
                 print_row(row)
                 rows.append(row)
     (options.output / "matrix_multiplication.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
-    draw(rows, options.output / "matrix_multiplication.png")
+    draw(rows, options.output / "matrix_multiplication.svg")
     print("all products are right")
 
 

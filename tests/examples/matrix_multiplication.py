@@ -174,7 +174,7 @@ class Driver(MatrixMultiplication):
         self.assertIn("all products are right", said)
         rows = json.loads((self.folder / "matrix_multiplication.json").read_text(encoding="utf-8"))
         self.assertEqual([(row["placement"], row["seed"]) for row in rows], [("random", 3)])
-        self.assertEqual((self.folder / "matrix_multiplication.png").exists(),
+        self.assertEqual((self.folder / "matrix_multiplication.svg").exists(),
                          importlib.util.find_spec("matplotlib") is not None)
 
 
