@@ -57,9 +57,10 @@ def _mpi_of_this_process():
 World = collections.namedtuple("World", "rank size")
 
 
-def init():
-    """Initialises the MPI that has launched this process, for programs without mpi4py; it is finalized at exit. Returns
-    this process's rank in MPI_COMM_WORLD and the number of ranks."""
+def init(threads=False):
+    """Initialises the MPI that has launched this process, for programs without mpi4py; it is finalized at exit. With
+    `threads` it is asked for MPI_THREAD_MULTIPLE, as partial and group allreduces need it across nodes. Returns this
+    process's rank in MPI_COMM_WORLD and the number of ranks."""
     if "OMPI_COMM_WORLD_RANK" in os.environ:
         mpi = ctypes.CDLL("libmpi.so.40", ctypes.RTLD_GLOBAL)
         world = ctypes.byref(ctypes.c_byte.in_dll(mpi, "ompi_mpi_comm_world"))
@@ -70,7 +71,10 @@ def init():
     # Those of a preloaded libpapaya.so, if there is one. With the interpreter's lock held, so that it can find out
     # where in the program calls come from.
     functions = ctypes.PyDLL(None)
-    functions.MPI_Init(None, None)
+    if threads:
+        functions.MPI_Init_thread(None, None, 3, ctypes.byref(ctypes.c_int()))  # MPI_THREAD_MULTIPLE in both MPIs
+    else:
+        functions.MPI_Init(None, None)
     atexit.register(functions.MPI_Finalize)
     functions.MPI_Comm_rank(world, ctypes.byref(rank))
     functions.MPI_Comm_size(world, ctypes.byref(size))
