@@ -71,21 +71,21 @@ class Classification(unittest.TestCase):
                                              "--synchronize", "50")
         self.assertTrue(settings["algorithm"].startswith("solo_allreduce:lag=3"), settings["algorithm"])
         self.assertLess(summary["ranks"], 2)
-        _, _, summary = self.measured(2, *words, "--epochs", "8", "--sum", "stale", "--slack", "0", "--synchronize",
+        _, _, summary = self.measured(2, *words, "--epochs", "8", "--sum", "stale", "--slack", "2", "--synchronize",
                                       "7")
-        self.assertEqual((summary["oldest"], summary["ranks"]), (0, 2))
+        self.assertIn(summary["oldest"], (1, 2))
 
     def experiment(self, *words):
         return self.start(sys.executable, FOLDER / "run.py", "--build", build, "--mpi", mpi, "--ranks", 2, *SMALL,
                           *LATE, *words)
 
     def test_experiment(self):
-        result = self.experiment("--data", "generated", "--seeds", "5", "--slacks", "0,2", "--output", "results")
+        result = self.experiment("--data", "generated", "--seeds", "5", "--slacks", "0", "--output", "results")
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         results = self.folder / "results"
         self.assertIn((results / "table.txt").read_text(), result.stdout)
         known = json.loads((results / "results.json").read_text())
-        self.assertEqual(list(known["summary"]), ["native", "papaya", "slack 0", "slack 2", "solo", "majority"])
+        self.assertEqual(list(known["summary"]), ["native", "papaya", "slack 0", "solo", "majority"])
         runs = {label: self.read(results / f"{label.replace(' ', '-')}.5.jsonl") for label in known["summary"]}
         # Papaya's sums, and those without slack, differ from MPI's by rounding at most.
         native = runs["native"][1]
@@ -93,7 +93,6 @@ class Classification(unittest.TestCase):
             for a, b in zip(native, runs[label][1], strict=True):
                 self.assertAlmostEqual(a["loss"], b["loss"], delta=0.01)
         self.assertEqual(runs["slack 0"][2]["oldest"], 0)
-        self.assertIn(runs["slack 2"][2]["oldest"], (1, 2))
         self.assertGreater(runs["solo"][2]["oldest"], 0)
         for label in ("solo", "majority"):
             self.assertIn(f"{label}_allreduce", runs[label][0]["algorithm"])
@@ -104,7 +103,7 @@ class Classification(unittest.TestCase):
                                                  if row["accuracy"] >= known["targets"][0]))
         image = xml.etree.ElementTree.parse(results / "figure.svg").getroot()
         said = " ".join(image.itertext())
-        for words in ("Accuracy over time", "Accuracy over steps", "steps per second", "slack 2", "majority"):
+        for words in ("Accuracy over time", "Accuracy over steps", "steps per second", "slack 0", "majority"):
             self.assertIn(words, said)
 
     def test_experiment_that_cannot_be(self):
