@@ -9,6 +9,7 @@ compares them. Ends with exit code 1 if the ranks have come to different network
 """
 
 import argparse
+import ctypes
 import os
 import sys
 
@@ -99,7 +100,16 @@ def agreed(ranks, function):
     return result
 
 
+def check_library(name):
+    try:
+        ctypes.CDLL(name)
+    except OSError as error:
+        raise mistake.Mistake(f"{error}: set LD_LIBRARY_PATH to the folder that has papaya's libraries")
+
+
 def prepare(chosen, ranks):
+    if chosen.sum != "consistent":
+        check_library(ranks.library)
     samples = data.load(chosen.data, chosen.seed)
     if chosen.batch < ranks.size:
         raise mistake.Mistake(f"--batch {chosen.batch} is fewer than the {ranks.size} ranks: take a larger one")
@@ -132,8 +142,6 @@ def main():
         return train(chosen, ranks)
     except ImportError as error:
         mistake.missing(error)
-    except OSError as error:  # of ctypes
-        sys.stderr.write(f"classify.py: {error}: set LD_LIBRARY_PATH to the folder that has papaya's libraries.\n")
     except Exception:
         sys.excepthook(*sys.exc_info())
     if ranks is not None:

@@ -9,7 +9,7 @@ import papaya
 class OpenMpi:
     """MPI_COMM_WORLD by mpi4py, with MPI_THREAD_MULTIPLE, which partial allreduces need across nodes."""
 
-    name = "Open MPI"
+    name, library = "Open MPI", "libpapaya-weak-openmpi.so.0"
 
     def __init__(self):
         from mpi4py import MPI
@@ -29,7 +29,7 @@ class OpenMpi:
 class Mpich:
     """The same by ctypes; handles are those of MPICH's ABI."""
 
-    name = "MPICH"
+    name, library = "MPICH", "libpapaya-weak-mpich.so.0"
     comm = ctypes.c_int(0x44000000)
     types = {"float32": ctypes.c_int(0x4C00040A), "float64": ctypes.c_int(0x4C00080B)}
     operations = {"max": ctypes.c_int(0x58000001), "min": ctypes.c_int(0x58000002), "sum": ctypes.c_int(0x58000003)}

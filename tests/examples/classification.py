@@ -132,6 +132,9 @@ class Classification(unittest.TestCase):
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
             self.assertIn(said, result.stderr)
             file.unlink()
+        result = self.start("env", "LD_LIBRARY_PATH=", sys.executable, FOLDER / "classify.py", "--sum", "solo")
+        self.assertEqual((result.returncode, len(result.stderr.splitlines())), (1, 1), result.stderr)
+        self.assertIn("LD_LIBRARY_PATH", result.stderr)
 
     def module(self, name):
         for folder in (FOLDER, ROOT / "api"):
