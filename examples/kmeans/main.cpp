@@ -86,10 +86,10 @@ int cluster_plainly(const Options& options, const Job& job) {
   Mailbox mailbox(job, start.shape, view_numbers(parts, job.ranks, start.shape));
   Fate fate(job.rank, job.ranks, options.kills, options.iterations, options.kill_seed);
   Team team(job, parts, start.shape, options.timeout, mailbox, fate);
-  if (job.rank == 0) say_what_begins(input, start.shape, parts, options.spares, mailbox.place());
-  // From here on no call of MPI's.
   MPI_Barrier(MPI_COMM_WORLD);
+  // From here on no call of MPI's. Rank 0 knows that the others have left the barrier before it says so.
   team.begin(std::move(start.centroids));
+  if (job.rank == 0) say_what_begins(input, start.shape, parts, options.spares, mailbox.place());
   Run run(options, input, start.shape, std::move(start.points), team, fate);
   bool is_writer = false;
   try {

@@ -44,8 +44,8 @@ void add_resilience(CLI::App& app, Options& options) {
   };
   add("--spares", options.spares, "Ranks, the last ones, that wait until they replace another")
       ->check(CLI::Range(0, 1 << 20));
-  add("--checkpoint", options.checkpoint, "Iterations from one checkpoint to the next; 0: none")
-      ->check(CLI::Range(0L, 1000000L));
+  add("--checkpoint", options.checkpoint, "Iterations from one checkpoint to the next, 2 at least; 0: none")
+      ->check(CLI::Range(2L, 1000000L) | CLI::IsMember({0}));
   add("--timeout", options.timeout, "Seconds of silence after which a rank is suspected to be dead")
       ->check(CLI::Range(0.01, 3600.0));
   add("--kill", options.kills, "So many ranks kill themselves, each at a random moment")->check(CLI::Range(0, 1 << 20));
@@ -73,6 +73,7 @@ std::optional<Options> parse(int argc, char** argv, int rank, int& code) {
   CLI::App app{
       "K-means on all ranks that goes on when ranks die: spare ranks take over from checkpoints in the memory of "
       "others."};
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   add_points(app, options, columns);
   add_clustering(app, options);
   add_resilience(app, options);

@@ -20,8 +20,8 @@ struct Options {
   std::uint64_t seed = 1;
   bool is_plain = false;  // MPI_Allreduce, survives nothing
   int spares = 0;
-  long checkpoint = 10;  // iterations
-  double timeout = 0.5;  // seconds
+  long checkpoint = 2;    // iterations
+  double timeout = 0.25;  // seconds
   int kills = 0;
   std::uint64_t kill_seed = 1;
   std::string output;   // centroids

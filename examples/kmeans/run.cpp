@@ -1,5 +1,6 @@
 #include "run.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace kmeans {
@@ -59,7 +60,6 @@ void Run::iterate(int part) {
   centroids_ = team_.view().centroids;
   moved_ = HUGE_VAL;  // a checkpoint is never of the last iteration
   Numbers sums(shape_.sums());
-  note_recovery();
   while (!has_ended()) {
     auto mine = std::make_shared<Numbers>(shape_.sums());
     add_points(
@@ -75,8 +75,7 @@ void Run::iterate(int part) {
     moved_ = move_centroids(sums, shape_, centroids_);
     team_.advance();
     outcome_.square_distances = sums.back();
-    outcome_.steps.push_back({team_.iteration(), now() - start_});
-    note_recovery();
+    note_step();
     save(part);
   }
   outcome_.centroids = centroids_;
@@ -109,10 +108,17 @@ void Run::save(int part) {
   outcome_.in_checkpoints += now() - began;
 }
 
-void Run::note_recovery() {
-  if (outage_ == 0 || team_.iteration() < team_.view().reached) return;
-  outcome_.in_recovery += now() - outage_;
-  outage_ = 0;
+// The iteration that others were in is done: what all this took, but for the work that it would have been anyway.
+void Run::note_step() {
+  const double ended = now() - start_;
+  const double last = outcome_.steps.empty() ? 0 : outcome_.steps.back().ended;
+  outcome_.steps.push_back({team_.iteration(), ended});
+  if (outage_ == 0) {
+    usual_ = ended - last;
+  } else if (team_.iteration() > team_.view().reached) {
+    outcome_.in_recovery += std::max(0.0, now() - outage_ - usual_);
+    outage_ = 0;
+  }
 }
 
 Outcome run_plainly(const Options& options, const Points& points, const Shape& shape, Numbers centroids) {

@@ -23,7 +23,7 @@ struct Outcome {
   double seconds = 0;
   double in_checkpoints = 0;
   int checkpoints = 0;
-  double in_recovery = 0;   // from the last that was heard of who died until as far as before
+  double in_recovery = 0;   // from the last that was heard of who died until the iteration is done that had been begun
   double until_agreed = 0;  // of that
   double in_loading = 0;    // of that
   int recoveries = 0;
@@ -43,7 +43,7 @@ class Run {
   void iterate(int part);
   void exchange(const Content& mine, Numbers& sums);
   void save(int part);
-  void note_recovery();
+  void note_step();
   bool has_ended() const noexcept;
 
   const Options& options_;
@@ -58,6 +58,7 @@ class Run {
   double moved_ = 0;
   double start_;
   double outage_ = 0;  // began then; 0: none
+  double usual_ = 0;   // seconds of an iteration
 };
 
 // By MPI_Allreduce; survives nothing. Collective.

@@ -39,6 +39,13 @@ void Team::begin(Numbers centroids) {
   View first = view_;
   first.centroids = std::move(centroids);
   adopt(std::move(first));
+  const double began = now();
+  beat(began);
+  const auto is_silent = [&](double time) { return time <= began; };
+  std::fill(heard_.begin(), heard_.end(), began);
+  if (job_.rank != 0) return;
+  for (heard_[0] = now(); now() - began < patience * timeout_ && std::any_of(heard_.begin(), heard_.end(), is_silent);)
+    drain(timeout_ / 20);
 }
 
 int Team::part() const noexcept {

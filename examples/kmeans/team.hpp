@@ -38,6 +38,7 @@ class Team {
  public:
   Team(const Job& job, int parts, const Shape& shape, double timeout, Mailbox& mailbox, Fate& fate);
 
+  // On rank 0 it returns once all others have been heard.
   void begin(Numbers centroids);
   const View& view() const noexcept { return view_; }
   int part() const noexcept;  // that this rank holds, or -1
@@ -60,6 +61,7 @@ class Team {
 
   // What goes out.
   void send_sums(const Content& sums, long iteration);
+  // Not in iterations that follow each other: one that is being read here would be written again.
   void send_checkpoint(int part, const Content& centroids, long iteration);
   void tell_done();  // to all
 
