@@ -4,7 +4,7 @@
   examples/kmeans/run.py [--mpi openmpi|mpich] [--ranks 4] [--spares 1] [--rounds 1] ...
   examples/kmeans/run.py --kills 50 [--stops 5] ...
 
-The first prints a table, and leaves kmeans.json and, where matplotlib is there (Debian: python3-matplotlib), kmeans.png
+The first prints a table, and leaves kmeans.json and, where matplotlib is there (Debian: python3-matplotlib), kmeans.svg
 in the folder --output. The second runs small data once without a failure, then so many times while ranks kill
 themselves (every other run) or are killed from outside, and stops ranks for a while where --stops says so. Options that
 it does not know go to every run of the program. Exit code 1 if a run is lost or its centroids are others.
@@ -282,7 +282,7 @@ def draw(rows, file):
     except ImportError:
         print("No chart: install matplotlib (Debian: python3-matplotlib).")
         return
-    matplotlib.use("Agg")
+    matplotlib.use("svg")
     from matplotlib import pyplot
     figure, axes = pyplot.subplots(figsize=(9, 4))
     for mode, title in MODES.items():
@@ -309,7 +309,7 @@ def main():
     rows = measure(options)
     (options.output / "kmeans.json").write_text(json.dumps(rows) + "\n", encoding="utf-8")
     print_table(rows)
-    draw(rows, options.output / "kmeans.png")
+    draw(rows, options.output / "kmeans.svg")
     found = {row["checksum"] for mode in ("resilient", "failure") for row in rows[mode]}
     if len(found) > 1:
         sys.exit(f"run.py: the centroids differ: {', '.join(sorted(found))}.")

@@ -76,6 +76,19 @@ class Numbers(unittest.TestCase):
                                               "slack 2": {"seconds": 9}, "slack 8": {"seconds": 6}}}}
         self.assertEqual(applications.factorisation(files),
                          "40 % sooner with slack 8 than with slack 0, 25 % than with MPI's own")
+        runs = [{"mode": mode, "phases": {"shuffle": {"mean_s": us}}} for mode, us in (
+            ("notified", 2), ("notified", 9), ("notified", 4), ("alltoallv", 8), ("single", 1))]
+        self.assertEqual(applications.sorting({"terasort.json": runs}), "shuffle 2.00 times as fast")
+        failed = {"seconds": 50, "recovery_s": 1, "checkpoints_s": 0.01}
+        self.assertEqual(applications.surviving({"kmeans.json": {"failure": [failed]}}),
+                         "recovery 2.00 % of the run, checkpoints 0.0200 %, the same centroids")
+        row = {"placement": "random", "ranks": 2, "variants": {"notified": {"gflops": 9}, "pdgemm": {"gflops": 6}}}
+        self.assertEqual(applications.multiplication({"matrix_multiplication.json": [row]}),
+                         "times PDGEMM's GFLOP/s: 1.50 (random, 2 ranks)")
+        ways = {"native": [1, 1, 1], "slack 4": [1.2, 1.5, 1.4], "solo": [1.1, 1.3, 9], "majority": [2, 3, None]}
+        summary = {way: {"sooner": sooner} for way, sooner in ways.items()}
+        self.assertEqual(applications.training({"results.json": {"summary": summary}}),
+                         "1.40 times sooner with slack 4, 1.30 with solo")
 
 
 class Document(unittest.TestCase):

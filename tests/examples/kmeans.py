@@ -225,7 +225,7 @@ class Driver(Kmeans):
         self.assertIn("with and without a failure the same centroids", said)
         rows = json.loads((self.folder / "kmeans.json").read_text(encoding="utf-8"))
         self.assertEqual({mode: len(of) for mode, of in rows.items()}, {"plain": 1, "resilient": 1, "failure": 1})
-        self.assertEqual((self.folder / "kmeans.png").exists(), importlib.util.find_spec("matplotlib") is not None)
+        self.assertEqual((self.folder / "kmeans.svg").exists(), importlib.util.find_spec("matplotlib") is not None)
 
 
 if __name__ == "__main__":
