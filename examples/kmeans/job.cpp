@@ -13,16 +13,4 @@ Job Job::world() {
   return job;
 }
 
-void Job::agree(std::string sentence) const {
-  const int mine = sentence.empty() ? ranks : rank;
-  int first = ranks;
-  MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (first == ranks) return;
-  int length = static_cast<int>(sentence.size());
-  MPI_Bcast(&length, 1, MPI_INT, first, MPI_COMM_WORLD);
-  sentence.resize(static_cast<std::size_t>(length));
-  MPI_Bcast(sentence.data(), length, MPI_CHAR, first, MPI_COMM_WORLD);
-  throw CommonProblem(sentence);
-}
-
 }  // namespace kmeans

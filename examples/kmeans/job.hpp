@@ -3,20 +3,14 @@
 
 #include <mpi.h>
 
-#include <new>
-#include <stdexcept>
 #include <string>
+
+#include "../common/together.hpp"
 
 namespace kmeans {
 
-// A sentence for the user.
-struct Problem : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-// The same on all ranks.
-struct CommonProblem : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using examples::CommonProblem;
+using examples::Problem;
 
 struct Job {
   int rank = 0;
@@ -28,19 +22,8 @@ struct Job {
   // Collective: does it on every rank; where that throws on any, CommonProblem on all.
   template <class Do>
   void together(Do&& act) const {
-    std::string sentence;
-    try {
-      act();
-    } catch (const Problem& problem) {
-      sentence = problem.what();
-    } catch (const std::bad_alloc&) {
-      sentence = "There is too little memory; take fewer points or clusters, or more ranks on more nodes.";
-    }
-    agree(sentence);
+    examples::together(act, "There is too little memory; take fewer points or clusters, or more ranks on more nodes.");
   }
-
- private:
-  void agree(std::string sentence) const;  // empty: none
 };
 
 }  // namespace kmeans

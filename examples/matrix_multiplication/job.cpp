@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
 #include <fstream>
 
 namespace matrix_multiplication {
@@ -44,11 +41,7 @@ std::uint64_t available_bytes() {
 }  // namespace
 
 void abort_job(const std::string& sentence) {
-  fmt::print(stderr, "matrix_multiplication: {}\n", sentence);
-  std::fflush(stderr);
-  usleep(200'000);  // MPICH's launcher now and then drops what it has not read yet when a job is aborted
-  MPI_Abort(MPI_COMM_WORLD, 1);
-  std::abort();
+  examples::abort_job("matrix_multiplication", sentence);
 }
 
 double clock_seconds() noexcept {
@@ -94,18 +87,6 @@ double Job::sum(double mine) const {
   double all = 0;
   MPI_Allreduce(&mine, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   return all;
-}
-
-void Job::agree(std::string sentence) const {
-  const int mine = sentence.empty() ? ranks : rank;
-  int first = ranks;
-  MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (first == ranks) return;
-  int length = static_cast<int>(sentence.size());
-  MPI_Bcast(&length, 1, MPI_INT, first, MPI_COMM_WORLD);
-  sentence.resize(static_cast<std::size_t>(length));
-  MPI_Bcast(sentence.data(), length, MPI_CHAR, first, MPI_COMM_WORLD);
-  throw CommonProblem(sentence);
 }
 
 }  // namespace matrix_multiplication

@@ -4,20 +4,14 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <new>
-#include <stdexcept>
 #include <string>
+
+#include "../common/together.hpp"
 
 namespace matrix_multiplication {
 
-// A sentence for the user.
-struct Problem : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-// The same on all ranks.
-struct CommonProblem : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using examples::CommonProblem;
+using examples::Problem;
 
 // What goes wrong while others wait for this rank: says so and ends the job.
 [[noreturn]] void abort_job(const std::string& sentence);
@@ -34,15 +28,7 @@ struct Job {
   // Collective: does it on every rank; where that throws on any, CommonProblem on all.
   template <class Do>
   void together(Do&& act) const {
-    std::string sentence;
-    try {
-      act();
-    } catch (const Problem& problem) {
-      sentence = problem.what();
-    } catch (const std::bad_alloc&) {
-      sentence = too_little_memory;
-    }
-    agree(sentence);
+    examples::together(act, too_little_memory);
   }
   // Collective: that there are so many bytes, added up over the ranks of each node. Problem: there are not.
   void need_memory(std::uint64_t bytes) const;
@@ -52,7 +38,6 @@ struct Job {
 
  private:
   static constexpr const char* too_little_memory = "There is too little memory; multiply smaller matrices.";
-  void agree(std::string sentence) const;  // empty: none
 };
 
 }  // namespace matrix_multiplication

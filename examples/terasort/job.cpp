@@ -1,20 +1,11 @@
 #include "job.hpp"
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 
 namespace terasort {
 
 void abort_job(const std::string& sentence) {
-  fmt::print(stderr, "terasort: {}\n", sentence);
-  std::fflush(stderr);
-  usleep(200'000);  // MPICH's launcher now and then drops what it has not read yet when a job is aborted
-  MPI_Abort(MPI_COMM_WORLD, 1);
-  std::abort();
+  examples::abort_job("terasort", sentence);
 }
 
 // The first `all % ranks` ranks have one more.
@@ -33,18 +24,6 @@ Job Job::world() {
   MPI_Comm_size(node, &job.ranks_of_node);
   MPI_Comm_free(&node);
   return job;
-}
-
-void Job::agree(std::string sentence) const {
-  const int mine = sentence.empty() ? ranks : rank;
-  int first = ranks;
-  MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (first == ranks) return;
-  int length = static_cast<int>(sentence.size());
-  MPI_Bcast(&length, 1, MPI_INT, first, MPI_COMM_WORLD);
-  sentence.resize(static_cast<std::size_t>(length));
-  MPI_Bcast(sentence.data(), length, MPI_CHAR, first, MPI_COMM_WORLD);
-  throw CommonProblem(sentence);
 }
 
 }  // namespace terasort

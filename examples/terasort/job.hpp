@@ -4,20 +4,14 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <new>
-#include <stdexcept>
 #include <string>
+
+#include "../common/together.hpp"
 
 namespace terasort {
 
-// A sentence for the user.
-struct Problem : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-// The same on all ranks.
-struct CommonProblem : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
+using examples::CommonProblem;
+using examples::Problem;
 
 // What goes wrong while others wait for this rank: says so and ends the job.
 [[noreturn]] void abort_job(const std::string& sentence);
@@ -40,19 +34,9 @@ struct Job {
   // Collective: does it on every rank; where that throws on any, CommonProblem on all.
   template <class Do>
   void together(Do&& act) const {
-    std::string sentence;
-    try {
-      act();
-    } catch (const Problem& problem) {
-      sentence = problem.what();
-    } catch (const std::bad_alloc&) {
-      sentence = "There is too little memory; sort fewer records, or set --memory so that runs are sorted on disk.";
-    }
-    agree(sentence);
+    examples::together(
+        act, "There is too little memory; sort fewer records, or set --memory so that runs are sorted on disk.");
   }
-
- private:
-  void agree(std::string sentence) const;  // empty: none
 };
 
 }  // namespace terasort
