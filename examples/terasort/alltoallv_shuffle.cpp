@@ -49,7 +49,8 @@ void exchange(const Task& task, const std::vector<Record>& records, const std::v
   std::uint64_t all = 0;
   for (const int count : arriving) all += static_cast<std::uint64_t>(count);
   Record* to = nullptr;
-  if (task.plan.is_in_memory) {
+  const bool is_in_place = task.plan.is_in_memory && !task.collector.is_divided();
+  if (is_in_place) {
     to = task.collector.room_for(all).data();
   } else {
     room.resize(all);
@@ -58,7 +59,7 @@ void exchange(const Task& task, const std::vector<Record>& records, const std::v
   MPI_Alltoallv(records.data(), counts.data(), displacements(counts).data(), type, to, arriving.data(),
                 displacements(arriving).data(), type, MPI_COMM_WORLD);
   barrier(task.times);
-  if (!task.plan.is_in_memory) task.collector.add(room);
+  if (!is_in_place) task.collector.add(room);
 }
 
 }  // namespace

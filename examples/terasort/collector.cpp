@@ -111,7 +111,30 @@ Collector::Run Collector::make_run(std::uint64_t capacity) const {
   return run;
 }
 
+void Collector::divide(std::vector<Key> bounds, std::uint64_t expected) {
+  bounds_ = std::move(bounds);
+  if (!is_divided()) return;
+  for (std::size_t bin = 0; bin <= bounds_.size(); ++bin) runs_.push_back(make_run(expected));
+}
+
+void Collector::distribute(std::span<const Record> records) {
+  for (const Record& record : records) {
+    const auto bin = std::upper_bound(bounds_.begin(), bounds_.end(), record.key()) - bounds_.begin();
+    Run& run = runs_[static_cast<std::size_t>(bin)];
+    if (run.size == run.capacity) {
+      Run larger = make_run(run.capacity + run.capacity / 2 + 1);
+      larger.size = run.size;
+      std::copy_n(run.records.get(), run.size, larger.records.get());
+      run = std::move(larger);
+    }
+    run.records[run.size++] = record;
+  }
+  here_ += records.size();
+  size_ += records.size();
+}
+
 void Collector::add(std::span<const Record> records) {
+  if (is_divided()) return distribute(records);
   while (!records.empty()) {
     if (file_ && here_ == shape_.in_memory) spill();
     if (runs_.empty() || runs_.back().is_sorted || runs_.back().size == runs_.back().capacity)
@@ -153,12 +176,14 @@ void Collector::sort(Run& run) {
 }
 
 bool Collector::sort_one() {
+  if (is_divided()) return false;  // more may come to any bin
   if (sorted_ == runs_.size() || runs_[sorted_].size < runs_[sorted_].capacity) return false;
   sort(runs_[sorted_++]);
   return true;
 }
 
 void Collector::finish() {
+  if (is_divided()) return;  // sorted when they are given
   for (; sorted_ < runs_.size(); ++sorted_) sort(runs_[sorted_]);
 }
 
@@ -181,6 +206,25 @@ void Collector::merge(const Taker& take) {
 
 void Collector::merge_runs(bool with_files, const Taker& take) {
   const Within phase(times_, Phase::merge);
+  std::vector<Record> merged;
+  merged.reserve(std::min(block, size_));
+  const auto give = [&](std::vector<Cursor> cursors) {
+    for (Tournament first(cursors); !first.is_over(); first.advance()) {
+      merged.push_back(first.record());
+      if (merged.size() < block) continue;
+      take(merged);
+      merged.clear();
+    }
+  };
+  if (is_divided()) {
+    for (Run& bin : runs_) {
+      sort(bin);
+      give({{bin.records.get(), bin.order.get(), bin.size}});
+      bin = {};
+    }
+    if (!merged.empty()) take(merged);
+    return;
+  }
   std::vector<Cursor> cursors;
   cursors.reserve(runs_.size() + spilled_.size());
   for (const Run& run : runs_) cursors.emplace_back(run.records.get(), run.order.get(), run.size);
@@ -189,14 +233,7 @@ void Collector::merge_runs(bool with_files, const Taker& take) {
     const std::uint64_t buffer = std::clamp<std::uint64_t>(shape_.in_memory / 10 / spilled_.size(), 1, block);
     for (const Spilled& one : spilled_) cursors.emplace_back(*file_, one.first, one.size, buffer);
   }
-  std::vector<Record> merged;
-  merged.reserve(std::min(block, size_));
-  for (Tournament first(cursors); !first.is_over(); first.advance()) {
-    merged.push_back(first.record());
-    if (merged.size() < block) continue;
-    take(merged);
-    merged.clear();
-  }
+  give(std::move(cursors));
   if (!merged.empty()) take(merged);
 }
 

@@ -1,5 +1,5 @@
-// The records of a rank's partition as they arrive: in runs, each sorted by itself as soon as there is time, and merged
-// in the end. Where memory is short sorted runs go to a file.
+// The records of a rank's partition as they arrive: in bins by their keys, each sorted by itself in the end; or in
+// runs, each sorted as soon as there is time, and merged in the end. Where memory is short sorted runs go to a file.
 #pragma once
 
 #include <cstdint>
@@ -34,6 +34,11 @@ class Collector {
   // Throws Problem where it may need a file and can have none.
   Collector(const Shape& shape, bool needs_file, Times& times);
 
+  // From now on each record goes into the bin of its key, for about `expected` records; `bounds`: the least key of each
+  // bin but the first. Not where a file is needed. A bin that fits into the cache is sorted and given there at once.
+  void divide(std::vector<Key> bounds, std::uint64_t expected);
+  bool is_divided() const noexcept { return !bounds_.empty(); }
+
   void add(std::span<const Record> records);
   // Room for so many at once, a run of their own, which the caller fills.
   std::span<Record> room_for(std::uint64_t count);
@@ -66,6 +71,7 @@ class Collector {
   };
 
   Run make_run(std::uint64_t capacity) const;
+  void distribute(std::span<const Record> records);
   void sort(Run& run);
   void spill();
   void merge_runs(bool with_files, const Taker& take);
@@ -73,7 +79,8 @@ class Collector {
   const Shape shape_;
   Times& times_;
   std::optional<File> file_;
-  std::vector<Run> runs_;
+  std::vector<Run> runs_;  // or bins
+  std::vector<Key> bounds_;
   std::size_t sorted_ = 0;  // of them, the first
   std::vector<Spilled> spilled_;
   std::uint64_t size_ = 0;

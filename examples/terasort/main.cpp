@@ -107,6 +107,8 @@ int sort(const Options& options, const Job& job) {
   });
   Outcome outcome{.records = source->all()};
   const Splitters splitters(*source, options.samples, job, times);
+  const std::vector<Key> bounds = splitters.bounds(bins_of(plan, options, source->count()));
+  job.together([&] { collector->divide(bounds, source->count() / (bounds.size() + 1) + 1); });
   Validator input;
   shuffle({*source, splitters, plan, options, job, *collector, input, times}, outcome);
   outcome.checksum_of_input = input.finish(job).checksum;

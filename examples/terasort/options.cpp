@@ -47,6 +47,11 @@ void add_sort(CLI::App& command, Options& options) {
       ->capture_default_str()
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 31));
   command
+      .add_option("--bins", options.bins,
+                  "Bins that arriving records are put into by their keys, where memory suffices; 0: runs in the order "
+                  "of arrival, merged in the end (default: notified: of 16384 records, the others: 0)")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 20));
+  command
       .add_option("--late", options.late, "Seconds that rank 0 comes later to the shuffle, as if its disk were slow")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 3600.0));

@@ -27,6 +27,7 @@ struct Options {
   std::size_t buffer = 256 << 10;  // bytes
   std::uint64_t samples = 1000;    // of each rank
   std::uint64_t run = 131072;      // records that are sorted at once while others arrive
+  std::int64_t bins = -1;          // that records are put into by their keys; -1: as many as suit the mode
 };
 
 const char* name_of(Mode mode) noexcept;

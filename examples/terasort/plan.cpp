@@ -12,7 +12,8 @@ namespace terasort {
 
 namespace {
 
-constexpr std::uint64_t least_records = 1000;  // in memory at once
+constexpr std::uint64_t least_records = 1000;    // in memory at once
+constexpr std::uint64_t records_of_bin = 16384;  // and what sorts them are 2 MB, which a core's cache has about
 
 // What can be had without swapping, of which papaya and MPI need some, too.
 std::uint64_t share_of_free(int ranks) {
@@ -34,7 +35,7 @@ Plan make_plan(const Source& source, const Options& options, const Job& job) {
   // Buffers and slots of the notified shuffle.
   const std::uint64_t fixed = options.mode == Mode::notified ? 4 * ranks * options.buffer : 0;
   // Partitions are not quite equal.
-  const std::uint64_t copies = options.mode == Mode::alltoallv ? 2 : 1;
+  const std::uint64_t copies = options.mode == Mode::alltoallv ? (options.bins > 0 ? 3 : 2) : 1;
   const std::uint64_t needed =
       fixed + source.count() * (copies * record_bytes + collected_bytes) + source.count() / 10 * collected_bytes;
   int fits = needed <= memory ? 1 : 0;
@@ -57,6 +58,12 @@ Plan make_plan(const Source& source, const Options& options, const Job& job) {
                               memory, least + 1000, fixed > memory / 2 ? ", or --buffer to less" : ""));
   }
   return plan;
+}
+
+std::uint64_t bins_of(const Plan& plan, const Options& options, std::uint64_t records) noexcept {
+  if (!plan.is_in_memory) return 0;
+  if (options.bins >= 0) return static_cast<std::uint64_t>(options.bins);
+  return options.mode == Mode::notified ? records / records_of_bin : 0;
 }
 
 Collector::Shape shape_of(const Plan& plan, const Options& options) noexcept {

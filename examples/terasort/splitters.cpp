@@ -46,6 +46,16 @@ Splitters::Splitters(const Source& source, std::uint64_t samples, const Job& job
   std::sort(all.begin(), all.end());
   if (all.empty()) return;
   for (std::size_t rank = 1; rank < ranks; ++rank) splitters_.push_back(all[rank * all.size() / ranks]);
+  const auto me = static_cast<std::size_t>(job.rank);
+  for (std::size_t i = me * all.size() / ranks; i < (me + 1) * all.size() / ranks; ++i) own_.push_back(all[i].key);
+}
+
+std::vector<Key> Splitters::bounds(std::uint64_t bins) const {
+  std::vector<Key> keys;
+  for (std::uint64_t bin = 1; bin < std::min<std::uint64_t>(bins, own_.size()); ++bin)
+    keys.push_back(own_[bin * own_.size() / std::min<std::uint64_t>(bins, own_.size())]);
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  return keys;
 }
 
 int Splitters::rank_of(const Key& key, std::uint64_t place) const noexcept {

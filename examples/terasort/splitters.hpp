@@ -20,6 +20,10 @@ class Splitters {
   // Of the record of that place in the input of all ranks.
   int rank_of(const Key& key, std::uint64_t place) const noexcept;
 
+  // Keys that divide this rank's partition about evenly into so many bins, at most: the least of each bin but the
+  // first.
+  std::vector<Key> bounds(std::uint64_t bins) const;
+
  private:
   struct Sample {
     Key key;
@@ -29,6 +33,7 @@ class Splitters {
   static std::vector<Sample> draw(const Source& source, std::uint64_t samples);
 
   std::vector<Sample> splitters_;  // of each rank but the first: the least that goes to it
+  std::vector<Key> own_;           // of this rank's partition, sorted
 };
 
 }  // namespace terasort

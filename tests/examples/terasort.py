@@ -121,6 +121,13 @@ class Sorting(Terasort):
         ordered.write_bytes(b"".join(sorted(records_of(self.generate("input", 1, 6000)[0].read_bytes()), reverse=True)))
         self.assertLess(self.sort(3, ordered)["largest_partition"], 1.2 * 2000)
 
+    def test_bins(self):
+        source, _ = self.generate("records", 3, 700, "--skew", 0.4)
+        for mode in ("notified", "alltoallv"):
+            for bins in (0, 1, 5, 1000):
+                with self.subTest(mode=mode, bins=bins):
+                    self.sort(3, source, "--mode", mode, "--bins", bins, "--buffer", 1000)
+
     def test_out_of_core(self):
         file, _ = self.generate("input", 1, 30000)
         for ranks, mode in ((3, "notified"), (3, "alltoallv"), (1, "single")):
