@@ -9,10 +9,10 @@ def can_draw():
 
 
 def draw(figure, title, path):
-    import matplotlib  # noqa: PLC0415  it may be missing, and takes a second
+    import matplotlib  # here: it may be missing, and takes a second
     matplotlib.use("svg")
     matplotlib.rcParams.update({"svg.hashsalt": "papaya", "svg.fonttype": "none"})  # the same file for the same numbers
-    from matplotlib import pyplot  # noqa: PLC0415  after use()
+    from matplotlib import pyplot  # after use()
     axes = pyplot.subplots(figsize=(7.5, 4.2))[1]
     for line in figure.lines:
         axes.plot(line.x, line.y, marker="o", markersize=4, linewidth=1.5, label=line.name)
