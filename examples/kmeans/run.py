@@ -207,6 +207,10 @@ def show(done, every, text):
               file=sys.stderr, flush=True)
 
 
+def counted(number, thing):
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def fail_often(options):
     drawn = random.Random(options.seed)
     first = need(run(options, SMALL), "without a failure")
@@ -234,7 +238,8 @@ def fail_often(options):
             counts["other centroids"] += 1
             print(f"other centroids, with {' '.join(map(str, arguments))}:\n{said}")
     show(counts["runs"], counts["runs"], "")
-    print(f"{first['mpi']}, {options.ranks} ranks and {options.spares} spares over {first['over']}: "
+    print(f"{first['mpi']}, {counted(options.ranks, 'rank')} and {counted(options.spares, 'spare')} over "
+          f"{first['over']}: "
           + ", ".join(f"{what} {count}" for what, count in counts.items()))
     return 1 if counts["lost"] or counts["other centroids"] else 0
 
@@ -260,7 +265,8 @@ def measure(options):
 def print_table(rows):
     first = rows["resilient"][0]
     print(f"{first['points']} points, {first['dimensions']} dimensions, {first['clusters']} clusters, "
-          f"{first['iterations']} iterations on {first['parts']} ranks and {first['ranks'] - first['parts']} spares, "
+          f"{first['iterations']} iterations on {counted(first['parts'], 'rank')} and "
+          f"{counted(first['ranks'] - first['parts'], 'spare')}, "
           f"{first['mpi']}, over {first['over']}; medians of {len(rows['plain'])}")
     print(f"{'':<36}{'seconds':>9}{'ms/iteration':>14}{'checkpoints':>13}{'recovery':>10}{'died':>6}")
     for mode, title in MODES.items():

@@ -50,7 +50,7 @@ struct Task {
 };
 
 // Asynchronous: a rank partitions its records into buffers, two for each other rank, writes them there when they are
-// full, and takes what arrives, and sorts it, whenever it would wait. What carries the data.
+// full, and takes what arrives, and sorts a run of it, whenever it would wait. What carries the data.
 std::string shuffle_notified(const Task& task);
 
 // The baseline: partitions all, and exchanges all by MPI_Alltoallv between barriers.

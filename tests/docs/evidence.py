@@ -101,13 +101,15 @@ class Document(unittest.TestCase):
         (self.folder / "papaya").write_text("")
         self.document = self.folder / "evidence.md"
 
-    def made_of(self, runs, *words):
+    def made_of(self, runs, *words, document=""):
         """Of one experiment with these runs: what is printed, and the document."""
         one = Experiment("planted", "Planted runs", "Nobody 2026", "nothing", runs,
                          lambda results: f"left: {results}\n", lambda results: f"{len(results)} runs",
                          lambda results: Figure("x", "y", []))
         markers = [mark.format(name) for name in ("machine", "summary", "planted") for mark in (page.BEGIN, page.END)]
-        self.document.write_text("before\n" + "\n".join(markers) + "\nafter\n")
+        self.document.unlink(missing_ok=True)
+        if document is not None:
+            self.document.write_text(document or "before\n" + "\n".join(markers) + "\nafter\n")
         printed = io.StringIO()
         command = ["reproduce", "--build", str(self.folder), "--document", str(self.document), "--no-figures", *words]
         with (mock.patch.multiple(reproduce, EXPERIMENTS=(one,), machine_text=lambda _: "a machine"),
@@ -158,6 +160,18 @@ class Document(unittest.TestCase):
         _, text = self.made_of(runs)
         self.assertIn("left: {'late': [2]}", text)
         self.assertIn("`other`, it did not end within 3 s.", text)
+
+    def test_what_a_run_has_started_ends_with_it(self):
+        self.made_of((self.run_of("endless", "sleep 100 & echo $! > child; wait", weight=1),))
+        child = pathlib.Path("/proc") / (self.folder / "child").read_text().strip() / "stat"
+        self.assertTrue(not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z")
+
+    def test_nothing_is_measured_for_a_document_without_its_places(self):
+        runs = (self.run_of("a", 'echo x > counted; echo "[1]" > "$1"'),)
+        for text, sentence in ((None, "No such file"), ("nothing", "the lines between which 'machine' stands")):
+            with self.subTest(text=text), self.assertRaisesRegex(SystemExit, sentence):
+                self.made_of(runs, document=text)
+        self.assertFalse((self.folder / "counted").exists())
 
     def test_a_run_of_an_example_leaves_a_folder(self):
         script = 'mkdir -p "$1"; echo "{\\"a\\": 1}" > "$1/b.json"; echo table'

@@ -31,7 +31,6 @@ class Figure:
     y: str
     lines: list
     log_x: bool = True
-    log_y: bool = False
     reference: float | None = None  # a horizontal line: what is drawn is compared with that
 
 

@@ -23,8 +23,6 @@ def draw(figure, title, path):
         places = sorted({x for line in figure.lines for x in line.x})
         axes.set_xticks(places, [size(x) for x in places])
         axes.minorticks_off()
-    if figure.log_y:
-        axes.set_yscale("log")
     axes.set(xlabel=figure.x, ylabel=figure.y, title=title)
     axes.grid(alpha=0.3)
     axes.legend(fontsize=7, ncols=1 + len(figure.lines) // 7)

@@ -2,12 +2,14 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 
 ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "PAPAYA_PROFILE": "off"}
 LONGEST, SLACK_S = 6, 60  # times its weight, and seconds more: then a run is ended
+GRACE = 5  # seconds that a run has to end when it is asked to
 ENDING = 10  # seconds from the result until a run is ended that may not end
 
 
@@ -34,8 +36,11 @@ def measure(run, runs, build, root):
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said, tempfile.TemporaryFile("w+") as complaints:
         try:
             with subprocess.Popen(command, cwd=build, env={**os.environ, **ENVIRONMENT}, stdin=subprocess.DEVNULL,
-                                  stdout=said, stderr=complaints) as process:
-                code = code_of(process, partial if not run.ends else None, limit)
+                                  stdout=said, stderr=complaints, start_new_session=True) as process:
+                try:
+                    code = code_of(process, partial if not run.ends else None, limit)
+                finally:
+                    end_group(process)
         except OSError as error:
             return f"{command[0]}: {error.strerror}"
         said.seek(0)
@@ -77,9 +82,17 @@ def code_of(process, partial, limit):
         if partial is not None and seen is None and is_whole(partial):
             seen = time.monotonic()
         if seen is not None and time.monotonic() > seen + ENDING:
-            process.terminate()
-            process.wait()
             return 0
-    if process.returncode is None:
-        process.terminate()
     return process.returncode
+
+
+def end_group(process):
+    """Whatever it has started, too: a driver's launcher, the ranks of that."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            return
+        begin = time.monotonic()
+        while process.poll() is None and time.monotonic() < begin + GRACE:
+            time.sleep(0.05)

@@ -46,6 +46,13 @@ def summary_of(experiments, results_of):
     return "\n".join(["| | paper | here |", "|---|---|---|", *rows])
 
 
+def check(path, experiments):
+    """Raises Missing, or OSError, before anything is measured in vain."""
+    text = pathlib.Path(path).read_text(encoding="utf-8")
+    for name in ("machine", "summary", *(one.name for one in experiments)):
+        put(text, name, "")
+
+
 def write(path, experiments, results_of, parts, machine):
     text = pathlib.Path(path).read_text(encoding="utf-8")
     text = put(text, "machine", machine)
