@@ -378,7 +378,7 @@ class ArrivalAlltoall final : public Exchange {
 };
 
 constexpr Parameter parameters[] = {
-    {"single_copy_bytes", 0, 0, std::int64_t{1} << 40,
+    {"single_copy_bytes", 2 << 20, 0, std::int64_t{1} << 40,
      "blocks of an MPI_Alltoall of at least this size are read straight from their owner's memory; 0: none"},
 };
 
