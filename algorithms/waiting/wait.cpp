@@ -35,6 +35,9 @@ constexpr std::uint32_t yields_remembered = 16;
 constexpr double wanted_for_ns = 200e6;
 constexpr double long_yields_apart_ns = 20e6;
 constexpr double awake_at_most_ns = 20e6;  // then power counts more than the wake-up of an idle core
+// Unless the wait is about to end, by what its call site saw before: a rank that is late by as much in each call.
+constexpr double awake_around_the_end_ns = 10e6;
+constexpr std::uint32_t waits_that_tell = 8;
 // Other threads of this process want the core, and yields give it to them. Where they come back at once nevertheless,
 // whoever wants a core is kept from another one: a rank that yields counts as load, one that sleeps lets the kernel
 // move threads.
@@ -64,6 +67,11 @@ bool is_first_thread() noexcept {
 }
 
 thread_local long sleeps_in_waits = 0;  // of this thread, in the kernel's queue
+
+bool is_about_to_end(const Site& site, std::uint64_t waited_ticks, std::uint64_t around_ticks) noexcept {
+  return site.waits >= waits_that_tell && waited_ticks + around_ticks >= site.expected_ticks &&
+         waited_ticks <= site.expected_ticks + around_ticks;
+}
 
 }  // namespace
 
@@ -218,7 +226,9 @@ void Policy::note_yield(std::uint64_t begin, std::uint64_t end) noexcept {
 
 // Staying awake must take nothing from anybody.
 bool Policy::Wait::may_stay_awake(std::uint64_t now) const noexcept {
-  if (now - awake_from_ >= policy_.to_ticks(awake_at_most_ns)) return false;
+  if (now - awake_from_ >= policy_.to_ticks(awake_at_most_ns) &&
+      !is_about_to_end(site_, now - begin_, policy_.to_ticks(awake_around_the_end_ns)))
+    return false;
   if (now >= policy_.wanted_until_ticks_.load(std::memory_order_relaxed)) return true;
   // What computes are this process's own threads, and this one collects work of theirs: yielding gives them their whole
   // slices, where each wake-up of a sleeper would interrupt them. One that makes call after call waits for each.

@@ -49,6 +49,9 @@ class OnOneCore {
 
 // By how much the clock below is set back.
 std::atomic<std::int64_t> set_back_s{0};
+// If it is not 0, what the clock below shows; it goes on by a step at each look.
+std::atomic<std::int64_t> made_up_ns{0};
+constexpr std::int64_t made_up_step_ns = 4'000;
 
 }  // namespace
 
@@ -56,6 +59,10 @@ std::atomic<std::int64_t> set_back_s{0};
 extern "C" int clock_gettime(clockid_t which, timespec* time) noexcept {
   const auto result = static_cast<int>(syscall(SYS_clock_gettime, which, time));
   if (which == CLOCK_MONOTONIC) time->tv_sec -= set_back_s.load(std::memory_order_relaxed);
+  if (which == CLOCK_MONOTONIC && made_up_ns.load(std::memory_order_relaxed) != 0) {
+    const std::int64_t now = made_up_ns.fetch_add(made_up_step_ns, std::memory_order_relaxed);
+    *time = {now / 1'000'000'000, now % 1'000'000'000};
+  }
   return result;
 }
 
@@ -157,6 +164,39 @@ TEST_CASE("a waiting rank stays awake while pokes find work, and then sleeps") {
       site, bell, 2, [&] { return std::chrono::steady_clock::now() > end; }, [] { return false; }, nullptr);
   CHECK(policy.sleeps() - sleeps >= 10);
   CHECK(pokes < 100000);  // awake it would be a million; on a busy machine a poke that was interrupted counts as work
+}
+
+TEST_CASE("a rank that waits as long as ever is awake when the wait ends") {
+  clock::choose(false);
+  made_up_ns = 1'000'000'000;
+  wait::Policy policy;
+  policy.configure(wait::Mode::automatic, {.cores = 1, .ranks = 2}, nullptr);
+  // How often a rank sleeps in the last 5 ms of a wait of 60 ms.
+  const auto sleeps_at_the_end = [&](wait::Site site) {
+    wait::Doorbell bell{};
+    const std::int64_t begin = made_up_ns;
+    std::uint64_t before = 0, slept = policy.sleeps();
+    policy.until(
+        site, bell, 1,
+        [&] {
+          for (; slept < policy.sleeps(); ++slept) made_up_ns += 1'000'000;  // what a sleep takes
+          if (made_up_ns - begin < 55'000'000) before = policy.sleeps();
+          return made_up_ns - begin >= 60'000'000;
+        },
+        [] { return false; }, nullptr);
+    return policy.sleeps() - before;
+  };
+  const auto site_of = [&](double ms) {
+    wait::Site site;
+    for (int i = 0; i < 8; ++i) site.learn(policy.to_ticks(ms * 1e6));
+    return site;
+  };
+  CHECK(sleeps_at_the_end({}) > 0);
+  CHECK(sleeps_at_the_end(site_of(30)) > 0);
+  CHECK(sleeps_at_the_end(site_of(60)) == 0);
+  CHECK(sleeps_at_the_end(site_of(1000)) > 0);
+  made_up_ns = 0;
+  clock::choose(clock::counter_is_trusted());
 }
 
 TEST_CASE("a rank that is about to sleep looks once more") {

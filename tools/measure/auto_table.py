@@ -19,7 +19,8 @@ import sys
 import time
 
 LAUNCH = {"openmpi": ["mpirun.openmpi", "--oversubscribe", "--bind-to", "none", "-n"], "mpich": ["mpirun.mpich", "-n"]}
-PATTERNS = ("none", "random", "first-late", "last-late", "straggler")
+BALANCED = "balanced"  # from a barrier on, each call with new data; none: a tight loop on the same buffers
+PATTERNS = ("none", BALANCED, "random", "first-late", "last-late", "straggler")
 SKEW_US = 1000
 MOST_MISSED = 0.3  # share of a row's arrivals
 COLLECTIVES = ("allreduce", "reduce", "bcast", "alltoall", "allgather", "barrier", "gather", "scatter")
@@ -58,8 +59,9 @@ def measure(arguments, mpi, place, pattern, collective, sizes, seconds):
                    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     partial = file.with_suffix(".partial")
     command = [*launch(mpi, place), "./papaya", "bench", collective, "-m", str(sizes), "--algorithms", "auto",
-               "--pattern", pattern, "--seconds", str(seconds), "--json", str(partial)]
-    if pattern != "none" and not pattern.startswith("replay:"):
+               "--seconds", str(seconds), "--json", str(partial)]
+    command += ["--mode", "balanced"] if pattern == BALANCED else ["--pattern", pattern]
+    if pattern not in ("none", BALANCED) and not pattern.startswith("replay:"):
         command += ["--skew", str(SKEW_US)]
     partial.unlink(missing_ok=True)
     try:
