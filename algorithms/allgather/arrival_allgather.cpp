@@ -97,7 +97,7 @@ class ArrivalAllgather final : public Exchange {
 };
 
 constexpr Parameter parameters[] = {
-    {"single_copy_bytes", 0, 0, std::int64_t{1} << 40,
+    {"single_copy_bytes", 8 << 20, 0, std::int64_t{1} << 40,
      "blocks of at least this size are read straight from their owner's memory; 0: none"},
 };
 
