@@ -33,14 +33,16 @@ Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t ow
           .own_bytes = Rounds::own_slot(own_bytes, banks)};
 }
 
-std::size_t short_for(std::size_t fragment, std::int64_t single_copy_bytes) {
-  return single_copy_bytes == 0 ? fragment : std::min(fragment, static_cast<std::size_t>(single_copy_bytes) - 1);
+std::size_t short_for(const Rounds::Shape& shape, std::int64_t single_copy_bytes) {
+  if (single_copy_bytes == 0 || shape.ranks == 1) return shape.slot_bytes;
+  return std::min(shape.slot_bytes,
+                  static_cast<std::size_t>(single_copy_bytes) * static_cast<std::size_t>(shape.ranks - 1) - 1);
 }
 
 class ArrivalAllgather final : public Exchange {
  public:
   ArrivalAllgather(const Team& team, const Rounds::Shape& shape, std::int64_t single_copy_bytes)
-      : Exchange(team, shape, false, short_for(shape.slot_bytes, single_copy_bytes)),
+      : Exchange(team, shape, false, short_for(shape, single_copy_bytes)),
         single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
@@ -49,7 +51,9 @@ class ArrivalAllgather final : public Exchange {
 
  private:
   bool reads_directly(const Operands& operands) const noexcept override {
-    return single_copy_bytes_ != 0 && operands.receive_blocks == nullptr && operands.bytes >= single_copy_bytes_;
+    const auto readers = static_cast<std::size_t>(rounds_.team().size - 1);
+    return single_copy_bytes_ != 0 && operands.receive_blocks == nullptr &&
+           operands.bytes >= single_copy_bytes_ * readers;
   }
   Direct direct(const Operands& operands, int sender) const noexcept override { return {0, block(operands, sender)}; }
 
@@ -97,8 +101,8 @@ class ArrivalAllgather final : public Exchange {
 };
 
 constexpr Parameter parameters[] = {
-    {"single_copy_bytes", 8 << 20, 0, std::int64_t{1} << 40,
-     "blocks of at least this size are read straight from their owner's memory; 0: none"},
+    {"single_copy_bytes", 2 << 20, 0, std::int64_t{1} << 37,
+     "blocks of at least so much for each reader are read straight from their owner's memory; 0: none"},
 };
 
 constexpr Descriptor descriptor = {

@@ -48,8 +48,10 @@ Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t ow
 
 // What is not worth announcing block by block.
 std::size_t short_for(const Rounds::Shape& shape, std::int64_t single_copy_bytes) {
-  const std::size_t fragment = std::min(announced_bytes - 1, shape.slot_bytes / static_cast<std::size_t>(shape.ranks));
-  return single_copy_bytes == 0 ? fragment : std::min(fragment, static_cast<std::size_t>(single_copy_bytes) - 1);
+  const auto ranks = static_cast<std::size_t>(shape.ranks);
+  const std::size_t fragment = std::min(announced_bytes - 1, shape.slot_bytes / ranks);
+  if (single_copy_bytes == 0 || ranks == 1) return fragment;
+  return std::min(fragment, (static_cast<std::size_t>(single_copy_bytes) - 1) / (ranks - 1));
 }
 
 class ArrivalAlltoall final : public Exchange {
@@ -67,7 +69,9 @@ class ArrivalAlltoall final : public Exchange {
  private:
   bool reads_directly(const Operands& operands) const noexcept override {
     // In place blocks are overwritten while others would read them.
-    return single_copy_bytes_ != 0 && operands.bytes >= single_copy_bytes_ && operands.send != operands.receive;
+    const auto others = static_cast<std::size_t>(rounds_.team().size - 1);
+    return single_copy_bytes_ != 0 && operands.bytes * others >= single_copy_bytes_ &&
+           operands.send != operands.receive;
   }
   Direct direct(const Operands& operands, int sender) const noexcept override {
     return {static_cast<std::size_t>(rounds_.team().rank) * operands.bytes,
@@ -378,8 +382,8 @@ class ArrivalAlltoall final : public Exchange {
 };
 
 constexpr Parameter parameters[] = {
-    {"single_copy_bytes", 2 << 20, 0, std::int64_t{1} << 40,
-     "blocks of an MPI_Alltoall of at least this size are read straight from their owner's memory; 0: none"},
+    {"single_copy_bytes", 768 << 10, 0, std::int64_t{1} << 40,
+     "where an MPI_Alltoall brings a rank at least so much from others, it reads their memory straight; 0: never"},
 };
 
 constexpr Descriptor descriptor = {

@@ -143,8 +143,7 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_bytes,
     .max_element_bytes = Tree::max_element_bytes,
     .parameters = parameters,
-    // Beyond, one rank's combines of all operands take longer than those of a tree.
-    .automatic = {.most_ranks = 64, .highest_bytes = 4096},
+    .automatic = {.most_ranks = 64},
     .is_node_phase = true,
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t>) {

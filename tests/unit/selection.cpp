@@ -124,8 +124,8 @@ TEST_CASE("what auto takes on one node, as measured") {
   const Selection selection;
   for (const Row& row : {Row{Collective::allreduce, "arrival_leader", 128, 1, 65536},
                          Row{Collective::allreduce, "arrival_tree", 64, 65537, any_size},
-                         Row{Collective::reduce, "arrival_leader", 64, 1, 4096},
-                         Row{Collective::reduce, "arrival_tree", 64, 4097, any_size},
+                         Row{Collective::reduce, "arrival_leader", 64, 1, 65536},
+                         Row{Collective::reduce, "arrival_tree", 64, 65537, any_size},
                          Row{Collective::bcast, "arrival_bcast", 64, 1, any_size},
                          Row{Collective::gather, "arrival_gather", 64, 512, any_size},
                          Row{Collective::scatter, "arrival_scatter", 64, 512, any_size},
