@@ -17,8 +17,7 @@ void barrier(Times& times) {
 }
 
 // What goes to one rank lies together afterwards.
-std::vector<int> partition(const Task& task, std::span<const Record> records, std::uint64_t place,
-                           std::vector<Record>& sorted) {
+std::vector<int> partition(const Task& task, std::span<const Record> records, std::uint64_t place, Records& sorted) {
   const Within phase(task.times, Phase::partition);
   std::vector<int> ranks_of(records.size());
   std::vector<int> counts(static_cast<std::size_t>(task.job.ranks));
@@ -40,12 +39,15 @@ std::vector<int> displacements(const std::vector<int>& counts) {
   return places;
 }
 
-void exchange(const Task& task, const std::vector<Record>& records, const std::vector<int>& counts, MPI_Datatype type,
-              std::vector<Record>& room) {
+void exchange(const Task& task, const Records& records, const std::vector<int>& counts, MPI_Datatype type,
+              Records& room) {
   const Within phase(task.times, Phase::shuffle);
   std::vector<int> arriving(counts.size());
   barrier(task.times);
-  MPI_Alltoall(counts.data(), 1, MPI_INT, arriving.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  {
+    const Calling call(task.times);
+    MPI_Alltoall(counts.data(), 1, MPI_INT, arriving.data(), 1, MPI_INT, MPI_COMM_WORLD);
+  }
   std::uint64_t all = 0;
   for (const int count : arriving) all += static_cast<std::uint64_t>(count);
   Record* to = nullptr;
@@ -56,8 +58,11 @@ void exchange(const Task& task, const std::vector<Record>& records, const std::v
     room.resize(all);
     to = room.data();
   }
-  MPI_Alltoallv(records.data(), counts.data(), displacements(counts).data(), type, to, arriving.data(),
-                displacements(arriving).data(), type, MPI_COMM_WORLD);
+  {
+    const Calling call(task.times);
+    MPI_Alltoallv(records.data(), counts.data(), displacements(counts).data(), type, to, arriving.data(),
+                  displacements(arriving).data(), type, MPI_COMM_WORLD);
+  }
   barrier(task.times);
   if (!is_in_place) task.collector.add(room);
 }
@@ -71,9 +76,9 @@ void shuffle_alltoallv(const Task& task) {
   const std::uint64_t mine = (task.source.count() + task.plan.chunk - 1) / task.plan.chunk;
   std::uint64_t rounds = 0;
   MPI_Allreduce(&mine, &rounds, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
-  std::vector<Record> read;
-  std::vector<Record> sorted;
-  std::vector<Record> room;
+  Records read;
+  Records sorted;
+  Records room;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     const std::uint64_t first = std::min(round * task.plan.chunk, task.source.count());
     const std::uint64_t count = std::min(task.plan.chunk, task.source.count() - first);

@@ -54,7 +54,7 @@ class Cursor {
   std::uint64_t next_ = 0;
   std::uint64_t left_ = 0;
   std::uint64_t at_ = 0;
-  std::vector<Record> buffer_;
+  Records buffer_;
   const Record* record_ = nullptr;
   Key key_;
 };
@@ -104,45 +104,24 @@ Collector::Collector(const Shape& shape, bool needs_file, Times& times) : shape_
   if (needs_file) file_.emplace(File::temporary(shape.scratch));
 }
 
-Collector::Run Collector::make_run(std::uint64_t capacity) const {
-  Run run;
-  run.records = std::make_unique_for_overwrite<Record[]>(capacity);
-  run.capacity = capacity;
-  return run;
-}
-
-void Collector::divide(std::vector<Key> bounds, std::uint64_t expected) {
-  bounds_ = std::move(bounds);
-  if (!is_divided()) return;
-  for (std::size_t bin = 0; bin <= bounds_.size(); ++bin) runs_.push_back(make_run(expected));
-}
-
-void Collector::distribute(std::span<const Record> records) {
-  for (const Record& record : records) {
-    const auto bin = std::upper_bound(bounds_.begin(), bounds_.end(), record.key()) - bounds_.begin();
-    Run& run = runs_[static_cast<std::size_t>(bin)];
-    if (run.size == run.capacity) {
-      Run larger = make_run(run.capacity + run.capacity / 2 + 1);
-      larger.size = run.size;
-      std::copy_n(run.records.get(), run.size, larger.records.get());
-      run = std::move(larger);
-    }
-    run.records[run.size++] = record;
-  }
-  here_ += records.size();
-  size_ += records.size();
+void Collector::divide(const std::vector<Key>& bounds, std::uint64_t expected) {
+  if (!bounds.empty()) bins_.emplace(bounds, expected, times_);
 }
 
 void Collector::add(std::span<const Record> records) {
-  if (is_divided()) return distribute(records);
+  if (bins_) {
+    bins_->add(records);
+    size_ += records.size();
+    return;
+  }
   while (!records.empty()) {
     if (file_ && here_ == shape_.in_memory) spill();
-    if (runs_.empty() || runs_.back().is_sorted || runs_.back().size == runs_.back().capacity)
-      runs_.push_back(make_run(shape_.run));
+    if (runs_.empty() || runs_.back().is_sorted || runs_.back().size == runs_.back().records.size())
+      runs_.push_back({.records = Records(shape_.run)});
     Run& run = runs_.back();
-    std::uint64_t count = std::min<std::uint64_t>(records.size(), run.capacity - run.size);
+    std::uint64_t count = std::min<std::uint64_t>(records.size(), run.records.size() - run.size);
     if (file_) count = std::min(count, shape_.in_memory - here_);
-    std::copy_n(records.begin(), count, run.records.get() + run.size);
+    std::copy_n(records.begin(), count, run.records.data() + run.size);
     run.size += count;
     here_ += count;
     size_ += count;
@@ -151,18 +130,17 @@ void Collector::add(std::span<const Record> records) {
 }
 
 std::span<Record> Collector::room_for(std::uint64_t count) {
-  Run& run = runs_.emplace_back(make_run(count));
-  run.size = count;
+  Run& run = runs_.emplace_back(Run{.records = Records(count), .size = count});
   here_ += count;
   size_ += count;
-  return {run.records.get(), count};
+  return run.records;
 }
 
 void Collector::sort(Run& run) {
   const Within phase(times_, Phase::sort);
   run.is_sorted = true;
   if (shape_.moves_records) {
-    std::sort(run.records.get(), run.records.get() + run.size,
+    std::sort(run.records.data(), run.records.data() + run.size,
               [](const Record& a, const Record& b) { return a.key() < b.key(); });
     return;
   }
@@ -171,19 +149,16 @@ void Collector::sort(Run& run) {
     const Key key = run.records[i].key();
     run.order[i] = {key.high, static_cast<std::uint32_t>(i), key.low};
   }
-  std::sort(run.order.get(), run.order.get() + run.size,
-            [](const Place& a, const Place& b) { return a.high != b.high ? a.high < b.high : a.low < b.low; });
+  std::sort(run.order.get(), run.order.get() + run.size);
 }
 
 bool Collector::sort_one() {
-  if (is_divided()) return false;  // more may come to any bin
-  if (sorted_ == runs_.size() || runs_[sorted_].size < runs_[sorted_].capacity) return false;
+  if (sorted_ == runs_.size() || runs_[sorted_].size < runs_[sorted_].records.size()) return false;
   sort(runs_[sorted_++]);
   return true;
 }
 
 void Collector::finish() {
-  if (is_divided()) return;  // sorted when they are given
   for (; sorted_ < runs_.size(); ++sorted_) sort(runs_[sorted_]);
 }
 
@@ -206,34 +181,24 @@ void Collector::merge(const Taker& take) {
 
 void Collector::merge_runs(bool with_files, const Taker& take) {
   const Within phase(times_, Phase::merge);
-  std::vector<Record> merged;
+  Records merged;
   merged.reserve(std::min(block, size_));
-  const auto give = [&](std::vector<Cursor> cursors) {
-    for (Tournament first(cursors); !first.is_over(); first.advance()) {
-      merged.push_back(first.record());
-      if (merged.size() < block) continue;
-      take(merged);
-      merged.clear();
-    }
+  const auto give = [&](const Record& record) {
+    merged.push_back(record);
+    if (merged.size() < block) return;
+    take(merged);
+    merged.clear();
   };
-  if (is_divided()) {
-    for (Run& bin : runs_) {
-      sort(bin);
-      give({{bin.records.get(), bin.order.get(), bin.size}});
-      bin = {};
-    }
-    if (!merged.empty()) take(merged);
-    return;
-  }
+  if (bins_) bins_->drain(give);
   std::vector<Cursor> cursors;
   cursors.reserve(runs_.size() + spilled_.size());
-  for (const Run& run : runs_) cursors.emplace_back(run.records.get(), run.order.get(), run.size);
+  for (const Run& run : runs_) cursors.emplace_back(run.records.data(), run.order.get(), run.size);
   if (with_files && !spilled_.empty()) {
     // What is in memory stays there; the readers share a tenth of what it may be.
     const std::uint64_t buffer = std::clamp<std::uint64_t>(shape_.in_memory / 10 / spilled_.size(), 1, block);
     for (const Spilled& one : spilled_) cursors.emplace_back(*file_, one.first, one.size, buffer);
   }
-  give(std::move(cursors));
+  for (Tournament first(cursors); !first.is_over(); first.advance()) give(first.record());
   if (!merged.empty()) take(merged);
 }
 

@@ -10,18 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "bins.hpp"
 #include "file.hpp"
+#include "memory.hpp"
 #include "record.hpp"
 #include "times.hpp"
 
 namespace terasort {
-
-// Where a run's records are, by their keys: 16 bytes are sorted instead of 100.
-struct Place {
-  std::uint64_t high;
-  std::uint32_t index;
-  std::uint16_t low;
-};
 
 class Collector {
  public:
@@ -36,14 +31,16 @@ class Collector {
 
   // From now on each record goes into the bin of its key, for about `expected` records; `bounds`: the least key of each
   // bin but the first. Not where a file is needed. A bin that fits into the cache is sorted and given there at once.
-  void divide(std::vector<Key> bounds, std::uint64_t expected);
-  bool is_divided() const noexcept { return !bounds_.empty(); }
+  void divide(const std::vector<Key>& bounds, std::uint64_t expected);
+  bool is_divided() const noexcept { return bins_.has_value(); }
 
   void add(std::span<const Record> records);
   // Room for so many at once, a run of their own, which the caller fills.
   std::span<Record> room_for(std::uint64_t count);
   // Sorts a run that is complete; false: there is none.
   bool sort_one();
+  // Sorts what is in a bin though more may come, if that is much; false: there is none.
+  bool sort_bin() { return bins_ && bins_->sort_one(); }
   // Sorts what is left. Nothing is added any more.
   void finish();
 
@@ -59,9 +56,8 @@ class Collector {
 
  private:
   struct Run {
-    std::unique_ptr<Record[]> records;
+    Records records;  // room for all that it is to have
     std::uint64_t size = 0;
-    std::uint64_t capacity = 0;
     std::unique_ptr<Place[]> order;  // null, though it is sorted: as the records are
     bool is_sorted = false;
   };
@@ -70,8 +66,6 @@ class Collector {
     std::uint64_t size;
   };
 
-  Run make_run(std::uint64_t capacity) const;
-  void distribute(std::span<const Record> records);
   void sort(Run& run);
   void spill();
   void merge_runs(bool with_files, const Taker& take);
@@ -79,9 +73,9 @@ class Collector {
   const Shape shape_;
   Times& times_;
   std::optional<File> file_;
-  std::vector<Run> runs_;  // or bins
-  std::vector<Key> bounds_;
-  std::size_t sorted_ = 0;  // of them, the first
+  std::vector<Run> runs_;
+  std::optional<Bins> bins_;  // instead of runs
+  std::size_t sorted_ = 0;    // of them, the first
   std::vector<Spilled> spilled_;
   std::uint64_t size_ = 0;
   std::uint64_t here_ = 0;  // in memory

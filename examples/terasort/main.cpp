@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "plan.hpp"
@@ -41,7 +42,7 @@ void each_block(std::uint64_t count, Take&& take) {
 
 Verdict validate_file(const File& file, std::uint64_t first, std::uint64_t size, const Job& job) {
   Validator validator;
-  std::vector<Record> room;
+  Records room;
   each_block(size, [&](std::uint64_t done, std::uint64_t count) {
     room.resize(count);
     file.read(first + done, room);
@@ -57,13 +58,10 @@ void check(const Options& options, const Source& source, const Job& job) {
     throw Problem(fmt::format("{} is the input; write the sorted records to another file.", options.output));
 }
 
-void shuffle(const Task& task, Outcome& outcome) {
+void shuffle(const Task& task, Segment* segment) {
   if (task.options.mode == Mode::alltoallv) return shuffle_alltoallv(task);
-  if (task.options.mode == Mode::notified) {
-    outcome.place = shuffle_notified(task);
-    return;
-  }
-  std::vector<Record> room;
+  if (segment != nullptr) return shuffle_notified(task, *segment);
+  Records room;
   for (std::uint64_t done = 0; done < task.source.count(); done += task.plan.chunk)
     task.collector.add(task.read(done, std::min(task.plan.chunk, task.source.count() - done), room));
 }
@@ -72,7 +70,12 @@ void shuffle(const Task& task, Outcome& outcome) {
 Verdict finish(Collector& collector, const std::optional<File>& output, const Job& job, Times& times) {
   collector.finish();
   Validator validator;
-  const std::uint64_t first = sum_before(collector.size(), job);
+  std::uint64_t first = 0;
+  if (output) {
+    const Within phase(times, Phase::shuffle);
+    const Waiting waiting(times);
+    first = sum_before(collector.size(), job);
+  }
   std::uint64_t at = first;
   collector.merge([&](std::span<const Record> records) {
     if (output) {
@@ -105,15 +108,26 @@ int sort(const Options& options, const Job& job) {
     const Within phase(times, Phase::read);
     if (plan.is_in_memory && options.mode != Mode::single) source->load();
   });
+  Validator input;
+  if (source->is_loaded()) {
+    const Within phase(times, Phase::validate);
+    input.see(source->loaded());
+  }
   Outcome outcome{.records = source->all()};
   const Splitters splitters(*source, options.samples, job, times);
   const std::vector<Key> bounds = splitters.bounds(bins_of(plan, options, source->count()));
   job.together([&] { collector->divide(bounds, source->count() / (bounds.size() + 1) + 1); });
-  Validator input;
-  shuffle({*source, splitters, plan, options, job, *collector, input, times}, outcome);
-  outcome.checksum_of_input = input.finish(job).checksum;
+  std::unique_ptr<Segment> segment;
+  if (options.mode == Mode::notified) {
+    const Within phase(times, Phase::set_up);
+    segment = make_segment(options, job);
+    outcome.place = segment->place();
+  }
+  shuffle({*source, splitters, plan, options, job, *collector, input, times}, segment.get());
   source->release();
   outcome.verdict = finish(*collector, output, job, times);
+  segment.reset();
+  outcome.checksum_of_input = input.finish(job).checksum;
   outcome.seconds = Times::clock() - start;
   times.enter(Phase::other);
   const std::uint64_t size = collector->size();
@@ -127,7 +141,7 @@ int sort(const Options& options, const Job& job) {
 int generate(const Options& options, const Job& job) {
   const Source source(options, job);  // nothing is read, so nothing is wrong
   const std::optional<File> file = open_output(options.output, source.all(), job);
-  std::vector<Record> room;
+  Records room;
   Validator validator;
   job.together([&] {
     each_block(source.count(), [&](std::uint64_t first, std::uint64_t count) {

@@ -36,10 +36,13 @@ void add_sort(CLI::App& command, Options& options) {
                   "of what is free)")
       ->transform(CLI::AsSizeValue(false));
   command.add_option("--scratch", options.scratch, "Folder for sorted runs")->capture_default_str();
-  command.add_option("--buffer", options.buffer, "notified: bytes of each of the two buffers of a pair of ranks")
+  command.add_option("--buffer", options.buffer, "notified: bytes that are written at once")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str()
       ->check(CLI::Range(record_bytes, std::size_t{1} << 30));
+  command.add_option("--slots", options.slots, "notified: buffers that each rank has room for from each other one")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   command.add_option("--samples", options.samples, "Keys that each rank samples for the splitters")
       ->capture_default_str()
       ->check(CLI::Range(1, 1 << 24));

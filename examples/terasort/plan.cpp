@@ -32,8 +32,9 @@ Plan make_plan(const Source& source, const Options& options, const Job& job) {
   const auto ranks = static_cast<std::uint64_t>(job.ranks);
   const bool moves = options.mode == Mode::single;
   const std::uint64_t collected_bytes = Collector::bytes_of_record(moves);
-  // Buffers and slots of the notified shuffle.
-  const std::uint64_t fixed = options.mode == Mode::notified ? 4 * ranks * options.buffer : 0;
+  // Buffers and slots of the notified shuffle; between nodes it may need as many buffers.
+  const std::uint64_t fixed =
+      options.mode == Mode::notified ? 2 * static_cast<std::uint64_t>(options.slots) * ranks * options.buffer : 0;
   // Partitions are not quite equal.
   const std::uint64_t copies = options.mode == Mode::alltoallv ? (options.bins > 0 ? 3 : 2) : 1;
   const std::uint64_t needed =

@@ -13,7 +13,7 @@ namespace terasort {
 
 namespace {
 
-using Numbers = std::array<double, phase_count>;
+using Numbers = Times::Numbers;
 
 Numbers over_ranks(const Numbers& mine, MPI_Op op) {
   Numbers all{};
@@ -25,6 +25,7 @@ struct Row {
   std::string_view phase;
   double mean;
   double most;
+  double calls;    // mean
   double waiting;  // mean
 };
 
@@ -42,17 +43,19 @@ void print(const Outcome& outcome, const std::vector<Row>& rows, const Options& 
   const double megabytes = static_cast<double>(outcome.records * record_bytes) / 1e6;
   fmt::print("{}: {} records, {:.1f} MB, on {} rank{}{}{}\n", name_of(options.mode), outcome.records, megabytes,
              job.ranks, job.ranks == 1 ? "" : "s", outcome.place.empty() ? "" : " over ", outcome.place);
-  fmt::print("{:<10}{:>10}{:>10}{:>12}{:>10}\n", "phase", "mean s", "max s", "waiting s", "MB/s");
+  fmt::print("{:<10}{:>10}{:>10}{:>12}{:>12}{:>10}\n", "phase", "mean s", "max s", "in calls s", "waiting s", "MB/s");
   double mean = 0;
+  double calls = 0;
   double waiting = 0;
   for (const Row& row : rows) {
     mean += row.mean;
+    calls += row.calls;
     waiting += row.waiting;
     if (row.most >= 5e-4)
-      fmt::print("{:<10}{:>10.3f}{:>10.3f}{:>12.3f}{:>10.0f}\n", row.phase, row.mean, row.most, row.waiting,
-                 megabytes / row.most);
+      fmt::print("{:<10}{:>10.3f}{:>10.3f}{:>12.3f}{:>12.3f}{:>10.0f}\n", row.phase, row.mean, row.most, row.calls,
+                 row.waiting, megabytes / row.most);
   }
-  fmt::print("{:<10}{:>10.3f}{:>10.3f}{:>12.3f}{:>10.0f}\n", "all", mean, outcome.seconds, waiting,
+  fmt::print("{:<10}{:>10.3f}{:>10.3f}{:>12.3f}{:>12.3f}{:>10.0f}\n", "all", mean, outcome.seconds, calls, waiting,
              megabytes / outcome.seconds);
   if (outcome.records != 0 && job.ranks > 1)
     fmt::print("largest partition: {:.3f} of the mean\n",
@@ -76,7 +79,8 @@ void write_json(const Outcome& outcome, const std::vector<Row>& rows, const Opti
                               {"checksum", outcome.verdict.checksum},
                               {"checksum_of_input", outcome.checksum_of_input}};
   for (const Row& row : rows)
-    json["phases"][std::string(row.phase)] = {{"mean_s", row.mean}, {"max_s", row.most}, {"waiting_s", row.waiting}};
+    json["phases"][std::string(row.phase)] = {
+        {"mean_s", row.mean}, {"max_s", row.most}, {"calls_s", row.calls}, {"waiting_s", row.waiting}};
   std::ofstream file(options.json);
   file << json.dump(2) << '\n';
   if (!file.flush()) throw Problem(fmt::format("Cannot write {}: {}.", options.json, std::strerror(errno)));
@@ -87,12 +91,13 @@ void write_json(const Outcome& outcome, const std::vector<Row>& rows, const Opti
 void report(const Outcome& outcome, const Times& times, const Options& options, const Job& job) {
   const Numbers sums = over_ranks(times.seconds, MPI_SUM);
   const Numbers most = over_ranks(times.seconds, MPI_MAX);
+  const Numbers calls = over_ranks(times.calls, MPI_SUM);
   const Numbers waiting = over_ranks(times.waiting, MPI_SUM);
   job.together([&] {
     if (job.rank != 0) return;
     std::vector<Row> rows;
     for (std::size_t i = 0; i < phase_count; ++i)
-      rows.push_back({phase_names[i], sums[i] / job.ranks, most[i], waiting[i] / job.ranks});
+      rows.push_back({phase_names[i], sums[i] / job.ranks, most[i], calls[i] / job.ranks, waiting[i] / job.ranks});
     print(outcome, rows, options, job);
     if (!options.json.empty()) write_json(outcome, rows, options, job);
   });

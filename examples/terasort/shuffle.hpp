@@ -3,14 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "collector.hpp"
 #include "job.hpp"
 #include "options.hpp"
+#include "segment.hpp"
 #include "source.hpp"
 #include "splitters.hpp"
 #include "times.hpp"
@@ -35,23 +35,29 @@ struct Task {
   Validator& input;
   Times& times;
 
-  // This rank's records from `first` on, as the input has them; each is read once.
-  std::span<const Record> read(std::uint64_t first, std::uint64_t count, std::vector<Record>& room) const {
+  // This rank's records from `first` on, as the input has them; each is read once. What has been loaded has been seen
+  // by the validator, too.
+  std::span<const Record> read(std::uint64_t first, std::uint64_t count, Records& room) const {
     std::span<const Record> records;
     {
       const Within phase(times, Phase::read);
       if (first == 0 && job.rank == 0) std::this_thread::sleep_for(std::chrono::duration<double>(options.late));
       records = source.get(first, count, room);
     }
-    const Within phase(times, Phase::validate);
-    input.see(records);
+    if (!source.is_loaded()) {
+      const Within phase(times, Phase::validate);
+      input.see(records);
+    }
     return records;
   }
 };
 
-// Asynchronous: a rank partitions its records into buffers, two for each other rank, writes them there when they are
-// full, and takes what arrives, and sorts a run of it, whenever it would wait. What carries the data.
-std::string shuffle_notified(const Task& task);
+// Memory of each rank that the others write to. Collective.
+std::unique_ptr<Segment> make_segment(const Options& options, const Job& job);
+
+// Asynchronous: a rank partitions its records into buffers, writes each to its reader when it is full, and takes what
+// arrives meanwhile. When it has nothing else to do it sorts what has come.
+void shuffle_notified(const Task& task, Segment& segment);
 
 // The baseline: partitions all, and exchanges all by MPI_Alltoallv between barriers.
 void shuffle_alltoallv(const Task& task);

@@ -23,7 +23,7 @@ void Source::load() {
   is_loaded_ = true;
 }
 
-std::span<const Record> Source::get(std::uint64_t index, std::uint64_t count, std::vector<Record>& room) const {
+std::span<const Record> Source::get(std::uint64_t index, std::uint64_t count, Records& room) const {
   if (is_loaded_) return std::span(records_).subspan(index, count);
   room.resize(count);
   read(index, room);

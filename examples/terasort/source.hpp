@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "file.hpp"
 #include "generator.hpp"
 #include "job.hpp"
+#include "memory.hpp"
 #include "options.hpp"
 
 namespace terasort {
@@ -23,8 +23,10 @@ class Source {
   std::uint64_t count() const noexcept { return count_; }
 
   void load();  // all of this rank's
+  bool is_loaded() const noexcept { return is_loaded_; }
+  std::span<const Record> loaded() const noexcept { return records_; }
   // Some of this rank's: in memory as they are, else read into `room`.
-  std::span<const Record> get(std::uint64_t index, std::uint64_t count, std::vector<Record>& room) const;
+  std::span<const Record> get(std::uint64_t index, std::uint64_t count, Records& room) const;
   void release() noexcept { records_ = {}; }
 
   bool is_file(const std::string& path) const { return file_ && file_->is_same_as(path); }
@@ -38,7 +40,7 @@ class Source {
   std::uint64_t first_ = 0;
   std::uint64_t count_ = 0;
   bool is_loaded_ = false;
-  std::vector<Record> records_;
+  Records records_;
 };
 
 }  // namespace terasort

@@ -9,7 +9,7 @@ namespace terasort {
 // One of each stratum of this rank's records, at a place in it that varies by the golden ratio.
 std::vector<Splitters::Sample> Splitters::draw(const Source& source, std::uint64_t samples) {
   std::vector<Sample> drawn;
-  std::vector<Record> room;
+  Records room;
   const std::uint64_t count = std::min(samples, source.count());
   drawn.reserve(count);
   double within = 0;
@@ -45,7 +45,12 @@ Splitters::Splitters(const Source& source, std::uint64_t samples, const Job& job
   MPI_Type_free(&type);
   std::sort(all.begin(), all.end());
   if (all.empty()) return;
-  for (std::size_t rank = 1; rank < ranks; ++rank) splitters_.push_back(all[rank * all.size() / ranks]);
+  std::vector<Key> keys;
+  for (std::size_t rank = 1; rank < ranks; ++rank) {
+    splitters_.push_back(all[rank * all.size() / ranks]);
+    keys.push_back(splitters_.back().key);
+  }
+  keys_ = Bounds(keys);
   const auto me = static_cast<std::size_t>(job.rank);
   for (std::size_t i = me * all.size() / ranks; i < (me + 1) * all.size() / ranks; ++i) own_.push_back(all[i].key);
 }
@@ -59,6 +64,8 @@ std::vector<Key> Splitters::bounds(std::uint64_t bins) const {
 }
 
 int Splitters::rank_of(const Key& key, std::uint64_t place) const noexcept {
+  const std::size_t rank = keys_.part_of(key);
+  if (rank == 0 || keys_[rank - 1] != key) return static_cast<int>(rank);
   return static_cast<int>(std::upper_bound(splitters_.begin(), splitters_.end(), Sample{key, place}) -
                           splitters_.begin());
 }

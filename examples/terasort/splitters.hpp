@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "bounds.hpp"
 #include "record.hpp"
 #include "source.hpp"
 #include "times.hpp"
@@ -33,6 +34,7 @@ class Splitters {
   static std::vector<Sample> draw(const Source& source, std::uint64_t samples);
 
   std::vector<Sample> splitters_;  // of each rank but the first: the least that goes to it
+  Bounds keys_;                    // of the splitters
   std::vector<Key> own_;           // of this rank's partition, sorted
 };
 

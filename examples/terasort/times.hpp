@@ -15,8 +15,10 @@ inline constexpr std::size_t phase_count = phase_names.size();
 
 class Times {
  public:
-  std::array<double, phase_count> seconds{};  // with those of waiting
-  std::array<double, phase_count> waiting{};
+  using Numbers = std::array<double, phase_count>;
+  Numbers seconds{};  // with those of calls
+  Numbers calls{};    // that move records or wait, so that the rank can do nothing else; with those of waiting
+  Numbers waiting{};
 
   // The phase until now, which ends.
   Phase enter(Phase next) noexcept {
@@ -27,6 +29,7 @@ class Times {
     phase_ = next;
     return before;
   }
+  void add_call(double lasted) noexcept { calls[static_cast<std::size_t>(phase_)] += lasted; }
   void add_waiting(double lasted) noexcept { waiting[static_cast<std::size_t>(phase_)] += lasted; }
 
   static double clock() noexcept {
@@ -51,17 +54,27 @@ class Within {
   const Phase before_;
 };
 
-// While it lives the rank waits.
-class Waiting {
+// While it lives the rank is in a call that moves records.
+class Calling {
  public:
-  explicit Waiting(Times& times) noexcept : times_(times) {}
-  ~Waiting() { times_.add_waiting(Times::clock() - since_); }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
+  explicit Calling(Times& times) noexcept : times_(times) {}
+  ~Calling() { times_.add_call(seconds()); }
+  Calling(const Calling&) = delete;
+  Calling& operator=(const Calling&) = delete;
+
+ protected:
+  double seconds() const noexcept { return Times::clock() - since_; }
+  Times& times_;
 
  private:
-  Times& times_;
   const double since_ = Times::clock();
+};
+
+// While it lives the rank waits for others.
+class Waiting : public Calling {
+ public:
+  using Calling::Calling;
+  ~Waiting() { times_.add_waiting(seconds()); }
 };
 
 }  // namespace terasort

@@ -138,11 +138,12 @@ class Sorting(Terasort):
 
     def test_between_nodes(self):
         file, _ = self.generate("input", 1, 4000)
-        for node_size in (1, 2):
-            results = self.sort(3, file, "--buffer", "20000",
+        for node_size, slots in ((1, 8), (2, 3)):
+            results = self.sort(3, file, "--buffer", "20000", "--slots", slots,
                                 environment=(f"PAPAYA_NODE_SIZE={node_size}", "PAPAYA_TRANSPORT=mpi"))
             self.assertEqual(results["over"], "MPI's messages")
-        self.assertEqual(self.sort(3, file)["over"], "shared memory")
+        for slots in (1, 3):
+            self.assertEqual(self.sort(3, file, "--buffer", "1000", "--slots", slots)["over"], "shared memory")
 
 
 class Faults(Terasort):
