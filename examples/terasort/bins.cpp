@@ -14,7 +14,8 @@ constexpr std::uint64_t most_in_piece = 512;
 Bins::Bins(const std::vector<Key>& bounds, std::uint64_t expected, Times& times)
     : bounds_(bounds),
       in_piece_(static_cast<std::uint32_t>(std::bit_floor(std::clamp<std::uint64_t>(expected / 8, 1, most_in_piece)))),
-      worth_(std::max<std::uint64_t>(expected / 2, 1)),
+      least_sorted_(std::max<std::uint64_t>(expected / 2, 1)),
+      most_sorted_(2 * expected),
       times_(times),
       bins_(bounds.size() + 1) {}
 
@@ -52,7 +53,8 @@ bool Bins::sort_one() {
   for (std::size_t seen = 0; seen < bins_.size(); ++seen) {
     Bin& bin = bins_[looked_];
     looked_ = (looked_ + 1) % bins_.size();
-    if (bin.size - bin.order.size() < worth_) continue;
+    const std::uint64_t added = bin.size - bin.order.size();
+    if (added < least_sorted_ || bin.size > most_sorted_) continue;
     sort_from(bin, bin.order.size(), bin.order);
     return true;
   }

@@ -30,7 +30,8 @@ class Bins {
   Bins(const std::vector<Key>& bounds, std::uint64_t expected, Times& times);
 
   void add(std::span<const Record> records);
-  // Sorts what has come to a bin, where that is much; false: there is no such bin.
+  // Sorts what has come to a bin, where that is much, but not so much that others would wait for this rank; false:
+  // there is no such bin.
   bool sort_one();
 
   // Sorts each bin and gives its records to `give`, in order.
@@ -67,8 +68,9 @@ class Bins {
 
   static constexpr std::uint32_t in_block = 1U << 18;  // records
   const Bounds bounds_;
-  const std::uint32_t in_piece_;  // records, a power of 2
-  const std::uint64_t worth_;     // records that a bin is sorted for before all have come
+  const std::uint32_t in_piece_;      // records, a power of 2
+  const std::uint64_t least_sorted_;  // records, before all have come
+  const std::uint64_t most_sorted_;
   Times& times_;
   std::vector<Bin> bins_;
   std::vector<Records> store_;

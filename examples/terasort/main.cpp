@@ -120,7 +120,7 @@ int sort(const Options& options, const Job& job) {
   std::unique_ptr<Segment> segment;
   if (options.mode == Mode::notified) {
     const Within phase(times, Phase::set_up);
-    segment = make_segment(options, job);
+    segment = make_segment(plan, options, job);
     outcome.place = segment->place();
   }
   shuffle({*source, splitters, plan, options, job, *collector, input, times}, segment.get());

@@ -21,10 +21,8 @@ struct Layout {
   std::size_t slots;
   std::size_t capacity;  // records of a slot
 
-  Layout(const Options& options, const Job& job) noexcept
-      : ranks(static_cast<std::size_t>(job.ranks)),
-        slots(static_cast<std::size_t>(options.slots)),
-        capacity(options.buffer / record_bytes) {}
+  Layout(const Plan& plan, const Options& options, const Job& job) noexcept
+      : ranks(static_cast<std::size_t>(job.ranks)), slots(plan.slots), capacity(options.buffer / record_bytes) {}
 
   std::size_t slot_bytes() const noexcept { return capacity * record_bytes; }
   std::size_t segment_bytes() const noexcept { return ranks * slots * slot_bytes(); }
@@ -43,7 +41,7 @@ class NotifiedShuffle {
   NotifiedShuffle(const Task& task, Segment& segment)
       : task_(task),
         segment_(segment),
-        layout_(task.options, task.job),
+        layout_(task.plan, task.options, task.job),
         rank_(static_cast<std::size_t>(task.job.rank)),
         outputs_(layout_.ranks),
         next_slot_(layout_.ranks) {
@@ -221,8 +219,8 @@ class NotifiedShuffle {
 
 }  // namespace
 
-std::unique_ptr<Segment> make_segment(const Options& options, const Job& job) {
-  const Layout layout(options, job);
+std::unique_ptr<Segment> make_segment(const Plan& plan, const Options& options, const Job& job) {
+  const Layout layout(plan, options, job);
   return std::make_unique<Segment>(layout.segment_bytes(), layout.notifications());
 }
 

@@ -40,8 +40,10 @@ void add_sort(CLI::App& command, Options& options) {
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str()
       ->check(CLI::Range(record_bytes, std::size_t{1} << 30));
-  command.add_option("--slots", options.slots, "notified: buffers that each rank has room for from each other one")
-      ->capture_default_str()
+  command
+      .add_option("--slots", options.slots,
+                  "notified: buffers that each rank has room for from each other one (default: of 16 MB "
+                  "in all, at least 2, at most 16)")
       ->check(CLI::Range(1, 1024));
   command.add_option("--samples", options.samples, "Keys that each rank samples for the splitters")
       ->capture_default_str()

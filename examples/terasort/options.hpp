@@ -21,14 +21,14 @@ struct Options {
   std::string output;  // empty: none
   std::string scratch = "/tmp";
   std::string json;
-  std::string checksum;           // validate: what it has to be
-  double late = 0;                // seconds that rank 0 comes later to the shuffle
-  std::uint64_t memory = 0;       // bytes of a rank; 0: a share of what is free
-  std::size_t buffer = 64 << 10;  // bytes
-  int slots = 8;                  // buffers of a pair of ranks that may be under way
-  std::uint64_t samples = 1000;   // of each rank
-  std::uint64_t run = 131072;     // records that are sorted at once while others arrive
-  std::int64_t bins = -1;         // that records are put into by their keys; -1: as many as suit the mode
+  std::string checksum;            // validate: what it has to be
+  double late = 0;                 // seconds that rank 0 comes later to the shuffle
+  std::uint64_t memory = 0;        // bytes of a rank; 0: a share of what is free
+  std::size_t buffer = 256 << 10;  // bytes
+  int slots = 0;                   // buffers of a pair of ranks that may be under way; 0: as memory suggests
+  std::uint64_t samples = 1000;    // of each rank
+  std::uint64_t run = 131072;      // records that are sorted at once while others arrive
+  std::int64_t bins = -1;          // that records are put into by their keys; -1: as many as suit the mode
 };
 
 const char* name_of(Mode mode) noexcept;

@@ -25,6 +25,15 @@ std::uint64_t share_of_free(int ranks) {
   return kib * 1024 / 10 * 8 / static_cast<std::uint64_t>(ranks);
 }
 
+// What a writer can have under way is what it does in a time slice of the scheduler, or more: where ranks share cores
+// it goes on while its reader has none. The same on all ranks.
+std::size_t slots_of(const Options& options, std::uint64_t ranks) noexcept {
+  if (options.slots > 0) return static_cast<std::size_t>(options.slots);
+  std::uint64_t bytes = 16 << 20;
+  if (options.memory != 0) bytes = std::min(bytes, options.memory / 16);
+  return std::clamp<std::uint64_t>(bytes / (ranks * options.buffer), 2, 16);
+}
+
 }  // namespace
 
 Plan make_plan(const Source& source, const Options& options, const Job& job) {
@@ -32,9 +41,9 @@ Plan make_plan(const Source& source, const Options& options, const Job& job) {
   const auto ranks = static_cast<std::uint64_t>(job.ranks);
   const bool moves = options.mode == Mode::single;
   const std::uint64_t collected_bytes = Collector::bytes_of_record(moves);
-  // Buffers and slots of the notified shuffle; between nodes it may need as many buffers.
-  const std::uint64_t fixed =
-      options.mode == Mode::notified ? 2 * static_cast<std::uint64_t>(options.slots) * ranks * options.buffer : 0;
+  const std::size_t slots = options.mode == Mode::notified ? slots_of(options, ranks) : 0;
+  // Between nodes it may need as many buffers as slots.
+  const std::uint64_t fixed = 2 * slots * ranks * options.buffer;
   // Partitions are not quite equal.
   const std::uint64_t copies = options.mode == Mode::alltoallv ? (options.bins > 0 ? 3 : 2) : 1;
   const std::uint64_t needed =
@@ -42,9 +51,9 @@ Plan make_plan(const Source& source, const Options& options, const Job& job) {
   int fits = needed <= memory ? 1 : 0;
   int all_fit = 0;
   MPI_Allreduce(&fits, &all_fit, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-  if (all_fit != 0) return {.is_in_memory = true, .chunk = std::max<std::uint64_t>(source.count(), 1)};
+  if (all_fit != 0) return {.is_in_memory = true, .chunk = std::max<std::uint64_t>(source.count(), 1), .slots = slots};
 
-  Plan plan{.is_in_memory = false};
+  Plan plan{.is_in_memory = false, .slots = slots};
   // A tenth for what the merge reads and writes, the rest in halves: what is read and exchanged, and what is collected.
   const std::uint64_t half = memory > fixed ? (memory - fixed) / 10 * 9 / 2 : 0;
   plan.collected = half / collected_bytes;

@@ -98,6 +98,7 @@ def summarise(rows):
         summary[mode] = {
             "phases": phases,
             "compared": compared,
+            "calls": median(rows, mode, lambda row: sum(row["phases"][phase]["calls_s"] for phase in COMPARED)),
             "waiting": median(rows, mode, lambda row: sum(row["phases"][phase]["waiting_s"] for phase in COMPARED)),
             "all": median(rows, mode, lambda row: row["seconds"]),
             "mb_per_s": rows[0]["bytes"] / 1e6 / compared if compared else 0,
@@ -109,10 +110,10 @@ def print_table(rows, summary):
     over = next(row["over"] for row in rows if row["mode"] == "notified")
     print(f"{rows[0]['bytes'] / 1e6:.1f} MB on {rows[0]['ranks']} ranks, {rows[0]['mpi']}; notified over {over}; "
           f"medians of {len(rows) // len(MODES)}, seconds, means over ranks")
-    titles = [*COMPARED, "these four", "waiting", "MB/s", "whole run"]
+    titles = [*COMPARED, "these four", "in calls", "waiting", "MB/s", "whole run"]
     print(f"{'mode':<10}" + "".join(f"{title:>12}" for title in titles))
     for mode, row in summary.items():
-        numbers = [*(row["phases"][phase] for phase in COMPARED), row["compared"], row["waiting"]]
+        numbers = [*(row["phases"][phase] for phase in COMPARED), row["compared"], row["calls"], row["waiting"]]
         print(f"{mode:<10}" + "".join(f"{number:>12.3f}" for number in numbers)
               + f"{row['mb_per_s']:>12.0f}{row['all']:>12.3f}")
     print(HEADLINE)

@@ -23,6 +23,7 @@ struct Plan {
   bool is_in_memory = true;     // input and partition
   std::uint64_t chunk = 1;      // records that are read at once
   std::uint64_t collected = 0;  // records of its partition in memory, where not all are
+  std::size_t slots = 0;        // notified: of each pair of ranks
 };
 
 struct Task {
@@ -53,7 +54,7 @@ struct Task {
 };
 
 // Memory of each rank that the others write to. Collective.
-std::unique_ptr<Segment> make_segment(const Options& options, const Job& job);
+std::unique_ptr<Segment> make_segment(const Plan& plan, const Options& options, const Job& job);
 
 // Asynchronous: a rank partitions its records into buffers, writes each to its reader when it is full, and takes what
 // arrives meanwhile. When it has nothing else to do it sorts what has come.
