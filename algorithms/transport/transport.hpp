@@ -19,6 +19,7 @@
 #include "algorithms/transport/arena_notified.hpp"
 #include "algorithms/transport/link.hpp"
 #include "algorithms/transport/notified.hpp"
+#include "algorithms/transport/on_failure.hpp"
 
 namespace papaya {
 
@@ -45,8 +46,12 @@ class Transport {
   virtual std::unique_ptr<ArenaNotified> offer(const std::vector<int>& members, wait::Policy& policy,
                                                const SegmentShape& shape) = 0;
 
-  // Moves what is under way. A failure ends the job: the others wait for what will never come.
+  // Moves what is under way. What a failure does is said when a transport is opened (on_failure.hpp).
   virtual void progress() noexcept = 0;
+  // Where a failure loses a peer: whether this member is lost. Any thread.
+  virtual bool is_lost(int /*member*/) noexcept { return false; }
+  // The same for one whose failure the transport has not found out. Any thread.
+  virtual void lose(int /*member*/) noexcept {}
   // Collective over the job, once no wire is left.
   virtual void close() noexcept = 0;
 

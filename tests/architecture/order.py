@@ -18,7 +18,8 @@ ORDER = {
         "patterns/",
         "waiting/futex waiting/switch_over",
         "waiting/wait",
-        "transport/arena transport/link transport/messages transport/regions transport/single_copy",
+        "transport/arena transport/link transport/messages transport/on_failure transport/regions "
+        "transport/single_copy",
         "transport/deposit_arena transport/mpi/mpi_messages transport/mpi/team_messages transport/notified "
         "transport/ucx/ucx_plugin",
         "transport/arena_notified transport/mpi/node_window transport/shared_notified",
@@ -83,7 +84,7 @@ ORDER = {
         "selection",
     ],
     "api": [
-        "choice error fortran leaver process shared_segment",
+        "choice error fortran leaver peer_processes process shared_segment",
         "terms",
         "handle.hpp meeting recording",
         "instance notified_segment",

@@ -2,11 +2,13 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 
 namespace papaya {
@@ -16,6 +18,7 @@ namespace {
 constexpr std::size_t receives_posted = 32;
 constexpr int message_tag = 1;
 constexpr int data_tag = 2;
+constexpr std::uint64_t patience_ns = 250'000'000;
 
 bool agree(bool good, MPI_Comm comm) noexcept {
   int mine = good ? 1 : 0;
@@ -27,7 +30,7 @@ bool agree(bool good, MPI_Comm comm) noexcept {
 
 thread_local constinit bool MpiMessages::inside_ = false;
 
-bool MpiMessages::create(MPI_Comm comm, std::size_t bytes, bool is_own) noexcept {
+bool MpiMessages::create(MPI_Comm comm, std::size_t bytes, bool is_own, OnFailure on_failure) noexcept {
   is_copy_ = !is_own;
   if (is_own)
     comm_ = comm;
@@ -43,12 +46,17 @@ bool MpiMessages::create(MPI_Comm comm, std::size_t bytes, bool is_own) noexcept
   if (comm_ != MPI_COMM_NULL) {
     PMPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
     PMPI_Comm_rank(comm_, &rank_);
+    PMPI_Comm_size(comm_, &ranks_);
+  }
+  if (on_failure == OnFailure::lose_peer) {
+    lost_.reset(new (std::nothrow) std::atomic<bool>[static_cast<std::size_t>(ranks_)] {});
+    good = good && lost_ != nullptr;
   }
   if (agree(good, comm)) {
     arena_.set_base(static_cast<std::byte*>(base));
     return true;
   }
-  if (good) munmap(base, memory_bytes_);
+  if (base != MAP_FAILED) munmap(base, memory_bytes_);
   leave_communicator();
   return false;
 }
@@ -56,10 +64,9 @@ bool MpiMessages::create(MPI_Comm comm, std::size_t bytes, bool is_own) noexcept
 void MpiMessages::start_receiving() {
   const Turn turn{std::unique_lock(mutex_)};
   if (!receives_.empty()) return;
-  int ranks = 1;
-  PMPI_Comm_size(comm_, &ranks);
-  arriving_from_.assign(static_cast<std::size_t>(ranks), 0);
-  held_up_.assign(static_cast<std::size_t>(ranks), 0);
+  arriving_from_.assign(static_cast<std::size_t>(ranks_), 0);
+  held_up_.assign(static_cast<std::size_t>(ranks_), 0);
+  is_broken_from_.assign(static_cast<std::size_t>(ranks_), false);
   slots_.resize(receives_posted);
   receives_.assign(receives_posted, MPI_REQUEST_NULL);
   for (std::size_t slot = 0; slot < receives_posted; ++slot) receive_next(slot);
@@ -70,13 +77,9 @@ void MpiMessages::free() noexcept {
   // Whoever is here has nothing more to write, but what it has written may still be on its way.
   MPI_Request all_here = MPI_REQUEST_NULL;
   int are_here = PMPI_Ibarrier(comm_, &all_here) == MPI_SUCCESS ? 0 : 1;
-  const auto has_sends = [&] {
-    const std::lock_guard lock(mutex_);
-    return !sends_.empty();
-  };
   while (are_here == 0 || has_sends()) {
     progress();
-    if (are_here == 0) check(PMPI_Test(&all_here, &are_here, MPI_STATUS_IGNORE));
+    if (are_here == 0 && PMPI_Test(&all_here, &are_here, MPI_STATUS_IGNORE) != MPI_SUCCESS) are_here = 1;
   }
   for (MPI_Request& request : receives_) {
     PMPI_Cancel(&request);
@@ -92,23 +95,59 @@ void MpiMessages::leave_communicator() noexcept {
   comm_ = MPI_COMM_NULL;
 }
 
-// The others wait for what will never come, and cannot be told: as after an error in a collective of MPI's
-// own, the job ends.
+bool MpiMessages::has_sends() noexcept {
+  const std::lock_guard lock(mutex_);
+  return !sends_.empty();
+}
+
 void MpiMessages::end_after_failure() const noexcept {
   log::error(
-      "A message of papaya's failed in the middle of a collective, or there is no memory for it; the job cannot go on. "
-      "Run it without an algorithm that works across nodes: PAPAYA_ALLREDUCE=auto and its like.");
+      lost_ == nullptr
+          ? "A message of papaya's failed in the middle of a collective, or there is no memory for it; the job cannot "
+            "go on. Run it without an algorithm that works across nodes: PAPAYA_ALLREDUCE=auto and its like."
+          : "There is no memory for a message of a segment; the job cannot go on. Wait for writes by papaya_write_wait "
+            "before there are more of them.");
   PMPI_Abort(comm_, MPI_ERR_OTHER);
   std::abort();
 }
 
-void MpiMessages::check(int code) const noexcept {
-  if (code != MPI_SUCCESS) end_after_failure();
+// False where the job goes on after a failure. Of an unknown rank's more is known once something is sent to it.
+bool MpiMessages::check(int code, int peer) {
+  if (code == MPI_SUCCESS) return true;
+  if (lost_ == nullptr) end_after_failure();
+  if (peer != unknown && !is_lost(peer)) give_up(peer);
+  return false;
 }
 
-void MpiMessages::receive_next(std::size_t slot) {
-  check(PMPI_Irecv(&slots_[slot], static_cast<int>(sizeof(Header) + most_inline_bytes), MPI_BYTE, MPI_ANY_SOURCE,
-                   message_tag, comm_, &receives_[slot]));
+void MpiMessages::lose(int target) noexcept {
+  if (lost_ == nullptr || is_lost(target)) return;
+  const Turn turn{std::unique_lock(mutex_)};
+  try {
+    give_up(target);
+  } catch (const std::bad_alloc&) {
+    end_after_failure();
+  }
+}
+
+void MpiMessages::give_up(int target) {
+  lost_[static_cast<std::size_t>(target)].store(true, std::memory_order_relaxed);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < sends_.size(); ++i) {
+    if (sends_[i].target == target) {
+      let_go(sends_[i]);
+      given_up_.push_back(std::move(sends_[i]));
+      continue;
+    }
+    std::swap(sends_[kept], sends_[i]);
+    send_requests_[kept++] = send_requests_[i];
+  }
+  sends_.resize(kept);
+  send_requests_.resize(kept);
+}
+
+bool MpiMessages::receive_next(std::size_t slot) {
+  return check(PMPI_Irecv(&slots_[slot], static_cast<int>(sizeof(Header) + most_inline_bytes), MPI_BYTE, MPI_ANY_SOURCE,
+                          message_tag, comm_, &receives_[slot]));
 }
 
 void MpiMessages::write(int target, std::size_t offset, const void* source, std::size_t bytes, std::size_t flag_offset,
@@ -163,18 +202,23 @@ void MpiMessages::send_copy(int target, const Header& header, const void* source
 void MpiMessages::send(int target, std::unique_ptr<Message> message, const void* source, std::size_t bytes,
                        UnderWay& under_way) {
   MPI_Request request = MPI_REQUEST_NULL;
-  check(PMPI_Isend(source, static_cast<int>(bytes), MPI_BYTE, target, message == nullptr ? data_tag : message_tag,
-                   comm_, &request));
   // A message that needs nothing of its receiver is usually gone by now.
-  int gone = 0;
-  check(PMPI_Test(&request, &gone, MPI_STATUS_IGNORE));
+  int gone = 1;
+  if (!is_lost(target) && check(PMPI_Isend(source, static_cast<int>(bytes), MPI_BYTE, target,
+                                           message == nullptr ? data_tag : message_tag, comm_, &request),
+                                target))
+    check(PMPI_Test(&request, &gone, MPI_STATUS_IGNORE), target);
+  if (is_lost(target) && request != MPI_REQUEST_NULL) {
+    given_up_.push_back({target, 0, nullptr, std::move(message)});
+    return;
+  }
   if (gone != 0) {
     if (message != nullptr) unused_.push_back(std::move(message));
     return;
   }
   under_way.sends.fetch_add(1, std::memory_order_relaxed);
   if (message == nullptr) under_way.sources.fetch_add(1, std::memory_order_relaxed);
-  sends_.push_back({&under_way, std::move(message)});
+  sends_.push_back({target, lost_ == nullptr ? 0 : clock::monotonic_ns(), &under_way, std::move(message)});
   send_requests_.push_back(request);
 }
 
@@ -188,6 +232,7 @@ void MpiMessages::progress() noexcept {
     take_messages();
     if (!arriving_.empty()) test_arriving();
     if (!sends_.empty()) test_sends();
+    if (lost_ != nullptr && !sends_.empty()) ask_silent();
   } catch (const std::bad_alloc&) {
     end_after_failure();
   }
@@ -196,11 +241,14 @@ void MpiMessages::progress() noexcept {
 // At most a round of slots, so that a rank that is written to without end comes back.
 void MpiMessages::take_messages() {
   for (std::size_t taken = 0; taken < receives_posted; ++taken) {
-    int has_come = 0;
-    MPI_Status status;
-    check(PMPI_Test(&receives_[next_], &has_come, &status));
-    if (has_come == 0) return;
-    take(status.MPI_SOURCE, slots_[next_]);
+    // None where MPI has failed.
+    if (receives_[next_] != MPI_REQUEST_NULL) {
+      int has_come = 0;
+      MPI_Status status;
+      const bool is_good = check(PMPI_Test(&receives_[next_], &has_come, &status));
+      if (is_good ? has_come == 0 : receives_[next_] != MPI_REQUEST_NULL) return;
+      if (is_good) take(status.MPI_SOURCE, slots_[next_]);
+    }
     receive_next(next_);
     next_ = (next_ + 1) % receives_posted;
   }
@@ -210,8 +258,14 @@ void MpiMessages::take(int source, const Message& message) {
   const Header& header = message.header;
   MPI_Request request = MPI_REQUEST_NULL;
   std::uint32_t& before = arriving_from_[static_cast<std::size_t>(source)];
+  if (is_broken_from_[static_cast<std::size_t>(source)]) return;
   if (header.bytes > most_inline_bytes) {
-    check(PMPI_Irecv(place_of(header), static_cast<int>(header.bytes), MPI_BYTE, source, data_tag, comm_, &request));
+    if (!check(
+            PMPI_Irecv(place_of(header), static_cast<int>(header.bytes), MPI_BYTE, source, data_tag, comm_, &request),
+            source)) {
+      is_broken_from_[static_cast<std::size_t>(source)] = true;
+      return;
+    }
   } else {
     if (header.bytes != 0) std::memcpy(place_of(header), message.data, header.bytes);
     if (before == 0) return raise(header);
@@ -236,16 +290,35 @@ std::byte* MpiMessages::place_of(const Header& header) noexcept {
   return arena_.base() + header.offset;
 }
 
-void MpiMessages::test_arriving() {
+// How many are complete, with failed_ those that never will be right.
+int MpiMessages::test_some(std::vector<MPI_Request>& requests) {
   int done = 0;
-  indices_.resize(arriving_.size());
-  check(PMPI_Testsome(static_cast<int>(arriving_.size()), arriving_requests_.data(), &done, indices_.data(),
-                      MPI_STATUSES_IGNORE));
-  if (done == 0) return;
+  indices_.resize(requests.size());
+  statuses_.resize(requests.size());
+  failed_.clear();
+  const int code = PMPI_Testsome(static_cast<int>(requests.size()), requests.data(), &done, indices_.data(),
+                                 lost_ == nullptr ? MPI_STATUSES_IGNORE : statuses_.data());
+  if (check(code)) return done;
+  int error_class = MPI_ERR_OTHER;
+  PMPI_Error_class(code, &error_class);
+  if (error_class != MPI_ERR_IN_STATUS) return 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(done); ++i)
+    if (statuses_[i].MPI_ERROR != MPI_SUCCESS) failed_.push_back(indices_[i]);
+  return done;
+}
+
+void MpiMessages::test_arriving() {
+  if (test_some(arriving_requests_) == 0) return;
+  for (const int place : failed_) {
+    const int source = arriving_[static_cast<std::size_t>(place)].source;
+    check(MPI_ERR_OTHER, source);
+    is_broken_from_[static_cast<std::size_t>(source)] = true;
+  }
   ++pass_;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < arriving_.size(); ++i) {
     const auto source = static_cast<std::size_t>(arriving_[i].source);
+    if (is_broken_from_[source]) continue;
     if (arriving_requests_[i] == MPI_REQUEST_NULL && held_up_[source] != pass_) {
       raise(arriving_[i].header);
       --arriving_from_[source];
@@ -259,12 +332,16 @@ void MpiMessages::test_arriving() {
   arriving_requests_.resize(kept);
 }
 
+void MpiMessages::let_go(Sending& one) noexcept {
+  if (one.user == nullptr) return;
+  if (one.message == nullptr) one.user->sources.fetch_sub(1, std::memory_order_relaxed);
+  one.user->sends.fetch_sub(1, std::memory_order_relaxed);
+  one.user = nullptr;
+}
+
 void MpiMessages::test_sends() {
-  int done = 0;
-  indices_.resize(sends_.size());
-  check(PMPI_Testsome(static_cast<int>(sends_.size()), send_requests_.data(), &done, indices_.data(),
-                      MPI_STATUSES_IGNORE));
-  if (done == 0) return;
+  if (test_some(send_requests_) == 0) return;
+  for (int& place : failed_) place = sends_[static_cast<std::size_t>(place)].target;
   std::size_t kept = 0;
   for (std::size_t i = 0; i < sends_.size(); ++i) {
     if (send_requests_[i] != MPI_REQUEST_NULL) {
@@ -272,21 +349,31 @@ void MpiMessages::test_sends() {
       send_requests_[kept++] = send_requests_[i];
       continue;
     }
-    Sending& gone = sends_[i];
-    if (gone.user != nullptr) {
-      if (gone.message == nullptr) gone.user->sources.fetch_sub(1, std::memory_order_relaxed);
-      gone.user->sends.fetch_sub(1, std::memory_order_relaxed);
-    }
-    if (gone.message != nullptr) unused_.push_back(std::move(gone.message));
+    let_go(sends_[i]);
+    if (sends_[i].message != nullptr) unused_.push_back(std::move(sends_[i].message));
   }
   sends_.resize(kept);
   send_requests_.resize(kept);
+  for (const int target : failed_) check(MPI_ERR_OTHER, target);
 }
 
 void MpiMessages::disown(UnderWay& under_way) noexcept {
   const std::lock_guard lock(mutex_);
   for (Sending& one : sends_)
     if (one.user == &under_way) one.user = nullptr;
+}
+
+// MPICH tells who sends of a failure, and not who has sent: those who have not taken a message for long get another
+// one, which says nothing.
+void MpiMessages::ask_silent() {
+  const std::uint64_t now = clock::monotonic_ns();
+  if (now - asked_ns_ < patience_ns) return;
+  asked_ns_ = now;
+  failed_.clear();
+  for (const Sending& one : sends_)
+    if (now - one.since_ns > patience_ns && std::find(failed_.begin(), failed_.end(), one.target) == failed_.end())
+      failed_.push_back(one.target);
+  for (const int target : failed_) send_copy(target, {0, 0, no_flag, 0}, nullptr, 0, asking_);
 }
 
 // Release: partner of the acquire in look(); the bytes come first.

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "algorithms/transport/arena.hpp"
+#include "algorithms/transport/on_failure.hpp"
 
 namespace papaya {
 
@@ -30,7 +31,7 @@ class MpiMessages {
 
   // Collective over `comm`, whose error handler must return. `is_own`: no other messages go by it, as long as this
   // exists; else a copy is made. False, on all ranks alike, if there is no memory.
-  bool create(MPI_Comm comm, std::size_t bytes, bool is_own) noexcept;
+  bool create(MPI_Comm comm, std::size_t bytes, bool is_own, OnFailure on_failure) noexcept;
   void free() noexcept;  // collective
   bool exists() const noexcept { return arena_.base() != nullptr; }
 
@@ -53,6 +54,12 @@ class MpiMessages {
   void progress() noexcept;
   // `under_way` ends before its last sends do, which need none of its sources.
   void disown(UnderWay& under_way) noexcept;
+  // As Transport's. MPI may never tell of a message whether it has left, so a lost rank's are given up: their sources
+  // may be changed. Not to be called where is_inside().
+  bool is_lost(int target) const noexcept {
+    return lost_ != nullptr && lost_[static_cast<std::size_t>(target)].load(std::memory_order_relaxed);
+  }
+  void lose(int target) noexcept;
 
   // With MPI's own header such a message fits into what the usual transports send without asking the receiver. So a
   // rank that leaves early waits for its receivers only with large data, for which it natively would, too.
@@ -70,11 +77,14 @@ class MpiMessages {
     std::uint64_t value;
   };
   static constexpr std::uint64_t no_flag = ~std::uint64_t{0};
+  static constexpr int unknown = -1;  // which rank
   struct alignas(64) Message {
     Header header;
     std::byte data[most_inline_bytes];
   };
   struct Sending {
+    int target;
+    std::uint64_t since_ns;            // has been under way, where peers may be lost
     UnderWay* user;                    // null: disowned
     std::unique_ptr<Message> message;  // null: from the user's memory
   };
@@ -101,7 +111,7 @@ class MpiMessages {
   };
 
   void leave_communicator() noexcept;
-  void receive_next(std::size_t slot);
+  bool receive_next(std::size_t slot);
   void send_copy(int target, const Header& header, const void* source, std::size_t bytes, UnderWay& under_way);
   void send(int target, std::unique_ptr<Message> message, const void* source, std::size_t bytes, UnderWay& under_way);
   void take_messages();
@@ -109,8 +119,13 @@ class MpiMessages {
   std::byte* place_of(const Header& header) noexcept;
   void test_arriving();
   void test_sends();
+  void ask_silent();
+  int test_some(std::vector<MPI_Request>& requests);
+  void let_go(Sending& one) noexcept;
+  bool has_sends() noexcept;
   void raise(const Header& header) noexcept;
-  void check(int code) const noexcept;
+  bool check(int code, int peer = unknown);
+  void give_up(int target);
   [[noreturn]] void end_after_failure() const noexcept;
 
   static thread_local constinit bool inside_;
@@ -118,8 +133,10 @@ class MpiMessages {
   MPI_Comm comm_ = MPI_COMM_NULL;
   bool is_copy_ = false;
   int rank_ = 0;
+  int ranks_ = 1;
   std::size_t memory_bytes_ = 0;
   Arena arena_;
+  std::unique_ptr<std::atomic<bool>[]> lost_;  // by rank; null: a failure ends the job
 
   std::mutex mutex_;  // guards what follows
   // Receives in the order of posting, which is that in which MPI gives them messages.
@@ -132,11 +149,17 @@ class MpiMessages {
   std::vector<std::uint32_t> arriving_from_;  // how many, by source
   std::vector<std::uint64_t> held_up_;        // by source: the last pass that found data missing
   std::uint64_t pass_ = 0;
+  std::vector<bool> is_broken_from_;    // by source: data of it will never come
   std::vector<Redirected> redirected_;  // a few for each call under way
   std::vector<Sending> sends_;
   std::vector<MPI_Request> send_requests_;
   std::vector<std::unique_ptr<Message>> unused_;
+  std::uint64_t asked_ns_ = 0;  // who is silent, last
+  UnderWay asking_;
+  std::vector<Sending> given_up_;  // MPI may still have them
   std::vector<int> indices_;
+  std::vector<MPI_Status> statuses_;
+  std::vector<int> failed_;  // places of requests, or ranks
 };
 
 }  // namespace papaya

@@ -4,9 +4,10 @@
 
 namespace papaya {
 
-std::unique_ptr<MpiTransport> MpiTransport::open(MPI_Comm comm, std::size_t bytes, bool is_own) noexcept {
+std::unique_ptr<MpiTransport> MpiTransport::open(MPI_Comm comm, std::size_t bytes, bool is_own,
+                                                 OnFailure on_failure) noexcept {
   auto self = std::make_unique<MpiTransport>();
-  if (!self->messages_.create(comm, bytes, is_own)) return nullptr;
+  if (!self->messages_.create(comm, bytes, is_own, on_failure)) return nullptr;
   return self;
 }
 

@@ -16,7 +16,8 @@ class MpiTransport final : public Transport {
  public:
   // Collective over `comm`, whose error handler must return. `bytes` of memory for each rank. `is_own`: no other
   // messages go by it. Null, on all ranks alike, if there is no memory.
-  static std::unique_ptr<MpiTransport> open(MPI_Comm comm, std::size_t bytes, bool is_own = false) noexcept;
+  static std::unique_ptr<MpiTransport> open(MPI_Comm comm, std::size_t bytes, bool is_own = false,
+                                            OnFailure on_failure = OnFailure::end_job) noexcept;
 
   const char* name() const noexcept override { return "MPI's messages"; }
   Arena& arena() noexcept override { return messages_.arena(); }
@@ -26,6 +27,8 @@ class MpiTransport final : public Transport {
   void progress() noexcept override {
     if (messages_.exists()) messages_.progress();
   }
+  bool is_lost(int member) noexcept override { return messages_.is_lost(member); }
+  void lose(int member) noexcept override { messages_.lose(member); }
   void close() noexcept override { messages_.free(); }
 
  private:

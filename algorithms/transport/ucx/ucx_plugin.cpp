@@ -107,6 +107,7 @@ struct Peer {
   std::vector<Mark> marks;      // of messages that it has not said to have received; never grows
   Link link = Link::under_way;
   bool by_messages = false;
+  bool is_lost = false;  // what is done with it counts no more
 };
 
 constexpr std::uint64_t no_flag = ~std::uint64_t{0};
@@ -123,10 +124,11 @@ struct Header {
 
 // What UCX is doing: a put or message with data, one without, or a flush.
 struct Request {
-  Peer* peer;
-  Sources* sources;      // of data; else null
-  std::uint64_t number;  // of the notification that is put, or how many bytes the flush is of
-  Header header;         // of a message
+  Peer* peer;               // null: unused
+  Sources* sources;         // of data; else null
+  std::uint64_t number;     // of the notification that is put, or how many bytes the flush is of
+  Header header;            // of a message
+  bool is_counted = false;  // where it is of data in its sources, else in those queued
 };
 
 // UCX 1.13 tells nobody what an endpoint stands on but those who read its description: one line for each way,
@@ -166,6 +168,8 @@ class UcpWorker final : public Worker {
   bool drain() noexcept override;
   bool progress() noexcept override;
   bool sleep(std::uint64_t nanoseconds) noexcept override;
+  bool is_lost(int rank) noexcept override;
+  void lose(int rank) noexcept override;
   int failed_peer() noexcept override;
   const char* failure() noexcept override;
   bool close() noexcept override;
@@ -185,6 +189,7 @@ class UcpWorker final : public Worker {
   };
 
   void fail(int rank, ucs_status_t status) noexcept;
+  void give_up(Peer& to) noexcept;
   void flush(Peer& to) noexcept;
   void end_flush(Request& record, ucs_status_t status) noexcept;
   Outstanding outstanding_of(const Peer& to) const noexcept;
@@ -195,6 +200,8 @@ class UcpWorker final : public Worker {
   bool send(Peer& to, std::size_t offset, const std::byte* source, std::size_t bytes, std::size_t flag_offset,
             std::uint64_t value, Sources& sources) noexcept;
   Request* take_record() noexcept;
+  void give_back(Request& record) noexcept;
+  void count(Request& record, std::uint32_t& as) noexcept;
 
   static void on_failure(void* peer, ucp_ep_h, ucs_status_t status);
   static ucs_status_t on_message(void* self, const void* header, size_t size, void* data, size_t bytes,
@@ -219,6 +226,7 @@ class UcpWorker final : public Worker {
   int events_ = -1;    // readable once something comes; -1: nothing tells
   int closes_under_way_ = 0;
   bool closing_ = false;
+  bool loses_peers_ = false;
   bool failed_ = false;
   int failed_peer_ = -1;
   ucs_status_t failure_ = UCS_OK;
@@ -266,6 +274,7 @@ const char* UcpWorker::open(const Options& options) {
   memory_ = static_cast<std::byte*>(attributes.address);
   memory_bytes_ = options.bytes;
   own_rank_ = options.rank;
+  loses_peers_ = options.loses_peers;
 
   peers_.resize(static_cast<std::size_t>(options.ranks));
   for (int rank = 0; rank < options.ranks; ++rank) {
@@ -368,7 +377,8 @@ UcpWorker::~UcpWorker() {
 void UcpWorker::fail(int rank, ucs_status_t status) noexcept {
   if (closing_ || failed_) return;
   if (rank >= 0)
-    if (Peer& to = peers_[static_cast<std::size_t>(rank)]; to.link != Link::up) {
+    if (Peer& to = peers_[static_cast<std::size_t>(rank)]; to.link != Link::up || loses_peers_) {
+      if (to.link == Link::up) give_up(to);
       to.link = Link::refused;
       return;
     }
@@ -381,6 +391,29 @@ void UcpWorker::fail(int rank, ucs_status_t status) noexcept {
 void UcpWorker::on_failure(void* peer, ucp_ep_h, ucs_status_t status) {
   Peer& to = *static_cast<Peer*>(peer);
   to.owner->fail(to.rank, status);
+}
+
+// UCX may never say that it needs no source of them any more.
+void UcpWorker::give_up(Peer& to) noexcept {
+  to.is_lost = true;
+  for (Request& record : records_) {
+    if (record.peer != &to || !record.is_counted) continue;
+    if (record.sources != nullptr) --record.sources->needed;
+    record.is_counted = false;
+  }
+  to.queued = 0;
+  to.completed = to.flushed = to.flushing = to.written;
+}
+
+bool UcpWorker::is_lost(int rank) noexcept {
+  const Turn turn(mutex_);
+  return peers_[static_cast<std::size_t>(rank)].is_lost;
+}
+
+void UcpWorker::lose(int rank) noexcept {
+  const Turn turn(mutex_);
+  if (Peer& to = peers_[static_cast<std::size_t>(rank)]; loses_peers_ && to.link == Link::up)
+    fail(rank, UCS_ERR_CANCELED);
 }
 
 int UcpWorker::failed_peer() noexcept {
@@ -409,6 +442,17 @@ Request* UcpWorker::take_record() noexcept {
   return record;
 }
 
+void UcpWorker::give_back(Request& record) noexcept {
+  record.peer = nullptr;
+  unused_records_.push_back(&record);
+}
+
+// What UCX has queued. A peer may have failed in that very call.
+void UcpWorker::count(Request& record, std::uint32_t& as) noexcept {
+  record.is_counted = !record.peer->is_lost;
+  if (record.is_counted) ++as;
+}
+
 bool UcpWorker::put(Request* record, std::size_t offset, const void* source, std::size_t bytes,
                     std::uint32_t& queued) noexcept {
   Peer& to = *record->peer;
@@ -418,15 +462,16 @@ bool UcpWorker::put(Request* record, std::size_t offset, const void* source, std
   parameters.user_data = record;
   const ucs_status_ptr_t status = ucp_put_nbx(to.endpoint, source, bytes, to.memory + offset, to.key, &parameters);
   if (UCS_PTR_IS_PTR(status))
-    ++queued;
+    count(*record, queued);
   else
-    unused_records_.push_back(record);
+    give_back(*record);
   if (UCS_PTR_IS_ERR(status)) fail(to.rank, UCS_PTR_STATUS(status));
   to.written += bytes + header_bytes;
   return !failed_;
 }
 
 bool UcpWorker::put(Peer& to, std::size_t offset, const void* source, std::size_t bytes, Sources& sources) noexcept {
+  if (to.is_lost) return true;
   Request* const record = take_record();
   if (record == nullptr) return fail(to.rank, UCS_ERR_NO_MEMORY), false;
   *record = {&to, &sources, 0, {}};
@@ -434,6 +479,7 @@ bool UcpWorker::put(Peer& to, std::size_t offset, const void* source, std::size_
 }
 
 bool UcpWorker::put(Peer& to, std::size_t offset, std::uint64_t number) noexcept {
+  if (to.is_lost) return true;
   Request* const record = take_record();
   if (record == nullptr) return fail(to.rank, UCS_ERR_NO_MEMORY), false;
   *record = {&to, nullptr, number, {}};
@@ -444,13 +490,14 @@ void UcpWorker::on_put(void* request, ucs_status_t status, void* data) {
   Request& record = *static_cast<Request*>(data);
   UcpWorker& self = *record.peer->owner;
   if (status != UCS_OK) self.fail(record.peer->rank, status);
-  --(record.sources != nullptr ? record.sources->needed : record.peer->queued);
-  self.unused_records_.push_back(&record);
+  if (record.is_counted) --(record.sources != nullptr ? record.sources->needed : record.peer->queued);
+  self.give_back(record);
   ucp_request_free(request);
 }
 
 bool UcpWorker::send(Peer& to, std::size_t offset, const std::byte* source, std::size_t bytes, std::size_t flag_offset,
                      std::uint64_t value, Sources& sources) noexcept {
+  if (to.is_lost) return true;
   Request* const record = take_record();
   if (record == nullptr) return fail(to.rank, UCS_ERR_NO_MEMORY), false;
   *record = {&to, bytes == 0 ? nullptr : &sources, 0, {++to.sent, to.received, offset, flag_offset, value, own_rank_}};
@@ -462,9 +509,9 @@ bool UcpWorker::send(Peer& to, std::size_t offset, const std::byte* source, std:
   const ucs_status_ptr_t status =
       ucp_am_send_nbx(to.endpoint, message_id, &record->header, sizeof record->header, source, bytes, &parameters);
   if (UCS_PTR_IS_PTR(status))
-    ++(bytes == 0 ? to.queued : sources.needed);
+    count(*record, bytes == 0 ? to.queued : sources.needed);
   else
-    unused_records_.push_back(record);
+    give_back(*record);
   if (UCS_PTR_IS_ERR(status)) fail(to.rank, UCS_PTR_STATUS(status));
   to.written += bytes + header_bytes;
   if (to.marks.size() == most_marks)
@@ -517,7 +564,7 @@ bool UcpWorker::write(int rank, std::size_t offset, const void* source, std::siz
     }
     if (!put(to, flag_offset, value)) return false;
   }
-  if (!to.by_messages && to.written - to.flushing > most_unflushed_bytes / 2) flush(to);
+  if (!to.by_messages && !to.is_lost && to.written - to.flushing > most_unflushed_bytes / 2) flush(to);
   outstanding = outstanding_of(to);
   return !failed_;
 }
@@ -540,7 +587,7 @@ void UcpWorker::end_flush(Request& record, ucs_status_t status) noexcept {
   Peer& to = *record.peer;
   if (status != UCS_OK) fail(to.rank, status);
   to.flushed = std::max(to.flushed, record.number);
-  unused_records_.push_back(&record);
+  give_back(record);
 }
 
 void UcpWorker::on_flush(void* request, ucs_status_t status, void* data) {
@@ -551,7 +598,7 @@ void UcpWorker::on_flush(void* request, ucs_status_t status, void* data) {
 
 Outstanding UcpWorker::outstanding_of(const Peer& to) const noexcept {
   const bool completed = to.written - to.flushed <= most_unflushed_bytes || to.completed == to.written;
-  return failed_ || (to.queued == 0 && completed) ? Outstanding::none : Outstanding::some;
+  return failed_ || to.is_lost || (to.queued == 0 && completed) ? Outstanding::none : Outstanding::some;
 }
 
 bool UcpWorker::is_needed(const Sources& sources) noexcept {

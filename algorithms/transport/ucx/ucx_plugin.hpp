@@ -48,11 +48,14 @@ class Worker {
   virtual bool is_needed(const Sources& sources) noexcept = 0;
   virtual Outstanding outstanding(int peer) noexcept = 0;
 
-  // False after a failure, for good.
+  // False after a failure, for good. Where Options::loses_peers only after one that is of no peer in particular: with a
+  // peer that fails what was written to it is given up, and what is written to it from then on is dropped.
   virtual bool progress() noexcept = 0;
   virtual bool drain() noexcept = 0;  // the same until there is nothing more to do at present
   // Sleeps until something comes or may be sent, so long at most. False at once where UCX cannot tell.
   virtual bool sleep(std::uint64_t nanoseconds) noexcept = 0;
+  virtual bool is_lost(int peer) noexcept = 0;
+  virtual void lose(int peer) noexcept = 0;  // as if it had failed
   // Which rank cannot be reached any more and why, in a few words; after a failure.
   virtual int failed_peer() noexcept = 0;
   virtual const char* failure() noexcept = 0;
@@ -66,6 +69,7 @@ struct Options {
   int rank;
   int ranks;            // of the job
   std::size_t bytes;    // of memory
+  bool loses_peers;     // those that fail, instead of failing itself
   bool others_use_ucx;  // libucs was there before this plugin: its messages may be somebody else's
 };
 

@@ -5,9 +5,9 @@
 namespace papaya {
 
 std::unique_ptr<UcxTransport> UcxTransport::open(MPI_Comm world, std::size_t bytes, const char* folder,
-                                                 std::string& why) noexcept {
+                                                 std::string& why, OnFailure on_failure) noexcept {
   auto self = std::make_unique<UcxTransport>();
-  if (!self->window_.create(world, bytes, folder, why)) return nullptr;
+  if (!self->window_.create(world, bytes, folder, why, on_failure)) return nullptr;
   return self;
 }
 

@@ -16,8 +16,8 @@ namespace papaya {
 class UcxTransport final : public Transport {
  public:
   // As UcxWindow::create. Null, on all ranks alike, where that is false.
-  static std::unique_ptr<UcxTransport> open(MPI_Comm world, std::size_t bytes, const char* folder,
-                                            std::string& why) noexcept;
+  static std::unique_ptr<UcxTransport> open(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why,
+                                            OnFailure on_failure = OnFailure::end_job) noexcept;
 
   const char* name() const noexcept override { return "UCX"; }
   Arena& arena() noexcept override { return window_.arena(); }
@@ -31,6 +31,8 @@ class UcxTransport final : public Transport {
   void progress() noexcept override {
     if (window_.exists()) window_.progress();
   }
+  bool is_lost(int member) noexcept override { return window_.worker().is_lost(member); }
+  void lose(int member) noexcept override { window_.worker().lose(member); }
   void close() noexcept override { window_.free(); }
 
  private:

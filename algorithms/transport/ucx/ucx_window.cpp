@@ -60,7 +60,8 @@ class WhileOpening {
 // In the order of what rank 0 says, if several fail.
 enum class UcxWindow::Failure : int { none, unreachable, not_opened, other_version, not_loaded };
 
-UcxWindow::Failure UcxWindow::open(std::size_t bytes, const char* folder, std::string& why) noexcept try {
+UcxWindow::Failure UcxWindow::open(std::size_t bytes, const char* folder, std::string& why,
+                                   OnFailure on_failure) noexcept try {
   const std::string path = fmt::format("{}/libpapaya-ucx.so", folder);
   if (access(path.c_str(), R_OK) != 0) {
     why = fmt::format("there is no libpapaya-ucx.so in {}, which is built where UCX is installed", folder);
@@ -85,7 +86,7 @@ UcxWindow::Failure UcxWindow::open(std::size_t bytes, const char* folder, std::s
     why = "out of memory";
     return Failure::not_opened;
   }
-  const ucx::Options options{rank_, ranks_, arena_.bytes(), ucs != nullptr};
+  const ucx::Options options{rank_, ranks_, arena_.bytes(), on_failure == OnFailure::lose_peer, ucs != nullptr};
   const char* reason = nullptr;
   worker_.reset(open(&options, &reason));
   if (worker_ == nullptr) {
@@ -120,11 +121,12 @@ bool UcxWindow::exchange_addresses() noexcept {
                          MPI_BYTE, world_) == MPI_SUCCESS;
 }
 
-bool UcxWindow::create(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why) noexcept {
+bool UcxWindow::create(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why,
+                       OnFailure on_failure) noexcept {
   world_ = world;
   PMPI_Comm_rank(world, &rank_);
   PMPI_Comm_size(world, &ranks_);
-  int mine = static_cast<int>(open(bytes, folder, why));
+  int mine = static_cast<int>(open(bytes, folder, why, on_failure));
   int worst = 0;
   PMPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, world);
   if (worst == 0) {

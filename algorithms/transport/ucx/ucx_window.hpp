@@ -11,6 +11,7 @@
 
 #include "algorithms/transport/arena.hpp"
 #include "algorithms/transport/link.hpp"
+#include "algorithms/transport/on_failure.hpp"
 #include "algorithms/transport/ucx/ucx_plugin.hpp"
 
 namespace papaya {
@@ -19,7 +20,7 @@ class UcxWindow {
  public:
   // Collective over `world`, whose error handler must return. `folder` holds the plugin. False, on all ranks
   // alike, if it cannot be; then `why` says so on rank 0, in words that follow "PAPAYA_TRANSPORT=ucx: ".
-  bool create(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why) noexcept;
+  bool create(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why, OnFailure on_failure) noexcept;
   void free() noexcept;  // collective
   bool exists() const noexcept { return arena_.base() != nullptr; }
 
@@ -41,7 +42,7 @@ class UcxWindow {
 
  private:
   enum class Failure : int;
-  Failure open(std::size_t bytes, const char* folder, std::string& why) noexcept;
+  Failure open(std::size_t bytes, const char* folder, std::string& why, OnFailure on_failure) noexcept;
   bool exchange_addresses() noexcept;
   // Collective over `comm`, whose ranks are these of the world: false, on all of them alike, unless each
   // reaches all.
