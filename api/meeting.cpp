@@ -155,7 +155,7 @@ bool Meeting::share_region(std::size_t bytes) {
   return true;
 }
 
-Error Meeting::connect(const SegmentShape& shape) {
+Error Meeting::connect(const SegmentShape& shape, OnFailure on_failure) {
   const std::size_t bytes =
       shape.bytes + static_cast<std::size_t>(shape.notifications) * sizeof(std::uint64_t) + 4 * page_bytes;
   // UCX moves in calls of papaya's only: it has to be asked for where ranks are in MPI while others write to them.
@@ -163,12 +163,12 @@ Error Meeting::connect(const SegmentShape& shape) {
   takes_ucx_ = wants_ucx_ || (has_ucx_ && !shape.leaves_alone);
   if (takes_ucx_) {
     std::string why;
-    transport_ = UcxTransport::open(comm_, bytes, own_folder().c_str(), why);
+    transport_ = UcxTransport::open(comm_, bytes, own_folder().c_str(), why, on_failure);
     takes_ucx_ = transport_ != nullptr;
     if (!takes_ucx_ && rank_ == 0 && wants_ucx_)
       log::warn(fmt::format("PAPAYA_TRANSPORT=ucx: {}; using MPI's messages.", why));
   }
-  if (transport_ == nullptr) transport_ = MpiTransport::open(comm_, bytes, true);
+  if (transport_ == nullptr) transport_ = MpiTransport::open(comm_, bytes, true, on_failure);
   const Error no_memory{MPI_ERR_NO_MEM,
                         fmt::format("a rank has no memory for the {} bytes that others write to; create "
                                     "it for fewer elements or with less slack",

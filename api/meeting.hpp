@@ -42,7 +42,7 @@ class Meeting {
   // whose ranks are where, and the region. Both collective, the latter's outcome this rank's alone.
   const Nodes& find_nodes();
   bool share_region(std::size_t bytes);
-  Error connect(const SegmentShape& shape);
+  Error connect(const SegmentShape& shape, OnFailure on_failure = OnFailure::end_job);
   // The least of all ranks' numbers. Collective.
   int least(int mine) const;
 
@@ -56,6 +56,11 @@ class Meeting {
   // Any thread.
   void progress() noexcept {
     if (transport_ != nullptr) transport_->progress();
+  }
+  // As Transport's; shared memory finds out nothing. Any thread.
+  bool is_lost(int rank) noexcept { return transport_ != nullptr && transport_->is_lost(rank); }
+  void lose(int rank) noexcept {
+    if (transport_ != nullptr) transport_->lose(rank);
   }
   // After a call: what it has written is on its way, as far as this rank has to see to that.
   void leave_call(std::size_t bytes) noexcept;

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <limits>
 
+#include "api/shared_segment.hpp"
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/memory.hpp"
+#include "include/papaya_segment.h"
 #include "interpose/copy_communicator.hpp"
 
 namespace papaya::weak {
@@ -15,6 +18,9 @@ namespace {
 
 // In shared memory each takes a cache line, of every rank.
 constexpr int most_notifications = 1 << 20;
+
+// At another process, which takes a few microseconds.
+constexpr double ns_between_looks = 1e6;
 
 std::uint64_t deadline_after(double seconds) noexcept {
   if (seconds < 0) return ~std::uint64_t{0};
@@ -50,6 +56,8 @@ Error NotifiedSegment::prepare(std::size_t bytes, int notifications, Settings& s
                                        i == 0 ? "bytes" : "notifications", lowest, highest)};
   bytes_ = bytes;
   notifications_ = notifications;
+  losses_.assign(static_cast<std::size_t>(meeting_->ranks()), Loss::none);
+  processes_.exchange(meeting_->comm(), number_of_node());
   const SegmentShape shape{.bytes = in_lines(std::max<std::size_t>(bytes, 1)),
                            .notifications = notifications + meeting_->ranks()};
   if (meeting_->is_on_one_node()) {
@@ -57,7 +65,7 @@ Error NotifiedSegment::prepare(std::size_t bytes, int notifications, Settings& s
     meeting_->forget_name();
     if (are_shared) return {};
   }
-  return meeting_->connect(shape);
+  return meeting_->connect(shape, OnFailure::lose_peer);
 }
 
 std::unique_ptr<NotifiedSegment> NotifiedSegment::create(MPI_Comm comm, std::size_t bytes, int notifications,
@@ -82,6 +90,11 @@ std::unique_ptr<NotifiedSegment> NotifiedSegment::create(MPI_Comm comm, std::siz
   return self;
 }
 
+Error NotifiedSegment::check_rank(int rank) const {
+  if (rank >= 0 && rank < meeting_->ranks()) return {};
+  return {MPI_ERR_RANK, fmt::format("rank is {}; the segment has ranks 0 to {}", rank, meeting_->ranks() - 1)};
+}
+
 Error NotifiedSegment::check_ids(int first, int count) const {
   if (first >= 0 && count >= 1 && count <= notifications_ && first <= notifications_ - count) return {};
   if (count == 1)
@@ -92,8 +105,7 @@ Error NotifiedSegment::check_ids(int first, int count) const {
 
 Error NotifiedSegment::write(int rank, std::size_t offset, const void* source, std::size_t bytes, int id,
                              unsigned value) {
-  if (rank < 0 || rank >= meeting_->ranks())
-    return {MPI_ERR_RANK, fmt::format("rank is {}; the segment has ranks 0 to {}", rank, meeting_->ranks() - 1)};
+  if (Error error = check_rank(rank); error.is_set()) return error;
   if (Error error = check_ids(id, 1); error.is_set()) return error;
   if (value == 0) return {MPI_ERR_ARG, "value is 0, which a notification has that nobody has set"};
   if (offset > bytes_ || bytes > bytes_ - offset)
@@ -102,7 +114,65 @@ Error NotifiedSegment::write(int rank, std::size_t offset, const void* source, s
   if (source == nullptr && bytes != 0) return {MPI_ERR_BUFFER, "the source is a null pointer"};
   if (bytes > std::numeric_limits<std::int32_t>::max())
     return {MPI_ERR_COUNT, fmt::format("a write has at most 2147483647 bytes, not {}; write it in parts", bytes)};
-  wire().write_notify(rank, offset, source, bytes, id, numbered(value));
+  look_at_next();
+  if (losses_[static_cast<std::size_t>(rank)] == Loss::none)
+    wire().write_notify(rank, offset, source, bytes, id, numbered(value));
+  // The failure may have been found out in writing.
+  return look_at(rank) == Loss::none ? Error{} : error_of(rank);
+}
+
+// What costs nothing to know.
+NotifiedSegment::Loss NotifiedSegment::look_at(int rank) {
+  Loss& known = losses_[static_cast<std::size_t>(rank)];
+  if (known == Loss::none && meeting_->is_lost(rank)) lose(rank, Loss::unreachable);
+  return known;
+}
+
+void NotifiedSegment::lose(int rank, Loss how) {
+  losses_[static_cast<std::size_t>(rank)] = how;
+  meeting_->lose(rank);
+  log::info(fmt::format("A segment on {}: {}.", name_, error_of(rank).sentence));
+}
+
+// One rank after the other, now and then, so that who writes or waits notices a death.
+void NotifiedSegment::look_at_next() {
+  const std::uint64_t now = clock::ticks();
+  if (now - looked_ < policy().to_ticks(ns_between_looks)) return;
+  looked_ = now;
+  next_peer_ = (next_peer_ + 1) % meeting_->ranks();
+  if (next_peer_ != meeting_->rank() && look_at(next_peer_) == Loss::none && processes_.has_ended(next_peer_))
+    lose(next_peer_, Loss::ended);
+}
+
+// -1: none is.
+int NotifiedSegment::first_lost() {
+  int rank = 0;
+  while (rank < meeting_->ranks() && look_at(rank) == Loss::none) ++rank;
+  return rank < meeting_->ranks() ? rank : -1;
+}
+
+Error NotifiedSegment::error_of(int rank) const {
+  const Loss how = losses_[static_cast<std::size_t>(rank)];
+  return {MPI_ERR_OTHER,
+          fmt::format("rank {} is lost: {}; go on with the ranks that papaya_segment_state shows as "
+                      "healthy",
+                      rank,
+                      how == Loss::ended      ? "its process has ended"
+                      : how == Loss::excluded ? "papaya_segment_exclude has been called for it"
+                                              : fmt::format("it cannot be reached by {} any more", meeting_->place()))};
+}
+
+void NotifiedSegment::show_states(int* states) {
+  for (int rank = 0; rank < meeting_->ranks(); ++rank) {
+    if (rank != meeting_->rank() && look_at(rank) == Loss::none && processes_.has_ended(rank)) lose(rank, Loss::ended);
+    states[rank] = losses_[static_cast<std::size_t>(rank)] == Loss::none ? PAPAYA_STATE_HEALTHY : PAPAYA_STATE_CORRUPT;
+  }
+}
+
+Error NotifiedSegment::exclude(int rank) {
+  if (Error error = check_rank(rank); error.is_set()) return error;
+  if (rank == meeting_->rank()) return {MPI_ERR_RANK, "a rank cannot exclude itself; discard the segment"};
+  if (look_at(rank) == Loss::none) lose(rank, Loss::excluded);
   return {};
 }
 
@@ -111,6 +181,7 @@ template <class Ready>
 bool NotifiedSegment::wait_until(Ready&& ready, double seconds) {
   if (ready()) return true;
   if (seconds == 0) {
+    look_at_next();
     wire().progress();
     // What it looks for may need another segment or collective of this rank's first. But MPI may give the core away
     // where it finds nothing, and who only looks has work to do.
@@ -122,7 +193,13 @@ bool NotifiedSegment::wait_until(Ready&& ready, double seconds) {
   const Waiting waiting(*this);
   bool is_late = false;
   wire().wait(
-      policy(), site_, [&] { return ready() || (is_late = clock::ticks() >= deadline); }, nullptr);
+      policy(), site_,
+      [&] {
+        if (ready()) return true;
+        look_at_next();
+        return is_late = clock::ticks() >= deadline;
+      },
+      nullptr);
   return !is_late;
 }
 
@@ -160,16 +237,23 @@ bool NotifiedSegment::have_all_left() noexcept {
   return wire().are_sources_free();
 }
 
-void NotifiedSegment::close() {
-  if (has_left_) return;
+Error NotifiedSegment::close() {
+  if (!has_left_ && first_lost() < 0)
+    for (int rank = 0; rank < meeting_->ranks(); ++rank)
+      wire().notify(rank, notifications_ + meeting_->rank(), numbered(1));
   has_left_ = true;
-  for (int rank = 0; rank < meeting_->ranks(); ++rank)
-    wire().notify(rank, notifications_ + meeting_->rank(), numbered(1));
   awaited_ = "the others to free it";
-  wait_until([this] { return have_all_left(); }, -1);
-  leave(*this);
-  is_entered_ = false;
+  wait_until([this] { return first_lost() >= 0 || have_all_left(); }, -1);
+  if (const int lost = first_lost(); lost >= 0 && !have_all_left())
+    return {MPI_ERR_OTHER, fmt::format("rank {} is lost and cannot free it; call papaya_segment_discard", lost)};
+  discard();
   meeting_.reset();
+  return {};
+}
+
+void NotifiedSegment::discard() {
+  if (is_entered_) leave(*this);
+  is_entered_ = false;
 }
 
 // Of the thread that waits.

@@ -1,5 +1,6 @@
 // The functions of papaya_segment.h.
 #include <cmath>
+#include <utility>
 
 #include "api/handle.hpp"
 #include "api/notified_segment.hpp"
@@ -88,9 +89,32 @@ PAPAYA_PUBLIC int papaya_segment_free(papaya_segment* segment) {
   if (segment == nullptr) return with(__func__, PAPAYA_SEGMENT_NULL, [](NotifiedSegment&) { return Error{}; });
   papaya_segment const handle = *segment;
   return with(__func__, handle, [&](NotifiedSegment& one) -> Error {
+    if (Error error = one.close(); error.is_set()) return error;
     *segment = PAPAYA_SEGMENT_NULL;
-    one.close();
     handle->object.reset();
+    return {};
+  });
+}
+
+PAPAYA_PUBLIC int papaya_segment_state(papaya_segment segment, int* states) {
+  return with(__func__, segment, [&](NotifiedSegment& one) -> Error {
+    if (states == nullptr) return {MPI_ERR_ARG, "states is a null pointer; it has a place for each rank"};
+    one.show_states(states);
+    return {};
+  });
+}
+
+PAPAYA_PUBLIC int papaya_segment_exclude(papaya_segment segment, int rank) {
+  return with(__func__, segment, [&](NotifiedSegment& one) { return one.exclude(rank); });
+}
+
+PAPAYA_PUBLIC int papaya_segment_discard(papaya_segment* segment) {
+  if (segment == nullptr) return with(__func__, PAPAYA_SEGMENT_NULL, [](NotifiedSegment&) { return Error{}; });
+  papaya_segment const handle = *segment;
+  return with(__func__, handle, [&](NotifiedSegment& one) -> Error {
+    *segment = PAPAYA_SEGMENT_NULL;
+    one.discard();
+    handle->abandoned = std::move(handle->object);
     return {};
   });
 }

@@ -11,6 +11,9 @@
  * move while their rank is in one of the functions below or waits in papaya, on both sides: a rank that computes for
  * long calls papaya_notify_wait with 0 seconds now and then.
  *
+ * Ranks may die: nothing that has a time limit waits for them longer, and those that live go on with each other. See
+ * papaya_segment_state.
+ *
  * All functions return MPI_SUCCESS or an error of one of MPI's classes, through the error handler that the communicator
  * had when the segment was created, as the functions of papaya_weak.h do; papaya_error() has the sentence. One thread
  * at a time uses a segment; several threads use several segments at once under MPI_THREAD_MULTIPLE. */
@@ -45,14 +48,15 @@ int papaya_segment_address(papaya_segment segment, void** address);
  * that it may be changed. What one rank writes to another arrives in order: a notification says that all writes before
  * it have arrived, too. Each notification of a rank has one writer, and nothing is queued: a rank that sets it again
  * before it has been reset replaces the value. So a writer learns by a notification of its own that it may go on.
- * Errors: MPI_ERR_RANK, MPI_ERR_ARG, MPI_ERR_BUFFER for a null pointer, MPI_ERR_COUNT for more than 2^31 - 1 bytes. */
+ * Errors: MPI_ERR_RANK, MPI_ERR_ARG, MPI_ERR_BUFFER for a null pointer, MPI_ERR_COUNT for more than 2^31 - 1 bytes,
+ * MPI_ERR_OTHER if `rank` is lost (papaya_segment_state); nothing is written then. */
 int papaya_write_notify(papaya_segment segment, int rank, size_t offset, const void* source, size_t bytes, int id,
                         unsigned value);
 /* The same without data. */
 int papaya_notify(papaya_segment segment, int rank, int id, unsigned value);
 
 /* `flag`: whether all sources may be changed. Waits for that, at most so many seconds; less than 0: for as long as it
- * takes. */
+ * takes. Does not wait for what goes to a rank that is lost. */
 int papaya_write_wait(papaya_segment segment, double seconds, int* flag);
 
 /* `id`: one of the notifications `first` to `first` + `count` - 1 of this rank that is not zero, or -1 if there is none
@@ -68,8 +72,36 @@ int papaya_notify_reset(papaya_segment segment, int id, unsigned* value);
 int papaya_segment_get_info(papaya_segment segment, char* text, int bytes);
 
 /* Collective, waits for all ranks and until all that they have written has arrived; sets the handle to
- * PAPAYA_SEGMENT_NULL. What a program does not free, on any rank, is freed in MPI_Finalize. */
+ * PAPAYA_SEGMENT_NULL. What a program does not free, on any rank, is freed in MPI_Finalize.
+ * Errors: MPI_ERR_OTHER if a rank is lost. The segment is as it was, and can only be discarded. */
 int papaya_segment_free(papaya_segment* segment);
+
+/* ---- when ranks die. A communicator's default error handler ends the job at the first write to a lost rank: give it
+ * MPI_ERRORS_RETURN before it gets a segment. docs/segments.md says what else such a program has to do. */
+
+#define PAPAYA_STATE_HEALTHY 0
+#define PAPAYA_STATE_CORRUPT 1
+
+/* `states`, which has a place for each rank: whether it is lost, as far as this rank knows; others may not know yet.
+ * A rank is lost for good
+ *  - once UCX, or MPICH between nodes, has told of a failure in reaching it, which takes writes to it;
+ *  - on this rank's node (in its namespace of processes), once its process has ended;
+ *  - once papaya_segment_exclude says so. Open MPI does not tell of failures between nodes, and nothing tells of a rank
+ *    that hangs: a program that has to know looks for signs of life, which are notifications, and excludes who gives
+ *    none. */
+int papaya_segment_state(papaya_segment segment, int* states);
+
+/* From here on `rank`, another one, is lost to this rank; the others are not told. What comes from there still comes.
+ * Sources of what is on its way there may be changed, but stay where they are until the process ends: if the rank
+ * lives, MPI may still read them. Errors: MPI_ERR_RANK. */
+int papaya_segment_exclude(papaya_segment segment, int rank);
+
+/* Instead of papaya_segment_free, where not all ranks can: not collective, and waits for nobody, as MPI_Finalize does
+ * not any more for this segment. What this rank has written may not arrive. Its memory stays mapped, since others may
+ * still write to it, and sources that papaya_write_wait has not given back stay where they are, both until the process
+ * ends. Sets the handle to PAPAYA_SEGMENT_NULL. Who frees the segment then waits for this rank for ever: all discard
+ * it. */
+int papaya_segment_discard(papaya_segment* segment);
 
 #ifdef __cplusplus
 }

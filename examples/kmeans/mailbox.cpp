@@ -20,7 +20,8 @@ void check(int code) {
 
 }  // namespace
 
-Mailbox::Mailbox(const Job& job, const Shape& shape, std::size_t numbers) : rank_(job.rank), ranks_(job.ranks) {
+Mailbox::Mailbox(const Job& job, const Shape& shape, std::size_t numbers)
+    : rank_(job.rank), ranks_(job.ranks), states_(static_cast<std::size_t>(job.ranks)) {
   const std::size_t sizes[kinds] = {
       0, 0, numbers, numbers, shape.sums(), shape.sums(), shape.centroids(), shape.centroids(), 0, 0};
   for (int i = 0; i < kinds; ++i) starts_[i + 1] = starts_[i] + sizes[i];
@@ -42,11 +43,13 @@ std::size_t Mailbox::offset(Kind kind, int from) const noexcept {
 }
 
 void Mailbox::write(int to, std::size_t at, const Content& content, std::size_t count, Kind kind, unsigned value) {
-  // Between nodes a source stays as it is until it has left, which to a dead rank it may never do.
+  // Between nodes a source stays as it is until it has left.
   if (has_left(0)) under_way_.clear();
   if (content) under_way_.push_back(content);
-  check(papaya_write_notify(segment_, to, at * sizeof(double), content ? content->data() : nullptr,
-                            count * sizeof(double), static_cast<int>(kind) * ranks_ + rank_, value));
+  const int code = papaya_write_notify(segment_, to, at * sizeof(double), content ? content->data() : nullptr,
+                                       count * sizeof(double), static_cast<int>(kind) * ranks_ + rank_, value);
+  // A lost one's silence is enough.
+  if (code != MPI_ERR_OTHER) check(code);
 }
 
 void Mailbox::send(Kind kind, int to, unsigned value, const Content& content) {
@@ -68,6 +71,21 @@ std::optional<Message> Mailbox::receive(double seconds) {
 
 const double* Mailbox::slot(Kind kind, int from) const noexcept {
   return memory_ + offset(kind, from);
+}
+
+const std::vector<int>& Mailbox::states() {
+  check(papaya_segment_state(segment_, states_.data()));
+  return states_;
+}
+
+void Mailbox::exclude(int rank) {
+  check(papaya_segment_exclude(segment_, rank));
+  kept_.insert(kept_.end(), under_way_.begin(), under_way_.end());
+  under_way_.clear();
+}
+
+void Mailbox::discard() {
+  check(papaya_segment_discard(&segment_));
 }
 
 bool Mailbox::has_left(double seconds) {

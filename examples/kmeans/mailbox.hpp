@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "clustering.hpp"
 
@@ -31,7 +32,8 @@ class Mailbox {
   // Collective. `numbers`: of a view or answer, which are the longest besides sums.
   Mailbox(const Job& job, const Shape& shape, std::size_t numbers);
 
-  // Waits for nobody. `value` is not 0; one that has not been read yet is replaced.
+  // Waits for nobody. `value` is not 0; one that has not been read yet is replaced. Nothing goes to a rank that is
+  // lost.
   void send(Kind kind, int to, unsigned value, const Content& content = {});
   // As far as a rank comes that dies at it.
   void send_half(Kind kind, int to, const Content& content);
@@ -40,6 +42,12 @@ class Mailbox {
   const double* slot(Kind kind, int from) const noexcept;
   // Whether what has been sent has left.
   bool has_left(double seconds);
+  // Of each rank, whether papaya has lost it: then it is dead. Who is not lost may be, too.
+  const std::vector<int>& states();
+  // It is dead, whatever papaya knows.
+  void exclude(int rank);
+  // Of no use any more; waits for nobody.
+  void discard();
   const std::string& place() const noexcept { return place_; }
 
  private:
@@ -52,7 +60,9 @@ class Mailbox {
   std::size_t starts_[kinds + 1] = {};  // in the share of a writer, numbers
   papaya_segment segment_ = PAPAYA_SEGMENT_NULL;
   const double* memory_ = nullptr;
+  std::vector<int> states_;
   std::deque<Content> under_way_;
+  std::deque<Content> kept_;  // on their way to ranks that were excluded, which may live
   std::string place_;
 };
 

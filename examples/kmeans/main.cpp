@@ -22,7 +22,8 @@ void say(const std::string& sentence) {
 
 // MPI_Finalize waits for all ranks, so it is not called where one is dead; and should one die in it, this does not
 // wait for long.
-[[noreturn]] void end(int code, bool do_all_live) {
+[[noreturn]] void end(int code, Mailbox& mailbox, bool do_all_live) {
+  mailbox.discard();
   std::fflush(stdout);
   std::fflush(stderr);
   if (do_all_live) {
@@ -96,18 +97,18 @@ int cluster_plainly(const Options& options, const Job& job) {
     is_writer = run.work();
   } catch (const Replaced&) {
     say(fmt::format("Rank {} was silent for too long and has been replaced; the others go on without it.", job.rank));
-    end(0, false);
+    end(0, mailbox, false);
   } catch (const Hopeless& hopeless) {
     if (team.is_first_alive()) say(hopeless.what());
     team.linger(options.timeout);
-    end(3, false);
+    end(3, mailbox, false);
   } catch (const Problem& problem) {
     // To the others it is dead.
     say(fmt::format("Rank {} ends: {}", job.rank, problem.what()));
-    end(1, false);
+    end(1, mailbox, false);
   } catch (const std::bad_alloc&) {
     say(fmt::format("Rank {} ends: it has too little memory for what it takes over.", job.rank));
-    end(1, false);
+    end(1, mailbox, false);
   }
   int code = 0;
   try {
@@ -119,7 +120,7 @@ int cluster_plainly(const Options& options, const Job& job) {
   }
   team.tell_done();
   team.linger(options.timeout);
-  end(code, team.deaths() == 0);
+  end(code, mailbox, team.deaths() == 0);
 }
 
 int run(int argc, char** argv) {

@@ -10,6 +10,7 @@ namespace kmeans {
 namespace {
 
 constexpr double patience = 40;                  // timeouts
+constexpr double longest_pace = 0.25;            // seconds: papaya may know of a death sooner than silence shows it
 constexpr std::size_t words_before_holders = 3;  // of a view
 
 }  // namespace
@@ -25,12 +26,19 @@ std::size_t view_numbers(int parts, int ranks, const Shape& shape) noexcept {
 }
 
 Team::Team(const Job& job, int parts, const Shape& shape, double timeout, Mailbox& mailbox, Fate& fate)
-    : job_(job), parts_(parts), shape_(shape), timeout_(timeout), mailbox_(mailbox), fate_(fate) {
+    : job_(job),
+      parts_(parts),
+      shape_(shape),
+      timeout_(timeout),
+      pace_(std::min(timeout, longest_pace)),
+      mailbox_(mailbox),
+      fate_(fate) {
   const auto ranks = static_cast<std::size_t>(job.ranks);
   heard_.resize(ranks);
   for (auto* const values : {&sums_[0], &sums_[1], &checkpoints_[0], &checkpoints_[1], &answers_, &calls_})
     values->assign(ranks, 0);
   has_ended_.assign(ranks, false);
+  is_lost_.assign(ranks, false);
   view_.states.assign(ranks, State::healthy);
   for (int part = 0; part < parts; ++part) view_.holders.push_back(part);
 }
@@ -45,7 +53,7 @@ void Team::begin(Numbers centroids) {
   std::fill(heard_.begin(), heard_.end(), began);
   if (job_.rank != 0) return;
   for (heard_[0] = now(); now() - began < patience * timeout_ && std::any_of(heard_.begin(), heard_.end(), is_silent);)
-    drain(timeout_ / 20);
+    drain(pace_ / 20);
 }
 
 int Team::part() const noexcept {
@@ -126,11 +134,14 @@ void Team::beat(double time) {
       mailbox_.send(Kind::beat, rank, 1);
 }
 
+// Or lost, which it becomes sooner where papaya can tell.
 void Team::look_for_silent(double time) {
+  const std::vector<int>& known = mailbox_.states();
   for (std::size_t rank = 0; rank < heard_.size(); ++rank) {
     State& state = view_.states[rank];
-    if (state != State::dead)
-      state = time - heard_[rank] > timeout_ && static_cast<int>(rank) != job_.rank ? State::suspected : State::healthy;
+    if (state == State::dead || static_cast<int>(rank) == job_.rank) continue;
+    is_lost_[rank] = known[rank] != PAPAYA_STATE_HEALTHY;
+    state = is_lost_[rank] || time - heard_[rank] > timeout_ ? State::suspected : State::healthy;
   }
 }
 
@@ -140,7 +151,7 @@ int Team::leader() const noexcept {
 
 void Team::poll() {
   double time = now();
-  if (time - polled_ < timeout_ / 50) return;
+  if (time - polled_ < pace_ / 50) return;
   // Who has been away itself cannot tell who else has.
   const bool was_away = time - polled_ > timeout_ / 2;
   drain(0);
@@ -159,7 +170,7 @@ void Team::poll() {
 }
 
 void Team::wait() {
-  drain(timeout_ / 20);
+  drain(pace_ / 20);
   poll();
 }
 
@@ -172,7 +183,7 @@ void Team::recover() {
         answer(rank, std::max(call, round() + 1));
         call = 0;
       }
-    drain(timeout_ / 20);
+    drain(pace_ / 20);
     polled_ = now();
     beat(polled_);
     look_for_silent(polled_);
@@ -218,7 +229,7 @@ bool Team::have_answered(unsigned value, double began) const {
   const bool is_over = now() - began > timeout_ / 2;
   for (std::size_t rank = 0; rank < answers_.size(); ++rank)
     if (answers_[rank] < value && view_.states[rank] != State::dead &&
-        !(is_over && view_.states[rank] == State::suspected))
+        !(view_.states[rank] == State::suspected && (is_over || is_lost_[rank])))
       return false;
   return true;
 }
@@ -233,7 +244,7 @@ bool Team::lead() {
   answer(job_.rank, next_round);
   const double began = now();
   do {
-    drain(timeout_ / 50);
+    drain(pace_ / 50);
     polled_ = now();
     beat(polled_);
     look_for_silent(polled_);
@@ -321,8 +332,10 @@ void Team::adopt(View view) {
   const double time = now();
   outage_began_ = time;
   for (std::size_t rank = 0; rank < heard_.size(); ++rank)
-    if (view.states[rank] == State::dead && view_.states[rank] != State::dead)
+    if (view.states[rank] == State::dead && view_.states[rank] != State::dead) {
       outage_began_ = std::min(outage_began_, heard_[rank]);
+      if (static_cast<int>(rank) != job_.rank) mailbox_.exclude(static_cast<int>(rank));
+    }
   view_ = std::move(view);
   if (view_.states[static_cast<std::size_t>(job_.rank)] == State::dead) throw Replaced{};
   if (view_.is_hopeless)
@@ -376,7 +389,7 @@ bool Team::have_all_heard() const noexcept {
 
 void Team::linger(double seconds) {
   const double until = now() + seconds;
-  while (now() < until && !(have_all_heard() && mailbox_.has_left(0))) drain(timeout_ / 50);
+  while (now() < until && !(have_all_heard() && mailbox_.has_left(0))) drain(pace_ / 50);
 }
 
 }  // namespace kmeans

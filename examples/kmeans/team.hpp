@@ -96,6 +96,7 @@ class Team {
   const int parts_;
   const Shape shape_;
   const double timeout_;
+  const double pace_;  // of looking
   Mailbox& mailbox_;
   Fate& fate_;
   View view_;
@@ -105,7 +106,8 @@ class Team {
   // By rank: the last value that has come. `calls_`: 0 once it has been answered.
   std::vector<unsigned> sums_[2], checkpoints_[2], answers_, calls_;
   std::vector<bool> has_ended_;
-  int next_slot_ = 0;  // for a checkpoint
+  std::vector<bool> is_lost_;  // by rank, and papaya knows
+  int next_slot_ = 0;          // for a checkpoint
   unsigned newest_view_ = 0;
   int newest_from_ = -1;
   bool is_done_ = false;

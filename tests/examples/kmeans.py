@@ -8,6 +8,7 @@ import argparse
 import csv
 import importlib.util
 import json
+import os
 import pathlib
 import random
 import signal
@@ -16,6 +17,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 options = None
 driver = None
@@ -141,11 +143,11 @@ class Failures(Kmeans):
         self.assertEqual(ended.returncode, 0, ended.stdout)
         return ended.stdout
 
-    def start(self, ranks, spares, *arguments):
+    def start(self, ranks, spares, *arguments, timeout=TIMEOUT):
         self.results = self.folder / "results.json"
         self.results.unlink(missing_ok=True)
         given = argparse.Namespace(mpi=options.mpi, launcher=options.launcher, program=options.program, ranks=ranks,
-                                   spares=spares, timeout=TIMEOUT, papaya=False, others=[])
+                                   spares=spares, timeout=timeout, papaya=False, others=[])
         job = driver.Job(given, arguments, results=self.results)
         self.addCleanup(lambda: job.process.poll() is None and job.finish(1))
         job.wait_for_start()
@@ -158,8 +160,9 @@ class Failures(Kmeans):
 
     def test_every_rank_can_die(self):
         # The one that leads, an idle spare, and who takes over; the last spare does all alone in the end.
-        wanted = self.cluster(1, *self.SMALL)["checksum"]
-        job = self.start(1, 3, *self.SMALL)
+        work = ("-n", 150000, "-k", 30, "--iterations", 50)  # more, so that all of them die in time
+        wanted = self.cluster(1, *work)["checksum"]
+        job = self.start(1, 3, *work)
         for rank in (0, 2, 1):
             self.assertTrue(job.hit(signal.SIGKILL, rank))
             time.sleep(TIMEOUT * 0.3)
@@ -167,6 +170,20 @@ class Failures(Kmeans):
         results = driver.read(self.results)
         self.assertIsNotNone(results, said)
         self.assertEqual((results["deaths"], results["checksum"]), (3, wanted), said)
+
+    def test_a_death_is_found_out(self):
+        # By papaya, on one node and between nodes, where messages to the dead rank are under way: the program itself
+        # would only notice half a minute's silence.
+        wanted = self.cluster(3, *self.SMALL)["checksum"]
+        for node_size in ("0", "1", "2"):
+            with unittest.mock.patch.dict(os.environ, PAPAYA_NODE_SIZE=node_size, PAPAYA_TRANSPORT="mpi"):
+                job = self.start(3, 1, *self.SMALL, timeout=30)
+            job.hit(signal.SIGKILL, 1)
+            said = job.finish(15)
+            results = driver.read(self.results)
+            self.assertIsNotNone(results, said)
+            self.assertEqual((results["deaths"], results["checksum"]), (1, wanted), said)
+            self.assertEqual(results["over"], "shared memory" if node_size == "0" else "MPI's messages")
 
     def test_a_rank_that_was_only_slow_finds_itself_replaced(self):
         wanted = self.cluster(2, *self.SMALL)["checksum"]
