@@ -62,6 +62,10 @@ class Meeting {
   void lose(int rank) noexcept {
     if (transport_ != nullptr) transport_->lose(rank);
   }
+  // Instead of destroying it, which is collective: then it never is.
+  void discard() noexcept {
+    if (transport_ != nullptr) transport_->discard();
+  }
   // After a call: what it has written is on its way, as far as this rank has to see to that.
   void leave_call(std::size_t bytes) noexcept;
 

@@ -30,7 +30,7 @@ std::uint64_t deadline_after(double seconds) noexcept {
 }  // namespace
 
 NotifiedSegment::~NotifiedSegment() {
-  if (is_entered_) leave(*this);
+  leave_process();
   if (handler_ != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler_);
 }
 
@@ -219,7 +219,9 @@ int NotifiedSegment::find(int first, int count) noexcept {
 
 Error NotifiedSegment::wait(int first, int count, double seconds, int& id) {
   if (Error error = check_ids(first, count); error.is_set()) return error;
-  if (seconds != 0) awaited_ = fmt::format("notifications {} to {}", first, first + count - 1);
+  if (seconds != 0)
+    awaited_ = count == 1 ? fmt::format("notification {}", first)
+                          : fmt::format("notifications {} to {}", first, first + count - 1);
   id = -1;
   wait_until([&] { return (id = find(first, count)) >= 0; }, seconds);
   return {};
@@ -246,14 +248,19 @@ Error NotifiedSegment::close() {
   wait_until([this] { return first_lost() >= 0 || have_all_left(); }, -1);
   if (const int lost = first_lost(); lost >= 0 && !have_all_left())
     return {MPI_ERR_OTHER, fmt::format("rank {} is lost and cannot free it; call papaya_segment_discard", lost)};
-  discard();
+  leave_process();
   meeting_.reset();
   return {};
 }
 
-void NotifiedSegment::discard() {
+void NotifiedSegment::leave_process() noexcept {
   if (is_entered_) leave(*this);
   is_entered_ = false;
+}
+
+void NotifiedSegment::discard() noexcept {
+  leave_process();
+  meeting_->discard();
 }
 
 // Of the thread that waits.

@@ -47,7 +47,7 @@ class NotifiedSegment final : public Member {
   // Collective. An error, with which it stays as it is, where a rank is lost.
   Error close();
   // Leaves everything where it is. Others may still write to it, and MPI has requests of it: never to be destroyed.
-  void discard();
+  void discard() noexcept;
 
   int raise(const Error& error, const char* function) const {
     return weak::raise(error, function, meeting_->comm(), handler_);
@@ -73,6 +73,7 @@ class NotifiedSegment final : public Member {
   void look_at_next();
   int first_lost();
   Error error_of(int rank) const;
+  void leave_process() noexcept;
   Notified& wire() const noexcept { return *meeting_->team().wire; }
   std::uint64_t numbered(unsigned value) noexcept { return ++writes_ << 32 | value; }
   int find(int first, int count) noexcept;

@@ -52,6 +52,9 @@ class Transport {
   virtual bool is_lost(int /*member*/) noexcept { return false; }
   // The same for one whose failure the transport has not found out. Any thread.
   virtual void lose(int /*member*/) noexcept {}
+  // Not collective: nothing is taken any more, and MPI_Finalize finds as little of it as may be. It is never closed nor
+  // destroyed, since others may still write to its arena.
+  virtual void discard() noexcept {}
   // Collective over the job, once no wire is left.
   virtual void close() noexcept = 0;
 

@@ -90,6 +90,18 @@ void MpiMessages::free() noexcept {
   leave_communicator();
 }
 
+// What a receive already has of a message MPI still puts into its slot. No request is waited for: its sender may be
+// dead.
+void MpiMessages::discard() noexcept {
+  const Turn turn{std::unique_lock(mutex_)};
+  for (MPI_Request& request : receives_) {
+    if (request == MPI_REQUEST_NULL) continue;
+    PMPI_Cancel(&request);
+    PMPI_Request_free(&request);
+  }
+  receives_.clear();  // so there is no more progress
+}
+
 void MpiMessages::leave_communicator() noexcept {
   if (is_copy_ && comm_ != MPI_COMM_NULL) PMPI_Comm_free(&comm_);
   comm_ = MPI_COMM_NULL;

@@ -60,6 +60,7 @@ class MpiMessages {
     return lost_ != nullptr && lost_[static_cast<std::size_t>(target)].load(std::memory_order_relaxed);
   }
   void lose(int target) noexcept;
+  void discard() noexcept;
 
   // With MPI's own header such a message fits into what the usual transports send without asking the receiver. So a
   // rank that leaves early waits for its receivers only with large data, for which it natively would, too.

@@ -29,6 +29,7 @@ class MpiTransport final : public Transport {
   }
   bool is_lost(int member) noexcept override { return messages_.is_lost(member); }
   void lose(int member) noexcept override { messages_.lose(member); }
+  void discard() noexcept override { messages_.discard(); }
   void close() noexcept override { messages_.free(); }
 
  private:
