@@ -220,6 +220,20 @@ class Case(unittest.TestCase):
             with self.subTest(algorithm):
                 self.lost(algorithm, "--cut-node", "2", "--kill-node", "2")
 
+    def test_segment_death(self):
+        """A rank of a segment dies, on another node: the others find out by what carries their data, and go on. MPICH
+        only: Open MPI's messages do not tell."""
+        places = {"mpi": "MPI's messages"}
+        if (build / "libpapaya-ucx.so").exists():
+            places["ucx"] = "UCX"
+        for transport, place in places.items():
+            with self.subTest(transport):
+                _, text = run(box("--nodes", "3", "--ranks", "1", "--timeout", "25", "--mpirun=-disable-auto-cleanup") +
+                              ["env", f"PAPAYA_TRANSPORT={transport}",
+                               str(build / "tests" / "api" / f"api_segment_deaths-{mpi}"), "death", place])
+                for rank in (0, 1):
+                    self.assertIn(f"rank {rank} goes on", text)
+
     def test_clocks(self):
         """Clocks that differ and drift by 100 ppm from node to node: arrivals as papaya tells them against those the
         program noted by the one clock that the machine has. They are as near as the report says."""
