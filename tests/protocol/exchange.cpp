@@ -66,6 +66,39 @@ TEST_CASE("single copy: blocks are read from their owner; after a read that fail
     }
 }
 
+TEST_CASE("single copy: begins where the second copy would not come from a cache", "[protocol]") {
+  constexpr int ranks = 3;
+  constexpr std::size_t count = 4;
+  constexpr auto bytes = static_cast<std::int64_t>(count * sizeof(Matrix));
+  for (const Collective collective : {Collective::allgather, Collective::alltoall})
+    for (const Descriptor* descriptor : algorithms_for(collective, false)) {
+      std::vector<std::int64_t> values = default_values(*descriptor);
+      std::int64_t* single_copy_bytes = nullptr;
+      for (std::size_t i = 0; i < values.size(); ++i)
+        if (descriptor->parameters[i].name == "single_copy_bytes") single_copy_bytes = &values[i];
+      if (single_copy_bytes == nullptr) continue;
+      // What comes from all others, or for each reader.
+      const std::int64_t limit = collective == Collective::alltoall ? bytes * (ranks - 1) : bytes / (ranks - 1);
+      for (const std::int64_t value : {limit, limit + 1}) {
+        *single_copy_bytes = value;
+        reads = 0;
+        fails_at = 0;
+        Node node(*descriptor, ranks, wait::Mode::automatic, false, values, sometimes_read);
+        const Reduction reduction = reduction_for(true, true);
+        std::atomic<int> wrong{0};
+        on_ranks(ranks, [&](int rank) {
+          wait::Site site;
+          for (int number = 0; number < 4; ++number) {
+            Call call(collective, reduction, rank, ranks, number, count, false);
+            if (!node.rank(rank).run(call.operands(), site) || !call.is_right()) ++wrong;
+          }
+        });
+        CHECK(wrong == 0);
+        CHECK((reads > 0) == (value == limit));
+      }
+    }
+}
+
 namespace {
 
 // One alltoallv of one rank: sizes that differ from pair to pair, in buffers with gaps.
