@@ -42,8 +42,8 @@ def sorting(files):
                                           for run in files["terasort.json"] if run["mode"] == mode)
                         for mode in ("alltoallv", "notified"))
         return native / ours
-    return (f"{factor('partition', 'shuffle', 'sort', 'merge'):.2f} times as fast with partition, sort and merge, the "
-            f"shuffle alone {factor('shuffle'):.2f} times")
+    return (f"{factor('partition', 'shuffle', 'sort', 'merge'):.2f} times as fast with sort and merge, partition and "
+            f"shuffle alone {factor('partition', 'shuffle'):.2f} times")
 
 
 def surviving(files):
