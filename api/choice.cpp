@@ -1,6 +1,7 @@
 #include "api/choice.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 

@@ -1,6 +1,7 @@
 #include "tuning/approx_rules.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,7 @@
 #include "profiler/analysis/what_if.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
