@@ -7,6 +7,9 @@
 // MPI_Allgatherv: all ranks know the sizes of all blocks. There are as many fragments as the largest block has, and of
 // a shorter one the last ones are empty.
 
+#include <algorithm>
+#include <limits>
+
 #include "algorithms/exchange.hpp"
 
 namespace papaya {
@@ -33,17 +36,16 @@ Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t ow
           .own_bytes = Rounds::own_slot(own_bytes, banks)};
 }
 
-std::size_t short_for(const Rounds::Shape& shape, std::int64_t single_copy_bytes) {
-  if (single_copy_bytes == 0 || shape.ranks == 1) return shape.slot_bytes;
-  return std::min(shape.slot_bytes,
-                  static_cast<std::size_t>(single_copy_bytes) * static_cast<std::size_t>(shape.ranks - 1) - 1);
+// The smallest block that is read from its owner's memory.
+std::size_t least_read_bytes(int ranks, std::int64_t single_copy_bytes) {
+  if (single_copy_bytes == 0 || ranks == 1) return std::numeric_limits<std::size_t>::max();
+  return static_cast<std::size_t>(single_copy_bytes) * static_cast<std::size_t>(ranks - 1);
 }
 
 class ArrivalAllgather final : public Exchange {
  public:
-  ArrivalAllgather(const Team& team, const Rounds::Shape& shape, std::int64_t single_copy_bytes)
-      : Exchange(team, shape, false, short_for(shape, single_copy_bytes)),
-        single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)) {}
+  ArrivalAllgather(const Team& team, const Rounds::Shape& shape, std::size_t least_read)
+      : Exchange(team, shape, false, std::min(shape.slot_bytes, least_read - 1)), least_read_(least_read) {}
 
   bool run(const Operands& operands, wait::Site& site) override {
     return operands.receive_blocks == nullptr ? Exchange::run(operands, site) : run_long(operands, site);
@@ -51,9 +53,7 @@ class ArrivalAllgather final : public Exchange {
 
  private:
   bool reads_directly(const Operands& operands) const noexcept override {
-    const auto readers = static_cast<std::size_t>(rounds_.team().size - 1);
-    return single_copy_bytes_ != 0 && operands.receive_blocks == nullptr &&
-           operands.bytes >= single_copy_bytes_ * readers;
+    return operands.receive_blocks == nullptr && operands.bytes >= least_read_;
   }
   Direct direct(const Operands& operands, int sender) const noexcept override { return {0, block(operands, sender)}; }
 
@@ -97,7 +97,7 @@ class ArrivalAllgather final : public Exchange {
     return std::min(fragment.bytes, all - std::min(all, fragment.offset));
   }
 
-  const std::size_t single_copy_bytes_;
+  const std::size_t least_read_;
 };
 
 constexpr Parameter parameters[] = {
@@ -123,7 +123,7 @@ constexpr Descriptor descriptor = {
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       const Rounds::Shape shape = team.deposits != nullptr ? borrowing_shape_for(team.size, capacity, team.own_bytes)
                                                            : shape_for(team.size, capacity);
-      return std::make_unique<ArrivalAllgather>(team, shape, values[0]);
+      return std::make_unique<ArrivalAllgather>(team, shape, least_read_bytes(team.size, values[0]));
     },
 };
 const Registration registration(descriptor);

@@ -10,6 +10,8 @@
 // call ends, and each pair how long its own stream of fragments is. In later rounds only who has something for somebody
 // deposits, who still wants something waits for its senders alone, and who has sent and got everything leaves.
 
+#include <limits>
+
 #include "algorithms/exchange.hpp"
 
 namespace papaya {
@@ -46,19 +48,24 @@ Rounds::Shape borrowing_shape_for(int ranks, std::size_t largest, std::size_t ow
           .own_bytes = Rounds::own_slot(own_bytes, banks)};
 }
 
+// The smallest block that is read from its owner's memory.
+std::size_t least_read_bytes(int ranks, std::int64_t single_copy_bytes) {
+  if (single_copy_bytes == 0 || ranks == 1) return std::numeric_limits<std::size_t>::max();
+  const auto others = static_cast<std::size_t>(ranks - 1);
+  return (static_cast<std::size_t>(single_copy_bytes) + others - 1) / others;
+}
+
 // What is not worth announcing block by block.
-std::size_t short_for(const Rounds::Shape& shape, std::int64_t single_copy_bytes) {
-  const auto ranks = static_cast<std::size_t>(shape.ranks);
-  const std::size_t fragment = std::min(announced_bytes - 1, shape.slot_bytes / ranks);
-  if (single_copy_bytes == 0 || ranks == 1) return fragment;
-  return std::min(fragment, (static_cast<std::size_t>(single_copy_bytes) - 1) / (ranks - 1));
+std::size_t short_for(const Rounds::Shape& shape, std::size_t least_read) {
+  const std::size_t fragment = std::min(announced_bytes - 1, shape.slot_bytes / static_cast<std::size_t>(shape.ranks));
+  return std::min(fragment, least_read - 1);
 }
 
 class ArrivalAlltoall final : public Exchange {
  public:
-  ArrivalAlltoall(const Team& team, const Rounds::Shape& shape, std::int64_t single_copy_bytes)
-      : Exchange(team, shape, true, short_for(shape, single_copy_bytes)),
-        single_copy_bytes_(static_cast<std::size_t>(single_copy_bytes)),
+  ArrivalAlltoall(const Team& team, const Rounds::Shape& shape, std::size_t least_read)
+      : Exchange(team, shape, true, short_for(shape, least_read)),
+        least_read_(least_read),
         sent_(static_cast<std::size_t>(team.size)),
         ends_(static_cast<std::size_t>(team.size)) {}
 
@@ -69,9 +76,7 @@ class ArrivalAlltoall final : public Exchange {
  private:
   bool reads_directly(const Operands& operands) const noexcept override {
     // In place blocks are overwritten while others would read them.
-    const auto others = static_cast<std::size_t>(rounds_.team().size - 1);
-    return single_copy_bytes_ != 0 && operands.bytes * others >= single_copy_bytes_ &&
-           operands.send != operands.receive;
+    return operands.bytes >= least_read_ && operands.send != operands.receive;
   }
   Direct direct(const Operands& operands, int sender) const noexcept override {
     return {static_cast<std::size_t>(rounds_.team().rank) * operands.bytes,
@@ -375,7 +380,7 @@ class ArrivalAlltoall final : public Exchange {
     return true;
   }
 
-  const std::size_t single_copy_bytes_;
+  const std::size_t least_read_;
   // Of the present alltoallv, by sender: bytes for this rank, and the round after its last.
   std::vector<std::uint64_t> sent_;
   std::vector<std::uint64_t> ends_;
@@ -404,7 +409,7 @@ constexpr Descriptor descriptor = {
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       const Rounds::Shape shape = team.deposits != nullptr ? borrowing_shape_for(team.size, capacity, team.own_bytes)
                                                            : shape_for(team.size, capacity);
-      return std::make_unique<ArrivalAlltoall>(team, shape, values[0]);
+      return std::make_unique<ArrivalAlltoall>(team, shape, least_read_bytes(team.size, values[0]));
     },
 };
 const Registration registration(descriptor);

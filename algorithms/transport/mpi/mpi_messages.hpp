@@ -137,7 +137,7 @@ class MpiMessages {
   int ranks_ = 1;
   std::size_t memory_bytes_ = 0;
   Arena arena_;
-  std::unique_ptr<std::atomic<bool>[]> lost_;  // by rank; null: a failure ends the job
+  std::unique_ptr<std::atomic<bool>[]> lost_;  // by rank, relaxed: nothing is read by it; null: a failure ends the job
 
   std::mutex mutex_;  // guards what follows
   // Receives in the order of posting, which is that in which MPI gives them messages.
