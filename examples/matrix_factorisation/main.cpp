@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <new>
 #include <stdexcept>
 #include <string>
 
@@ -22,6 +23,11 @@ constexpr const char* mpi_name =
     "MPICH";
 #endif
 
+std::string sentence_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) == nullptr) return error.what();
+  return "there is too little memory: take fewer ratings, users or items, lower --factors, or use more nodes.";
+}
+
 // What only rank 0 does: if it fails, all ranks throw, and rank 0 knows why.
 template <typename F>
 void on_first_rank(int rank, MPI_Comm comm, F&& work) {
@@ -30,7 +36,7 @@ void on_first_rank(int rank, MPI_Comm comm, F&& work) {
     try {
       work();
     } catch (const std::exception& error) {
-      problem = error.what();
+      problem = sentence_of(error);
     }
   }
   int has_failed = problem.empty() ? 0 : 1;
@@ -83,7 +89,7 @@ int main(int argc, char** argv) {
       if (rank == 0) std::fprintf(stderr, "matrix_factorisation: %s\n", mistake.what());
       exit_code = 1;
     } catch (const std::exception& error) {  // the others know nothing of it, and would wait
-      std::fprintf(stderr, "matrix_factorisation: rank %d: %s\n", rank, error.what());
+      std::fprintf(stderr, "matrix_factorisation: rank %d: %s\n", rank, sentence_of(error).c_str());
       MPI_Abort(comm, 1);
     }
     MPI_Comm_free(&comm);

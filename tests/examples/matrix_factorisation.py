@@ -174,6 +174,11 @@ class MatrixFactorisation(unittest.TestCase):
         self.assert_mistake(self.start([self.program(), *SMALL, "--learning-rate", "9"]), 1, "lower --learning-rate")
         self.assert_mistake(self.start([self.program(), *SMALL, "--json", "no/such/folder"]), 1, "no/such/folder")
 
+    def test_too_little_memory(self):
+        limited = ["sh", "-c", 'ulimit -v 3000000 && exec "$0" "$@"', self.program()]
+        self.assert_mistake(self.start([*limited, "--users", 50_000_000, "--items", 5_000_000, "--factors", 500]), 1,
+                            "too little memory", "--factors")
+
     def experiment(self, *words, python=sys.executable):
         script = HERE.parents[1] / "examples" / "matrix_factorisation" / "run.py"
         return self.start([python, "-B", script, "--build", build, "--mpi", mpi, "--ranks", 2, *SMALL, *words])
