@@ -14,6 +14,7 @@
 #include <optional>
 #include <string_view>
 
+#include "../common/free_memory.hpp"
 #include "random.hpp"
 
 namespace kmeans {
@@ -121,15 +122,6 @@ std::vector<std::string_view> fields_of(std::string_view line) {
   return fields;
 }
 
-double bytes_free() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string name; file >> name; file.ignore(256, '\n')) {
-    double kilobytes = 0;
-    if (name == "MemAvailable:" && file >> kilobytes) return kilobytes * 1024;
-  }
-  return HUGE_VAL;
-}
-
 }  // namespace
 
 Input::Input(const Options& options, int parts, const Job& job) : options_(options), parts_(parts) {
@@ -147,7 +139,8 @@ Input::Input(const Options& options, int parts, const Job& job) : options_(optio
   job.together([&] {
     const double needed = 8.0 * static_cast<double>(count_) * static_cast<double>(dimensions_) / parts *
                           std::min(parts, job.ranks_of_node);
-    if (const double free = bytes_free(); needed > 0.9 * free)
+    const std::optional<std::uint64_t> known = examples::free_memory();
+    if (const double free = known ? static_cast<double>(*known) : HUGE_VAL; needed > 0.9 * free)
       throw Problem(
           fmt::format("The points need {:.0f} MB of a node that has {:.0f} MB free; take more nodes or fewer "
                       "points.",

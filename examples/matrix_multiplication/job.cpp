@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
+
+#include "../common/free_memory.hpp"
 
 namespace matrix_multiplication {
 
@@ -27,15 +28,6 @@ int cores_of_node(MPI_Comm node) {
   int ranks = 1;
   MPI_Comm_size(node, &ranks);
   return std::clamp(CPU_COUNT(&all), 1, ranks);
-}
-
-std::uint64_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  std::string word;
-  std::uint64_t kilobytes = 0;
-  while (file >> word)
-    if (word == "MemAvailable:" && file >> kilobytes) return kilobytes << 10;
-  return UINT64_MAX;  // it is not known
 }
 
 }  // namespace
@@ -68,12 +60,12 @@ void Job::need_memory(std::uint64_t bytes) const {
   MPI_Allreduce(&bytes, &all, 1, MPI_UINT64_T, MPI_SUM, node);
   MPI_Comm_free(&node);
   together([&] {
-    const std::uint64_t available = available_bytes();
-    if (all > available)
+    const std::optional<std::uint64_t> available = examples::free_memory();
+    if (available && all > *available)
       throw Problem(
           fmt::format("The matrices and buffers of a node's ranks need {:.1f} GB; {:.1f} GB are free there. "
                       "Multiply smaller matrices, or use more nodes.",
-                      static_cast<double>(all) / 1e9, static_cast<double>(available) / 1e9));
+                      static_cast<double>(all) / 1e9, static_cast<double>(*available) / 1e9));
   });
 }
 

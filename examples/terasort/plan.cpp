@@ -5,8 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
+
+#include "../common/free_memory.hpp"
 
 namespace terasort {
 
@@ -17,12 +18,9 @@ constexpr std::uint64_t records_of_bin = 16384;  // and what sorts them are 2 MB
 
 // What can be had without swapping, of which papaya and MPI need some, too.
 std::uint64_t share_of_free(int ranks) {
-  std::ifstream file("/proc/meminfo");
-  std::string name;
-  std::uint64_t kib = 0;
-  while (file >> name >> kib && name != "MemAvailable:") file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
-  if (name != "MemAvailable:") throw Problem("/proc/meminfo does not say how much memory is free; set --memory.");
-  return kib * 1024 / 10 * 8 / static_cast<std::uint64_t>(ranks);
+  const std::optional<std::uint64_t> bytes = examples::free_memory();
+  if (!bytes) throw Problem("/proc/meminfo does not say how much memory is free; set --memory.");
+  return *bytes / 10 * 8 / static_cast<std::uint64_t>(ranks);
 }
 
 // What a writer can have under way is what it does in a time slice of the scheduler, or more: where ranks share cores
