@@ -360,6 +360,14 @@ void move_derived(Move move, const Group& group, bool has_in_place, bool is_thor
       move(group, {"flat on all but one", flat_but, flat_but, 0, has_in_place}, units,
            static_cast<int>(turn) % group.size, ++salt);
     }
+  // Blocks that are read from their owner's memory, which packs them first where they are not flat.
+  if (is_thorough && (move == alltoall || move == allgather)) {
+    const Layouts rotated = [&](int rank) -> const Layout& {
+      return layouts[static_cast<std::size_t>(rank) % layouts.size()];
+    };
+    const std::size_t units = move == alltoall ? 70'000 : 176'000 * static_cast<std::size_t>(group.size - 1);
+    move(group, {"large, another layout on each rank", rotated, rotated}, units, 0, ++salt);
+  }
   free_layouts(layouts);
 
   // A zero-size type. (With a count of zero on other ranks, both MPIs leave at once there and communicate
