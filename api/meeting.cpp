@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "algorithms/transport/mpi/mpi_out_of_band.hpp"
 #include "algorithms/transport/mpi/mpi_transport.hpp"
 #include "algorithms/transport/shared_notified.hpp"
 #include "algorithms/transport/ucx/ucx_transport.hpp"
@@ -146,7 +147,8 @@ bool Meeting::share_region(std::size_t bytes) {
   PMPI_Comm_rank(node_, &rank);
   PMPI_Comm_size(node_, &ranks);
   // Three quarters of a window are for regions.
-  if (!window_.create(node_, bytes / 2 * 3 + (std::size_t{1} << 20))) return false;
+  MpiOutOfBand node(node_);
+  if (!window_.create(node, node_, {}, bytes / 2 * 3 + (std::size_t{1} << 20))) return false;
   std::int64_t offset = rank == 0 ? window_.allocate(bytes, ranks, 0) : 0;
   PMPI_Bcast(&offset, 1, MPI_INT64_T, 0, node_);
   // What each rank has made zero the others use once all have agreed on this outcome.

@@ -27,12 +27,26 @@ struct Share {
   Location location;
 };
 
-// Cores (not hardware threads: two of them share one core's units) by hwloc, cut to this process's affinity and to
-// its control group's limit. Falls back to logical processors where hwloc cannot tell.
-Share allowed() noexcept;
+// Which core, NUMA node and last-level cache each of the system's processors belongs to, by hwloc's logical numbers;
+// -1: none, or not known. It holds for every process of the machine, whatever each may use, and to make it costs
+// milliseconds, tens of them on large machines: one rank of a node makes it for all.
+struct Processor {
+  std::int16_t core = -1;
+  std::int16_t numa = -1;
+  std::int16_t cache = -1;
+};
+struct Map {
+  Processor processors[CoreSet::capacity];
+};
+void make_map(Map& map) noexcept;
+
+// Cores (not hardware threads: two of them share one core's units) that this process's affinity allows, which the
+// system keeps within its control group's limit. Logical processors where the map has none.
+Share allowed(const Map& map) noexcept;
+Share allowed();
 
 // The same for processors [first, first + processors) of one of hwloc's synthetic machines ("numa:2 l3:2 core:4
 // pu:1", say); nothing if hwloc does not understand it.
-Share allowed_in(const char* synthetic, unsigned first, unsigned processors) noexcept;
+Share allowed_in(const char* synthetic, unsigned first, unsigned processors);
 
 }  // namespace papaya::topology

@@ -168,10 +168,10 @@ std::string prepare(const Job& job, const Preload& preload) {
   std::string problem;
   self.service = load(preload, problem);
   // Rank 0's value holds for all; but what makes results wrong has to be wanted by all.
-  int found[2] = {own != nullptr && own == text ? 1 : 0, self.service != nullptr ? 1 : 0};
-  PMPI_Allreduce(MPI_IN_PLACE, found, 2, MPI_INT, MPI_MIN, job.world_comm);
-  if (found[0] == 0) return "its value differs between the ranks; set the same for all, or for none";
-  if (found[1] == 0) return problem.empty() ? "libpapaya-weak cannot be loaded on a rank" : problem;
+  const bool is_wanted = job.oob->least(own != nullptr && own == text ? 1 : 0) != 0;
+  const bool is_there = job.oob->least(self.service != nullptr ? 1 : 0) != 0;
+  if (!is_wanted) return "its value differs between the ranks; set the same for all, or for none";
+  if (!is_there) return problem.empty() ? "libpapaya-weak cannot be loaded on a rank" : problem;
   if (!tuning::parse_approx(text, self.service->algorithms(), self.rules, problem)) return problem;
   const bool has_sites =
       std::any_of(self.rules.begin(), self.rules.end(), [](const auto& rule) { return !rule.sites.empty(); });

@@ -4,7 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string>
 
+#include "algorithms/transport/mpi/mpi_out_of_band.hpp"
+#include "algorithms/transport/shared_out_of_band.hpp"
 #include "base/log.hpp"
 #include "interpose/background_progress.hpp"
 #include "interpose/copy_communicator.hpp"
@@ -18,6 +22,17 @@ constexpr double network_budget_ms = 5;
 
 clock::Pair at_load{};
 clock::Pair at_load_monotonic{};
+
+// One node, as the roster has shown: its ranks are those of the job.
+void take_one_node(Job& job) {
+  job.node_of.assign(static_cast<std::size_t>(job.ranks), 0);
+  job.rank_on_node = job.rank;
+  job.ranks_on_node = job.ranks;
+  job.oob_of_node = job.oob;
+  // Nothing but papaya's probes is to be on the other one.
+  if (!job.selection.replaces_anything() || !copy_communicator(job.world_comm, &job.node_comm))
+    job.node_comm = job.world_comm;
+}
 
 // Which ranks share a node, and the communicators for it.
 void split_by_node(Job& job) {
@@ -33,11 +48,13 @@ void split_by_node(Job& job) {
   }
   job.node_comm = node;
   PMPI_Comm_set_errhandler(node, MPI_ERRORS_RETURN);
+  job.oob_of_node = std::make_shared<MpiOutOfBand>(node);
+  job.rank_on_node = job.oob_of_node->rank();
+  job.ranks_on_node = job.oob_of_node->ranks();
   // A node is known by its lowest rank; nodes are numbered in that order.
   int lowest = job.rank;
-  PMPI_Bcast(&lowest, 1, MPI_INT, 0, node);
-  std::vector<int> leader_of(static_cast<std::size_t>(job.ranks));
-  PMPI_Allgather(&lowest, 1, MPI_INT, leader_of.data(), 1, MPI_INT, job.world_comm);
+  job.oob_of_node->broadcast(&lowest, sizeof lowest);
+  const std::vector<int> leader_of = job.oob->gather(lowest);
   std::vector<int> leaders(leader_of);
   std::sort(leaders.begin(), leaders.end());
   leaders.erase(std::unique(leaders.begin(), leaders.end()), leaders.end());
@@ -47,22 +64,18 @@ void split_by_node(Job& job) {
         static_cast<int>(std::lower_bound(leaders.begin(), leaders.end(), leader_of[rank]) - leaders.begin());
   job.nodes = static_cast<int>(leaders.size());
   job.node = job.node_of[static_cast<std::size_t>(job.rank)];
+  if (job.nodes == 1) return;
   // The others too, into a communicator that is never used: if papaya held one on some ranks only, the lowest free
   // context id would differ between ranks, and Open MPI's agreement on those of the program's communicators would take
   // more rounds.
-  const bool leads = lowest == job.rank;
-  PMPI_Comm_split(job.world_comm, leads ? 0 : 1, job.rank, leads ? &job.leader_comm : &job.follower_comm);
-  PMPI_Comm_rank(node, &job.rank_on_node);
-  PMPI_Comm_size(node, &job.ranks_on_node);
+  PMPI_Comm_split(job.world_comm, job.leads() ? 0 : 1, job.rank, job.leads() ? &job.leader_comm : &job.follower_comm);
 }
 
 // One clock for the node: the same source, origin and rate on all its ranks.
 void agree_on_clock(Job& job) {
-  int trusted = clock::counter_is_trusted() ? 1 : 0;
-  int all = 0;
-  PMPI_Allreduce(&trusted, &all, 1, MPI_INT, MPI_MIN, job.node_comm);
-  clock::choose(all != 0);
-  const clock::Pair& first = all != 0 ? at_load : at_load_monotonic;
+  const bool trusted = job.oob_of_node->least(clock::counter_is_trusted() ? 1 : 0) != 0;
+  clock::choose(trusted);
+  const clock::Pair& first = trusted ? at_load : at_load_monotonic;
   const clock::Pair now = clock::read_pair();
   struct {
     double ns_per_tick;
@@ -70,7 +83,7 @@ void agree_on_clock(Job& job) {
     std::uint64_t monotonic_ns;
     std::int64_t unix_ns;
   } clock_of_node{clock::ns_per_tick(first, now), now.ticks, now.monotonic_ns, clock::unix_ns()};
-  PMPI_Bcast(&clock_of_node, sizeof clock_of_node, MPI_BYTE, 0, job.node_comm);
+  job.oob_of_node->broadcast(&clock_of_node, sizeof clock_of_node);
   job.load_ticks = first.ticks;
   job.origin = {clock_of_node.ticks, clock_of_node.monotonic_ns};
   job.origin_unix_ns = clock_of_node.unix_ns;
@@ -79,25 +92,24 @@ void agree_on_clock(Job& job) {
 
 // The node's cores, and where its ranks run.
 void look_at_node(Job& job) {
-  topology::Share mine = topology::allowed();
-  topology::CoreSet all{};
-  PMPI_Allreduce(mine.cores.words, all.words, topology::CoreSet::capacity / 64, MPI_UINT64_T, MPI_BOR, job.node_comm);
+  const auto map = std::make_unique<topology::Map>();
+  if (job.leads()) topology::make_map(*map);
+  job.oob_of_node->broadcast(map.get(), sizeof *map);
   struct Entry {
     int rank;
-    topology::Location location;
+    topology::Share share;
   };
-  const Entry entry{job.rank, mine.location};
-  std::vector<Entry> entries(static_cast<std::size_t>(job.ranks_on_node));
-  PMPI_Allgather(&entry, sizeof entry, MPI_BYTE, entries.data(), sizeof entry, MPI_BYTE, job.node_comm);
+  const std::vector<Entry> entries = job.oob_of_node->gather(Entry{job.rank, topology::allowed(*map)});
+  topology::CoreSet all{};
+  for (const Entry& e : entries)
+    for (std::size_t i = 0; i < std::size(all.words); ++i) all.words[i] |= e.share.cores.words[i];
   if (std::any_of(entries.begin(), entries.end(),
-                  [&](const Entry& e) { return !(e.location == entries[0].location); })) {
+                  [&](const Entry& e) { return !(e.share.location == entries[0].share.location); })) {
     job.locations.resize(static_cast<std::size_t>(job.ranks));
-    for (const Entry& e : entries) job.locations[static_cast<std::size_t>(e.rank)] = e.location;
+    for (const Entry& e : entries) job.locations[static_cast<std::size_t>(e.rank)] = e.share.location;
   }
   job.cores = topology::count(all);
-  int oversubscribed = job.ranks_on_node > job.cores ? 1 : 0;
-  PMPI_Allreduce(MPI_IN_PLACE, &oversubscribed, 1, MPI_INT, MPI_MAX, job.world_comm);
-  job.oversubscribed = oversubscribed != 0;
+  job.oversubscribed = job.oob->most(job.ranks_on_node > job.cores ? 1 : 0) != 0;
 }
 
 // What algorithms between nodes might take (tuning::Selection::candidates), the same on all ranks.
@@ -105,7 +117,7 @@ void measure_network(Job& job) {
   if (job.nodes == 1 || job.adapt_share == 0 || job.adapt_exactly) return;
   std::uint64_t ns[measure::alpha_size_count]{};
   if (job.leader_comm != MPI_COMM_NULL) measure::message_times(job.leader_comm, 1, network_budget_ms, ns);
-  measure::meet_asleep(job.world_comm);  // the others leave the two that measure the cores
+  job.oob->meet();  // asleep: the others leave the two that measure the cores
   PMPI_Bcast(ns, measure::alpha_size_count, MPI_UINT64_T, 0, job.world_comm);
   for (int i = 0; i < measure::alpha_size_count; ++i) job.network.add(measure::alpha_sizes[i], ns[i]);
   if (job.rank == 0 && !job.network.empty())
@@ -121,12 +133,16 @@ void note_clock() noexcept {
   at_load = clock::read_pair();
 }
 
-std::string broadcast(std::string text, MPI_Comm comm) {
-  std::uint64_t length = text.size();
-  PMPI_Bcast(&length, 1, MPI_UINT64_T, 0, comm);
-  text.resize(length);
-  if (length != 0) PMPI_Bcast(text.data(), static_cast<int>(length), MPI_CHAR, 0, comm);
-  return text;
+void open_out_of_band(Job& job, const presence::Node& node, void (*progress)()) {
+  const auto has_all = [&] {
+    return node.out_of_band != nullptr && node.mine != nullptr && node.rank == job.rank &&
+           node.ranks == static_cast<std::uint32_t>(job.ranks);
+  };
+  if (has_all())
+    job.oob = std::make_shared<SharedOutOfBand>(node.out_of_band, job.rank, job.ranks, progress);
+  else
+    job.oob = std::make_shared<MpiOutOfBand>(MPI_COMM_WORLD);
+  job.is_one_node = has_all();
 }
 
 void agree_on_settings(Job& job) {
@@ -143,8 +159,8 @@ void agree_on_settings(Job& job) {
       }
     }
   }
-  job.settings = Settings::deserialize(broadcast(job.settings.serialize(), MPI_COMM_WORLD));
-  tuning_text = broadcast(tuning_text, MPI_COMM_WORLD);
+  job.settings = Settings::deserialize(job.oob->broadcast(job.settings.serialize()));
+  tuning_text = job.oob->broadcast(tuning_text);
   job.selection = tuning::Selection(job.settings, tuning_text, warnings);
   job.arrival_order = job.settings.text(Variable::order) == "arrival";
   job.adapt_share = job.settings.number(Variable::adapt);
@@ -160,21 +176,25 @@ void find_nodes(Job& job) {
   copy_communicator(MPI_COMM_WORLD, &job.world_comm);
   PMPI_Comm_set_errhandler(job.world_comm, MPI_ERRORS_RETURN);
   background_progress::query_thread(&job.thread_level);
-  split_by_node(job);
+  if (!job.is_one_node) job.oob = std::make_shared<MpiOutOfBand>(job.world_comm);
+  if (job.is_one_node && job.settings.number(Variable::node_size) == 0)
+    take_one_node(job);
+  else
+    split_by_node(job);
   agree_on_clock(job);
   look_at_node(job);
   measure_network(job);
 }
 
 void lower_limit(Job& job, std::uint64_t here) {
-  std::uint64_t least = here;
-  PMPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, job.world_comm);
+  const std::uint64_t least = job.oob->least(here);
   if (least >= job.shm_limit) return;
   job.shm_limit = static_cast<std::size_t>(least);
   job.settings.set(Variable::shm_limit, fmt::format("{}", least));
 }
 
 void free_communicators(Job& job) noexcept {
+  if (job.node_comm == job.world_comm) job.node_comm = MPI_COMM_NULL;
   for (MPI_Comm* comm : {&job.leader_comm, &job.follower_comm, &job.node_comm, &job.world_comm})
     if (*comm != MPI_COMM_NULL) PMPI_Comm_free(comm);
 }

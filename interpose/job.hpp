@@ -4,13 +4,15 @@
 #include <mpi.h>
 
 #include <cstdint>
-#include <string>
+#include <memory>
 #include <vector>
 
+#include "algorithms/transport/out_of_band.hpp"
 #include "base/clock.hpp"
 #include "base/message_times.hpp"
 #include "base/settings.hpp"
 #include "base/topology.hpp"
+#include "interpose/presence.hpp"
 #include "tuning/selection.hpp"
 
 namespace papaya {
@@ -32,9 +34,14 @@ struct Job {
   std::vector<int> node_of;                // by rank
   MPI_Comm world_comm = MPI_COMM_NULL;     // papaya's own copy of MPI_COMM_WORLD; quiet between Init and Finalize
   MPI_Comm node_comm = MPI_COMM_NULL;      // this job's ranks on this node
-  MPI_Comm leader_comm = MPI_COMM_NULL;    // one rank per node, on those ranks
+  MPI_Comm leader_comm = MPI_COMM_NULL;    // one rank per node, on those ranks; none if there is one node
   MPI_Comm follower_comm = MPI_COMM_NULL;  // a placeholder, on the others
   int thread_level = MPI_THREAD_SINGLE;
+
+  std::shared_ptr<OutOfBand> oob_of_node;  // out-of-band collectives of this job's ranks on this node
+  std::shared_ptr<OutOfBand> oob;          // and of all ranks of the job; the same where they are the same
+  bool is_one_node = false;                // by the roster
+  bool leads() const noexcept { return rank_on_node == 0; }  // its node
 
   int rank_on_node = 0;
   int ranks_on_node = 1;
@@ -56,13 +63,14 @@ namespace job {
 // without waiting for it.
 void note_clock() noexcept;
 
+// All ranks have papaya: how they agree on what follows. `node`: the roster, if it holds all ranks of the job.
+void open_out_of_band(Job& job, const presence::Node& node, void (*progress)());
+
 // Collective over MPI_COMM_WORLD, in this order. Settings and the tuning file are rank 0's on every rank; warnings come
 // from rank 0 alone.
 void agree_on_settings(Job& job);
 // Papaya's communicators, which ranks share a node, its clock, its cores.
 void find_nodes(Job& job);
-// Rank 0's text for everybody.
-std::string broadcast(std::string text, MPI_Comm comm);
 // Where less shared memory is to be had than PAPAYA_SHM_LIMIT, algorithms share the least of all nodes, since messages
 // are cut alike on all ranks. `here`: this node's.
 void lower_limit(Job& job, std::uint64_t here);

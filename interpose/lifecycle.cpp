@@ -38,7 +38,9 @@ void poke_progress() {
   // On a communicator that spans the job: MPICH does not progress its network for a probe on a copy of MPI_COMM_SELF.
   Runtime& process = runtime();
   int found = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, process.job.world_comm, &found, MPI_STATUS_IGNORE);
+  const bool is_copied = process.job.world_comm != MPI_COMM_NULL;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, is_copied ? process.job.world_comm : MPI_COMM_WORLD, &found,
+              MPI_STATUS_IGNORE);
   if (nonblocking::needs_attention()) nonblocking::progress();
   // What carries data between nodes moves on here, too: a rank that is about to leave may wait for this one to take
   // its.
@@ -80,10 +82,14 @@ bool stands_aside(Runtime& process, double& asked_us) {
   const std::uint64_t asked_ns = clock::monotonic_ns();
   const bool all_take_part = census::all_take_part(*preload.node, preload.remove_name, job.rank, job.ranks);
   asked_us = static_cast<double>(clock::monotonic_ns() - asked_ns) * 1e-3;
+  if (all_take_part) {
+    job::open_out_of_band(job, *preload.node, poke_progress);
+    job::agree_on_settings(job);
+    if (job.settings.number(Variable::disable) == 0) return false;
+    job.oob.reset();
+  }
   preload.close(*preload.node);
-  if (!all_take_part) return true;
-  job::agree_on_settings(job);
-  return job.settings.number(Variable::disable) != 0;
+  return true;
 }
 
 }  // namespace
@@ -104,7 +110,8 @@ void start() noexcept {
   }
   job::find_nodes(job);
   pack_on(job.world_comm);
-  process.memory.open(job);
+  process.memory.open(job, {.descriptor = job.is_one_node && job.nodes == 1 ? process.preload->node->file : -1,
+                            .begin = process.preload->node->bytes});
   process.between_nodes.open(job, process.preload->folder);
   process.channels.open(job, process.between_nodes.comm);
   const NodeWindow& window = process.memory.window;
@@ -160,6 +167,9 @@ void stop() noexcept {
   process.between_nodes.close();
   process.memory.close();
   job::free_communicators(process.job);
+  process.job.oob_of_node.reset();
+  process.job.oob.reset();
+  process.preload->close(*process.preload->node);
 }
 
 void note_abort(int code) noexcept {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "algorithms/transport/mpi/mpi_out_of_band.hpp"
 #include "base/clock.hpp"
 
 namespace papaya::measure {
@@ -28,23 +29,17 @@ constexpr int patient_rounds = 16;
 constexpr double longest_alone_ns = 200e3;
 constexpr std::uint64_t implausible_alpha_ns = 500'000;
 constexpr int tag = 1;
-constexpr long longest_nap_ns = 1'000'000;
 }  // namespace
 
 namespace {
 
 // Waits for the request: asleep, or giving the core to whoever wants it.
 bool finish(MPI_Request& request, bool asleep) noexcept {
-  timespec nap{0, 50'000};
+  if (asleep) return wait_asleep(request);
   for (int done = 0;;) {
     if (PMPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) return false;
     if (done != 0) return true;
-    if (asleep) {
-      nanosleep(&nap, nullptr);
-      nap.tv_nsec = std::min(2 * nap.tv_nsec, longest_nap_ns);
-    } else {
-      sched_yield();
-    }
+    sched_yield();
   }
 }
 
@@ -190,21 +185,12 @@ trace::ClockOffset clock_offset(MPI_Comm leaders, double ns_per_tick, std::uint6
   return result;
 }
 
-void meet_asleep(MPI_Comm comm) noexcept {
-  MPI_Request request = MPI_REQUEST_NULL;
-  if (PMPI_Ibarrier(comm, &request) == MPI_SUCCESS) wait_asleep(request);
-}
-
-bool wait_asleep(MPI_Request& request) noexcept {
-  return finish(request, true);
-}
-
-cpu_set_t processors_of(MPI_Comm node_comm) noexcept {
+cpu_set_t processors_of(OutOfBand& node) noexcept {
   cpu_set_t own;
   CPU_ZERO(&own);
   cpu_set_t all = own;
   if (sched_getaffinity(0, sizeof own, &own) != 0) CPU_ZERO(&own);
-  if (PMPI_Allreduce(&own, &all, sizeof own, MPI_BYTE, MPI_BOR, node_comm) != MPI_SUCCESS) CPU_ZERO(&all);
+  for (const cpu_set_t& one : node.gather(own)) CPU_OR(&all, &all, &one);
   return all;
 }
 

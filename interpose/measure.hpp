@@ -5,6 +5,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include "algorithms/transport/out_of_band.hpp"
 #include "profiler/record/format.hpp"
 
 namespace papaya::measure {
@@ -15,19 +16,13 @@ namespace papaya::measure {
 // offset, since what lengthens a message comes on top (queues, lost cores). Who waits for its turn sleeps.
 trace::ClockOffset clock_offset(MPI_Comm leaders, double ns_per_tick, std::uint64_t begin_ticks) noexcept;
 
-// Collective over `comm`: returns when all are here. Ranks wait asleep, so that those who still measure have
-// the cores.
-void meet_asleep(MPI_Comm comm) noexcept;
-
-// Whether it ends well; asleep until then.
-bool wait_asleep(MPI_Request& request) noexcept;
-
 // Collective over `comm`: the time of one message from its rank 0 to its rank `peer`, half of the shortest round trip,
 // for alpha's sizes. Stops growing after `budget_ms`. Writes into `ns` on rank 0.
 void message_times(MPI_Comm comm, int peer, double budget_ms, std::uint64_t* ns) noexcept;
 
-// Collective over `node_comm`: the processors that one of its ranks or another may run on; none if that is not known.
-cpu_set_t processors_of(MPI_Comm node_comm) noexcept;
+// Collective over the ranks of a node: the processors that one of its ranks or another may run on; none if that is not
+// known.
+cpu_set_t processors_of(OutOfBand& node) noexcept;
 
 inline constexpr std::uint64_t alpha_sizes[] = {8, 1024, 16384, 262144, 1048576};
 inline constexpr int alpha_size_count = 5;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <new>
 
-#include "interpose/measure.hpp"
+#include "algorithms/transport/mpi/mpi_out_of_band.hpp"
 
 namespace papaya {
 
@@ -21,7 +21,7 @@ bool pass_on(void* data, std::size_t bytes, std::size_t peer, bool sends, MPI_Co
     const auto rank = static_cast<int>(peer);
     const int status = sends ? PMPI_Isend(next, count, MPI_BYTE, rank, tag, comm, &request)
                              : PMPI_Irecv(next, count, MPI_BYTE, rank, tag, comm, &request);
-    if (status != MPI_SUCCESS || !measure::wait_asleep(request)) return false;
+    if (status != MPI_SUCCESS || !wait_asleep(request)) return false;
     next += now;
     bytes -= now;
   }
@@ -43,14 +43,13 @@ void MpiReaders::ask(std::size_t count) noexcept {
   has_asked_ = true;
   std::uint64_t value = count;
   MPI_Request request = MPI_REQUEST_NULL;
-  if (PMPI_Ibcast(&value, sizeof value, MPI_BYTE, 0, comm_, &request) == MPI_SUCCESS) measure::wait_asleep(request);
+  if (PMPI_Ibcast(&value, sizeof value, MPI_BYTE, 0, comm_, &request) == MPI_SUCCESS) wait_asleep(request);
 }
 
 std::size_t MpiReaders::asked() noexcept {
   std::uint64_t value = 0;
   MPI_Request request = MPI_REQUEST_NULL;
-  if (PMPI_Ibcast(&value, sizeof value, MPI_BYTE, 0, comm_, &request) != MPI_SUCCESS || !measure::wait_asleep(request))
-    return 0;
+  if (PMPI_Ibcast(&value, sizeof value, MPI_BYTE, 0, comm_, &request) != MPI_SUCCESS || !wait_asleep(request)) return 0;
   return value;
 }
 

@@ -2,8 +2,6 @@
 // it.
 #pragma once
 
-#include <mpi.h>
-
 #include "algorithms/transport/deposit_arena.hpp"
 #include "algorithms/transport/mpi/node_window.hpp"
 #include "interpose/job.hpp"
@@ -13,16 +11,15 @@ namespace papaya {
 struct NodeMemory {
   NodeWindow window;
   DepositArena deposits;             // in the window
-  MPI_Comm comm = MPI_COMM_NULL;     // of the node; the job's
   bool may_read_neighbours = false;  // every rank of the node may read the memory of every other
 
-  // Collective over the node, and only where calls may be replaced.
-  void open(const Job& job);
+  // Collective over the node, and only where calls may be replaced. In `file`, if it is one.
+  void open(const Job& job, NodeWindow::File file);
   // Collective; no plan is left.
   void close() noexcept;
 
  private:
-  void open_arena(int rank, bool concurrent);
+  void open_arena(OutOfBand& node, bool concurrent);
 };
 
 }  // namespace papaya

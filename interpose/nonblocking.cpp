@@ -56,10 +56,8 @@ void* const waiting = &mark;
 void start(const Job& the_job, wait::Policy& the_policy, void (*intercept_waiting)()) noexcept {
   if (!the_job.selection.replaces_nonblocking()) return;
   // Where one rank's operations would not move on inside MPI another rank may wait for them in vain.
-  int good = background_progress::start(are_outstanding, move_on) ? 1 : 0;
-  int all_good = 0;
-  PMPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_MIN, the_job.world_comm);
-  if (!all_good) {
+  const bool good = background_progress::start(are_outstanding, move_on);
+  if (the_job.oob->least(good ? 1 : 0) == 0) {
     background_progress::stop();
     if (the_job.rank == 0)
       log::warn(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <string>
 
 #include "base/log.hpp"
@@ -9,9 +10,10 @@
 namespace papaya::oddities {
 
 void report(const Job& job) {
-  std::uint64_t mine[3] = {verified.load(), mismatches.load(), failed_inner_calls.load()};
-  std::uint64_t sums[3] = {0, 0, 0};
-  PMPI_Reduce(mine, sums, 3, MPI_UINT64_T, MPI_SUM, 0, job.world_comm);
+  using Counts = std::array<std::uint64_t, 3>;
+  Counts sums{};
+  for (const Counts& one : job.oob->gather(Counts{verified.load(), mismatches.load(), failed_inner_calls.load()}))
+    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += one[i];
   if (job.rank != 0) return;
   if (sums[2] != 0)
     log::error(

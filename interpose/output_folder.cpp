@@ -71,18 +71,17 @@ void OutputFolder::find(const Job& job, std::string_view run) {
 // Opens the folder on the other ranks of the leader's node and makes sure that it is the same: another job that was
 // started with the same output folder may have renamed this one in the meantime.
 void OutputFolder::enter(const Job& job) {
-  const bool leads = job.leader_comm != MPI_COMM_NULL;
+  const bool leads = job.leads();
   for (int attempt = 0; attempt < 10; ++attempt) {
-    name_ = job::broadcast(name_, job.node_comm);
+    name_ = job.oob_of_node->broadcast(name_);
     if (!leads) open_by_name();
     struct {
       std::uint64_t device;
       std::uint64_t file;
     } mine{identity_.st_dev, identity_.st_ino}, first = mine;
-    PMPI_Bcast(&first, sizeof first, MPI_BYTE, 0, job.node_comm);
-    int same = descriptor_ < 0 || (mine.device == first.device && mine.file == first.file);
-    PMPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, job.node_comm);
-    if (same != 0) return;
+    job.oob_of_node->broadcast(&first, sizeof first);
+    const bool same = descriptor_ < 0 || (mine.device == first.device && mine.file == first.file);
+    if (job.oob_of_node->least(same ? 1 : 0) != 0) return;
     if (!leads && descriptor_ >= 0) ::close(descriptor_);
     if (leads) look_up_name();
   }
@@ -94,11 +93,11 @@ void OutputFolder::open(const Job& job, std::string wanted, std::string_view pro
     run = output::new_run();
     make(job, std::move(wanted), program, mpi, run);
   }
-  name_ = job::broadcast(name_, job.world_comm);
+  name_ = job.oob->broadcast(name_);
   if (name_.empty()) return;
   if (job.nodes > 1) {
-    run = job::broadcast(run, job.world_comm);
-    if (job.node != 0 && job.leader_comm != MPI_COMM_NULL) find(job, run);
+    run = job.oob->broadcast(run);
+    if (job.node != 0 && job.leads()) find(job, run);
   }
   enter(job);
 }

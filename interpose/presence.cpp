@@ -15,11 +15,14 @@
 #include <ctime>
 #include <initializer_list>
 
+#include "algorithms/transport/shared_out_of_band.hpp"
+
 namespace papaya::presence {
 
 namespace {
 
 constexpr char folder[] = "/dev/shm";
+constexpr std::size_t page_bytes = 4096;
 constexpr std::uint32_t most_ranks = 65536;  // of a node: what a launcher says beyond that is not believed
 
 const char* first_of(std::initializer_list<const char*> names) noexcept {
@@ -158,7 +161,11 @@ void open(Node& node) noexcept {
   node.ranks = ranks_of_node(node.launcher);
   const std::uint64_t key = job_key(node.launcher);
   if (node.rank < 0 || node.ranks < 2 || key == 0) return;
-  node.bytes = sizeof(Roster) + node.ranks * sizeof(Entry);
+  const std::size_t roster_bytes =
+      (sizeof(Roster) + node.ranks * sizeof(Entry) + page_bytes - 1) / page_bytes * page_bytes;
+  node.bytes = roster_bytes +
+               (node.ranks <= SharedOutOfBand::most_ranks ? SharedOutOfBand::bytes_for(node.ranks) : std::size_t{0});
+  node.bytes = (node.bytes + page_bytes - 1) / page_bytes * page_bytes;
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < node.bytes) return;  // it would be SIGXFSZ
   char start[32];
@@ -173,10 +180,17 @@ void open(Node& node) noexcept {
     if (void* const memory = mmap(nullptr, node.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
         memory != MAP_FAILED)
       node.roster = static_cast<Roster*>(memory);
-  if (node.roster == nullptr)
+  if (node.roster == nullptr) {
     ::close(file);
-  else
-    node.file = file;
+    return;
+  }
+  node.file = file;
+  if (node.bytes > roster_bytes) node.out_of_band = reinterpret_cast<std::byte*>(node.roster) + roster_bytes;
+}
+
+void unlink_name(Node& node) noexcept {
+  if (node.path[0] != '\0') unlink(node.path);
+  node.path[0] = '\0';
 }
 
 }  // namespace
@@ -193,12 +207,11 @@ void announce(Node& node, Part part) noexcept {
   node.mine->build = node.build;
   std::snprintf(node.mine->version, sizeof node.mine->version, "%s", PAPAYA_VERSION);
   node.mine->part.store(part, std::memory_order_release);
-  if (number + 1 == node.ranks) remove_name(node);  // all have it open
+  if (number + 1 == node.ranks) unlink_name(node);  // all have it open
 }
 
 void remove_name(Node& node) noexcept {
-  if (node.path[0] != '\0') unlink(node.path);
-  node.path[0] = '\0';
+  unlink_name(node);
   if (node.file >= 0) ::close(node.file);
   node.file = -1;
 }
@@ -208,6 +221,7 @@ void close(Node& node) noexcept {
   if (node.file >= 0) ::close(node.file);
   node.file = -1;
   node.roster = nullptr;
+  node.out_of_band = nullptr;
   node.mine = nullptr;
 }
 

@@ -1,4 +1,4 @@
-// Which ranks of this job on this node have papaya: a page of shared memory named after the job, on which each rank
+// Which ranks of this job on this node have papaya: a file of shared memory named after the job, in which each rank
 // says so before MPI_Init. Any rank can look without the others' help, and whoever is missing there has no papaya, or
 // another tool in front of it. It knows no MPI: a rank for which libpapaya.so finds no flavour is on it as well.
 // census.hpp decides.
@@ -43,8 +43,9 @@ struct Node {
   int rank = -1;            // this one's in MPI_COMM_WORLD
   std::uint64_t build = 0;  // of the flavour, by the linker's build id
   Entry* mine = nullptr;
-  std::size_t bytes = 0;
-  int file = -1;  // open, and locked, as long as `path` may be there
+  std::size_t bytes = 0;             // of the roster, and behind it the memory of out-of-band collectives
+  std::byte* out_of_band = nullptr;  // null: too many ranks for it
+  int file = -1;                     // open, and locked; behind `bytes` there is room for more
   char path[64] = "";
 };
 

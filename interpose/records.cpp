@@ -116,15 +116,13 @@ void Records::open_files(const Job& job, std::string_view profile, std::span<con
       is_wanted && recorder.open(output::rank_file(folder.path(), job.rank),
                                  profile == "trace" ? trace_capacity : trace::event_capacity, algorithms, error,
                                  profile == "collectives" ? std::span<const Recorder::Function>() : functions);
-  int failures = opened || !is_wanted ? 0 : 1;
-  int all_failures = 0;
-  PMPI_Reduce(&failures, &all_failures, 1, MPI_INT, MPI_SUM, 0, job.world_comm);
+  const std::vector<int> failed = job.oob->gather(opened || !is_wanted ? 0 : 1);
+  const auto all_failures = std::count(failed.begin(), failed.end(), 1);
   if (job.rank == 0 && all_failures != 0)
     log::warn(fmt::format("{} of {} ranks cannot write their records to {}{}{}; {}.", all_failures, job.ranks,
                           folder.name(), error.empty() ? "" : ": ", error,
                           all_failures < job.ranks ? "the others go on recording" : "nothing is recorded"));
   // The files of the node are there; later the folder may have another name.
-  PMPI_Barrier(job.node_comm);
   if (!opened) return;
   for (std::size_t rank = 0; rank < job.node_of.size(); ++rank)
     if (job.node_of[rank] == job.node && records_[rank])
@@ -176,7 +174,7 @@ void Records::start_watching(const Job& job) {
     if (job.settings.number(Variable::stacks) != 0 && !stack_dump.start(recorder, call_sites))
       log::info("no thread can be started, so this rank gives no call stacks.");
   }
-  if (job.leader_comm == MPI_COMM_NULL) return;
+  if (!job.leads()) return;
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < job.node_of.size(); ++rank)
     if (job.node_of[rank] == job.node && records_[rank]) ranks.push_back(static_cast<int>(rank));
@@ -198,17 +196,21 @@ void Records::report_incomplete_traces(const Job& job) const {
   const auto ended = [&](trace::spill::State state) { return spiller != nullptr && spiller->file().state() == state; };
   const bool is_limited = ended(trace::spill::State::limited);
   const bool is_cut = spiller != nullptr && !is_limited && !ended(trace::spill::State::closed);
-  const int mine[2] = {is_limited ? 1 : 0, is_cut ? 1 : 0};
-  int all[2] = {0, 0};
-  PMPI_Reduce(mine, all, 2, MPI_INT, MPI_SUM, 0, job.world_comm);
+  struct Ends {
+    int limited;
+    int cut;
+  };
+  Ends all{};
+  for (const Ends& one : job.oob->gather(Ends{is_limited ? 1 : 0, is_cut ? 1 : 0}))
+    all = {all.limited + one.limited, all.cut + one.cut};
   if (job.rank != 0) return;
   const auto warn = [&](int ranks, const std::string& why) {
     if (ranks != 0)
       log::warn(fmt::format("the traces of {} of {} ranks {}; of these the last {} calls are kept.", ranks, job.ranks,
                             why, trace_capacity));
   };
-  warn(all[0], fmt::format("reached PAPAYA_TRACE_LIMIT={}", job.settings.text(Variable::trace_limit)));
-  warn(all[1], "could not be written to their end");
+  warn(all.limited, fmt::format("reached PAPAYA_TRACE_LIMIT={}", job.settings.text(Variable::trace_limit)));
+  warn(all.cut, "could not be written to their end");
 }
 
 // Measured by the leaders of the nodes, whether they record or not, for all ranks of theirs.
@@ -216,8 +218,8 @@ void Records::measure_clock_offset(const Job& job, double ns_per_tick, int which
   if (job.nodes == 1) return;
   trace::ClockOffset offset{};
   if (job.leader_comm != MPI_COMM_NULL) offset = measure::clock_offset(job.leader_comm, ns_per_tick, job.origin.ticks);
-  measure::meet_asleep(job.node_comm);  // the others leave the leaders the cores
-  PMPI_Bcast(&offset, sizeof offset, MPI_BYTE, 0, job.node_comm);
+  job.oob_of_node->meet();  // asleep: the others leave the leaders the cores
+  job.oob_of_node->broadcast(&offset, sizeof offset);
   if (recorder.is_open()) recorder.header().clock[which] = offset;
 }
 
@@ -226,10 +228,10 @@ void Records::measure_message_times(const Job& job) {
   std::uint64_t across[measure::alpha_size_count]{};
   // Where ranks outnumber cores, those that wait for the pair that measures must not wait in MPI: MPICH's
   // would spin.
-  measure::meet_asleep(job.world_comm);
+  job.oob->meet();
   if (job.ranks_on_node > 1) measure::message_times(job.node_comm, 1, 20, within);
   if (job.nodes > 1 && job.leader_comm != MPI_COMM_NULL) measure::message_times(job.leader_comm, 1, 20, across);
-  measure::meet_asleep(job.world_comm);
+  job.oob->meet();
   if (!recorder.is_open()) return;
   for (int i = 0; i < measure::alpha_size_count; ++i)
     recorder.header().alpha[i] = {measure::alpha_sizes[i], within[i], across[i]};
@@ -263,7 +265,7 @@ void Records::close(const Job& job) {
   if (folder.name().empty()) return;
   // The whole run is a longer base for the counter's rate than MPI_Init was. The node's first rank decides.
   double rate = clock::ns_per_tick(job.origin, clock::read_pair());
-  PMPI_Bcast(&rate, 1, MPI_DOUBLE, 0, job.node_comm);
+  job.oob_of_node->broadcast(&rate, sizeof rate);
   if (recorder.is_open()) recorder.header().ns_per_tick = rate;
   measure_clock_offset(job, rate, 1);
   measure_message_times(job);
@@ -277,13 +279,13 @@ void Records::close(const Job& job) {
     recorder.close();
   }
   report_incomplete_traces(job);
-  const cpu_set_t processors = measure::processors_of(job.node_comm);
-  PMPI_Barrier(job.world_comm);
-  if (job.leader_comm != MPI_COMM_NULL) {
+  const cpu_set_t processors = measure::processors_of(*job.oob_of_node);
+  job.oob->meet();
+  if (job.leads()) {
     const OnProcessors all_of_the_node(processors);
     write_report(job);
   }
-  measure::meet_asleep(job.world_comm);
+  job.oob->meet();
 }
 
 }  // namespace papaya

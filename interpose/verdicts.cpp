@@ -108,9 +108,7 @@ void keep(Communicator& state) noexcept {
 void tell_kept(const Job& job, Records& records) noexcept {
   if (job.verify_every == 0) return;
   const std::lock_guard lock(kept().mutex);
-  int finder = kept().differences.empty() ? job.ranks : job.rank;
-  PMPI_Allreduce(MPI_IN_PLACE, &finder, 1, MPI_INT, MPI_MIN, job.world_comm);
-  if (finder != job.rank) return;
+  if (job.oob->least(kept().differences.empty() ? job.ranks : job.rank) != job.rank) return;
   for (const Difference& one : kept().differences) tell(one, false, job, records);
 }
 

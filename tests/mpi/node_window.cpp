@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "algorithms/transport/mpi/mpi_out_of_band.hpp"
+
 namespace {
 
 int failures = 0;
@@ -88,9 +90,9 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   papaya::NodeWindow window;
   const bool is_small = argc > 1 && std::string_view(argv[1]) == "small";
-  check(window.create(MPI_COMM_WORLD, std::size_t{is_small ? 64u : 1u} << 20), "there is a window", 0);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  papaya::MpiOutOfBand all(MPI_COMM_WORLD);
+  const int rank = all.rank();
+  check(window.create(all, MPI_COMM_WORLD, {}, std::size_t{is_small ? 64u : 1u} << 20), "there is a window", 0);
   if (window.exists() && is_small) {
     if (rank == 0) share_with_others(window);
     MPI_Barrier(MPI_COMM_WORLD);

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -67,17 +68,45 @@ std::byte* NodeWindow::region(std::int64_t offset) const noexcept {
   return base_ + offset + prefix_bytes;
 }
 
-bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
-  int rank = 0;
-  PMPI_Comm_rank(node, &rank);
-  PMPI_Comm_size(node, &ranks_);
+// A file of the kernel's memory has holes until it is written to, so to make it longer takes nothing.
+bool NodeWindow::map_file(File file, std::size_t bytes, bool makes_room) noexcept {
+  if (makes_room && ftruncate(file.descriptor, static_cast<off_t>(file.begin + bytes)) != 0) return false;
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.descriptor, static_cast<off_t>(file.begin));
+  if (memory == MAP_FAILED) return false;
+  base_ = static_cast<std::byte*>(memory);
+  mapped_bytes_ = bytes;
+  return true;
+}
+
+bool NodeWindow::allocate_by_mpi(MPI_Comm comm, std::size_t bytes, bool is_first) noexcept {
+  void* mine = nullptr;
+  if (PMPI_Win_allocate_shared(is_first ? static_cast<MPI_Aint>(bytes) : 0, 1, MPI_INFO_NULL, comm, &mine, &window_) !=
+      MPI_SUCCESS)
+    return false;
+  MPI_Aint size = 0;
+  int unit = 0;
+  void* first = nullptr;
+  if (PMPI_Win_shared_query(window_, 0, &size, &unit, &first) != MPI_SUCCESS ||
+      static_cast<std::uint64_t>(size) < bytes)
+    return false;
+  // MPI may put a header of its own first (Open MPI does). The offset in the page is the same in every process.
+  const std::uintptr_t misplaced = reinterpret_cast<std::uintptr_t>(first) % page_bytes;
+  base_ = static_cast<std::byte*>(first) + (misplaced == 0 ? 0 : page_bytes - misplaced);
+  pages_ -= misplaced == 0 ? 0 : 1;
+  return true;
+}
+
+bool NodeWindow::create(OutOfBand& node, MPI_Comm comm, File file, std::size_t limit) noexcept {
+  const bool is_first = node.rank() == 0;
+  ranks_ = node.ranks();
   limit = std::min<std::size_t>(limit, memory::available_shared() / 4);
   // Beyond the limit for files, making the segment larger ends the process by a signal. MPI's own header comes on top,
   // and the arenas' addresses.
   rlimit files{};
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
     limit = std::min<std::size_t>(limit, files.rlim_cur > (2 << 20) ? (files.rlim_cur - (2 << 20)) / 5 * 4 : 0);
-  PMPI_Bcast(&limit, sizeof limit, MPI_BYTE, 0, node);
+  node.broadcast(&limit, sizeof limit);
   limit_ = limit;
   map_words_ = limit / page_bytes / 64 + 1;
   const std::size_t tables =
@@ -89,27 +118,20 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
   // Rank 0's view of what is free holds for all.
   std::uint64_t bytes = limit / page_bytes * page_bytes;  // to be used
   if (bytes < (first_page_ + 4) * page_bytes) bytes = 0;
-  PMPI_Bcast(&bytes, 1, MPI_UINT64_T, 0, node);
   if (bytes == 0) return false;
   arena_bytes_ = DepositArena::bytes_for(bytes, ranks_);
   const std::size_t arenas = static_cast<std::size_t>(ranks_) * arena_bytes_;
   pages_ = (bytes - static_cast<std::size_t>(ranks_) * DepositArena::promised_of(arena_bytes_)) / page_bytes;
   bytes = pages_ * page_bytes + arenas;  // of addresses
-  void* mine = nullptr;
-  int ok = PMPI_Win_allocate_shared(rank == 0 ? static_cast<MPI_Aint>(bytes) : 0, 1, MPI_INFO_NULL, node, &mine,
-                                    &window_) == MPI_SUCCESS;
-  if (ok) {
-    MPI_Aint size = 0;
-    int unit = 0;
-    void* first = nullptr;
-    ok = PMPI_Win_shared_query(window_, 0, &size, &unit, &first) == MPI_SUCCESS &&
-         static_cast<std::uint64_t>(size) >= bytes;
-    // MPI may put a header of its own first (Open MPI does). The offset in the page is the same in every process.
-    const std::uintptr_t misplaced = reinterpret_cast<std::uintptr_t>(first) % page_bytes;
-    base_ = static_cast<std::byte*>(first) + (misplaced == 0 ? 0 : page_bytes - misplaced);
-    pages_ -= misplaced == 0 ? 0 : 1;
+  bool ok = false;
+  if (file.descriptor < 0) {
+    ok = allocate_by_mpi(comm, bytes, is_first);
+  } else {
+    // Nobody looks beyond the end of the file.
+    ok = !is_first || map_file(file, bytes, true);
+    ok = node.least(ok ? 1 : 0) != 0 && (is_first || map_file(file, bytes, false));
   }
-  if (ok && rank == 0) {
+  if (ok && is_first) {
     ok = memory::make_present(base_, first_page_ * page_bytes);
     if (ok) {
       std::memset(base_, 0, first_page_ * page_bytes);
@@ -118,18 +140,15 @@ bool NodeWindow::create(MPI_Comm node, std::size_t limit) noexcept {
       header()->held_pages = first_page_;
     }
   }
-  int all_ok = 0;
-  PMPI_Allreduce(&ok, &all_ok, 1, MPI_INT, MPI_MIN, node);
-  if (!all_ok) {
-    if (window_ != MPI_WIN_NULL) PMPI_Win_free(&window_);
-    base_ = nullptr;
-    return false;
-  }
-  return true;
+  if (node.least(ok ? 1 : 0) != 0) return true;
+  free();
+  return false;
 }
 
 void NodeWindow::free() noexcept {
   if (window_ != MPI_WIN_NULL) PMPI_Win_free(&window_);
+  if (mapped_bytes_ != 0) munmap(base_, mapped_bytes_);
+  mapped_bytes_ = 0;
   base_ = nullptr;
 }
 

@@ -1,4 +1,4 @@
-// The one shared window of a node and job (MPI_Win_allocate_shared): regions, sub-allocated by pages to communicators,
+// The one shared window of a node and job: regions, sub-allocated by pages to communicators,
 // and behind them the arenas in which the node's ranks deposit, of equal size (deposit_arena.hpp). Addresses are not
 // memory: three quarters of the limit are addresses of regions, one half those of arenas, and pages are taken as they
 // are needed. A quarter of the limit is promised to the arenas; what else they take regions have not taken, and the
@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <span>
 
+#include "algorithms/transport/out_of_band.hpp"
 #include "algorithms/transport/regions.hpp"
 #include "algorithms/waiting/wait.hpp"
 
@@ -21,9 +22,16 @@ namespace papaya {
 
 class NodeWindow final : public Regions {
  public:
-  // Collective over `node`, whose error handler must return. At most `limit` bytes; less where less is free.
-  // All ranks agree on the outcome.
-  bool create(MPI_Comm node, std::size_t limit) noexcept;
+  // Memory that the ranks of a node share already: a file in /dev/shm that each has open, free from `begin` on, a
+  // multiple of the page size.
+  struct File {
+    int descriptor = -1;
+    std::size_t begin = 0;
+  };
+
+  // Collective over the ranks of a node. At most `limit` bytes; less where less is free. In `file`, or without one in a
+  // window of MPI's over `comm`, the same ranks, whose error handler must return. All ranks agree on the outcome.
+  bool create(OutOfBand& node, MPI_Comm comm, File file, std::size_t limit) noexcept;
   void free() noexcept;  // collective
   bool exists() const noexcept override { return base_ != nullptr; }
   std::size_t limit() const noexcept { return limit_; }  // what was left of that given to create()
@@ -69,7 +77,11 @@ class NodeWindow final : public Regions {
   bool leaves(std::size_t wanted, std::size_t leave) const noexcept;
   void give_back_to_system(std::size_t first, std::size_t pages) noexcept;
 
+  bool map_file(File file, std::size_t bytes, bool makes_room) noexcept;
+  bool allocate_by_mpi(MPI_Comm comm, std::size_t bytes, bool is_first) noexcept;
+
   MPI_Win window_ = MPI_WIN_NULL;
+  std::size_t mapped_bytes_ = 0;  // of a file
   std::byte* base_ = nullptr;
   std::size_t limit_ = 0;
   std::size_t pages_ = 0;  // before the arenas; what regions and arenas may hold, beside what those are promised
