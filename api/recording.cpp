@@ -6,6 +6,7 @@
 
 #include "api/process.hpp"
 #include "base/clock.hpp"
+#include "base/version.hpp"
 
 namespace papaya::weak {
 

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "api/instance.hpp"
+#include "base/version.hpp"
 #include "interpose/weak_service.hpp"
 
 namespace papaya::weak {

@@ -6,6 +6,8 @@
 #include <limits>
 #include <string_view>
 
+#include "base/version.hpp"
+
 namespace papaya::weak {
 
 // All in numbers of which the least of all ranks is taken: of what rank 0 decides the others bring the largest number,

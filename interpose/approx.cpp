@@ -17,6 +17,7 @@
 #include "base/log.hpp"
 #include "base/mpi_library.hpp"
 #include "base/mpi_name.hpp"
+#include "base/version.hpp"
 #include "interpose/approx_call.hpp"
 #include "interpose/approx_sites.hpp"
 #include "interpose/nonblocking.hpp"
@@ -72,13 +73,16 @@ const char* library_of_this_mpi() noexcept {
 }
 
 const WeakService* load(const Preload& preload, std::string& problem) {
-  const std::string path =
-      fmt::format("{}/libpapaya-weak-{}.so.{}", preload.folder, library_of_this_mpi(), PAPAYA_VERSION);
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const std::string name = fmt::format("libpapaya-weak-{}.so.{}", library_of_this_mpi(), PAPAYA_VERSION);
+  // Beside libpapaya.so in a build folder. Programs link to it, so an installation has it in the folder above.
+  void* library = nullptr;
+  for (const char* folder : {"", "/.."})
+    if (library == nullptr)
+      library = dlopen(fmt::format("{}{}/{}", preload.folder, folder, name).c_str(), RTLD_NOW | RTLD_LOCAL);
   const auto find =
       library == nullptr ? nullptr : reinterpret_cast<FindWeakService>(dlsym(library, "papaya_weak_service"));
   const WeakService* const service = find == nullptr ? nullptr : find(PAPAYA_VERSION);
-  if (service == nullptr) problem = fmt::format("{} cannot be loaded; install it beside libpapaya.so", path);
+  if (service == nullptr) problem = fmt::format("{} cannot be loaded; install it as meson install does", name);
   return service;
 }
 

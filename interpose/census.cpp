@@ -18,6 +18,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/version.hpp"
 
 namespace papaya::census {
 

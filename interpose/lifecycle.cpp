@@ -5,6 +5,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/version.hpp"
 #include "interpose/approx.hpp"
 #include "interpose/census.hpp"
 #include "interpose/communicator.hpp"

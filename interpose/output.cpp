@@ -16,6 +16,8 @@
 #include <sstream>
 #include <vector>
 
+#include "base/version.hpp"
+
 namespace papaya::output {
 
 namespace {

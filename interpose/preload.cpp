@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "base/mpi_library.hpp"
+#include "base/version.hpp"
 #include "interpose/flavour.hpp"
 #include "interpose/preload_aside.hpp"
 #include "interpose/preload_children.hpp"

@@ -16,6 +16,7 @@
 #include <initializer_list>
 
 #include "algorithms/transport/shared_out_of_band.hpp"
+#include "base/version.hpp"
 
 namespace papaya::presence {
 

@@ -15,6 +15,7 @@
 #include "algorithms/algorithm.hpp"
 #include "base/log.hpp"
 #include "base/reason.hpp"
+#include "base/version.hpp"
 #include "interpose/measure.hpp"
 #include "interpose/mpi_readers.hpp"
 #include "interpose/output.hpp"

@@ -12,6 +12,7 @@
 #include "algorithms/weak/weak.hpp"
 #include "base/settings.hpp"
 #include "base/topology.hpp"
+#include "base/version.hpp"
 #include "tools/command.hpp"
 #include "tools/explain.hpp"
 #include "tuning/selection.hpp"

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/mpi_name.hpp"
+#include "base/version.hpp"
 #include "profiler/analysis/communicator_names.hpp"
 #include "profiler/analysis/weak.hpp"
 #include "tools/weak_arguments.hpp"

@@ -5,14 +5,16 @@
 #include <string_view>
 #include <vector>
 
+#include "base/version.hpp"
 #include "tools/bench_program.hpp"
 #include "tools/command.hpp"
+#include "tools/commit.hpp"
 
 int main(int argc, char** argv) {
   try {
     CLI::App app{"papaya shows who arrives late at which MPI collective and what that costs, and makes it cost less.",
                  "papaya"};
-    app.set_version_flag("--version", "papaya " PAPAYA_VERSION);
+    app.set_version_flag("--version", "papaya " PAPAYA_VERSION + (std::string(" (commit ") + papaya::commit + ")"));
     app.require_subcommand(0, 1);
     int exit_code = papaya::exit_fine;
     papaya::add_run(app, exit_code);

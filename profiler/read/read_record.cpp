@@ -9,6 +9,7 @@
 #include "base/mpi_kind.hpp"
 #include "base/old_names.hpp"
 #include "base/reason.hpp"
+#include "base/version.hpp"
 #include "profiler/read/read_spill.hpp"
 #include "profiler/read/read_trials.hpp"
 #include "profiler/read/version_3.hpp"

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/version.hpp"
 #include "profiler/read/version_3.hpp"
 #include "profiler/record/zstd.hpp"
 

@@ -22,6 +22,7 @@
 #include "base/clock.hpp"
 #include "base/memory.hpp"
 #include "base/topology.hpp"
+#include "base/version.hpp"
 #include "profiler/record/format.hpp"
 #include "tools/bench/launcher.hpp"
 #include "tools/doctor/checks.hpp"

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/mpi_kind.hpp"
+#include "base/version.hpp"
 #include "profiler/analysis/readers.hpp"
 #include "profiler/record/format.hpp"
 #include "profiler/report/report.hpp"

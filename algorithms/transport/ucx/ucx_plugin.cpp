@@ -48,6 +48,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/version.hpp"
+
 namespace papaya::ucx {
 
 namespace {

@@ -12,6 +12,7 @@
 
 #include "algorithms/transport/transport.hpp"
 #include "base/log.hpp"
+#include "base/version.hpp"
 
 namespace papaya {
 

@@ -55,11 +55,12 @@ class Launching(Preload):
         self.need_papaya()
         name = f"libpapaya-{self.mpi}.so"
         flavour = (self.build / name).read_bytes()
+        version = subprocess.run([self.build / "papaya", "--version"], stdout=subprocess.PIPE, check=True).stdout.split()[1]
         notes = subprocess.run(["readelf", "-nW", self.build / name], stdout=subprocess.PIPE, text=True, check=True).stdout
         build_id = bytes.fromhex(re.search(r"Build ID: (\w+)", notes)[1])
         whole = self.build / "libpapaya.so"
         copies = {}
-        for kind, content in (("bare", None), ("older", flavour.replace(b"0.1.0\0", b"0.0.9\0")),
+        for kind, content in (("bare", None), ("older", flavour.replace(version + b"\0", b"0" * len(version) + b"\0")),
                               ("other", flavour.replace(build_id, bytes(len(build_id))))):
             self.assertNotEqual(content, flavour)
             (self.scratch / kind).mkdir()
