@@ -5,7 +5,7 @@ root=$(dirname "$0")/..
 if [ -e "$root/.git" ] && git -c safe.directory='*' -C "$root" describe --always --exclude='*' --abbrev=12 --dirty=-modified 2>/dev/null; then
   exit
 fi
-read -r commit time <"$root/packaging/commit"
+read -r commit _ <"$root/packaging/commit"
 case $commit in
   *Format*) echo unknown ;;
   *) printf '%.12s\n' "$commit" ;;

@@ -1,15 +1,16 @@
 """Libraries that another machine may lack go into the package: copies in lib/papaya/bundled with names of their own.
 
-A copy of libhwloc under its own name would serve an MPI's plugin that the program opens later, too, and may be too old for
-it. Hence libhwloc-papaya.so.15, which nothing else asks for.
+A copy of libhwloc under its own name would serve an MPI's plugin that the program opens later, too, and may be too old
+for it. Hence libhwloc-papaya.so.15, which nothing else asks for.
 """
 import os
 import pathlib
 import re
 import shutil
 
-# glibc and the compiler's unwinder, which every process has one of; the MPI; UCX, which the user chooses.
-NOT_BUNDLED = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|mpi|mpich|mpi_abi|ucp|uct|ucs|ucm))\.so.*")
+# glibc and the compiler's unwinder and C++ library (which a tarball's build has linked in), of which a process has one;
+# the MPI; UCX, which the user chooses.
+NOT_BUNDLED = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|mpi|mpich|mpi_abi|ucp|uct|ucs|ucm))\.so.*")
 
 
 class Missing(Exception):

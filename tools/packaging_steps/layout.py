@@ -16,8 +16,8 @@ READ_ME = """papaya {version}: who arrives late at which MPI collective, and wha
 
   mpirun -n 4 bin/papaya run ./app
 
-Put this folder wherever you like, on a file system that all nodes see. It needs Linux on {machine}, glibc {glibc} or newer
-and one of these MPIs, which it finds in your program: {mpis}.
+Put this folder wherever you like, on a file system that all nodes see. It needs Linux on {machine}, glibc {glibc} or
+newer and one of these MPIs, which it finds in your program: {mpis}.
 bin/papaya doctor checks the rest; share/doc/papaya/guide.md is the guide, share/man has the manual pages.
 
 Of papaya's own only these are tied to the names that Debian gives the MPI libraries ({names}):
@@ -72,8 +72,8 @@ def licences(folder, bundled):
         return
     packages = set(LINKED_IN)
     for file in bundled:
-        found = subprocess.run(["dpkg", "-S", f"*/{pathlib.Path(file).resolve().name}"], stdout=subprocess.PIPE, text=True,
-                               stderr=subprocess.DEVNULL, check=False).stdout
+        found = subprocess.run(["dpkg", "-S", f"*/{pathlib.Path(file).resolve().name}"], text=True, check=False,
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
         packages.add(found.split(":")[0])
     folder.mkdir()
     for package in sorted(packages):
