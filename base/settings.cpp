@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/program_filter.hpp"
+
 namespace papaya {
 
 namespace {
@@ -90,6 +92,8 @@ std::string problem_with(const VariableRow& row, std::string_view value) {
       return parse_share(value, number) ? "" : "must be off, exact, or a percentage such as 1% or 0.5%";
     case Kind::ranks:
       return RankList().parse(value) ? "" : "must be all, or ranks such as 0-3,8 or 0-1023:16";
+    case Kind::expression:
+      return program_filter::is_expression(std::string(value).c_str()) ? "" : "must be an extended regular expression";
     case Kind::text:
     case Kind::selection:
       return "";

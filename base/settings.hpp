@@ -26,7 +26,7 @@ inline constexpr auto variables = std::to_array({
 inline constexpr std::size_t variable_count = variables.size();
 
 struct VariableRow {
-  enum class Kind : std::uint8_t { flag, choice, integer, bytes, ranks, share, text, selection };
+  enum class Kind : std::uint8_t { flag, choice, integer, bytes, ranks, share, expression, text, selection };
   std::string_view name;
   Kind kind;
   std::string_view values;  // for people; for a choice the words themselves, separated by '|'

@@ -15,6 +15,7 @@
 #include "interpose/flavour.hpp"
 #include "interpose/preload_aside.hpp"
 #include "interpose/preload_children.hpp"
+#include "interpose/preload_filter.hpp"
 #include "interpose/preload_module.hpp"
 #include "interpose/presence.hpp"
 
@@ -81,7 +82,7 @@ papaya::FlavourExplain flavour_explain = nullptr;    // the same
 papaya::FlavourReplaced flavour_replaced = nullptr;  // written under the mutex
 papaya::FlavourWeakRecords flavour_weak = nullptr;   // written under the mutex
 papaya::FlavourPhase flavour_phase = nullptr;        // atomic
-bool child_of_run = false;  // started by a process under `papaya run`, which preloads into one process only
+Start started_as = Start::preloaded;                 // how this process got this library
 
 // Classes of callers of PMPI_X seen so far beside the two the trampoline knows. A library loaded later than
 // MPI_Init (a Python plugin) is classified at its first call. Entries are written under the mutex and
@@ -240,7 +241,12 @@ void resolve(const void* caller) {
   reinterpret_cast<GetLibraryVersion>(search.definitions[0])(version, &length);
   if (const char* const flavour = papaya::flavour_of(version); flavour != nullptr && strcmp(flavour, "mpich") == 0)
     node.launcher = papaya::presence::Launcher::pmi;
-  if (child_of_run) {
+  // Who types `papaya run` means this program.
+  if (const char* const variable = left_out_by(); variable != nullptr && started_as != Start::run) {
+    stand_aside_by_request(variable, " leaves this program out");
+    return;
+  }
+  if (started_as == Start::child_of_run) {
     stand_aside(
         "this MPI program was started by a process under `papaya run`, which preloads into one process only. Nothing "
         "is recorded. Put `papaya run` right before the program, or start the program with exec.");
@@ -310,7 +316,7 @@ void note_folder() {
 
 __attribute__((constructor)) void at_load() {
   note_folder();
-  child_of_run = leave_children_alone();
+  started_as = leave_children_alone();
 }
 
 }  // namespace

@@ -14,8 +14,16 @@ namespace {
 
 constexpr int peers_told_within_ms = 500;
 char why_aside[6144] = "";    // what this rank has to say about it, until it has
+bool is_requested = false;    // to stand aside; written under the mutex
 void* native_init = nullptr;  // written under the mutex, before anybody gets init_aside()
 void* native_init_thread = nullptr;
+
+bool another_takes_part() {
+  if (node.roster == nullptr) return false;
+  for (std::uint32_t i = 0; i < node.ranks; ++i)
+    if (node.roster->entries()[i].part.load(std::memory_order_acquire) == presence::Part::takes_part) return true;
+  return false;
+}
 
 // Whether all ranks of the node stand aside, and the lowest of them speaks for them.
 bool is_spoken_for() {
@@ -41,7 +49,7 @@ bool is_spoken_for() {
 
 int after_init(int code) {
   pthread_mutex_lock(&mutex);
-  if (why_aside[0] != '\0' && !is_spoken_for()) say(why_aside);
+  if (why_aside[0] != '\0' && (is_requested ? another_takes_part() : !is_spoken_for())) say(why_aside);
   why_aside[0] = '\0';
   presence::remove_name(node);
   presence::close(node);
@@ -58,6 +66,13 @@ int init_thread_aside(int* argc, char*** argv, int required, int* provided) {
       reinterpret_cast<int (*)(int*, char***, int, int*)>(native_init_thread)(argc, argv, required, provided));
 }
 
+void note_reason(const char* first, const char* second, const char* third, const char* fourth, const char* fifth) {
+  presence::announce(node, presence::Part::stands_aside);
+  char rank[32] = "";
+  if (node.rank >= 0) snprintf(rank, sizeof rank, "rank %d: ", node.rank);
+  snprintf(why_aside, sizeof why_aside, "%s%s%s%s%s%s", rank, first, second, third, fourth, fifth);
+}
+
 }  // namespace
 
 void say(const char* first, const char* second, const char* third) {
@@ -71,13 +86,15 @@ void say(const char* first, const char* second, const char* third) {
 }
 
 void stand_aside(const char* first, const char* second, const char* third, const char* fourth, const char* fifth) {
-  presence::announce(node, presence::Part::stands_aside);
-  char rank[32] = "";
-  if (node.rank >= 0) snprintf(rank, sizeof rank, "rank %d: ", node.rank);
-  snprintf(why_aside, sizeof why_aside, "%s%s%s%s%s%s", rank, first, second, third, fourth, fifth);
+  note_reason(first, second, third, fourth, fifth);
   if (node.rank > 0) return;
   say(why_aside);
   why_aside[0] = '\0';
+}
+
+void stand_aside_by_request(const char* first, const char* second) {
+  note_reason(first, second, ".", "", "");
+  is_requested = true;
 }
 
 void* by_way_of(Init function, void* native) {

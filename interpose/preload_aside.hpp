@@ -20,6 +20,10 @@ void say(const char* first, const char* second = "", const char* third = "");
 void stand_aside(const char* first, const char* second = "", const char* third = "", const char* fourth = "",
                  const char* fifth = "");
 
+// The same for a rank that is left out because the user wants it. It says so only where other ranks of the node take
+// part.
+void stand_aside_by_request(const char* first, const char* second);
+
 // What a call of MPI_Init, or of MPI_Init_thread, leads to instead of `native` while this process has something to say.
 enum class Init { none, init, init_thread };
 void* by_way_of(Init function, void* native);

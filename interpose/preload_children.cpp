@@ -31,13 +31,15 @@ void remove_variable(const char* name) {
 
 }  // namespace
 
-bool leave_children_alone() {
+Start leave_children_alone() {
   const char* const marked = find_variable("PAPAYA_RUN_PID");
-  if (marked == nullptr || strtol(marked, nullptr, 10) == static_cast<long>(getpid())) return false;
+  if (marked == nullptr) return Start::preloaded;
+  if (strtol(marked, nullptr, 10) == static_cast<long>(getpid())) return Start::run;
   remove_variable("PAPAYA_RUN_PID");
   char* const preload = find_variable("LD_PRELOAD");
   Dl_info self;
-  if (preload == nullptr || dladdr(reinterpret_cast<const void*>(&leave_children_alone), &self) == 0) return true;
+  if (preload == nullptr || dladdr(reinterpret_cast<const void*>(&leave_children_alone), &self) == 0)
+    return Start::child_of_run;
   // Edited in place: it only gets shorter.
   char* out = preload;
   for (const char* item = preload; *item != '\0';) {
@@ -53,7 +55,7 @@ bool leave_children_alone() {
   }
   *out = '\0';
   if (preload[0] == '\0') remove_variable("LD_PRELOAD");
-  return true;
+  return Start::child_of_run;
 }
 
 }  // namespace papaya::preload

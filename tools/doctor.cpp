@@ -84,6 +84,7 @@ int examine(const Options& options) {
   if (!options.program.empty()) doctor::check_program(options.program, job, checks);
   doctor::check_other_tools(checks);
   const Settings settings = doctor::check_settings(checks);
+  if (!options.program.empty()) doctor::check_filter(options.program, settings, checks);
   doctor::check_machine(job, settings, checks);
   doctor::check_output(job, settings, checks);
   std::error_code error;

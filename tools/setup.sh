@@ -16,7 +16,7 @@ trap 'exit 143' TERM
 build_packages="g++ gcc libc6-dev pkg-config meson ninja-build python3 openmpi-bin libopenmpi-dev mpich libmpich-dev
   libhwloc-dev libucx-dev libdw-dev libopen-trace-format2-dev libunwind8 libzstd1 libfmt-dev libcli11-dev nlohmann-json3-dev catch2 zlib1g-dev
   libjs-chart.js"
-test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev libopenblas-dev libopenblas0-pthread libscalapack-mpich-dev
+test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev munge slurm-client slurmctld slurmd libopenblas-dev libopenblas0-pthread libscalapack-mpich-dev
   libscalapack-openmpi-dev libsimgrid-dev otf2-tools python3-matplotlib
   patchelf python3-mpi4py python3-sklearn python3-torch"
 # The style gates (tests/lint).

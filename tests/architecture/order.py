@@ -45,7 +45,7 @@ ORDER = {
     ],
     "interpose": [
         "agreement background_progress copy_communicator decide device_memory end_job function_names inner_calls "
-        "measure output peers preload_children preload_module presence resources results symbols text_of weak_service "
+        "measure output peers preload_children preload_filter preload_module presence resources results symbols text_of weak_service "
         "wrappers.hpp",
         "approx_sites attention census flavour job make_wire mpi_agreement mpi_readers preload_aside reports scratch "
         "site_names trampoline",

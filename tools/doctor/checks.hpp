@@ -40,6 +40,8 @@ Overhead measure_overhead(const std::string& folder);
 void check_installation(const Job& job, Checks& checks);
 void check_program(const std::string& program, const Job& job, Checks& checks);
 void check_other_tools(Checks& checks);
+// PAPAYA_INCLUDE and PAPAYA_EXCLUDE.
+void check_filter(const std::string& program, const Settings& settings, Checks& checks);
 void check_machine(const Job& job, const Settings& settings, Checks& checks);
 // The settings as the library takes them, with its warnings.
 Settings check_settings(Checks& checks);

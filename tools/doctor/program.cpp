@@ -24,6 +24,7 @@
 #include <string_view>
 
 #include "base/mpi_library.hpp"
+#include "base/program_filter.hpp"
 #include "tools/doctor/checks.hpp"
 #include "tools/doctor/elf.hpp"
 #include "tools/preload.hpp"
@@ -379,6 +380,21 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
                       fmt::format("The program is linked to {}, which may take MPI's calls before papaya, or after it: "
                                   "one of them sees each call. Build it without.",
                                   tools)});
+}
+
+void check_filter(const std::string& program, const Settings& settings, Checks& checks) {
+  std::error_code error;
+  const fs::path path = fs::canonical(find_program(program), error);
+  if (error) return;
+  const char* const variable =
+      program_filter::left_out_by(std::string(settings.text(Variable::include)).c_str(),
+                                  std::string(settings.text(Variable::exclude)).c_str(), path.c_str());
+  if (variable != nullptr)
+    checks.push_back(
+        {"filter", Level::warning,
+         fmt::format("{} leaves {} out where LD_PRELOAD brings papaya into it, unless it is given arguments that the "
+                     "expression names; papaya run records it all the same.",
+                     variable, path.string())});
 }
 
 void check_other_tools(Checks& checks) {

@@ -160,6 +160,7 @@ class Launching(Preload):
     def test_shell(self):
         self.need_papaya()
         commands = [["sh", "-c", "echo ok; sh -c 'echo inner'"], ["bash", "-c", "echo ok | cat"], ["ls", "/"],
+                    ["sh", "-c", "ls /proc/$$/fd; cat /proc/$$/task/*/comm; env | grep -v -e LD_PRELOAD -e ^_="],
                     [sys.executable, "-c", "import subprocess; subprocess.run(['echo', 'ok'])"]]
         for command in commands:
             results = []
@@ -171,7 +172,42 @@ class Launching(Preload):
                                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False))
             self.assertEqual((results[1].returncode, results[1].stdout, results[1].stderr),
                              (results[0].returncode, results[0].stdout, results[0].stderr))
+        passed_on = subprocess.run(["sh", "-c", "exec sh -c 'echo $LD_PRELOAD'"], env=environment, stdout=subprocess.PIPE,
+                                   text=True, check=True).stdout
+        self.assertEqual(passed_on, f"{self.build / 'libpapaya.so'}\n")
         self.assertEqual(os.listdir(self.scratch), [])
+
+    @quick
+    @time_limit(30)
+    def test_left_out(self):
+        """PAPAYA_INCLUDE and PAPAYA_EXCLUDE, by the path of the program's file and by its arguments."""
+        self.need_papaya()
+        program, folder = self.program("launched"), self.build / "tests" / "preload"
+        for env, is_recorded in (({"PAPAYA_EXCLUDE": "/launched-[a-z]+( |$)"}, False),
+                                 ({"PAPAYA_INCLUDE": "/[l]mp$|/gromacs"}, False),
+                                 ({"PAPAYA_INCLUDE": f"^{folder}/[^ ]+ named$"}, True),
+                                 ({"PAPAYA_INCLUDE": "launched", "PAPAYA_EXCLUDE": " na(me)+d"}, False),
+                                 ({"PAPAYA_EXCLUDE": ""}, True)):
+            job = self.job(2, program, "named", via="preload", env=env)
+            self.check_right(job, 2)
+            self.assertEqual(job.folder.exists(), is_recorded, env)
+            self.assertEqual(len(job.said()), is_recorded, env)  # no word where nothing is recorded
+        # A bad expression counts as absent, after one warning; papaya run means what it is given.
+        job = self.job(2, program, via="preload", env={"PAPAYA_EXCLUDE": "launched|("})
+        self.check_right(job, 2, quiet=False)
+        self.check_counts(job)
+        self.assertRegex("".join(job.complaints()), r"^papaya: PAPAYA_EXCLUDE=launched\|\(: must be an extended regular expression")
+        job = self.job(2, program, env={"PAPAYA_EXCLUDE": "launched"})
+        self.check_right(job, 2)
+        self.check_counts(job)
+        # One program of a job: all go on natively, and why is said.
+        preload = f"LD_PRELOAD={self.build / 'libpapaya.so'}"
+        job = self.job(1, "env", preload, program, ":", "-n", "1", "env", preload, "PAPAYA_EXCLUDE=launched", program, via="")
+        self.check_right(job, 2, quiet=False)
+        self.assertEqual(sorted(line.split(":")[1] for line in job.said()), [
+            " rank 1", " rank 1 cannot use papaya, so on all ranks every call goes straight to MPI, nothing is recorded."])
+        self.assertIn("papaya: rank 1: PAPAYA_EXCLUDE leaves this program out.", job.err)
+        self.assertFalse(job.folder.exists())
 
     def test_spawn(self):
         native = self.job(1, self.program("spawn"), via="native")
