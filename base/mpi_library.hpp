@@ -25,4 +25,15 @@ inline bool is_fortran_binding(const char* path) {
   return false;
 }
 
+// Whether a library is MPI itself or one of its parts, whose calls of PMPI functions are MPI's own.
+inline bool is_part_of_mpi(const char* path) {
+  const char* const slash = std::strrchr(path, '/');
+  const char* const base = slash == nullptr ? path : slash + 1;
+  if (is_fortran_binding(path)) return false;
+  for (const char* prefix :
+       {"mca_", "libmca_", "libopen-", "libompi", "libmpi.", "libmpi_", "libmpich", "libpmpi", "libromio"})
+    if (std::strncmp(base, prefix, std::strlen(prefix)) == 0) return true;
+  return false;
+}
+
 }  // namespace papaya

@@ -13,6 +13,8 @@
 #include <system_error>
 #include <thread>
 
+#include "interpose/next.hpp"
+
 namespace papaya::background_progress {
 
 namespace {
@@ -74,7 +76,7 @@ int default_level() noexcept {
 
 int init_at_most(int* argc, char*** argv, int required) {
   int provided = MPI_THREAD_SINGLE;
-  const int code = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+  const int code = PAPAYA_NEXT(Init_thread)(argc, argv, MPI_THREAD_MULTIPLE, &provided);
   // An MPI that has all levels gives what is asked for; one that has not keeps to the highest it has.
   if (code == MPI_SUCCESS) level_of_program = std::min(required, provided);
   return code;
@@ -160,13 +162,13 @@ Mover& mover = *new Mover;
 #if defined(OPEN_MPI)
 
 int init(int* argc, char*** argv) {
-  return PMPI_Init(argc, argv);
+  return PAPAYA_NEXT(Init)(argc, argv);
 }
 int init_thread(int* argc, char*** argv, int required, int* provided) {
-  return PMPI_Init_thread(argc, argv, required, provided);
+  return PAPAYA_NEXT(Init_thread)(argc, argv, required, provided);
 }
 int query_thread(int* provided) {
-  return PMPI_Query_thread(provided);
+  return PAPAYA_NEXT(Query_thread)(provided);
 }
 
 bool start(bool (*are_outstanding)() noexcept, void (*move_on)() noexcept) noexcept {
@@ -191,19 +193,19 @@ void leave() noexcept {}
 #else
 
 int init(int* argc, char*** argv) {
-  return is_needed() ? init_at_most(argc, argv, default_level()) : PMPI_Init(argc, argv);
+  return is_needed() ? init_at_most(argc, argv, default_level()) : PAPAYA_NEXT(Init)(argc, argv);
 }
 
 int init_thread(int* argc, char*** argv, int required, int* provided) {
   const bool is_level = required >= MPI_THREAD_SINGLE && required < MPI_THREAD_MULTIPLE;
-  if (!is_level || !is_needed()) return PMPI_Init_thread(argc, argv, required, provided);
+  if (!is_level || !is_needed()) return PAPAYA_NEXT(Init_thread)(argc, argv, required, provided);
   const int code = init_at_most(argc, argv, required);
   if (code == MPI_SUCCESS && provided != nullptr) *provided = level_of_program;
   return code;
 }
 
 int query_thread(int* provided) {
-  const int code = PMPI_Query_thread(provided);
+  const int code = PAPAYA_NEXT(Query_thread)(provided);
   if (code == MPI_SUCCESS && level_of_program >= 0 && provided != nullptr) *provided = level_of_program;
   return code;
 }

@@ -9,6 +9,7 @@ namespace papaya {
 // What libpapaya.so offers a flavour.
 struct Preload {
   const char* folder;           // where the libraries lie
+  void* const* next;            // by number: where a call that the program made goes on, to another tool or MPI
   void (*pass_through)();       // from now on every call goes straight to MPI (disabled, or a forked child)
   void (*intercept_waiting)();  // from now on functions that only wait (PAPAYA_WAITING) go to their wrappers
   void (*time_calls)(

@@ -10,6 +10,7 @@
 #include "interpose/census.hpp"
 #include "interpose/communicator.hpp"
 #include "interpose/mpi_types.hpp"
+#include "interpose/next.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/oddities.hpp"
 #include "interpose/runtime.hpp"
@@ -191,6 +192,7 @@ void note_abort(int code) noexcept {
 void papaya_flavour_start(const papaya::Preload* preload) {
   using namespace papaya;
   runtime().preload = preload;
+  next::functions = preload->next;
   Watch::note_signal();
   job::note_clock();
 }

@@ -16,6 +16,7 @@
 #include "interpose/preload_aside.hpp"
 #include "interpose/preload_children.hpp"
 #include "interpose/preload_filter.hpp"
+#include "interpose/preload_layers.hpp"
 #include "interpose/preload_module.hpp"
 #include "interpose/presence.hpp"
 
@@ -71,6 +72,10 @@ __attribute__((visibility("hidden"))) void* papaya_native_functions[symbol_count
 
 namespace {
 
+// Written before the slots that lead there.
+void* next_functions[symbol_count];  // where a call that the program made goes on
+bool taken[symbol_count];            // by a tool in front of papaya
+
 enum class State { unknown, flavour, native, several };
 
 State state = State::unknown;                        // written under the mutex
@@ -84,31 +89,8 @@ papaya::FlavourWeakRecords flavour_weak = nullptr;   // written under the mutex
 papaya::FlavourPhase flavour_phase = nullptr;        // atomic
 Start started_as = Start::preloaded;                 // how this process got this library
 
-// Classes of callers of PMPI_X seen so far beside the two the trampoline knows. A library loaded later than
-// MPI_Init (a Python plugin) is classified at its first call. Entries are written under the mutex and
-// published by `count`.
-struct Caller {
-  papaya_range range;
-  bool fortran;
-};
-Caller callers[64];
-std::size_t caller_count = 0;
-
 bool called_from_fortran(const void* address) {
-  const auto value = reinterpret_cast<std::uintptr_t>(address);
-  const std::size_t known = __atomic_load_n(&caller_count, __ATOMIC_ACQUIRE);
-  for (std::size_t i = 0; i < known; ++i)
-    if (value - callers[i].range.begin < callers[i].range.bytes) return callers[i].fortran;
-  Module module;
-  if (!find_module(address, module)) return false;
-  const bool fortran = papaya::is_fortran_binding(module.path);
-  pthread_mutex_lock(&mutex);
-  if (caller_count < sizeof callers / sizeof callers[0]) {
-    callers[caller_count] = {module.range, fortran};
-    __atomic_store_n(&caller_count, caller_count + 1, __ATOMIC_RELEASE);
-  }
-  pthread_mutex_unlock(&mutex);
-  return fortran;
+  return origin_of(address) == Origin::fortran;
 }
 
 [[noreturn]] void no_such_function() {
@@ -122,8 +104,8 @@ void set_slot(void*& slot, void* target) {
 
 void pass_through() {
   for (std::size_t i = 0; i < symbol_count; ++i)
-    if (papaya_native_functions[i] != reinterpret_cast<void*>(no_such_function)) {
-      set_slot(papaya_mpi_slots[i], papaya_native_functions[i]);
+    if (next_functions[i] != reinterpret_cast<void*>(no_such_function)) {
+      set_slot(papaya_mpi_slots[i], next_functions[i]);
       __atomic_store_n(&wrappers[i], static_cast<void*>(nullptr), __ATOMIC_RELEASE);
     }
   set_slot(papaya_pmpi_waiting_entry, papaya_straight_pmpi);
@@ -148,6 +130,7 @@ void time_calls(void* const* wrappers_that_time) {
 }
 
 papaya::Preload services = {folder,
+                            next_functions,
                             pass_through,
                             intercept_waiting,
                             time_calls,
@@ -228,7 +211,11 @@ void resolve(const void* caller) {
     void* native = mpi_handle != nullptr ? dlsym(mpi_handle, symbol) : nullptr;
     if (native == nullptr) native = native_for(names[i], caller);
     papaya_native_functions[i] = native != nullptr ? native : reinterpret_cast<void*>(no_such_function);
+    next_functions[i] = native != nullptr ? next_of(names[i], native, mpi.range) : papaya_native_functions[i];
+    taken[i] = is_taken(names[i]);
   }
+  // A tool may start MPI with more threads than the program asked for.
+  taken[number_of("MPI_Init_thread")] |= taken[number_of("MPI_Init")];
   state = State::native;
   if (mpi_handle == nullptr) {
     stand_aside("this MPI is not one papaya knows; every call goes straight to it, nothing is recorded.");
@@ -263,7 +250,7 @@ void resolve_once(const void* caller) {
     resolve(caller);
     if (state != State::several) {
       for (std::size_t i = 0; i < symbol_count; ++i) {
-        void* const target = wrappers[i] != nullptr && !waits[i] ? wrappers[i] : papaya_native_functions[i];
+        void* const target = wrappers[i] != nullptr && !waits[i] ? wrappers[i] : next_functions[i];
         if (target != reinterpret_cast<void*>(no_such_function))
           set_slot(papaya_mpi_slots[i], by_way_of(init_of(i), target));
       }
@@ -275,24 +262,14 @@ void resolve_once(const void* caller) {
   pthread_mutex_unlock(&mutex);
 }
 
-Dl_info object_of(const void* address) {
+// MPI_Init or MPI_Init_thread is called under its other name, past every tool, so the flavour will not hear of it.
+void note_hidden_init(const void* caller) {
   Dl_info object{};
-  return address != nullptr && dladdr(address, &object) != 0 ? object : Dl_info{};
-}
-
-// MPI_Init or MPI_Init_thread has been taken by a library that calls PMPI's itself, so the flavour will not hear of it.
-void note_hiding_tool(std::size_t number, const void* caller) {
-  // Not by the caller alone: the tool's last call may be a jump.
-  void* const taker = dlsym(RTLD_DEFAULT, names[number]);
-  const Dl_info own = object_of(reinterpret_cast<const void*>(&note_hiding_tool));
-  Dl_info tool = object_of(taker);
-  if (tool.dli_fbase == own.dli_fbase) tool = object_of(caller);
+  dladdr(caller, &object);
   pthread_mutex_lock(&mutex);
   if (node.mine == nullptr || node.mine->part.load(std::memory_order_relaxed) != papaya::presence::Part::takes_part)
-    stand_aside(tool.dli_fname == nullptr ? "another library" : tool.dli_fname,
-                " takes MPI_Init for itself and calls PMPI_Init, so papaya does not see it; nothing is recorded. Use "
-                "one such tool "
-                "at a time.");
+    stand_aside(object.dli_fname == nullptr ? "the program" : object.dli_fname,
+                " calls PMPI_Init where other programs call MPI_Init, so no tool sees it; nothing is recorded.");
   pthread_mutex_unlock(&mutex);
 }
 
@@ -326,7 +303,7 @@ void* papaya_resolve_mpi(std::size_t number, const void* caller) {
   if (state == State::several)
     return by_way_of(init_of(number), found_or_abort(native_for(names[number], caller), names[number]));
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
-  return found_or_abort(wrapper != nullptr ? wrapper : by_way_of(init_of(number), papaya_native_functions[number]),
+  return found_or_abort(wrapper != nullptr ? wrapper : by_way_of(init_of(number), next_functions[number]),
                         names[number]);
 }
 
@@ -338,8 +315,11 @@ void* papaya_resolve_pmpi(std::size_t number, const void* caller) {
     return by_way_of(init_of(number), found_or_abort(native_for(symbol, caller), symbol));
   }
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
-  if (wrapper != nullptr && called_from_fortran(caller)) return wrapper;
-  if (init_of(number) != Init::none && wrapper != nullptr) note_hiding_tool(number, caller);
+  if (wrapper != nullptr) {
+    const Origin origin = origin_of(caller);
+    if (origin == Origin::fortran || (origin == Origin::program && taken[number])) return wrapper;
+    if (init_of(number) != Init::none && origin == Origin::program) note_hidden_init(caller);
+  }
   return found_or_abort(by_way_of(init_of(number), papaya_native_functions[number]), names[number]);
 }
 

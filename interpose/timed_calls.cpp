@@ -11,6 +11,7 @@
 
 #include "base/mpi_kind.hpp"
 #include "interpose/dispatch.hpp"
+#include "interpose/next.hpp"
 #include "interpose/peers.hpp"
 #include "interpose/runtime.hpp"
 #include "interpose/waited_for.hpp"

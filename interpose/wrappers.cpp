@@ -4,6 +4,7 @@
 
 #include "interpose/dispatch.hpp"
 #include "interpose/message.hpp"
+#include "interpose/next.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/repeat.hpp"
 #include "interpose/replace_alltoallv.hpp"
@@ -228,45 +229,47 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
     return CALL;                                     \
   }()
 
-#define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                      \
-  PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                                       \
-    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PMPI_##Name(SHAPE##_ARGUMENTS))); \
+#define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                            \
+  PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                                             \
+    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PAPAYA_NEXT(Name)(SHAPE##_ARGUMENTS))); \
   }
-#define PAPAYA_NONBLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                            \
-  PAPAYA_WRAPPER papaya_MPI_##iname(SHAPE##_PARAMETERS(int, int), MPI_Request* request) {                         \
-    return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind), PMPI_##iname(SHAPE##_ARGUMENTS, request)); \
+#define PAPAYA_NONBLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                    \
+  PAPAYA_WRAPPER papaya_MPI_##iname(SHAPE##_PARAMETERS(int, int), MPI_Request* request) { \
+    return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind),                    \
+                       PAPAYA_NEXT(iname)(SHAPE##_ARGUMENTS, request));                   \
   }
 PAPAYA_ROWS(PAPAYA_BLOCKING)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING)
 
 PAPAYA_WRAPPER papaya_MPI_Barrier(MPI_Comm comm) {
   return PAPAYA_CALL(barrier, blocking, papaya::message_barrier(state), PAPAYA_REPLACE(barrier, ),
-                     PAPAYA_NATIVE(PMPI_Barrier(comm)));
+                     PAPAYA_NATIVE(PAPAYA_NEXT(Barrier)(comm)));
 }
 PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   return PAPAYA_CALL(barrier, nonblocking, papaya::message_barrier(state), PAPAYA_START(barrier),
-                     PMPI_Ibarrier(comm, request));
+                     PAPAYA_NEXT(Ibarrier)(comm, request));
 }
 
 #if MPI_VERSION >= 4
-#define PAPAYA_BLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                    \
-  PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {                            \
-    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PMPI_##Name##_c(SHAPE##_ARGUMENTS))); \
+#define PAPAYA_BLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                          \
+  PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {                                  \
+    return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PAPAYA_NEXT(Name##_c)(SHAPE##_ARGUMENTS))); \
   }
-#define PAPAYA_NONBLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                          \
-  PAPAYA_WRAPPER papaya_MPI_##iname##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Request* request) {              \
-    return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind), PMPI_##iname##_c(SHAPE##_ARGUMENTS, request)); \
+#define PAPAYA_NONBLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                             \
+  PAPAYA_WRAPPER papaya_MPI_##iname##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Request* request) { \
+    return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind),                                   \
+                       PAPAYA_NEXT(iname##_c)(SHAPE##_ARGUMENTS, request));                              \
   }
 #define PAPAYA_PERSISTENT(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                          \
   PAPAYA_WRAPPER papaya_MPI_##Name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info, MPI_Request* request) { \
     return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                                               \
-                       PMPI_##Name##_init(SHAPE##_ARGUMENTS, info, request));                                  \
+                       PAPAYA_NEXT(Name##_init)(SHAPE##_ARGUMENTS, info, request));                            \
   }
 #define PAPAYA_PERSISTENT_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                         \
   PAPAYA_WRAPPER papaya_MPI_##Name##_init_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info, \
                                             MPI_Request* request) {                                 \
     return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                                    \
-                       PMPI_##Name##_init_c(SHAPE##_ARGUMENTS, info, request));                     \
+                       PAPAYA_NEXT(Name##_init_c)(SHAPE##_ARGUMENTS, info, request));               \
   }
 PAPAYA_ROWS(PAPAYA_BLOCKING_LARGE)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING_LARGE)
@@ -275,6 +278,6 @@ PAPAYA_ROWS(PAPAYA_PERSISTENT_LARGE)
 
 PAPAYA_WRAPPER papaya_MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return PAPAYA_CALL(barrier, persistent, papaya::message_barrier(state), papaya::never,
-                     PMPI_Barrier_init(comm, info, request));
+                     PAPAYA_NEXT(Barrier_init)(comm, info, request));
 }
 #endif

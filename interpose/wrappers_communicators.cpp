@@ -6,6 +6,7 @@
 #include "interpose/communicator.hpp"
 #include "interpose/hints.hpp"
 #include "interpose/lifecycle.hpp"
+#include "interpose/next.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/peers.hpp"
 #include "interpose/runtime.hpp"
@@ -45,14 +46,14 @@ PAPAYA_WRAPPER papaya_MPI_Query_thread(int* provided) {
 PAPAYA_WRAPPER papaya_MPI_Finalize() {
   papaya::stop();
   papaya::weak_calls::before_finalize();
-  const int code = PMPI_Finalize();
+  const int code = PAPAYA_NEXT(Finalize)();
   papaya::Watch::give_signal_back();
   return code;
 }
 
 PAPAYA_WRAPPER papaya_MPI_Abort(MPI_Comm comm, int code) {
   papaya::note_abort(code);
-  return PMPI_Abort(comm, code);
+  return PAPAYA_NEXT(Abort)(comm, code);
 }
 
 // Communicators: `child` is the name of the parameter that holds the new one. The salt tells ways of creation
@@ -100,28 +101,28 @@ int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
 }  // namespace papaya
 
 PAPAYA_WRAPPER papaya_MPI_Comm_free(MPI_Comm* comm) {
-  return papaya::free(comm, PMPI_Comm_free);
+  return papaya::free(comm, PAPAYA_NEXT(Comm_free));
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_disconnect(MPI_Comm* comm) {
-  return papaya::free(comm, PMPI_Comm_disconnect);
+  return papaya::free(comm, PAPAYA_NEXT(Comm_disconnect));
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_set_name(MPI_Comm comm, const char* name) {
-  const int code = PMPI_Comm_set_name(comm, name);
+  const int code = PAPAYA_NEXT(Comm_set_name)(comm, name);
   if (code == MPI_SUCCESS && papaya::is_active()) papaya::communicators::rename(comm, name);
   return code;
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_set_info(MPI_Comm comm, MPI_Info info) {
-  return papaya::take_hints(PMPI_Comm_set_info(comm, info), &comm, info);
+  return papaya::take_hints(PAPAYA_NEXT(Comm_set_info)(comm, info), &comm, info);
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_get_info(MPI_Comm comm, MPI_Info* info) {
-  const int code = PMPI_Comm_get_info(comm, info);
+  const int code = PAPAYA_NEXT(Comm_get_info)(comm, info);
   if (code != MPI_SUCCESS || !papaya::is_active()) return code;
   if (const papaya::Communicator* const state = papaya::with_hints(comm)) papaya::hints::tell(*state, *info);
   return code;
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_dup(MPI_Comm comm, MPI_Comm* child) {
   const int code =
-      papaya::create(comm, child, papaya::trace::Origin::dup, 0, [&] { return PMPI_Comm_dup(comm, child); });
+      papaya::create(comm, child, papaya::trace::Origin::dup, 0, [&] { return PAPAYA_NEXT(Comm_dup)(comm, child); });
   if (code != MPI_SUCCESS || !papaya::is_active()) return code;
   const papaya::Communicator* const parent = papaya::with_hints(comm);
   papaya::Communicator* const copy = papaya::with_hints(*child);
@@ -130,46 +131,46 @@ PAPAYA_WRAPPER papaya_MPI_Comm_dup(MPI_Comm comm, MPI_Comm* child) {
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child) {
   const int code = papaya::create(comm, child, papaya::trace::Origin::dup, 0,
-                                  [&] { return PMPI_Comm_dup_with_info(comm, info, child); });
+                                  [&] { return PAPAYA_NEXT(Comm_dup_with_info)(comm, info, child); });
   return papaya::take_hints(code, child, info);
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::split, 0,
-                        [&] { return PMPI_Comm_split(comm, color, key, child); });
+                        [&] { return PAPAYA_NEXT(Comm_split)(comm, color, key, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_split_type(MPI_Comm comm, int type, int key, MPI_Info info, MPI_Comm* child) {
   const auto origin = type == MPI_COMM_TYPE_SHARED ? papaya::trace::Origin::node_split : papaya::trace::Origin::split;
-  const int code =
-      papaya::create(comm, child, origin, 0, [&] { return PMPI_Comm_split_type(comm, type, key, info, child); });
+  const int code = papaya::create(comm, child, origin, 0,
+                                  [&] { return PAPAYA_NEXT(Comm_split_type)(comm, type, key, info, child); });
   return papaya::take_hints(code, child, info);
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_create(MPI_Comm comm, MPI_Group group, MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::group, 0,
-                        [&] { return PMPI_Comm_create(comm, group, child); });
+                        [&] { return PAPAYA_NEXT(Comm_create)(comm, group, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::group, papaya::group_salt + static_cast<std::uint32_t>(tag),
-                        [&] { return PMPI_Comm_create_group(comm, group, tag, child); });
+                        [&] { return PAPAYA_NEXT(Comm_create_group)(comm, group, tag, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Cart_create(MPI_Comm comm, int ndims, const int dims[], const int periods[], int reorder,
                                       MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::grid, 0,
-                        [&] { return PMPI_Cart_create(comm, ndims, dims, periods, reorder, child); });
+                        [&] { return PAPAYA_NEXT(Cart_create)(comm, ndims, dims, periods, reorder, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Cart_sub(MPI_Comm comm, const int remain_dims[], MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::grid, 0,
-                        [&] { return PMPI_Cart_sub(comm, remain_dims, child); });
+                        [&] { return PAPAYA_NEXT(Cart_sub)(comm, remain_dims, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Graph_create(MPI_Comm comm, int nnodes, const int index[], const int edges[], int reorder,
                                        MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::graph, 0,
-                        [&] { return PMPI_Graph_create(comm, nnodes, index, edges, reorder, child); });
+                        [&] { return PAPAYA_NEXT(Graph_create)(comm, nnodes, index, edges, reorder, child); });
 }
 PAPAYA_WRAPPER papaya_MPI_Dist_graph_create(MPI_Comm comm, int n, const int sources[], const int degrees[],
                                             const int destinations[], const int weights[], MPI_Info info, int reorder,
                                             MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::graph, 0, [&] {
-    return PMPI_Dist_graph_create(comm, n, sources, degrees, destinations, weights, info, reorder, child);
+    return PAPAYA_NEXT(Dist_graph_create)(comm, n, sources, degrees, destinations, weights, info, reorder, child);
   });
 }
 PAPAYA_WRAPPER papaya_MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree, const int sources[],
@@ -177,7 +178,7 @@ PAPAYA_WRAPPER papaya_MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree
                                                      const int destweights[], MPI_Info info, int reorder,
                                                      MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::graph, 0, [&] {
-    return PMPI_Dist_graph_create_adjacent(comm, indegree, sources, sourceweights, outdegree, destinations, destweights,
-                                           info, reorder, child);
+    return PAPAYA_NEXT(Dist_graph_create_adjacent)(comm, indegree, sources, sourceweights, outdegree, destinations,
+                                                   destweights, info, reorder, child);
   });
 }

@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include "interpose/next.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/scratch.hpp"
 #include "interpose/wrappers.hpp"
@@ -106,76 +107,76 @@ using papaya::nonblocking::needs_attention;
 
 PAPAYA_WRAPPER papaya_MPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   if (needs_attention()) papaya::nonblocking::progress();
-  return PMPI_Test(request, flag, status);
+  return PAPAYA_NEXT(Test)(request, flag, status);
 }
 PAPAYA_WRAPPER papaya_MPI_Testall(int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
   if (needs_attention()) papaya::nonblocking::progress();
-  return PMPI_Testall(count, requests, flag, statuses);
+  return PAPAYA_NEXT(Testall)(count, requests, flag, statuses);
 }
 PAPAYA_WRAPPER papaya_MPI_Testany(int count, MPI_Request requests[], int* index, int* flag, MPI_Status* status) {
   if (needs_attention()) papaya::nonblocking::progress();
-  return PMPI_Testany(count, requests, index, flag, status);
+  return PAPAYA_NEXT(Testany)(count, requests, index, flag, status);
 }
 PAPAYA_WRAPPER papaya_MPI_Testsome(int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]) {
   if (needs_attention()) papaya::nonblocking::progress();
-  return PMPI_Testsome(count, requests, done, indices, statuses);
+  return PAPAYA_NEXT(Testsome)(count, requests, done, indices, statuses);
 }
 PAPAYA_WRAPPER papaya_MPI_Request_get_status(MPI_Request request, int* flag, MPI_Status* status) {
   if (needs_attention()) papaya::nonblocking::progress();
-  return PMPI_Request_get_status(request, flag, status);
+  return PAPAYA_NEXT(Request_get_status)(request, flag, status);
 }
 PAPAYA_WRAPPER papaya_MPI_Iprobe(int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
   if (needs_attention()) papaya::nonblocking::progress();
-  return PMPI_Iprobe(source, tag, comm, flag, status);
+  return PAPAYA_NEXT(Iprobe)(source, tag, comm, flag, status);
 }
 PAPAYA_WRAPPER papaya_MPI_Improbe(int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
                                   MPI_Status* status) {
   if (needs_attention()) papaya::nonblocking::progress();
-  return PMPI_Improbe(source, tag, comm, flag, message, status);
+  return PAPAYA_NEXT(Improbe)(source, tag, comm, flag, message, status);
 }
 
 PAPAYA_WRAPPER papaya_MPI_Wait(MPI_Request* request, MPI_Status* status) {
-  if (!needs_attention()) return PMPI_Wait(request, status);
+  if (!needs_attention()) return PAPAYA_NEXT(Wait)(request, status);
   return papaya::nonblocking::wait_by([&](int& flag) { return PMPI_Test(request, &flag, status); },
-                                      [&] { return PMPI_Wait(request, status); });
+                                      [&] { return PAPAYA_NEXT(Wait)(request, status); });
 }
 PAPAYA_WRAPPER papaya_MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
-  if (!needs_attention()) return PMPI_Waitall(count, requests, statuses);
+  if (!needs_attention()) return PAPAYA_NEXT(Waitall)(count, requests, statuses);
   return papaya::nonblocking::wait_by([&](int& flag) { return PMPI_Testall(count, requests, &flag, statuses); },
-                                      [&] { return PMPI_Waitall(count, requests, statuses); });
+                                      [&] { return PAPAYA_NEXT(Waitall)(count, requests, statuses); });
 }
 PAPAYA_WRAPPER papaya_MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
-  if (!needs_attention()) return PMPI_Waitany(count, requests, index, status);
+  if (!needs_attention()) return PAPAYA_NEXT(Waitany)(count, requests, index, status);
   return papaya::nonblocking::wait_by([&](int& flag) { return PMPI_Testany(count, requests, index, &flag, status); },
-                                      [&] { return PMPI_Waitany(count, requests, index, status); });
+                                      [&] { return PAPAYA_NEXT(Waitany)(count, requests, index, status); });
 }
 PAPAYA_WRAPPER papaya_MPI_Waitsome(int count, MPI_Request requests[], int* done, int indices[], MPI_Status statuses[]) {
-  if (!needs_attention()) return PMPI_Waitsome(count, requests, done, indices, statuses);
+  if (!needs_attention()) return PAPAYA_NEXT(Waitsome)(count, requests, done, indices, statuses);
   return papaya::nonblocking::wait_by(
       [&](int& flag) {
         const int code = PMPI_Testsome(count, requests, done, indices, statuses);
         flag = code == MPI_SUCCESS && *done != 0;  // MPI_UNDEFINED: there is nothing to wait for
         return code;
       },
-      [&] { return PMPI_Waitsome(count, requests, done, indices, statuses); });
+      [&] { return PAPAYA_NEXT(Waitsome)(count, requests, done, indices, statuses); });
 }
 PAPAYA_WRAPPER papaya_MPI_Probe(int source, int tag, MPI_Comm comm, MPI_Status* status) {
-  if (!needs_attention()) return PMPI_Probe(source, tag, comm, status);
+  if (!needs_attention()) return PAPAYA_NEXT(Probe)(source, tag, comm, status);
   return papaya::nonblocking::wait_by([&](int& flag) { return PMPI_Iprobe(source, tag, comm, &flag, status); },
-                                      [&] { return PMPI_Probe(source, tag, comm, status); });
+                                      [&] { return PAPAYA_NEXT(Probe)(source, tag, comm, status); });
 }
 PAPAYA_WRAPPER papaya_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message* message, MPI_Status* status) {
-  if (!needs_attention()) return PMPI_Mprobe(source, tag, comm, message, status);
+  if (!needs_attention()) return PAPAYA_NEXT(Mprobe)(source, tag, comm, message, status);
   return papaya::nonblocking::wait_by(
       [&](int& flag) { return PMPI_Improbe(source, tag, comm, &flag, message, status); },
-      [&] { return PMPI_Mprobe(source, tag, comm, message, status); });
+      [&] { return PAPAYA_NEXT(Mprobe)(source, tag, comm, message, status); });
 }
 
 // With counts of type C; `form` is nothing or _c.
 #define PAPAYA_SENDS(Name, IName, C, form)                                                                          \
   PAPAYA_WRAPPER papaya_MPI_##Name##form(const void* buffer, C count, MPI_Datatype type, int target, int tag,       \
                                          MPI_Comm comm) {                                                           \
-    if (!needs_attention()) return PMPI_##Name##form(buffer, count, type, target, tag, comm);                       \
+    if (!needs_attention()) return PAPAYA_NEXT(Name##form)(buffer, count, type, target, tag, comm);                 \
     return papaya::nonblocking::run(                                                                                \
         [&](MPI_Request* request) { return PMPI_##IName##form(buffer, count, type, target, tag, comm, request); }); \
   }
@@ -186,14 +187,14 @@ PAPAYA_WRAPPER papaya_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message
   PAPAYA_WRAPPER papaya_MPI_Recv##form(void* buffer, C count, MPI_Datatype type, int source, int tag, MPI_Comm comm,   \
                                        MPI_Status* status) {                                                           \
     if (!needs_attention() || source == MPI_PROC_NULL)                                                                 \
-      return PMPI_Recv##form(buffer, count, type, source, tag, comm, status);                                          \
+      return PAPAYA_NEXT(Recv##form)(buffer, count, type, source, tag, comm, status);                                  \
     return papaya::nonblocking::run(                                                                                   \
         [&](MPI_Request* request) { return PMPI_Irecv##form(buffer, count, type, source, tag, comm, request); },       \
         status);                                                                                                       \
   }                                                                                                                    \
   PAPAYA_WRAPPER papaya_MPI_Mrecv##form(void* buffer, C count, MPI_Datatype type, MPI_Message* message,                \
                                         MPI_Status* status) {                                                          \
-    if (!needs_attention()) return PMPI_Mrecv##form(buffer, count, type, message, status);                             \
+    if (!needs_attention()) return PAPAYA_NEXT(Mrecv##form)(buffer, count, type, message, status);                     \
     return papaya::nonblocking::run(                                                                                   \
         [&](MPI_Request* request) { return PMPI_Imrecv##form(buffer, count, type, message, request); }, status);       \
   }                                                                                                                    \
@@ -201,8 +202,8 @@ PAPAYA_WRAPPER papaya_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message
                                            int send_tag, void* received, C count, MPI_Datatype type, int source,       \
                                            int tag, MPI_Comm comm, MPI_Status* status) {                               \
     if (!needs_attention())                                                                                            \
-      return PMPI_Sendrecv##form(sent, send_count, send_type, target, send_tag, received, count, type, source, tag,    \
-                                 comm, status);                                                                        \
+      return PAPAYA_NEXT(Sendrecv##form)(sent, send_count, send_type, target, send_tag, received, count, type, source, \
+                                         tag, comm, status);                                                           \
     if (source == MPI_PROC_NULL)                                                                                       \
       return papaya::nonblocking::run_send(                                                                            \
           [&](MPI_Request* request) {                                                                                  \
@@ -219,7 +220,7 @@ PAPAYA_WRAPPER papaya_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message
   PAPAYA_WRAPPER papaya_MPI_Sendrecv_replace##form(void* buffer, C count, MPI_Datatype type, int target, int send_tag, \
                                                    int source, int tag, MPI_Comm comm, MPI_Status* status) {           \
     if (!needs_attention())                                                                                            \
-      return PMPI_Sendrecv_replace##form(buffer, count, type, target, send_tag, source, tag, comm, status);            \
+      return PAPAYA_NEXT(Sendrecv_replace##form)(buffer, count, type, target, send_tag, source, tag, comm, status);    \
     if (source == MPI_PROC_NULL)                                                                                       \
       return papaya::nonblocking::run_send(                                                                            \
           [&](MPI_Request* request) {                                                                                  \

@@ -44,12 +44,15 @@ ORDER = {
         "weak/",
     ],
     "interpose": [
-        "agreement background_progress copy_communicator decide device_memory end_job function_names inner_calls "
-        "measure output peers preload_children preload_filter preload_module presence resources results symbols text_of weak_service "
+        "agreement copy_communicator decide device_memory end_job function_names inner_calls "
+        "measure output peers preload_children preload_filter preload_module "
+        "presence resources results symbols text_of weak_service "
         "wrappers.hpp",
-        "approx_sites attention census flavour job make_wire mpi_agreement mpi_readers preload_aside reports scratch "
-        "site_names trampoline",
-        "watch",
+        "next",
+        "background_progress",
+        "approx_sites attention census flavour job make_wire mpi_agreement mpi_readers preload_aside reports "
+        "scratch site_names trampoline",
+        "preload_layers watch",
         "between_nodes mpi_channels node_memory oddities output_folder plan preload",
         "async_setup mpi_types records",
         "communicator",

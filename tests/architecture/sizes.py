@@ -27,7 +27,6 @@ FILES = {
     "tests/unit/report_figures.cpp": "a case for each figure of the report, over runs that they share",
     "tuning/tuning_file.cpp": "one reader: every field of a rule, and what may be wrong with it",
     "tools/bench/measure.cpp": "one measurement: rounds, arrivals, checks of the results and their reduction",
-    "tools/doctor/program.cpp": "a check for each thing that a program's file can show",
     "tools/otf2.cpp": "one output: definitions and events of one archive",
     "tools/trace.cpp": "one command: the calls of a run as a table, a timeline and an archive, gathered once",
     "tools/simulate": "one command: its runs, its tables and its picture",

@@ -1,8 +1,8 @@
 // What a program meets between its start and its end: run.py launches it with papaya on all ranks, on some or on none.
-//   launched [chdir FOLDER] [named] [planted FILE] [signal]
+//   launched [chdir FOLDER] [named] [hidden] [planted FILE] [signal]
 // Every rank sends to rank 0, which receives with wildcards, or if `named` without; then all make some collectives.
-// chdir: enters FOLDER before MPI_Init. planted: somebody has put a link to FILE in the output folder, and SIGUSR1 asks
-// what the ranks do. signal: it comes while the rank is inside MPI_Finalize.
+// chdir: enters FOLDER before MPI_Init. hidden: calls PMPI_Init. planted: somebody has put a link to FILE in the output
+// folder, and SIGUSR1 asks what the ranks do. signal: it comes while the rank is inside MPI_Finalize.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <signal.h>
@@ -19,18 +19,19 @@ static int raise_signal(MPI_Comm comm, int keyval, void* value, void* state) {
 }
 
 int main(int argc, char** argv) {
-  int signals = 0, named = 0;
+  int signals = 0, named = 0, hidden = 0;
   const char* planted = NULL;
   for (int i = 1; i < argc; ++i) {
     if (strcmp(argv[i], "signal") == 0) signals = 1;
     if (strcmp(argv[i], "named") == 0) named = 1;
+    if (strcmp(argv[i], "hidden") == 0) hidden = 1;
     if (strcmp(argv[i], "planted") == 0 && i + 1 < argc) planted = argv[++i];
     if (strcmp(argv[i], "chdir") == 0 && i + 1 < argc && chdir(argv[++i]) != 0) {
       perror(argv[i]);
       return 1;
     }
   }
-  MPI_Init(&argc, &argv);
+  hidden ? PMPI_Init(&argc, &argv) : MPI_Init(&argc, &argv);
   int rank, ranks;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);

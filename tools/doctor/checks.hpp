@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/settings.hpp"
+#include "tools/doctor/elf.hpp"
 
 namespace papaya::doctor {
 
@@ -40,6 +41,8 @@ Overhead measure_overhead(const std::string& folder);
 void check_installation(const Job& job, Checks& checks);
 void check_program(const std::string& program, const Job& job, Checks& checks);
 void check_other_tools(Checks& checks);
+// Those inside the program and among its libraries.
+void check_linked_tools(const ElfFile& program, const std::vector<std::string>& libraries, Checks& checks);
 // PAPAYA_INCLUDE and PAPAYA_EXCLUDE.
 void check_filter(const std::string& program, const Settings& settings, Checks& checks);
 void check_machine(const Job& job, const Settings& settings, Checks& checks);
@@ -47,6 +50,10 @@ void check_machine(const Job& job, const Settings& settings, Checks& checks);
 Settings check_settings(Checks& checks);
 void check_output(const Job& job, const Settings& settings, Checks& checks);
 void check_overhead(const Overhead& overhead, Checks& checks);
+
+std::string base_name(const std::string& path);
+// As execvp would find it; empty if it would not.
+std::string find_program(const std::string& name);
 
 // The MPI of the mpirun in PATH ("openmpi", "mpich"; empty: none, or not known), with what it says of itself.
 std::string mpirun_in_path(std::string& says);

@@ -24,7 +24,6 @@
 #include <string_view>
 
 #include "base/mpi_library.hpp"
-#include "base/program_filter.hpp"
 #include "tools/doctor/checks.hpp"
 #include "tools/doctor/elf.hpp"
 #include "tools/preload.hpp"
@@ -35,11 +34,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int longest_command_ms = 5000;
-constexpr const char* names_of_tools[][2] = {
-    {"libscorep", "Score-P"}, {"libmpiP", "mpiP"},       {"libdarshan", "Darshan"}, {"libipm", "IPM"},
-    {"libtau", "TAU"},        {"libTAU", "TAU"},         {"libVT", "VampirTrace"},  {"libmpitrace", "Extrae"},
-    {"libextrae", "Extrae"},  {"libcaliper", "Caliper"}, {"libmust", "MUST"},       {"libhpcrun", "HPCToolkit"}};
-
 // Runs `act` in a process of its own and returns what it wrote.
 template <class Act>
 bool in_child(Act&& act, std::string& output) {
@@ -76,22 +70,6 @@ bool in_child(Act&& act, std::string& output) {
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-std::string base_name(const std::string& path) {
-  return path.substr(path.find_last_of('/') + 1);
-}
-
-// As execvp would find it; empty if it would not.
-std::string find_program(const std::string& name) {
-  if (name.find('/') != name.npos) return name;
-  const char* const path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (access(candidate.c_str(), X_OK) == 0 && !fs::is_directory(candidate)) return candidate;
-  }
-  return "";
 }
 
 // The libraries that the dynamic loader would load, by its own answer; those it does not find in `missing`, what else
@@ -183,7 +161,7 @@ bool check_linking(const std::string& path, const ElfFile& file, Checks& checks)
                                   path)});
     return true;
   }
-  if (std::find(file.defined.begin(), file.defined.end(), "MPI_Init") != file.defined.end()) {
+  if (std::find(file.defined.begin(), file.defined.end(), "PMPI_Init") != file.defined.end()) {
     checks.push_back({"program", Level::problem,
                       fmt::format("{} contains its MPI (libmpi.a), so papaya cannot intercept its calls. Link "
                                   "it with the MPI's shared library.",
@@ -276,15 +254,22 @@ void check_fortran(const Languages& languages, const std::vector<std::string>& l
                                   base_name(*binding))});
 }
 
-std::string tools_in(const std::vector<std::string>& libraries) {
-  std::set<std::string> found;
-  for (const std::string& path : libraries)
-    for (const auto& [prefix, name] : names_of_tools)
-      if (base_name(path).starts_with(prefix)) found.insert(name);
-  return fmt::format("{}", fmt::join(found, ", "));
+}  // namespace
+
+std::string base_name(const std::string& path) {
+  return path.substr(path.find_last_of('/') + 1);
 }
 
-}  // namespace
+std::string find_program(const std::string& name) {
+  if (name.find('/') != name.npos) return name;
+  const char* const path = std::getenv("PATH");
+  std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    if (access(candidate.c_str(), X_OK) == 0 && !fs::is_directory(candidate)) return candidate;
+  }
+  return "";
+}
 
 bool capture(const std::vector<std::string>& words, std::string& output) {
   return in_child(
@@ -375,48 +360,7 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
   }
   check_mpi(mpis, job, checks);
   if (!mpis.empty()) check_fortran(languages, libraries, checks);
-  if (const std::string tools = tools_in(libraries); !tools.empty())
-    checks.push_back({"other tools", Level::warning,
-                      fmt::format("The program is linked to {}, which may take MPI's calls before papaya, or after it: "
-                                  "one of them sees each call. Build it without.",
-                                  tools)});
-}
-
-void check_filter(const std::string& program, const Settings& settings, Checks& checks) {
-  std::error_code error;
-  const fs::path path = fs::canonical(find_program(program), error);
-  if (error) return;
-  const char* const variable =
-      program_filter::left_out_by(std::string(settings.text(Variable::include)).c_str(),
-                                  std::string(settings.text(Variable::exclude)).c_str(), path.c_str());
-  if (variable != nullptr)
-    checks.push_back(
-        {"filter", Level::warning,
-         fmt::format("{} leaves {} out where LD_PRELOAD brings papaya into it, unless it is given arguments that the "
-                     "expression names; papaya run records it all the same.",
-                     variable, path.string())});
-}
-
-void check_other_tools(Checks& checks) {
-  const char* const preloaded = std::getenv("LD_PRELOAD");
-  std::vector<std::string> others;
-  std::string text = preloaded == nullptr ? "" : preloaded;
-  std::replace(text.begin(), text.end(), ':', ' ');
-  std::istringstream words(text);
-  for (std::string word; words >> word;)
-    if (!base_name(word).starts_with("libpapaya")) others.push_back(word);
-  if (others.empty())
-    checks.push_back({"preloads", Level::ok, "No other library is preloaded."});
-  else if (const std::string tools = tools_in(others); !tools.empty())
-    checks.push_back(
-        {"preloads", Level::warning,
-         fmt::format("LD_PRELOAD brings {}, a tool that takes MPI's calls as papaya does: one of them sees "
-                     "each call. Run them one after the other.",
-                     tools)});
-  else
-    checks.push_back(
-        {"preloads", Level::ok,
-         fmt::format("LD_PRELOAD also has {}, which is no MPI tool that papaya knows.", fmt::join(others, ", "))});
+  check_linked_tools(file, libraries, checks);
 }
 
 }  // namespace papaya::doctor

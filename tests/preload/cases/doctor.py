@@ -114,7 +114,18 @@ class Doctor(Preload):
             tool = pathlib.Path(folder) / "libdarshan.so"
             shutil.copy(self.build / "tests/preload" / f"libplugin-{self.mpi}.so", tool)
             checks, _ = self.doctor(env={"LD_PRELOAD": str(tool)})
-            self.assertIn("Darshan", checks["preloads"][0][1])
+            self.assertRegex(checks["preloads"][0][1], "Darshan .* none of the calls that papaya replaces")
+            # In front of papaya, and behind it.
+            tool = shutil.copy(tool, pathlib.Path(folder) / "libmpiP.so")
+            library = self.build / "libpapaya.so"
+            checks, _ = self.doctor(env={"LD_PRELOAD": f"{tool}:{library}"})
+            self.assertRegex(checks["preloads"][0][1], "mpiP .* comes before papaya: both see each call")
+            for preloads in (tool, f"{library} {tool}"):
+                checks, _ = self.doctor(env={"LD_PRELOAD": str(preloads)})
+                self.assertEqual(checks["preloads"][0][0], "warning")
+                self.assertIn(f"LD_PRELOAD={tool}:{library} in place of papaya run", checks["preloads"][0][1])
+        checks, _ = self.doctor(self.program("tooled"), env=path)
+        self.assertRegex(checks["other tools"][0][1], "linked into the program, .*both see each call")
 
         # In a job: one rank speaks, and sees more ranks than cores.
         ranks = 2 * os.cpu_count()

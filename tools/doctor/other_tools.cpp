@@ -1,0 +1,120 @@
+// Other tools that take MPI's functions, and which programs papaya is not for.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <sstream>
+#include <string_view>
+
+#include "base/program_filter.hpp"
+#include "tools/doctor/checks.hpp"
+#include "tools/preload.hpp"
+
+namespace papaya::doctor {
+namespace {
+
+struct Tool {
+  std::string_view prefix;  // of its library's name
+  std::string_view name;
+  bool takes_collectives;
+  std::string_view note;  // what else to know
+};
+constexpr Tool known_tools[] = {
+    {"libscorep", "Score-P", true, ""},
+    {"libmpiP", "mpiP", true, ""},
+    {"libdarshan", "Darshan", false, ""},
+    {"libdlb", "DLB", true,
+     " DLB lends a core while a rank waits in MPI: behind papaya it does not for calls that papaya serves."},
+    {"libipm", "IPM", true, ""},
+    {"libtau", "TAU", true, " tau_exec preloads it by itself: start the program with LD_PRELOAD in its place."},
+    {"libTAU", "TAU", true, " tau_exec preloads it by itself: start the program with LD_PRELOAD in its place."},
+    {"libVT", "VampirTrace", true, ""},
+    {"libmpitrace", "Extrae", true, ""},
+    {"libextrae", "Extrae", true, ""},
+    {"libcaliper", "Caliper", true, ""},
+    {"libmust", "MUST", true, " MUST starts programs by mustrun, with ranks of its own: run it without papaya."},
+    {"libhpcrun", "HPCToolkit", false, ""}};
+
+const Tool* tool_of(const std::string& path) {
+  const auto* const found = std::find_if(std::begin(known_tools), std::end(known_tools),
+                                         [&](const Tool& tool) { return base_name(path).starts_with(tool.prefix); });
+  return found == std::end(known_tools) ? nullptr : found;
+}
+
+// A tool behind papaya: what each of the two sees, and what to type for all.
+Check behind(const char* check, const Tool& tool, const std::string& library) {
+  if (!tool.takes_collectives)
+    return {check, Level::ok,
+            fmt::format("{} ({}) takes none of the calls that papaya replaces: both see all of theirs.", tool.name,
+                        library)};
+  const std::string own = find_library();
+  return {check, Level::warning,
+          fmt::format("{} ({}) comes behind papaya: papaya sees each call, {} those that papaya leaves to MPI. For "
+                      "both to see all, "
+                      "start the program with LD_PRELOAD={}:{} in place of papaya run.{}",
+                      tool.name, library, tool.name, library, own.empty() ? "libpapaya.so" : own, tool.note)};
+}
+
+Check in_front(const char* check, std::string_view name, const std::string& where) {
+  return {check, Level::ok,
+          fmt::format("{} ({}) comes before papaya: both see each call. {} counts papaya's time as MPI's.", name, where,
+                      name)};
+}
+
+}  // namespace
+
+void check_linked_tools(const ElfFile& program, const std::vector<std::string>& libraries, Checks& checks) {
+  if (std::find(program.defined.begin(), program.defined.end(), "MPI_Init") != program.defined.end())
+    checks.push_back(in_front("other tools", "A tool", "linked into the program, which has an MPI_Init of its own"));
+  std::string_view last;
+  for (const std::string& path : libraries)
+    if (const Tool* const tool = tool_of(path); tool != nullptr && tool->name != last) {
+      checks.push_back(behind("other tools", *tool, path));
+      last = tool->name;
+    }
+}
+
+void check_other_tools(Checks& checks) {
+  const char* const preloaded = std::getenv("LD_PRELOAD");
+  std::string text = preloaded == nullptr ? "" : preloaded;
+  std::replace(text.begin(), text.end(), ':', ' ');
+  std::istringstream words(text);
+  const bool has_papaya = text.find("libpapaya.so") != text.npos;  // else papaya run puts it first
+  bool is_before = has_papaya;
+  std::vector<std::string> others;
+  const std::size_t before = checks.size();
+  for (std::string word; words >> word;) {
+    if (base_name(word) == "libpapaya.so")
+      is_before = false;
+    else if (const Tool* const tool = tool_of(word); tool == nullptr)
+      others.push_back(word);
+    else
+      checks.push_back(is_before ? in_front("preloads", tool->name, word) : behind("preloads", *tool, word));
+  }
+  if (!others.empty())
+    checks.push_back(
+        {"preloads", Level::ok,
+         fmt::format("LD_PRELOAD also has {}, which is no MPI tool that papaya knows.", fmt::join(others, ", "))});
+  else if (checks.size() == before)
+    checks.push_back({"preloads", Level::ok, "No other library is preloaded."});
+}
+
+void check_filter(const std::string& program, const Settings& settings, Checks& checks) {
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(find_program(program), error);
+  if (error) return;
+  const char* const variable =
+      program_filter::left_out_by(std::string(settings.text(Variable::include)).c_str(),
+                                  std::string(settings.text(Variable::exclude)).c_str(), path.c_str());
+  if (variable != nullptr)
+    checks.push_back(
+        {"filter", Level::warning,
+         fmt::format("{} leaves {} out where LD_PRELOAD brings papaya into it, unless it is given arguments that the "
+                     "expression names; papaya run records it all the same.",
+                     variable, path.string())});
+}
+
+}  // namespace papaya::doctor
