@@ -79,7 +79,7 @@ class Settings(Preload):
     def test_bad_values(self):
         self.need_papaya()
         special = {"PAPAYA_OUTPUT": "/dev/null/x", "PAPAYA_TUNING": str(self.scratch / "missing")}
-        tries = [(name, special.get(name, "bad-value!")) for name in VARIABLES]
+        tries = [(name, special.get(name, "bad-value!(")) for name in VARIABLES]
         tries += [("PAPAYA_CALLSITES", "17"), ("PAPAYA_NODE_SIZE", "-1"), ("PAPAYA_SHM_LIMIT", "12Q"),
                   ("PAPAYA_ALLREDUCE", "0-4K:arrival_leader,oops"), ("PAPAYA_ALLREDUCE", "arrival_leader:nothing=3")]
         # What reads them knows no MPI: each has half of them.
@@ -93,7 +93,7 @@ class Settings(Preload):
                 self.assertLessEqual(len(job.complaints()), 1)
 
     def test_all_bad_values(self):
-        env = {name: "bad-value!" for name in VARIABLES if name not in ("PAPAYA_OUTPUT", "PAPAYA_TUNING")}
+        env = {name: "bad-value!(" for name in VARIABLES if name not in ("PAPAYA_OUTPUT", "PAPAYA_TUNING")}
         env["PAPAYA_ALREDUCE"] = "native"
         env["PAPAYA_SOMETHING_ELSE"] = "1"
         job = self.bad_job(env)
