@@ -1,5 +1,6 @@
 #include "api/error.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <time.h>
 
@@ -8,6 +9,7 @@
 
 #include "base/log.hpp"
 #include "base/mpi_library.hpp"
+#include "interpose/implementation.hpp"
 
 namespace papaya::weak {
 
@@ -81,21 +83,17 @@ int raise(const Error& error, const char* function, MPI_Comm comm) {
 }
 
 void end_under_other_mpi() noexcept {
-#ifdef OPEN_MPI
-  constexpr std::string_view own = "openmpi";
-#else
-  constexpr std::string_view own = "mpich";
-#endif
   char version[8192] = "";  // MPICH's maximum; that of Open MPI is less
   static_assert(sizeof version >= MPI_MAX_LIBRARY_VERSION_STRING);
   int length = 0;
   PMPI_Get_library_version(version, &length);
-  const char* const other = flavour_of(version);
-  if (other == nullptr || own == other) return;
+  const auto abi = reinterpret_cast<AbiGetVersion>(dlsym(RTLD_DEFAULT, "PMPI_Abi_get_version"));
+  const char* const other = flavour_of(standard_abi_of(abi), version);
+  if (other == nullptr || std::string_view(own_flavour) == other) return;
   log::error(
       fmt::format("libpapaya-weak-{} is linked to a program that runs under another MPI; link it with "
                   "`pkg-config --libs papaya-weak-{}`.",
-                  own, other));
+                  own_flavour, other));
   std::_Exit(EXIT_FAILURE);
 }
 

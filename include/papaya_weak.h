@@ -145,7 +145,8 @@ const char* papaya_error(void);
 
 /* For bindings of other languages: the functions above that take handles of MPI's, with Fortran's; and Fortran's handle
  * of MPI_COMM_WORLD ("world"), of a type by numpy's name ("float64") and of an operation ("sum", "prod", "min", "max"),
- * -1 for others. */
+ * -1 for others. Not under the standard ABI of MPI 5.0, which leaves Fortran's handles to Fortran. */
+#if !defined(MPI_ABI_VERSION) || MPI_ABI_VERSION < 1
 int papaya_ssp_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, int slack,
                                   const char* algorithm, papaya_weak* collective);
 int papaya_ssp_accumulate_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, int slack,
@@ -160,9 +161,10 @@ int papaya_partial_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint t
                                       papaya_weak* collective);
 int papaya_group_allreduce_create_f(MPI_Fint comm, MPI_Count count, MPI_Fint type, MPI_Fint op, int group, int period,
                                     papaya_weak* collective);
+MPI_Fint papaya_handle_f(const char* name);
+#endif
 int papaya_weak_call_in_place(papaya_weak collective, void* result, papaya_weak_status* status);
 int papaya_weak_start_in_place(papaya_weak collective, void* result);
-MPI_Fint papaya_handle_f(const char* name);
 
 #ifdef __cplusplus
 }

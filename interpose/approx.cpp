@@ -15,11 +15,11 @@
 #include <set>
 
 #include "base/log.hpp"
-#include "base/mpi_library.hpp"
 #include "base/mpi_name.hpp"
 #include "base/version.hpp"
 #include "interpose/approx_call.hpp"
 #include "interpose/approx_sites.hpp"
+#include "interpose/implementation.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/output.hpp"
 #include "interpose/scratch.hpp"
@@ -65,15 +65,8 @@ Process& process() noexcept {
   return one;
 }
 
-const char* library_of_this_mpi() noexcept {
-  char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-  int length = 0;
-  PMPI_Get_library_version(version, &length);
-  return flavour_of(version);
-}
-
 const WeakService* load(const Preload& preload, std::string& problem) {
-  const std::string name = fmt::format("libpapaya-weak-{}.so.{}", library_of_this_mpi(), PAPAYA_VERSION);
+  const std::string name = fmt::format("libpapaya-weak-{}.so.{}", own_flavour, PAPAYA_VERSION);
   // Beside libpapaya.so in a build folder. Programs link to it, so an installation has it in the folder above.
   void* library = nullptr;
   for (const char* folder : {"", "/.."})

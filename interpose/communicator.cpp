@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "interpose/attention.hpp"
+#include "interpose/implementation.hpp"
 #include "profiler/record/identity.hpp"
 
 namespace papaya::communicators {
@@ -15,13 +16,6 @@ thread_local constinit LastLookUp last_look_up{};
 constinit std::atomic<std::uint64_t> generation{1};
 
 namespace {
-
-// Where ranks outnumber cores Open MPI yields while it waits; MPICH's UCX device does not, whatever it is told.
-#if defined(MPICH)
-constexpr bool native_yields = false;
-#else
-constexpr bool native_yields = true;
-#endif
 
 // Never destroyed: MPI_Finalize may be called by an exit handler or by the destructor of a global object.
 struct Table {
@@ -164,7 +158,9 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   state->facts = {.ranks = state->size,
                   .nodes = static_cast<int>(nodes.size()),
                   .oversubscribed = job.oversubscribed,
-                  .native_yields = native_yields,
+                  // Where ranks outnumber cores Open MPI yields while it waits; MPICH's UCX device does not, whatever it
+                  // is told.
+                  .native_yields = !is_mpich(),
                   .ranks_per_node = ranks_per_node};
   if (const auto& locations = job.locations; !locations.empty() && nodes.size() == 1 && !state->outside)
     for (const int member : members) state->locations.push_back(locations[static_cast<std::size_t>(member)]);

@@ -140,8 +140,7 @@ papaya::Preload services = {folder,
                             papaya::presence::remove_name,
                             papaya::presence::close};
 
-bool load_flavour(const char* version, const char* mpi_path) {
-  const char* const flavour = papaya::flavour_of(version);
+bool load_flavour(const char* flavour, const char* version, const char* mpi_path) {
   char first_line[128];
   snprintf(first_line, sizeof first_line, "%.*s", static_cast<int>(strcspn(version, "\n,")), version);
   for (char* c = first_line; *c != '\0'; ++c)
@@ -191,9 +190,24 @@ bool load_flavour(const char* version, const char* mpi_path) {
   return true;
 }
 
+// Mukautuva knows nothing before MPI_Init, and has not the standard's.
+int standard_abi_of(const Search& search) {
+  return search.translator != nullptr && strcmp(search.translator->name, "Mukautuva") == 0
+             ? 0
+             : papaya::standard_abi_of(abi_question_of(search.definitions[0]));
+}
+
 void resolve(const void* caller) {
   static Search search{};
   look_for_mpi(search);
+  const int standard_abi = search.count == 1 ? standard_abi_of(search) : 0;
+  if (search.translator != nullptr && standard_abi == 0 && search.translator->flavour == nullptr) {
+    stand_aside(search.translator->name,
+                " passes the program's calls on to another MPI by an ABI of its own, for which papaya has no library; "
+                "every call goes straight to it, nothing is recorded. Build the program with that MPI itself.");
+    state = State::several;
+    return;
+  }
   if (search.count > 1) {
     stand_aside(
         "two MPI libraries are loaded in this process; every call goes to the one it would reach without papaya, "
@@ -226,8 +240,7 @@ void resolve(const void* caller) {
   static char version[8192];
   int length = 0;
   reinterpret_cast<GetLibraryVersion>(search.definitions[0])(version, &length);
-  if (const char* const flavour = papaya::flavour_of(version); flavour != nullptr && strcmp(flavour, "mpich") == 0)
-    node.launcher = papaya::presence::Launcher::pmi;
+  if (papaya::is_of_mpich(version)) node.launcher = papaya::presence::Launcher::pmi;
   // Who types `papaya run` means this program.
   if (const char* const variable = left_out_by(); variable != nullptr && started_as != Start::run) {
     stand_aside_by_request(variable, " leaves this program out");
@@ -239,7 +252,9 @@ void resolve(const void* caller) {
         "is recorded. Put `papaya run` right before the program, or start the program with exec.");
     return;
   }
-  if (load_flavour(version, mpi.path)) state = State::flavour;
+  const bool is_translated = search.translator != nullptr && standard_abi == 0;
+  const char* const flavour = is_translated ? search.translator->flavour : papaya::flavour_of(standard_abi, version);
+  if (load_flavour(flavour, version, mpi.path)) state = State::flavour;
 }
 
 void resolve_once(const void* caller) {

@@ -61,11 +61,43 @@ int read_build_id(dl_phdr_info* info, std::size_t, void* data) {
 
 int note_candidate(dl_phdr_info* info, std::size_t, void* data) {
   Search& search = *static_cast<Search*>(data);
-  const char* const slash = strrchr(info->dlpi_name, '/');
-  const char* const base = slash == nullptr ? info->dlpi_name : slash + 1;
-  if (strstr(base, "mpi") != nullptr && search.path_count < 32)
+  const bool is_candidate =
+      strstr(file_name_of(info->dlpi_name), "mpi") != nullptr || translator_of(info->dlpi_name) != nullptr;
+  if (is_candidate && search.path_count < 32)
     snprintf(search.paths[search.path_count++], sizeof search.paths[0], "%s", info->dlpi_name);
   return 0;
+}
+
+// In the object of this path itself, not in those it depends on.
+void* defined_in(const char* path, const char* name) {
+  void* const handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return nullptr;
+  void* const found = dlsym(handle, name);
+  dlclose(handle);
+  Module module;
+  return found != nullptr && find_module(found, module) && strcmp(module.path, path) == 0 ? found : nullptr;
+}
+
+void keep(Search& search, void* definition) {
+  search.definitions[0] = definition;
+  search.count = definition == nullptr ? 0 : 1;
+}
+
+// Leaves the layer that the program calls, where one passes calls on to another.
+void leave_out_what_is_beneath(Search& search) {
+  for (int i = 0; i < search.path_count; ++i)
+    if (const Translator* const translator = translator_of(search.paths[i])) {
+      search.translator = translator;
+      return keep(search, defined_in(search.paths[i], "PMPI_Get_library_version"));
+    }
+  void* of_standard_abi = nullptr;
+  for (int i = 0; i < search.count; ++i) {
+    if (standard_abi_of(abi_question_of(search.definitions[i])) == 0) continue;
+    if (of_standard_abi != nullptr) return;  // two of them
+    of_standard_abi = search.definitions[i];
+  }
+  void* const reached = dlsym(RTLD_NEXT, "PMPI_Get_library_version");
+  if (of_standard_abi != nullptr && (reached == nullptr || reached == of_standard_abi)) keep(search, of_standard_abi);
 }
 
 }  // namespace
@@ -93,6 +125,13 @@ void look_for_mpi(Search& search) {
     for (int k = 0; k < search.count; ++k) known = known || search.definitions[k] == definition;
     if (!known && search.count < 8) search.definitions[search.count++] = definition;
   }
+  leave_out_what_is_beneath(search);
+}
+
+AbiGetVersion abi_question_of(const void* address) {
+  Module module;
+  if (!find_module(address, module)) return nullptr;
+  return reinterpret_cast<AbiGetVersion>(defined_in(module.path, "PMPI_Abi_get_version"));
 }
 
 void* native_for(const char* name, const void* caller) {

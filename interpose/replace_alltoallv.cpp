@@ -6,6 +6,7 @@
 #include "interpose/blocks.hpp"
 #include "interpose/device_memory.hpp"
 #include "interpose/end_job.hpp"
+#include "interpose/implementation.hpp"
 #include "interpose/ready_plan.hpp"
 #include "interpose/run.hpp"
 #include "interpose/staging.hpp"
@@ -42,7 +43,7 @@ bool is_erroneous(const Communicator& state, const Arguments& a, std::size_t sen
   const auto kept =
       saturating::product(static_cast<std::size_t>(in_place ? 0 : a.send_lists.count(state.rank)), send_element);
   const auto room = saturating::product(static_cast<std::size_t>(a.lists.count(state.rank)), element);
-#if defined(MPICH)
+  if (!is_mpich()) return a.receive == MPI_IN_PLACE || (!in_place && kept != room);
   if (receives && a.receive == MPI_IN_PLACE) return true;
   if (receives && element > 0 && a.receive == nullptr && is_dense(a.type)) return true;
   if (in_place) return false;
@@ -50,9 +51,6 @@ bool is_erroneous(const Communicator& state, const Arguments& a, std::size_t sen
   if (a.send == a.receive && a.send_type == a.type && a.send_lists.counts == a.lists.counts && refuses_aliases())
     return true;
   return kept > room;
-#else
-  return a.receive == MPI_IN_PLACE || (!in_place && kept != room);
-#endif
 }
 
 // The blocks of one side as contiguous memory of the host. Returns what StagedBlocks::stage does.

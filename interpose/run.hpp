@@ -8,6 +8,7 @@
 #include "interpose/blocks.hpp"
 #include "interpose/call.hpp"
 #include "interpose/device_memory.hpp"
+#include "interpose/implementation.hpp"
 
 namespace papaya {
 
@@ -17,7 +18,7 @@ inline bool receives(const Communicator& state, const Arguments& a) {
   return !root_waits(a.collective) || state.rank == a.root;
 }
 
-#if defined(MPICH)
+// Of MPICH, which can be told otherwise.
 inline bool refuses_aliases() noexcept {
   static const bool refuses = [] {
     const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
@@ -26,7 +27,6 @@ inline bool refuses_aliases() noexcept {
   }();
   return refuses;
 }
-#endif
 
 // Errors that MPI would find are MPI's to report, under the name of the function the user called. `dense`:
 // the null pointer is no buffer, since no type with absolute addresses is in play.
@@ -58,7 +58,7 @@ inline bool refuses_aliases() noexcept {
       break;
   }
   if (a.receive == MPI_IN_PLACE || (dense && (a.receive == nullptr || a.send == nullptr))) return true;
-#if defined(MPICH)
+  if (!is_mpich()) return false;
   // Aliased buffers, which Open MPI takes. No more than what MPICH itself refuses: a rank that went to MPI alone would
   // wait for the others for ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is
   // said.
@@ -71,8 +71,6 @@ inline bool refuses_aliases() noexcept {
   if (a.collective == Collective::scatter) return a.receive == static_cast<const std::byte*>(a.send) + before_own;
   if (a.collective != Collective::allgather && a.collective != Collective::gather) return a.send == a.receive;
   return a.send == static_cast<const std::byte*>(a.receive) + before_own;
-#endif
-  return false;
 }
 
 [[gnu::always_inline]] inline bool run(Communicator& state, Plan& plan, Collective collective, Operands& operands,

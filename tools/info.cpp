@@ -10,6 +10,7 @@
 
 #include "algorithms/algorithm.hpp"
 #include "algorithms/weak/weak.hpp"
+#include "base/mpi_library.hpp"
 #include "base/settings.hpp"
 #include "base/topology.hpp"
 #include "base/version.hpp"
@@ -94,7 +95,7 @@ void print_flavours() {
   std::error_code error;
   const auto folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   for (const auto& searched : {folder, folder.parent_path() / PAPAYA_LIBDIR})
-    for (const char* flavour : {"openmpi", "mpich"})
+    for (const char* flavour : flavour_names)
       if (const auto path = searched / fmt::format("libpapaya-{}.so", flavour); std::filesystem::exists(path, error))
         fmt::print("  {} ({})\n", flavour, path.string());
 }

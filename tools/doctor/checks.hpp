@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,6 +47,15 @@ void check_other_tools(Checks& checks);
 void check_linked_tools(const ElfFile& program, const std::vector<std::string>& libraries, Checks& checks);
 // PAPAYA_INCLUDE and PAPAYA_EXCLUDE.
 void check_filter(const std::string& program, const Settings& settings, Checks& checks);
+struct Mpi {
+  std::string version;   // "Open MPI v4.1.4, ..."; empty: it is no MPI
+  int standard_abi = 0;  // as base/mpi_library.hpp has it
+};
+// What a library says that it is. In a process of its own: two MPIs do not go together.
+Mpi ask(const std::string& library);
+// `mpis`: what the program is linked to, by path. `libraries`: all of them.
+void check_mpi(const std::map<std::string, Mpi>& mpis, const std::vector<std::string>& libraries, const Job& job,
+               Checks& checks);
 void check_machine(const Job& job, const Settings& settings, Checks& checks);
 // The settings as the library takes them, with its warnings.
 Settings check_settings(Checks& checks);
@@ -52,15 +63,17 @@ void check_output(const Job& job, const Settings& settings, Checks& checks);
 void check_overhead(const Overhead& overhead, Checks& checks);
 
 std::string base_name(const std::string& path);
-// As execvp would find it; empty if it would not.
-std::string find_program(const std::string& name);
 
 // The MPI of the mpirun in PATH ("openmpi", "mpich"; empty: none, or not known), with what it says of itself.
 std::string mpirun_in_path(std::string& says);
 // The libraries of papaya for MPIs that are here.
 std::vector<std::string> built_flavours();
 
-// What a command prints, both streams, within some seconds; false if it could not be run or ended badly.
+// What `act` writes to the file descriptor in a process of its own, within some seconds; false if it ended badly.
+bool in_child(const std::function<void(int out)>& act, std::string& output);
+// What a command prints, both streams; false if it could not be run or ended badly.
 bool capture(const std::vector<std::string>& words, std::string& output);
+// As execvp would find it; empty if it would not.
+std::string find_program(const std::string& name);
 
 }  // namespace papaya::doctor

@@ -21,6 +21,7 @@
 #include "algorithms/transport/single_copy.hpp"
 #include "base/clock.hpp"
 #include "base/memory.hpp"
+#include "base/mpi_library.hpp"
 #include "base/topology.hpp"
 #include "base/version.hpp"
 #include "profiler/record/format.hpp"
@@ -244,7 +245,7 @@ Job job_of(const char* (*get)(const char* name)) {
 
 std::vector<std::string> built_flavours() {
   std::vector<std::string> names;
-  for (const char* name : {"openmpi", "mpich"})
+  for (const char* name : flavour_names)
     if (!find_beside(fmt::format("libpapaya-{}.so", name), PAPAYA_LIBDIR).empty()) names.push_back(name);
   return names;
 }

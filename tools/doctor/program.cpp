@@ -1,19 +1,12 @@
 // What papaya will meet in a program: its MPI, its Fortran, how it is linked, other tools.
-#include <dlfcn.h>
 #include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -32,45 +25,6 @@ namespace papaya::doctor {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr int longest_command_ms = 5000;
-// Runs `act` in a process of its own and returns what it wrote.
-template <class Act>
-bool in_child(Act&& act, std::string& output) {
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  const pid_t child = fork();
-  if (child < 0) {
-    close(ends[0]);
-    close(ends[1]);
-    return false;
-  }
-  if (child == 0) {
-    act(ends[1]);
-    _exit(126);
-  }
-  close(ends[1]);
-  output.clear();
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(longest_command_ms);
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(end - std::chrono::steady_clock::now()).count();
-    pollfd ready{ends[0], POLLIN, 0};
-    if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) <= 0) {
-      kill(child, SIGKILL);
-      break;
-    }
-    char part[4096];
-    const ssize_t count = read(ends[0], part, sizeof part);
-    if (count <= 0) break;
-    output.append(part, static_cast<std::size_t>(count));
-  }
-  close(ends[0]);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
 
 // The libraries that the dynamic loader would load, by its own answer; those it does not find in `missing`, what else
 // it has against the program in `problem`.
@@ -92,32 +46,6 @@ std::vector<std::string> libraries_of(const std::string& program, const std::str
     paths.push_back(line.substr(begin, line.find(" (", begin) - begin));
   }
   return paths;
-}
-
-// What a library says that it is, if it is an MPI: "Open MPI v4.1.4, ...". In a process of its own: two MPIs do not go
-// together.
-std::string version_of(const std::string& library) {
-  std::string version;
-  in_child(
-      [&](int out) {
-        void* const handle = dlopen(library.c_str(), RTLD_LAZY | RTLD_LOCAL);
-        if (handle == nullptr) _exit(1);
-        const auto ask = reinterpret_cast<int (*)(char*, int*)>(dlsym(handle, "PMPI_Get_library_version"));
-        if (ask == nullptr) _exit(1);
-        static char text[8192];
-        int length = 0;
-        ask(text, &length);
-        [[maybe_unused]] const ssize_t written = write(out, text, strnlen(text, sizeof text));
-        _exit(0);
-      },
-      version);
-  return version;
-}
-
-std::string first_line(const std::string& version) {
-  std::string line = version.substr(0, version.find_first_of("\n,"));
-  std::replace(line.begin(), line.end(), '\t', ' ');
-  return line;
 }
 
 bool is_fortran(std::string_view symbol) {
@@ -180,56 +108,6 @@ bool check_linking(const std::string& path, const ElfFile& file, Checks& checks)
   return false;
 }
 
-void check_mpi(const std::map<std::string, std::string>& mpis, const Job& job, Checks& checks) {
-  if (mpis.empty()) {
-    checks.push_back({"MPI", Level::warning,
-                      "The program is linked to no MPI. If it opens one itself, as Python's mpi4py does, "
-                      "papaya finds it at the first "
-                      "call; else there is nothing to record."});
-    return;
-  }
-  std::set<std::string> versions;
-  for (const auto& [path, version] : mpis) versions.insert(first_line(version));
-  if (versions.size() > 1) {
-    checks.push_back({"MPI", Level::problem,
-                      fmt::format("The program is linked to several MPIs ({}): every call goes past papaya. Relink it "
-                                  "and its libraries with one.",
-                                  fmt::join(versions, "; "))});
-    return;
-  }
-  const std::string line = *versions.begin();
-  const char* const flavour = flavour_of(mpis.begin()->second.c_str());
-  if (flavour == nullptr) {
-    checks.push_back(
-        {"MPI", Level::warning,
-         fmt::format("The program's MPI is {}, which papaya does not know: its calls go straight to it and "
-                     "nothing is recorded.",
-                     line)});
-    return;
-  }
-  const std::vector<std::string> built = built_flavours();
-  if (std::find(built.begin(), built.end(), flavour) == built.end()) {
-    checks.push_back(
-        {"MPI", Level::problem,
-         fmt::format("The program's MPI is {}, and there is no libpapaya-{}.so here: build papaya with that "
-                     "MPI's development files installed.",
-                     line, flavour)});
-    return;
-  }
-  std::string says;
-  const bool in_job = job.launcher == "openmpi" || job.launcher == "mpich";
-  const std::string launcher = in_job ? job.launcher : mpirun_in_path(says);
-  if (!launcher.empty() && launcher != flavour) {
-    checks.push_back({"MPI", Level::problem,
-                      fmt::format("The program's MPI is {}, and the {} is {}'s: every rank would be a job of its own. "
-                                  "Start it with mpirun.{} or "
-                                  "that MPI's own mpirun.",
-                                  line, in_job ? "launcher of this job" : "mpirun in PATH", launcher, flavour)});
-    return;
-  }
-  checks.push_back({"MPI", Level::ok, fmt::format("The program's MPI is {} ({}).", line, mpis.begin()->first)});
-}
-
 void check_fortran(const Languages& languages, const std::vector<std::string>& libraries, Checks& checks) {
   if (!languages.fortran && !languages.f08) {
     checks.push_back(
@@ -258,51 +136,6 @@ void check_fortran(const Languages& languages, const std::vector<std::string>& l
 
 std::string base_name(const std::string& path) {
   return path.substr(path.find_last_of('/') + 1);
-}
-
-std::string find_program(const std::string& name) {
-  if (name.find('/') != name.npos) return name;
-  const char* const path = std::getenv("PATH");
-  std::istringstream folders(path == nullptr ? "/bin:/usr/bin" : path);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
-    if (access(candidate.c_str(), X_OK) == 0 && !fs::is_directory(candidate)) return candidate;
-  }
-  return "";
-}
-
-bool capture(const std::vector<std::string>& words, std::string& output) {
-  return in_child(
-      [&](int out) {
-        dup2(out, STDOUT_FILENO);
-        dup2(out, STDERR_FILENO);
-        const int none = open("/dev/null", O_RDONLY);
-        if (none >= 0) dup2(none, STDIN_FILENO);
-        unsetenv("LD_PRELOAD");
-        std::vector<char*> arguments;
-        for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-        arguments.push_back(nullptr);
-        execvp(arguments[0], arguments.data());
-      },
-      output);
-}
-
-std::string mpirun_in_path(std::string& says) {
-  if (find_program("mpirun").empty() || !capture({"mpirun", "--version"}, says)) return "";
-  std::istringstream lines(says);
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find("Open MPI") != line.npos || line.find("Open RTE") != line.npos) {
-      says = line;
-      return "openmpi";
-    }
-    if (line.find("Intel") != line.npos) break;
-    if (const std::size_t version = line.find("Version:"); line.find("HYDRA") == line.npos && version != line.npos) {
-      says = "MPICH's Hydra " + line.substr(line.find_first_not_of(' ', version + 8));
-      return "mpich";
-    }
-  }
-  says = says.substr(0, says.find('\n'));
-  return "";
 }
 
 void check_program(const std::string& program, const Job& job, Checks& checks) {
@@ -346,7 +179,7 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
       {"program", Level::ok, fmt::format("{} is dynamically linked and runs with its user's rights.", path)});
 
   // The program's own libraries may be those that call MPI.
-  std::map<std::string, std::string> mpis;
+  std::map<std::string, Mpi> mpis;
   Languages languages;
   note_languages(file, languages);
   for (const std::string& library : libraries) {
@@ -356,9 +189,9 @@ void check_program(const std::string& program, const Job& job, Checks& checks) {
     }
     const ElfFile own = read_elf(library);
     if (std::find(own.defined.begin(), own.defined.end(), "PMPI_Get_library_version") == own.defined.end()) continue;
-    if (std::string version = version_of(library); !version.empty()) mpis.emplace(library, std::move(version));
+    if (Mpi mpi = ask(library); !mpi.version.empty()) mpis.emplace(library, std::move(mpi));
   }
-  check_mpi(mpis, job, checks);
+  check_mpi(mpis, libraries, job, checks);
   if (!mpis.empty()) check_fortran(languages, libraries, checks);
   check_linked_tools(file, libraries, checks);
 }
