@@ -54,7 +54,7 @@ inline const Translator* translator_of(const char* path) {
   static constexpr Translator translators[] = {
       {"libwi4mpi_OMPI_", "wi4mpi", "openmpi"}, {"libwi4mpi_MPICH_", "wi4mpi", "mpich"},
       {"libwi4mpi_INTEL_", "wi4mpi", "mpich"},  {"libwi4mpi_", "wi4mpi", nullptr},
-      {"libmuk", "Mukautuva", nullptr},        {"libmpitrampoline", "MPItrampoline", nullptr},
+      {"libmuk", "Mukautuva", nullptr},         {"libmpitrampoline", "MPItrampoline", nullptr},
   };
   for (const Translator& translator : translators)
     if (starts_with(file_name_of(path), translator.library)) return &translator;

@@ -158,8 +158,8 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   state->facts = {.ranks = state->size,
                   .nodes = static_cast<int>(nodes.size()),
                   .oversubscribed = job.oversubscribed,
-                  // Where ranks outnumber cores Open MPI yields while it waits; MPICH's UCX device does not, whatever it
-                  // is told.
+                  // Where ranks outnumber cores Open MPI yields while it waits; MPICH's UCX device does not, whatever
+                  // it is told.
                   .native_yields = !is_mpich(),
                   .ranks_per_node = ranks_per_node};
   if (const auto& locations = job.locations; !locations.empty() && nodes.size() == 1 && !state->outside)

@@ -29,8 +29,9 @@ MAY_INCLUDE = {
     "interpose": {"interpose", "tuning", "algorithms/*", "profiler/record", "base"},
     # They share with what is preloaded how to speak to MPI.
     "api": {"api", "include/papaya_segment.h", "include/papaya_weak.h", "algorithms/*", "base",
-            *(f"interpose/{name}.hpp" for name in ("copy_communicator", "device_memory", "implementation", "make_wire",
-                                                   "mpi_agreement", "mpi_types", "reduction", "staging", "weak_service"))},
+            *(f"interpose/{name}.hpp"
+              for name in ("copy_communicator", "device_memory", "implementation", "make_wire", "mpi_agreement",
+                           "mpi_types", "reduction", "staging", "weak_service"))},
     # The benchmark sets its clocks as the library does, and calls what is behind papaya_weak.h.
     "tools/bench": {"tools/*", "interpose/measure.hpp", "api", "tuning", "algorithms/*", "profiler/*", "base"},
     "tools": {"tools/*", "tuning", "algorithms/*", "profiler/*", "base"},
