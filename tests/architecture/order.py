@@ -18,8 +18,8 @@ ORDER = {
         "patterns/",
         "waiting/futex waiting/switch_over",
         "waiting/wait",
-        "transport/arena transport/link transport/messages transport/on_failure transport/out_of_band transport/regions "
-        "transport/single_copy",
+        "transport/arena transport/link transport/messages transport/on_failure transport/out_of_band "
+        "transport/regions transport/single_copy",
         "transport/deposit_arena transport/mpi/mpi_messages transport/mpi/mpi_out_of_band transport/mpi/team_messages "
         "transport/notified transport/shared_out_of_band transport/ucx/ucx_plugin",
         "transport/arena_notified transport/mpi/node_window transport/shared_notified",
