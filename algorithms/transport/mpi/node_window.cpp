@@ -105,7 +105,8 @@ bool NodeWindow::create(OutOfBand& node, MPI_Comm comm, File file, std::size_t l
   // and the arenas' addresses.
   rlimit files{};
   if (getrlimit(RLIMIT_FSIZE, &files) == 0 && files.rlim_cur != RLIM_INFINITY)
-    limit = std::min<std::size_t>(limit, files.rlim_cur > (2 << 20) ? (files.rlim_cur - (2 << 20)) / 5 * 4 : 0);
+    limit = std::min<std::size_t>(
+        limit, files.rlim_cur > file.begin + (2 << 20) ? (files.rlim_cur - file.begin - (2 << 20)) / 5 * 4 : 0);
   node.broadcast(&limit, sizeof limit);
   limit_ = limit;
   map_words_ = limit / page_bytes / 64 + 1;
