@@ -50,9 +50,9 @@ class Nonblocking(Preload):
         """No start, test or early leaver waits for ranks that are not in MPI; what stays MPI's is the program's very call,
         and moves papaya's operations on nevertheless."""
         ways = "exact local early waits"
-        # Before papaya, so that it sees what papaya calls.
-        counter = self.build / "tests" / "preload" / f"libnative_calls-{self.mpi}.so"
-        counted = ("sh", "-c", 'LD_PRELOAD="$0:$LD_PRELOAD" exec "$@"', counter)
+        # Before papaya, so that it sees what papaya calls, and behind it what papaya hands on.
+        libraries = [self.build / "tests" / "preload" / f"lib{name}-{self.mpi}.so" for name in ("native_calls", "handed_on")]
+        counted = ("sh", "-c", 'LD_PRELOAD="$0:$LD_PRELOAD:$1"; export LD_PRELOAD; shift; exec "$@"', *libraries)
         self.check_right(self.job(2, self.program("nonblocking"), *ways.split(), via="native"), 2)
         self.need_papaya()
         for place, env in self.places().items():
