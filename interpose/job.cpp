@@ -32,6 +32,7 @@ void take_one_node(Job& job) {
   // Nothing but papaya's probes is to be on the other one.
   if (!job.selection.replaces_anything() || !copy_communicator(job.world_comm, &job.node_comm))
     job.node_comm = job.world_comm;
+  PMPI_Comm_set_errhandler(job.node_comm, MPI_ERRORS_RETURN);
 }
 
 // Which ranks share a node, and the communicators for it.
