@@ -37,6 +37,15 @@ constexpr std::string_view names[] = {
 #include "interpose/timed_rows.def"
 };
 
+// The functions that poll are numbered among themselves.
+consteval std::size_t poll_of(std::size_t number) {
+  std::size_t polls = 0;
+  for (std::size_t i = 0; i < number; ++i)
+    if (waited_for::is_poll(names[i])) ++polls;
+  return polls;
+}
+static_assert(poll_of(std::size(names)) <= QuickPolls::most);
+
 // Calls `function` as the program called it, and counts it as `number`. Not what MPI calls back from inside another
 // call that is timed or recorded, nor what papaya's own code leads to: that is time of the call around it.
 template <Number number, auto function>
@@ -49,12 +58,19 @@ struct Timed<number, function> {
     if (!process.active.load(std::memory_order_acquire) || Entry::is_inside() || native_event != no_event ||
         MpiTimes::Call::is_nested(frame) || !process.records.recording.load(std::memory_order_relaxed))
       return function(arguments...);
-    MpiTimes::Call timed(process.records.mpi_times, number, __builtin_return_address(0), frame);
+    MpiTimes& times = process.records.mpi_times;
+    const void* const site = __builtin_return_address(0);
     constexpr waited_for::Places places = waited_for::places_of(names[number]);
-    if constexpr (places.role == waited_for::Role::none) {
-      return function(arguments...);
+    if constexpr (waited_for::is_poll(names[number])) {
+      constexpr std::size_t of_polls = poll_of(number);
+      MpiTimes::Poll timed(times, number, of_polls, site, frame);
+      return poll<places>(times, timed, site, arguments...);
     } else {
-      return call_with_peer<places>(process.records.mpi_times, timed, __builtin_return_address(0), arguments...);
+      MpiTimes::Call timed(times, number, site, frame);
+      if constexpr (places.role == waited_for::Role::none)
+        return function(arguments...);
+      else
+        return call_with_peer<places>(times, timed, site, arguments...);
     }
   }
 
@@ -69,6 +85,21 @@ struct Timed<number, function> {
       watch.ended(all, times, inside);
     else
       peers::requests.forget_all();
+    return code;
+  }
+  template <waited_for::Places places>
+  static int poll(const MpiTimes& times, MpiTimes::Poll& timed, const void* site, Parameters... arguments) {
+    const auto all = std::forward_as_tuple(arguments...);
+    waited_for::Watch<places> watch(all, site);
+    const int code = function(arguments...);
+    if (code != MPI_SUCCESS) {
+      timed.end_found();
+      peers::requests.forget_all();
+    } else if (*std::get<places.flag>(all) == 0) {
+      if (const std::uint64_t inside = timed.end(); inside != 0) MpiTimes::poll(watch.key(all), inside);
+    } else {
+      watch.found(all, times, timed.end_found());
+    }
     return code;
   }
 };

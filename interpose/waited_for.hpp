@@ -1,6 +1,6 @@
 // For whom a call of MPI's waits, by what its function's parameters mean: each kind of function a Watch, made before
-// the call and asked after it. What a call costs by this is a look at one table or a store into it; only a call that
-// took long is looked at closer.
+// the call and asked after it: one that polls only when it has found something. What a call costs by this is a look at
+// one table or a store into it; only a call that took long is looked at closer.
 #pragma once
 
 #include <mpi.h>
@@ -79,6 +79,20 @@ constexpr Places places_of(std::string_view name) {
   if (name == "Parrived") return {.role = Role::test_partition, .request = 0, .flag = 2};
   if (name == "Request_free") return {.role = Role::frees_request, .request = 0};
   return {};
+}
+
+// Whether it asks for something that may not be there, and returns at once.
+constexpr bool is_poll(std::string_view name) {
+  switch (places_of(name).role) {
+    case Role::polled_message:
+    case Role::test:
+    case Role::test_all:
+    case Role::test_some:
+    case Role::test_partition:
+      return true;
+    default:
+      return false;
+  }
 }
 
 // Handles of an array of requests, which MPI overwrites as they end: of more than fit nothing is known.
@@ -178,12 +192,14 @@ struct Watch<places, Role::matched_message> {
 template <Places places>
 struct Watch<places, Role::polled_message> {
   Watch(const auto& all, const void*) noexcept : peer(peer_in<places>(all)) {}
-  void ended(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
-    const std::uint64_t key = peers::key_of(peer.comm) * 31 + static_cast<std::uint32_t>(peer.rank) + 1;
-    if (*std::get<places.flag>(all) == 0) return MpiTimes::poll(key, inside);
+  std::uint64_t key(const auto&) const noexcept {
+    return peers::key_of(peer.comm) * 31 + static_cast<std::uint32_t>(peer.rank) + 1;
+  }
+  void found(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
+    inside += MpiTimes::end_polling(key(all));
     peer = peer.resolved(status_in<places>(all));
     if constexpr (places.message != nowhere) peers::messages.put(*std::get<places.message>(all), peer);
-    waited(times, peer, inside + MpiTimes::end_polling(key));
+    waited(times, peer, inside);
   }
   peers::Peer peer;
 };
@@ -240,10 +256,10 @@ struct Watch<places, Role::wait_some> {
 template <Places places>
 struct Watch<places, Role::test> {
   Watch(const auto& all, const void*) noexcept : request(value_at(std::get<places.request>(all), MPI_REQUEST_NULL)) {}
-  void ended(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
-    const std::uint64_t key = peers::key_of(request);
-    if (*std::get<places.flag>(all) == 0) return MpiTimes::poll(key, inside);
-    waited(times, peers::requests.take(request).resolved(status_in<places>(all)), inside + MpiTimes::end_polling(key));
+  std::uint64_t key(const auto&) const noexcept { return peers::key_of(request); }
+  void found(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
+    inside += MpiTimes::end_polling(key(all));
+    waited(times, peers::requests.take(request).resolved(status_in<places>(all)), inside);
   }
   MPI_Request request;
 };
@@ -251,10 +267,9 @@ struct Watch<places, Role::test> {
 template <Places places>
 struct Watch<places, Role::test_all> {
   Watch(const auto& all, const void*) noexcept : handles(std::get<0>(all), std::get<places.request>(all)) {}
-  void ended(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
-    const std::uint64_t key = peers::key_of(std::get<places.request>(all));
-    if (*std::get<places.flag>(all) == 0) return MpiTimes::poll(key, inside);
-    inside += MpiTimes::end_polling(key);
+  std::uint64_t key(const auto& all) const noexcept { return peers::key_of(std::get<places.request>(all)); }
+  void found(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
+    inside += MpiTimes::end_polling(key(all));
     if (times.is_long(inside)) waited(times, handles.peer_of_all(status_in<places>(all)), inside);
     handles.end_all();
   }
@@ -264,11 +279,10 @@ struct Watch<places, Role::test_all> {
 template <Places places>
 struct Watch<places, Role::test_some> {
   Watch(const auto& all, const void*) noexcept : handles(std::get<0>(all), std::get<places.request>(all)) {}
-  void ended(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
-    const std::uint64_t key = peers::key_of(std::get<places.request>(all));
-    if (*std::get<places.flag>(all) == 0) return MpiTimes::poll(key, inside);
+  std::uint64_t key(const auto& all) const noexcept { return peers::key_of(std::get<places.request>(all)); }
+  void found(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
     const std::span<const int> which = ended_in<places>(all);
-    inside += MpiTimes::end_polling(key);
+    inside += MpiTimes::end_polling(key(all));
     if (times.is_long(inside)) waited(times, handles.peer_of(which, status_in<places>(all)), inside);
     handles.end(which);
   }
@@ -278,12 +292,10 @@ struct Watch<places, Role::test_some> {
 template <Places places>
 struct Watch<places, Role::test_partition> {
   Watch(const auto&, const void*) noexcept {}
-  void ended(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
-    const MPI_Request request = std::get<places.request>(all);
-    const std::uint64_t key = peers::key_of(request);
-    if (*std::get<places.flag>(all) == 0) return MpiTimes::poll(key, inside);
-    inside += MpiTimes::end_polling(key);
-    if (times.is_long(inside)) waited(times, peers::requests.find(request), inside);
+  std::uint64_t key(const auto& all) const noexcept { return peers::key_of(std::get<places.request>(all)); }
+  void found(const auto& all, const MpiTimes& times, std::uint64_t inside) noexcept {
+    inside += MpiTimes::end_polling(key(all));
+    if (times.is_long(inside)) waited(times, peers::requests.find(std::get<places.request>(all)), inside);
   }
 };
 

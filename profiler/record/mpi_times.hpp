@@ -1,6 +1,6 @@
 // The time a rank spends in MPI's other functions than blocking collectives: a row for each function, summed over the
 // run; and for each collective call what its thread did since the one before (trace::Interval). Two readings of the
-// clock and some ten stores a call; no lock, no system call.
+// clock and some ten stores a call, none for most polls in quick succession (QuickPolls); no lock, no system call.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "profiler/record/call_sites.hpp"
 #include "profiler/record/format.hpp"
+#include "profiler/record/quick_polls.hpp"
 #include "profiler/record/recorder.hpp"
 
 namespace papaya {
@@ -38,6 +39,7 @@ class MpiTimes {
     call_sites_ = &call_sites;
     noticeable_ticks_ = static_cast<std::uint64_t>(noticeable_ns / recorder.header().ns_per_tick);
     long_ticks_ = static_cast<std::uint64_t>(long_ns / recorder.header().ns_per_tick);
+    quick_ticks_ = static_cast<std::uint64_t>(quick_ns / recorder.header().ns_per_tick);
   }
 
   // One call of the function of this number, from here to the end of the scope. `site` is the return address, and
@@ -47,11 +49,7 @@ class MpiTimes {
     Call(MpiTimes& times, std::size_t function, const void* site, const void* frame) noexcept
         : times_(times), function_(function), begin_ticks_(clock::ticks()) {
       frame_ = frame;
-      const std::uint64_t outside = thread_.left_ticks == 0 ? 0 : begin_ticks_ - thread_.left_ticks;
-      if (outside <= thread_.longest_ticks) return;
-      thread_.longest_ticks = outside;
-      thread_.longest_site =
-          outside < times.noticeable_ticks_ ? 0 : static_cast<std::uint32_t>(times.call_sites_->number_of(site));
+      times.enter(begin_ticks_, site);
     }
     ~Call() {
       if (!has_ended_) end();
@@ -60,9 +58,7 @@ class MpiTimes {
     std::uint64_t end() noexcept {
       const std::uint64_t end_ticks = clock::ticks();
       const std::uint64_t inside = end_ticks - begin_ticks_;
-      times_.recorder_->add_timed(function_, inside);
-      thread_.mpi_ticks += inside;
-      thread_.left_ticks = end_ticks;
+      times_.leave_call(function_, inside, end_ticks);
       ++thread_.calls;
       frame_ = nullptr;
       has_ended_ = true;
@@ -80,6 +76,64 @@ class MpiTimes {
     const std::size_t function_;
     const std::uint64_t begin_ticks_;
     bool has_ended_ = false;
+  };
+
+  // The same of a function that polls, the number `poll` of those: timed or not, as QuickPolls decides.
+  class Poll {
+   public:
+    Poll(MpiTimes& times, std::size_t function, std::size_t poll, const void* site, const void* frame) noexcept
+        : times_(times), function_(function), poll_(poll), is_timed_(!polls_.may_skip(poll)) {
+      frame_ = frame;
+      if (is_timed_) {
+        begin_ticks_ = clock::ticks();
+        settled_ticks_ = times.enter(begin_ticks_, site, poll);
+      } else {
+        polls_.skip(poll);
+      }
+    }
+    ~Poll() {
+      if (!has_ended_) end_found();
+    }
+    Poll(const Poll&) = delete;
+    Poll& operator=(const Poll&) = delete;
+    // It has found nothing. Returns the ticks inside it, and inside those of its function before that were not timed.
+    std::uint64_t end() noexcept {
+      leave();
+      if (!is_timed_) {
+        times_.recorder_->add_timed(function_, 0);
+        return 0;
+      }
+      const std::uint64_t end_ticks = clock::ticks();
+      const std::uint64_t inside = end_ticks - begin_ticks_;
+      polls_.timed(poll_, function_, inside, times_.quick_ticks_);
+      times_.leave_call(function_, inside, end_ticks);
+      return inside + settled_ticks_;
+    }
+    // It has found something, or there was an error.
+    std::uint64_t end_found() noexcept {
+      if (is_timed_) return end();
+      leave();
+      const std::uint64_t end_ticks = clock::ticks();
+      const std::uint64_t inside = polls_.found(poll_, end_ticks - thread_.left_ticks, times_.quick_ticks_);
+      const std::uint64_t settled = times_.enter(end_ticks - inside, nullptr, poll_);
+      times_.leave_call(function_, inside, end_ticks);
+      return inside + settled;
+    }
+
+   private:
+    void leave() noexcept {
+      frame_ = nullptr;
+      ++thread_.calls;
+      has_ended_ = true;
+    }
+
+    MpiTimes& times_;
+    const std::size_t function_;
+    const std::size_t poll_;
+    const bool is_timed_;
+    bool has_ended_ = false;
+    std::uint64_t begin_ticks_ = 0;
+    std::uint64_t settled_ticks_ = 0;
   };
 
   // A wait worth knowing for whom.
@@ -117,7 +171,7 @@ class MpiTimes {
   // This thread's collective call of this event arrives: what it did before is written down, and counted anew.
   void arrive(std::uint64_t event, std::uint64_t arrival_ticks) noexcept {
     if (thread_.calls == 0) return;
-    const std::uint64_t outside = arrival_ticks - thread_.left_ticks;
+    const std::uint64_t outside = settle(arrival_ticks).outside;
     recorder_->put_interval(event, {.mpi_ticks = thread_.mpi_ticks,
                                     .longest_ticks = std::max(outside, thread_.longest_ticks),
                                     .longest_site = outside > thread_.longest_ticks ? 0 : thread_.longest_site,
@@ -126,7 +180,8 @@ class MpiTimes {
                                     .waited_for = longest_wait()});
   }
   // This thread has switched recording on again: what was before is no more known to be computing than time in a call.
-  static void leave_out(std::uint64_t off_ticks, std::uint64_t now_ticks) noexcept {
+  void leave_out(std::uint64_t off_ticks, std::uint64_t now_ticks) noexcept {
+    settle(now_ticks - off_ticks);
     thread_.mpi_ticks += off_ticks;
     thread_.left_ticks = now_ticks;
     ++thread_.calls;
@@ -135,7 +190,42 @@ class MpiTimes {
 
  private:
   static constexpr double long_ns = 2e3;
+  static constexpr double quick_ns = 1e3;  // what QuickPolls calls quick
   static constexpr std::uint32_t most_waits = 4;
+
+  struct Settled {
+    std::uint64_t outside;  // MPI, since this thread left it last
+    std::uint64_t of_poll;  // inside polls of the function asked for that were not timed
+  };
+  // The clock is read: what was not timed is added.
+  Settled settle(std::uint64_t now_ticks, std::size_t poll = QuickPolls::most) noexcept {
+    if (thread_.left_ticks == 0) return {};
+    const std::uint64_t elapsed = now_ticks - thread_.left_ticks;
+    Settled settled{};
+    const std::uint64_t inside =
+        polls_.settle(elapsed, quick_ticks_, [&](std::size_t i, std::size_t function, std::uint64_t ticks) {
+          recorder_->add_timed(function, ticks, 0);
+          if (i == poll) settled.of_poll = ticks;
+        });
+    thread_.mpi_ticks += inside;
+    settled.outside = elapsed - inside;
+    return settled;
+  }
+  // A call begins. Returns the ticks inside polls of that number that were not timed.
+  std::uint64_t enter(std::uint64_t begin_ticks, const void* site, std::size_t poll = QuickPolls::most) noexcept {
+    const auto [outside, of_poll] = settle(begin_ticks, poll);
+    if (outside > thread_.longest_ticks) {
+      thread_.longest_ticks = outside;
+      thread_.longest_site =
+          outside < noticeable_ticks_ || site == nullptr ? 0 : static_cast<std::uint32_t>(call_sites_->number_of(site));
+    }
+    return of_poll;
+  }
+  void leave_call(std::size_t function, std::uint64_t inside, std::uint64_t end_ticks) noexcept {
+    recorder_->add_timed(function, inside);
+    thread_.mpi_ticks += inside;
+    thread_.left_ticks = end_ticks;
+  }
 
   static bool is_shorter(const MessageWait& a, const MessageWait& b) noexcept { return a.ticks < b.ticks; }
   // As trace::Interval has it.
@@ -148,6 +238,7 @@ class MpiTimes {
   static constexpr double noticeable_ns = 20e3;  // shorter times outside MPI are not worth a look at the stack
 
   static inline thread_local constinit ThreadTimes thread_{};
+  static inline thread_local constinit QuickPolls polls_{};
   static inline thread_local constinit MessageWait waits_[most_waits]{};
   static inline thread_local constinit const void* frame_ = nullptr;  // of the call that has not returned
 
@@ -155,6 +246,7 @@ class MpiTimes {
   CallSites* call_sites_ = nullptr;
   std::uint64_t noticeable_ticks_ = 0;
   std::uint64_t long_ticks_ = 0;
+  std::uint64_t quick_ticks_ = 0;
 };
 
 }  // namespace papaya

@@ -130,9 +130,9 @@ class Recorder {
   void take_back(std::uint64_t number) noexcept;
 
   // A call of the function of this number, as open() got them.
-  void add_timed(std::size_t function, std::uint64_t ticks) noexcept {
-    add(timed_[function].calls, 1);
-    add(timed_[function].ticks, ticks);
+  void add_timed(std::size_t function, std::uint64_t ticks, std::uint64_t calls = 1) noexcept {
+    if (calls != 0) add(timed_[function].calls, calls);
+    if (ticks != 0) add(timed_[function].ticks, ticks);
   }
   // What the thread of this event did before it; its `commit` is filled in here. Of a recorder with functions.
   void put_interval(std::uint64_t number, trace::Interval interval) noexcept {

@@ -106,6 +106,23 @@ class Times(Preload):
 
     @quick
     @timed
+    def test_polls(self):
+        """Polls in quick succession are counted one by one, though few are timed, and are what the rank's time goes into."""
+        self.need_papaya()
+        job = self.job(2, self.program("polls"), 10)
+        self.assertEqual((job.code, job.complaints()), (0, []), job.err)
+        tests, probes = (int(word) for word in job.out.split())
+        report = job.report()
+        functions = {function["name"]: function for function in report["functions"]}
+        self.assertEqual((functions["MPI_Test"]["calls"], functions["MPI_Iprobe"]["calls"]), (tests, probes))
+        parts = next(rank["time"] for rank in report["late_ranks"] if rank["rank"] == 0)
+        self.assertAlmostEqual(sum(parts.values()), report["run_seconds"], delta=1e-6)
+        polling = functions["MPI_Test"]["seconds"] + functions["MPI_Iprobe"]["seconds"]
+        self.assertGreater(polling, 0.05)
+        self.assertLess(polling, report["run_seconds"])
+
+    @quick
+    @timed
     def test_ranks_ahead(self):
         """A root 2 ms ahead of its receivers, and ranks 2 ms ahead of their root: nobody waits, so that is no imbalance."""
         self.need_papaya()
