@@ -210,20 +210,6 @@ typedef void MPI_User_function(void*, void*, int*, MPI_Datatype*);
   int MPI_##name(__VA_ARGS__); \
   int PMPI_##name(__VA_ARGS__);
 #include "interpose/standard_abi/functions.def"
-#define COUNT int
-#define DISPLACEMENT int
-#define ABI_COUNTED ABI
-#include "interpose/standard_abi/counted_functions.def"
-#undef COUNT
-#undef DISPLACEMENT
-#undef ABI_COUNTED
-#define COUNT MPI_Count
-#define DISPLACEMENT MPI_Aint
-#define ABI_COUNTED(name, ...) ABI(name##_c, __VA_ARGS__)
-#include "interpose/standard_abi/counted_functions.def"
-#undef COUNT
-#undef DISPLACEMENT
-#undef ABI_COUNTED
 #undef ABI
 int MPI_Pcontrol(const int, ...);
 int PMPI_Pcontrol(const int, ...);

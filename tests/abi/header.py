@@ -18,17 +18,6 @@ SKIP = 77
 PROTOTYPES = """
 #define ABI(name, ...) int MPI_##name(__VA_ARGS__); int PMPI_##name(__VA_ARGS__);
 #include "functions.def"
-#define COUNT int
-#define DISPLACEMENT int
-#define ABI_COUNTED ABI
-#include "counted_functions.def"
-#undef COUNT
-#undef DISPLACEMENT
-#undef ABI_COUNTED
-#define COUNT MPI_Count
-#define DISPLACEMENT MPI_Aint
-#define ABI_COUNTED(name, ...) ABI(name##_c, __VA_ARGS__)
-#include "counted_functions.def"
 """
 
 

@@ -48,17 +48,6 @@ struct PassOn<Name, int(A...)> {
   extern "C"                                                                                                        \
       __attribute__((visibility("default"), ifunc("find_" #name))) int weak_##name(__VA_ARGS__) asm("MPI_" #name);
 #include "interpose/standard_abi/functions.def"
-#define COUNT int
-#define DISPLACEMENT int
-#define ABI_COUNTED ABI
-#include "interpose/standard_abi/counted_functions.def"
-#undef COUNT
-#undef DISPLACEMENT
-#undef ABI_COUNTED
-#define COUNT MPI_Count
-#define DISPLACEMENT MPI_Aint
-#define ABI_COUNTED(name, ...) ABI(name##_c, __VA_ARGS__)
-#include "interpose/standard_abi/counted_functions.def"
 
 namespace {
 #ifdef KNOWS_NOTHING_BEFORE_INIT

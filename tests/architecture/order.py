@@ -44,7 +44,8 @@ ORDER = {
         "weak/",
     ],
     "interpose": [
-        "standard_abi/counted_functions standard_abi/functions",
+        "standard_abi/counted_functions",
+        "standard_abi/functions",
         "standard_abi/mpi",
         "agreement copy_communicator decide device_memory end_job function_names implementation inner_calls "
         "measure output peers preload_children preload_filter preload_module "
