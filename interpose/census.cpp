@@ -159,8 +159,8 @@ void say(const Finding& found, int speaker, const std::string& absent) {
   switch (found.why) {
     case Why::missing:
       log::warn(fmt::format(
-          "{} run{} without papaya or behind another tool, or come{} to MPI_Init much later; so {} Preload papaya into "
-          "all ranks or none.",
+          "{} run{} without papaya or behind another tool, without the /dev/shm of the others, or come{} to MPI_Init "
+          "much later; so {} Preload papaya into all ranks or none, and let those of a node share /dev/shm.",
           absent.empty() ? fmt::format("{} rank{}", found.absent, found.absent == 1 ? "" : "s") : absent,
           found.absent == 1 ? "s" : "", found.absent == 1 ? "s" : "", otherwise));
       break;

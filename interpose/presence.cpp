@@ -37,7 +37,22 @@ std::uint64_t hash(std::uint64_t seed, const char* text) noexcept {
   return seed;
 }
 
-// When a process was started, in ticks since boot: process numbers come back, these pairs do not.
+// Seconds by which the boot time that this process sees in /proc is ahead of the machine's (time_namespaces(7)).
+long long boot_offset_s() noexcept {
+  std::FILE* const file = std::fopen("/proc/self/timens_offsets", "re");
+  if (file == nullptr) return 0;
+  char name[32];
+  long long seconds = 0;
+  long long nanoseconds = 0;
+  long long offset = 0;
+  while (std::fscanf(file, "%31s %lld %lld", name, &seconds, &nanoseconds) == 3)
+    if (std::strcmp(name, "boottime") == 0) offset = seconds;
+  std::fclose(file);
+  return offset;
+}
+
+// When a process was started, in ticks since boot: process numbers come back, these pairs do not. The same for ranks in
+// different time namespaces.
 unsigned long long start_of(pid_t process) noexcept {
   char path[64];
   std::snprintf(path, sizeof path, "/proc/%ld/stat", static_cast<long>(process));
@@ -54,7 +69,8 @@ unsigned long long start_of(pid_t process) noexcept {
     field = std::strchr(field, ' ');
     if (field != nullptr) ++field;
   }
-  return field == nullptr ? 0 : std::strtoull(field, nullptr, 10);
+  if (field == nullptr) return 0;
+  return std::strtoull(field, nullptr, 10) - static_cast<unsigned long long>(boot_offset_s() * sysconf(_SC_CLK_TCK));
 }
 
 constexpr std::uint64_t seed = 0xcbf29ce484222325u;

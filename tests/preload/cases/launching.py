@@ -119,6 +119,29 @@ class Launching(Preload):
             self.check_right(self.job(2, self.program("launched")), 2)
             self.assertEqual([name.exists() for name in names], [True, False, True])
 
+    def test_namespaces(self):
+        """A rank to whom the machine seems started an hour earlier takes part; one with a /dev/shm of its own says so."""
+        self.need_papaya()
+        rank_1 = 'test ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} = 1 && exec unshare %s "$@"; exec "$@"'
+        shifted = "--time --monotonic 3600 --boottime 3600 --fork --kill-child"
+        apart = "--mount sh -c 'mount -t tmpfs none /dev/shm && exec \"$@\"' sh"
+        if subprocess.run(f"unshare {shifted} true && unshare {apart} true", shell=True, stdin=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("no permission to make namespaces here (unshare)")
+
+        def start(options):
+            return self.job(3, "sh", "-c", rank_1 % options, "sh", self.build / "papaya", "run", self.program("launched"),
+                            via="", env=LEADER)
+
+        job = start(shifted)
+        self.check_right(job, 3)
+        self.check_counts(job)
+        self.check_leader(job)
+        if self.mpi == "openmpi":  # MPICH itself needs the ranks' /dev/shm to be one
+            job = start(apart)
+            self.check_right(job, 3, quiet=False)
+            self.assertRegex("\n".join(job.said()), r"rank 1 runs .* without the /dev/shm of the others")
+
     @time_limit(30)
     def test_relative_preload(self):
         """LD_PRELOAD names the library by a relative path, and the program enters another folder before MPI_Init: there
