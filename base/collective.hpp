@@ -23,9 +23,15 @@ inline constexpr auto collective_names = std::to_array<std::string_view>({
 });
 inline constexpr std::size_t collective_count = collective_names.size();
 
-// How a collective was called: MPI_X, MPI_IX, MPI_X_init.
-enum class Form : std::uint8_t { blocking, nonblocking, persistent };
-inline constexpr std::size_t form_count = 3;
+// How a collective was called: MPI_X, MPI_IX, MPI_X_init, MPI_Start of what that has made; and MPI_X of a neighbourhood
+// collective, which blocks too, but a rank waits there for its neighbours, whom papaya does not know.
+enum class Form : std::uint8_t { blocking, nonblocking, persistent, started, neighbourhood };
+inline constexpr std::size_t form_count = 5;
+
+// The call returns when the operation has ended.
+constexpr bool blocks(Form form) {
+  return form == Form::blocking || form == Form::neighbourhood;
+}
 
 constexpr std::size_t index_of(Collective collective) {
   return static_cast<std::size_t>(collective);

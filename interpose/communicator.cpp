@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "interpose/attention.hpp"
+#include "interpose/comm_facts.hpp"
 #include "interpose/implementation.hpp"
 #include "profiler/record/identity.hpp"
 
@@ -17,12 +18,26 @@ constinit std::atomic<std::uint64_t> generation{1};
 
 namespace {
 
+// Where a communicator comes from, as all its ranks know it.
+struct Birth {
+  std::uint64_t parent_id = 0;
+  std::uint64_t salt = 0;
+  std::uint64_t ordinal = 0;  // as in identity::of_child
+  bool is_known = false;      // as in Communicator
+  trace::Origin origin = trace::Origin::unknown;
+};
+
+constexpr std::uint64_t copy_salt = std::uint64_t{2} << 32;  // of MPI_Comm_idup, which other creations may overtake
+
 // Never destroyed: MPI_Finalize may be called by an exit handler or by the destructor of a global object.
 struct Table {
   std::mutex mutex;  // guards `all`, `orphans`, every state's children, and the making of states
   std::vector<Communicator*> all;
-  std::map<std::uint64_t, std::uint64_t> orphans;      // communicators of unknown origin so far, by members
-  std::vector<std::unique_ptr<Communicator>> leaving;  // freed, but not ended; guarded too
+  std::map<std::uint64_t, std::uint64_t> orphans;  // communicators of unknown origin so far, by members
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint64_t> families;  // the same without a parent, by members
+                                                                              // and way of creation
+  std::map<MPI_Comm, Birth> unborn;                                           // copies that could not be used yet
+  std::vector<std::unique_ptr<Communicator>> leaving;                         // freed, but not ended; guarded too
 };
 Table& table = *new Table;
 std::mutex& mutex = table.mutex;
@@ -100,20 +115,6 @@ int on_delete(MPI_Comm, int, void* value, void*) {
   return MPI_SUCCESS;
 }
 
-// The members of the communicator's local group as world ranks.
-std::vector<int> world_ranks_of(MPI_Comm comm, int size) {
-  std::vector<int> mine(static_cast<std::size_t>(size));
-  std::vector<int> world(static_cast<std::size_t>(size));
-  for (int i = 0; i < size; ++i) mine[static_cast<std::size_t>(i)] = i;
-  MPI_Group group = MPI_GROUP_NULL;
-  PMPI_Comm_group(comm, &group);
-  PMPI_Group_translate_ranks(group, size, mine.data(), world_group, world.data());
-  PMPI_Group_free(&group);
-  for (int& rank : world)
-    if (rank == MPI_UNDEFINED) rank = -1;
-  return world;
-}
-
 // The ranks on this node, if each of them records: its arrivals could not be compared otherwise.
 void find_group(Communicator& state, const std::vector<int>& members) {
   const Job& job = context->job;
@@ -131,8 +132,24 @@ void find_group(Communicator& state, const std::vector<int>& members) {
   if (group.members.size() > 1) state.on_node = std::move(group);
 }
 
-// Makes the state of `comm`. The mutex is held. `parent` may be null: then the origin is unknown.
-Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
+// `child` was made now from `parent`. The mutex is held.
+Birth birth_of(Communicator& parent, std::uint64_t members, std::uint64_t salt, trace::Origin origin) {
+  return {parent.id, salt, parent.children[{members, salt}]++, parent.is_known, origin};
+}
+
+// Of a communicator that comes from where papaya does not look, or from a call that could not be followed to its end.
+Birth late_birth_of(MPI_Comm comm, std::uint64_t members) {
+  if (const auto unborn = table.unborn.find(comm); unborn != table.unborn.end()) {
+    const Birth birth = unborn->second;
+    table.unborn.erase(unborn);
+    return birth;
+  }
+  return {0, 0, table.orphans[members]++, false, trace::Origin::unknown};
+}
+
+// Makes the state of `comm`. The mutex is held. `born(members)` gives its Birth.
+template <class Born>
+Communicator* make(MPI_Comm comm, Born&& born) {
   const Job& job = context->job;
   Recorder& recorder = context->records.recorder;
   auto state = std::make_unique<Communicator>();
@@ -143,8 +160,11 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   PMPI_Comm_rank(comm, &state->rank);
   PMPI_Comm_size(comm, &state->size);
   state->peers = state->size;
-  if (state->inter) PMPI_Comm_remote_size(comm, &state->peers);
-  const std::vector<int> members = world_ranks_of(comm, state->size);
+  if (state->inter)
+    PMPI_Comm_remote_size(comm, &state->peers);
+  else
+    state->destinations = destinations_of(comm);
+  const std::vector<int> members = world_ranks_of(comm, world_group);
   std::map<int, int> nodes;  // and how many members are on each
   int ranks_per_node = 0;
   for (const int member : members) {
@@ -172,15 +192,16 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
     state->nodes = nodes_by(keys);
   }
   const std::uint64_t hash = identity::of_members(members);
+  trace::Origin origin = state->inter ? trace::Origin::inter : trace::Origin::unknown;
   if (comm == MPI_COMM_WORLD) {
     state->id = identity::world;
     state->is_known = true;
-  } else if (parent != nullptr) {
-    state->parent_id = parent->id;
-    state->is_known = parent->is_known;
-    state->id = identity::of_child(parent->id, hash, salt, parent->children[{hash, salt}]++);
   } else {
-    state->id = identity::of_child(0, hash, 0, table.orphans[hash]++);
+    const Birth birth = born(hash);
+    state->parent_id = birth.parent_id;
+    state->is_known = birth.is_known;
+    state->id = identity::of_child(birth.parent_id, hash, birth.salt, birth.ordinal);
+    if (!state->inter) origin = birth.origin;
   }
   char name[MPI_MAX_OBJECT_NAME] = "";
   int length = 0;
@@ -188,7 +209,7 @@ Communicator* make(MPI_Comm comm, Communicator* parent, std::uint64_t salt) {
   if (recorder.is_open())
     state->row = recorder.add_communicator(state->id, state->parent_id, state->size, state->rank, state->facts.nodes,
                                            std::string_view(name, static_cast<std::size_t>(length)));
-  if (state->inter && state->row != nullptr) state->row->origin = static_cast<std::int32_t>(trace::Origin::inter);
+  if (state->row != nullptr) state->row->origin = static_cast<std::int32_t>(origin);
   find_group(*state, members);
   all.push_back(state.get());
   if (PMPI_Comm_set_attr(comm, keyval, state.get()) != MPI_SUCCESS) {
@@ -227,7 +248,7 @@ bool start(const Context& process, void (*at_end)(const Job&, Communicator&) noe
   PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
   if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
   const std::lock_guard lock(mutex);
-  return make(MPI_COMM_WORLD, nullptr, 0) != nullptr;
+  return make(MPI_COMM_WORLD, [](std::uint64_t) { return Birth{}; }) != nullptr;
 }
 
 void stop() noexcept {
@@ -268,7 +289,7 @@ Communicator* find_or_make(MPI_Comm comm) noexcept {
   if (is_being_freed(comm)) return nullptr;
   const std::lock_guard lock(mutex);
   if (Communicator* const state = find(comm)) return state;
-  return make(comm, nullptr, 0);
+  return make(comm, [comm](std::uint64_t members) { return late_birth_of(comm, members); });
 }
 
 const Job& the_job() noexcept {
@@ -300,6 +321,10 @@ int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
   const Freeing one{comm == nullptr ? MPI_COMM_NULL : *comm, being_freed};
   being_freed = &one;
   generation.fetch_add(1, std::memory_order_relaxed);  // no answer from before holds
+  if (comm != nullptr) {
+    const std::lock_guard lock(mutex);
+    table.unborn.erase(*comm);
+  }
   const nonblocking::InsideMpi inside_mpi;
   const int code = native(comm);
   being_freed = one.outer;
@@ -317,9 +342,27 @@ void adopt(MPI_Comm parent, MPI_Comm child, trace::Origin origin, std::uint64_t 
   Communicator* const parent_state = find_or_make(parent);
   const std::lock_guard lock(mutex);
   if (find(child) != nullptr) return;
-  const Communicator* const state = make(child, parent_state, salt);
-  if (state != nullptr && state->row != nullptr && !state->inter)
-    state->row->origin = static_cast<std::int32_t>(origin);
+  make(child, [&](std::uint64_t members) {
+    return parent_state == nullptr ? late_birth_of(child, members) : birth_of(*parent_state, members, salt, origin);
+  });
+}
+
+void adopt_later(MPI_Comm parent, MPI_Comm child) noexcept {
+  Communicator* const parent_state = find_or_make(parent);
+  if (parent_state == nullptr) return;
+  const std::uint64_t members = identity::of_members(world_ranks_of(parent, world_group));
+  const std::lock_guard lock(mutex);
+  // Counted where the handle is not there yet, too: whether it is may differ from rank to rank.
+  Birth birth = birth_of(*parent_state, members, copy_salt, trace::Origin::dup);
+  birth.is_known = false;
+  if (is_plausible(child)) table.unborn.insert_or_assign(child, birth);
+}
+
+void adopt_orphan(MPI_Comm child, trace::Origin origin, std::uint64_t salt) noexcept {
+  if (!is_plausible(child)) return;
+  const std::lock_guard lock(mutex);
+  if (find(child) != nullptr) return;
+  make(child, [&](std::uint64_t members) { return Birth{0, salt, table.families[{members, salt}]++, false, origin}; });
 }
 
 }  // namespace papaya::communicators

@@ -83,7 +83,8 @@ struct Communicator {
   std::uint64_t parent_id = 0;
   int rank = 0;
   int size = 0;
-  int peers = 0;  // ranks a v-form's arrays are about: the remote group's for an inter-communicator
+  int peers = 0;         // ranks a v-form's arrays are about: the remote group's for an inter-communicator
+  int destinations = 0;  // neighbours that this rank sends to in neighbourhood collectives
   bool inter = false;
   bool outside = false;   // has members that MPI_COMM_WORLD does not
   bool is_known = false;  // `id` is the same on all ranks: it was made from known ones by calls that papaya follows
@@ -156,6 +157,12 @@ std::uint64_t replaced_calls(Collective collective) noexcept;
 
 // Called after `child` was made from `parent`. `salt` as in identity::of_child.
 void adopt(MPI_Comm parent, MPI_Comm child, trace::Origin origin, std::uint64_t salt) noexcept;
+// The same of one that cannot be used yet, as MPI_Comm_idup makes it: it gets its state when it is. `child` is null
+// where the handle is not there yet either.
+void adopt_later(MPI_Comm parent, MPI_Comm child) noexcept;
+// The same of one without a parent that all its ranks know. Nothing that is sent may depend on its identity: the ranks
+// only count the creations of `salt` by the same members.
+void adopt_orphan(MPI_Comm child, trace::Origin origin, std::uint64_t salt) noexcept;
 
 // MPI_Comm_free and MPI_Comm_disconnect by `native`.
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*));

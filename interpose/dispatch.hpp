@@ -19,6 +19,9 @@ struct Message {
   int root = -1;
 };
 
+// What replaces a call that is always MPI's.
+inline constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { return false; };
+
 // The event of this thread's native call that has not returned yet. If another call begins meanwhile, that one has
 // failed: it is made by its error handler, or the handler has left it for good.
 inline constexpr std::uint64_t no_event = ~std::uint64_t{0};

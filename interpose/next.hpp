@@ -11,12 +11,12 @@ namespace papaya::next {
 // By number, as libpapaya.so counts them.
 enum class Symbol : std::size_t {
 #define PAPAYA_SYMBOL(name) name,
-#define PAPAYA_CREATES(name, kind) name,
+#define PAPAYA_BOTH(name, kind) name,
 #define PAPAYA_WAITING(name, kind) name,
 #define PAPAYA_TIMED(name, kind) name,
 #include "interpose/symbols.def"
 #undef PAPAYA_SYMBOL
-#undef PAPAYA_CREATES
+#undef PAPAYA_BOTH
 #undef PAPAYA_WAITING
 #undef PAPAYA_TIMED
 };

@@ -29,12 +29,12 @@ namespace {
 
 constexpr const char* names[] = {
 #define PAPAYA_SYMBOL(name) "MPI_" #name,
-#define PAPAYA_CREATES(name, kind) "MPI_" #name,
+#define PAPAYA_BOTH(name, kind) "MPI_" #name,
 #define PAPAYA_WAITING(name, kind) "MPI_" #name,
 #define PAPAYA_TIMED(name, kind) "MPI_" #name,
 #include "interpose/symbols.def"
 #undef PAPAYA_SYMBOL
-#undef PAPAYA_CREATES
+#undef PAPAYA_BOTH
 #undef PAPAYA_WAITING
 #undef PAPAYA_TIMED
 };
@@ -54,12 +54,12 @@ Init init_of(std::size_t number) {
 // Functions that only wait, or are only timed: MPI's own until the flavour asks for them.
 constexpr bool waits[] = {
 #define PAPAYA_SYMBOL(name) false,
-#define PAPAYA_CREATES(name, kind) false,
+#define PAPAYA_BOTH(name, kind) false,
 #define PAPAYA_WAITING(name, kind) true,
 #define PAPAYA_TIMED(name, kind) true,
 #include "interpose/symbols.def"
 #undef PAPAYA_SYMBOL
-#undef PAPAYA_CREATES
+#undef PAPAYA_BOTH
 #undef PAPAYA_WAITING
 #undef PAPAYA_TIMED
 };

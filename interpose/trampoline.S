@@ -221,7 +221,7 @@ papaya_straight_pmpi:
     POINTER straight_pmpi
 papaya_mpi_slots:
 #define PAPAYA_SYMBOL(name) trampoline name, __COUNTER__, papaya_pmpi_entry ;
-#define PAPAYA_CREATES(name, kind) trampoline name, __COUNTER__, papaya_pmpi_entry ;
+#define PAPAYA_BOTH(name, kind) trampoline name, __COUNTER__, papaya_pmpi_entry ;
 #define PAPAYA_WAITING(name, kind) trampoline name, __COUNTER__, papaya_pmpi_waiting_entry ;
 #define PAPAYA_TIMED(name, kind) trampoline name, __COUNTER__, papaya_pmpi_waiting_entry ;
 #include "interpose/symbols.def"

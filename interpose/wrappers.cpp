@@ -2,7 +2,7 @@
 
 #include "interpose/wrappers.hpp"
 
-#include "interpose/dispatch.hpp"
+#include "interpose/call_shapes.hpp"
 #include "interpose/message.hpp"
 #include "interpose/next.hpp"
 #include "interpose/nonblocking.hpp"
@@ -17,8 +17,6 @@ template <class C, class D>
 Lists lists_of(const C* counts, const D* displacements) noexcept {
   return {counts, displacements, sizeof(C) > sizeof(int)};
 }
-
-constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { return false; };
 
 }  // namespace
 
@@ -167,68 +165,6 @@ constexpr auto never = [](Communicator&, const CallFacts&, Outcome&) noexcept { 
   ROW(Scan, Iscan, scan, SCAN, papaya::message_all(state, count, datatype), papaya::never)                             \
   ROW(Exscan, Iexscan, exscan, SCAN, papaya::message_all(state, count, datatype), papaya::never)
 
-#define BCAST_PARAMETERS(C, D) void *buffer, C count, MPI_Datatype datatype, int root, MPI_Comm comm
-#define BCAST_ARGUMENTS buffer, count, datatype, root, comm
-#define GATHER_PARAMETERS(C, D)                                                                               \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, MPI_Datatype recvtype, \
-      int root, MPI_Comm comm
-#define GATHER_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm
-#define GATHERV_PARAMETERS(C, D)                                                                                  \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], const D displs[], \
-      MPI_Datatype recvtype, int root, MPI_Comm comm
-#define GATHERV_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, root, comm
-#define SCATTER_PARAMETERS GATHER_PARAMETERS
-#define SCATTER_ARGUMENTS GATHER_ARGUMENTS
-#define SCATTERV_PARAMETERS(C, D)                                                                                 \
-  const void *sendbuf, const C sendcounts[], const D displs[], MPI_Datatype sendtype, void *recvbuf, C recvcount, \
-      MPI_Datatype recvtype, int root, MPI_Comm comm
-#define SCATTERV_ARGUMENTS sendbuf, sendcounts, displs, sendtype, recvbuf, recvcount, recvtype, root, comm
-#define ALLGATHER_PARAMETERS(C, D)                                                                            \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, C recvcount, MPI_Datatype recvtype, \
-      MPI_Comm comm
-#define ALLGATHER_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, comm
-#define ALLGATHERV_PARAMETERS(C, D)                                                                               \
-  const void *sendbuf, C sendcount, MPI_Datatype sendtype, void *recvbuf, const C recvcounts[], const D displs[], \
-      MPI_Datatype recvtype, MPI_Comm comm
-#define ALLGATHERV_ARGUMENTS sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs, recvtype, comm
-#define ALLTOALL_PARAMETERS ALLGATHER_PARAMETERS
-#define ALLTOALL_ARGUMENTS ALLGATHER_ARGUMENTS
-#define ALLTOALLV_PARAMETERS(C, D)                                                                    \
-  const void *sendbuf, const C sendcounts[], const D sdispls[], MPI_Datatype sendtype, void *recvbuf, \
-      const C recvcounts[], const D rdispls[], MPI_Datatype recvtype, MPI_Comm comm
-#define ALLTOALLV_ARGUMENTS sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcounts, rdispls, recvtype, comm
-#define ALLTOALLW_PARAMETERS(C, D)                                                                             \
-  const void *sendbuf, const C sendcounts[], const D sdispls[], const MPI_Datatype sendtypes[], void *recvbuf, \
-      const C recvcounts[], const D rdispls[], const MPI_Datatype recvtypes[], MPI_Comm comm
-#define ALLTOALLW_ARGUMENTS sendbuf, sendcounts, sdispls, sendtypes, recvbuf, recvcounts, rdispls, recvtypes, comm
-#define REDUCE_PARAMETERS(C, D) \
-  const void *sendbuf, void *recvbuf, C count, MPI_Datatype datatype, MPI_Op op, int root, MPI_Comm comm
-#define REDUCE_ARGUMENTS sendbuf, recvbuf, count, datatype, op, root, comm
-#define REDUCE_SCATTER_PARAMETERS(C, D) \
-  const void *sendbuf, void *recvbuf, const C recvcounts[], MPI_Datatype datatype, MPI_Op op, MPI_Comm comm
-#define REDUCE_SCATTER_ARGUMENTS sendbuf, recvbuf, recvcounts, datatype, op, comm
-#define REDUCE_SCATTER_BLOCK_PARAMETERS(C, D) \
-  const void *sendbuf, void *recvbuf, C recvcount, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm
-#define REDUCE_SCATTER_BLOCK_ARGUMENTS sendbuf, recvbuf, recvcount, datatype, op, comm
-#define SCAN_PARAMETERS(C, D) \
-  const void *sendbuf, void *recvbuf, C count, MPI_Datatype datatype, MPI_Op op, MPI_Comm comm
-#define SCAN_ARGUMENTS sendbuf, recvbuf, count, datatype, op, comm
-#define ALLREDUCE_PARAMETERS SCAN_PARAMETERS
-#define ALLREDUCE_ARGUMENTS SCAN_ARGUMENTS
-
-#define PAPAYA_CALL(Kind, FormName, MESSAGE, REPLACE, NATIVE)                                        \
-  papaya::collective(                                                                                \
-      papaya::Collective::Kind, papaya::Form::FormName, comm, __builtin_return_address(0),           \
-      [&]([[maybe_unused]] const papaya::Communicator& state) noexcept { return MESSAGE; }, REPLACE, \
-      [&]() { return NATIVE; })
-
-// MPI's own, the call that the program has made.
-#define PAPAYA_NATIVE(CALL)                          \
-  [&] {                                              \
-    const papaya::nonblocking::InsideMpi inside_mpi; \
-    return CALL;                                     \
-  }()
-
 #define PAPAYA_BLOCKING(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                            \
   PAPAYA_WRAPPER papaya_MPI_##Name(SHAPE##_PARAMETERS(int, int)) {                                             \
     return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PAPAYA_NEXT(Name)(SHAPE##_ARGUMENTS))); \
@@ -262,14 +198,12 @@ PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   }
 #define PAPAYA_PERSISTENT(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                          \
   PAPAYA_WRAPPER papaya_MPI_##Name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info, MPI_Request* request) { \
-    return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                                               \
-                       PAPAYA_NEXT(Name##_init)(SHAPE##_ARGUMENTS, info, request));                            \
+    return PAPAYA_INITIALISE(kind, MESSAGE, PAPAYA_NEXT(Name##_init)(SHAPE##_ARGUMENTS, info, request));       \
   }
-#define PAPAYA_PERSISTENT_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                         \
-  PAPAYA_WRAPPER papaya_MPI_##Name##_init_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info, \
-                                            MPI_Request* request) {                                 \
-    return PAPAYA_CALL(kind, persistent, MESSAGE, papaya::never,                                    \
-                       PAPAYA_NEXT(Name##_init_c)(SHAPE##_ARGUMENTS, info, request));               \
+#define PAPAYA_PERSISTENT_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                \
+  PAPAYA_WRAPPER papaya_MPI_##Name##_init_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info,        \
+                                            MPI_Request* request) {                                        \
+    return PAPAYA_INITIALISE(kind, MESSAGE, PAPAYA_NEXT(Name##_init_c)(SHAPE##_ARGUMENTS, info, request)); \
   }
 PAPAYA_ROWS(PAPAYA_BLOCKING_LARGE)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING_LARGE)
@@ -277,7 +211,6 @@ PAPAYA_ROWS(PAPAYA_PERSISTENT)
 PAPAYA_ROWS(PAPAYA_PERSISTENT_LARGE)
 
 PAPAYA_WRAPPER papaya_MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
-  return PAPAYA_CALL(barrier, persistent, papaya::message_barrier(state), papaya::never,
-                     PAPAYA_NEXT(Barrier_init)(comm, info, request));
+  return PAPAYA_INITIALISE(barrier, papaya::message_barrier(state), PAPAYA_NEXT(Barrier_init)(comm, info, request));
 }
 #endif

@@ -2,6 +2,10 @@
 
 #include <mpi.h>
 
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
 #include "interpose/background_progress.hpp"
 #include "interpose/communicator.hpp"
 #include "interpose/hints.hpp"
@@ -62,6 +66,9 @@ namespace papaya {
 namespace {
 
 constexpr std::uint64_t group_salt = std::uint64_t{1} << 32;  // plus the tag
+constexpr std::uint64_t merge_salt = std::uint64_t{3} << 32;
+constexpr std::uint64_t inter_salt = std::uint64_t{4} << 32;  // the same
+constexpr std::uint64_t spawn_salt = std::uint64_t{5} << 32;
 
 template <class Create>
 int create(MPI_Comm parent, MPI_Comm* child, trace::Origin origin, std::uint64_t salt, Create&& make) {
@@ -72,6 +79,26 @@ int create(MPI_Comm parent, MPI_Comm* child, trace::Origin origin, std::uint64_t
   if (entry.is_outermost() && communicators::is_plausible(parent)) communicators::adopt(parent, *child, origin, salt);
   if (nonblocking::are_asked_for() && communicators::is_plausible(*child))
     if (Communicator* const state = communicators::find(*child)) nonblocking::add_queue(*state);
+  return code;
+}
+
+// MPI_Comm_idup and the like: `child` is there when a request completes, and its handle then or now.
+template <class Create>
+int create_later(MPI_Comm parent, MPI_Comm* child, Create&& make) {
+  const bool is_followed = is_active();
+  if (is_followed && child != nullptr) *child = MPI_COMM_NULL;  // what it held tells nothing afterwards
+  const int code = make();
+  if (code != MPI_SUCCESS || !is_followed) return code;
+  const Entry entry;
+  if (entry.is_outermost() && communicators::is_plausible(parent)) communicators::adopt_later(parent, *child);
+  return code;
+}
+
+// After two groups have become one, or a communicator has come without a parent.
+int adopt(int code, const MPI_Comm* child, trace::Origin origin, std::uint64_t salt) {
+  if (code != MPI_SUCCESS || !is_active()) return code;
+  const Entry entry;
+  if (entry.is_outermost()) communicators::adopt_orphan(*child, origin, salt);
   return code;
 }
 
@@ -134,6 +161,9 @@ PAPAYA_WRAPPER papaya_MPI_Comm_dup_with_info(MPI_Comm comm, MPI_Info info, MPI_C
                                   [&] { return PAPAYA_NEXT(Comm_dup_with_info)(comm, info, child); });
   return papaya::take_hints(code, child, info);
 }
+PAPAYA_WRAPPER papaya_MPI_Comm_idup(MPI_Comm comm, MPI_Comm* child, MPI_Request* request) {
+  return papaya::create_later(comm, child, [&] { return PAPAYA_NEXT(Comm_idup)(comm, child, request); });
+}
 PAPAYA_WRAPPER papaya_MPI_Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* child) {
   return papaya::create(comm, child, papaya::trace::Origin::split, 0,
                         [&] { return PAPAYA_NEXT(Comm_split)(comm, color, key, child); });
@@ -182,3 +212,65 @@ PAPAYA_WRAPPER papaya_MPI_Dist_graph_create_adjacent(MPI_Comm comm, int indegree
                                                    destweights, info, reorder, child);
   });
 }
+PAPAYA_WRAPPER papaya_MPI_Intercomm_create(MPI_Comm comm, int leader, MPI_Comm peer, int remote_leader, int tag,
+                                           MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::inter, papaya::inter_salt + static_cast<std::uint32_t>(tag),
+                        [&] { return PAPAYA_NEXT(Intercomm_create)(comm, leader, peer, remote_leader, tag, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Intercomm_merge(MPI_Comm comm, int high, MPI_Comm* child) {
+  const papaya::nonblocking::InsideMpi inside_mpi;
+  const int code = PAPAYA_NEXT(Intercomm_merge)(comm, high, child);
+  return papaya::adopt(code, child, papaya::trace::Origin::merge, papaya::merge_salt);
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_spawn(const char* command, char* argv[], int maxprocs, MPI_Info info, int root,
+                                     MPI_Comm comm, MPI_Comm* child, int errcodes[]) {
+  return papaya::create(comm, child, papaya::trace::Origin::inter, papaya::spawn_salt, [&] {
+    return PAPAYA_NEXT(Comm_spawn)(command, argv, maxprocs, info, root, comm, child, errcodes);
+  });
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_spawn_multiple(int count, char* commands[], char** argvs[], const int maxprocs[],
+                                              const MPI_Info infos[], int root, MPI_Comm comm, MPI_Comm* child,
+                                              int errcodes[]) {
+  return papaya::create(comm, child, papaya::trace::Origin::inter, papaya::spawn_salt, [&] {
+    return PAPAYA_NEXT(Comm_spawn_multiple)(count, commands, argvs, maxprocs, infos, root, comm, child, errcodes);
+  });
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_accept(const char* port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::inter, papaya::spawn_salt,
+                        [&] { return PAPAYA_NEXT(Comm_accept)(port, info, root, comm, child); });
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_connect(const char* port, MPI_Info info, int root, MPI_Comm comm, MPI_Comm* child) {
+  return papaya::create(comm, child, papaya::trace::Origin::inter, papaya::spawn_salt,
+                        [&] { return PAPAYA_NEXT(Comm_connect)(port, info, root, comm, child); });
+}
+
+#if MPI_VERSION >= 4
+namespace papaya {
+namespace {
+
+// Tells creations from groups apart that MPI does not order among each other.
+std::uint64_t salt_of(const char* tag) noexcept {
+  constexpr std::uint64_t session_salt = std::uint64_t{6} << 32;
+  return tag == nullptr ? session_salt : session_salt ^ std::hash<std::string_view>{}(tag);
+}
+
+}  // namespace
+}  // namespace papaya
+
+PAPAYA_WRAPPER papaya_MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child, MPI_Request* request) {
+  return papaya::create_later(comm, child,
+                              [&] { return PAPAYA_NEXT(Comm_idup_with_info)(comm, info, child, request); });
+}
+PAPAYA_WRAPPER papaya_MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
+                                                 MPI_Errhandler errhandler, MPI_Comm* child) {
+  const int code = PAPAYA_NEXT(Comm_create_from_group)(group, tag, info, errhandler, child);
+  return papaya::adopt(code, child, papaya::trace::Origin::session, papaya::salt_of(tag));
+}
+PAPAYA_WRAPPER papaya_MPI_Intercomm_create_from_groups(MPI_Group group, int leader, MPI_Group remote_group,
+                                                       int remote_leader, const char* tag, MPI_Info info,
+                                                       MPI_Errhandler errhandler, MPI_Comm* child) {
+  const int code = PAPAYA_NEXT(Intercomm_create_from_groups)(group, leader, remote_group, remote_leader, tag, info,
+                                                             errhandler, child);
+  return papaya::adopt(code, child, papaya::trace::Origin::inter, papaya::salt_of(tag));
+}
+#endif

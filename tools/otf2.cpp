@@ -38,6 +38,7 @@ enum Attribute : OTF2_AttributeRef {
   late,
   last,
   call_number,
+  start_number,
   algorithm,
   reason,
   communicator_name,
@@ -91,6 +92,12 @@ Operation operation_of(Collective collective) {
       return {OTF2_COLLECTIVE_OP_SCAN, OTF2_REGION_ROLE_COLL_OTHER};
     case Collective::exscan:
       return {OTF2_COLLECTIVE_OP_EXSCAN, OTF2_REGION_ROLE_COLL_OTHER};
+    case Collective::neighbor_allgather:  // no operation of OTF2's: they are regions alone
+    case Collective::neighbor_allgatherv:
+    case Collective::neighbor_alltoall:
+    case Collective::neighbor_alltoallv:
+    case Collective::neighbor_alltoallw:
+      break;
   }
   return {OTF2_COLLECTIVE_OP_BARRIER, OTF2_REGION_ROLE_COLL_OTHER};
 }
@@ -326,7 +333,10 @@ class Archive {
       check(OTF2_AttributeList_AddDouble(list, late, call.late_ns / 1e3));
       check(OTF2_AttributeList_AddUint8(list, last, call.is_last ? 1 : 0));
     }
-    if (call.event.call != trace::no_call) check(OTF2_AttributeList_AddUint64(list, call_number, call.event.call));
+    if (call.event.call != trace::no_call)
+      check(OTF2_AttributeList_AddUint64(list, call_number, trace::number_of(call.event)));
+    if (static_cast<Form>(call.event.form) == Form::started && call.event.call != trace::no_call)
+      check(OTF2_AttributeList_AddUint64(list, start_number, trace::starts_before(call.event.call)));
     check(OTF2_EvtWriter_Enter(writer, list, now, region_of(call.event)));
     if (!call.site->empty())
       check(OTF2_EvtWriter_ParameterString(writer, nullptr, now, site_parameter, string(*call.site)));
@@ -460,6 +470,8 @@ class Archive {
     attribute(late, "late_us", "microseconds after the call's first arrival", OTF2_TYPE_DOUBLE);
     attribute(last, "last", "1: arrives last, by more than the clocks' error", OTF2_TYPE_UINT8);
     attribute(call_number, "call", "number of the call on its communicator", OTF2_TYPE_UINT64);
+    attribute(start_number, "starts before", "of the operation that the call with this number has made",
+              OTF2_TYPE_UINT64);
     attribute(algorithm, "algorithm", "that ran the call", OTF2_TYPE_STRING);
     attribute(reason, "why native", "why no algorithm of papaya's ran it", OTF2_TYPE_STRING);
     if (!weak_regions_.empty()) {

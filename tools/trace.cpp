@@ -84,10 +84,9 @@ class Trace {
     for_each([&](const report::RankFile& file, const trace::Event& event, const report::InCall& its,
                  const std::string& site, double arrival_ns, double exit_ns) {
       out << fmt::format("{},{},{},{},{},{},{},{},{:.3f},{},{},{},{},{},{},,,,,,,,{}\n", file.header.rank,
-                         file.header.node, event.thread, quoted(communicator_of(event)),
-                         event.call == trace::no_call ? "" : fmt::format("{}", event.call), call_name(event),
-                         event.bytes, event.root >= 0 ? fmt::format("{}", event.root) : "", arrival_ns / 1e3,
-                         std::isnan(exit_ns) ? "" : fmt::format("{:.3f}", exit_ns / 1e3),
+                         file.header.node, event.thread, quoted(communicator_of(event)), number_of(event),
+                         call_name(event), event.bytes, event.root >= 0 ? fmt::format("{}", event.root) : "",
+                         arrival_ns / 1e3, std::isnan(exit_ns) ? "" : fmt::format("{:.3f}", exit_ns / 1e3),
                          its.is_matched ? fmt::format("{:.3f}", its.late_ns / 1e3) : "",
                          its.is_matched ? (its.is_last ? "1" : "0") : "", quoted(algorithm_of(file, event)),
                          quoted(reason_of(file, event)), quoted(site), quoted(phase_of(file, event.phase)));
@@ -138,7 +137,9 @@ class Trace {
       const int rank = file.header.rank;
       const double end_ns = std::isnan(exit_ns) ? std::max(arrival_ns, end_of_record_ns()) : exit_ns;
       nlohmann::ordered_json arguments = {{"communicator", communicator_of(event)}, {"bytes", event.bytes}};
-      if (event.call != trace::no_call) arguments["call"] = event.call;
+      if (event.call != trace::no_call) arguments["call"] = trace::number_of(event);
+      if (static_cast<Form>(event.form) == Form::started && event.call != trace::no_call)
+        arguments["starts_before"] = trace::starts_before(event.call);
       if (event.root >= 0) arguments["root"] = event.root;
       arguments["algorithm"] = algorithm_of(file, event);
       if (const std::string reason = reason_of(file, event); !reason.empty()) arguments["why native"] = reason;
@@ -303,6 +304,12 @@ class Trace {
   }
   static std::string call_name(const trace::Event& event) {
     return mpi_name(static_cast<Collective>(event.collective), static_cast<Form>(event.form));
+  }
+  // Of its communicator; with a colon how often what this call starts was started before.
+  static std::string number_of(const trace::Event& event) {
+    if (event.call == trace::no_call) return {};
+    if (static_cast<Form>(event.form) != Form::started) return fmt::format("{}", event.call);
+    return fmt::format("{}:{}", trace::number_of(event), trace::starts_before(event.call));
   }
   static std::string algorithm_of(const report::RankFile& file, const trace::Event& event) {
     return report::algorithm_name(file, event.algorithm);

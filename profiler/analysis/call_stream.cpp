@@ -142,6 +142,11 @@ class Reading {
   std::vector<double> ends_ns_;
 };
 
+// It has a number among its communicator's calls.
+bool is_numbered(const trace::Event& event) {
+  return event.call != trace::no_call && static_cast<Form>(event.form) != Form::started;
+}
+
 // Of more files, each is opened for each piece. The program may have some open.
 std::size_t files_to_open() {
   constexpr rlim_t others = 256;
@@ -219,7 +224,7 @@ void Reading::take_before_part(std::size_t file, const trace::Event& event) {
 void Reading::note_first_calls(const Cursor& cursor) {
   for (const OwnGroup& own : cursor.groups)
     for (const trace::Event& event : cursor.piece)
-      if (event.communicator == own.id && event.call != trace::no_call) {
+      if (event.communicator == own.id && is_numbered(event)) {
         states_[own.group][own.member].next_call = event.call;
         break;
       }
@@ -280,7 +285,7 @@ void Reading::note_facts(std::size_t file, const trace::Event& event) {
   cursor.last_arrival_ticks = event.arrival_ticks;
   ++own.kept;
   own.last_ticks = std::max({own.last_ticks, event.arrival_ticks, event.exit_ticks});
-  if (static_cast<Form>(event.form) == Form::blocking) own.note(event);
+  if (blocks(static_cast<Form>(event.form))) own.note(event);
 }
 
 const OwnGroup* Reading::group_of(Cursor& cursor, std::uint64_t communicator) const {
@@ -300,9 +305,9 @@ void Reading::take(std::size_t file, const trace::Event& event) {
   facts[file].timed_ns = cursor.computed.timed_ns() - cursor.timed_before_ns;
   const OwnGroup* const own = event.call == trace::no_call ? nullptr : group_of(cursor, event.communicator);
   if (on_event_) on_event_(file, event, own != nullptr && groups_.all()[own->group].is_consistent);
-  if (own != nullptr)
-    sight(file, *own, event);
-  else if (event.call != trace::no_call)
+  if (own != nullptr) {
+    if (is_numbered(event)) sight(file, *own, event);
+  } else if (event.call != trace::no_call)
     ++untabled_events;
   ++cursor.number;
   ++events_;

@@ -54,7 +54,7 @@ Watch::Sums Watch::sums_of(const RankFile& file, std::int64_t unix_ns, LiveRank&
     for (std::size_t form = 0; form < form_count; ++form)
       for (const trace::Total& total : of_collective[form]) {
         const double ns = static_cast<double>(total.ticks) * header.ns_per_tick;
-        (static_cast<Form>(form) == Form::blocking ? sums.collectives_ns : sums.elsewhere_ns) += ns;
+        (blocks(static_cast<Form>(form)) ? sums.collectives_ns : sums.elsewhere_ns) += ns;
         sums.calls += total.calls;
       }
   for (const trace::TimedFunction& row : file.timed)
@@ -64,13 +64,13 @@ Watch::Sums Watch::sums_of(const RankFile& file, std::int64_t unix_ns, LiveRank&
   const trace::Event* last = nullptr;
   std::uint64_t left_ticks = header.init_ticks;
   for (const trace::Event& event : file.events) {
-    if (static_cast<Form>(event.form) != Form::blocking) continue;
+    if (!blocks(static_cast<Form>(event.form))) continue;
     left_ticks = std::max(left_ticks, event.exit_ticks);
     if (event.exit_ticks == 0 && !rank.has_ended) last = &event;
   }
   rank.since_ns = ns_between(header, last == nullptr ? left_ticks : last->arrival_ticks, now);
   if (last == nullptr) return sums;
-  rank.inside = mpi_name(static_cast<Collective>(last->collective), Form::blocking);
+  rank.inside = mpi_name(static_cast<Collective>(last->collective), static_cast<Form>(last->form));
   rank.call_site = frames_of(file, last->call_site);
   sums.collectives_ns += rank.since_ns;  // its row counts it when it is left
   return sums;

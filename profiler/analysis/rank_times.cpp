@@ -44,7 +44,9 @@ std::vector<RankTime> rank_times(const Run& run, const Clocks& clocks, const Run
     const trace::Totals totals = file.totals.unpack();
     time.collectives_ns = ns_per_tick * ticks_in(totals, Form::blocking);
     for (const trace::WeakRow& row : file.weak.rows) time.collectives_ns += static_cast<double>(row.inside_ns);
-    time.starting_ns = ns_per_tick * (ticks_in(totals, Form::nonblocking) + ticks_in(totals, Form::persistent));
+    for (const Form form : {Form::nonblocking, Form::persistent, Form::started})
+      time.starting_ns += ns_per_tick * ticks_in(totals, form);
+    time.of_kind[index_of(MpiKind::neighbourhood)] = ns_per_tick * ticks_in(totals, Form::neighbourhood);
     for (const trace::TimedFunction& row : file.timed)
       time.of_kind[row.kind] += ns_per_tick * static_cast<double>(row.ticks);
     const double in_mpi = time.collectives_ns + time.elsewhere_ns() - time.finalize_ns;

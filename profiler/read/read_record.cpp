@@ -11,6 +11,7 @@
 #include "base/reason.hpp"
 #include "base/version.hpp"
 #include "profiler/read/read_spill.hpp"
+#include "profiler/read/read_totals.hpp"
 #include "profiler/read/read_trials.hpp"
 #include "profiler/read/version_3.hpp"
 
@@ -94,11 +95,13 @@ void check_header(const trace::Header& header, std::uint64_t file_bytes) {
     reject_damaged("wrong header size");
   if (header.event_bytes != sizeof(trace::Event)) reject_damaged("wrong event size");
   if (!std::has_single_bit(header.event_capacity)) reject_damaged("event capacity not a power of two");
+  const TotalsShape shape(header);
+  if (!shape.is_known()) reject_damaged("more collectives than this papaya knows");
   const std::uint64_t needed = std::max(
-      {end_of(header.totals_offset, 1, is_old ? version_3::totals_bytes : sizeof(trace::Totals), "totals"),
+      {end_of(header.totals_offset, 1, is_old ? version_3::totals_bytes : shape.totals_bytes(), "totals"),
        is_old
            ? 0
-           : end_of(header.algorithms_offset, header.algorithm_count, sizeof(trace::Algorithm), "table of algorithms"),
+           : end_of(header.algorithms_offset, header.algorithm_count, shape.algorithm_bytes(), "table of algorithms"),
        end_of(header.communicators_offset, header.communicator_capacity, sizeof(trace::Communicator),
               "communicator table"),
        end_of(header.modules_offset, header.module_count, sizeof(trace::Module), "table of modules"),
@@ -151,21 +154,6 @@ void use_current_reasons(trace::Header& header) {
     std::memset(field, 0, sizeof(field));
     std::memcpy(field, text.data(), std::min(text.size(), sizeof(field) - 1));
   }
-}
-
-std::vector<AlgorithmCalls> calls_of(std::span<const trace::Algorithm> algorithms) {
-  std::vector<AlgorithmCalls> all;
-  const auto add = [&](std::size_t number, Form form, std::span<const std::uint64_t> calls) {
-    for (std::size_t c = 0; c < calls.size(); ++c)
-      if (calls[c] > 0)
-        all.push_back({static_cast<std::uint32_t>(number), static_cast<std::uint8_t>(c), form, calls[c]});
-  };
-  for (std::size_t a = 0; a < algorithms.size(); ++a) {
-    add(a, Form::blocking, algorithms[a].calls);
-    add(a, Form::nonblocking, algorithms[a].nonblocking);
-  }
-  all.shrink_to_fit();
-  return all;
 }
 
 void read_events(const Source& source, RankFile& file, Extent extent) {
@@ -315,11 +303,18 @@ Head read_head(const Source& source) {
   Head head;
   trace::Header& header = head.header;
   read_or_reject(source, 0, &header, sizeof header);
+  // What an impossible size means check_header says.
+  if (header.header_bytes < sizeof header)
+    std::memset(reinterpret_cast<char*>(&header) + header.header_bytes, 0, sizeof header - header.header_bytes);
   check_header(header, source.bytes());
-  std::memset(reinterpret_cast<char*>(&header) + header.header_bytes, 0, sizeof header - header.header_bytes);
   check_later_tables(header, source.bytes());
-  read_or_reject(source, header.totals_offset, &head.totals, sizeof head.totals);
-  head.algorithms = read_table<trace::Algorithm>(source, header.algorithms_offset, header.algorithm_count);
+  const TotalsShape shape(header);
+  std::vector<std::byte> bytes(shape.totals_bytes());
+  read_or_reject(source, header.totals_offset, bytes.data(), bytes.size());
+  head.totals = totals_of(shape, bytes.data());
+  bytes.resize(header.algorithm_count * shape.algorithm_bytes());
+  read_or_reject(source, header.algorithms_offset, bytes.data(), bytes.size());
+  head.algorithms = algorithms_of(shape, bytes.data(), header.algorithm_count);
   return head;
 }
 

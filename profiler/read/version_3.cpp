@@ -19,16 +19,13 @@ static_assert(offsetof(trace::Header, reason_names) == names_offset);
 static_assert(offsetof(trace::Header, algorithms_offset) == header_bytes - names_bytes);
 
 struct Totals {
-  trace::Total by_size[17][3][3];
-  std::uint64_t calls_by_algorithm[17][algorithms];
-  std::uint64_t native_calls_by_reason[17][32];
-  std::uint64_t nonblocking_by_algorithm[17][algorithms];
-  std::uint64_t native_nonblocking_by_reason[17][32];
+  trace::Total by_size[trace::first_collectives][trace::first_forms][size_class_count];
+  std::uint64_t calls_by_algorithm[trace::first_collectives][algorithms];
+  std::uint64_t native_calls_by_reason[trace::first_collectives][32];
+  std::uint64_t nonblocking_by_algorithm[trace::first_collectives][algorithms];
+  std::uint64_t native_nonblocking_by_reason[trace::first_collectives][32];
 };
 static_assert(sizeof(Totals) == totals_bytes);
-static_assert(sizeof(Totals::by_size) == sizeof(trace::Totals::by_size));
-static_assert(sizeof(Totals::native_calls_by_reason) == sizeof(trace::Totals::native_calls_by_reason));
-static_assert(collective_count == 17);
 
 struct Event {
   std::uint64_t arrival_ticks;
@@ -78,11 +75,13 @@ trace::Totals totals_of(const std::byte* totals, std::vector<trace::Algorithm>& 
   Totals then;
   std::memcpy(&then, totals, sizeof then);
   trace::Totals today{};
-  std::memcpy(today.by_size, then.by_size, sizeof then.by_size);
-  std::memcpy(today.native_calls_by_reason, then.native_calls_by_reason, sizeof then.native_calls_by_reason);
-  std::memcpy(today.native_nonblocking_by_reason, then.native_nonblocking_by_reason,
-              sizeof then.native_nonblocking_by_reason);
-  for (std::size_t c = 0; c < collective_count; ++c)
+  for (std::size_t c = 0; c < trace::first_collectives; ++c) {
+    std::memcpy(today.by_size[c], then.by_size[c], sizeof then.by_size[c]);
+    std::memcpy(today.native_calls_by_reason[c], then.native_calls_by_reason[c], sizeof then.native_calls_by_reason[c]);
+    std::memcpy(today.native_nonblocking_by_reason[c], then.native_nonblocking_by_reason[c],
+                sizeof then.native_nonblocking_by_reason[c]);
+  }
+  for (std::size_t c = 0; c < trace::first_collectives; ++c)
     for (std::size_t a = 0; a < algorithms; ++a) {
       algorithms_of_file[a].calls[c] = then.calls_by_algorithm[c][a];
       algorithms_of_file[a].nonblocking[c] = then.nonblocking_by_algorithm[c][a];

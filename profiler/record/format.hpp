@@ -26,6 +26,16 @@ inline constexpr std::uint32_t most_frames = 16;  // of a call site
 // Event::call of a call that returned an error: it counts, and no call of another rank belongs to it.
 inline constexpr std::uint64_t no_call = ~std::uint64_t{0};
 
+// Event::call where a persistent collective is started. Ranks may start several in different orders, so that they share
+// no number: the call is known by that of the operation's MPI_X_init, and how often the operation was started before.
+inline constexpr int started_shift = 36;
+constexpr std::uint64_t started_call(std::uint64_t init, std::uint64_t starts) {
+  return (starts << started_shift) | (init & ((std::uint64_t{1} << started_shift) - 1));
+}
+constexpr std::uint64_t starts_before(std::uint64_t started) {
+  return started >> started_shift;
+}
+
 // One collective call on one rank. Written when the rank arrives (exit_ticks 0: still inside) and completed when it
 // leaves. `commit` is the low 32 bits of the event's number in the run plus one, stored last with release order;
 // a slot whose commit does not match its place in the ring is torn or unused and is skipped by the reader.
@@ -47,6 +57,12 @@ struct Event {
 };
 static_assert(sizeof(Event) == 64);
 
+// Of the call, or of the one that has made what it starts.
+constexpr std::uint64_t number_of(const Event& event) {
+  const bool is_start = static_cast<Form>(event.form) == Form::started && event.call != no_call;
+  return is_start ? event.call & ((std::uint64_t{1} << started_shift) - 1) : event.call;
+}
+
 // How a communicator was made from its parent.
 enum class Origin : std::int32_t {
   unknown = 0,
@@ -56,7 +72,9 @@ enum class Origin : std::int32_t {
   group = 4,
   grid = 5,
   graph = 6,
-  inter = 7  // an intercommunicator, however it was made
+  inter = 7,  // an intercommunicator, however it was made
+  merge = 8,
+  session = 9  // from a group, without a parent
 };
 
 // A communicator on which this rank made at least one collective call.
@@ -163,7 +181,6 @@ struct Algorithm {
   std::uint64_t calls[collective_count];        // blocking
   std::uint64_t nonblocking[collective_count];  // where the user has chosen an algorithm for them
 };
-static_assert(sizeof(Algorithm) == 336);
 
 // Time to send one message of `bytes`, one way, measured at finalize; 0 where not measured.
 struct Alpha {
@@ -419,8 +436,13 @@ struct Header {
   std::uint64_t trials_offset;
   std::uint64_t trial_count;  // may exceed the capacity: then the others are not there
   Difference further_differences[further_difference_capacity];  // those for which the table above has no room
+  std::uint32_t collectives;                                    // rows of the totals, and counts of an algorithm; 0: 17
+  std::uint32_t forms;                                          // of which the totals tell; 0: 3
 };
 inline constexpr std::uint32_t least_header_bytes = offsetof(Header, usage);
+// Of records whose header does not tell.
+inline constexpr std::uint32_t first_collectives = 17;
+inline constexpr std::uint32_t first_forms = 3;
 
 inline constexpr std::uint64_t totals_offset = 12288;
 static_assert(sizeof(Header) <= totals_offset);

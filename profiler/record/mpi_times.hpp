@@ -49,6 +49,7 @@ class MpiTimes {
     Call(MpiTimes& times, std::size_t function, const void* site, const void* frame) noexcept
         : times_(times), function_(function), begin_ticks_(clock::ticks()) {
       frame_ = frame;
+      site_ = site;
       times.enter(begin_ticks_, site);
     }
     ~Call() {
@@ -56,16 +57,27 @@ class MpiTimes {
     }
     // Before its scope does. Returns the ticks inside.
     std::uint64_t end() noexcept {
+      has_ended_ = true;
+      frame_ = nullptr;
+      if (is_left_out_) {
+        is_left_out_ = false;
+        return 0;
+      }
       const std::uint64_t end_ticks = clock::ticks();
       const std::uint64_t inside = end_ticks - begin_ticks_;
       times_.leave_call(function_, inside, end_ticks);
       ++thread_.calls;
-      frame_ = nullptr;
-      has_ended_ = true;
       return inside;
     }
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
+
+    // The one that this thread is inside, if any, is recorded as a collective call and does not count. Where the
+    // program made it; `site` if there is none.
+    static const void* leave_out(const void* site) noexcept {
+      is_left_out_ = frame_ != nullptr;
+      return is_left_out_ ? site_ : site;
+    }
 
     // Whether MPI makes this call from inside another one of this thread. What an error handler has left for good was
     // deeper on the stack than the next call.
@@ -241,6 +253,8 @@ class MpiTimes {
   static inline thread_local constinit QuickPolls polls_{};
   static inline thread_local constinit MessageWait waits_[most_waits]{};
   static inline thread_local constinit const void* frame_ = nullptr;  // of the call that has not returned
+  static inline thread_local constinit const void* site_ = nullptr;   // where the program made it
+  static inline thread_local constinit bool is_left_out_ = false;     // it does not count
 
   Recorder* recorder_ = nullptr;
   CallSites* call_sites_ = nullptr;

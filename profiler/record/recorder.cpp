@@ -47,6 +47,8 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   header_->endian_mark = trace::endian_mark;
   header_->header_bytes = sizeof(trace::Header);
   header_->event_bytes = sizeof(trace::Event);
+  header_->collectives = collective_count;
+  header_->forms = form_count;
   header_->totals_offset = trace::totals_offset;
   header_->communicators_offset = trace::communicators_offset;
   header_->communicator_capacity = trace::communicator_capacity;

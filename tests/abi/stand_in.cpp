@@ -265,6 +265,11 @@ int special(Comm_split_type, abi::Comm comm, int type, int key, abi::Info info, 
   *made = to_abi<abi::Comm>(native);
   return code;
 }
+int special(Topo_test, abi::Comm comm, int* topology) {
+  const int code = find<MPI_Comm, int*>("PMPI_Topo_test")(to_native(comm), topology);
+  *topology = abi_of(topologies, *topology);
+  return code;
+}
 int special(Comm_create_keyval, abi::Comm_copy_attr_function* copy, abi::Comm_delete_attr_function* remove, int* keyval,
             void* extra) {
   return find<MPI_Comm_copy_attr_function*, MPI_Comm_delete_attr_function*, int*, void*>("PMPI_Comm_create_keyval")(

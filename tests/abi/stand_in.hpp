@@ -208,6 +208,7 @@ constexpr int to_native(int value) {
 
 constexpr std::pair<int, int> thread_levels[] = {
     {0, MPI_THREAD_SINGLE}, {1024, MPI_THREAD_FUNNELED}, {2048, MPI_THREAD_SERIALIZED}, {4096, MPI_THREAD_MULTIPLE}};
+constexpr std::pair<int, int> topologies[] = {{211, MPI_CART}, {212, MPI_GRAPH}, {213, MPI_DIST_GRAPH}};
 constexpr std::pair<int, int> combiners[] = {
     {101, MPI_COMBINER_NAMED},       {102, MPI_COMBINER_DUP},         {103, MPI_COMBINER_CONTIGUOUS},
     {104, MPI_COMBINER_VECTOR},      {105, MPI_COMBINER_HVECTOR},     {106, MPI_COMBINER_INDEXED},

@@ -47,7 +47,7 @@ ORDER = {
         "standard_abi/counted_functions",
         "standard_abi/functions",
         "standard_abi/mpi",
-        "agreement copy_communicator decide device_memory end_job function_names implementation inner_calls "
+        "agreement comm_facts copy_communicator decide device_memory end_job function_names implementation inner_calls "
         "measure output peers preload_children preload_filter preload_module "
         "presence resources results symbols text_of weak_service "
         "wrappers.hpp",
@@ -78,8 +78,9 @@ ORDER = {
         "nonblocking",
         "approx_call",
         "approx",
-        "repeat",
-        "stall wrappers.cpp wrappers_waiting",
+        "persistent repeat",
+        "call_shapes stall wrappers_waiting",
+        "wrappers.cpp wrappers_neighbourhood",
         "lifecycle",
         "wrappers_communicators",
     ],
@@ -118,7 +119,7 @@ ORDER = {
     "profiler/read": [
         "packed rank_header shared.hpp units",
         "read.hpp version_3",
-        "file_source read_approx read_spill read_trials read_weak texts",
+        "file_source read_approx read_spill read_totals read_trials read_weak texts",
         "clocks event_reader frames read_record",
         "read_stacks same_run",
         "read.cpp",

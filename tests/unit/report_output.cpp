@@ -28,15 +28,18 @@ std::vector<Record> rich_run() {
     std::snprintf(record.header.command, sizeof(record.header.command), "%s", command.c_str());
     record.add_communicator(support::world_id, 16, rank, "MPI_COMM_WORLD");
     record.add_communicator(0xfedcba9876543210, 4, rank % 4, "");
-    record.capacity = 64;
+    record.capacity = 128;
     std::uint64_t call = 0;
     for (std::size_t c = 0; c < collective_count; ++c) {
+      const bool is_of_neighbours = static_cast<Collective>(c) >= Collective::neighbor_allgather;
+      const Form waits = is_of_neighbours ? Form::neighbourhood : Form::blocking;
       for (const std::uint64_t bytes : {8ull, 100000ull, 10000000ull}) {
         const double begin = 1e9 * static_cast<double>(call);
-        record.add_call(static_cast<Collective>(c), call++, begin + 123456.0 * (rank * 7 % 16), begin + 9e8, bytes, 0);
+        record.add_call(static_cast<Collective>(c), call++, begin + 123456.0 * (rank * 7 % 16), begin + 9e8, bytes, 0,
+                        support::world_id, waits);
       }
-      for (auto& form : record.totals.by_size[c]) {
-        for (auto& size : form) {
+      for (const Form form : {waits, Form::nonblocking, Form::persistent, Form::started}) {
+        for (auto& size : record.totals.by_size[c][static_cast<std::size_t>(form)]) {
           size.calls += 123456789;
           size.bytes += 987654321987654;
           size.ticks += 12345678901234;

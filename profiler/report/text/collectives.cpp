@@ -17,6 +17,11 @@ constexpr std::size_t widest_name = 56;
 
 constexpr const char* size_names[size_class_count] = {"up to 1 KiB", "up to 1 MiB", "larger"};
 
+// The start of a persistent collective goes without MPI_: no name is longer than MPI_Reduce_scatter_block_init then.
+std::string row_name(const std::string& name) {
+  return name.starts_with("MPI_Start(") ? name.substr(4) : name;
+}
+
 std::string factor_text(double factor) {
   if (factor >= 99.5 && factor < 1e15) return count_text(static_cast<std::uint64_t>(std::round(factor))) + "x";
   if (factor >= 99.5) return fmt::format("{:.3g}x", factor);
@@ -61,7 +66,7 @@ std::string collectives_text(const Analysis& analysis) {
               {"call", "calls", "bytes", "per call", "time", "per call", "share of time "});
   for (const CollectiveFigures& figures : analysis.collectives) {
     const auto calls = static_cast<double>(figures.calls);
-    table.add({figures.name, count_text(figures.calls), bytes_text(static_cast<double>(figures.bytes)),
+    table.add({row_name(figures.name), count_text(figures.calls), bytes_text(static_cast<double>(figures.bytes)),
                bytes_text(static_cast<double>(figures.bytes) / calls), time_text(figures.ns),
                time_text(figures.ns / calls), share_bar(share_of(figures.ns, total_ns))});
   }
@@ -71,7 +76,7 @@ std::string collectives_text(const Analysis& analysis) {
 std::string sizes_text(const Analysis& analysis) {
   Table table("By message size", 2, {"call", "size", "calls", "share of calls", "time", "share of time "});
   for (const CollectiveFigures& figures : analysis.collectives) {
-    std::string name = figures.name;
+    std::string name = row_name(figures.name);
     for (std::size_t s = 0; s < size_class_count; ++s) {
       const SizeFigures& size = figures.by_size[s];
       if (size.calls == 0) continue;

@@ -60,6 +60,8 @@ Record::Record(int rank, int ranks, int node, int nodes) {
   header.begin_ticks = origin_ticks;
   header.begin_unix_ns = 1'700'000'000'000'000'000;
   header.init_ticks = ticks(0);
+  header.collectives = collective_count;
+  header.forms = form_count;
   const auto set = [](char* field, const std::string& text) { std::memcpy(field, text.c_str(), text.size() + 1); };
   set(header.host, "node" + std::to_string(node));
   set(header.mpi, "Open MPI 4.1.4");
@@ -214,6 +216,37 @@ std::vector<std::uint8_t> Record::bytes_with(bool compact, std::size_t header_by
   return out;
 }
 
+// Of the collectives and forms that the first records knew; returns their bytes.
+std::size_t Record::put_first_sizes(std::uint8_t* to) const {
+  const std::size_t one = trace::first_forms * sizeof totals.by_size[0][0];
+  for (std::size_t c = 0; c < trace::first_collectives; ++c) std::memcpy(to + c * one, totals.by_size[c], one);
+  return trace::first_collectives * one;
+}
+
+std::vector<std::uint8_t> Record::bytes_of_17_collectives() const {
+  std::vector<std::uint8_t> out = bytes(true);
+  trace::Header h;
+  std::memcpy(&h, out.data(), sizeof h);
+  constexpr std::size_t header_bytes = offsetof(trace::Header, collectives);
+  std::memset(out.data() + header_bytes, 0, sizeof h - header_bytes);
+  put(out, 16, static_cast<std::uint32_t>(header_bytes));
+  std::uint8_t* const by_size = out.data() + h.totals_offset;
+  std::memset(by_size, 0, sizeof totals);
+  std::uint8_t* const reasons = by_size + put_first_sizes(by_size);
+  constexpr std::size_t all = trace::first_collectives * sizeof totals.native_calls_by_reason[0];
+  std::memcpy(reasons, totals.native_calls_by_reason, all);
+  std::memcpy(reasons + all, totals.native_nonblocking_by_reason, all);
+  std::uint8_t* row = out.data() + h.algorithms_offset;
+  constexpr std::size_t counts = trace::first_collectives * sizeof(std::uint64_t);
+  for (const trace::Algorithm& algorithm : algorithms) {
+    std::memcpy(row, algorithm.name, trace::name_bytes);
+    std::memcpy(row + trace::name_bytes, algorithm.calls, counts);
+    std::memcpy(row + trace::name_bytes + counts, algorithm.nonblocking, counts);
+    row += trace::name_bytes + 2 * counts;
+  }
+  return out;
+}
+
 std::vector<std::uint8_t> Record::bytes_of_version_3(bool compact) const {
   constexpr std::size_t names = 2040;  // where they were in the header
   constexpr std::size_t header_bytes = 7784;
@@ -229,13 +262,12 @@ std::vector<std::uint8_t> Record::bytes_of_version_3(bool compact) const {
   put(out, 8, std::uint32_t{3});
   put(out, 16, static_cast<std::uint32_t>(header_bytes));
   std::uint8_t* const by_size = out.data() + h.totals_offset;
-  std::memcpy(by_size, totals.by_size, sizeof totals.by_size);
-  std::uint8_t* const counts = by_size + sizeof totals.by_size;
+  std::uint8_t* const counts = by_size + put_first_sizes(by_size);
   std::memcpy(counts + 17 * row, totals.native_calls_by_reason, 17 * row);
   std::memcpy(counts + 3 * 17 * row, totals.native_nonblocking_by_reason, 17 * row);
   for (std::size_t a = 0; a < algorithms.size(); ++a) {
     std::memcpy(out.data() + names + a * trace::name_bytes, algorithms[a].name, trace::name_bytes);
-    for (std::size_t c = 0; c < collective_count; ++c) {
+    for (std::size_t c = 0; c < trace::first_collectives; ++c) {
       std::memcpy(counts + c * row + a * 8, &algorithms[a].calls[c], 8);
       std::memcpy(counts + 2 * 17 * row + c * row + a * 8, &algorithms[a].nonblocking[c], 8);
     }

@@ -50,6 +50,9 @@ struct Record {
   // The file: its tables at the places the recorder uses, or, for speed, one right after the other.
   std::vector<std::uint8_t> bytes(bool compact = false) const;
 
+  // The same as papaya wrote it that knew 17 collectives and 3 forms, which its header did not tell.
+  std::vector<std::uint8_t> bytes_of_17_collectives() const;
+
   // The same as papaya wrote them in format version 3 of the file, version 1 of the .papz.
   std::vector<std::uint8_t> bytes_of_version_3(bool compact = false) const;
   std::vector<std::uint8_t> spilled_of_version_1(std::size_t count, std::size_t in_block) const;
@@ -69,6 +72,7 @@ struct Record {
   std::uint64_t capacity = 16;
 
  private:
+  std::size_t put_first_sizes(std::uint8_t* to) const;
   std::vector<std::uint8_t> bytes_with(bool compact, std::size_t header_bytes, std::size_t totals_bytes) const;
 };
 
