@@ -125,7 +125,8 @@ ORDER = {
         "read.cpp",
     ],
     "profiler/record": [
-        "approx_format checksum format identity mapped_file python_frames quick_polls thread_state waits weak_format zstd",
+        "approx_format checksum format identity mapped_file python_frames quick_polls thread_state waits "
+        "weak_format zstd",
         "blocked_stack live node_arrivals node_boards spill_format stack_request usage",
         "spill stack_requests",
         "recorder",
