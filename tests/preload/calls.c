@@ -22,6 +22,7 @@ static void complete(MPI_Request* request) {
   if (form == persistent) {                                                                 \
     MPI_Request request;                                                                    \
     CHECK(COUNTED(MPI_##name##_init, UNWRAP ints, MPI_INFO_NULL, &request) == MPI_SUCCESS); \
+    count_call("MPI_Start(" #name ")");                                                     \
     CHECK(MPI_Start(&request) == MPI_SUCCESS);                                              \
     complete(&request);                                                                     \
     CHECK(MPI_Request_free(&request) == MPI_SUCCESS);                                       \
@@ -37,6 +38,7 @@ static void complete(MPI_Request* request) {
   do {                                                                                                    \
     static const char* const names[] = {"MPI_" #name, "MPI_" #iname, "MPI_" #name "_init", "MPI_" #name}; \
     count_bytes(names[form], (long)(size) * (long)sizeof(int));                                           \
+    if (form == persistent) count_bytes("MPI_Start(" #name ")", (long)(size) * (long)sizeof(int));        \
     if (form == blocking) CHECK(COUNTED(MPI_##name, UNWRAP ints) == MPI_SUCCESS);                         \
     if (form == nonblocking) {                                                                            \
       MPI_Request request;                                                                                \
@@ -107,6 +109,7 @@ static void barrier(int n) {
   if (form == persistent) {
     MPI_Request request;
     CHECK(COUNTED(MPI_Barrier_init, world, MPI_INFO_NULL, &request) == MPI_SUCCESS);
+    count_call("MPI_Start(Barrier)");
     CHECK(MPI_Start(&request) == MPI_SUCCESS);
     complete(&request);
     CHECK(MPI_Request_free(&request) == MPI_SUCCESS);

@@ -19,6 +19,21 @@ static void sum_on(MPI_Comm comm, int calls) {
   }
 }
 
+// Calls that a root may leave, or others may, before everybody has come.
+static void rooted_on(MPI_Comm comm, int calls) {
+  int size, mine, one = 1, sum = 0;
+  MPI_Comm_size(comm, &size);
+  MPI_Comm_rank(comm, &mine);
+  for (int i = 0; i < calls; ++i) {
+    const int root = i % size;
+    int value = mine == root ? i : -1;
+    MPI_Bcast(&value, 1, MPI_INT, root, comm);
+    CHECK(value == i);
+    MPI_Reduce(&one, &sum, 1, MPI_INT, MPI_SUM, root, comm);
+    CHECK(mine != root || sum == size);
+  }
+}
+
 static void copies(void) {
   MPI_Comm copy[3];
   MPI_Request request[3];
@@ -41,6 +56,7 @@ static void copies(void) {
   MPI_Waitall(3, barriers, statuses);
   for (int i = 0; i < 3; ++i) {
     sum_on(copy[i], 40 + i);
+    rooted_on(copy[i], 20);
     MPI_Comm_free(&copy[i]);
   }
 }
@@ -65,6 +81,8 @@ static void merged(void) {
   sum_on(inter[0], 3);
   sum_on(whole[0], 50);
   sum_on(whole[1], 51);
+  rooted_on(whole[0], 20);
+  rooted_on(whole[1], 20);
   for (int i = 0; i < 2; ++i) {
     MPI_Comm_free(&inter[i]);
     MPI_Comm_free(&whole[i]);
@@ -92,6 +110,8 @@ static void from_groups(void) {
   MPI_Waitall(2, barriers, statuses);
   sum_on(comm[0], 30);
   sum_on(comm[1], 31);
+  rooted_on(comm[0], 20);
+  rooted_on(comm[1], 20);
   MPI_Comm_free(&comm[0]);
   MPI_Comm_free(&comm[1]);
   MPI_Session_finalize(&session);
