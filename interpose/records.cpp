@@ -119,6 +119,7 @@ void Records::open_files(const Job& job, std::string_view profile, std::span<con
                                  profile == "collectives" ? std::span<const Recorder::Function>() : functions);
   const std::vector<int> failed = job.oob->gather(opened || !is_wanted ? 0 : 1);
   const auto all_failures = std::count(failed.begin(), failed.end(), 1);
+  has_records_ = all_failures < std::count(records_.begin(), records_.end(), true);
   if (job.rank == 0 && all_failures != 0)
     log::warn(fmt::format("{} of {} ranks cannot write their records to {}{}{}; {}.", all_failures, job.ranks,
                           folder.name(), error.empty() ? "" : ": ", error,
@@ -258,7 +259,7 @@ void Records::write_report(const Job& job) {
   }
   if (is_written)
     log::warn(fmt::format("report in {}/report.txt", folder.name()));
-  else
+  else if (has_records_)
     log::warn(fmt::format("the report could not be written ({}); papaya report {} makes it.", error, folder.name()));
 }
 

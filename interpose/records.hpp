@@ -52,6 +52,7 @@ struct Records {
   void write_report(const Job& job);
 
   std::vector<bool> records_;  // by rank
+  bool has_records_ = false;   // of some rank
 };
 
 }  // namespace papaya

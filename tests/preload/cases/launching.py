@@ -142,6 +142,17 @@ class Launching(Preload):
             self.check_right(job, 3, quiet=False)
             self.assertRegex("\n".join(job.said()), r"rank 1 runs .* without the /dev/shm of the others")
 
+    def test_full_output(self):
+        """An output folder on a full file system: one sentence, nothing recorded, and the job is right."""
+        self.need_papaya()
+        small = self.scratch / "small"
+        small.mkdir()
+        with self.small_file_system(small, "64k") as within:
+            job = self.job(3, self.program("launched"), wrapper=within, env={**LEADER, "PAPAYA_OUTPUT": str(small / "out")})
+        self.check_right(job, 3, quiet=False)
+        self.assertEqual(job.said(), [f"papaya: 3 of 3 ranks cannot write their records to {small}/out: No space left on device; "
+                                      "nothing is recorded."])
+
     @time_limit(30)
     def test_relative_preload(self):
         """LD_PRELOAD names the library by a relative path, and the program enters another folder before MPI_Init: there
