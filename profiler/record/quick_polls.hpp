@@ -60,11 +60,12 @@ class QuickPolls {
   }
   // A poll was timed, of the function that the recorder has under this number.
   void timed(std::size_t poll, std::size_t function, std::uint64_t inside, std::uint64_t quick_ticks) noexcept {
+    note(inside, quick_ticks);
+    if (inside >= quick_ticks) return;  // one that is not timed will not be like it
     Poll& own = polls_[poll];
     own.ticks = own.is_known ? (3 * own.ticks + inside) / 4 : inside;
     own.function = function;
     own.is_known = true;
-    note(inside, quick_ticks);
   }
 
  private:

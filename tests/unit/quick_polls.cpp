@@ -152,3 +152,17 @@ TEST_CASE("a poll that finds something after a long time has brought it", "[quic
   CHECK(thread.outside == outside);
   CHECK(thread.call(0, 10));
 }
+
+TEST_CASE("a timed poll that took long says nothing of those that are not timed", "[quick_polls]") {
+  Thread thread;
+  thread.call(0, 10);
+  thread.call(0, 100'000, true);
+  for (int i = 0; i < 700; ++i) {
+    thread.compute(50);
+    thread.call(0, 10);
+  }
+  thread.compute(50);
+  thread.read(thread.now);
+  CHECK(thread.counted[0] == 10 + 100'000 + 700 * 10);
+  CHECK(thread.outside == 701 * 50);
+}
