@@ -49,6 +49,10 @@ std::string cores_line(const Analysis& analysis) {
         analysis.nodes > 1 ? fmt::format(" ({} ranks on the {} of a node)", analysis.crowded_ranks,
                                          counted(static_cast<std::uint64_t>(analysis.crowded_cores), "core", "cores"))
                            : "");
+  else if (analysis.median_usage.knows_core_wait && analysis.median_usage.core_wait_share >= least_core_wait_share)
+    text += fmt::format(
+        ": ranks were ready to run but had no core for {} of the time (median): other processes or threads use them",
+        share_text(analysis.median_usage.core_wait_share));
   return text;
 }
 

@@ -36,9 +36,12 @@ class Times(Preload):
         """Time in other functions than blocking collectives: counted once, all of it, for the right rank."""
         self.need_papaya()
         report, times = self.check_times("iallreduce", 2, {"MPI_Wait": 200})
-        # It sleeps there.
-        self.assertRegex(report["verdict"], r"rank 1 is outside MPI \d+ ms longer than the median of the others, which wait meanwhile\.")
-        self.assertIn("Look at what rank 1 waits for outside MPI before its calls of MPI_Wait: it spends ", " ".join(report["next"]))
+        longer = r"rank 1 (is outside MPI|computes) \d+ ms longer than the median of the others, which "
+        self.assertRegex(report["verdict"], longer)
+        without_core = [rank["usage"]["core_wait_share"] or 0 for rank in report["late_ranks"]]
+        if max(without_core) < 0.1:  # else it is not known that rank 1 sleeps there, nor what else rank 0 waits for
+            self.assertRegex(report["verdict"], r"rank 1 is outside MPI \d+ ms longer than .* which wait meanwhile\.")
+            self.assertIn("Look at what rank 1 waits for outside MPI before its calls of MPI_Wait: it spends ", " ".join(report["next"]))
         self.assertGreater(times[0]["completion_seconds"], 0.15)  # for rank 1
         self.assertGreater(times[0]["starting_seconds"], 0)
         _, times = self.check_times("comm_dup", 2, {"MPI_Comm_dup": 200, "MPI_Comm_free": 200})
