@@ -31,6 +31,23 @@ TEST_CASE("verdict: shares are of the time of all ranks until the last comes to 
   CHECK(contains(report.in_short, ", 9.4 % is lost by waiting in collective calls for late ranks,"));
 }
 
+TEST_CASE("report: the share of the time in which ranks had no core though there are enough for them") {
+  auto all = support::records(3);
+  for (Record& record : all) record.finalize(1e8);
+  const auto tells_of_it = [&](int cores, std::uint64_t core_wait_ns) {
+    for (Record& record : all) {
+      record.header.cores = cores;
+      record.header.node_ranks = 3;
+      record.header.usage = {.wall_ns = 100'000'000, .user_ns = 60'000'000, .core_wait_ns = core_wait_ns};
+    }
+    return contains(report::to_text(support::analyse(all)), "ranks were ready to run but had no core for ");
+  };
+  CHECK(tells_of_it(4, 10'000'000));
+  CHECK(!tells_of_it(4, 4'000'000));
+  CHECK(!tells_of_it(4, ~std::uint64_t{0}));
+  CHECK(!tells_of_it(2, 10'000'000));
+}
+
 TEST_CASE("verdict: a rank that computes long before calls at which nobody waits for it") {
   auto all = support::records(4);
   for (int rank = 0; rank < 4; ++rank) {

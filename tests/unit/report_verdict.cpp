@@ -67,19 +67,6 @@ TEST_CASE("verdict: why a rank is slow, where the system tells") {
   // What all ranks have makes none of them late.
   for (auto& record : all) record.header.usage.major_faults = 400;
   CHECK(contains(support::analyse(all).verdict, "MPI_Allreduce calls, by 4.00 ms. If rank 2 computed"));
-  // No core where each rank could have its own: others use them.
-  const auto without_core = [&](int cores, std::uint64_t ns) {
-    for (auto& record : all) {
-      record.header.cores = cores;
-      record.header.node_ranks = 3;
-      record.header.usage.core_wait_ns = ns;
-    }
-    return contains(report::to_text(support::analyse(all)), "ranks were ready to run but had no core for ");
-  };
-  CHECK(without_core(4, 10'000'000));
-  CHECK(!without_core(4, 4'000'000));
-  CHECK(!without_core(4, ~std::uint64_t{0}));
-  CHECK(!without_core(2, 10'000'000));
   // Nothing is known of a record whose header ends before.
   for (auto& record : all) record.header.header_bytes = trace::least_header_bytes;
   analysis = support::analyse(all);
