@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -72,13 +73,21 @@ int move_away(const std::string& folder) {
   }
 }
 
+// A file system that does not tell its size, as some that are not on a disk, has room.
+bool has_room(const std::filesystem::path& folder, std::uint64_t bytes) {
+  struct statvfs there {};
+  if (statvfs(folder.empty() ? "." : folder.c_str(), &there) != 0 || there.f_blocks == 0) return true;
+  return std::uint64_t{there.f_bavail} * there.f_frsize >= bytes;
+}
+
 // mkdir -p, then an empty folder of this name, opened. It gets its name last: another job that starts at the
 // same time with the same name never meets one that is not yet somebody's. The error number, or 0.
-int make_empty(const std::string& folder, int& descriptor) {
+int make_empty(const std::string& folder, std::uint64_t least_bytes, int& descriptor) {
   std::error_code error;
   const std::filesystem::path path(folder);
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) return error.value();
+  if (!has_room(path.parent_path(), least_bytes)) return ENOSPC;
   std::string unnamed;
   for (int number = 0;; ++number) {
     unnamed = fmt::format("{}.new{}-{}", folder, getpid(), number);
@@ -141,9 +150,10 @@ std::string default_folder(std::string_view program, int ranks) {
   return fmt::format("papaya.{}.{}.{}-{}", program, ranks, date, getpid());
 }
 
-std::string make_folder(std::string wanted, std::string_view otherwise, int& descriptor, std::string& sentence) {
+std::string make_folder(std::string wanted, std::string_view otherwise, std::uint64_t least_bytes, int& descriptor,
+                        std::string& sentence) {
   while (wanted.size() > 1 && wanted.back() == '/') wanted.pop_back();
-  const int failure = make_empty(wanted, descriptor);
+  const int failure = make_empty(wanted, least_bytes, descriptor);
   if (failure == 0) {
     std::error_code error;
     const auto path = std::filesystem::absolute(wanted, error);
@@ -153,7 +163,7 @@ std::string make_folder(std::string wanted, std::string_view otherwise, int& des
   const std::string other =
       fmt::format("{}/{}", temporary != nullptr && *temporary != '\0' ? temporary : "/tmp", otherwise);
   const char* const why = failure == EBUSY ? "it exists, and is in use by more than this job" : std::strerror(failure);
-  if (make_empty(other, descriptor) == 0) {
+  if (make_empty(other, least_bytes, descriptor) == 0) {
     sentence = fmt::format("cannot make the output folder {} ({}); the records go to {}.", wanted, why, other);
     return other;
   }
@@ -205,7 +215,7 @@ std::string find_folder(const std::string& wanted, int node, std::string_view ru
   if (descriptor >= 0) close(descriptor);
   descriptor = -1;
   std::string other = fmt::format("{}.node{}", wanted, node);
-  const int failure = make_empty(other, descriptor);
+  const int failure = make_empty(other, 0, descriptor);
   sentence =
       failure == 0
           ? fmt::format("{} exists on node {} and is not this job's; the records of the node's ranks go to {} there.",

@@ -18,9 +18,10 @@ std::string_view base_name(std::string_view path) noexcept;
 
 // Makes the folder on rank 0. One that exists is renamed to FOLDER.1, FOLDER.2, ... Where it cannot be made,
 // one of the name `otherwise` among the temporary files is used instead, and a sentence says so. An empty
-// string: there is none to be had.
-// The folder is open as `descriptor`, whatever another job makes of its name; -1 without.
-std::string make_folder(std::string wanted, std::string_view otherwise, int& descriptor, std::string& sentence);
+// string: there is none to be had. None is made where fewer than `least_bytes` are free, as far as the file system
+// tells. The folder is open as `descriptor`, whatever another job makes of its name; -1 without.
+std::string make_folder(std::string wanted, std::string_view otherwise, std::uint64_t least_bytes, int& descriptor,
+                        std::string& sentence);
 
 // What only this job's ranks know; README holds it, so that a node can tell rank 0's folder from any other of the same
 // name.

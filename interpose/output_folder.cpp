@@ -48,11 +48,11 @@ std::string OutputFolder::path() const {
 }
 
 void OutputFolder::make(const Job& job, std::string wanted, std::string_view program, std::string_view mpi,
-                        std::string_view run) {
+                        std::string_view run, std::uint64_t least_bytes) {
   const std::string otherwise = output::default_folder(program, job.ranks);
   if (wanted.empty()) wanted = otherwise;
   std::string sentence;
-  name_ = output::make_folder(std::move(wanted), otherwise, descriptor_, sentence);
+  name_ = output::make_folder(std::move(wanted), otherwise, least_bytes, descriptor_, sentence);
   if (!sentence.empty()) log::warn(sentence);
   // The report goes into this very folder at the end, also if another job has renamed it by then.
   note_identity();
@@ -87,11 +87,12 @@ void OutputFolder::enter(const Job& job) {
   }
 }
 
-void OutputFolder::open(const Job& job, std::string wanted, std::string_view program, std::string_view mpi) {
+void OutputFolder::open(const Job& job, std::string wanted, std::string_view program, std::string_view mpi,
+                        std::uint64_t least_bytes) {
   std::string run;
   if (job.rank == 0) {
     run = output::new_run();
-    make(job, std::move(wanted), program, mpi, run);
+    make(job, std::move(wanted), program, mpi, run, least_bytes);
   }
   name_ = job.oob->broadcast(name_);
   if (name_.empty()) return;

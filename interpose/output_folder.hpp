@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,8 +15,10 @@ namespace papaya {
 class OutputFolder {
  public:
   // Collective over the job: made on rank 0, found on other nodes. `wanted` is empty for the default; `mpi` is what the
-  // start files say of the MPI. Afterwards name() is empty on all ranks if there is none to be had.
-  void open(const Job& job, std::string wanted, std::string_view program, std::string_view mpi);
+  // start files say of the MPI, `least_bytes` what the records on rank 0's node take. Afterwards name() is empty on all
+  // ranks if there is none to be had.
+  void open(const Job& job, std::string wanted, std::string_view program, std::string_view mpi,
+            std::uint64_t least_bytes);
   // Ranks other than 0, which comes back to it for the report, close it once their files are open.
   void leave(const Job& job);
   // Rank 0, at the end.
@@ -29,7 +32,8 @@ class OutputFolder {
   void look_up_name();
 
  private:
-  void make(const Job& job, std::string wanted, std::string_view program, std::string_view mpi, std::string_view run);
+  void make(const Job& job, std::string wanted, std::string_view program, std::string_view mpi, std::string_view run,
+            std::uint64_t least_bytes);
   void find(const Job& job, std::string_view run);
   void enter(const Job& job);
   void open_by_name();

@@ -107,16 +107,23 @@ void Records::write_header(const Job& job, std::string_view program, std::string
   }
 }
 
+// What the records of this node's ranks take when they are made.
+std::uint64_t Records::bytes_on_node(const Job& job, std::uint64_t events, std::size_t functions) const {
+  std::uint64_t bytes = 0;
+  for (std::size_t rank = 0; rank < job.node_of.size(); ++rank)
+    if (job.node_of[rank] == job.node && records_[rank])
+      bytes += trace::file_bytes(events, registry().size() + 1, functions);
+  return bytes;
+}
+
 // This rank's record, and where the node's ranks put their arrivals.
-void Records::open_files(const Job& job, std::string_view profile, std::span<const Recorder::Function> functions) {
+void Records::open_files(const Job& job, std::uint64_t events, std::span<const Recorder::Function> functions) {
   std::string error;
   const bool is_wanted = records_[static_cast<std::size_t>(job.rank)];
   std::vector<std::string_view> algorithms;  // by trace_number(), from 1
   for (const Descriptor* descriptor : registry()) algorithms.push_back(descriptor->name);
   const bool opened =
-      is_wanted && recorder.open(output::rank_file(folder.path(), job.rank),
-                                 profile == "trace" ? trace_capacity : trace::event_capacity, algorithms, error,
-                                 profile == "collectives" ? std::span<const Recorder::Function>() : functions);
+      is_wanted && recorder.open(output::rank_file(folder.path(), job.rank), events, algorithms, error, functions);
   const std::vector<int> failed = job.oob->gather(opened || !is_wanted ? 0 : 1);
   const auto all_failures = std::count(failed.begin(), failed.end(), 1);
   has_records_ = all_failures < std::count(records_.begin(), records_.end(), true);
@@ -147,8 +154,11 @@ void Records::open(const Job& job, const Preload& preload, std::span<const Recor
   if (const std::string_view profile = job.settings.text(Variable::profile); profile != "off") {
     const std::string program = output::program_path();
     const std::string mpi = mpi_name();
-    folder.open(job, std::string(job.settings.text(Variable::output)), output::base_name(program), mpi);
-    if (!folder.name().empty()) open_files(job, profile, functions);
+    const std::uint64_t events = profile == "trace" ? trace_capacity : trace::event_capacity;
+    if (profile == "collectives") functions = {};
+    folder.open(job, std::string(job.settings.text(Variable::output)), output::base_name(program), mpi,
+                bytes_on_node(job, events, functions.size()));
+    if (!folder.name().empty()) open_files(job, events, functions);
     if (recorder.is_open()) {
       write_header(job, program, mpi);
       const bool is_concurrent = job.thread_level == MPI_THREAD_MULTIPLE;

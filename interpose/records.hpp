@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -43,7 +45,8 @@ struct Records {
   void close(const Job& job);  // and the report is written
 
  private:
-  void open_files(const Job& job, std::string_view profile, std::span<const Recorder::Function> functions);
+  std::uint64_t bytes_on_node(const Job& job, std::uint64_t events, std::size_t functions) const;
+  void open_files(const Job& job, std::uint64_t events, std::span<const Recorder::Function> functions);
   void write_header(const Job& job, std::string_view program, std::string_view mpi);
   void start_spilling(const Job& job);
   void measure_clock_offset(const Job& job, double ns_per_tick, int which);

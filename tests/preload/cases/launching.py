@@ -144,14 +144,32 @@ class Launching(Preload):
             self.assertRegex("\n".join(job.said()), r"rank 1 runs .* without the /dev/shm of the others")
 
     def test_full_output(self):
-        """An output folder on a full file system: one sentence, nothing recorded, and the job is right."""
+        """An output folder on a full file system: one sentence, and the records go elsewhere, or nowhere."""
         self.need_papaya()
         small = self.scratch / "small"
         small.mkdir()
+        out = small / "out"
+        full = f"papaya: cannot make the output folder {out} (No space left on device)"
         with self.small_file_system(small, "64k") as within:
-            job = self.job(3, self.program("launched"), wrapper=within, env={**LEADER, "PAPAYA_OUTPUT": str(small / "out")})
+            for elsewhere in (small, self.scratch):
+                # Open MPI's launcher itself needs room in its TMPDIR.
+                job = self.job(3, "env", f"TMPDIR={elsewhere}", self.build / "papaya", "run", self.program("launched"),
+                               via="", wrapper=within, env={**LEADER, "PAPAYA_OUTPUT": str(out)})
+                self.check_right(job, 3, quiet=False)
+                if elsewhere == small:
+                    self.assertEqual(len(job.said()), 1, job.said())
+                    self.assertRegex(job.said()[0], f"^{re.escape(full)}, nor {small}/papaya.*; nothing is recorded\\. Set PAPAYA_OUTPUT")
+                else:
+                    self.assertIn(f"{full}; the records go to {self.scratch}/papaya.", "\n".join(job.said()))
+                    self.assertEqual(len(list(self.scratch.glob("papaya.*/report.json"))), 1)
+        # Room, but not for files of that size.
+        limit = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100000; exec "$@"', "sh"]
+        if self.job(3, *limit, self.program("launched"), via="native").code != 0:
+            self.skipTest(f"{self.mpi} itself fails with a limit for files")
+        job = self.job(3, *limit, self.build / "papaya", "run", self.program("launched"), via="",
+                       env={**LEADER, "PAPAYA_OUTPUT": str(self.scratch / "out"), "PAPAYA_PROFILE": "trace"})
         self.check_right(job, 3, quiet=False)
-        self.assertEqual(job.said(), [f"papaya: 3 of 3 ranks cannot write their records to {small}/out: No space left on device; "
+        self.assertEqual(job.said(), [f"papaya: 3 of 3 ranks cannot write their records to {self.scratch}/out: larger than the limit for files (ulimit -f); "
                                       "nothing is recorded."])
 
     @time_limit(30)
@@ -250,6 +268,18 @@ class Launching(Preload):
         self.need_papaya()
         for way in ("run", "preload"):
             self.check_right(self.job(1, self.program("spawn"), via=way, env=LEADER), 3, quiet=False)
+
+    def test_connect(self):
+        """Groups that meet by a port: the same results, counts and bytes."""
+        for ranks in (2, 5):
+            native = self.job(ranks, self.program("connect"), via="native")
+            if native.code != 0 and re.search("MPI_(Open_port|Comm_accept|Comm_connect)", native.err):
+                self.skipTest(f"MPI_Comm_accept and MPI_Comm_connect fail natively with this {self.mpi}")
+            self.check_right(native, ranks)
+            self.need_papaya()
+            job = self.job(ranks, self.program("connect"), env=LEADER)
+            self.check_right(job, ranks)
+            self.check_counts(job)
 
     @quick
     @time_limit(30)
