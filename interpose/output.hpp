@@ -1,6 +1,7 @@
 // The output folder: its name, making it, the files that are there from the start.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

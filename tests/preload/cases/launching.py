@@ -151,17 +151,21 @@ class Launching(Preload):
         out = small / "out"
         full = f"papaya: cannot make the output folder {out} (No space left on device)"
         with self.small_file_system(small, "64k") as within:
-            for elsewhere in (small, self.scratch):
+            for elsewhere, node_size in ((small, 0), (self.scratch, 0), (self.scratch, 1)):
                 # Open MPI's launcher itself needs room in its TMPDIR.
                 job = self.job(3, "env", f"TMPDIR={elsewhere}", self.build / "papaya", "run", self.program("launched"),
-                               via="", wrapper=within, env={**LEADER, "PAPAYA_OUTPUT": str(out)})
+                               via="", wrapper=within,
+                               env={**LEADER, "PAPAYA_OUTPUT": str(out), "PAPAYA_NODE_SIZE": str(node_size)})
                 self.check_right(job, 3, quiet=False)
                 if elsewhere == small:
                     self.assertEqual(len(job.said()), 1, job.said())
                     self.assertRegex(job.said()[0], f"^{re.escape(full)}, nor {small}/papaya.*; nothing is recorded\\. Set PAPAYA_OUTPUT")
                 else:
                     self.assertIn(f"{full}; the records go to {self.scratch}/papaya.", "\n".join(job.said()))
-                    self.assertEqual(len(list(self.scratch.glob("papaya.*/report.json"))), 1)
+                    reports = list(self.scratch.glob("papaya.*/report.json"))
+                    self.assertEqual(len(reports), 1)
+                    self.assertEqual(len(list(reports[0].parent.glob("rank-*.pap"))), 3)
+                    shutil.rmtree(reports[0].parent)
         # Room, but not for files of that size.
         limit = ["sh", "-c", 'trap "" XFSZ; ulimit -f 100000; exec "$@"', "sh"]
         if self.job(3, *limit, self.program("launched"), via="native").code != 0:

@@ -69,6 +69,22 @@ class Times(Preload):
         self.assertEqual((report["functions"], report["efficiency"]), ([], None))
         self.assertEqual({str(rank["time"]) for rank in report["late_ranks"]}, {"None"})
 
+    @timed
+    def test_busy_cores(self):
+        """Others use the cores of ranks that could have one each: the report says so."""
+        self.need_papaya()
+        cores = len(os.sched_getaffinity(0))
+        if cores < 2:
+            self.skipTest("two ranks would share the one core themselves")
+        with contextlib.ExitStack() as busy:
+            for _ in range(cores):
+                loop = busy.enter_context(subprocess.Popen(["sh", "-c", "while :; do :; done"]))
+                busy.callback(loop.kill)
+            job = self.job(2, self.program("planted"), "iallreduce", 200000, 0)
+        self.assertEqual(job.code, 0, job.err)
+        self.assertRegex(" ".join((job.folder / "report.txt").read_text().split()),
+                         r"Cores \d+ cores for 2 ranks: ranks were ready to run but had no core for \d+ % of the time")
+
     @quick
     @timed
     def test_grid(self):
