@@ -19,6 +19,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
+#include "interpose/world.hpp"
 
 namespace papaya::census {
 
@@ -66,7 +67,7 @@ struct Finding {
 int tag() noexcept {
   void* value = nullptr;
   int found = 0;
-  PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &value, &found);
+  PMPI_Comm_get_attr(world::comm(), MPI_TAG_UB, &value, &found);
   // The least that MPI allows is 32767.
   return (found != 0 && value != nullptr ? *static_cast<int*>(value) : 32767) - below_largest_tag;
 }
@@ -78,7 +79,7 @@ class Waiting {
   // Between looks; false when the time is over. MPI moves on meanwhile: another rank may not be out of PMPI_Init yet.
   bool goes_on() noexcept {
     int found = 0;
-    PMPI_Iprobe(MPI_ANY_SOURCE, tag_, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE);
+    PMPI_Iprobe(MPI_ANY_SOURCE, tag_, world::comm(), &found, MPI_STATUS_IGNORE);
     if (++looks_ < 200) {
       sched_yield();
       return true;
@@ -179,7 +180,7 @@ void say(const Finding& found, int speaker, const std::string& absent) {
 
 [[noreturn]] void end_job(const char* why) {
   log::error(why);
-  PMPI_Abort(MPI_COMM_WORLD, 1);
+  PMPI_Abort(world::comm(), 1);
   std::abort();
 }
 
@@ -191,7 +192,7 @@ Finding gather(Finding all, int ranks) {
   for (Waiting waiting(job_ns(ranks)); heard < ranks;) {
     int there = 0;
     MPI_Status status;
-    PMPI_Iprobe(MPI_ANY_SOURCE, message_tag, MPI_COMM_WORLD, &there, &status);
+    PMPI_Iprobe(MPI_ANY_SOURCE, message_tag, world::comm(), &there, &status);
     if (there == 0) {
       if (waiting.goes_on()) continue;
       break;
@@ -200,7 +201,7 @@ Finding gather(Finding all, int ranks) {
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     if (bytes != static_cast<int>(sizeof(Finding))) break;  // a message of the program's, from a rank without papaya
     Finding other;
-    PMPI_Recv(&other, bytes, MPI_BYTE, status.MPI_SOURCE, message_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    PMPI_Recv(&other, bytes, MPI_BYTE, status.MPI_SOURCE, message_tag, world::comm(), MPI_STATUS_IGNORE);
     sources.push_back(status.MPI_SOURCE);
     heard += other.ranks;
     if (other.verdict != Verdict::together && all.verdict == Verdict::together) {
@@ -218,7 +219,7 @@ Finding gather(Finding all, int ranks) {
   }
   std::vector<MPI_Request> answers(sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i)
-    PMPI_Isend(&all, sizeof all, MPI_BYTE, sources[i], message_tag, MPI_COMM_WORLD, &answers[i]);
+    PMPI_Isend(&all, sizeof all, MPI_BYTE, sources[i], message_tag, world::comm(), &answers[i]);
   PMPI_Waitall(static_cast<int>(answers.size()), answers.data(), MPI_STATUSES_IGNORE);
   return all;
 }
@@ -227,8 +228,8 @@ Finding gather(Finding all, int ranks) {
 Verdict ask_rank_0(const Finding& mine, int ranks) {
   Finding answer;
   MPI_Request requests[2];
-  PMPI_Irecv(&answer, sizeof answer, MPI_BYTE, 0, tag(), MPI_COMM_WORLD, &requests[0]);
-  PMPI_Isend(&mine, sizeof mine, MPI_BYTE, 0, tag(), MPI_COMM_WORLD, &requests[1]);
+  PMPI_Irecv(&answer, sizeof answer, MPI_BYTE, 0, tag(), world::comm(), &requests[0]);
+  PMPI_Isend(&mine, sizeof mine, MPI_BYTE, 0, tag(), world::comm(), &requests[1]);
   int done = 0;
   for (Waiting waiting(answer_ns(ranks)); PMPI_Testall(2, requests, &done, MPI_STATUSES_IGNORE), done == 0;)
     if (!waiting.goes_on())

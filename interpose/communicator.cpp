@@ -8,6 +8,7 @@
 #include "interpose/attention.hpp"
 #include "interpose/comm_facts.hpp"
 #include "interpose/implementation.hpp"
+#include "interpose/world.hpp"
 #include "profiler/record/identity.hpp"
 
 namespace papaya::communicators {
@@ -245,10 +246,10 @@ Members members_of(Communicator& state) noexcept {
 bool start(const Context& process, void (*at_end)(const Job&, Communicator&) noexcept) {
   context = new Context(process);  // never destroyed, as the table
   before_end = at_end;
-  PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
+  PMPI_Comm_group(world::comm(), &world_group);
   if (PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, nullptr) != MPI_SUCCESS) return false;
   const std::lock_guard lock(mutex);
-  return make(MPI_COMM_WORLD, [](std::uint64_t) { return Birth{}; }) != nullptr;
+  return world::is_of_sessions() || make(MPI_COMM_WORLD, [](std::uint64_t) { return Birth{}; }) != nullptr;
 }
 
 void stop() noexcept {

@@ -13,6 +13,7 @@
 #include "interpose/background_progress.hpp"
 #include "interpose/copy_communicator.hpp"
 #include "interpose/measure.hpp"
+#include "interpose/world.hpp"
 
 namespace papaya::job {
 
@@ -142,7 +143,7 @@ void open_out_of_band(Job& job, const presence::Node& node, void (*progress)()) 
   if (has_all())
     job.oob = std::make_shared<SharedOutOfBand>(node.out_of_band, job.rank, job.ranks, progress);
   else
-    job.oob = std::make_shared<MpiOutOfBand>(MPI_COMM_WORLD);
+    job.oob = std::make_shared<MpiOutOfBand>(world::comm());
   job.is_one_node = has_all();
 }
 
@@ -174,7 +175,7 @@ void agree_on_settings(Job& job) {
 }
 
 void find_nodes(Job& job) {
-  copy_communicator(MPI_COMM_WORLD, &job.world_comm);
+  world::copy(&job.world_comm);
   PMPI_Comm_set_errhandler(job.world_comm, MPI_ERRORS_RETURN);
   background_progress::query_thread(&job.thread_level);
   if (!job.is_one_node) job.oob = std::make_shared<MpiOutOfBand>(job.world_comm);

@@ -31,10 +31,10 @@ struct Job {
   int ranks = 1;
   int node = 0;
   int nodes = 1;
-  std::vector<int> node_of;                // by rank
-  MPI_Comm world_comm = MPI_COMM_NULL;     // papaya's own copy of MPI_COMM_WORLD; quiet between Init and Finalize
-  MPI_Comm node_comm = MPI_COMM_NULL;      // this job's ranks on this node
-  MPI_Comm leader_comm = MPI_COMM_NULL;    // one rank per node, on those ranks; none if there is one node
+  std::vector<int> node_of;              // by rank
+  MPI_Comm world_comm = MPI_COMM_NULL;   // papaya's own of all processes (world.hpp), on which the program does nothing
+  MPI_Comm node_comm = MPI_COMM_NULL;    // this job's ranks on this node
+  MPI_Comm leader_comm = MPI_COMM_NULL;  // one rank per node, on those ranks; none if there is one node
   MPI_Comm follower_comm = MPI_COMM_NULL;  // a placeholder, on the others
   int thread_level = MPI_THREAD_SINGLE;
 
@@ -66,7 +66,7 @@ void note_clock() noexcept;
 // All ranks have papaya: how they agree on what follows. `node`: the roster, if it holds all ranks of the job.
 void open_out_of_band(Job& job, const presence::Node& node, void (*progress)());
 
-// Collective over MPI_COMM_WORLD, in this order. Settings and the tuning file are rank 0's on every rank; warnings come
+// Collective over the job, in this order. Settings and the tuning file are rank 0's on every rank; warnings come
 // from rank 0 alone.
 void agree_on_settings(Job& job);
 // Papaya's communicators, which ranks share a node, its clock, its cores.

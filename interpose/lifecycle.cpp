@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <atomic>
+#include <mutex>
+
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
@@ -18,6 +21,7 @@
 #include "interpose/timed_calls.hpp"
 #include "interpose/verdicts.hpp"
 #include "interpose/why_native.hpp"
+#include "interpose/world.hpp"
 
 extern "C" {
 __attribute__((visibility("default"))) extern const char* const papaya_flavour_version;
@@ -41,7 +45,7 @@ void poke_progress() {
   Runtime& process = runtime();
   int found = 0;
   const bool is_copied = process.job.world_comm != MPI_COMM_NULL;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, is_copied ? process.job.world_comm : MPI_COMM_WORLD, &found,
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, is_copied ? process.job.world_comm : world::comm(), &found,
               MPI_STATUS_IGNORE);
   if (nonblocking::needs_attention()) nonblocking::progress();
   // What carries data between nodes moves on here, too: a rank that is about to leave may wait for this one to take
@@ -71,16 +75,17 @@ void before_end(const Job& job, Communicator& state) noexcept {
 bool stands_aside(Runtime& process, double& asked_us) {
   const Preload& preload = *process.preload;
   // Spawned processes are a part of their parent's job, whose records they would mix with theirs: they run natively.
+  // With sessions MPI does not tell.
   MPI_Comm parent = MPI_COMM_NULL;
-  PMPI_Comm_get_parent(&parent);
+  if (!world::is_of_sessions()) PMPI_Comm_get_parent(&parent);
   if (parent != MPI_COMM_NULL) {
     preload.remove_name(*preload.node);
     preload.close(*preload.node);
     return true;
   }
   Job& job = process.job;
-  PMPI_Comm_rank(MPI_COMM_WORLD, &job.rank);
-  PMPI_Comm_size(MPI_COMM_WORLD, &job.ranks);
+  PMPI_Comm_rank(world::comm(), &job.rank);
+  PMPI_Comm_size(world::comm(), &job.ranks);
   const std::uint64_t asked_ns = clock::monotonic_ns();
   const bool all_take_part = census::all_take_part(*preload.node, preload.remove_name, job.rank, job.ranks);
   asked_us = static_cast<double>(clock::monotonic_ns() - asked_ns) * 1e-3;
@@ -94,6 +99,16 @@ bool stands_aside(Runtime& process, double& asked_us) {
   return true;
 }
 
+bool has_begun = false;  // a process has one record
+
+void say_that_it_has_ended() {
+  static bool is_said = false;
+  const Runtime& process = runtime();
+  if (is_said || process.job.rank != 0 || process.active.load(std::memory_order_relaxed)) return;
+  is_said = true;
+  log::warn("the program begins with MPI once more; papaya has served and recorded the first time alone.");
+}
+
 }  // namespace
 
 void announce() noexcept {
@@ -104,7 +119,9 @@ void announce() noexcept {
 void start() noexcept {
   Runtime& process = runtime();
   Job& job = process.job;
-  if (process.preload == nullptr || job.world_comm != MPI_COMM_NULL) return;
+  if (process.preload == nullptr) return;
+  if (has_begun) return say_that_it_has_ended();
+  has_begun = true;
   double asked_us = 0;
   if (stands_aside(process, asked_us)) {
     process.preload->pass_through();
@@ -173,6 +190,37 @@ void stop() noexcept {
   process.job.oob.reset();
   process.preload->close(*process.preload->node);
 }
+
+#if MPI_VERSION >= 4
+
+namespace {
+std::atomic<int> open_sessions{0};
+std::mutex taking;  // threads may make communicators at once
+}  // namespace
+
+void note_session() noexcept {
+  open_sessions.fetch_add(1, std::memory_order_relaxed);
+}
+
+void start_in_session(MPI_Comm comm) noexcept {
+  int is_initialized = 0;
+  const std::lock_guard lock(taking);
+  if (runtime().preload == nullptr) return;
+  if (has_begun) return say_that_it_has_ended();
+  if (PMPI_Initialized(&is_initialized) != MPI_SUCCESS || is_initialized != 0 || !world::take(comm)) return;
+  start();
+  if (!runtime().active.load(std::memory_order_relaxed)) world::leave();
+}
+
+void stop_in_session() noexcept {
+  if (open_sessions.fetch_sub(1, std::memory_order_relaxed) != 1) return;
+  if (world::is_of_sessions()) stop();
+  world::leave();
+  if (const Preload* const preload = runtime().preload; preload != nullptr && !has_begun && preload->node->rank <= 0)
+    log::warn("the program's sessions have made no communicator of all ranks in their order, so nothing is recorded.");
+}
+
+#endif
 
 void note_abort(int code) noexcept {
   Runtime& process = runtime();

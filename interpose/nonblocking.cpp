@@ -12,6 +12,7 @@
 #include "interpose/copy_communicator.hpp"
 #include "interpose/queue.hpp"
 #include "interpose/run.hpp"
+#include "interpose/world.hpp"
 
 namespace papaya::nonblocking {
 
@@ -71,6 +72,7 @@ void start(const Job& the_job, wait::Policy& the_policy, void (*intercept_waitin
   asked_for = true;
   // Then one thread may start an operation while another is inside MPI, whose progress MPI would use.
   if (the_job.thread_level == MPI_THREAD_MULTIPLE) attention.store(1, std::memory_order_relaxed);
+  if (world::is_of_sessions()) return intercept_waiting();
   if (Communicator* const world = communicators::find_or_make(MPI_COMM_WORLD)) add_queue(*world);
   intercept_waiting();
 }

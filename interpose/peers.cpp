@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "interpose/world.hpp"
+
 namespace papaya::peers {
 
 namespace {
@@ -30,7 +32,7 @@ std::int32_t look_up(const Peer& peer) noexcept {
   if ((is_inter != 0 ? PMPI_Comm_remote_group(peer.comm, &group) : PMPI_Comm_group(peer.comm, &group)) != MPI_SUCCESS)
     return unknown;
   int rank = MPI_UNDEFINED;
-  if (PMPI_Comm_group(MPI_COMM_WORLD, &world) == MPI_SUCCESS) {
+  if (PMPI_Comm_group(world::comm(), &world) == MPI_SUCCESS) {
     PMPI_Group_translate_ranks(group, 1, &peer.rank, world, &rank);
     PMPI_Group_free(&world);
   }

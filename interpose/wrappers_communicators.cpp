@@ -15,6 +15,7 @@
 #include "interpose/peers.hpp"
 #include "interpose/runtime.hpp"
 #include "interpose/weak_calls.hpp"
+#include "interpose/world.hpp"
 #include "interpose/wrappers.hpp"
 
 namespace papaya {
@@ -48,7 +49,7 @@ PAPAYA_WRAPPER papaya_MPI_Query_thread(int* provided) {
 }
 
 PAPAYA_WRAPPER papaya_MPI_Finalize() {
-  papaya::stop();
+  if (!papaya::world::is_of_sessions()) papaya::stop();
   papaya::weak_calls::before_finalize();
   const int code = PAPAYA_NEXT(Finalize)();
   papaya::Watch::give_signal_back();
@@ -257,6 +258,16 @@ std::uint64_t salt_of(const char* tag) noexcept {
 }  // namespace
 }  // namespace papaya
 
+PAPAYA_WRAPPER papaya_MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+  papaya::announce();
+  const int code = PAPAYA_NEXT(Session_init)(info, errhandler, session);
+  if (code == MPI_SUCCESS) papaya::note_session();
+  return code;
+}
+PAPAYA_WRAPPER papaya_MPI_Session_finalize(MPI_Session* session) {
+  papaya::stop_in_session();
+  return PAPAYA_NEXT(Session_finalize)(session);
+}
 PAPAYA_WRAPPER papaya_MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child, MPI_Request* request) {
   return papaya::create_later(comm, child,
                               [&] { return PAPAYA_NEXT(Comm_idup_with_info)(comm, info, child, request); });
@@ -264,6 +275,7 @@ PAPAYA_WRAPPER papaya_MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_
 PAPAYA_WRAPPER papaya_MPI_Comm_create_from_group(MPI_Group group, const char* tag, MPI_Info info,
                                                  MPI_Errhandler errhandler, MPI_Comm* child) {
   const int code = PAPAYA_NEXT(Comm_create_from_group)(group, tag, info, errhandler, child);
+  if (code == MPI_SUCCESS && !papaya::is_active() && *child != MPI_COMM_NULL) papaya::start_in_session(*child);
   return papaya::adopt(code, child, papaya::trace::Origin::session, papaya::salt_of(tag));
 }
 PAPAYA_WRAPPER papaya_MPI_Intercomm_create_from_groups(MPI_Group group, int leader, MPI_Group remote_group,

@@ -95,6 +95,9 @@ typedef struct {
 #define MPI_COMBINER_F90_COMPLEX 114
 #define MPI_COMBINER_F90_INTEGER 115
 
+#define MPI_IDENT 201
+#define MPI_UNEQUAL 204
+
 #define MPI_CART 211
 #define MPI_GRAPH 212
 #define MPI_DIST_GRAPH 213
@@ -126,6 +129,7 @@ typedef struct {
 #define MPI_COMM_SELF ((MPI_Comm)258)
 #define MPI_GROUP_NULL ((MPI_Group)264)
 #define MPI_WIN_NULL ((MPI_Win)272)
+#define MPI_SESSION_NULL ((MPI_Session)288)
 #define MPI_MESSAGE_NULL ((MPI_Message)296)
 #define MPI_INFO_NULL ((MPI_Info)304)
 #define MPI_ERRHANDLER_NULL ((MPI_Errhandler)320)

@@ -56,6 +56,7 @@ std::string_view text_of(Origin origin) {
 std::string lineage_of(const Entries& entries, std::uint64_t id, int depth = 0) {
   const Entry& entry = entries.at(id);
   if (!entry.name.empty()) return entry.name;
+  if (entry.origin == Origin::session) return "communicator of a session";
   auto parent = entries.find(entry.parent);
   for (int step = 0; step < most_steps && parent != entries.end() && parent->second.name.empty() &&
                      parent->second.origin == Origin::dup;

@@ -48,11 +48,11 @@ ORDER = {
         "standard_abi/functions",
         "standard_abi/mpi",
         "agreement comm_facts copy_communicator decide device_memory end_job function_names implementation inner_calls "
-        "measure output peers preload_children preload_filter preload_module "
+        "measure output preload_children preload_filter preload_module "
         "presence resources results symbols text_of weak_service "
         "wrappers.hpp",
-        "next",
-        "background_progress",
+        "next world",
+        "background_progress peers",
         "approx_sites attention census flavour job make_wire mpi_agreement mpi_readers preload_aside reports "
         "scratch site_names trampoline",
         "preload_layers watch",

@@ -1,0 +1,59 @@
+"""Programs that have sessions, and MPI_Init later, meanwhile or never."""
+
+from harness import LEADER, Preload
+from marks import needs_mpi4, quick
+
+BY_NODES = {"PAPAYA_NODE_SIZE": "2", "PAPAYA_ALLREDUCE": "hierarchical_tree", "PAPAYA_BCAST": "hierarchical_bcast"}
+ENDED = "papaya: the program begins with MPI once more; papaya has served and recorded the first time alone."
+NOT_ALL = "papaya: the program's sessions have made no communicator of all ranks in their order, so nothing is recorded."
+
+
+class Sessions(Preload):
+    def calls_of(self, mode, env=None, complaints=(), ranks=3):
+        """Runs the program, natively first, and returns {communicator: calls} of its report; None: there is none."""
+        native = self.job(ranks, self.program("sessions"), mode, via="native")
+        if native.code != 0:
+            self.skipTest(f"`sessions {mode}` fails natively with this {self.mpi}")
+        self.check_right(native, ranks)
+        self.need_papaya()
+        job = self.job(ranks, self.program("sessions"), mode, env=env)
+        self.check_right(job, ranks, quiet=False)
+        self.assertEqual(job.complaints(), list(complaints))
+        if not (job.folder / "report.json").exists():
+            return None
+        report = job.report()
+        if env is not None:
+            self.assertLessEqual(set(env.values()) - {"2"}, {row["algorithm"] for row in report["algorithms"]})
+        return {row["name"]: row["calls"] for row in report["communicators"]}
+
+    @quick
+    @needs_mpi4
+    def test_sessions_alone(self):
+        """All that follows the first communicator of all ranks, to the end of the last session."""
+        expected = {"all": 243, "other": 303, "dup of all": 183, "even": 82, "odd": 41}
+        for env in (None, LEADER, BY_NODES, {**LEADER, "PAPAYA_IALLREDUCE": "dissemination"}):
+            self.assertEqual(self.calls_of("all", env), expected)
+
+    @needs_mpi4
+    def test_sessions_of_one_rank(self):
+        self.assertEqual(self.calls_of("all", ranks=1), {"all": 81, "other": 101, "dup of all": 61, "even": 41})
+
+    @needs_mpi4
+    def test_sessions_around_init(self):
+        """MPI_Finalize is not the end, as a session is still open."""
+        self.assertEqual(self.calls_of("around", LEADER), {"all": 309, "MPI_COMM_WORLD": 183})
+
+    @needs_mpi4
+    def test_sessions_before_init(self):
+        """Sessions without a communicator of all ranks begin no job; MPI_Init does."""
+        self.assertEqual(self.calls_of("init_first", complaints=[NOT_ALL]), {"MPI_COMM_WORLD": 183})
+
+    @needs_mpi4
+    def test_sessions_of_some_ranks(self):
+        self.assertIsNone(self.calls_of("part", complaints=[NOT_ALL]))
+
+    @needs_mpi4
+    def test_sessions_once_more(self):
+        """A job has one record, and a sentence says what is not in it."""
+        for mode in ("again", "then_init"):
+            self.assertEqual(self.calls_of(mode, complaints=[ENDED]), {"communicator of a session": 123})
