@@ -191,7 +191,7 @@ void stop() noexcept {
   process.preload->close(*process.preload->node);
 }
 
-#if MPI_VERSION >= 4
+#if PAPAYA_HAS_MPI_4
 
 namespace {
 std::atomic<int> open_sessions{0};

@@ -27,22 +27,27 @@ using namespace papaya::preload;
 
 namespace {
 
-constexpr const char* names[] = {
-#define PAPAYA_SYMBOL(name) "MPI_" #name,
-#define PAPAYA_BOTH(name, kind) "MPI_" #name,
-#define PAPAYA_WAITING(name, kind) "MPI_" #name,
-#define PAPAYA_TIMED(name, kind) "MPI_" #name,
+struct Function {
+  const char* name;
+  const char* older_name = nullptr;  // in an MPI before 4.0
+};
+constexpr Function functions[] = {
+#define PAPAYA_SYMBOL(name) {"MPI_" #name},
+#define PAPAYA_RENAMED(name) {"MPI_" #name, "MPIX_" #name},
+#define PAPAYA_BOTH(name, kind) PAPAYA_SYMBOL(name)
+#define PAPAYA_WAITING(name, kind) PAPAYA_SYMBOL(name)
+#define PAPAYA_TIMED(name, kind) PAPAYA_SYMBOL(name)
 #include "interpose/symbols.def"
 #undef PAPAYA_SYMBOL
 #undef PAPAYA_BOTH
 #undef PAPAYA_WAITING
 #undef PAPAYA_TIMED
 };
-constexpr std::size_t symbol_count = sizeof names / sizeof names[0];
+constexpr std::size_t symbol_count = sizeof functions / sizeof functions[0];
 
 constexpr std::size_t number_of(const char* name) {
   for (std::size_t i = 0; i < symbol_count; ++i)
-    if (__builtin_strcmp(names[i], name) == 0) return i;
+    if (__builtin_strcmp(functions[i].name, name) == 0) return i;
   return symbol_count;
 }
 Init init_of(std::size_t number) {
@@ -169,7 +174,7 @@ bool load_flavour(const char* flavour, const char* version, const char* mpi_path
   }
   for (std::size_t i = 0; i < symbol_count; ++i) {
     char symbol[128];
-    snprintf(symbol, sizeof symbol, "papaya_%s", names[i]);
+    snprintf(symbol, sizeof symbol, "papaya_%s", functions[i].name);
     wrappers[i] = dlsym(handle, symbol);
   }
   Module module;
@@ -220,13 +225,17 @@ void resolve(const void* caller) {
   if (search.count == 1 && find_module(search.definitions[0], mpi))
     mpi_handle = dlopen(mpi.path, RTLD_LAZY | RTLD_NOLOAD);
   for (std::size_t i = 0; i < symbol_count; ++i) {
-    char symbol[128];
-    snprintf(symbol, sizeof symbol, "P%s", names[i]);
-    void* native = mpi_handle != nullptr ? dlsym(mpi_handle, symbol) : nullptr;
-    if (native == nullptr) native = native_for(names[i], caller);
+    void* native = nullptr;
+    for (const char* const name : {functions[i].name, functions[i].older_name}) {
+      if (native != nullptr || name == nullptr) continue;
+      char symbol[128];
+      snprintf(symbol, sizeof symbol, "P%s", name);
+      native = mpi_handle != nullptr ? dlsym(mpi_handle, symbol) : nullptr;
+      if (native == nullptr) native = native_for(name, caller);
+    }
     papaya_native_functions[i] = native != nullptr ? native : reinterpret_cast<void*>(no_such_function);
-    next_functions[i] = native != nullptr ? next_of(names[i], native, mpi.range) : papaya_native_functions[i];
-    taken[i] = is_taken(names[i]);
+    next_functions[i] = native != nullptr ? next_of(functions[i].name, native, mpi.range) : papaya_native_functions[i];
+    taken[i] = is_taken(functions[i].name);
   }
   // A tool may start MPI with more threads than the program asked for.
   taken[number_of("MPI_Init_thread")] |= taken[number_of("MPI_Init")];
@@ -294,6 +303,18 @@ void* found_or_abort(void* target, const char* name) {
   abort();
 }
 
+// Which of several MPIs' functions the caller would reach without papaya.
+void* native_of_several(std::size_t number, const char* prefix, const void* caller) {
+  char symbol[128];
+  void* native = nullptr;
+  for (const char* const name : {functions[number].older_name, functions[number].name}) {
+    if (native != nullptr || name == nullptr) continue;
+    snprintf(symbol, sizeof symbol, "%s%s", prefix, name);
+    native = native_for(symbol, caller);
+  }
+  return by_way_of(init_of(number), found_or_abort(native, symbol));
+}
+
 // LD_PRELOAD may name this library relative to the folder the process starts in, and the program may change that folder
 // before its first MPI call. Other libraries looked up from there would not be papaya's.
 void note_folder() {
@@ -315,27 +336,22 @@ __attribute__((constructor)) void at_load() {
 
 void* papaya_resolve_mpi(std::size_t number, const void* caller) {
   resolve_once(caller);
-  if (state == State::several)
-    return by_way_of(init_of(number), found_or_abort(native_for(names[number], caller), names[number]));
+  if (state == State::several) return native_of_several(number, "", caller);
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
   return found_or_abort(wrapper != nullptr ? wrapper : by_way_of(init_of(number), next_functions[number]),
-                        names[number]);
+                        functions[number].name);
 }
 
 void* papaya_resolve_pmpi(std::size_t number, const void* caller) {
   resolve_once(caller);
-  if (state == State::several) {
-    char symbol[128];
-    snprintf(symbol, sizeof symbol, "P%s", names[number]);
-    return by_way_of(init_of(number), found_or_abort(native_for(symbol, caller), symbol));
-  }
+  if (state == State::several) return native_of_several(number, "P", caller);
   void* const wrapper = __atomic_load_n(&wrappers[number], __ATOMIC_ACQUIRE);
   if (wrapper != nullptr) {
     const Origin origin = origin_of(caller);
     if (origin == Origin::fortran || (origin == Origin::program && taken[number])) return wrapper;
     if (init_of(number) != Init::none && origin == Origin::program) note_hidden_init(caller);
   }
-  return found_or_abort(by_way_of(init_of(number), papaya_native_functions[number]), names[number]);
+  return found_or_abort(by_way_of(init_of(number), papaya_native_functions[number]), functions[number].name);
 }
 
 int papaya_select(const char* collective, const char* selection) {

@@ -11,6 +11,7 @@
 
 #include "base/mpi_kind.hpp"
 #include "interpose/dispatch.hpp"
+#include "interpose/mpi_features.hpp"
 #include "interpose/next.hpp"
 #include "interpose/peers.hpp"
 #include "interpose/runtime.hpp"

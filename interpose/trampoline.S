@@ -193,6 +193,14 @@ PMPI_\name:
 #error "papaya has trampolines for x86-64 and AArch64 only"
 #endif
 
+    // The same functions as an older MPI calls them.
+    .macro renamed name
+    .globl MPIX_\name
+    .set MPIX_\name, MPI_\name
+    .globl PMPIX_\name
+    .set PMPIX_\name, PMPI_\name
+    .endm
+
     .hidden papaya_mpi_slots
     .hidden papaya_pmpi_entry
     .hidden papaya_pmpi_waiting_entry
@@ -224,6 +232,7 @@ papaya_mpi_slots:
 #define PAPAYA_BOTH(name, kind) trampoline name, __COUNTER__, papaya_pmpi_entry ;
 #define PAPAYA_WAITING(name, kind) trampoline name, __COUNTER__, papaya_pmpi_waiting_entry ;
 #define PAPAYA_TIMED(name, kind) trampoline name, __COUNTER__, papaya_pmpi_waiting_entry ;
+#define PAPAYA_RENAMED(name) PAPAYA_SYMBOL(name) renamed name ;
 #include "interpose/symbols.def"
 
     .section .note.GNU-stack, "", %progbits

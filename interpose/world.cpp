@@ -1,10 +1,11 @@
 #include "interpose/world.hpp"
 
 #include "interpose/copy_communicator.hpp"
+#include "interpose/mpi_features.hpp"
 
 namespace papaya::world {
 
-#if MPI_VERSION >= 4
+#if PAPAYA_HAS_MPI_4
 
 namespace {
 

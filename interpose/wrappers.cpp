@@ -4,6 +4,7 @@
 
 #include "interpose/call_shapes.hpp"
 #include "interpose/message.hpp"
+#include "interpose/mpi_features.hpp"
 #include "interpose/next.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/repeat.hpp"
@@ -186,7 +187,7 @@ PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
                      PAPAYA_NEXT(Ibarrier)(comm, request));
 }
 
-#if MPI_VERSION >= 4
+#if PAPAYA_HAS_LARGE_COUNTS
 #define PAPAYA_BLOCKING_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                          \
   PAPAYA_WRAPPER papaya_MPI_##Name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {                                  \
     return PAPAYA_CALL(kind, blocking, MESSAGE, REPLACE, PAPAYA_NATIVE(PAPAYA_NEXT(Name##_c)(SHAPE##_ARGUMENTS))); \
@@ -196,10 +197,6 @@ PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
     return PAPAYA_CALL(kind, nonblocking, MESSAGE, PAPAYA_START(kind),                                   \
                        PAPAYA_NEXT(iname##_c)(SHAPE##_ARGUMENTS, request));                              \
   }
-#define PAPAYA_PERSISTENT(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                          \
-  PAPAYA_WRAPPER papaya_MPI_##Name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info, MPI_Request* request) { \
-    return PAPAYA_INITIALISE(kind, MESSAGE, PAPAYA_NEXT(Name##_init)(SHAPE##_ARGUMENTS, info, request));       \
-  }
 #define PAPAYA_PERSISTENT_LARGE(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                \
   PAPAYA_WRAPPER papaya_MPI_##Name##_init_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info,        \
                                             MPI_Request* request) {                                        \
@@ -207,8 +204,15 @@ PAPAYA_WRAPPER papaya_MPI_Ibarrier(MPI_Comm comm, MPI_Request* request) {
   }
 PAPAYA_ROWS(PAPAYA_BLOCKING_LARGE)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING_LARGE)
-PAPAYA_ROWS(PAPAYA_PERSISTENT)
 PAPAYA_ROWS(PAPAYA_PERSISTENT_LARGE)
+#endif
+
+#if PAPAYA_HAS_PERSISTENT_COLLECTIVES
+#define PAPAYA_PERSISTENT(Name, iname, kind, SHAPE, MESSAGE, REPLACE)                                          \
+  PAPAYA_WRAPPER papaya_MPI_##Name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info, MPI_Request* request) { \
+    return PAPAYA_INITIALISE(kind, MESSAGE, PAPAYA_NEXT(Name##_init)(SHAPE##_ARGUMENTS, info, request));       \
+  }
+PAPAYA_ROWS(PAPAYA_PERSISTENT)
 
 PAPAYA_WRAPPER papaya_MPI_Barrier_init(MPI_Comm comm, MPI_Info info, MPI_Request* request) {
   return PAPAYA_INITIALISE(barrier, papaya::message_barrier(state), PAPAYA_NEXT(Barrier_init)(comm, info, request));

@@ -10,6 +10,7 @@
 #include "interpose/communicator.hpp"
 #include "interpose/hints.hpp"
 #include "interpose/lifecycle.hpp"
+#include "interpose/mpi_features.hpp"
 #include "interpose/next.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/peers.hpp"
@@ -245,7 +246,7 @@ PAPAYA_WRAPPER papaya_MPI_Comm_connect(const char* port, MPI_Info info, int root
                         [&] { return PAPAYA_NEXT(Comm_connect)(port, info, root, comm, child); });
 }
 
-#if MPI_VERSION >= 4
+#if PAPAYA_HAS_MPI_4
 namespace papaya {
 namespace {
 

@@ -5,6 +5,7 @@
 
 #include "interpose/call_shapes.hpp"
 #include "interpose/message.hpp"
+#include "interpose/mpi_features.hpp"
 #include "interpose/next.hpp"
 #include "interpose/wrappers.hpp"
 
@@ -36,7 +37,7 @@
 PAPAYA_ROWS(PAPAYA_BLOCKING)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING)
 
-#if MPI_VERSION >= 4
+#if PAPAYA_HAS_LARGE_COUNTS
 #define PAPAYA_BLOCKING_LARGE(name, SHAPE, ...)                                                    \
   PAPAYA_WRAPPER papaya_MPI_Neighbor_##name##_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint)) {         \
     return PAPAYA_CALL(neighbor_##name, neighbourhood, PAPAYA_MESSAGE(__VA_ARGS__), papaya::never, \
@@ -47,12 +48,6 @@ PAPAYA_ROWS(PAPAYA_NONBLOCKING)
     return PAPAYA_CALL(neighbor_##name, nonblocking, PAPAYA_MESSAGE(__VA_ARGS__), papaya::never,                  \
                        PAPAYA_NEXT(Ineighbor_##name##_c)(SHAPE##_ARGUMENTS, request));                            \
   }
-#define PAPAYA_PERSISTENT(name, SHAPE, ...)                                                          \
-  PAPAYA_WRAPPER papaya_MPI_Neighbor_##name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info,      \
-                                                   MPI_Request* request) {                           \
-    return PAPAYA_INITIALISE(neighbor_##name, PAPAYA_MESSAGE(__VA_ARGS__),                           \
-                             PAPAYA_NEXT(Neighbor_##name##_init)(SHAPE##_ARGUMENTS, info, request)); \
-  }
 #define PAPAYA_PERSISTENT_LARGE(name, SHAPE, ...)                                                            \
   PAPAYA_WRAPPER papaya_MPI_Neighbor_##name##_init_c(SHAPE##_PARAMETERS(MPI_Count, MPI_Aint), MPI_Info info, \
                                                      MPI_Request* request) {                                 \
@@ -61,6 +56,15 @@ PAPAYA_ROWS(PAPAYA_NONBLOCKING)
   }
 PAPAYA_ROWS(PAPAYA_BLOCKING_LARGE)
 PAPAYA_ROWS(PAPAYA_NONBLOCKING_LARGE)
-PAPAYA_ROWS(PAPAYA_PERSISTENT)
 PAPAYA_ROWS(PAPAYA_PERSISTENT_LARGE)
+#endif
+
+#if PAPAYA_HAS_PERSISTENT_COLLECTIVES
+#define PAPAYA_PERSISTENT(name, SHAPE, ...)                                                          \
+  PAPAYA_WRAPPER papaya_MPI_Neighbor_##name##_init(SHAPE##_PARAMETERS(int, int), MPI_Info info,      \
+                                                   MPI_Request* request) {                           \
+    return PAPAYA_INITIALISE(neighbor_##name, PAPAYA_MESSAGE(__VA_ARGS__),                           \
+                             PAPAYA_NEXT(Neighbor_##name##_init)(SHAPE##_ARGUMENTS, info, request)); \
+  }
+PAPAYA_ROWS(PAPAYA_PERSISTENT)
 #endif

@@ -5,6 +5,7 @@
 
 #include <mpi.h>
 
+#include "interpose/mpi_features.hpp"
 #include "interpose/next.hpp"
 #include "interpose/nonblocking.hpp"
 #include "interpose/scratch.hpp"
@@ -77,7 +78,7 @@ class Packed {
     code = PMPI_Pack(buffer, count, type, bytes.data(), room, &position, comm);
     size = position;
   }
-#if MPI_VERSION >= 4
+#if PAPAYA_HAS_LARGE_COUNTS
   Packed(const void* buffer, MPI_Count count, MPI_Datatype type, MPI_Comm comm) {
     MPI_Count room = 0;
     code = PMPI_Pack_size_c(count, type, comm, &room);
@@ -238,6 +239,6 @@ PAPAYA_WRAPPER papaya_MPI_Mprobe(int source, int tag, MPI_Comm comm, MPI_Message
         status);                                                                                                       \
   }
 PAPAYA_POINT_TO_POINT(int, )
-#if MPI_VERSION >= 4
+#if PAPAYA_HAS_LARGE_COUNTS
 PAPAYA_POINT_TO_POINT(MPI_Count, _c)
 #endif

@@ -52,7 +52,10 @@ def run(options, placement, ranks, results):
     words = [options.launcher, "-n", ranks, options.program, "--placement", placement, "-m", options.size, "-n",
              options.size, "-k", options.size, "--block", options.block, "--rounds", options.rounds, "--json", results,
              *options.others]
-    environment = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none", **os.environ}
+    environment = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none",  # Open MPI 4
+                   "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+                   "PRTE_MCA_hwloc_default_binding_policy": "none",
+                   **os.environ}
     if os.geteuid() == 0:  # in a container, say, which Open MPI asks about
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     ended = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,

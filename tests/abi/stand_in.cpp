@@ -265,6 +265,11 @@ int special(Comm_split_type, abi::Comm comm, int type, int key, abi::Info info, 
   *made = to_abi<abi::Comm>(native);
   return code;
 }
+int special(Group_compare, abi::Group one, abi::Group other, int* result) {
+  const int code = find<MPI_Group, MPI_Group, int*>("PMPI_Group_compare")(to_native(one), to_native(other), result);
+  *result = abi_of(comparisons, *result);
+  return code;
+}
 int special(Topo_test, abi::Comm comm, int* topology) {
   const int code = find<MPI_Comm, int*>("PMPI_Topo_test")(to_native(comm), topology);
   *topology = abi_of(topologies, *topology);

@@ -10,6 +10,11 @@
 #include <type_traits>
 #include <utility>
 
+#if !defined(MPI_SESSION_NULL)  // an MPI before 4.0
+using MPI_Session = struct NoSession*;
+#define MPI_SESSION_NULL (static_cast<MPI_Session>(nullptr))
+#endif
+
 namespace abi {
 
 using Comm = struct CommOf*;
@@ -21,6 +26,7 @@ using Info = struct InfoOf*;
 using Message = struct MessageOf*;
 using Op = struct OpOf*;
 using Request = struct RequestOf*;
+using Session = struct SessionOf*;
 using Win = struct WinOf*;
 
 struct Status {
@@ -86,6 +92,11 @@ auto with_fixed(abi::Message, Act act) {
 template <class Act>
 auto with_fixed(abi::Request, Act act) {
   const Fixed<MPI_Request> all = {{384, MPI_REQUEST_NULL}};
+  return act(all);
+}
+template <class Act>
+auto with_fixed(abi::Session, Act act) {
+  const Fixed<MPI_Session> all = {{288, MPI_SESSION_NULL}};
   return act(all);
 }
 template <class Act>
@@ -208,6 +219,8 @@ constexpr int to_native(int value) {
 
 constexpr std::pair<int, int> thread_levels[] = {
     {0, MPI_THREAD_SINGLE}, {1024, MPI_THREAD_FUNNELED}, {2048, MPI_THREAD_SERIALIZED}, {4096, MPI_THREAD_MULTIPLE}};
+constexpr std::pair<int, int> comparisons[] = {
+    {201, MPI_IDENT}, {202, MPI_CONGRUENT}, {203, MPI_SIMILAR}, {204, MPI_UNEQUAL}};
 constexpr std::pair<int, int> topologies[] = {{211, MPI_CART}, {212, MPI_GRAPH}, {213, MPI_DIST_GRAPH}};
 constexpr std::pair<int, int> combiners[] = {
     {101, MPI_COMBINER_NAMED},       {102, MPI_COMBINER_DUP},         {103, MPI_COMBINER_CONTIGUOUS},

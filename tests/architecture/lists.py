@@ -197,7 +197,7 @@ class Lists:
         stated = re.search(r"--mode MODE (.*?) --json", bench_help)[1]
         found += [f"papaya bench --help lacks the mode {mode}" for mode in modes
                   if not re.search(rf"\b{mode}\b", stated)]
-        stated = re.search(r"--pattern PATTERN=none .*?: (.*?) --skew", bench_help)[1]
+        stated = re.search(r"--pattern PATTERN(?:=none| \[none\]) .*?: (.*?) --skew", bench_help)[1]
         stated = re.findall(r"[a-z-]+(?=,|$|:FILE)", stated)
         found += differences("the pattern", "papaya bench --help", stated, patterns)
         man = self.section("papaya-bench", "OPTIONS").split("--pattern")[1].split("--skew")[0]

@@ -48,7 +48,7 @@ ORDER = {
         "standard_abi/functions",
         "standard_abi/mpi",
         "agreement comm_facts copy_communicator decide device_memory end_job function_names implementation inner_calls "
-        "measure output preload_children preload_filter preload_module "
+        "measure mpi_features output preload_children preload_filter preload_module "
         "presence resources results symbols text_of weak_service "
         "wrappers.hpp",
         "next world",

@@ -1,10 +1,10 @@
 // Every collective of MPI, each a known number of times and of known bytes, with and without MPI_IN_PLACE, and with its
 // result checked.
 //   calls blocking|nonblocking|persistent|large
-#include <mpi.h>
 #include <stdlib.h>
 
 #include "check.h"
+#include "mpi4.h"
 
 enum form { blocking, nonblocking, persistent, large };
 static enum form form = blocking;
@@ -17,8 +17,8 @@ static void complete(MPI_Request* request) {
 // CALL(size, Bcast, Ibcast, (ints), (counts)) calls MPI_Bcast, MPI_Ibcast, MPI_Bcast_init or MPI_Bcast_c with a message
 // of that many ints. The second list of arguments is the one for MPI_Bcast_c, whose arrays of counts have other types.
 #define UNWRAP(...) __VA_ARGS__
-#if MPI_VERSION >= 4
-#define CALL_MPI4(name, ints, counts)                                                       \
+#if HAS_PERSISTENT_COLLECTIVES
+#define CALL_PERSISTENT(name, ints)                                                         \
   if (form == persistent) {                                                                 \
     MPI_Request request;                                                                    \
     CHECK(COUNTED(MPI_##name##_init, UNWRAP ints, MPI_INFO_NULL, &request) == MPI_SUCCESS); \
@@ -26,13 +26,18 @@ static void complete(MPI_Request* request) {
     CHECK(MPI_Start(&request) == MPI_SUCCESS);                                              \
     complete(&request);                                                                     \
     CHECK(MPI_Request_free(&request) == MPI_SUCCESS);                                       \
-  }                                                                                         \
-  if (form == large) {                                                                      \
-    count_call("MPI_" #name);                                                               \
-    CHECK(MPI_##name##_c counts == MPI_SUCCESS);                                            \
   }
 #else
-#define CALL_MPI4(name, ints, counts)
+#define CALL_PERSISTENT(name, ints)
+#endif
+#if HAS_LARGE_COUNTS
+#define CALL_LARGE(name, counts)                 \
+  if (form == large) {                           \
+    count_call("MPI_" #name);                    \
+    CHECK(MPI_##name##_c counts == MPI_SUCCESS); \
+  }
+#else
+#define CALL_LARGE(name, counts)
 #endif
 #define CALL(size, name, iname, ints, counts)                                                             \
   do {                                                                                                    \
@@ -45,7 +50,8 @@ static void complete(MPI_Request* request) {
       CHECK(COUNTED(MPI_##iname, UNWRAP ints, &request) == MPI_SUCCESS);                                  \
       complete(&request);                                                                                 \
     }                                                                                                     \
-    CALL_MPI4(name, ints, counts)                                                                         \
+    CALL_PERSISTENT(name, ints)                                                                           \
+    CALL_LARGE(name, counts)                                                                              \
   } while (0)
 
 enum { most_ranks = 16, block = 5, most = most_ranks * most_ranks * block };
@@ -62,7 +68,7 @@ static int same_count[most_ranks],
 static int w_displacement[most_ranks];
 static MPI_Datatype w_type[most_ranks];
 static const int none[most_ranks];  // where MPI does not look at counts
-#if MPI_VERSION >= 4
+#if HAS_LARGE_COUNTS
 static const MPI_Count none_c[most_ranks];
 static MPI_Count v_count_c[most_ranks], same_count_c[most_ranks];
 static MPI_Aint v_displacement_c[most_ranks], same_displacement_c[most_ranks], w_displacement_c[most_ranks];
@@ -80,7 +86,7 @@ static void set_up(void) {
     same_displacement[r] = r * (block + 1);
     w_displacement[r] = same_displacement[r] * (int)sizeof(int);
     w_type[r] = MPI_INT;
-#if MPI_VERSION >= 4
+#if HAS_LARGE_COUNTS
     v_count_c[r] = v_count[r];
     v_displacement_c[r] = v_displacement[r];
     same_count_c[r] = same_count[r];
@@ -105,7 +111,7 @@ static void barrier(int n) {
     CHECK(COUNTED(MPI_Ibarrier, world, &request) == MPI_SUCCESS);
     complete(&request);
   }
-#if MPI_VERSION >= 4
+#if HAS_PERSISTENT_COLLECTIVES
   if (form == persistent) {
     MPI_Request request;
     CHECK(COUNTED(MPI_Barrier_init, world, MPI_INFO_NULL, &request) == MPI_SUCCESS);
@@ -332,12 +338,10 @@ int main(int argc, char** argv) {
   const char* wanted = argc > 1 ? argv[1] : "blocking";
   while (form <= large && strcmp(forms[form], wanted) != 0) ++form;
   if (form > large) return 2;
-#if MPI_VERSION < 4
-  if (form >= persistent) {
+  if ((form == persistent && !HAS_PERSISTENT_COLLECTIVES) || (form == large && !HAS_LARGE_COUNTS)) {
     printf("skipped: this MPI has no %s collectives\n", wanted);
     return 77;
   }
-#endif
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(world, &rank);
   MPI_Comm_size(world, &ranks);

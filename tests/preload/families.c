@@ -1,9 +1,9 @@
 // Communicators that come from elsewhere than from a parent in one blocking call: copies that are there when a request
 // completes, inter-communicators and what they are merged to, in MPI 4 also from the groups of a session. Ranks use
 // them in another order than they were made in.
-#include <mpi.h>
 
 #include "check.h"
+#include "mpi4.h"
 
 static int rank, ranks;
 static MPI_Status statuses[4];  // not ignored: MPICH declares the constant so that GCC warns
@@ -38,7 +38,7 @@ static void copies(void) {
   MPI_Comm copy[3];
   MPI_Request request[3];
   for (int i = 0; i < 2; ++i) MPI_Comm_idup(MPI_COMM_WORLD, &copy[i], &request[i]);
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
   MPI_Comm_idup_with_info(MPI_COMM_WORLD, MPI_INFO_NULL, &copy[2], &request[2]);
 #else
   MPI_Comm_idup(MPI_COMM_WORLD, &copy[2], &request[2]);
@@ -90,7 +90,7 @@ static void merged(void) {
   MPI_Comm_free(&half);
 }
 
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
 static void from_groups(void) {
   MPI_Session session;
   MPI_Group all;
@@ -124,7 +124,7 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   copies();
   merged();
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
   for (int i = 0; i < 2; ++i) from_groups();
 #endif
   MPI_Finalize();

@@ -14,7 +14,6 @@
 //   lifecycle request        waits for a request that there is not, with one that there is
 //   lifecycle session        a session and no MPI_Init, MPI 4 only
 #define _GNU_SOURCE
-#include <mpi.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "mpi4.h"
 
 static void some_calls(MPI_Comm comm) {
   int rank, ranks;
@@ -68,7 +68,7 @@ static void* whole_life(void* code) {
   return NULL;
 }
 
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
 static int session(void) {
   MPI_Session session;
   CHECK(MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session) == MPI_SUCCESS);
@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
     pthread_join(thread, NULL);
     return failures > 0 ? 1 : code;
   }
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
   if (strcmp(mode, "session") == 0) return session();
 #endif
 

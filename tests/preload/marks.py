@@ -30,7 +30,9 @@ def timed(case):
     return up_to_three
 
 
-def needs_mpi4(case):
-    """For MPIs of version 4 only."""
-    case.needs_mpi4 = True
-    return case
+def needs(feature):
+    """For MPIs with "mpi4", "large_counts" or "persistent_collectives" only, as mpi4.h has them."""
+    def mark(case):
+        case.needs = feature
+        return case
+    return mark

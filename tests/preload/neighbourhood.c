@@ -1,9 +1,9 @@
 // Neighbourhood collectives in all their forms, whose results are checked, on a ring and on a graph where rank 0 sends
 // to all others and gets nothing.
-#include <mpi.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "mpi4.h"
 
 enum { most = 16 };
 
@@ -22,6 +22,31 @@ static void check_ring(int from_left, int from_right) {
 static void complete(MPI_Request* request) {
   MPI_Wait(request, MPI_STATUS_IGNORE);
 }
+
+#if HAS_PERSISTENT_COLLECTIVES
+static void persistent_on_ring(MPI_Comm ring, int left, int right) {
+  MPI_Request all[6];
+  MPI_Neighbor_allgather_init(sent, 1, MPI_INT, received, 1, MPI_INT, ring, MPI_INFO_NULL, &all[0]);
+  MPI_Neighbor_allgatherv_init(sent, 1, MPI_INT, received, ones, places, MPI_INT, ring, MPI_INFO_NULL, &all[1]);
+  MPI_Neighbor_alltoall_init(sent, 1, MPI_INT, received, 1, MPI_INT, ring, MPI_INFO_NULL, &all[2]);
+  MPI_Neighbor_alltoallv_init(sent, ones, places, MPI_INT, received, ones, places, MPI_INT, ring, MPI_INFO_NULL,
+                              &all[3]);
+  MPI_Neighbor_alltoallw_init(sent, ones, offsets, types, received, ones, offsets, types, ring, MPI_INFO_NULL, &all[4]);
+#if HAS_LARGE_COUNTS
+  MPI_Neighbor_alltoall_init_c(sent, 1, MPI_INT, received, 1, MPI_INT, ring, MPI_INFO_NULL, &all[5]);
+#else
+  MPI_Neighbor_alltoall_init(sent, 1, MPI_INT, received, 1, MPI_INT, ring, MPI_INFO_NULL, &all[5]);
+#endif
+  for (int i = 0; i < 6; ++i) {
+    for (int twice = 0; twice < 2; ++twice) {
+      MPI_Start(&all[i]);
+      MPI_Wait(&all[i], MPI_STATUS_IGNORE);
+      check_ring(10 * left + (i > 1), 10 * right);
+    }
+    MPI_Request_free(&all[i]);
+  }
+}
+#endif
 
 static void on_ring(MPI_Comm ring) {
   const int left = (rank + ranks - 1) % ranks, right = (rank + 1) % ranks;
@@ -60,7 +85,7 @@ static void on_ring(MPI_Comm ring) {
   MPI_Ineighbor_alltoallw(sent, ones, offsets, types, received, ones, offsets, types, ring, &request);
   complete(&request);
   check_ring(10 * left + 1, 10 * right);
-#if MPI_VERSION >= 4
+#if HAS_LARGE_COUNTS
   static MPI_Count counts[most];
   static MPI_Aint displacements[most];
   for (int i = 0; i < most; ++i) {
@@ -81,23 +106,9 @@ static void on_ring(MPI_Comm ring) {
                             &request);
   complete(&request);
   check_ring(10 * left + 1, 10 * right);
-
-  MPI_Request all[6];
-  MPI_Neighbor_allgather_init(sent, 1, MPI_INT, received, 1, MPI_INT, ring, MPI_INFO_NULL, &all[0]);
-  MPI_Neighbor_allgatherv_init(sent, 1, MPI_INT, received, ones, places, MPI_INT, ring, MPI_INFO_NULL, &all[1]);
-  MPI_Neighbor_alltoall_init(sent, 1, MPI_INT, received, 1, MPI_INT, ring, MPI_INFO_NULL, &all[2]);
-  MPI_Neighbor_alltoallv_init(sent, ones, places, MPI_INT, received, ones, places, MPI_INT, ring, MPI_INFO_NULL,
-                              &all[3]);
-  MPI_Neighbor_alltoallw_init(sent, ones, offsets, types, received, ones, offsets, types, ring, MPI_INFO_NULL, &all[4]);
-  MPI_Neighbor_alltoall_init_c(sent, 1, MPI_INT, received, 1, MPI_INT, ring, MPI_INFO_NULL, &all[5]);
-  for (int i = 0; i < 6; ++i) {
-    for (int twice = 0; twice < 2; ++twice) {
-      MPI_Start(&all[i]);
-      MPI_Wait(&all[i], MPI_STATUS_IGNORE);
-      check_ring(10 * left + (i > 1), 10 * right);
-    }
-    MPI_Request_free(&all[i]);
-  }
+#endif
+#if HAS_PERSISTENT_COLLECTIVES
+  persistent_on_ring(ring, left, right);
 #endif
 }
 

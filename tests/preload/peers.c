@@ -1,11 +1,12 @@
 // Rank 2 waits for a message of rank 1, which is late, in each of MPI's ways; that of rank 0 is there early. Each way
 // is one interval before an allreduce; their names are on standard output: [ROUNDS [multiple]].
-#include <mpi.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "mpi4.h"
 
 enum { early, late, receiver };
 
@@ -185,7 +186,7 @@ static void generalized(void) {
   fprintf(stderr, "%d queries\n", queries);
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
 static void partitioned(void) {
   MPI_Request request;
   MPI_Recv(&word[0], 1, MPI_INT, of(early), 0, comm, MPI_STATUS_IGNORE);
@@ -222,7 +223,7 @@ static const struct {
             {"Mprobe", mprobe},
             {"Improbe", improbe},
             {"Iprobe", iprobe},
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
             {"partitioned", partitioned},
 #endif
             {"generalized", generalized},
@@ -250,7 +251,7 @@ int main(int argc, char** argv) {
       MPI_Recv(&word[0], 1, MPI_INT, of(receiver), 0, comm, MPI_STATUS_IGNORE);
     if (rank == receiver) {
       ways[i % count].wait();
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
     } else if (rank == late && ways[i % count].wait == partitioned) {
       send_partitioned();
 #endif

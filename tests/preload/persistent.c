@@ -1,14 +1,16 @@
 // Persistent collectives that ranks start in different orders, one by one and several at once, beside persistent
 // messages and partitioned ones; requests are freed while others are alive, and their handles are given out again.
-#include <mpi.h>
-
 #include "check.h"
+#include "mpi4.h"
 
 static int rank, ranks;
 
-#if MPI_VERSION >= 4
-enum { partitions = 4 };
+#if HAS_PERSISTENT_COLLECTIVES
 static MPI_Status statuses[4];  // not ignored: MPICH declares the constant so that GCC warns
+#endif
+
+#if HAS_MPI_4
+enum { partitions = 4 };
 
 static void partitioned(void) {
   const int right = (rank + 1) % ranks, left = (rank + ranks - 1) % ranks;
@@ -31,12 +33,18 @@ static void partitioned(void) {
   MPI_Request_free(&pair[0]);
   MPI_Request_free(&pair[1]);
 }
+#endif
 
+#if HAS_PERSISTENT_COLLECTIVES
 static void collectives(void) {
   int one = rank, sum = -1, most = rank, largest = -1, in = rank, message = -1;
   MPI_Request all[4];
   MPI_Allreduce_init(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, MPI_INFO_NULL, &all[0]);
+#if HAS_LARGE_COUNTS
   MPI_Allreduce_init_c(&most, &largest, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &all[1]);
+#else
+  MPI_Allreduce_init(&most, &largest, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD, MPI_INFO_NULL, &all[1]);
+#endif
   MPI_Barrier_init(MPI_COMM_WORLD, MPI_INFO_NULL, &all[2]);
   const int right = (rank + 1) % ranks;
   MPI_Send_init(&in, 1, MPI_INT, right, 3, MPI_COMM_WORLD, &all[3]);
@@ -79,8 +87,10 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-#if MPI_VERSION >= 4
+#if HAS_PERSISTENT_COLLECTIVES
   collectives();
+#endif
+#if HAS_MPI_4
   partitioned();
 #endif
   MPI_Barrier(MPI_COMM_WORLD);

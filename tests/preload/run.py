@@ -39,7 +39,7 @@ def list_cases(cases, files):
         sys.exit("tests/preload/meson.build must name each file of cases/ once, and no other")
     for name, topic in cases.items():
         case = getattr(topic, f"test_{name}")
-        print(name, getattr(case, "seconds", 60), "mpi4" if hasattr(case, "needs_mpi4") else "any",
+        print(name, getattr(case, "seconds", 60), getattr(case, "needs", "mpi"),
               "quick" if hasattr(case, "is_quick") else "preload")
 
 

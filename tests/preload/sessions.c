@@ -5,12 +5,12 @@
 //   sessions then_init   MPI_Init after the last session has ended
 //   sessions around      MPI_Init and MPI_Finalize while a session is open
 //   sessions init_first  the same with a session that has communicators of some ranks alone
-#include <mpi.h>
 #include <string.h>
 
 #include "check.h"
+#include "mpi4.h"
 
-#if MPI_VERSION >= 4
+#if HAS_MPI_4
 static int rank, ranks;  // in mpi://WORLD
 
 static void sum_on(MPI_Comm comm, int calls) {

@@ -29,6 +29,11 @@ class Abi(Preload):
             self.assertEqual(job.complaints(), own.complaints())
             self.check_counts(job)
             self.assertEqual(self.served(job), self.served(own), program)
+        if self.mpi == "mpich":
+            job = self.job(3, self.of_abi("abi_sessions"), "all", env=LEADER)
+            self.check_right(job, 3)
+            self.check_counts(job)
+            self.check_leader(job)
         native = self.job(2, self.of_abi("abi_errors"), via="native")
         job = self.job(2, self.of_abi("abi_errors"), env=LEADER)
         self.assertEqual((job.code, sorted(job.out.splitlines())), (native.code, sorted(native.out.splitlines())))

@@ -3,7 +3,7 @@
 import os
 
 from harness import HERE, LEADER, Preload
-from marks import needs_mpi4, quick
+from marks import needs, quick
 
 
 class Languages(Preload):
@@ -19,11 +19,11 @@ class Languages(Preload):
     def test_c_nonblocking(self):
         self.check_program(3, self.program("calls"), "nonblocking", ways=("run",))
 
-    @needs_mpi4
+    @needs("large_counts")
     def test_c_large(self):
         self.check_program(3, self.program("calls"), "large", ways=("run",))
 
-    @needs_mpi4
+    @needs("persistent_collectives")
     def test_c_persistent(self):
         self.check_program(3, self.program("calls"), "persistent", ways=("run",))
 
@@ -49,7 +49,7 @@ class Languages(Preload):
     def test_plugin(self):
         self.check_program(2, self.build / "tests/preload/plugin_host", self.build / f"tests/preload/libplugin-{self.mpi}.so")
 
-    @needs_mpi4
+    @needs("mpi4")
     def test_sessions(self):
         self.check_right(self.job(2, self.program("lifecycle"), "session", via="native"), 2)
         self.need_papaya()

@@ -1,7 +1,7 @@
 """Programs that have sessions, and MPI_Init later, meanwhile or never."""
 
 from harness import LEADER, Preload
-from marks import needs_mpi4, quick
+from marks import needs, quick
 
 BY_NODES = {"PAPAYA_NODE_SIZE": "2", "PAPAYA_ALLREDUCE": "hierarchical_tree", "PAPAYA_BCAST": "hierarchical_bcast"}
 ENDED = "papaya: the program begins with MPI once more; papaya has served and recorded the first time alone."
@@ -27,32 +27,32 @@ class Sessions(Preload):
         return {row["name"]: row["calls"] for row in report["communicators"]}
 
     @quick
-    @needs_mpi4
+    @needs("mpi4")
     def test_sessions_alone(self):
         """All that follows the first communicator of all ranks, to the end of the last session."""
         expected = {"all": 243, "other": 303, "dup of all": 183, "even": 82, "odd": 41}
         for env in (None, LEADER, BY_NODES, {**LEADER, "PAPAYA_IALLREDUCE": "dissemination"}):
             self.assertEqual(self.calls_of("all", env), expected)
 
-    @needs_mpi4
+    @needs("mpi4")
     def test_sessions_of_one_rank(self):
         self.assertEqual(self.calls_of("all", ranks=1), {"all": 81, "other": 101, "dup of all": 61, "even": 41})
 
-    @needs_mpi4
+    @needs("mpi4")
     def test_sessions_around_init(self):
         """MPI_Finalize is not the end, as a session is still open."""
         self.assertEqual(self.calls_of("around", LEADER), {"all": 309, "MPI_COMM_WORLD": 183})
 
-    @needs_mpi4
+    @needs("mpi4")
     def test_sessions_before_init(self):
         """Sessions without a communicator of all ranks begin no job; MPI_Init does."""
         self.assertEqual(self.calls_of("init_first", complaints=[NOT_ALL]), {"MPI_COMM_WORLD": 183})
 
-    @needs_mpi4
+    @needs("mpi4")
     def test_sessions_of_some_ranks(self):
         self.assertIsNone(self.calls_of("part", complaints=[NOT_ALL]))
 
-    @needs_mpi4
+    @needs("mpi4")
     def test_sessions_once_more(self):
         """A job has one record, and a sentence says what is not in it."""
         for mode in ("again", "then_init"):
