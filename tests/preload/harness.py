@@ -83,6 +83,10 @@ class Job:
         """The same, without the line that says where the report is."""
         return [line for line in self.said() if str(self.folder) not in line]
 
+    def done(self):
+        """What the ranks said that came to their end."""
+        return [line for line in self.out.splitlines() if line.startswith("counts")]
+
     def counts(self, column=0):
         """Calls the program says it made, or (column 1) their bytes, if it says those, summed over its ranks."""
         total = collections.Counter()
@@ -227,7 +231,7 @@ class Preload(unittest.TestCase):
 
     def check_right(self, job, ranks, quiet=True):
         """Ended well, every rank found its results right, papaya had nothing to complain about."""
-        done = [line for line in job.out.splitlines() if line.startswith("counts")]
+        done = job.done()
         if job.code != 0 or len(done) != ranks or "FAILED" in job.out or (quiet and job.complaints()):
             self.show(job)
         self.assertEqual(job.code, 0)
@@ -330,7 +334,7 @@ class Preload(unittest.TestCase):
     def compare(self, ranks, words, envs=({}, LEADER), **more):
         """The job with papaya ends as without, with the same calls in its report; False if it fails without."""
         native = self.job(ranks, *words, via="native", timeout=20)
-        if native.code != 0:
+        if native.code != 0 or len(native.done()) != ranks:
             print(f"{' '.join(map(str, words))}: {self.mpi} itself fails")
             return False
         self.check_right(native, ranks)
