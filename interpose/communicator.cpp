@@ -284,6 +284,11 @@ Communicator* look_up(MPI_Comm comm) noexcept {
   return state;
 }
 
+void leave_world() noexcept {
+  for (const MPI_Comm comm : {MPI_COMM_WORLD, MPI_COMM_SELF})
+    if (find(comm) != nullptr) PMPI_Comm_delete_attr(comm, keyval);
+}
+
 Communicator* find_or_make(MPI_Comm comm) noexcept {
   if (!is_plausible(comm)) return nullptr;
   if (Communicator* const state = find(comm)) return state;

@@ -143,6 +143,8 @@ Members members_of(Communicator& state) noexcept;
 bool start(const Context& process, void (*at_end)(const Job&, Communicator&) noexcept);
 // Frees every state, in the same order on all ranks as far as the application's own order was.
 void stop() noexcept;
+// Before MPI_Finalize in a job that goes on with sessions: those of MPI_COMM_WORLD and MPI_COMM_SELF.
+void leave_world() noexcept;
 
 // The state of a communicator, made if there is none yet; nullptr for handles that MPI would not accept.
 Communicator* find_or_make(MPI_Comm comm) noexcept;

@@ -217,7 +217,9 @@ void stop_in_session() noexcept {
   if (world::is_of_sessions()) stop();
   world::leave();
   if (const Preload* const preload = runtime().preload; preload != nullptr && !has_begun && preload->node->rank <= 0)
-    log::warn("the program's sessions have made no communicator of all ranks in their order, so nothing is recorded.");
+    log::warn(
+        "the program's sessions have made no communicator of all ranks in their order, so what they did is not "
+        "recorded.");
 }
 
 #endif

@@ -50,7 +50,10 @@ PAPAYA_WRAPPER papaya_MPI_Query_thread(int* provided) {
 }
 
 PAPAYA_WRAPPER papaya_MPI_Finalize() {
-  if (!papaya::world::is_of_sessions()) papaya::stop();
+  if (!papaya::world::is_of_sessions())
+    papaya::stop();
+  else if (papaya::is_active())
+    papaya::communicators::leave_world();
   papaya::weak_calls::before_finalize();
   const int code = PAPAYA_NEXT(Finalize)();
   papaya::Watch::give_signal_back();
@@ -266,7 +269,7 @@ PAPAYA_WRAPPER papaya_MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler,
   return code;
 }
 PAPAYA_WRAPPER papaya_MPI_Session_finalize(MPI_Session* session) {
-  papaya::stop_in_session();
+  if (session != nullptr && *session != MPI_SESSION_NULL) papaya::stop_in_session();
   return PAPAYA_NEXT(Session_finalize)(session);
 }
 PAPAYA_WRAPPER papaya_MPI_Comm_idup_with_info(MPI_Comm comm, MPI_Info info, MPI_Comm* child, MPI_Request* request) {

@@ -2,18 +2,13 @@
 // other. A handle that the standard does not fix is the MPI's own, as a number.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <type_traits>
 #include <utility>
 
-#if !defined(MPI_SESSION_NULL)  // an MPI before 4.0
-using MPI_Session = struct NoSession*;
-#define MPI_SESSION_NULL (static_cast<MPI_Session>(nullptr))
-#endif
+#include "mpi_beneath.hpp"
 
 namespace abi {
 

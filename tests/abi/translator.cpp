@@ -1,10 +1,11 @@
 // What wi4mpi and its like are to the loader: a library that has all of MPI's functions and passes each on to the MPI
 // that it finds itself. Program and MPI are of one ABI here, as with wi4mpi from an MPI to the same one.
 #include <dlfcn.h>
-#include <mpi.h>
 
 #include <cstdlib>
 #include <type_traits>
+
+#include "mpi_beneath.hpp"
 
 namespace {
 

@@ -5,7 +5,7 @@ from marks import needs, quick
 
 BY_NODES = {"PAPAYA_NODE_SIZE": "2", "PAPAYA_ALLREDUCE": "hierarchical_tree", "PAPAYA_BCAST": "hierarchical_bcast"}
 ENDED = "papaya: the program begins with MPI once more; papaya has served and recorded the first time alone."
-NOT_ALL = "papaya: the program's sessions have made no communicator of all ranks in their order, so nothing is recorded."
+NOT_ALL = "papaya: the program's sessions have made no communicator of all ranks in their order, so what they did is not recorded."
 
 
 class Sessions(Preload):
