@@ -47,8 +47,10 @@ bool copy(MPI_Comm* copy) noexcept {
 
 bool take(MPI_Comm comm) noexcept {
   if (sessions.session == MPI_SESSION_NULL &&
-      (PMPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &sessions.session) != MPI_SUCCESS ||
-       PMPI_Group_from_session_pset(sessions.session, "mpi://WORLD", &sessions.group) != MPI_SUCCESS))
+      PMPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &sessions.session) != MPI_SUCCESS)
+    return false;
+  if (sessions.group == MPI_GROUP_NULL &&
+      PMPI_Group_from_session_pset(sessions.session, "mpi://WORLD", &sessions.group) != MPI_SUCCESS)
     return false;
   if (!has_all(comm)) return false;
   sessions.comm = comm;

@@ -1,5 +1,5 @@
-// All processes of the job, by which ranks are numbered: those of MPI_COMM_WORLD; in a program that has sessions and
-// never calls MPI_Init, those of the process set mpi://WORLD, which has them in the same order.
+// All processes of the job, by which ranks are numbered: those of MPI_COMM_WORLD; in a program that begins
+// with sessions and without MPI_Init, those of the process set mpi://WORLD, which has them in the same order.
 #pragma once
 
 #include <mpi.h>

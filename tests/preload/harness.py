@@ -182,7 +182,7 @@ class Preload(unittest.TestCase):
         """Runs a job to its end and returns it; fails if it does not end in time."""
         command, environment, marker, folder = self.launch(ranks, words, via, env, cwd, wrapper)
         # Hydra's cuts what a rank prints into pieces of 128 bytes, between which come those of others.
-        own = pathlib.Path(tempfile.mkdtemp(dir=self.scratch))
+        own = pathlib.Path(tempfile.mkdtemp(dir=self.sessions))
         if self.mpi == "mpich":
             command[command.index("mpirun.mpich") + 1:command.index("mpirun.mpich") + 1] = ["-outfile-pattern", str(own / "%r")]
         begin = time.monotonic()
