@@ -106,7 +106,7 @@ void say_that_it_has_ended() {
   const Runtime& process = runtime();
   if (is_said || process.job.rank != 0 || process.active.load(std::memory_order_relaxed)) return;
   is_said = true;
-  log::warn("the program begins with MPI once more; papaya has served and recorded the first time alone.");
+  log::warn("MPI is started a second time in this process; papaya has served and recorded the first time alone.");
 }
 
 }  // namespace

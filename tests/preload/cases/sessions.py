@@ -4,7 +4,7 @@ from harness import LEADER, Preload
 from marks import needs, quick
 
 BY_NODES = {"PAPAYA_NODE_SIZE": "2", "PAPAYA_ALLREDUCE": "hierarchical_tree", "PAPAYA_BCAST": "hierarchical_bcast"}
-ENDED = "papaya: the program begins with MPI once more; papaya has served and recorded the first time alone."
+ENDED = "papaya: MPI is started a second time in this process; papaya has served and recorded the first time alone."
 NOT_ALL = "papaya: the program's sessions have made no communicator of all ranks in their order, so what they did is not recorded."
 
 
