@@ -123,6 +123,14 @@ Share allowed_in(const char* synthetic, unsigned first, unsigned processors) {
   return share_of(*map, own);
 }
 
+void keep_plugins() noexcept {
+  // Never destroyed.
+  [[maybe_unused]] static const bool is_kept = [] {
+    hwloc_topology_t topology = nullptr;
+    return hwloc_topology_init(&topology) == 0;
+  }();
+}
+
 int count(const CoreSet& cores) noexcept {
   int total = 0;
   for (const std::uint64_t word : cores.words) total += std::popcount(word);

@@ -49,4 +49,10 @@ Share allowed();
 // pu:1", say); nothing if hwloc does not understand it.
 Share allowed_in(const char* synthetic, unsigned first, unsigned processors);
 
+// From now on hwloc's plugins, and what they need, stay loaded in this process. They would be unloaded with the last
+// topology, which is MPI's where MPI ends and starts again: UCX keeps the names of a library's symbols by the address
+// it was loaded at and does not notice that it has gone, so that the next one there crashes UCX's dlopen. Cheap while
+// MPI has a topology.
+void keep_plugins() noexcept;
+
 }  // namespace papaya::topology

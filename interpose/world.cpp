@@ -1,5 +1,6 @@
 #include "interpose/world.hpp"
 
+#include "base/topology.hpp"
 #include "interpose/copy_communicator.hpp"
 #include "interpose/mpi_features.hpp"
 
@@ -54,6 +55,7 @@ bool take(MPI_Comm comm) noexcept {
     return false;
   if (!has_all(comm)) return false;
   sessions.comm = comm;
+  topology::keep_plugins();  // MPI_Init may follow the last session
   return true;
 }
 

@@ -1,7 +1,10 @@
 // Where ranks run, by synthetic machines, and the trees made from it.
 #include "base/topology.hpp"
 
+#include <link.h>
+
 #include <set>
+#include <string>
 #include <vector>
 
 #include "algorithms/patterns/tree.hpp"
@@ -26,7 +29,34 @@ std::vector<Location> locations_on(const Synthetic& machine, unsigned ranks, uns
   return locations;
 }
 
+std::set<std::string> loaded_libraries() {
+  std::set<std::string> names;
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, std::size_t, void* found) {
+        static_cast<std::set<std::string>*>(found)->insert(info->dlpi_name);
+        return 0;
+      },
+      &names);
+  return names;
+}
+
 }  // namespace
+
+TEST_CASE("hwloc's plugins stay loaded after the last topology once they are to be kept") {
+  const auto plugins_after_a_topology = [] {
+    topology::allowed();
+    std::set<std::string> plugins;
+    for (const std::string& name : loaded_libraries())
+      if (name.find("/hwloc/") != std::string::npos) plugins.insert(name);
+    return plugins;
+  };
+  CHECK(plugins_after_a_topology().empty());
+  topology::keep_plugins();
+  const std::set<std::string> kept = plugins_after_a_topology();
+  topology::keep_plugins();
+  if (kept.empty()) WARN("this hwloc has no plugins");
+  CHECK(plugins_after_a_topology() == kept);
+}
 
 TEST_CASE("a process is in the NUMA node and the cache that all its processors share") {
   const char* const machine = "numa:2 l3:2 core:4 pu:2";
