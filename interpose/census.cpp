@@ -187,12 +187,20 @@ void say(const Finding& found, int speaker, const std::string& absent) {
 // Rank 0 with what holds for its node's ranks: adds what the other nodes say, and answers.
 Finding gather(Finding all, int ranks) {
   const int message_tag = tag();
-  std::vector<int> sources;
+  struct Source {
+    MPI_Comm comm;
+    int rank;
+  };
+  std::vector<Source> sources;
   int heard = all.ranks;
   for (Waiting waiting(job_ns(ranks)); heard < ranks;) {
     int there = 0;
     MPI_Status status;
-    PMPI_Iprobe(MPI_ANY_SOURCE, message_tag, world::comm(), &there, &status);
+    MPI_Comm comm = MPI_COMM_NULL;
+    for (MPI_Comm one : world::comms()) {
+      PMPI_Iprobe(MPI_ANY_SOURCE, message_tag, comm = one, &there, &status);
+      if (there != 0) break;
+    }
     if (there == 0) {
       if (waiting.goes_on()) continue;
       break;
@@ -201,8 +209,8 @@ Finding gather(Finding all, int ranks) {
     PMPI_Get_count(&status, MPI_BYTE, &bytes);
     if (bytes != static_cast<int>(sizeof(Finding))) break;  // a message of the program's, from a rank without papaya
     Finding other;
-    PMPI_Recv(&other, bytes, MPI_BYTE, status.MPI_SOURCE, message_tag, world::comm(), MPI_STATUS_IGNORE);
-    sources.push_back(status.MPI_SOURCE);
+    PMPI_Recv(&other, bytes, MPI_BYTE, status.MPI_SOURCE, message_tag, comm, MPI_STATUS_IGNORE);
+    sources.push_back({comm, status.MPI_SOURCE});
     heard += other.ranks;
     if (other.verdict != Verdict::together && all.verdict == Verdict::together) {
       all.object(other.why, other.example);
@@ -219,7 +227,7 @@ Finding gather(Finding all, int ranks) {
   }
   std::vector<MPI_Request> answers(sources.size());
   for (std::size_t i = 0; i < sources.size(); ++i)
-    PMPI_Isend(&all, sizeof all, MPI_BYTE, sources[i], message_tag, world::comm(), &answers[i]);
+    PMPI_Isend(&all, sizeof all, MPI_BYTE, sources[i].rank, message_tag, sources[i].comm, &answers[i]);
   PMPI_Waitall(static_cast<int>(answers.size()), answers.data(), MPI_STATUSES_IGNORE);
   return all;
 }

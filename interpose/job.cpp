@@ -127,6 +127,12 @@ void measure_network(Job& job) {
                           job.network.ns(0) * 1e-3, job.network.ns(1 << 20) * 1e-3));
 }
 
+void copy_world(Job& job) {
+  if (job.world_comm != MPI_COMM_NULL) return;
+  world::copy(&job.world_comm);
+  PMPI_Comm_set_errhandler(job.world_comm, MPI_ERRORS_RETURN);
+}
+
 }  // namespace
 
 void note_clock() noexcept {
@@ -140,6 +146,8 @@ void open_out_of_band(Job& job, const presence::Node& node, void (*progress)()) 
     return node.out_of_band != nullptr && node.mine != nullptr && node.rank == job.rank &&
            node.ranks == static_cast<std::uint32_t>(job.ranks);
   };
+  // The communicator that began the job may be another one on another rank.
+  if (world::is_of_sessions()) copy_world(job);
   if (has_all())
     job.oob = std::make_shared<SharedOutOfBand>(node.out_of_band, job.rank, job.ranks, progress);
   else
@@ -175,8 +183,7 @@ void agree_on_settings(Job& job) {
 }
 
 void find_nodes(Job& job) {
-  world::copy(&job.world_comm);
-  PMPI_Comm_set_errhandler(job.world_comm, MPI_ERRORS_RETURN);
+  copy_world(job);
   background_progress::query_thread(&job.thread_level);
   if (!job.is_one_node) job.oob = std::make_shared<MpiOutOfBand>(job.world_comm);
   if (job.is_one_node && job.settings.number(Variable::node_size) == 0)

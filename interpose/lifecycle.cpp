@@ -93,6 +93,7 @@ bool stands_aside(Runtime& process, double& asked_us) {
     job::open_out_of_band(job, *preload.node, poke_progress);
     job::agree_on_settings(job);
     if (job.settings.number(Variable::disable) == 0) return false;
+    job::free_communicators(job);
     job.oob.reset();
   }
   preload.close(*preload.node);
@@ -204,6 +205,7 @@ void note_session() noexcept {
 
 void start_in_session(MPI_Comm comm) noexcept {
   int is_initialized = 0;
+  const world::Offer offer(comm);
   const std::lock_guard lock(taking);
   if (runtime().preload == nullptr) return;
   if (has_begun) return say_that_it_has_ended();

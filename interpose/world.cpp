@@ -1,5 +1,7 @@
 #include "interpose/world.hpp"
 
+#include <atomic>
+
 #include "base/topology.hpp"
 #include "interpose/copy_communicator.hpp"
 #include "interpose/mpi_features.hpp"
@@ -17,6 +19,11 @@ struct OfSessions {
 };
 OfSessions sessions;
 
+// A thread that finds no place is heard once it begins the job itself.
+constexpr int offers_count = 8;
+std::atomic<MPI_Comm> offers[offers_count] = {MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL,
+                                              MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL, MPI_COMM_NULL};
+
 bool has_all(MPI_Comm comm) noexcept {
   int is_inter = 0;
   if (PMPI_Comm_test_inter(comm, &is_inter) != MPI_SUCCESS || is_inter != 0) return false;
@@ -29,6 +36,25 @@ bool has_all(MPI_Comm comm) noexcept {
 }
 
 }  // namespace
+
+Offer::Offer(MPI_Comm comm) noexcept {
+  for (MPI_Comm none = MPI_COMM_NULL; place_ < offers_count; ++place_, none = MPI_COMM_NULL)
+    if (offers[place_].compare_exchange_strong(none, comm, std::memory_order_acq_rel)) return;
+}
+
+Offer::~Offer() {
+  if (place_ < offers_count) offers[place_].store(MPI_COMM_NULL, std::memory_order_release);
+}
+
+std::vector<MPI_Comm> comms() {
+  std::vector<MPI_Comm> found{comm()};
+  if (!is_of_sessions()) return found;
+  for (const std::atomic<MPI_Comm>& offer : offers)
+    if (MPI_Comm other = offer.load(std::memory_order_acquire);
+        other != MPI_COMM_NULL && other != found[0] && has_all(other))
+      found.push_back(other);
+  return found;
+}
 
 MPI_Comm comm() noexcept {
   return is_of_sessions() ? sessions.comm : MPI_COMM_WORLD;
@@ -69,6 +95,9 @@ void leave() noexcept {
 
 MPI_Comm comm() noexcept {
   return MPI_COMM_WORLD;
+}
+std::vector<MPI_Comm> comms() {
+  return {MPI_COMM_WORLD};
 }
 bool is_of_sessions() noexcept {
   return false;

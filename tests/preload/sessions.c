@@ -5,7 +5,10 @@
 //   sessions then_init   MPI_Init after the last session has ended
 //   sessions around      MPI_Init and MPI_Finalize while a session is open
 //   sessions init_first  the same with a session that has communicators of some ranks alone
+//   sessions threads     two threads that make communicators of all ranks at once, and call on them
+#include <pthread.h>
 #include <string.h>
+#include <time.h>
 
 #include "check.h"
 #include "mpi4.h"
@@ -105,6 +108,41 @@ static void around(void) {
   CHECK(MPI_Session_finalize(&session) == MPI_SUCCESS);
 }
 
+static MPI_Session of_threads;
+// Which thread comes first differs from rank to rank.
+static void* in_thread(void* tag) {
+  const struct timespec pause = {0, 20000000};
+  if (rank % 2 == (strcmp(tag, "one") == 0)) nanosleep(&pause, NULL);
+  MPI_Comm comm = make(of_threads, 0, tag);
+  MPI_Comm_set_name(comm, tag);
+  for (int i = 0; i < 40; ++i) {
+    int sum = rank + i;
+    CHECK(MPI_Allreduce(MPI_IN_PLACE, &sum, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS);
+    CHECK(sum == ranks * i + ranks * (ranks - 1) / 2);
+  }
+  MPI_Comm_free(&comm);
+  return NULL;
+}
+
+static void threads(void) {
+  MPI_Info info;
+  MPI_Group all;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "thread_level", "MPI_THREAD_MULTIPLE");
+  CHECK(MPI_Session_init(info, MPI_ERRORS_RETURN, &of_threads) == MPI_SUCCESS);
+  MPI_Info_free(&info);
+  CHECK(MPI_Group_from_session_pset(of_threads, "mpi://WORLD", &all) == MPI_SUCCESS);
+  MPI_Group_rank(all, &rank);
+  MPI_Group_size(all, &ranks);
+  MPI_Group_free(&all);
+  pthread_t one, two;
+  pthread_create(&one, NULL, in_thread, "one");
+  pthread_create(&two, NULL, in_thread, "two");
+  pthread_join(one, NULL);
+  pthread_join(two, NULL);
+  CHECK(MPI_Session_finalize(&of_threads) == MPI_SUCCESS);
+}
+
 int main(int argc, char** argv) {
   const char* mode = argc > 1 ? argv[1] : "";
   if (strcmp(mode, "all") == 0) two_sessions();
@@ -116,6 +154,7 @@ int main(int argc, char** argv) {
     world(30);
   }
   if (strcmp(mode, "around") == 0) around();
+  if (strcmp(mode, "threads") == 0) threads();
   if (strcmp(mode, "init_first") == 0) {
     whole_session(1, "before", 20);
     world(30);
