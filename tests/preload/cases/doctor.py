@@ -8,7 +8,8 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import Preload, clean_environment
+from harness import Preload
+from launchers import clean_environment
 from marks import quick
 
 

@@ -11,7 +11,8 @@ import sys
 import time
 import uuid
 
-from harness import LEADER, Job, Preload, clean_environment, kill_all
+from harness import LEADER, Job, Preload
+from launchers import clean_environment, kill_all
 from marks import quick, time_limit
 
 
@@ -96,7 +97,7 @@ class Launching(Preload):
             self.assertFalse(job.folder.exists())
         # A message lies at rank 0, which may receive it.
         job = unanswered()
-        self.assertNotEqual(job.code, 0)
+        self.check_died(job.code)
         self.assertRegex(job.err, "papaya: rank 0 runs without papaya on another node, or does not answer")
         job = everywhere()
         self.check_right(job, 3)

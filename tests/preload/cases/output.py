@@ -5,7 +5,8 @@ import pathlib
 import shutil
 import subprocess
 
-from harness import LEADER, VARIABLES, Preload, kill_all
+from harness import LEADER, VARIABLES, Preload
+from launchers import kill_all
 from marks import quick
 
 

@@ -183,7 +183,7 @@ class Trace(Preload):
         self.assertGreater(float(ends["MPI_Bcast"]), float(ends["MPI_Barrier"]))
         # SIGKILL.
         job, text = self.many(calls, "kill")
-        self.assertNotEqual(job.code, 0)
+        self.check_died(job.code)
         self.assertNotIn("Dropped", text)
         events = json.loads(self.papaya("report", "--json", job.folder, code=3))["events"]
         self.assertEqual((events["begun"], events["kept"]), (calls + 5, calls + 5))
