@@ -20,6 +20,7 @@
 #include "interpose/mpi_readers.hpp"
 #include "interpose/output.hpp"
 #include "interpose/reports.hpp"
+#include "profiler/record/failed_pages.hpp"
 #include "profiler/record/waits.hpp"
 
 namespace papaya {
@@ -225,6 +226,17 @@ void Records::report_incomplete_traces(const Job& job) const {
   warn(all.cut, "could not be written to their end");
 }
 
+// After the record is closed.
+void Records::report_failed_pages(const Job& job) const {
+  const std::vector<int> failed = job.oob->gather(failed_pages::count() != 0 ? 1 : 0);
+  const auto ranks = std::count(failed.begin(), failed.end(), 1);
+  if (job.rank == 0 && ranks != 0)
+    log::warn(fmt::format(
+        "the file system of {} has failed, or files there have been cut, while the job ran: a part of what {} of {} "
+        "ranks recorded is lost.",
+        folder.name(), ranks, job.ranks));
+}
+
 // Measured by the leaders of the nodes, whether they record or not, for all ranks of theirs.
 void Records::measure_clock_offset(const Job& job, double ns_per_tick, int which) {
   if (job.nodes == 1) return;
@@ -290,6 +302,8 @@ void Records::close(const Job& job) {
     approx.close();
     recorder.close();
   }
+  failed_pages::give_signal_back();
+  report_failed_pages(job);
   report_incomplete_traces(job);
   const cpu_set_t processors = measure::processors_of(*job.oob_of_node);
   job.oob->meet();

@@ -52,6 +52,7 @@ struct Records {
   void measure_clock_offset(const Job& job, double ns_per_tick, int which);
   void measure_message_times(const Job& job);
   void report_incomplete_traces(const Job& job) const;
+  void report_failed_pages(const Job& job) const;
   void write_report(const Job& job);
 
   std::vector<bool> records_;  // by rank

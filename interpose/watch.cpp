@@ -123,6 +123,7 @@ void Watch::start(const std::string& folder, const std::vector<int>& ranks, int 
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);  // of the record's own pages (failed_pages.hpp)
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return;
   pthread_attr_setstacksize(&attributes, stack_bytes);

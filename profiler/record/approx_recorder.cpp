@@ -1,7 +1,5 @@
 #include "profiler/record/approx_recorder.hpp"
 
-#include <sys/mman.h>
-
 #include <atomic>
 #include <cstddef>
 #include <cstring>
@@ -56,7 +54,7 @@ void ApproxRecorder::describe(std::size_t rule, Collective collective, std::stri
 }
 
 void ApproxRecorder::close() noexcept {
-  if (header_ != nullptr) munmap(header_, bytes_);
+  if (header_ != nullptr) unmap(header_, bytes_);
   header_ = nullptr;
   rows_ = nullptr;
 }

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "profiler/record/failed_pages.hpp"
+
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -35,10 +37,18 @@ void* create_mapped(const std::string& path, std::size_t bytes, std::string& err
     if (base == MAP_FAILED) failure = errno;
   }
   ::close(file);
-  if (failure == 0) return base;
+  if (failure == 0) {
+    failed_pages::watch(base, bytes);
+    return base;
+  }
   ::unlink(path.c_str());
   error = std::strerror(failure);
   return nullptr;
+}
+
+void unmap(void* base, std::size_t bytes) noexcept {
+  failed_pages::forget(base);
+  munmap(base, bytes);
 }
 
 // An old kernel does not know it.

@@ -5,10 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "profiler/record/failed_pages.hpp"
+#include "profiler/record/mapped_file.hpp"
+
 namespace papaya {
 
 void NodeBoards::close() noexcept {
-  for (const auto& [rank, mapping] : mapped_) munmap(mapping.base, mapping.bytes);
+  for (const auto& [rank, mapping] : mapped_) unmap(mapping.base, mapping.bytes);
   mapped_.clear();
 }
 
@@ -24,6 +27,7 @@ void NodeBoards::add(int rank, const std::string& path) {
     base = mmap(nullptr, end - from, PROT_READ, MAP_SHARED, file, static_cast<off_t>(from));
   ::close(file);
   if (base == MAP_FAILED) return;
+  failed_pages::watch(base, end - from);
   const auto* const board = reinterpret_cast<const trace::NodeBoard*>(static_cast<const std::byte*>(base) +
                                                                       (trace::node_board_offset - from));
   mapped_[rank] = {base, static_cast<std::size_t>(end - from), board};

@@ -1,7 +1,5 @@
 #include "profiler/record/recorder.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -100,7 +98,7 @@ void Recorder::close() noexcept {
   const std::uint64_t capacity = event_mask_ + 1;
   if (header_->event_count > capacity) header_->lost_events = header_->event_count - capacity;
   // Another thread may still be on its way out of a call.
-  if (!concurrent_) munmap(header_, mapped_bytes_);
+  if (!concurrent_) unmap(header_, mapped_bytes_);
   header_ = nullptr;
 }
 

@@ -210,6 +210,7 @@ bool Spiller::start() noexcept {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);  // of the record's own pages (failed_pages.hpp)
   if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0) return false;
   is_running_ = pthread_create(&thread_, nullptr, run, this) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);

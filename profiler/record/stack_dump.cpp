@@ -123,6 +123,7 @@ bool StackDump::start(Recorder& recorder, CallSites& call_sites) noexcept {
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);  // of the record's own pages (failed_pages.hpp)
   pthread_attr_t attributes;
   if (pthread_attr_init(&attributes) != 0) return false;
   pthread_attr_setstacksize(&attributes, stack_bytes);
@@ -160,7 +161,9 @@ void StackDump::run() noexcept try {
   while (!ends_) {
     const std::uint32_t now = asked.load(std::memory_order_acquire);
     if (now == seen) {
-      syscall(SYS_futex, &stacks_->asked, FUTEX_WAIT, seen, nullptr, nullptr, 0);
+      // With an end: a page that has failed meanwhile is not the one that stop() would wake this thread by.
+      const timespec pause{5, 0};
+      syscall(SYS_futex, &stacks_->asked, FUTEX_WAIT, seen, &pause, nullptr, 0);
       continue;
     }
     seen = now;

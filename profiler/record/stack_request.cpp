@@ -12,6 +12,9 @@
 #include <cstring>
 #include <utility>
 
+#include "profiler/record/failed_pages.hpp"
+#include "profiler/record/mapped_file.hpp"
+
 namespace papaya {
 
 StackRequest::StackRequest(const std::string& record) : name_(record.substr(record.find_last_of('/') + 1)) {
@@ -32,7 +35,8 @@ StackRequest::StackRequest(const std::string& record) : name_(record.substr(reco
     if (page_ == MAP_FAILED)
       page_ = nullptr;
     else
-      stacks_ = reinterpret_cast<trace::Stacks*>(static_cast<std::byte*>(page_) + within);
+      failed_pages::watch(page_, bytes_);
+    if (page_ != nullptr) stacks_ = reinterpret_cast<trace::Stacks*>(static_cast<std::byte*>(page_) + within);
   }
   close(file);
   if (stacks_ == nullptr || std::atomic_ref(stacks_->answers).load(std::memory_order_acquire) != 1) return;
@@ -50,7 +54,7 @@ StackRequest::StackRequest(StackRequest&& other) noexcept
       process_(other.process_) {}
 
 StackRequest::~StackRequest() {
-  if (page_ != nullptr) munmap(page_, bytes_);
+  if (page_ != nullptr) unmap(page_, bytes_);
 }
 
 bool StackRequest::is_answered() const noexcept {

@@ -1,7 +1,5 @@
 #include "profiler/record/weak_recorder.hpp"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -101,7 +99,7 @@ const WeakRecorder::Collective* WeakRecorder::add(const std::string& path, const
 
 void WeakRecorder::close() noexcept {
   if (header_ == nullptr) return;
-  munmap(header_, file_bytes(capacity_));
+  unmap(header_, file_bytes(capacity_));
   header_ = nullptr;
   has_failed_ = true;
 }

@@ -125,8 +125,9 @@ ORDER = {
         "read.cpp",
     ],
     "profiler/record": [
-        "approx_format checksum format identity mapped_file python_frames quick_polls thread_state waits "
+        "approx_format checksum failed_pages format identity python_frames quick_polls thread_state waits "
         "weak_format zstd",
+        "mapped_file",
         "blocked_stack live node_arrivals node_boards spill_format stack_request usage",
         "spill stack_requests",
         "recorder",

@@ -7,7 +7,7 @@ import subprocess
 
 from harness import LEADER, VARIABLES, Preload
 from launchers import kill_all
-from marks import quick
+from marks import quick, time_limit
 
 
 class Output(Preload):
@@ -205,3 +205,18 @@ class Output(Preload):
             self.assertIn("1 of 2 ranks", job.err)
             self.assertLessEqual(len(job.said()), 3, job.said())  # also that the algorithm needs one node
         self.need_papaya()
+
+    @time_limit(90)
+    def test_output_cut(self):
+        """Files of records are cut short, as a file system does that fails: the job goes on, and a sentence says so."""
+        self.need_papaya()
+        for env in ({}, {"PAPAYA_PROFILE": "trace"}):
+            with self.running(3, self.program("loop"), 1500, env=env) as (process, _, folder, err):
+                for rank in (0, 2):
+                    os.truncate(folder / f"rank-0000{rank}.pap", 0)
+                self.assertEqual(process.wait(40), 0, err.read_text())
+                self.assertEqual(err.with_suffix(".out").read_text().count("counts MPI_Allreduce=1500"), 3)
+                said = [line for line in err.read_text().splitlines() if line.startswith("papaya: ")]
+                self.assertEqual(len(said), 2, said)
+                self.assertRegex(said[0], rf"the file system of {folder} has failed, or files there have been cut, .* of 3 ranks")
+            self.assertIn("rank-00002.pap", self.papaya("report", folder, code=3))
