@@ -232,8 +232,8 @@ void Records::report_failed_pages(const Job& job) const {
   const auto ranks = std::count(failed.begin(), failed.end(), 1);
   if (job.rank == 0 && ranks != 0)
     log::warn(fmt::format(
-        "the file system of {} has failed, or files there have been cut, while the job ran: a part of what {} of {} "
-        "ranks recorded is lost.",
+        "the file system of {} has failed, or files there have been cut, while the job ran ({} of {} ranks met it): a "
+        "part of the record is lost.",
         folder.name(), ranks, job.ranks));
 }
 

@@ -24,7 +24,9 @@ std::atomic<int> used{0};  // all in use are below
 std::atomic<std::uint64_t> failed{0};
 std::uintptr_t page_bytes = 0;
 std::mutex changing;  // guards who is in `mappings`
-bool has_handler = false;
+// left: another handler is there, which may call on ours. To set ours before that one would make a circle.
+enum class Signal { of_the_program, ours, left };
+Signal signal_is = Signal::of_the_program;
 struct sigaction before {};  // written before the handler is there
 
 bool is_watched(std::uintptr_t address) noexcept {
@@ -71,19 +73,19 @@ bool is_ours(const struct sigaction& action) noexcept {
 
 void set_handler() noexcept {
   page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  if (sigaction(SIGBUS, nullptr, &before) != 0 || is_ours(before)) return;
+  if (sigaction(SIGBUS, nullptr, &before) != 0) return;
   struct sigaction action {};
   action.sa_sigaction = on_bus_error;
   action.sa_mask = before.sa_mask;
   action.sa_flags = (before.sa_flags & (SA_RESTART | SA_NODEFER)) | SA_SIGINFO | SA_ONSTACK;
-  has_handler = sigaction(SIGBUS, &action, nullptr) == 0;
+  if (sigaction(SIGBUS, &action, nullptr) == 0) signal_is = Signal::ours;
 }
 
 }  // namespace
 
 void watch(void* begin, std::size_t bytes) noexcept {
   const std::lock_guard lock(changing);
-  if (!has_handler) set_handler();
+  if (signal_is == Signal::of_the_program) set_handler();
   int place = 0;
   while (place < capacity && mappings[place].bytes.load(std::memory_order_relaxed) != 0) ++place;
   if (place == capacity) return;
@@ -106,9 +108,11 @@ std::uint64_t count() noexcept {
 
 void give_signal_back() noexcept {
   const std::lock_guard lock(changing);
+  if (signal_is != Signal::ours) return;
   struct sigaction now {};
-  if (has_handler && sigaction(SIGBUS, nullptr, &now) == 0 && is_ours(now)) sigaction(SIGBUS, &before, nullptr);
-  has_handler = false;
+  const bool is_there = sigaction(SIGBUS, nullptr, &now) == 0 && is_ours(now);
+  if (is_there) sigaction(SIGBUS, &before, nullptr);
+  signal_is = is_there ? Signal::of_the_program : Signal::left;
 }
 
 }  // namespace papaya::failed_pages

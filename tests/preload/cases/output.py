@@ -218,5 +218,5 @@ class Output(Preload):
                 self.assertEqual(err.with_suffix(".out").read_text().count("counts MPI_Allreduce=1500"), 3)
                 said = [line for line in err.read_text().splitlines() if line.startswith("papaya: ")]
                 self.assertEqual(len(said), 2, said)
-                self.assertRegex(said[0], rf"the file system of {folder} has failed, or files there have been cut, .* of 3 ranks")
+                self.assertRegex(said[0], rf"the file system of {folder} has failed, or files there have been cut, ")
             self.assertIn("rank-00002.pap", self.papaya("report", folder, code=3))
