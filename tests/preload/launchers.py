@@ -10,9 +10,17 @@ import subprocess
 import time
 
 
+def is_in_build(path):
+    return any((folder / "meson-private").is_dir() for folder in pathlib.Path(path, "x").parents)
+
+
 def clean_environment():
     """Without anything that steers papaya, and with what Open MPI wants in a container."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PAPAYA_") and k != "LD_PRELOAD"}
+    # Newer Meson names the folders of all libraries that are built, among which are stand-ins for the system's.
+    paths = [path for path in environment.pop("LD_LIBRARY_PATH", "").split(":") if path and not is_in_build(path)]
+    if paths:
+        environment["LD_LIBRARY_PATH"] = ":".join(paths)
     environment.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMP_NUM_THREADS="1")
     # What it chooses on one machine anyway; looking at the others takes half of the time in which a job starts.
     environment["OMPI_MCA_pml"] = "ob1"
