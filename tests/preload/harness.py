@@ -304,6 +304,14 @@ class Preload(unittest.TestCase):
             self.skipTest(f"mpi4py here is not built for {self.mpi}")
         return found.stdout.splitlines()[-1]
 
+    def need_known_python(self, python):
+        """One whose frames papaya can walk (profiler/record/python_frames.cpp)."""
+        version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"], text=True,
+                                 stdout=subprocess.PIPE, check=True).stdout.strip()
+        source = (HERE.parents[1] / "profiler" / "record" / "python_frames.cpp").read_text(encoding="utf-8")
+        if f'{{"{version}.", ' not in source:
+            self.skipTest(f"papaya does not know the frames of CPython {version}")
+
     def compare(self, ranks, words, envs=({}, LEADER), **more):
         """The job with papaya ends as without, with the same calls in its report; False if it fails without."""
         native = self.job(ranks, *words, via="native", timeout=20)

@@ -171,6 +171,7 @@ class Failures(Preload):
         self.need_papaya()
         # Debian's mpi4py is for one MPI; MPICH's functions are called by ctypes.
         words = [self.python()] if self.mpi == "openmpi" else [sys.executable]
+        self.need_known_python(words[0])
         library = [] if self.mpi == "openmpi" else ["libmpich.so.12"]
         lines = list(enumerate((HERE / "stalled.py").read_text().splitlines(), 1))
 

@@ -17,6 +17,7 @@ class Report(Preload):
         """Lines of the Python program, not of mpi4py."""
         words = [self.python(), HERE / "calls.py"]
         self.need_papaya()
+        self.need_known_python(words[0])
         source = (HERE / "calls.py").read_text().splitlines()
         for env in ({}, {"PAPAYA_ALLREDUCE": "arrival_tree"}):
             job = self.call_sites(*words, env=env)[2]
