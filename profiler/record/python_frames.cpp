@@ -25,7 +25,7 @@ struct PythonFrames::Layout {
   int previous;
   int position;      // a pointer to the instruction; or its number, an int
   int number_bytes;  // by which that counts; 0: a pointer
-  int owner;         // a byte; c_stack: a frame that only stands for a call from C
+  int owner;         // a byte; from no_code on: a frame that only stands for a call from C
   // In a code object:
   int instructions;  // they begin here; or, where `number_bytes` is not 0, in the bytes object pointed to from here
   int file;
@@ -35,16 +35,17 @@ struct PythonFrames::Layout {
 namespace {
 
 constexpr int none = -1;
-constexpr char c_stack = 3;
-constexpr int type_offset = 8;    // in every object: a pointer to its type
-constexpr int bytes_header = 32;  // before the bytes of a bytes object
+constexpr char no_code = 3;
+constexpr std::uintptr_t marks = 3;  // in a pointer to code: the lowest bits, which 3.14 keeps something in
+constexpr int type_offset = 8;       // in every object: a pointer to its type
+constexpr int bytes_header = 32;     // before the bytes of a bytes object
 constexpr int most_compared = 16;
 constexpr int most_interrupted = 32;
 
 constexpr PythonFrames::Layout layouts[] = {
     {"3.9.", 24, none, 32, 24, 104, 1, none, 48, 104, 112}, {"3.10.", 24, none, 32, 24, 96, 2, none, 48, 104, 112},
     {"3.11.", 56, 8, 32, 48, 56, 0, none, 184, 112, 128},   {"3.12.", 56, 0, 0, 8, 56, 0, 70, 192, 112, 128},
-    {"3.13.", 72, none, 0, 8, 56, 0, 70, 200, 112, 128},
+    {"3.13.", 72, none, 0, 8, 56, 0, 70, 200, 112, 128},    {"3.14.", 72, none, 0, 8, 56, 0, 74, 208, 112, 128},
 };
 
 template <class Function>
@@ -171,7 +172,9 @@ int PythonFrames::walk_with(const void* state, Position* positions, int most, Re
   while (frame != nullptr && count < most) {
     Position& position = positions[count];
     char owner = 0;
-    if (!read(at(frame, layout.code), &position.code, sizeof position.code) || position.code == nullptr) break;
+    std::uintptr_t code = 0;
+    if (!read(at(frame, layout.code), &code, sizeof code) || (code & ~marks) == 0) break;
+    position.code = reinterpret_cast<const void*>(code & ~marks);
     if (layout.number_bytes == 0) {
       if (!read(at(frame, layout.position), &position.instruction, sizeof position.instruction)) break;
     } else {
@@ -183,7 +186,7 @@ int PythonFrames::walk_with(const void* state, Position* positions, int most, Re
       position.instruction = at(bytes, bytes_header + number * layout.number_bytes);
     }
     if (layout.owner != none && !read(at(frame, layout.owner), &owner, sizeof owner)) break;
-    if (owner != c_stack) ++count;
+    if (owner < no_code) ++count;
     if (!read(at(frame, layout.previous), &frame, sizeof frame)) break;
   }
   return count;

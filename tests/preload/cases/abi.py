@@ -37,7 +37,8 @@ class Abi(Preload):
         native = self.job(2, self.of_abi("abi_errors"), via="native")
         job = self.job(2, self.of_abi("abi_errors"), env=LEADER)
         self.assertEqual((job.code, sorted(job.out.splitlines())), (native.code, sorted(native.out.splitlines())))
-        self.check_leader(job)
+        if native.code == 0:  # MPICH 5.0.2 aborts
+            self.check_leader(job)
         said = self.papaya("doctor", self.of_abi("abi_calls"), code=(0, 1))
         self.assertIn("libpapaya-abi.so", said)
 
