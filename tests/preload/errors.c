@@ -47,7 +47,10 @@ static void run_all(const char* handler) {
     ++number;                                                  \
   } while (0)
   SHOW("allreduce, no communicator", MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, MPI_COMM_NULL));
+#if !defined MPICH_NUMVERSION || MPICH_NUMVERSION < 50000000
+  // MPICH 5.0 ends in a failed assertion.
   SHOW("allreduce, no type", MPI_Allreduce(in, out, 1, MPI_DATATYPE_NULL, MPI_SUM, world));
+#endif
   SHOW("allreduce, no operation", MPI_Allreduce(in, out, 1, MPI_INT, MPI_OP_NULL, world));
   SHOW("allreduce, BAND of doubles", MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_BAND, world));
   SHOW("allreduce, MAXLOC of ints", MPI_Allreduce(in, out, 1, MPI_INT, MPI_MAXLOC, world));
