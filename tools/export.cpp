@@ -108,7 +108,7 @@ void add_export(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   command
       ->add_option("format", options->format,
-                   "openmpi: rules of any version of Open MPI; openmpi-json: of version 6; mpich: the tree of MPICH's "
+                   "openmpi: rules of Open MPI before 6; openmpi-json: of version 6; mpich: the tree of MPICH's "
                    "algorithms; mpich-ch4: the one of its device, to go with it; ucc: UCC's variables")
       ->required()
       ->check(CLI::IsMember({"openmpi", "openmpi-json", "mpich", "mpich-ch4", "ucc"}));

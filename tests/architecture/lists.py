@@ -72,12 +72,16 @@ class Lists:
                 of_one[list(of_one)[-1]] += line.strip() + "\n"
         return found
 
+    # CLI11 before 2.5: "Options:", "  -h,--help"; from then on "OPTIONS:", "  -h,     --help".
+    def help_from(self, heading, *subcommand):
+        return re.split(rf"^{heading}:\n", self.says(*subcommand, "--help"), flags=re.MULTILINE | re.IGNORECASE)[1]
+
     def subcommands(self):
-        return re.findall(r"^  (\w+) ", self.says("--help").split("Subcommands:\n")[1], re.MULTILINE)
+        return re.findall(r"^  (\w+) ", self.help_from("subcommands"), re.MULTILINE)
 
     def options(self, *subcommand):
-        lines = re.findall(r"^  (-\S+)", self.says(*subcommand, "--help").split("\nOptions:\n")[1], re.MULTILINE)
-        return [option for line in lines for option in line.split(",")]
+        lines = re.findall(r"^ {2,10}(-[\w-]+(?:, *-[\w-]+)*)", self.help_from("options", *subcommand), re.MULTILINE)
+        return [option for line in lines for option in re.split(", *", line)]
 
     def rows(self, name, macro):
         return re.findall(rf'^{macro}\((\w+), "([^"]*)"', self.read(name), re.MULTILINE)
