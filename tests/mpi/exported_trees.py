@@ -95,7 +95,8 @@ def check_device(trees):
     both["MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE"] = str(trees.export(chosen, "mpich-ch4"))
     found, wanted = trees.bits(**both), {SMALL: ring[SMALL], LARGE: usual[LARGE]}
     assert found == wanted, f"{found}, not {wanted}"
-    assert alone == usual, f"{alone}, not {usual}: the device chooses before"
+    # MPICH 5's device leaves it to this tree.
+    assert alone in (usual, wanted), f"{alone}, not {usual}: the device chooses before"
 
 
 def main(*words):
