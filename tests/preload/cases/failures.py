@@ -185,7 +185,7 @@ class Failures(Preload):
             text, = (path.read_text() for path in job.folder.glob("stall-*"))
             module = r"    <module> \(stalled.py:\d+\)\n"
             self.assertRegex(text, rf"  rank 1:\n{inside}    {function} \(stalled.py:({numbers(where)})\)\n" + module)
-            self.assertRegex(text, rf"  ranks 0, 2:\n    MPI_Allreduce\n    .*allreduce \(stalled.py:({numbers('# line that calls MPI')})\)\n"
+            self.assertRegex(text, rf"  ranks 0, 2:\n    MPI_Allreduce(?:_c)?\n    .*allreduce \(stalled.py:({numbers('# line that calls MPI')})\)\n"
                              rf"    energy \(stalled.py:{numbers('# line of energy')}\)\n" + module)
 
         # Loops and lines of the function; where it sleeps, also what it calls.
