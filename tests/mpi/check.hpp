@@ -9,8 +9,10 @@
 #include <string>
 
 #if defined(MPICH)
+inline constexpr bool is_mpich_5 = MPICH_NUMVERSION >= 50000000;
 inline constexpr bool is_mpich = true;  // some of its own bugs have to be gone around
 #else
+inline constexpr bool is_mpich_5 = false;
 inline constexpr bool is_mpich = false;
 #endif
 
