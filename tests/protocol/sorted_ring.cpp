@@ -37,16 +37,18 @@ bool all_agree(Node& node) {
   return true;
 }
 
-// Calls in which one rank comes 8 ms after the others; `done` is asked after each.
+// Calls in which one rank comes after the others, by 8 ms at first and by up to 128 ms on a machine whose hops are so
+// slow that it takes that; `done` is asked after each.
 template <class Done>
 bool late_until(Node& node, int late, std::size_t count, const Done& done) {
   const Reduction reduction = reduction_for(true, true);
   std::vector<wait::Site> sites(static_cast<std::size_t>(node.size()));
   for (int number = 0; number < 100; ++number) {
+    const std::chrono::milliseconds by{8 << number / 20};
     std::atomic<int> wrong{0};
     on_ranks(node.size(), [&](int rank) {
       Call call(Collective::allreduce, reduction, rank, node.size(), number, count, number % 2 == 0);
-      if (rank == late) std::this_thread::sleep_for(std::chrono::milliseconds(8));
+      if (rank == late) std::this_thread::sleep_for(by);
       node.rank(rank).run(call.operands(), sites[static_cast<std::size_t>(rank)]);
       if (!call.is_right()) ++wrong;
     });
