@@ -170,6 +170,11 @@ int init_thread(int* argc, char*** argv, int required, int* provided) {
 int query_thread(int* provided) {
   return PAPAYA_NEXT(Query_thread)(provided);
 }
+#if PAPAYA_HAS_MPI_4
+int session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+  return PAPAYA_NEXT(Session_init)(info, errhandler, session);
+}
+#endif
 
 bool start(bool (*are_outstanding)() noexcept, void (*move_on)() noexcept) noexcept {
   outstanding = are_outstanding;
@@ -209,6 +214,18 @@ int query_thread(int* provided) {
   if (code == MPI_SUCCESS && level_of_program >= 0 && provided != nullptr) *provided = level_of_program;
   return code;
 }
+
+#if PAPAYA_HAS_MPI_4
+int session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+  MPI_Info raised = MPI_INFO_NULL;
+  if (!is_needed() || (info == MPI_INFO_NULL ? PMPI_Info_create(&raised) : PMPI_Info_dup(info, &raised)) != MPI_SUCCESS)
+    return PAPAYA_NEXT(Session_init)(info, errhandler, session);
+  PMPI_Info_set(raised, "thread_level", "MPI_THREAD_MULTIPLE");
+  const int code = PAPAYA_NEXT(Session_init)(raised, errhandler, session);
+  PMPI_Info_free(&raised);
+  return code;
+}
+#endif
 
 bool start(bool (*are_outstanding)() noexcept, void (*move_on)() noexcept) noexcept {
   outstanding = are_outstanding;

@@ -264,7 +264,7 @@ std::uint64_t salt_of(const char* tag) noexcept {
 
 PAPAYA_WRAPPER papaya_MPI_Session_init(MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
   papaya::announce();
-  const int code = PAPAYA_NEXT(Session_init)(info, errhandler, session);
+  const int code = papaya::background_progress::session_init(info, errhandler, session);
   if (code == MPI_SUCCESS) papaya::note_session();
   return code;
 }
