@@ -107,7 +107,7 @@ __attribute__((noinline)) int sleep_by_poll() {
   return poll(nullptr, 0, 300);
 }
 
-TEST_CASE("stack_dump: a thread that sleeps, and is not woken") {
+TEST_CASE("stack_dump: a thread that sleeps, and is not woken", "[kernel]") {
   Process process;
   for (const Sleeps sleeps : {Sleeps(sleep_by_clock), Sleeps(sleep_by_poll)}) {
     report::RankStacks stacks;
@@ -126,7 +126,7 @@ TEST_CASE("stack_dump: a thread that sleeps, and is not woken") {
   }
 }
 
-TEST_CASE("blocked_stack: what a thread that has woken meanwhile has had is not believed") {
+TEST_CASE("blocked_stack: what a thread that has woken meanwhile has had is not believed", "[kernel]") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   std::atomic<std::int32_t> number{0};

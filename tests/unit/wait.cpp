@@ -145,7 +145,7 @@ TEST_CASE("pokes that found work are told from others by how long they take") {
   CHECK(learn_idle(200, 300, 100) == 0);
 }
 
-TEST_CASE("a waiting rank stays awake while pokes find work, and then sleeps") {
+TEST_CASE("a waiting rank stays awake while pokes find work, and then sleeps", "[kernel]") {
   wait::Policy policy;
   policy.configure(wait::Mode::block, {.cores = 2, .ranks = 2}, poke);
   wait::Doorbell bell{};
@@ -223,7 +223,7 @@ TEST_CASE("a rank that is about to sleep looks once more") {
 }
 
 // Horovod's shape: one thread computes, another one that was made for MPI waits.
-TEST_CASE("a thread that collects work of one that computes gives it its whole slices") {
+TEST_CASE("a thread that collects work of one that computes gives it its whole slices", "[kernel]") {
   const OnOneCore core;
   std::atomic<int> events{0};
   std::atomic<bool> done{false};
@@ -304,7 +304,7 @@ TEST_CASE("a rank that must not wait does not give away a slice at each look") {
 
 // Other jobs, containers, the nodes of the box: by its own count the rank has a core to itself, and would spin for 20
 // us before it let go of what the awaited one needs.
-TEST_CASE("a rank that shares its core unawares finds out and does not spin") {
+TEST_CASE("a rank that shares its core unawares finds out and does not spin", "[kernel]") {
   const OnOneCore core;
   auto& turns = *static_cast<std::atomic<std::uint64_t>*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
