@@ -1,5 +1,6 @@
 #include "base/clock.hpp"
 
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
@@ -7,22 +8,48 @@ namespace papaya::clock {
 
 namespace detail {
 bool use_counter = false;
+std::uint64_t namespace_ns = 0;
+}  // namespace detail
+
+namespace {
+
+// The first bytes of a file of the kernel; empty if there is none.
+template <std::size_t size>
+const char* beginning_of(const char* name, char (&text)[size]) noexcept {
+  text[0] = '\0';
+  if (std::FILE* file = std::fopen(name, "re")) {
+    text[std::fread(text, 1, size - 1, file)] = '\0';
+    std::fclose(file);
+  }
+  return text;
 }
+
+}  // namespace
 
 bool counter_is_trusted() noexcept {
 #if defined(__aarch64__)
   return true;  // the architecture defines CNTVCT as system-wide and constant
 #else
-  char source[32] = "";
-  if (std::FILE* file = std::fopen("/sys/devices/system/clocksource/clocksource0/current_clocksource", "re")) {
-    if (std::fgets(source, sizeof source, file) == nullptr) source[0] = '\0';
-    std::fclose(file);
-  }
-  return std::strncmp(source, "tsc", 3) == 0;
+  char source[32];
+  return std::strncmp(beginning_of("/sys/devices/system/clocksource/clocksource0/current_clocksource", source), "tsc",
+                      3) == 0;
 #endif
 }
 
+std::int64_t namespace_offset_ns(const char* text) noexcept {
+  long long seconds = 0;
+  long long nanoseconds = 0;
+  const char* const line = std::strstr(text, "monotonic");
+  if (line == nullptr || std::sscanf(line, "monotonic %lld %lld", &seconds, &nanoseconds) != 2) return 0;
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(seconds) * 1'000'000'000 +
+                                   static_cast<std::uint64_t>(nanoseconds));
+}
+
 void choose(bool trusted) noexcept {
+  char offsets[128];
+  if (!trusted)
+    detail::namespace_ns =
+        static_cast<std::uint64_t>(namespace_offset_ns(beginning_of("/proc/self/timens_offsets", offsets)));
   detail::use_counter = trusted;
 }
 

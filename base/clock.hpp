@@ -1,6 +1,6 @@
 // The clock every stamp is taken from: the time-stamp counter where the kernel itself keeps time by it (9 ns a read
-// instead of 21 ns for clock_gettime), else CLOCK_MONOTONIC. Ticks of all processes of a node are comparable; the
-// factor to nanoseconds is agreed on per node so that conversions are comparable as well.
+// instead of 21 ns for clock_gettime), else CLOCK_MONOTONIC as it is outside time namespaces. Ticks of all processes of
+// a node are comparable; the factor to nanoseconds is agreed on per node so that conversions are comparable as well.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@ bool counter_is_trusted() noexcept;
 
 namespace detail {
 extern bool use_counter;
-}
+extern std::uint64_t namespace_ns;  // how far CLOCK_MONOTONIC is ahead here, modulo 2^64
+}  // namespace detail
 
 inline std::uint64_t monotonic_ns() noexcept {
   timespec t;
@@ -37,8 +38,12 @@ inline std::uint64_t counter() noexcept {
 
 inline std::uint64_t ticks() noexcept {
   if (__builtin_expect(detail::use_counter, true)) return counter();
-  return monotonic_ns();
+  return monotonic_ns() - detail::namespace_ns;
 }
+
+// What this process's time namespace adds to CLOCK_MONOTONIC, by the text of /proc/self/timens_offsets; 0 if it does
+// not say.
+std::int64_t namespace_offset_ns(const char* text) noexcept;
 
 // Chooses the source. Every rank of a node must choose alike: `trusted` is agreed on by them.
 void choose(bool trusted) noexcept;

@@ -136,6 +136,7 @@ void copy_world(Job& job) {
 }  // namespace
 
 void note_clock() noexcept {
+  clock::choose(false);
   at_load_monotonic = clock::read_pair();
   clock::choose(clock::counter_is_trusted());
   at_load = clock::read_pair();
