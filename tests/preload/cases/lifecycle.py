@@ -44,7 +44,9 @@ class Lifecycle(Preload):
             self.check_same_end(job, native["after"])
             self.check_counts(job)
             job = self.job(2, self.program("lifecycle"), "no_finalize", env=env)
-            self.check_same_end(job, native["no_finalize"])
+            # MPICH's launcher now and then takes the end of such a rank for a hangup, and says 1.
+            if self.mpi != "mpich" or "Hangup" not in job.err + job.out + native["no_finalize"].err + native["no_finalize"].out:
+                self.check_same_end(job, native["no_finalize"])
             self.assertIn("MPI_Allreduce", self.papaya("report", job.folder, code=3))
             job = self.job(2, self.program("lifecycle"), "twice", env=env)
             # Open MPI ends the job here, and its launcher itself now and then crashes doing so: then the code and
