@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "interpose/output.hpp"
+#include "profiler/record/mapped_file.hpp"
 #include "profiler/record/stack_requests.hpp"
 
 namespace papaya {
@@ -74,6 +75,14 @@ void write_all(int file, std::string_view text) noexcept {
     if (written <= 0) return;
     text.remove_prefix(static_cast<std::size_t>(written));
   }
+}
+
+// What the process that has the record mapped has put there, too.
+void write_out(const std::string& record) noexcept {
+  const int file = open(record.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return;
+  fsync(file);
+  close(file);
 }
 
 }  // namespace
@@ -174,8 +183,10 @@ void Watch::run() noexcept try {
   double since_look_s = 0;
   while (sleep(between_looks)) {
     if (!folder_is_there()) return;
-    if (wishes_.is_new(descriptor_))
+    if (wishes_.is_new(descriptor_)) {
+      for (const Rank& rank : ranks_) write_out(rank.path);
       for (const Rank& rank : ranks_) const StackRequest request(rank.path);
+    }
     if (is_asked()) {
       // Those asked by the same signal, if it went to all.
       if (!sleep(is_first_node_ ? 300ms : first_node_speaks_within)) return;
@@ -228,7 +239,8 @@ bool Watch::may_speak(const std::string& file) {
 }
 
 // Of the node's ranks, by then, and of those of other nodes whose records are here.
-reports::Stacks Watch::stacks() {
+// `all_answer`: those of other nodes have written out their records, too.
+reports::Stacks Watch::stacks(bool& all_answer) {
   StackRequests requests(folder_);
   std::vector<reports::AskedRank> asked;
   for (const Rank& rank : ranks_) {
@@ -247,12 +259,16 @@ reports::Stacks Watch::stacks() {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     asked[i].is_sent = requests.is_sent(i);
     asked[i].has_answered = requests.is_answered(i);
+    if (i >= ranks_.size()) all_answer = all_answer && asked[i].has_answered;
   }
   return reports::find_stacks(asked);
 }
 
 bool Watch::report(std::int64_t now_unix_ns, bool asked) {
   const reports::Stall stall = reports::find_stall(folder_, now_unix_ns, asked ? 0 : stall_s_);
+  const auto stalled = [this](const reports::Stall& found) {
+    return fmt::format("no progress for {:.0f} s in {}.", stall_s_, found.headline);
+  };
   std::string text = stall.text;
   std::string file;
   std::string heading;
@@ -269,9 +285,19 @@ bool Watch::report(std::int64_t now_unix_ns, bool asked) {
     if (text.empty()) return false;
     file = folder_ + "/" + stall.file_name;
     if (!may_speak(file)) return true;
-    heading = fmt::format("no progress for {:.0f} s in {}.", stall_s_, stall.headline);
+    heading = stalled(stall);
   }
-  const reports::Stacks stacks = this->stacks();
+  bool all_answer = true;
+  const reports::Stacks stacks = this->stacks(all_answer);
+  if (static_cast<int>(ranks_.size()) < all_ranks_) {
+    // By now those of other nodes are written out, where somebody there answers.
+    if (reports::Stall now = reports::find_stall(folder_, now_unix_ns, asked ? 0 : stall_s_); !now.text.empty()) {
+      text = std::move(now.text);
+      if (!asked) heading = stalled(now);
+    }
+    if (!all_answer && is_on_network(descriptor_))
+      text += "  Of ranks that have not answered, what is known may be half a minute old.\n";
+  }
   char name[4096];
   const ssize_t length = readlink(folder_.c_str(), name, sizeof name);
   const std::string folder(name, length > 0 ? static_cast<std::size_t>(length) : 0);

@@ -57,7 +57,7 @@ class Watch {
   // `now_unix_ns` on the records' clock. False: there was nothing to report.
   bool report(std::int64_t now_unix_ns, bool asked);
   bool may_speak(const std::string& file);
-  reports::Stacks stacks();
+  reports::Stacks stacks(bool& all_answer);
 
   std::string folder_;
   int descriptor_ = -1;

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "base/log.hpp"
-#include "profiler/record/mapped_file.hpp"
 #include "profiler/record/recorder.hpp"
 
 namespace papaya {
@@ -21,9 +20,9 @@ std::uint64_t add_one(std::uint64_t& counter) noexcept {
 
 void ApproxRecorder::open(const std::string& path, const trace::Header* record, std::size_t rules) {
   if (!path.empty()) {
-    bytes_ = sizeof(trace::ApproxHeader) + rules * sizeof(trace::ApproxRow);
     std::string error;
-    header_ = static_cast<trace::ApproxHeader*>(create_mapped(path, bytes_, error));
+    file_ = create_mapped(path, sizeof(trace::ApproxHeader) + rules * sizeof(trace::ApproxRow), error);
+    header_ = static_cast<trace::ApproxHeader*>(file_.base);
     if (header_ == nullptr)
       log::warn("rank " + std::to_string(record->rank) + " cannot make the file for its approximate calls: " + error +
                 "; the report leaves them out.");
@@ -54,7 +53,10 @@ void ApproxRecorder::describe(std::size_t rule, Collective collective, std::stri
 }
 
 void ApproxRecorder::close() noexcept {
-  if (header_ != nullptr) unmap(header_, bytes_);
+  if (header_ != nullptr) {
+    write_out(file_);
+    unmap(file_.base, file_.bytes);
+  }
   header_ = nullptr;
   rows_ = nullptr;
 }

@@ -11,6 +11,7 @@
 #include "base/collective.hpp"
 #include "profiler/record/approx_format.hpp"
 #include "profiler/record/format.hpp"
+#include "profiler/record/mapped_file.hpp"
 
 namespace papaya {
 
@@ -37,7 +38,7 @@ class ApproxRecorder {
  private:
   trace::ApproxHeader* header_ = nullptr;  // of the file, if there is one
   trace::ApproxRow* rows_ = nullptr;
-  std::size_t bytes_ = 0;
+  MappedFile file_;
   std::unique_ptr<trace::ApproxRow[]> in_memory_;
 };
 

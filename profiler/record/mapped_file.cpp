@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 
 #include "profiler/record/failed_pages.hpp"
@@ -16,17 +20,35 @@
 
 namespace papaya {
 
-void* create_mapped(const std::string& path, std::size_t bytes, std::string& error) noexcept {
+// Only those of which one machine alone has the files; any other may be of a network.
+bool is_on_network(int file) noexcept {
+  constexpr std::array<std::uint32_t, 9> local{
+      0xEF53,      // ext2, ext3, ext4
+      0x58465342,  // XFS
+      0x9123683E,  // Btrfs
+      0xF2F52010,  // F2FS
+      0x2FC12FC1,  // ZFS
+      0xCA451A4E,  // bcachefs
+      0x01021994,  // tmpfs
+      0x858458F6,  // ramfs
+      0x794C7630,  // overlayfs
+  };
+  struct statfs system {};
+  return fstatfs(file, &system) != 0 ||
+         std::find(local.begin(), local.end(), static_cast<std::uint32_t>(system.f_type)) == local.end();
+}
+
+MappedFile create_mapped(const std::string& path, std::size_t bytes, std::string& error) noexcept {
   // Beyond it, making the file larger ends the process by a signal.
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && bytes > limit.rlim_cur) {
     error = "larger than the limit for files (ulimit -f)";
-    return nullptr;
+    return {};
   }
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (file < 0) {
     error = std::strerror(errno);
-    return nullptr;
+    return {};
   }
   // Some file systems (NFS before 4.2) cannot reserve; there the size alone must do.
   int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
@@ -36,14 +58,25 @@ void* create_mapped(const std::string& path, std::size_t bytes, std::string& err
     base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (base == MAP_FAILED) failure = errno;
   }
+  const bool on_network = is_on_network(file);
   ::close(file);
   if (failure == 0) {
     failed_pages::watch(base, bytes);
-    return base;
+    return {base, bytes, on_network};
   }
   ::unlink(path.c_str());
   error = std::strerror(failure);
-  return nullptr;
+  return {};
+}
+
+void write_out(const MappedFile& file) noexcept {
+  if (file.is_on_network) write_out(file.base, file.bytes);
+}
+
+void write_out(void* begin, std::size_t bytes) noexcept {
+  const std::uintptr_t within =
+      reinterpret_cast<std::uintptr_t>(begin) % static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  msync(static_cast<std::byte*>(begin) - within, bytes + within, MS_SYNC);
 }
 
 void unmap(void* base, std::size_t bytes) noexcept {

@@ -6,11 +6,26 @@
 
 namespace papaya {
 
-// Creates `path` with so many zero bytes, reserved, so that a full disk is found now and not by a signal later. Null on
-// failure, with what the operating system said in `error`. Its pages may fail later (failed_pages.hpp).
-void* create_mapped(const std::string& path, std::size_t bytes, std::string& error) noexcept;
+// Whether other machines may have the file. What is written through a mapping gets to a network file system's server
+// within half a minute, after the mapping has ended, too.
+bool is_on_network(int file) noexcept;
 
-// Ends a mapping that create_mapped() has made.
+struct MappedFile {
+  void* base = nullptr;
+  std::size_t bytes = 0;
+  bool is_on_network = false;
+};
+
+// Creates `path` with so many zero bytes, reserved, so that a full disk is found now and not by a signal later. No base
+// on failure, with what the operating system said in `error`. Its pages may fail later (failed_pages.hpp).
+MappedFile create_mapped(const std::string& path, std::size_t bytes, std::string& error) noexcept;
+
+// Where the file is on a network: waits until who opens it on another machine from now on sees what is in it.
+void write_out(const MappedFile& file) noexcept;
+// The same of a part of any mapping, wherever the file is.
+void write_out(void* begin, std::size_t bytes) noexcept;
+
+// Ends a mapping. That is not enough for readers on other machines.
 void unmap(void* base, std::size_t bytes) noexcept;
 
 // Takes the page faults of a part now. Only a hint.

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "profiler/record/mapped_file.hpp"
 
 namespace papaya {
 
@@ -22,7 +21,8 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
                     std::string& error, std::span<const Function> functions) noexcept {
   const std::size_t rows = algorithms.size() + 1;
   const std::size_t bytes = trace::file_bytes(event_capacity, rows, functions.size());
-  void* const base = create_mapped(path, bytes, error);
+  file_ = create_mapped(path, bytes, error);
+  void* const base = file_.base;
   if (base == nullptr) return false;
   // The first write to a page costs half a microsecond; taken now, not in the application's calls. Not the board and
   // the table behind it, of which few pages are ever used, nor the intervals, which many programs have none of.
@@ -32,7 +32,6 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
              trace::intervals_offset(event_capacity, rows, functions.size()) - trace::events_offset);
   }
   auto* bytes_base = static_cast<std::byte*>(base);
-  mapped_bytes_ = bytes;
   totals_ = reinterpret_cast<trace::Totals*>(bytes_base + trace::totals_offset);
   algorithms_ = reinterpret_cast<trace::Algorithm*>(bytes_base + trace::algorithms_offset(event_capacity));
   communicators_ = reinterpret_cast<trace::Communicator*>(bytes_base + trace::communicators_offset);
@@ -97,9 +96,16 @@ void Recorder::close() noexcept {
   stop_spilling();
   const std::uint64_t capacity = event_mask_ + 1;
   if (header_->event_count > capacity) header_->lost_events = header_->event_count - capacity;
+  write_out(file_);
   // Another thread may still be on its way out of a call.
-  if (!concurrent_) unmap(header_, mapped_bytes_);
+  if (!concurrent_) unmap(file_.base, file_.bytes);
   header_ = nullptr;
+}
+
+void Recorder::write_out_head() noexcept {
+  if (!file_.is_on_network) return;
+  write_out(header_, sizeof *header_);
+  write_out(&stacks(), sizeof stacks());
 }
 
 void Recorder::set_name(char* field, std::size_t capacity, std::string_view name) noexcept {

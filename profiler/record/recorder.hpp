@@ -21,6 +21,7 @@
 #include "base/prefetch.hpp"
 #include "base/reason.hpp"
 #include "profiler/record/format.hpp"
+#include "profiler/record/mapped_file.hpp"
 #include "profiler/record/spill.hpp"
 
 namespace papaya {
@@ -61,6 +62,9 @@ class Recorder {
   bool open(const std::string& path, std::uint64_t event_capacity, std::span<const std::string_view> algorithms,
             std::string& error, std::span<const Function> functions = {}) noexcept;
   void close() noexcept;
+
+  // So that readers on other machines know of this record now, not half a minute later.
+  void write_out_head() noexcept;
   bool is_open() const noexcept { return header_ != nullptr; }
 
   // Has the events that the ring loses written to `path` (see spill.hpp), up to so many bytes. Call it once the header
@@ -173,7 +177,7 @@ class Recorder {
   trace::Interval* intervals_ = nullptr;
   std::uint64_t event_mask_ = 0;
   std::atomic<std::uint16_t> phase_{0};  // relaxed: another thread's call may count for the phase before or after
-  std::size_t mapped_bytes_ = 0;
+  MappedFile file_;
   bool concurrent_ = true;
   std::unique_ptr<Spiller> spiller_;
   std::uint64_t stretch_mask_ = ~std::uint64_t{0};

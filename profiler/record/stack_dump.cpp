@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 
 #include "base/clock.hpp"
 #include "profiler/record/blocked_stack.hpp"
+#include "profiler/record/mapped_file.hpp"
 #include "profiler/record/thread_state.hpp"
 
 namespace papaya {
@@ -116,6 +116,7 @@ bool is_taken_within(long milliseconds) noexcept {
 }  // namespace
 
 bool StackDump::start(Recorder& recorder, CallSites& call_sites) noexcept {
+  recorder_ = &recorder;
   header_ = &recorder.header();
   stacks_ = &recorder.stacks();
   call_sites_ = &call_sites;
@@ -158,6 +159,7 @@ void StackDump::run() noexcept try {
   const std::atomic_ref asked(stacks_->asked);
   std::uint32_t seen = 0;
   std::atomic_ref(stacks_->answers).store(1, std::memory_order_release);
+  recorder_->write_out_head();
   while (!ends_) {
     const std::uint32_t now = asked.load(std::memory_order_acquire);
     if (now == seen) {
@@ -169,10 +171,10 @@ void StackDump::run() noexcept try {
     seen = now;
     if (ends_) break;
     dump();
-    write_out();
+    show();
     // Release: who reads this number finds the stacks.
     std::atomic_ref(stacks_->answered).store(seen, std::memory_order_release);
-    write_out();
+    show();
   }
 } catch (...) {  // out of memory: nobody answers any more
   std::atomic_ref(stacks_->answers).store(0, std::memory_order_relaxed);
@@ -195,16 +197,11 @@ void StackDump::dump() {
   header_->stacks_ticks = clock::ticks();
 }
 
-// For readers on other nodes: on network file systems the system would do so half a minute later.
-void StackDump::write_out() noexcept {
+// For readers on other nodes.
+void StackDump::show() noexcept {
   if (header_->nodes <= 1) return;
-  const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  const auto write = [page](void* begin, std::size_t bytes) {
-    const std::uintptr_t within = reinterpret_cast<std::uintptr_t>(begin) % page;
-    msync(static_cast<std::byte*>(begin) - within, bytes + within, MS_SYNC);
-  };
-  write(header_, sizeof *header_);
-  write(stacks_, sizeof *stacks_);
+  write_out(header_, sizeof *header_);
+  write_out(stacks_, sizeof *stacks_);
 }
 
 void StackDump::dump_thread(std::int32_t thread, trace::ThreadStack& stack) {

@@ -30,7 +30,7 @@ class StackDump {
  private:
   void run() noexcept;
   void dump();
-  void write_out() noexcept;
+  void show() noexcept;
   void dump_thread(std::int32_t thread, trace::ThreadStack& stack);
   trace::StackState interrupt(std::int32_t thread);
   void dump_running(std::int32_t thread, trace::ThreadStack& stack);
@@ -38,6 +38,7 @@ class StackDump {
   void write_frames(const void* address, std::span<const void* const> outer, std::span<const PythonFrames::Line> python,
                     trace::ThreadStack& stack);
 
+  Recorder* recorder_ = nullptr;
   trace::Header* header_ = nullptr;
   trace::Stacks* stacks_ = nullptr;
   CallSites* call_sites_ = nullptr;

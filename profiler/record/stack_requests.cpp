@@ -19,6 +19,7 @@ using namespace std::chrono_literals;
 // With more ranks than cores a rank may be without one for seconds.
 constexpr auto answer_within = 10s;
 constexpr auto absent_after = 2s;
+constexpr auto written_out_within = 2s;  // by other nodes' watches
 constexpr auto between_looks = 250ms;
 constexpr const char* file_name = "stacks-wanted";
 
@@ -57,7 +58,7 @@ bool StackRequests::add_far(const std::string& record) {
 }
 
 void StackRequests::send() {
-  if (std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.far.answers; })) return;
+  if (std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.near.has_value(); })) return;
   const std::string path = folder_ + "/" + file_name;
   const std::string made = path + "-" + std::to_string(getpid()) + "-" + std::to_string(clock::unix_ns());
   const int file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -94,13 +95,14 @@ bool StackRequests::are_over(std::chrono::milliseconds waited) {
   }
   if (!is_sent_) return true;
   next_look_ = waited + between_looks;
-  return std::all_of(ranks_.begin(), ranks_.end(),
-                     [this](Rank& rank) { return !rank.far.answers || rank.far.is_answered || look_again(rank.far); });
+  return waited >= written_out_within && std::all_of(ranks_.begin(), ranks_.end(), [this](Rank& rank) {
+           return !rank.far.answers || rank.far.is_answered || look_again(rank.far);
+         });
 }
 
 bool StackRequests::is_sent(std::size_t rank) const noexcept {
   const Rank& asked = ranks_[rank];
-  return asked.near ? asked.near->is_sent() : is_sent_ && asked.far.stacks_offset != 0;
+  return asked.near ? asked.near->is_sent() : is_sent_ && (asked.far.answers || asked.far.is_answered);
 }
 
 bool StackRequests::is_answered(std::size_t rank) const noexcept {

@@ -27,7 +27,7 @@ class StackRequests {
   void add_near(const std::string& record) { ranks_.push_back({StackRequest(record), {}}); }
   // False, and nothing is added, if there is no such record here.
   bool add_far(const std::string& record);
-  // Asks those of other nodes.
+  // Asks those of other nodes, whose watches then also write out what their ranks have recorded.
   void send();
 
   // Whether all have answered, or have had the time to: `waited` since send().

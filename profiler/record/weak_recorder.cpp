@@ -8,7 +8,6 @@
 #include <type_traits>
 
 #include "base/log.hpp"
-#include "profiler/record/mapped_file.hpp"
 #include "profiler/record/recorder.hpp"
 
 namespace papaya {
@@ -37,7 +36,8 @@ void put(Field& field, Value value) noexcept {
 bool WeakRecorder::open(const std::string& path, const trace::Header& record) {
   if (has_failed_) return false;
   std::string error;
-  void* const base = create_mapped(path, file_bytes(capacity_), error);
+  file_ = create_mapped(path, file_bytes(capacity_), error);
+  void* const base = file_.base;
   if (base == nullptr) {
     has_failed_ = true;
     log::warn("rank " + std::to_string(record.rank) +
@@ -99,7 +99,8 @@ const WeakRecorder::Collective* WeakRecorder::add(const std::string& path, const
 
 void WeakRecorder::close() noexcept {
   if (header_ == nullptr) return;
-  unmap(header_, file_bytes(capacity_));
+  write_out(file_);
+  unmap(file_.base, file_.bytes);
   header_ = nullptr;
   has_failed_ = true;
 }

@@ -14,6 +14,7 @@
 
 #include "base/weak_records.hpp"
 #include "profiler/record/format.hpp"
+#include "profiler/record/mapped_file.hpp"
 #include "profiler/record/weak_format.hpp"
 
 namespace papaya {
@@ -70,6 +71,7 @@ class WeakRecorder {
   }
 
   trace::WeakHeader* header_ = nullptr;  // null after close(): calls that end later are dropped
+  MappedFile file_;
   trace::WeakRow* rows_ = nullptr;
   trace::WeakEvent* events_ = nullptr;
   bool concurrent_ = true;

@@ -187,6 +187,10 @@ class Preload(unittest.TestCase):
     def show(self, job):
         print(f"--- standard output\n{job.out[-4000:]}\n--- standard error\n{job.err[-4000:]}\n---")
 
+    def network_files(self):
+        """The variables for a job whose output folder is on a network file system; each rank must be on a node of its own."""
+        return {"LD_PRELOAD": str(self.build / "tests" / "preload" / "libnetwork_files.so")}
+
     def need_papaya(self):
         if self.native_only:
             self.skipTest("native only: the job itself passed")

@@ -270,7 +270,7 @@ class Failures(Preload):
             *(functools.partial(late, settings) for settings in (
                 {}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"},
                 {"PAPAYA_ALLREDUCE": "arrival_tree", "COLD": "1"},  # while the algorithm is set up
-                {"CLOCK_SET": "1"})),
+                {"CLOCK_SET": "1"}, {"PAPAYA_NODE_SIZE": "1", **self.network_files()})),
             differ, asked, functools.partial(claimed, {}), functools.partial(claimed, {"LATE_CLAIM": "1"}), without_records,
             chain, functools.partial(nonblocking, {"COLD": "1"}, 0, "ranks that have not arrived"),
             functools.partial(nonblocking, {"PAPAYA_PROFILE": "off"}, 6, r"data of rank \d"))

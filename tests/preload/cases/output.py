@@ -165,6 +165,14 @@ class Output(Preload):
                 self.assertEqual(len(complaints), 1)
                 self.assertIn(f"{folder} exists on node 1 and is not this job's", complaints[0])
 
+    @quick
+    def test_output_on_network(self):
+        """The report has what the ranks of other nodes have recorded, which a network file system need not show yet."""
+        self.need_papaya()
+        job = self.job(3, self.program("calls"), "blocking", env={"PAPAYA_NODE_SIZE": "1", **self.network_files()})
+        self.check_right(job, 3)
+        self.check_counts(job)
+
     def test_file_limit(self):
         """ulimit -f: a file made larger than allowed would be SIGXFSZ."""
         compared = 0
