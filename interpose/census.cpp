@@ -11,7 +11,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <ctime>
 #include <string>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/version.hpp"
+#include "interpose/end_job.hpp"
 #include "interpose/world.hpp"
 
 namespace papaya::census {
@@ -178,12 +178,6 @@ void say(const Finding& found, int speaker, const std::string& absent) {
   }
 }
 
-[[noreturn]] void end_job(const char* why) {
-  log::error(why);
-  PMPI_Abort(world::comm(), 1);
-  std::abort();
-}
-
 // Rank 0 with what holds for its node's ranks: adds what the other nodes say, and answers.
 Finding gather(Finding all, int ranks) {
   const int message_tag = tag();
@@ -243,8 +237,8 @@ Verdict ask_rank_0(const Finding& mine, int ranks) {
     if (!waiting.goes_on())
       end_job(
           "rank 0 runs without papaya on another node, or does not answer, and papaya has asked it by a message that "
-          "the program could "
-          "receive; so the job ends. Preload papaya into all ranks or none.");
+          "the program could receive; so the job ends. Preload papaya into all ranks or none.",
+          1, world::comm());
   return answer.verdict;
 }
 
@@ -272,7 +266,8 @@ bool take_census(Node& node, void (*remove_name)(Node&), int rank, int ranks) {
     for (Waiting waiting(bystander_ns(ranks));
          (verdict = node.roster->whole.load(std::memory_order_acquire)) == Verdict::open;)
       if (!waiting.goes_on())
-        end_job("no decision has come whether all ranks have papaya, so the job ends. Please report this.");
+        end_job("no decision has come whether all ranks have papaya, so the job ends. Please report this.", 1,
+                world::comm());
   }
   if (has_roster) node.roster->whole.store(verdict, std::memory_order_release);
   return verdict == Verdict::together;

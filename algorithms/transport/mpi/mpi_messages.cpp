@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
-#include "base/log.hpp"
+#include "base/last_words.hpp"
 
 namespace papaya {
 
@@ -113,7 +113,7 @@ bool MpiMessages::has_sends() noexcept {
 }
 
 void MpiMessages::end_after_failure() const noexcept {
-  log::error(
+  log::last_words(
       lost_ == nullptr
           ? "A message of papaya's failed in the middle of a collective, or there is no memory for it; the job cannot "
             "go on. Run it without an algorithm that works across nodes: PAPAYA_ALLREDUCE=auto and its like."

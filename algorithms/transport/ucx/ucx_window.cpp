@@ -11,7 +11,7 @@
 #include <new>
 
 #include "algorithms/transport/transport.hpp"
-#include "base/log.hpp"
+#include "base/last_words.hpp"
 #include "base/version.hpp"
 
 namespace papaya {
@@ -201,7 +201,7 @@ bool UcxWindow::connect(const std::vector<int>& members, MPI_Comm comm) noexcept
 void UcxWindow::end_after_failure() noexcept {
   // If the rank has died, its launcher knows better than this one what to say, and is about to.
   sleep(1);
-  log::error(
+  log::last_words(
       fmt::format("rank {} cannot reach rank {} over UCX any more ({}) in the middle of a collective; the job "
                   "cannot go on. If both still run, try PAPAYA_TRANSPORT=mpi.",
                   rank_, worker_->failed_peer(), worker_->failure()));
