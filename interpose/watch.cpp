@@ -79,7 +79,7 @@ void write_all(int file, std::string_view text) noexcept {
 
 // What the process that has the record mapped has put there, too.
 void write_out(const std::string& record) noexcept {
-  const int file = open(record.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = open(record.c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
   if (file < 0) return;
   fsync(file);
   close(file);
