@@ -15,6 +15,7 @@
 #include "profiler/record/failed_pages.hpp"
 
 #ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_READ 22
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -85,8 +86,9 @@ void unmap(void* base, std::size_t bytes) noexcept {
 }
 
 // An old kernel does not know it.
-void populate(void* begin, std::size_t bytes) noexcept {
-  madvise(begin, bytes, MADV_POPULATE_WRITE);
+void populate(const MappedFile& file, std::size_t offset, std::size_t bytes) noexcept {
+  madvise(static_cast<std::byte*>(file.base) + offset, bytes,
+          file.is_on_network ? MADV_POPULATE_READ : MADV_POPULATE_WRITE);
 }
 
 }  // namespace papaya

@@ -28,7 +28,7 @@ void write_out(void* begin, std::size_t bytes) noexcept;
 // Ends a mapping. That is not enough for readers on other machines.
 void unmap(void* base, std::size_t bytes) noexcept;
 
-// Takes the page faults of a part now. Only a hint.
-void populate(void* begin, std::size_t bytes) noexcept;
+// Takes the page faults of a part now, without writing to it where all of it would then go over a network. Only a hint.
+void populate(const MappedFile& file, std::size_t offset, std::size_t bytes) noexcept;
 
 }  // namespace papaya

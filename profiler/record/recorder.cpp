@@ -27,8 +27,8 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
   // The first write to a page costs half a microsecond; taken now, not in the application's calls. Not the board and
   // the table behind it, of which few pages are ever used, nor the intervals, which many programs have none of.
   if (bytes <= prefault_bytes) {
-    populate(base, trace::node_board_offset);
-    populate(static_cast<std::byte*>(base) + trace::events_offset,
+    populate(file_, 0, trace::node_board_offset);
+    populate(file_, trace::events_offset,
              trace::intervals_offset(event_capacity, rows, functions.size()) - trace::events_offset);
   }
   auto* bytes_base = static_cast<std::byte*>(base);

@@ -45,7 +45,7 @@ bool WeakRecorder::open(const std::string& path, const trace::Header& record) {
               "; they are not recorded.");
     return false;
   }
-  if (file_bytes(capacity_) <= prefault_bytes) populate(base, file_bytes(capacity_));
+  if (file_bytes(capacity_) <= prefault_bytes) populate(file_, 0, file_bytes(capacity_));
   auto* const bytes = static_cast<std::byte*>(base);
   rows_ = reinterpret_cast<trace::WeakRow*>(bytes + trace::weak::rows_offset);
   events_ = reinterpret_cast<trace::WeakEvent*>(bytes + trace::weak::events_offset);
