@@ -83,7 +83,12 @@ bool StackRequests::look_again(Far& far) const {
 }
 
 bool StackRequests::are_over(std::chrono::milliseconds waited) {
-  if (waited >= answer_within) return true;
+  if (waited >= answer_within) {
+    // Those behind the one that was waited for.
+    for (Rank& rank : ranks_)
+      if (is_sent_ && rank.far.answers && !rank.far.is_answered) look_again(rank.far);
+    return true;
+  }
   if (waited < next_look_) return false;
   // One that has not answered is enough to wait: it is the first one looked at next time.
   if (std::any_of(ranks_.begin(), ranks_.end(), [waited](const Rank& rank) {

@@ -221,6 +221,15 @@ class Failures(Preload):
             self.assertRegex(job.err, r"\nWhere the ranks are:\n" + said)
             self.check_right(job, 4, quiet=False)  # no signal has come to the program's handlers
 
+        def unanswered():
+            """Of a node that is stopped as a whole nothing is claimed, and of the others everything is there."""
+            text, job = self.stalls("computing", said="rank 2 is missing.|ranks 1-2 are missing.", file="stall-*.txt", STOPPED="1",
+                                    PAPAYA_NODE_SIZE="1", **self.network_files())
+            self.assertRegex(text, FORCES)
+            self.assertIn("  rank 1: has not answered: no stack.\n", text)
+            self.assertIn("  Of ranks that have not answered, what is known may be half a minute old.\n", text)
+            self.check_right(job, 4, quiet=False)
+
         def differ():
             text, job = self.stalls("differ", said=r"no progress for 2 s in MPI_.*, call 0 on forces: the ranks disagree about the collective.",
                                     file="stall-*.txt", code=None)
@@ -271,6 +280,6 @@ class Failures(Preload):
                 {}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"},
                 {"PAPAYA_ALLREDUCE": "arrival_tree", "COLD": "1"},  # while the algorithm is set up
                 {"CLOCK_SET": "1"}, {"PAPAYA_NODE_SIZE": "1", **self.network_files()})),
-            differ, asked, functools.partial(claimed, {}), functools.partial(claimed, {"LATE_CLAIM": "1"}), without_records,
+            unanswered, differ, asked, functools.partial(claimed, {}), functools.partial(claimed, {"LATE_CLAIM": "1"}), without_records,
             chain, functools.partial(nonblocking, {"COLD": "1"}, 0, "ranks that have not arrived"),
             functools.partial(nonblocking, {"PAPAYA_PROFILE": "off"}, 6, r"data of rank \d"))
