@@ -193,6 +193,17 @@ class Failures(Preload):
             functools.partial(stalled, "compute_forces", "", r"while not|for _ in range\(1|# line of compute_forces"),
             functools.partial(stalled, "wait_for_data", r"(?:    .*\n)*", r"while not|# line of wait_for_data"))
 
+    @timed
+    def test_stall_unanswered(self):
+        """Of a node that is stopped as a whole nothing is claimed, and of the others everything is there."""
+        self.need_papaya()
+        text, job = self.stalls("computing", said="rank 2 is missing.|ranks 1-2 are missing.", file="stall-*.txt", STOPPED="1",
+                                PAPAYA_NODE_SIZE="1", **self.network_files())
+        self.assertRegex(text, FORCES)
+        self.assertIn("  rank 1: has not answered: no stack.\n", text)
+        self.assertIn("  Of ranks that have not answered, what is known may be half a minute old.\n", text)
+        self.check_right(job, 4, quiet=False)
+
     @time_limit(120)
     @timed
     def test_stalls(self):
@@ -220,15 +231,6 @@ class Failures(Preload):
             self.assertRegex(text, r"\nCall stacks of the ranks, .*:\n" + stacks)
             self.assertRegex(job.err, r"\nWhere the ranks are:\n" + said)
             self.check_right(job, 4, quiet=False)  # no signal has come to the program's handlers
-
-        def unanswered():
-            """Of a node that is stopped as a whole nothing is claimed, and of the others everything is there."""
-            text, job = self.stalls("computing", said="rank 2 is missing.|ranks 1-2 are missing.", file="stall-*.txt", STOPPED="1",
-                                    PAPAYA_NODE_SIZE="1", **self.network_files())
-            self.assertRegex(text, FORCES)
-            self.assertIn("  rank 1: has not answered: no stack.\n", text)
-            self.assertIn("  Of ranks that have not answered, what is known may be half a minute old.\n", text)
-            self.check_right(job, 4, quiet=False)
 
         def differ():
             text, job = self.stalls("differ", said=r"no progress for 2 s in MPI_.*, call 0 on forces: the ranks disagree about the collective.",
@@ -280,6 +282,6 @@ class Failures(Preload):
                 {}, {"PAPAYA_ALLREDUCE": "arrival_tree"}, {"PAPAYA_ALLREDUCE": "dissemination", "PAPAYA_NODE_SIZE": "2"},
                 {"PAPAYA_ALLREDUCE": "arrival_tree", "COLD": "1"},  # while the algorithm is set up
                 {"CLOCK_SET": "1"}, {"PAPAYA_NODE_SIZE": "1", **self.network_files()})),
-            unanswered, differ, asked, functools.partial(claimed, {}), functools.partial(claimed, {"LATE_CLAIM": "1"}), without_records,
+            differ, asked, functools.partial(claimed, {}), functools.partial(claimed, {"LATE_CLAIM": "1"}), without_records,
             chain, functools.partial(nonblocking, {"COLD": "1"}, 0, "ranks that have not arrived"),
             functools.partial(nonblocking, {"PAPAYA_PROFILE": "off"}, 6, r"data of rank \d"))
