@@ -202,7 +202,16 @@ void open(Node& node) noexcept {
     return;
   }
   node.file = file;
+  node.file_device = status.st_dev;
+  node.file_number = status.st_ino;
   if (node.bytes > roster_bytes) node.out_of_band = reinterpret_cast<std::byte*>(node.roster) + roster_bytes;
+}
+
+void close_file(Node& node) noexcept {
+  struct stat now {};
+  if (node.file >= 0 && fstat(node.file, &now) == 0 && now.st_dev == node.file_device && now.st_ino == node.file_number)
+    ::close(node.file);
+  node.file = -1;
 }
 
 void unlink_name(Node& node) noexcept {
@@ -229,14 +238,12 @@ void announce(Node& node, Part part) noexcept {
 
 void remove_name(Node& node) noexcept {
   unlink_name(node);
-  if (node.file >= 0) ::close(node.file);
-  node.file = -1;
+  close_file(node);
 }
 
 void close(Node& node) noexcept {
   if (node.roster != nullptr) munmap(node.roster, node.bytes);
-  if (node.file >= 0) ::close(node.file);
-  node.file = -1;
+  close_file(node);
   node.roster = nullptr;
   node.out_of_band = nullptr;
   node.mine = nullptr;

@@ -46,6 +46,8 @@ struct Node {
   std::size_t bytes = 0;             // of the roster, and behind it the memory of out-of-band collectives
   std::byte* out_of_band = nullptr;  // null: too many ranks for it
   int file = -1;                     // open, and locked; behind `bytes` there is room for more
+  std::uint64_t file_device = 0;     // which file that is: a program may close the descriptor and get it for another
+  std::uint64_t file_number = 0;
   char path[64] = "";
 };
 
