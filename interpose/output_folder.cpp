@@ -24,19 +24,13 @@ std::optional<std::string> name_of(int descriptor) {
 
 }  // namespace
 
-void OutputFolder::note_identity() {
-  if (descriptor_ >= 0 && fstat(descriptor_, &identity_) != 0) identity_ = {};
-}
-
 void OutputFolder::open_by_name() {
   descriptor_ = ::open(name_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  note_identity();
+  identity_.note(descriptor_);
 }
 
 bool OutputFolder::is_still_there() const {
-  struct stat now {};
-  return descriptor_ >= 0 && fstat(descriptor_, &now) == 0 && now.st_ino == identity_.st_ino &&
-         now.st_dev == identity_.st_dev;
+  return identity_.is_of(descriptor_);
 }
 
 void OutputFolder::look_up_name() {
@@ -55,7 +49,7 @@ void OutputFolder::make(const Job& job, std::string wanted, std::string_view pro
   name_ = output::make_folder(std::move(wanted), otherwise, least_bytes, descriptor_, sentence);
   if (!sentence.empty()) log::warn(sentence);
   // The report goes into this very folder at the end, also if another job has renamed it by then.
-  note_identity();
+  identity_.note(descriptor_);
   if (!name_.empty()) output::write_start_files(path(), job.settings, program, job.ranks, mpi, run);
 }
 
@@ -65,7 +59,7 @@ void OutputFolder::find(const Job& job, std::string_view run) {
   std::string sentence;
   name_ = output::find_folder(name_, job.node, run, descriptor_, sentence);
   if (!sentence.empty()) log::warn(sentence);
-  note_identity();
+  identity_.note(descriptor_);
 }
 
 // Opens the folder on the other ranks of the leader's node and makes sure that it is the same: another job that was
@@ -78,7 +72,7 @@ void OutputFolder::enter(const Job& job) {
     struct {
       std::uint64_t device;
       std::uint64_t file;
-    } mine{identity_.st_dev, identity_.st_ino}, first = mine;
+    } mine{identity_.device(), identity_.number()}, first = mine;
     job.oob_of_node->broadcast(&first, sizeof first);
     const bool same = descriptor_ < 0 || (mine.device == first.device && mine.file == first.file);
     if (job.oob_of_node->least(same ? 1 : 0) != 0) return;

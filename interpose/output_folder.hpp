@@ -2,12 +2,11 @@
 // the same name may rename it at any moment, and a program may close descriptors that are not its own.
 #pragma once
 
-#include <sys/stat.h>
-
 #include <cstdint>
 #include <string>
 #include <string_view>
 
+#include "base/file_identity.hpp"
 #include "interpose/job.hpp"
 
 namespace papaya {
@@ -37,11 +36,10 @@ class OutputFolder {
   void find(const Job& job, std::string_view run);
   void enter(const Job& job);
   void open_by_name();
-  void note_identity();
 
   std::string name_;
   int descriptor_ = -1;
-  struct stat identity_ {};  // when it was opened
+  FileIdentity identity_;  // when it was opened
 };
 
 }  // namespace papaya

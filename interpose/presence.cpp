@@ -202,15 +202,12 @@ void open(Node& node) noexcept {
     return;
   }
   node.file = file;
-  node.file_device = status.st_dev;
-  node.file_number = status.st_ino;
+  node.file_identity.note(file);
   if (node.bytes > roster_bytes) node.out_of_band = reinterpret_cast<std::byte*>(node.roster) + roster_bytes;
 }
 
 void close_file(Node& node) noexcept {
-  struct stat now {};
-  if (node.file >= 0 && fstat(node.file, &now) == 0 && now.st_dev == node.file_device && now.st_ino == node.file_number)
-    ::close(node.file);
+  if (node.file_identity.is_of(node.file)) ::close(node.file);
   node.file = -1;
 }
 

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/file_identity.hpp"
+
 namespace papaya::presence {
 
 enum class Part : std::uint32_t { unknown, takes_part, stands_aside };
@@ -46,8 +48,7 @@ struct Node {
   std::size_t bytes = 0;             // of the roster, and behind it the memory of out-of-band collectives
   std::byte* out_of_band = nullptr;  // null: too many ranks for it
   int file = -1;                     // open, and locked; behind `bytes` there is room for more
-  std::uint64_t file_device = 0;     // which file that is: a program may close the descriptor and get it for another
-  std::uint64_t file_number = 0;
+  FileIdentity file_identity;
   char path[64] = "";
 };
 

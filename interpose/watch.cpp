@@ -6,6 +6,7 @@
 #include <mpi.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <new>
 
 #include "base/clock.hpp"
+#include "base/folder_mode.hpp"
 #include "base/log.hpp"
 #include "interpose/output.hpp"
 #include "profiler/record/mapped_file.hpp"
@@ -122,7 +124,7 @@ void Watch::start(const std::string& folder, const std::vector<int>& ranks, int 
                   bool is_first_node) noexcept try {
   // A descriptor of its own: the folder may get another name.
   descriptor_ = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor_ < 0 || fstat(descriptor_, &identity_) != 0) return;
+  if (descriptor_ < 0 || !identity_.note(descriptor_)) return;
   folder_ = fmt::format("/proc/self/fd/{}", descriptor_);
   for (const int rank : ranks) ranks_.push_back({rank, output::rank_file(folder_, rank), {}, false, 0});
   all_ranks_ = all_ranks;
@@ -161,14 +163,8 @@ void Watch::stop() noexcept {
     running_ = false;
   }
   ranks_.clear();
-  if (descriptor_ >= 0 && folder_is_there()) close(descriptor_);
+  if (identity_.is_of(descriptor_)) close(descriptor_);
   descriptor_ = -1;
-}
-
-// A program may close descriptors that are not its own; the number may then mean another file.
-bool Watch::folder_is_there() const noexcept {
-  struct stat now {};
-  return fstat(descriptor_, &now) == 0 && now.st_ino == identity_.st_ino && now.st_dev == identity_.st_dev;
 }
 
 // False if the thread is to end.
@@ -182,7 +178,7 @@ void Watch::run() noexcept try {
   const double stall_looks_s = std::max(1.0, stall_s_ / 8);
   double since_look_s = 0;
   while (sleep(between_looks)) {
-    if (!folder_is_there()) return;
+    if (!identity_.is_of(descriptor_)) return;
     if (wishes_.is_new(descriptor_)) {
       for (const Rank& rank : ranks_) write_out(rank.path);
       for (const Rank& rank : ranks_) const StackRequest request(rank.path);
@@ -234,6 +230,7 @@ void Watch::look_for_stalls() {
 bool Watch::may_speak(const std::string& file) {
   const int made = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (made < 0) return false;
+  set_mode_by_folder(made, file, 0644);
   close(made);
   return true;
 }
@@ -304,6 +301,7 @@ bool Watch::report(std::int64_t now_unix_ns, bool asked) {
   // Where others may write, they may have put a link to one of the user's files here.
   const int out = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (out >= 0) {
+    set_mode_by_folder(out, file, 0644);
     write_all(out, text + stacks.whole);
     close(out);
   }

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <sys/stat.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_identity.hpp"
 #include "interpose/reports.hpp"
 #include "profiler/record/live.hpp"
 #include "profiler/record/stack_requests.hpp"
@@ -51,7 +51,6 @@ class Watch {
   };
   void run() noexcept;
   bool sleep(std::chrono::milliseconds time);
-  bool folder_is_there() const noexcept;
   bool is_asked();
   void look_for_stalls();
   // `now_unix_ns` on the records' clock. False: there was nothing to report.
@@ -61,7 +60,7 @@ class Watch {
 
   std::string folder_;
   int descriptor_ = -1;
-  struct stat identity_ {};
+  FileIdentity identity_;
   std::vector<Rank> ranks_;
   int all_ranks_ = 0;
   StackWishes wishes_;

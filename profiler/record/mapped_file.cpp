@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "base/folder_mode.hpp"
 #include "profiler/record/failed_pages.hpp"
 
 #ifndef MADV_POPULATE_WRITE
@@ -51,6 +52,7 @@ MappedFile create_mapped(const std::string& path, std::size_t bytes, std::string
     error = std::strerror(errno);
     return {};
   }
+  set_mode_by_folder(file, path, 0644);
   // Some file systems (NFS before 4.2) cannot reserve; there the size alone must do.
   int failure = posix_fallocate(file, 0, static_cast<off_t>(bytes));
   if (failure == EOPNOTSUPP || failure == EINVAL) failure = ftruncate(file, static_cast<off_t>(bytes)) == 0 ? 0 : errno;

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,6 +11,8 @@
 #include <cerrno>
 #include <cstring>
 #include <new>
+
+#include "base/folder_mode.hpp"
 
 namespace papaya {
 
@@ -77,15 +78,13 @@ bool SpillFile::open(const std::string& path, std::string later_path, const trac
   header_.checksum = checksum_of(header_);
   descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (descriptor_ < 0) return false;
-  struct stat status {};
-  if (fstat(descriptor_, &status) != 0 || !write_at(0, &header_, sizeof header_)) {
+  set_mode_by_folder(descriptor_, path, 0644);
+  if (!identity_.note(descriptor_) || !write_at(0, &header_, sizeof header_)) {
     ::unlink(path.c_str());
     ::close(descriptor_);
     descriptor_ = -1;
     return false;
   }
-  device_ = status.st_dev;
-  file_ = status.st_ino;
   offset_ = sizeof header_;
   return true;
 }
@@ -133,19 +132,13 @@ void SpillFile::append_block(BlockHeader block, const void* payload, std::size_t
   }
 }
 
-// A program may close descriptors that are not its own, and the number may then mean a file of the program's.
 bool SpillFile::is_ours() noexcept {
-  const auto is = [this](int descriptor) {
-    struct stat status {};
-    if (fstat(descriptor, &status) != 0) return false;
-    errno = EBADF;
-    return status.st_dev == device_ && status.st_ino == file_;
-  };
-  if (is(descriptor_)) return true;
+  if (identity_.is_of(descriptor_)) return true;
   descriptor_ = ::open(later_path_.c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor_ < 0) return false;
-  if (is(descriptor_)) return true;
+  if (identity_.is_of(descriptor_)) return true;
   ::close(descriptor_);
+  errno = EBADF;
   descriptor_ = -1;
   return false;
 }

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "base/file_identity.hpp"
 #include "profiler/record/spill_format.hpp"
 #include "profiler/record/zstd.hpp"
 
@@ -49,8 +50,7 @@ class SpillFile {
   void end(trace::spill::State state, int error) noexcept;
 
   int descriptor_ = -1;
-  dev_t device_ = 0;
-  ino_t file_ = 0;
+  FileIdentity identity_;
   std::string later_path_;
   trace::spill::FileHeader header_{};
   std::uint64_t offset_ = 0;

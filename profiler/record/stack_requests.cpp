@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/folder_mode.hpp"
 
 namespace papaya {
 
@@ -63,6 +64,7 @@ void StackRequests::send() {
   const std::string made = path + "-" + std::to_string(getpid()) + "-" + std::to_string(clock::unix_ns());
   const int file = open(made.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
   if (file < 0) return;
+  set_mode_by_folder(file, made, 0644);
   // In place of what somebody left who was killed, or of somebody's wish, which the same answers fulfil. As both files
   // exist until then, they differ.
   is_sent_ = fstat(file, &file_) == 0 && rename(made.c_str(), path.c_str()) == 0;

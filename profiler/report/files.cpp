@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/folder_mode.hpp"
 #include "profiler/report/report.hpp"
 
 namespace papaya::report {
@@ -29,6 +30,7 @@ bool write_file(const std::string& folder, const std::string& folder_name, const
   };
   const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return fail("cannot create");
+  set_mode_by_folder(file, path, 0666);
   while (!content.empty()) {
     const ssize_t written = write(file, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;

@@ -11,6 +11,7 @@
 //   lifecycle thread         MPI_Init_thread, all calls and MPI_Finalize in a thread that is not main
 //   lifecycle processors     each rank on a core of its own, and there after MPI_Finalize, too
 //   lifecycle asleep         its ranks wait in MPI_Finalize for the report without taking a core
+//   lifecycle umask          lets nobody read the files that it makes
 //   lifecycle request        waits for a request that there is not, with one that there is
 //   lifecycle session        a session and no MPI_Init, MPI 4 only
 #define _GNU_SOURCE
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -170,6 +172,7 @@ int main(int argc, char** argv) {
     some_calls(MPI_COMM_WORLD);
   }
   if (strcmp(mode, "request") == 0) wait_for_nothing();
+  if (strcmp(mode, "umask") == 0) umask(0777);
   cpu_set_t own, then;
   if (strcmp(mode, "processors") == 0) {
     int rank;

@@ -2,7 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <string>
 
 #include "tests/catch.hpp"
 
@@ -16,6 +20,25 @@ TEST_CASE("mapped_file: what is not known to be of one machine alone may be on a
   CHECK(is_on_network(-1));
   close(in_memory);
   close(other);
+}
+
+TEST_CASE("mapped_file: the folder says who may read it, not the umask of the moment") {
+  const mode_t before = umask(0022);
+  char folder[] = "/tmp/papaya-mapped-XXXXXX";
+  REQUIRE(mkdtemp(folder) != nullptr);
+  CHECK(chmod(folder, 0750) == 0);
+  umask(0777);
+  std::string error;
+  const std::string path = std::string(folder) + "/record";
+  const MappedFile file = create_mapped(path, 4096, error);
+  umask(before);
+  REQUIRE(file.base != nullptr);
+  struct stat status {};
+  CHECK(stat(path.c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0640);
+  unmap(file.base, file.bytes);
+  unlink(path.c_str());
+  rmdir(folder);
 }
 
 }  // namespace papaya

@@ -41,6 +41,22 @@ class Output(Preload):
         self.assertEqual([path.read_text() for path in kept], ["keep me"])
         self.assertEqual(len(list(self.scratch.rglob("report.json"))), 3)
 
+    @quick
+    def test_output_umask(self):
+        """One that the program sets after MPI_Init holds for its own files; who may read the folder may read all of it."""
+        for umask in (0o022, 0o077):
+            old = os.umask(umask)
+            try:
+                job = self.job(2, self.program("lifecycle"), "umask")
+            finally:
+                os.umask(old)
+            self.check_right(job, 2)
+            self.need_papaya()
+            self.check_counts(job)
+            modes = {file.name: file.stat().st_mode & 0o777 for file in job.folder.iterdir()}
+            self.assertIn("report.txt", modes)
+            self.assertEqual({mode & 0o644 for mode in modes.values()}, {0o644 & ~umask}, modes)
+
     def test_output_unwritable(self):
         for place in ("/dev/null/x", "/proc/papaya-test"):
             # The records go to the folder for temporary files then.
