@@ -13,11 +13,14 @@ inline bool is_expression(const char* text) noexcept {
   return true;
 }
 
-// What is set but empty, or no expression, is as if it were not set: `otherwise`.
-inline bool matches(const char* expression, const char* program, bool otherwise) noexcept {
+inline bool is_set(const char* text) noexcept {
+  return text != nullptr && *text != '\0';
+}
+
+// What is no expression matches nothing.
+inline bool matches(const char* expression, const char* program) noexcept {
   regex_t compiled;
-  if (expression == nullptr || *expression == '\0' || regcomp(&compiled, expression, REG_EXTENDED | REG_NOSUB) != 0)
-    return otherwise;
+  if (regcomp(&compiled, expression, REG_EXTENDED | REG_NOSUB) != 0) return false;
   const bool found = regexec(&compiled, program, 0, nullptr, 0) == 0;
   regfree(&compiled);
   return found;
@@ -26,8 +29,8 @@ inline bool matches(const char* expression, const char* program, bool otherwise)
 // The name of the variable that leaves a program out; nullptr if none does. `program`: the path of its file, followed
 // by its arguments.
 inline const char* left_out_by(const char* include, const char* exclude, const char* program) noexcept {
-  if (matches(exclude, program, false)) return "PAPAYA_EXCLUDE";
-  return matches(include, program, true) ? nullptr : "PAPAYA_INCLUDE";
+  if (is_set(exclude) && matches(exclude, program)) return "PAPAYA_EXCLUDE";
+  return is_set(include) && !matches(include, program) ? "PAPAYA_INCLUDE" : nullptr;
 }
 
 }  // namespace papaya::program_filter

@@ -141,8 +141,9 @@ Settings Settings::from_environment(const char* const* environment, std::vector<
     if (problem.empty())
       settings.values_[static_cast<std::size_t>(row - rows.begin())] = value;
     else
-      warnings.push_back(std::string(name) + "=" + std::string(value) + ": " + problem + "; using the default, " +
-                         std::string(row->fallback) + ".");
+      warnings.push_back(
+          std::string(name) + "=" + std::string(value) + ": " + problem + "; " +
+          (row->fallback.empty() ? "it is ignored." : "using the default, " + std::string(row->fallback) + "."));
   }
   return settings;
 }

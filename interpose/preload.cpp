@@ -251,10 +251,7 @@ void resolve(const void* caller) {
   reinterpret_cast<GetLibraryVersion>(search.definitions[0])(version, &length);
   if (papaya::is_of_mpich(version)) node.launcher = papaya::presence::Launcher::pmi;
   // Who types `papaya run` means this program.
-  if (const char* const variable = left_out_by(); variable != nullptr && started_as != Start::run) {
-    stand_aside_by_request(variable, " leaves this program out");
-    return;
-  }
+  if (started_as != Start::run && is_left_out()) return;
   if (started_as == Start::child_of_run) {
     stand_aside(
         "this MPI program was started by a process under `papaya run`, which preloads into one process only. Nothing "

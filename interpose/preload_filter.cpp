@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdlib>
+#include <cstring>
 
 #include "base/program_filter.hpp"
+#include "interpose/preload_aside.hpp"
 
 namespace papaya::preload {
 
@@ -35,13 +37,21 @@ void read_program(char (&text)[longest]) {
 
 }  // namespace
 
-const char* left_out_by() {
+bool is_left_out() {
   const char* const include = getenv("PAPAYA_INCLUDE");
   const char* const exclude = getenv("PAPAYA_EXCLUDE");
-  if (include == nullptr && exclude == nullptr) return nullptr;
+  if (include == nullptr && exclude == nullptr) return false;
   static char program[longest];
   read_program(program);
-  return program_filter::left_out_by(include, exclude, program);
+  const char* const variable = program_filter::left_out_by(include, exclude, program);
+  if (variable == nullptr) return false;
+  if (strcmp(variable, "PAPAYA_INCLUDE") == 0 && !program_filter::is_expression(include))
+    stand_aside("PAPAYA_INCLUDE=", include,
+                ": must be an extended regular expression. Until it is one, papaya leaves out every program that "
+                "LD_PRELOAD brings it into: every call goes straight to MPI, nothing is recorded.");
+  else
+    stand_aside_by_request(variable, " leaves this program out");
+  return true;
 }
 
 }  // namespace papaya::preload

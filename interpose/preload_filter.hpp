@@ -3,7 +3,8 @@
 
 namespace papaya::preload {
 
-// The name of the variable that leaves it out; nullptr if none does.
-const char* left_out_by();
+// True if PAPAYA_INCLUDE or PAPAYA_EXCLUDE leaves it out: this process stands aside then. A PAPAYA_INCLUDE that is no
+// expression leaves every program out, which is said.
+bool is_left_out();
 
 }  // namespace papaya::preload
