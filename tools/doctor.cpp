@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "tools/command.hpp"
 #include "tools/doctor/checks.hpp"
@@ -20,7 +21,7 @@ using doctor::Checks;
 using doctor::Level;
 
 struct Options {
-  std::string program;
+  std::vector<std::string> words;  // the program and its arguments
   bool json = false;
 };
 
@@ -81,10 +82,10 @@ int examine(const Options& options) {
   if (job.rank != 0) return exit_fine;  // rank 0 speaks for all
   Checks checks;
   doctor::check_installation(job, checks);
-  if (!options.program.empty()) doctor::check_program(options.program, job, checks);
+  if (!options.words.empty()) doctor::check_program(options.words.front(), job, checks);
   doctor::check_other_tools(checks);
   const Settings settings = doctor::check_settings(checks);
-  if (!options.program.empty()) doctor::check_filter(options.program, settings, checks);
+  if (!options.words.empty()) doctor::check_filter(options.words, checks);
   doctor::check_machine(job, settings, checks);
   doctor::check_output(job, settings, checks);
   std::error_code error;
@@ -99,12 +100,20 @@ int examine(const Options& options) {
 
 void add_doctor(CLI::App& app, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
-      "doctor", "Check what would keep papaya from working here: [mpirun -n N] papaya doctor [PROGRAM]");
+      "doctor",
+      "Check what would keep papaya from working here: [mpirun -n N] papaya doctor [OPTIONS] [PROGRAM [ARGUMENTS...]]");
   auto options = std::make_shared<Options>();
-  command->add_option("program", options->program, "Program to look at: its MPI, its Fortran, how it is linked");
   command->add_flag("--json", options->json, "Print JSON instead of text");
-  command->footer("Exit codes: 0 fine, perhaps with warnings; 1 a problem was found; 2 usage.");
-  command->callback([options, &exit_code] { exit_code = examine(*options); });
+  command->prefix_command();
+  command->footer(
+      "PROGRAM is looked at, not run: its MPI, its Fortran, how it is linked, and by its ARGUMENTS whether\n"
+      "PAPAYA_INCLUDE and PAPAYA_EXCLUDE leave it out. Options come before it.\n"
+      "Exit codes: 0 fine, perhaps with warnings; 1 a problem was found; 2 usage.");
+  command->callback([command, options, &exit_code] {
+    options->words = command->remaining();
+    if (!options->words.empty() && options->words.front().starts_with('-')) throw CLI::ExtrasError(options->words);
+    exit_code = examine(*options);
+  });
 }
 
 }  // namespace papaya

@@ -45,8 +45,8 @@ void check_program(const std::string& program, const Job& job, Checks& checks);
 void check_other_tools(Checks& checks);
 // Those inside the program and among its libraries.
 void check_linked_tools(const ElfFile& program, const std::vector<std::string>& libraries, Checks& checks);
-// PAPAYA_INCLUDE and PAPAYA_EXCLUDE.
-void check_filter(const std::string& program, const Settings& settings, Checks& checks);
+// PAPAYA_INCLUDE and PAPAYA_EXCLUDE. `words`: a program and its arguments.
+void check_filter(const std::vector<std::string>& words, Checks& checks);
 struct Mpi {
   std::string version;   // "Open MPI v4.1.4, ..."; empty: it is no MPI
   int standard_abi = 0;  // as base/mpi_library.hpp has it

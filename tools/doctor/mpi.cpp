@@ -147,7 +147,8 @@ void check_mpi(const std::map<std::string, Mpi>& mpis, const std::vector<std::st
   const std::string of_mpi = launcher_of(mpi);
   if (!launcher.empty() && !of_mpi.empty() && launcher != of_mpi) {
     checks.push_back(
-        {"MPI", Level::problem,
+        // Outside a job nobody has used the wrong one yet.
+        {"MPI", in_job ? Level::problem : Level::warning,
          fmt::format("The program's MPI is {}, and the {} is {}'s: every rank would be a job of its own. "
                      "Start it with mpirun.{} or that MPI's own mpirun.{}",
                      line, in_job ? "launcher of this job" : "mpirun in PATH", launcher, of_mpi, by_which_abi(mpi))});

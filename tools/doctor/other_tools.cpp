@@ -102,19 +102,20 @@ void check_other_tools(Checks& checks) {
     checks.push_back({"preloads", Level::ok, "No other library is preloaded."});
 }
 
-void check_filter(const std::string& program, const Settings& settings, Checks& checks) {
+void check_filter(const std::vector<std::string>& words, Checks& checks) {
   std::error_code error;
-  const std::filesystem::path path = std::filesystem::canonical(find_program(program), error);
+  const std::filesystem::path path = std::filesystem::canonical(find_program(words.front()), error);
   if (error) return;
+  // As the library sees it: the file, links followed, then the arguments.
+  std::string command = path.string();
+  for (std::size_t i = 1; i < words.size(); ++i) command += " " + words[i];
   const char* const variable =
-      program_filter::left_out_by(std::string(settings.text(Variable::include)).c_str(),
-                                  std::string(settings.text(Variable::exclude)).c_str(), path.c_str());
+      program_filter::left_out_by(std::getenv("PAPAYA_INCLUDE"), std::getenv("PAPAYA_EXCLUDE"), command.c_str());
   if (variable != nullptr)
-    checks.push_back(
-        {"filter", Level::warning,
-         fmt::format("{} leaves {} out where LD_PRELOAD brings papaya into it, unless it is given arguments that the "
-                     "expression names; papaya run records it all the same.",
-                     variable, path.string())});
+    checks.push_back({"filter", Level::warning,
+                      fmt::format("Where LD_PRELOAD brings papaya into it, {} leaves out \"{}\"{}; papaya run records "
+                                  "it all the same.",
+                                  variable, command, words.size() > 1 ? "" : ", unless arguments make a difference")});
 }
 
 }  // namespace papaya::doctor

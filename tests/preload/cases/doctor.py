@@ -58,9 +58,10 @@ class Doctor(Preload):
         self.assertEqual([checks[name][0][0] for name in ("program", "MPI", "Fortran")], ["ok"] * 3)
         foreign = self.build / "tests" / "preload" / f"calls-{other}"
         if foreign.exists():
-            checks, _ = self.doctor(foreign, env=path, code=1)
-            self.assertEqual(checks["MPI"][0][0], "problem")
-            self.assertIn(f"mpirun.{other}", checks["MPI"][0][1])
+            for level, where in (("warning", {"env": path}), ("problem", {"ranks": 2, "code": 1})):
+                checks, _ = self.doctor(foreign, **where)
+                self.assertEqual(checks["MPI"][0][0], level)
+                self.assertIn(f"mpirun.{other}", checks["MPI"][0][1])
         checks, _ = self.doctor(self.build / "tests/preload/fake_user", env=path)
         self.assertIn("does not know", checks["MPI"][0][1])
         for binding, says in (("mpifh", "mpif.h or mpi"), ("usempi", "mpif.h or mpi"), ("f08", "mpi_f08")):
@@ -102,10 +103,19 @@ class Doctor(Preload):
         self.assertIn("did you mean PAPAYA_ALLREDUCE?", text)
         self.assertIn("did you mean arrival_leader?", text)
         checks, _ = self.doctor(self.program("calls"), env={**path, "PAPAYA_EXCLUDE": f"/calls-{self.mpi}$"})
-        self.assertIn("PAPAYA_EXCLUDE leaves", checks["filter"][0][1])
+        self.assertIn("PAPAYA_EXCLUDE leaves out", checks["filter"][0][1])
         checks, _ = self.doctor(self.program("calls"), env={**path, "PAPAYA_INCLUDE": "/calls-", "PAPAYA_EXCLUDE": "["})
         self.assertNotIn("filter", checks)
         self.assertIn("PAPAYA_EXCLUDE=[: must be an extended regular expression", checks["settings"][0][1])
+        checks, _ = self.doctor(self.program("calls"), env={**path, "PAPAYA_INCLUDE": "["})
+        self.assertIn("PAPAYA_INCLUDE leaves out", checks["filter"][0][1])
+        # With the program's arguments, which may look like options, and through a link.
+        link = self.scratch / "linked"
+        link.symlink_to(self.program("calls"))
+        for words, is_left_out in ((["--json", "input 1"], True), (["input", "1"], True), (["input", "2"], False), ([], False)):
+            checks, _ = self.doctor(link, *words, env={**path, "PAPAYA_EXCLUDE": f"/calls-{self.mpi} (--json )?input 1$"})
+            self.assertEqual("filter" in checks, is_left_out, words)
+        self.papaya("doctor", "--jsn", link, code=2)
         checks, _ = self.doctor(env={"PAPAYA_SHM_LIMIT": "900G"})
         self.assertEqual(checks["shared memory"][0][0], "warning")
         checks, _ = self.doctor(env={"PAPAYA_OUTPUT": "/proc/none/out"}, code=1)
