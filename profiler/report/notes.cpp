@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
@@ -49,6 +50,13 @@ void Notes::describe_ranks() {
                      facts_.missing_ranks == 1 ? "it" : "them"));
   for (const RecordFacts::Abort& abort : facts_.aborts)
     note(fmt::format("Rank {} called MPI_Abort with code {}.", abort.rank, abort.code));
+  if (std::any_of(analysis_.functions.begin(), analysis_.functions.end(), [](const FunctionFigures& function) {
+        return function.name == "MPI_Comm_spawn" || function.name == "MPI_Comm_spawn_multiple";
+      }))
+    note(
+        "MPI_Comm_spawn has started processes, which run natively and leave no record: the figures do not include "
+        "them, "
+        "and calls together with them are not compared.");
   if (facts_.running.empty()) return;
   note(facts_.is_all_running
            ? std::string("The job ended without MPI_Finalize, or is still running.")
