@@ -18,7 +18,7 @@ build_packages="g++ gcc libc6-dev pkg-config meson ninja-build python3 openmpi-b
   libjs-chart.js"
 test_packages="gfortran hpcc iproute2 iptables lammps libmnl-dev munge slurm-client slurmctld slurmd libopenblas-dev libopenblas0-pthread libscalapack-mpich-dev
   libscalapack-openmpi-dev libsimgrid-dev otf2-tools python3-matplotlib
-  patchelf python3-mpi4py python3-sklearn python3-torch"
+  environment-modules patchelf python3-mpi4py python3-sklearn python3-torch"
 # The style gates (tests/lint).
 test_packages="$test_packages clang-format clang-tidy codespell mandoc python3-flake8 shellcheck"
 # Ubuntu has this browser as a snap only: there the test of the report's page is skipped.

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """tools/package and what it packs: packaging.py --build FOLDER [--mpi NAME=LAUNCHER]..."""
 import argparse
+import glob
 import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,7 +17,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
 
-from packaging_steps import archive, bundle  # noqa: E402  after the path is set
+from packaging_steps import archive, bundle, pages  # noqa: E402  after the path is set
 
 chosen = argparse.Namespace(build=None, mpi=[])
 
@@ -26,7 +28,7 @@ OF_EACH_MPI = {"papaya/libpapaya-{}.so", "libpapaya-weak-{}.so", "libpapaya-weak
 OTHERS = {"README", "bin/papaya", "include/papaya.h", "include/papaya_weak.h", "include/papaya_segment.h",
           "include/papaya.f90", "share/man/man1/papaya.1", "share/man/man3/papaya_weak.3",
           "share/papaya/tuning.schema.json", "share/bash-completion/completions/papaya", "share/doc/papaya/LICENSE",
-          "share/doc/papaya/CHANGELOG.md"}
+          "share/doc/papaya/CHANGELOG.md", "share/doc/papaya/launchers/slurm.md"}
 
 
 def read(name):
@@ -108,12 +110,46 @@ class Packing(unittest.TestCase):
         for name in ("libhwloc.so.15", "libdw.so.1", "libcrypt.so.1"):
             self.assertFalse(bundle.NOT_BUNDLED.fullmatch(name), name)
 
+    def test_pages_link_to_what_is_there(self):
+        pages.install(self.scratch)
+        links = 0
+        for page in self.scratch.rglob("*.md"):
+            for target in re.findall(r"\]\(([^)\s#]+)", page.read_text(encoding="utf-8")):
+                if "://" in target:
+                    continue
+                self.assertTrue((page.parent / target).is_file(), f"{page.name} links to {target}")
+                links += 1
+        self.assertGreater(links, 20)
+        self.assertFalse((self.scratch / "release.md").exists())
+        self.assertIn("papaya-export(1) has", (self.scratch / "settings.md").read_text(encoding="utf-8"))
+
     def test_usage(self):
         help_text = run(ROOT / "tools" / "package", "--help").stdout
         for command in ("tarball", "source", "deb", "tree"):
             self.assertRegex(help_text, rf"tools/package {command}")
             self.assertEqual(run(ROOT / "tools" / "package", command, "--help").returncode, 0)
         self.assertEqual(run(ROOT / "tools" / "package", "rpm").returncode, 2)
+
+    def check_module(self, moved, preload):
+        """Loaded, the module brings papaya into programs; unloaded, everything is as before."""
+        command = next((file for file in (shutil.which("modulecmd"), *glob.glob("/usr/lib/*/modulecmd*"), *glob.glob(
+            "/usr/share/modules/libexec/modulecmd.tcl")) if file and os.access(file, os.X_OK)), None)
+        if command is None:
+            print("no Environment Modules here, so the module file is not tried")
+            return
+        script = (f"module() {{ eval \"$({shlex.quote(command)} bash \"$@\")\"; }}\n"
+                  f"module use {shlex.quote(str(moved / 'share/papaya/modulefiles'))}\nmodule load papaya\n"
+                  "echo \"$LD_PRELOAD|$(command -v papaya)|${MANPATH-unset}\"\n"
+                  "module unload papaya\necho \"${LD_PRELOAD-unset}|${MANPATH-unset}\"\n")
+        for manpath in (None, "/somewhere/man:"):
+            environment = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "MANPATH")}
+            if manpath is not None:
+                environment["MANPATH"] = manpath
+            done = run("bash", "-c", script, env=environment)
+            after = manpath or "unset"
+            self.assertEqual(done.stdout.splitlines(), [
+                f"{preload}|{moved / 'bin' / 'papaya'}|" + (f"{moved / 'share/man'}:{manpath}" if manpath else "unset"),
+                f"unset|{after}"], done.stderr)
 
     @unittest.skipUnless(shutil.which("patchelf") and shutil.which("meson"), "needs patchelf and meson")
     def test_a_folder_runs_where_it_is_moved_to(self):
@@ -130,6 +166,7 @@ class Packing(unittest.TestCase):
         self.assertEqual([name for name in sorted(expected) if not (libraries / name).exists()], [])
         programs = {f"libexec/papaya/papaya-bench-{mpi}" for mpi, _ in chosen.mpi}
         self.assertEqual([name for name in sorted(OTHERS | programs) if not (moved / name).exists()], [])
+        self.check_module(moved, preload)
         for file in bundle.programs_and_libraries(moved):
             outside = [name for name in bundle.needed_by(lambda *command: run(*command).stdout, file)
                        if not bundle.NOT_BUNDLED.fullmatch(name) and not list(moved.rglob(name))]

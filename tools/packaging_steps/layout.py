@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import tempfile
 
-from packaging_steps import bundle
+from packaging_steps import bundle, pages
 
 # Compiled or joined into what is installed.
 LINKED_IN = ("libfmt-dev", "nlohmann-json3-dev", "libcli11-dev", "libstdc++6", "libjs-chart.js")
@@ -18,7 +18,9 @@ READ_ME = """papaya {version}: who arrives late at which MPI collective, and wha
 
 Put this folder wherever you like, on a file system that all nodes see. It needs Linux on {machine}, glibc {glibc} or
 newer and one of these MPIs, which it finds in your program: {mpis}.
-bin/papaya doctor checks the rest; share/doc/papaya/guide.md is the guide, share/man has the manual pages.
+bin/papaya doctor checks the rest; share/doc/papaya/guide.md is the guide, share/man has the manual pages. For all users
+of a machine: module use share/papaya/modulefiles; module load papaya. Programs that call papaya's own functions are
+compiled and linked with the headers and libraries of this folder, wherever it is (share/doc/papaya/weak.md).
 
 Of papaya's own only these are tied to the names that Debian gives the MPI libraries ({names}):
 the benchmark (papaya bench, papaya tune) and lib*/libpapaya-weak-*.so.
@@ -52,8 +54,9 @@ def document(run, root, tree, version, bundled):
     """Returns the version of glibc that the package needs."""
     folder = tree / "share" / "doc" / "papaya"
     folder.mkdir(parents=True)
-    for page in ("LICENSE", "CHANGELOG.md", "docs/guide.md", "docs/settings.md"):
+    for page in ("LICENSE", "CHANGELOG.md"):
         shutil.copy(root / page, folder)
+    pages.install(folder)
     licences(folder / "licences", bundled)
     preload = next(tree.rglob("libpapaya.so"))
     flavours = sorted(file.stem.removeprefix("libpapaya-") for file in preload.parent.glob("libpapaya-*.so")

@@ -260,6 +260,17 @@ class Launching(Preload):
         self.check_right(job, 2, quiet=False)
         self.check_counts(job)
         self.assertRegex("".join(job.complaints()), r"^papaya: PAPAYA_EXCLUDE=launched\|\(: must be an extended regular expression")
+        # What is to be included cannot be known then, so papaya stays out of all.
+        bad = {"PAPAYA_INCLUDE": "launched|("}
+        job = self.job(2, program, via="preload", env=bad)
+        self.check_right(job, 2, quiet=False)
+        self.assertFalse(job.folder.exists())
+        [said] = job.said()
+        self.assertRegex(said, r"rank 0: PAPAYA_INCLUDE=launched\|\(: must be an extended regular expression.*nothing is recorded")
+        job = self.job(2, program, env=bad)
+        self.check_right(job, 2, quiet=False)
+        self.check_counts(job)
+        self.assertRegex("".join(job.complaints()), r"^papaya: PAPAYA_INCLUDE=launched\|\(: .* expression; it is ignored\.$")
         job = self.job(2, program, env={"PAPAYA_EXCLUDE": "launched"})
         self.check_right(job, 2)
         self.check_counts(job)
@@ -279,7 +290,9 @@ class Launching(Preload):
         self.check_right(native, 3)
         self.need_papaya()
         for way in ("run", "preload"):
-            self.check_right(self.job(1, self.program("spawn"), via=way, env=LEADER), 3, quiet=False)
+            job = self.job(1, self.program("spawn"), via=way, env=LEADER)
+            self.check_right(job, 3, quiet=False)
+            self.assertIn("MPI_Comm_spawn has started processes", " ".join(job.report()["notes"]))
 
     def test_connect(self):
         """Groups that meet by a port: the same results, counts and bytes."""
