@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 #include "base/clock.hpp"
@@ -12,6 +13,7 @@
 #include "interpose/approx.hpp"
 #include "interpose/census.hpp"
 #include "interpose/communicator.hpp"
+#include "interpose/lone_rank.hpp"
 #include "interpose/mpi_types.hpp"
 #include "interpose/next.hpp"
 #include "interpose/nonblocking.hpp"
@@ -129,6 +131,10 @@ void start() noexcept {
     return;
   }
   job::find_nodes(job);
+  if (job.ranks == 1)
+    if (const std::string sentence = lone_rank::sentence([](const char* name) { return std::getenv(name); });
+        !sentence.empty())
+      log::warn(sentence);
   pack_on(job.world_comm);
   process.memory.open(job, {.descriptor = job.is_one_node && job.nodes == 1 ? process.preload->node->file : -1,
                             .begin = process.preload->node->bytes});

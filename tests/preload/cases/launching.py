@@ -283,6 +283,21 @@ class Launching(Preload):
         self.assertIn("papaya: rank 1: PAPAYA_EXCLUDE leaves this program out.", job.err)
         self.assertFalse(job.folder.exists())
 
+    @quick
+    def test_other_launcher(self):
+        """Each process is a job of its own, which is said once."""
+        self.need_papaya()
+        launcher = shutil.which({"openmpi": "mpirun.mpich", "mpich": "mpirun.openmpi"}[self.mpi])
+        if launcher is None:
+            self.skipTest("needs both MPIs")
+        many = ["--oversubscribe"] if self.mpi == "mpich" else []
+        done = subprocess.run([launcher, *many, "-n", "2", str(self.build / "papaya"), "run", self.program("launched")],
+                              env=clean_environment(), cwd=self.scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("counts MPI_Allreduce=20 "), 2)
+        self.assertEqual(done.stderr.count("the launcher has started 2 processes, and each is a job of its own"), 1, done.stderr)
+
     def test_spawn(self):
         native = self.job(1, self.program("spawn"), via="native")
         if native.code != 0 and "MPI_Comm_spawn" in native.err:
