@@ -209,7 +209,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   command
       ->add_option("folders", options->before,
-                   "Folders of the runs: one before and one after, or, using --with, those before")
+                   "Folders of the runs: one before and one after; or those before, with those after behind --with")
       ->required();
   command->add_option("--with", options->after, "Folders of the runs after the change");
   command->add_flag("--json", options->json, "Print JSON instead of text");

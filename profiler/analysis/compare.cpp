@@ -221,7 +221,7 @@ std::string verdict_of(const Comparison& out) {
   if (std::isnan(change.low)) return "UNCLEAR: there are too few calls to tell.";
   const char* const what = by_run ? "the run" : "the time inside collectives";
   const std::string took =
-      fmt::format("{}: {} is {} of what it was, 95 % interval {} to {}", name_of(change.judgement.outcome), what,
+      fmt::format("{}: {} is {} times what it was, 95 % interval {} to {}", name_of(change.judgement.outcome), what,
                   ratio_text(change.ratio), ratio_text(change.low), ratio_text(change.high));
   switch (change.judgement.outcome) {
     case Outcome::same:

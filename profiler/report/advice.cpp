@@ -18,6 +18,8 @@ namespace {
 
 // From this share of the run on, time is told in the sentence for everybody.
 constexpr double noticeable = 0.02;
+// From this share of the time outside MPI on, what passes without a core is no computing.
+constexpr double told_asleep = 0.1;
 
 class Adviser {
  public:
@@ -74,7 +76,7 @@ std::string Adviser::in_short() const {
   const double unrecorded = std::min(1.0, analysis_.unrecorded_ns / ranks_ns);
   std::string text = fmt::format(
       "{} of the time of {} {}", share_text(computing), ranks,
-      without_core_ns >= 0.5 * computing_ns
+      without_core_ns >= told_asleep * computing_ns
           ? fmt::format("passes outside MPI ({} or more on no core)", share_text(without_core_ns / ranks_ns))
           : "goes into computing");
   if (unrecorded >= noticeable) text += fmt::format(", {} is not recorded", share_text(unrecorded));
@@ -89,8 +91,9 @@ std::string Adviser::in_short() const {
   }
   text += ".";
   if (analysis_.what_if.is_known && analysis_.what_if.all_ns >= noticeable * analysis_.run_ns)
-    text += fmt::format(" With the work evenly spread the run would take about {} instead of {}.",
-                        time_text(analysis_.run_ns - analysis_.what_if.all_ns), time_text(analysis_.run_ns));
+    text += fmt::format(
+        " If no rank computed longer than the median of the ranks, the run would take about {} instead of {}.",
+        time_text(analysis_.run_ns - analysis_.what_if.all_ns), time_text(analysis_.run_ns));
   return text;
 }
 

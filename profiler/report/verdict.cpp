@@ -29,6 +29,7 @@ class Judge {
   std::string late_verdict();
   std::string whole_run_verdict();
   std::string elsewhere_verdict();
+  std::string weak_verdict() const;
   std::string what_if_verdict() const;
 
   const Analysis& analysis_;
@@ -101,6 +102,24 @@ std::string Judge::elsewhere_verdict() {
   return elsewhere.text;
 }
 
+// What late ranks cost where the program, or PAPAYA_APPROX, has weakly consistent collectives.
+std::string Judge::weak_verdict() const {
+  const double ranks_ns = analysis_.run_ns * static_cast<double>(analysis_.ranks_read);
+  double waited_ns = 0;
+  const WeakFigures* most = nullptr;
+  for (const WeakFigures& weak : analysis_.weak) {
+    waited_ns += weak.sums.waited_ns;
+    if (most == nullptr || weak.sums.waited_ns > most->sums.waited_ns) most = &weak;
+  }
+  if (most == nullptr || waited_ns < noticeable_cost * ranks_ns) return {};
+  const auto last = std::max_element(most->ranks.begin(), most->ranks.end(),
+                                     [](const WeakRank& a, const WeakRank& b) { return a.caused_ns < b.caused_ns; });
+  return fmt::format(
+      " In weakly consistent collectives, which that does not include, waiting costs {}, most in {}{}.",
+      share_text(waited_ns / ranks_ns), most->collective,
+      last == most->ranks.end() || last->caused_ns <= 0 ? "" : fmt::format("; rank {} is late there", last->rank));
+}
+
 // What the rank that was named first costs the run.
 std::string Judge::what_if_verdict() const {
   const std::vector<std::int32_t>& elsewhere = verdict_.elsewhere.ranks;
@@ -153,7 +172,7 @@ Verdict Judge::write() {
       verdict_.text = elsewhere.substr(1) + " " + arrivals;
     else
       verdict_.text = elsewhere.substr(1) + " In collective calls, " + decapitalised(std::move(arrivals));
-    verdict_.text += what_if_verdict();
+    verdict_.text += what_if_verdict() + weak_verdict();
   }
   return std::move(verdict_);
 }

@@ -49,7 +49,8 @@ TEST_CASE("advice: where to take work from") {
   CHECK(report.in_short ==
         "33 % of the time of the 4 ranks goes into computing, 50 % is lost by waiting in collective calls for late "
         "ranks, "
-        "and 17 % passes in MPI otherwise. With the work evenly spread the run would take about 100 ms instead of 300 "
+        "and 17 % passes in MPI otherwise. If no rank computed longer than the median of the ranks, the run would take "
+        "about 100 ms instead of 300 "
         "ms.");
   const std::string text = report::to_text(report);
   CHECK(contains(text, "In short: 33 % of the time"));

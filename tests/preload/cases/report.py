@@ -95,6 +95,7 @@ class Report(Preload):
         self.assertEqual(({one["name"]: one["calls"] for one in report["collectives"]}, report["compared_calls"]),
                          ({"MPI_Allreduce": 6}, 3))
         self.assertEqual((report["pending"], report["unrecorded_calls"]), ([], 2))
+        self.assertRegex(report["verdict"], r"In weakly consistent collectives, .* waiting costs \d+ %, most in ssp_allreduce; rank 1 is late there\.")
         weak = {one["name"]: one for one in report["weak_collectives"]}
         self.assertEqual({name: (one["calls"], one["bytes"]) for name, one in weak.items()},
                          {"ssp_allreduce": (40, 32000), "threshold_bcast": (2, 1600), "ssp_accumulate": (4, 3200)})
