@@ -38,10 +38,20 @@ constexpr Tool known_tools[] = {
     {"libmust", "MUST", true, " MUST starts programs by mustrun, with ranks of its own: run it without papaya."},
     {"libhpcrun", "HPCToolkit", false, ""}};
 
+constexpr Tool unknown_tool = {"", "An MPI tool that papaya does not know", true, ""};
+
+// By its name, else by the functions of MPI that it defines.
 const Tool* tool_of(const std::string& path) {
   const auto* const found = std::find_if(std::begin(known_tools), std::end(known_tools),
                                          [&](const Tool& tool) { return base_name(path).starts_with(tool.prefix); });
-  return found == std::end(known_tools) ? nullptr : found;
+  if (found != std::end(known_tools)) return found;
+  const std::vector<std::string> defined = read_elf(path).defined;
+  const auto defines = [&](const char* name) {
+    return std::find(defined.begin(), defined.end(), name) != defined.end();
+  };
+  const bool is_mpi = defines("PMPI_Init") || defines("PMPI_Get_library_version");
+  return !is_mpi && (defines("MPI_Init") || defines("MPI_Init_thread") || defines("MPI_Allreduce")) ? &unknown_tool
+                                                                                                    : nullptr;
 }
 
 // A tool behind papaya: what each of the two sees, and what to type for all.
@@ -52,16 +62,15 @@ Check behind(const char* check, const Tool& tool, const std::string& library) {
                         library)};
   const std::string own = find_library();
   return {check, Level::warning,
-          fmt::format("{} ({}) comes behind papaya: papaya sees each call, {} those that papaya leaves to MPI. For "
-                      "both to see all, "
-                      "start the program with LD_PRELOAD={}:{} in place of papaya run.{}",
-                      tool.name, library, tool.name, library, own.empty() ? "libpapaya.so" : own, tool.note)};
+          fmt::format("{} ({}) comes behind papaya: papaya sees each call, the other those that papaya leaves to MPI. "
+                      "For both to see all, start the program with LD_PRELOAD={}:{} in place of papaya run.{}",
+                      tool.name, library, library, own.empty() ? "libpapaya.so" : own, tool.note)};
 }
 
 Check in_front(const char* check, std::string_view name, const std::string& where) {
-  return {check, Level::ok,
-          fmt::format("{} ({}) comes before papaya: both see each call. {} counts papaya's time as MPI's.", name, where,
-                      name)};
+  return {
+      check, Level::ok,
+      fmt::format("{} ({}) comes before papaya: both see each call. It counts papaya's time as MPI's.", name, where)};
 }
 
 }  // namespace

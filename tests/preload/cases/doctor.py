@@ -126,6 +126,10 @@ class Doctor(Preload):
             shutil.copy(self.build / "tests/preload" / f"libplugin-{self.mpi}.so", tool)
             checks, _ = self.doctor(env={"LD_PRELOAD": str(tool)})
             self.assertRegex(checks["preloads"][0][1], "Darshan .* none of the calls that papaya replaces")
+            # By what it defines: none papaya knows, still an MPI tool.
+            nameless = shutil.copy(self.build / f"tests/preload/libtool_pmpi-{self.mpi}.so", pathlib.Path(folder) / "libown.so")
+            checks, _ = self.doctor(env={"LD_PRELOAD": str(nameless)})
+            self.assertRegex(checks["preloads"][0][1], "An MPI tool that papaya does not know .*comes behind papaya")
             # In front of papaya, and behind it.
             tool = shutil.copy(tool, pathlib.Path(folder) / "libmpiP.so")
             library = self.build / "libpapaya.so"
