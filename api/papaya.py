@@ -15,6 +15,7 @@ import atexit
 import collections
 import ctypes
 import os
+import pathlib
 
 import numpy
 
@@ -54,6 +55,18 @@ def _mpi_of_this_process():
     raise ImportError("this process has not loaded Open MPI or MPICH: import mpi4py.MPI or call papaya.init() first")
 
 
+def _load(file):
+    """From where the dynamic loader looks, else from the installation that this file is in."""
+    try:
+        return ctypes.CDLL(file)
+    except OSError:
+        for folder in pathlib.Path(__file__).resolve().parents[1:5]:
+            for path in [folder / file, *folder.glob(f"*-linux-gnu/{file}")]:
+                if path.exists():
+                    return ctypes.CDLL(str(path))
+        raise
+
+
 World = collections.namedtuple("World", "rank size")
 
 
@@ -90,7 +103,7 @@ class _Library:
     def __getattr__(self, name):
         if self._functions is None:
             file = f"libpapaya-weak-{_mpi_of_this_process()}.so.0"
-            self._functions = ctypes.CDLL(file)
+            self._functions = _load(file)
             self._functions.papaya_error.restype = ctypes.c_char_p
             # Before MPI_Finalize, which mpi4py and init() call later.
             atexit.register(self._functions.papaya_weak_end_threads)

@@ -9,6 +9,8 @@ import tempfile
 
 from packaging_steps import bundle, pages
 
+MPIS = {"openmpi": "Open MPI", "mpich": "MPICH and those with its ABI", "abi": "MPIs with the standard ABI of MPI 5.0"}
+
 # Compiled or joined into what is installed.
 LINKED_IN = ("libfmt-dev", "nlohmann-json3-dev", "libcli11-dev", "libstdc++6", "libjs-chart.js")
 
@@ -17,7 +19,8 @@ READ_ME = """papaya {version}: who arrives late at which MPI collective, and wha
   mpirun -n 4 bin/papaya run ./app
 
 Put this folder wherever you like, on a file system that all nodes see. It needs Linux on {machine}, glibc {glibc} or
-newer and one of these MPIs, which it finds in your program: {mpis}.
+newer and an MPI for which it has a library; it finds out which one a program uses: {mpis}.
+libpapaya.so, for LD_PRELOAD, is in {libraries}.
 bin/papaya doctor checks the rest; share/doc/papaya/guide.md is the guide, share/man has the manual pages. For all users
 of a machine: module use share/papaya/modulefiles; module load papaya. Programs that call papaya's own functions are
 compiled and linked with the headers and libraries of this folder, wherever it is (share/doc/papaya/weak.md).
@@ -39,6 +42,15 @@ def install(run, build, tree, is_stripped):
             *(["--strip"] if is_stripped else []))
         tree.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(stage / prefix.lstrip("/"), tree)
+    make_relocatable(tree)
+
+
+def make_relocatable(tree):
+    """What pkg-config says holds wherever the folder is."""
+    for file in tree.rglob("*.pc"):
+        up = "/".join([".."] * len(file.parent.relative_to(tree).parts))
+        text = file.read_text(encoding="utf-8")
+        file.write_text(re.sub(r"^prefix=.*$", f"prefix=${{pcfiledir}}/{up}", text, flags=re.MULTILINE), encoding="utf-8")
 
 
 def glibc_of(run, tree):
@@ -65,7 +77,8 @@ def document(run, root, tree, version, bundled):
     names = sorted({name for file in programs for name in bundle.needed_by(run, file) if name.startswith("libmpi")})
     glibc = glibc_of(run, tree)
     (tree / "README").write_text(READ_ME.format(version=version, machine=os.uname().machine, glibc=glibc,
-                                                mpis=", ".join(flavours), names=", ".join(names)), encoding="utf-8")
+                                                mpis=", ".join(MPIS[flavour] for flavour in flavours),
+                                                libraries=preload.parent.relative_to(tree), names=", ".join(names)), encoding="utf-8")
     return glibc
 
 
