@@ -111,7 +111,8 @@ void add_doctor(CLI::App& app, int& exit_code) {
       "Exit codes: 0 fine, perhaps with warnings; 1 a problem was found; 2 usage.");
   command->callback([command, options, &exit_code] {
     options->words = command->remaining();
-    if (!options->words.empty() && options->words.front().starts_with('-')) throw CLI::ExtrasError({options->words.front()});
+    if (!options->words.empty() && options->words.front().starts_with('-'))
+      throw CLI::ExtrasError({options->words.front()});
     exit_code = examine(*options);
   });
 }

@@ -15,7 +15,8 @@ void add_run(CLI::App& app, int& exit_code) {
   command->callback([command, &exit_code] {
     const std::vector<std::string> words = command->remaining();
     if (words.empty()) throw CLI::RequiredError("PROGRAM");
-    if (words.front().front() == '-') throw CLI::ExtrasError({words.front()});  // no option of ours, and no program's name
+    if (words.front().front() == '-')
+      throw CLI::ExtrasError({words.front()});  // no option of ours, and no program's name
     const std::string library = find_library();
     exit_code = library.empty() ? exit_failed : exec_preloaded(library, words);
   });

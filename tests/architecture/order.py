@@ -48,14 +48,14 @@ ORDER = {
         "standard_abi/functions",
         "standard_abi/mpi",
         "agreement comm_facts copy_communicator decide device_memory end_job function_names implementation inner_calls "
-        "measure mpi_features output preload_children preload_filter preload_module "
+        "lone_rank measure mpi_features output preload_children preload_module "
         "presence resources results symbols text_of weak_service "
         "wrappers.hpp",
         "next world",
         "background_progress peers",
         "approx_sites attention census flavour job make_wire mpi_agreement mpi_readers preload_aside reports "
         "scratch site_names trampoline",
-        "preload_layers watch",
+        "preload_filter preload_layers watch",
         "between_nodes mpi_channels node_memory oddities output_folder plan preload",
         "async_setup mpi_types records",
         "communicator",

@@ -138,18 +138,25 @@ class Packing(unittest.TestCase):
             print("no Environment Modules here, so the module file is not tried")
             return
         script = (f"module() {{ eval \"$({shlex.quote(command)} bash \"$@\")\"; }}\n"
-                  f"module use {shlex.quote(str(moved / 'share/papaya/modulefiles'))}\nmodule load papaya\n"
+                  f"module use {shlex.quote(str(moved / 'share/modulefiles'))}\nmodule load papaya\n"
                   "echo \"$LD_PRELOAD|$(command -v papaya)|${MANPATH-unset}\"\n"
-                  "module unload papaya\necho \"${LD_PRELOAD-unset}|${MANPATH-unset}\"\n")
-        for manpath in (None, "/somewhere/man:"):
-            environment = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "MANPATH")}
+                  "echo \"$LD_LIBRARY_PATH|$(pkg-config --variable=includedir papaya)/papaya.h\"\n"
+                  "module unload papaya\n"
+                  "echo \"${LD_PRELOAD-unset}|${MANPATH-unset}|${LD_LIBRARY_PATH-unset}|${PYTHONPATH-unset}\"\n")
+        changed = ("LD_PRELOAD", "LD_LIBRARY_PATH", "MANPATH", "PKG_CONFIG_PATH", "PYTHONPATH")
+        for manpath in (None, "", "/somewhere/man:"):
+            environment = {name: value for name, value in os.environ.items() if name not in changed}
             if manpath is not None:
                 environment["MANPATH"] = manpath
             done = run("bash", "-c", script, env=environment)
-            after = manpath or "unset"
-            self.assertEqual(done.stdout.splitlines(), [
-                f"{preload}|{moved / 'bin' / 'papaya'}|" + (f"{moved / 'share/man'}:{manpath}" if manpath else "unset"),
-                f"unset|{after}"], done.stderr)
+            untouched = "unset" if manpath is None else manpath
+            first, second, last = done.stdout.splitlines()
+            self.assertEqual(first, f"{preload}|{moved / 'bin' / 'papaya'}|" + (
+                f"{moved / 'share/man'}:{manpath}" if manpath else untouched), done.stderr)
+            libraries, header = second.split("|")
+            self.assertEqual(libraries, str(preload.parent.parent))
+            self.assertTrue(os.path.samefile(header, moved / "include" / "papaya.h"), header)
+            self.assertEqual(last, f"unset|{untouched}|unset|unset")
 
     @unittest.skipUnless(shutil.which("patchelf") and shutil.which("meson"), "needs patchelf and meson")
     def test_a_folder_runs_where_it_is_moved_to(self):

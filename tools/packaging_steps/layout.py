@@ -22,7 +22,7 @@ Put this folder wherever you like, on a file system that all nodes see. It needs
 newer and an MPI for which it has a library; it finds out which one a program uses: {mpis}.
 libpapaya.so, for LD_PRELOAD, is in {libraries}.
 bin/papaya doctor checks the rest; share/doc/papaya/guide.md is the guide, share/man has the manual pages. For all users
-of a machine: module use share/papaya/modulefiles; module load papaya. Programs that call papaya's own functions are
+of a machine: module use share/modulefiles; module load papaya. Programs that call papaya's own functions are
 compiled and linked with the headers and libraries of this folder, wherever it is (share/doc/papaya/weak.md).
 
 Of papaya's own only these are tied to the names that Debian gives the MPI libraries ({names}):
@@ -50,7 +50,8 @@ def make_relocatable(tree):
     for file in tree.rglob("*.pc"):
         up = "/".join([".."] * len(file.parent.relative_to(tree).parts))
         text = file.read_text(encoding="utf-8")
-        file.write_text(re.sub(r"^prefix=.*$", f"prefix=${{pcfiledir}}/{up}", text, flags=re.MULTILINE), encoding="utf-8")
+        text = re.sub(r"^prefix=.*$", f"prefix=${{pcfiledir}}/{up}", text, flags=re.MULTILINE)
+        file.write_text(text, encoding="utf-8")
 
 
 def glibc_of(run, tree):
@@ -76,9 +77,9 @@ def document(run, root, tree, version, bundled):
     programs = [file for file in bundle.programs_and_libraries(tree) if "-bench-" in file.name]
     names = sorted({name for file in programs for name in bundle.needed_by(run, file) if name.startswith("libmpi")})
     glibc = glibc_of(run, tree)
-    (tree / "README").write_text(READ_ME.format(version=version, machine=os.uname().machine, glibc=glibc,
-                                                mpis=", ".join(MPIS[flavour] for flavour in flavours),
-                                                libraries=preload.parent.relative_to(tree), names=", ".join(names)), encoding="utf-8")
+    (tree / "README").write_text(READ_ME.format(
+        version=version, machine=os.uname().machine, glibc=glibc, mpis=", ".join(MPIS[flavour] for flavour in flavours),
+        libraries=preload.parent.relative_to(tree), names=", ".join(names)), encoding="utf-8")
     return glibc
 
 

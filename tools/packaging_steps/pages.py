@@ -28,7 +28,8 @@ def relinked(text, page, docs, kept):
         return found[0] if there.is_relative_to(docs) and there.relative_to(docs).as_posix() in kept else found[2]
 
     # The build folder's command is in PATH there.
-    text = text.replace("$PWD/build/libpapaya.so", "/opt/papaya/lib/papaya/libpapaya.so").replace("build/papaya", "papaya")
+    text = text.replace("$PWD/build/libpapaya.so", "/opt/papaya/lib/papaya/libpapaya.so")
+    text = text.replace("build/papaya", "papaya")
     parts = re.split(r"(^```.*?^```)", text, flags=re.MULTILINE | re.DOTALL)
     return "".join(part if i % 2 else LINK.sub(link, part) for i, part in enumerate(parts))
 
