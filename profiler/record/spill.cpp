@@ -13,6 +13,7 @@
 #include <new>
 
 #include "base/folder_mode.hpp"
+#include "base/size_signal.hpp"
 
 namespace papaya {
 
@@ -144,6 +145,7 @@ bool SpillFile::is_ours() noexcept {
 }
 
 bool SpillFile::write_at(std::uint64_t offset, const void* from, std::size_t bytes) noexcept {
+  const NoSizeSignal no_signal;
   const auto* next = static_cast<const std::byte*>(from);
   while (bytes > 0) {
     const ssize_t written = pwrite(descriptor_, next, bytes, static_cast<off_t>(offset));

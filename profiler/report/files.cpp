@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/folder_mode.hpp"
+#include "base/size_signal.hpp"
 #include "profiler/report/report.hpp"
 
 namespace papaya::report {
@@ -28,6 +29,7 @@ bool write_file(const std::string& folder, const std::string& folder_name, const
     unlink(temporary.c_str());
     return false;
   };
+  const NoSizeSignal no_signal;
   const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (file < 0) return fail("cannot create");
   set_mode_by_folder(file, path, 0666);

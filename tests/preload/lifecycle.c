@@ -12,6 +12,7 @@
 //   lifecycle processors     each rank on a core of its own, and there after MPI_Finalize, too
 //   lifecycle asleep         its ranks wait in MPI_Finalize for the report without taking a core
 //   lifecycle umask          lets nobody read the files that it makes
+//   lifecycle file_limit       may write no more to files, as of after MPI_Init
 //   lifecycle request        waits for a request that there is not, with one that there is
 //   lifecycle session        a session and no MPI_Init, MPI 4 only
 #define _GNU_SOURCE
@@ -173,6 +174,7 @@ int main(int argc, char** argv) {
   }
   if (strcmp(mode, "request") == 0) wait_for_nothing();
   if (strcmp(mode, "umask") == 0) umask(0777);
+  if (strcmp(mode, "file_limit") == 0) CHECK(setrlimit(RLIMIT_FSIZE, &(struct rlimit){0, 0}) == 0);
   cpu_set_t own, then;
   if (strcmp(mode, "processors") == 0) {
     int rank;

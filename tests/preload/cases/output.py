@@ -1,5 +1,6 @@
 """The output folder."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -56,6 +57,18 @@ class Output(Preload):
             modes = {file.name: file.stat().st_mode & 0o777 for file in job.folder.iterdir()}
             self.assertIn("report.txt", modes)
             self.assertEqual({mode & 0o644 for mode in modes.values()}, {0o644 & ~umask}, modes)
+
+    @quick
+    def test_output_file_limit(self):
+        """One that the program sets after MPI_Init: the records are there, and the report is made later."""
+        for env in ({}, {"PAPAYA_PROFILE": "trace"}):
+            job = self.job(2, self.program("lifecycle"), "file_limit", env=env)
+            self.check_right(job, 2, quiet=False)
+            self.need_papaya()
+            [said] = job.said()
+            self.assertIn("the report could not be written", said)
+            rows = json.loads(self.papaya("report", "--json", job.folder))["collectives"]
+            self.assertEqual({row["name"]: row["calls"] for row in rows}, {"MPI_Allreduce": 200})
 
     def test_output_unwritable(self):
         for place in ("/dev/null/x", "/proc/papaya-test"):
