@@ -102,7 +102,10 @@ void destroy(Communicator* state) noexcept {
   end_sooner_or_later(std::unique_ptr<Communicator>(state));
 }
 
+thread_local constinit bool is_moved = false;  // the attribute is about to be set again
+
 int on_delete(MPI_Comm, int, void* value, void*) {
+  if (is_moved) return MPI_SUCCESS;
   generation.fetch_add(1, std::memory_order_relaxed);
   auto* const state = static_cast<Communicator*>(value);
   {
@@ -323,7 +326,24 @@ Owner owner_of(const Prepared* prepared) noexcept {
   return {nullptr, Collective::allreduce, prepared, false};
 }
 
+namespace {
+
+// MPICH calls the delete callbacks of the newest attributes first, and the oldest one's answer is that of
+// MPI_Comm_free: it has to be the program's, which may refuse.
+void make_newest(MPI_Comm comm) noexcept {
+  if (comm == MPI_COMM_WORLD || comm == MPI_COMM_SELF || !is_plausible(comm)) return;
+  Communicator* const state = find(comm);
+  if (state == nullptr) return;
+  is_moved = true;
+  const bool is_off = PMPI_Comm_delete_attr(comm, keyval) == MPI_SUCCESS;
+  is_moved = false;
+  if (is_off && PMPI_Comm_set_attr(comm, keyval, state) != MPI_SUCCESS) on_delete(comm, keyval, state, nullptr);
+}
+
+}  // namespace
+
 int free(MPI_Comm* comm, int (*native)(MPI_Comm*)) {
+  if (is_mpich() && comm != nullptr) make_newest(*comm);
   const Freeing one{comm == nullptr ? MPI_COMM_NULL : *comm, being_freed};
   being_freed = &one;
   generation.fetch_add(1, std::memory_order_relaxed);  // no answer from before holds
