@@ -48,7 +48,7 @@ bool is_erroneous(const Communicator& state, const Arguments& a, std::size_t sen
   if (receives && element > 0 && a.receive == nullptr && is_dense(a.type)) return true;
   if (in_place) return false;
   if (sends && send_element > 0 && a.send == nullptr && is_dense(a.send_type)) return true;
-  if (a.send == a.receive && a.send_type == a.type && a.send_lists.counts == a.lists.counts && refuses_aliases())
+  if (a.send == a.receive && a.send_type == a.type && a.send_lists.counts == a.lists.counts && aliases::are_refused())
     return true;
   return kept > room;
 }

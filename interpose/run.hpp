@@ -2,9 +2,7 @@
 // prepared algorithm on buffers it can take as they are. Inlined into the wrappers.
 #pragma once
 
-#include <cstdlib>
-#include <cstring>
-
+#include "interpose/aliases.hpp"
 #include "interpose/blocks.hpp"
 #include "interpose/call.hpp"
 #include "interpose/device_memory.hpp"
@@ -16,16 +14,6 @@ namespace papaya {
 inline bool receives(const Communicator& state, const Arguments& a) {
   if (a.collective == Collective::scatter) return a.receive != MPI_IN_PLACE;
   return !root_waits(a.collective) || state.rank == a.root;
-}
-
-// Of MPICH, which can be told otherwise.
-inline bool refuses_aliases() noexcept {
-  static const bool refuses = [] {
-    const char* const check = std::getenv("MPIR_CVAR_COLL_ALIAS_CHECK");
-    return check == nullptr || (std::strcmp(check, "0") != 0 && std::strcmp(check, "no") != 0 &&
-                                std::strcmp(check, "false") != 0 && std::strcmp(check, "off") != 0);
-  }();
-  return refuses;
 }
 
 // Errors that MPI would find are MPI's to report, under the name of the function the user called. `dense`:
@@ -58,11 +46,12 @@ inline bool refuses_aliases() noexcept {
       break;
   }
   if (a.receive == MPI_IN_PLACE || (dense && (a.receive == nullptr || a.send == nullptr))) return true;
-  if (!is_mpich()) return false;
-  // Aliased buffers, which Open MPI takes. No more than what MPICH itself refuses: a rank that went to MPI alone would
-  // wait for the others for ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is
-  // said.
-  if (a.send == MPI_IN_PLACE || a.send == nullptr || !refuses_aliases()) return false;
+  // Aliased buffers. No more than what MPI itself refuses: a rank that went to MPI alone would wait for the others for
+  // ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is said.
+  if (a.send == MPI_IN_PLACE || a.send == nullptr || !aliases::are_refused()) return false;
+  if (!is_mpich())
+    return a.send == a.receive && ((a.collective == Collective::allreduce && a.count > 1) ||
+                                   (a.collective == Collective::reduce && a.count > 0));
   if (!reduces(a.collective) && (a.send_type != a.type || a.send_count != own_elements(state, a))) return false;
   if (a.collective == Collective::allgatherv)
     return a.send ==

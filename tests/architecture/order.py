@@ -51,7 +51,7 @@ ORDER = {
         "lone_rank measure mpi_features output preload_children preload_module "
         "presence resources results symbols text_of weak_service "
         "wrappers.hpp",
-        "next world",
+        "aliases next world",
         "background_progress peers",
         "approx_sites attention census flavour job make_wire mpi_agreement mpi_readers preload_aside reports "
         "scratch site_names trampoline",

@@ -15,6 +15,10 @@
 //
 //   callbacks wrong none|one     rank 2 is late; with `one` rank 0 makes a wrong MPI_Bcast first
 //
+//   callbacks refuse             a delete callback keeps a communicator from being freed
+//
+//   callbacks aliased            the same buffer sent and received, after many calls
+//
 //   callbacks name               a communicator gets its name after many calls
 #include <mpi.h>
 #include <setjmp.h>
@@ -186,6 +190,47 @@ static void wrong(int one) {
   }
 }
 
+static int refuse(MPI_Comm comm, int key, void* value, void* extra) {
+  (void)comm, (void)key, (void)value, (void)extra;
+  return MPI_ERR_OTHER;
+}
+
+static void refused(void) {
+  int key, class = 0;
+  MPI_Comm comm;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, refuse, &key, NULL);
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+  some_calls(comm, 20);
+  MPI_Comm_set_attr(comm, key, NULL);
+  const int code = MPI_Comm_free(&comm);
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+  printf("refused: class %d, communicator %s\n", class, comm == MPI_COMM_NULL ? "gone" : "there");
+  if (comm != MPI_COMM_NULL) some_calls(comm, 20);
+}
+
+// The reduction last: what the others send to a root that has refused it meets MPI's next one.
+static void aliased(void) {
+  int values[2] = {1, 1}, sums[2];
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 20; ++i)
+    CHECK(COUNTED(MPI_Reduce, values, sums, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD) == MPI_SUCCESS);
+  for (int count = 1; count < 3; ++count) {
+    for (int i = 0; i < 20; ++i)
+      CHECK(COUNTED(MPI_Allreduce, values, sums, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD) == MPI_SUCCESS);
+    int class = 0;
+    const int code = COUNTED(MPI_Allreduce, values, values, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+    printf("rank %d: MPI_Allreduce of %d: class %d, %d\n", rank, count, class, values[0]);
+    values[0] = values[1] = 1;
+  }
+  int class = 0;
+  const int code = COUNTED(MPI_Reduce, values, rank == 0 ? values : sums, 2, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (code != MPI_SUCCESS) MPI_Error_class(code, &class);
+  printf("rank %d: MPI_Reduce: class %d\n", rank, class);
+}
+
 static void name(void) {
   MPI_Comm comm;
   MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -210,6 +255,8 @@ int main(int argc, char** argv) {
   if (strcmp(mode, "nested") == 0) nested();
   if (strcmp(mode, "crosswise") == 0) crosswise();
   if (strcmp(mode, "wrong") == 0) wrong(strcmp(detail, "one") == 0);
+  if (strcmp(mode, "refuse") == 0) refused();
+  if (strcmp(mode, "aliased") == 0) aliased();
   if (strcmp(mode, "name") == 0) name();
   const int code = finish();
   MPI_Finalize();

@@ -1,5 +1,7 @@
 """Calls with wrong arguments, and verified results."""
 
+import re
+
 from harness import LEADER, Preload
 from marks import quick, time_limit
 
@@ -22,6 +24,20 @@ class WrongCalls(Preload):
                 if row["excess_us"] is not None:
                     self.assertGreaterEqual(row["excess_us"]["mean"], 0)
                     self.assertGreaterEqual(row["excess_us"]["p50"], 0)
+
+    @quick
+    def test_refused(self):
+        """What MPI refuses because of a program's delete callback, or of its buffers, it refuses with papaya, too."""
+        for words in (["refuse"], ["aliased"]):
+            native = self.job(2, self.program("callbacks"), *words, via="native", timeout=20)
+            if native.code != 0 or self.native_only:
+                self.skipTest(f"{self.mpi} itself fails, or native only")
+            for env in ({}, LEADER):
+                job = self.job(2, self.program("callbacks"), *words, env=env, timeout=20)
+                self.check_right(job, 2)
+                answers = [sorted(re.findall(r"^.*class.*$", out, re.MULTILINE)) for out in (job.out, native.out)]
+                self.assertGreater(len(answers[0]), 1)
+                self.assertEqual(*answers)
 
     @quick
     def test_mismatched(self):
