@@ -16,6 +16,24 @@ inline bool receives(const Communicator& state, const Arguments& a) {
   return !root_waits(a.collective) || state.rank == a.root;
 }
 
+// Is the buffer that is sent the one that is received into as well, where MPI would refuse that? No more than what it
+// does refuse: a rank that went to MPI alone would wait for the others for ever. MPI_BOTTOM on both sides is not the
+// same buffer, and with different types nothing is said.
+[[gnu::always_inline]] inline bool is_aliased(const Communicator& state, const Arguments& a) noexcept {
+  if (a.send == MPI_IN_PLACE || a.send == nullptr) return false;
+  if (!is_mpich())
+    return a.send == a.receive && ((a.collective == Collective::allreduce && a.count > 1) ||
+                                   (a.collective == Collective::reduce && a.count > 0));
+  if (!reduces(a.collective) && (a.send_type != a.type || a.send_count != own_elements(state, a))) return false;
+  if (a.collective == Collective::allgatherv)
+    return a.send ==
+           static_cast<const std::byte*>(a.receive) + a.lists.displacement(state.rank) * element_bytes_of(a.type);
+  const std::int64_t before_own = state.rank * static_cast<std::int64_t>(a.count) * element_bytes_of(a.type);
+  if (a.collective == Collective::scatter) return a.receive == static_cast<const std::byte*>(a.send) + before_own;
+  if (a.collective != Collective::allgather && a.collective != Collective::gather) return a.send == a.receive;
+  return a.send == static_cast<const std::byte*>(a.receive) + before_own;
+}
+
 // Errors that MPI would find are MPI's to report, under the name of the function the user called. `dense`:
 // the null pointer is no buffer, since no type with absolute addresses is in play.
 [[gnu::always_inline]] inline bool is_erroneous(const Communicator& state, const Arguments& a, bool dense) noexcept {
@@ -46,20 +64,7 @@ inline bool receives(const Communicator& state, const Arguments& a) {
       break;
   }
   if (a.receive == MPI_IN_PLACE || (dense && (a.receive == nullptr || a.send == nullptr))) return true;
-  // Aliased buffers. No more than what MPI itself refuses: a rank that went to MPI alone would wait for the others for
-  // ever. MPI_BOTTOM on both sides is not the same buffer, and with different types nothing is said.
-  if (a.send == MPI_IN_PLACE || a.send == nullptr || !aliases::are_refused()) return false;
-  if (!is_mpich())
-    return a.send == a.receive && ((a.collective == Collective::allreduce && a.count > 1) ||
-                                   (a.collective == Collective::reduce && a.count > 0));
-  if (!reduces(a.collective) && (a.send_type != a.type || a.send_count != own_elements(state, a))) return false;
-  if (a.collective == Collective::allgatherv)
-    return a.send ==
-           static_cast<const std::byte*>(a.receive) + a.lists.displacement(state.rank) * element_bytes_of(a.type);
-  const std::int64_t before_own = state.rank * static_cast<std::int64_t>(a.count) * element_bytes_of(a.type);
-  if (a.collective == Collective::scatter) return a.receive == static_cast<const std::byte*>(a.send) + before_own;
-  if (a.collective != Collective::allgather && a.collective != Collective::gather) return a.send == a.receive;
-  return a.send == static_cast<const std::byte*>(a.receive) + before_own;
+  return is_aliased(state, a) && aliases::are_refused();
 }
 
 [[gnu::always_inline]] inline bool run(Communicator& state, Plan& plan, Collective collective, Operands& operands,
