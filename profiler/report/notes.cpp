@@ -55,8 +55,7 @@ void Notes::describe_ranks() {
       }))
     note(
         "MPI_Comm_spawn has started processes, which run natively and leave no record: the figures do not include "
-        "them, "
-        "and calls together with them are not compared.");
+        "them, and calls together with them are not compared.");
   if (facts_.running.empty()) return;
   note(facts_.is_all_running
            ? std::string("The job ended without MPI_Finalize, or is still running.")
