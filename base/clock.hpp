@@ -41,6 +41,11 @@ inline std::uint64_t ticks() noexcept {
   return monotonic_ns() - detail::namespace_ns;
 }
 
+// Whether ticks() is counter().
+inline bool is_counter() noexcept {
+  return detail::use_counter;
+}
+
 // What this process's time namespace adds to CLOCK_MONOTONIC, by the text of /proc/self/timens_offsets; 0 if it does
 // not say.
 std::int64_t namespace_offset_ns(const char* text) noexcept;

@@ -23,6 +23,7 @@ int papaya_MPI_Pcontrol(int level, ...) {
   if (changes && process.active.load(std::memory_order_acquire) && records.recorder.is_open()) {
     const std::uint64_t now = clock::ticks();
     const std::uint64_t off = records.recorder.switch_recording(is_on, now);
+    MpiTimes::stop_polls();
     if (is_on && records.recorder.header().timed_count != 0) records.mpi_times.leave_out(off, now);
   }
   // While it is off handles get another meaning, and another thread's call that began before may still note one.

@@ -39,7 +39,7 @@ constexpr std::string_view names[] = {
 };
 
 // The functions that poll are numbered among themselves.
-constexpr std::size_t poll_of(std::size_t number) {
+consteval std::size_t poll_of(std::size_t number) {
   std::size_t polls = 0;
   for (std::size_t i = 0; i < number; ++i)
     if (waited_for::is_poll(names[i])) ++polls;
@@ -47,26 +47,38 @@ constexpr std::size_t poll_of(std::size_t number) {
 }
 static_assert(poll_of(std::size(names)) <= QuickPolls::most);
 
-// Calls `function` as the program called it, and counts it as `number`. Not what MPI calls back from inside another
-// call that is timed or recorded, nor what papaya's own code leads to: that is time of the call around it.
+// Not what MPI calls back from inside another call that is timed or recorded, nor what papaya's own code leads to: that
+// is time of the call around it.
+bool counts(const void* frame) noexcept {
+  const Runtime& process = runtime();
+  return process.active.load(std::memory_order_acquire) && !Entry::is_inside() && native_event == no_event &&
+         !MpiTimes::Call::is_nested(frame) && process.records.recording.load(std::memory_order_relaxed);
+}
+// Once in 64 polls of a process whose threads do not call MPI at once.
+[[gnu::noinline, gnu::cold]] bool start_polls(const void* frame) noexcept {
+  if (!counts(frame)) return false;
+  Records& records = runtime().records;
+  records.mpi_times.start_polls(!records.recorder.is_concurrent());
+  return true;
+}
+
+// Calls `function` as the program called it, and counts it as `number`.
 template <Number number, auto function>
 struct Timed;
 template <Number number, class... Parameters, int (*function)(Parameters...)>
 struct Timed<number, function> {
   static int call(Parameters... arguments) {
-    Runtime& process = runtime();
     const void* const frame = __builtin_frame_address(0);
-    if (!process.active.load(std::memory_order_acquire) || Entry::is_inside() || native_event != no_event ||
-        MpiTimes::Call::is_nested(frame) || !process.records.recording.load(std::memory_order_relaxed))
-      return function(arguments...);
-    MpiTimes& times = process.records.mpi_times;
     const void* const site = __builtin_return_address(0);
     constexpr waited_for::Places places = waited_for::places_of(names[number]);
     if constexpr (waited_for::is_poll(names[number])) {
+      if (!MpiTimes::may_poll() && !start_polls(frame)) return function(arguments...);
       constexpr std::size_t of_polls = poll_of(number);
-      MpiTimes::Poll timed(times, number, of_polls, site, frame);
-      return poll<places>(times, timed, site, arguments...);
+      MpiTimes::Poll timed(number, of_polls, site, frame);
+      return poll<places>(timed, site, arguments...);
     } else {
+      if (!counts(frame)) return function(arguments...);
+      MpiTimes& times = runtime().records.mpi_times;
       MpiTimes::Call timed(times, number, site, frame);
       if constexpr (places.role == waited_for::Role::none)
         return function(arguments...);
@@ -89,7 +101,7 @@ struct Timed<number, function> {
     return code;
   }
   template <waited_for::Places places>
-  static int poll(const MpiTimes& times, MpiTimes::Poll& timed, const void* site, Parameters... arguments) {
+  static int poll(MpiTimes::Poll& timed, const void* site, Parameters... arguments) {
     const auto all = std::forward_as_tuple(arguments...);
     waited_for::Watch<places> watch(all, site);
     const int code = function(arguments...);
@@ -99,7 +111,8 @@ struct Timed<number, function> {
     } else if (*std::get<places.flag>(all) == 0) {
       if (const std::uint64_t inside = timed.end(); inside != 0) MpiTimes::poll(watch.key(all), inside);
     } else {
-      watch.found(all, times, timed.end_found());
+      const std::uint64_t inside = timed.end_found();
+      watch.found(all, runtime().records.mpi_times, inside);
     }
     return code;
   }

@@ -1,6 +1,8 @@
 // The time a rank spends in MPI's other functions than blocking collectives: a row for each function, summed over the
 // run; and for each collective call what its thread did since the one before (trace::Interval). Two readings of the
 // clock and some ten stores a call, none for most polls in quick succession (QuickPolls); no lock, no system call.
+// What polls the rank mostly looks at this thread's memory alone: where ranks share cores, each poll gives its core to
+// another process, after which every page that it touches costs a walk through the page tables.
 #pragma once
 
 #include <algorithm>
@@ -16,6 +18,7 @@ namespace papaya {
 
 // Of one thread, since its last collective call.
 struct ThreadTimes {
+  std::uint32_t unchecked = 0;   // polls until MpiTimes::start_polls() is to be called
   std::uint64_t left_ticks = 0;  // when it last left MPI; 0: not known
   std::uint64_t mpi_ticks = 0;   // in timed calls
   std::uint64_t longest_ticks = 0;
@@ -32,11 +35,21 @@ struct MessageWait {
   std::uint64_t ticks;
 };
 
+// What its polls need, copied to where they are.
+class MpiTimes;
+struct ThreadPolling {
+  MpiTimes* times = nullptr;
+  std::uint64_t quick_ticks = 0;
+  bool reads_counter = false;
+  bool is_first_thread = false;  // it has called MpiTimes::open()
+};
+
 class MpiTimes {
  public:
   void open(Recorder& recorder, CallSites& call_sites) noexcept {
     recorder_ = &recorder;
     call_sites_ = &call_sites;
+    polling_.is_first_thread = true;
     noticeable_ticks_ = static_cast<std::uint64_t>(noticeable_ns / recorder.header().ns_per_tick);
     long_ticks_ = static_cast<std::uint64_t>(long_ns / recorder.header().ns_per_tick);
     quick_ticks_ = static_cast<std::uint64_t>(quick_ns / recorder.header().ns_per_tick);
@@ -90,17 +103,37 @@ class MpiTimes {
     bool has_ended_ = false;
   };
 
+  // Whether a Poll may be made in this thread without start_polls(): nothing was recorded in it since then but polls.
+  static bool may_poll() noexcept { return thread_.unchecked != 0 && frame_ == nullptr; }
+  // Before a Poll, otherwise: the caller has found that it is to be recorded. `without_check`: in the thread that has
+  // called open() the next ones need not ask. Their numbers come to the record later, with its next call of another
+  // kind or end_first_thread(); those of other threads, of whose end nobody tells, at once.
+  void start_polls(bool without_check) noexcept {
+    write_polls();
+    polling_.times = this;
+    polling_.quick_ticks = quick_ticks_;
+    polling_.reads_counter = clock::is_counter();
+    thread_.unchecked = without_check && polling_.is_first_thread ? most_unchecked : 1;
+  }
+  // This thread's next poll is to ask again.
+  static void stop_polls() noexcept { thread_.unchecked = 0; }
+  void end_first_thread() noexcept {
+    stop_polls();
+    write_polls();
+  }
+
   // The same of a function that polls, the number `poll` of those: timed or not, as QuickPolls decides.
   class Poll {
    public:
-    Poll(MpiTimes& times, std::size_t function, std::size_t poll, const void* site, const void* frame) noexcept
-        : times_(times), function_(function), poll_(poll), is_timed_(!polls_.may_skip(poll)) {
+    Poll(std::size_t function, std::size_t poll, const void* site, const void* frame) noexcept
+        : function_(function), poll_(poll), is_timed_(!polls_.may_skip(poll)) {
       frame_ = frame;
+      --thread_.unchecked;
       if (is_timed_) {
-        begin_ticks_ = clock::ticks();
-        settled_ticks_ = times.enter(begin_ticks_, site, poll);
+        begin_ticks_ = now();
+        settled_ticks_ = enter_poll(begin_ticks_, site);
       } else {
-        polls_.skip(poll);
+        polls_.skip(poll, function);
       }
     }
     ~Poll() {
@@ -111,35 +144,46 @@ class MpiTimes {
     // It has found nothing. Returns the ticks inside it, and inside those of its function before that were not timed.
     std::uint64_t end() noexcept {
       leave();
-      if (!is_timed_) {
-        times_.recorder_->add_timed(function_, 0);
-        return 0;
-      }
-      const std::uint64_t end_ticks = clock::ticks();
+      if (!is_timed_) return 0;
+      const std::uint64_t end_ticks = now();
       const std::uint64_t inside = end_ticks - begin_ticks_;
-      polls_.timed(poll_, function_, inside, times_.quick_ticks_);
-      times_.leave_call(function_, inside, end_ticks);
+      polls_.timed(poll_, function_, inside, polling_.quick_ticks);
+      left(inside, end_ticks);
       return inside + settled_ticks_;
     }
     // It has found something, or there was an error.
     std::uint64_t end_found() noexcept {
       if (is_timed_) return end();
       leave();
-      const std::uint64_t end_ticks = clock::ticks();
-      const std::uint64_t inside = polls_.found(poll_, end_ticks - thread_.left_ticks, times_.quick_ticks_);
-      const std::uint64_t settled = times_.enter(end_ticks - inside, nullptr, poll_);
-      times_.leave_call(function_, inside, end_ticks);
+      const std::uint64_t end_ticks = now();
+      const std::uint64_t inside = polls_.found(poll_, end_ticks - thread_.left_ticks, polling_.quick_ticks);
+      const std::uint64_t settled = enter_poll(end_ticks - inside, nullptr);
+      left(inside, end_ticks);
       return inside + settled;
     }
 
    private:
+    static std::uint64_t now() noexcept { return polling_.reads_counter ? clock::counter() : clock::ticks(); }
+    // Returns the ticks inside polls of its function that were not timed.
+    std::uint64_t enter_poll(std::uint64_t begin_ticks, const void* site) const noexcept {
+      if (thread_.left_ticks == 0) return 0;
+      const std::uint64_t elapsed = begin_ticks - thread_.left_ticks;
+      const QuickPolls::Settled settled = polls_.settle(elapsed, polling_.quick_ticks, poll_);
+      thread_.mpi_ticks += settled.inside;
+      if (const std::uint64_t outside = elapsed - settled.inside; outside > thread_.longest_ticks)
+        polling_.times->keep_longest(outside, site);
+      return settled.of_poll;
+    }
+    static void left(std::uint64_t inside, std::uint64_t end_ticks) noexcept {
+      thread_.mpi_ticks += inside;
+      thread_.left_ticks = end_ticks;
+    }
     void leave() noexcept {
       frame_ = nullptr;
       ++thread_.calls;
       has_ended_ = true;
     }
 
-    MpiTimes& times_;
     const std::size_t function_;
     const std::size_t poll_;
     const bool is_timed_;
@@ -182,8 +226,9 @@ class MpiTimes {
 
   // This thread's collective call of this event arrives: what it did before is written down, and counted anew.
   void arrive(std::uint64_t event, std::uint64_t arrival_ticks) noexcept {
+    stop_polls();
     if (thread_.calls == 0) return;
-    const std::uint64_t outside = settle(arrival_ticks).outside;
+    const std::uint64_t outside = settle(arrival_ticks);
     recorder_->put_interval(event, {.mpi_ticks = thread_.mpi_ticks,
                                     .longest_ticks = std::max(outside, thread_.longest_ticks),
                                     .longest_site = outside > thread_.longest_ticks ? 0 : thread_.longest_site,
@@ -205,33 +250,34 @@ class MpiTimes {
   static constexpr double quick_ns = 1e3;  // what QuickPolls calls quick
   static constexpr std::uint32_t most_waits = 4;
 
-  struct Settled {
-    std::uint64_t outside;  // MPI, since this thread left it last
-    std::uint64_t of_poll;  // inside polls of the function asked for that were not timed
-  };
-  // The clock is read: what was not timed is added.
-  Settled settle(std::uint64_t now_ticks, std::size_t poll = QuickPolls::most) noexcept {
-    if (thread_.left_ticks == 0) return {};
-    const std::uint64_t elapsed = now_ticks - thread_.left_ticks;
-    Settled settled{};
-    const std::uint64_t inside =
-        polls_.settle(elapsed, quick_ticks_, [&](std::size_t i, std::size_t function, std::uint64_t ticks) {
-          recorder_->add_timed(function, ticks, 0);
-          if (i == poll) settled.of_poll = ticks;
-        });
-    thread_.mpi_ticks += inside;
-    settled.outside = elapsed - inside;
-    return settled;
-  }
-  // A call begins. Returns the ticks inside polls of that number that were not timed.
-  std::uint64_t enter(std::uint64_t begin_ticks, const void* site, std::size_t poll = QuickPolls::most) noexcept {
-    const auto [outside, of_poll] = settle(begin_ticks, poll);
-    if (outside > thread_.longest_ticks) {
-      thread_.longest_ticks = outside;
-      thread_.longest_site =
-          outside < noticeable_ticks_ || site == nullptr ? 0 : static_cast<std::uint32_t>(call_sites_->number_of(site));
+  static constexpr std::uint32_t most_unchecked = 64;
+
+  // The clock is read: what was not timed is added. Returns the ticks outside MPI since this thread left it last.
+  std::uint64_t settle(std::uint64_t now_ticks) noexcept {
+    std::uint64_t outside = 0;
+    if (thread_.left_ticks != 0) {
+      const std::uint64_t elapsed = now_ticks - thread_.left_ticks;
+      const std::uint64_t inside = polls_.settle(elapsed, quick_ticks_).inside;
+      thread_.mpi_ticks += inside;
+      outside = elapsed - inside;
     }
-    return of_poll;
+    write_polls();
+    return outside;
+  }
+  void write_polls() noexcept {
+    polls_.take([this](std::size_t function, std::uint64_t ticks, std::uint64_t calls) {
+      recorder_->add_timed(function, ticks, calls);
+    });
+  }
+  // A call begins that is no poll.
+  void enter(std::uint64_t begin_ticks, const void* site) noexcept {
+    stop_polls();
+    if (const std::uint64_t outside = settle(begin_ticks); outside > thread_.longest_ticks) keep_longest(outside, site);
+  }
+  void keep_longest(std::uint64_t outside, const void* site) noexcept {
+    thread_.longest_ticks = outside;
+    thread_.longest_site =
+        outside < noticeable_ticks_ || site == nullptr ? 0 : static_cast<std::uint32_t>(call_sites_->number_of(site));
   }
   void leave_call(std::size_t function, std::uint64_t inside, std::uint64_t end_ticks) noexcept {
     recorder_->add_timed(function, inside);
@@ -250,6 +296,7 @@ class MpiTimes {
   static constexpr double noticeable_ns = 20e3;  // shorter times outside MPI are not worth a look at the stack
 
   static inline thread_local constinit ThreadTimes thread_{};
+  static inline thread_local constinit ThreadPolling polling_{};
   static inline thread_local constinit QuickPolls polls_{};
   static inline thread_local constinit MessageWait waits_[most_waits]{};
   static inline thread_local constinit const void* frame_ = nullptr;  // of the call that has not returned
