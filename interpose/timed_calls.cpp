@@ -39,7 +39,7 @@ constexpr std::string_view names[] = {
 };
 
 // The functions that poll are numbered among themselves.
-consteval std::size_t poll_of(std::size_t number) {
+constexpr std::size_t poll_of(std::size_t number) {
   std::size_t polls = 0;
   for (std::size_t i = 0; i < number; ++i)
     if (waited_for::is_poll(names[i])) ++polls;
