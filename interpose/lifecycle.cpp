@@ -181,7 +181,7 @@ void stop() noexcept {
   Records& records = process.records;
   records.stop_watching();
   if (records.recorder.is_open()) {
-    records.mpi_times.end_first_thread();
+    records.mpi_times.stop();
     records.recorder.header().end_ticks = clock::ticks();
     records.recorder.end_phases(records.recorder.header().end_ticks);
     records.recorder.header().usage = records.usage.so_far();

@@ -5,7 +5,10 @@
 // another process, after which every page that it touches costs a walk through the page tables.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/clock.hpp"
@@ -18,7 +21,6 @@ namespace papaya {
 
 // Of one thread, since its last collective call.
 struct ThreadTimes {
-  std::uint32_t unchecked = 0;   // polls until MpiTimes::start_polls() is to be called
   std::uint64_t left_ticks = 0;  // when it last left MPI; 0: not known
   std::uint64_t mpi_ticks = 0;   // in timed calls
   std::uint64_t longest_ticks = 0;
@@ -35,13 +37,15 @@ struct MessageWait {
   std::uint64_t ticks;
 };
 
-// What its polls need, copied to where they are.
+// Its polls, and a copy of what they need.
 class MpiTimes;
-struct ThreadPolling {
-  MpiTimes* times = nullptr;
-  std::uint64_t quick_ticks = 0;
+struct ThreadPolls {
+  std::uint32_t unchecked = 0;  // until MpiTimes::start_polls() is to be called
+  bool may_be_unchecked = false;
   bool reads_counter = false;
-  bool is_first_thread = false;  // it has called MpiTimes::open()
+  std::uint64_t quick_ticks = 0;
+  MpiTimes* times = nullptr;
+  QuickPolls quick;
 };
 
 class MpiTimes {
@@ -49,7 +53,10 @@ class MpiTimes {
   void open(Recorder& recorder, CallSites& call_sites) noexcept {
     recorder_ = &recorder;
     call_sites_ = &call_sites;
-    polling_.is_first_thread = true;
+    if (gettid() == getpid()) {
+      main_thread_ = &polls_;
+      polls_.may_be_unchecked = true;
+    }
     noticeable_ticks_ = static_cast<std::uint64_t>(noticeable_ns / recorder.header().ns_per_tick);
     long_ticks_ = static_cast<std::uint64_t>(long_ns / recorder.header().ns_per_tick);
     quick_ticks_ = static_cast<std::uint64_t>(quick_ns / recorder.header().ns_per_tick);
@@ -104,36 +111,38 @@ class MpiTimes {
   };
 
   // Whether a Poll may be made in this thread without start_polls(): nothing was recorded in it since then but polls.
-  static bool may_poll() noexcept { return thread_.unchecked != 0 && frame_ == nullptr; }
-  // Before a Poll, otherwise: the caller has found that it is to be recorded. `without_check`: in the thread that has
-  // called open() the next ones need not ask. Their numbers come to the record later, with its next call of another
-  // kind or end_first_thread(); those of other threads, of whose end nobody tells, at once.
+  static bool may_poll() noexcept { return polls_.unchecked != 0 && frame_ == nullptr; }
+  // Before a Poll, otherwise: the caller has found that it is to be recorded. `without_check`: in the process's main
+  // thread, if it has called open(), the next ones need not ask. Their numbers come to the record later, with its next
+  // call of another kind or stop(); those of other threads, of whose end nobody tells, at once.
   void start_polls(bool without_check) noexcept {
-    write_polls();
-    polling_.times = this;
-    polling_.quick_ticks = quick_ticks_;
-    polling_.reads_counter = clock::is_counter();
-    thread_.unchecked = without_check && polling_.is_first_thread ? most_unchecked : 1;
+    write_polls(polls_);
+    polls_.times = this;
+    polls_.quick_ticks = quick_ticks_;
+    polls_.reads_counter = clock::is_counter();
+    polls_.unchecked = without_check && polls_.may_be_unchecked ? most_unchecked : 1;
   }
   // This thread's next poll is to ask again.
-  static void stop_polls() noexcept { thread_.unchecked = 0; }
-  void end_first_thread() noexcept {
-    stop_polls();
-    write_polls();
+  static void stop_polls() noexcept { polls_.unchecked = 0; }
+  // No call is made any more, and no thread is inside one. From any thread: the main one's memory outlives it.
+  void stop() noexcept {
+    if (main_thread_ == nullptr) return;
+    main_thread_->unchecked = 0;
+    write_polls(*main_thread_);
   }
 
   // The same of a function that polls, the number `poll` of those: timed or not, as QuickPolls decides.
   class Poll {
    public:
     Poll(std::size_t function, std::size_t poll, const void* site, const void* frame) noexcept
-        : function_(function), poll_(poll), is_timed_(!polls_.may_skip(poll)) {
+        : function_(function), poll_(poll), is_timed_(!polls_.quick.may_skip(poll)) {
       frame_ = frame;
-      --thread_.unchecked;
+      --polls_.unchecked;
       if (is_timed_) {
         begin_ticks_ = now();
         settled_ticks_ = enter_poll(begin_ticks_, site);
       } else {
-        polls_.skip(poll, function);
+        polls_.quick.skip(poll, function);
       }
     }
     ~Poll() {
@@ -147,7 +156,7 @@ class MpiTimes {
       if (!is_timed_) return 0;
       const std::uint64_t end_ticks = now();
       const std::uint64_t inside = end_ticks - begin_ticks_;
-      polls_.timed(poll_, function_, inside, polling_.quick_ticks);
+      polls_.quick.timed(poll_, function_, inside, polls_.quick_ticks);
       left(inside, end_ticks);
       return inside + settled_ticks_;
     }
@@ -156,22 +165,22 @@ class MpiTimes {
       if (is_timed_) return end();
       leave();
       const std::uint64_t end_ticks = now();
-      const std::uint64_t inside = polls_.found(poll_, end_ticks - thread_.left_ticks, polling_.quick_ticks);
+      const std::uint64_t inside = polls_.quick.found(poll_, end_ticks - thread_.left_ticks, polls_.quick_ticks);
       const std::uint64_t settled = enter_poll(end_ticks - inside, nullptr);
       left(inside, end_ticks);
       return inside + settled;
     }
 
    private:
-    static std::uint64_t now() noexcept { return polling_.reads_counter ? clock::counter() : clock::ticks(); }
+    static std::uint64_t now() noexcept { return polls_.reads_counter ? clock::counter() : clock::ticks(); }
     // Returns the ticks inside polls of its function that were not timed.
     std::uint64_t enter_poll(std::uint64_t begin_ticks, const void* site) const noexcept {
       if (thread_.left_ticks == 0) return 0;
       const std::uint64_t elapsed = begin_ticks - thread_.left_ticks;
-      const QuickPolls::Settled settled = polls_.settle(elapsed, polling_.quick_ticks, poll_);
+      const QuickPolls::Settled settled = polls_.quick.settle(elapsed, polls_.quick_ticks, poll_);
       thread_.mpi_ticks += settled.inside;
       if (const std::uint64_t outside = elapsed - settled.inside; outside > thread_.longest_ticks)
-        polling_.times->keep_longest(outside, site);
+        polls_.times->keep_longest(outside, site);
       return settled.of_poll;
     }
     static void left(std::uint64_t inside, std::uint64_t end_ticks) noexcept {
@@ -257,15 +266,15 @@ class MpiTimes {
     std::uint64_t outside = 0;
     if (thread_.left_ticks != 0) {
       const std::uint64_t elapsed = now_ticks - thread_.left_ticks;
-      const std::uint64_t inside = polls_.settle(elapsed, quick_ticks_).inside;
+      const std::uint64_t inside = polls_.quick.settle(elapsed, quick_ticks_).inside;
       thread_.mpi_ticks += inside;
       outside = elapsed - inside;
     }
-    write_polls();
+    write_polls(polls_);
     return outside;
   }
-  void write_polls() noexcept {
-    polls_.take([this](std::size_t function, std::uint64_t ticks, std::uint64_t calls) {
+  void write_polls(ThreadPolls& polls) noexcept {
+    polls.quick.take([this](std::size_t function, std::uint64_t ticks, std::uint64_t calls) {
       recorder_->add_timed(function, ticks, calls);
     });
   }
@@ -296,8 +305,7 @@ class MpiTimes {
   static constexpr double noticeable_ns = 20e3;  // shorter times outside MPI are not worth a look at the stack
 
   static inline thread_local constinit ThreadTimes thread_{};
-  static inline thread_local constinit ThreadPolling polling_{};
-  static inline thread_local constinit QuickPolls polls_{};
+  static inline thread_local constinit ThreadPolls polls_{};
   static inline thread_local constinit MessageWait waits_[most_waits]{};
   static inline thread_local constinit const void* frame_ = nullptr;  // of the call that has not returned
   static inline thread_local constinit const void* site_ = nullptr;   // where the program made it
@@ -305,6 +313,7 @@ class MpiTimes {
 
   Recorder* recorder_ = nullptr;
   CallSites* call_sites_ = nullptr;
+  ThreadPolls* main_thread_ = nullptr;  // if it has called open()
   std::uint64_t noticeable_ticks_ = 0;
   std::uint64_t long_ticks_ = 0;
   std::uint64_t quick_ticks_ = 0;

@@ -1,4 +1,4 @@
-// Polls in quick succession, by a made-up clock: what is not timed is counted by the caller and estimated here.
+// Polls in quick succession, by a made-up clock: what is not timed is counted and estimated.
 #include "profiler/record/quick_polls.hpp"
 
 #include <algorithm>
