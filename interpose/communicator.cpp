@@ -239,7 +239,7 @@ Members members_of(Communicator& state) noexcept {
   Team team{state.rank,       state.size,           state.arrival_order, nullptr,
             &context->policy, context->read_memory, state.locations};
   team.nodes = &state.nodes;
-  return {.resources = context->resources,
+  return {.resources = context->resources(),
           .team = team,
           .nodes = state.facts.nodes,
           .world_ranks = state.members,
@@ -299,6 +299,10 @@ Communicator* find_or_make(MPI_Comm comm) noexcept {
   const std::lock_guard lock(mutex);
   if (Communicator* const state = find(comm)) return state;
   return make(comm, [comm](std::uint64_t members) { return late_birth_of(comm, members); });
+}
+
+BetweenNodes& between_nodes() noexcept {
+  return context->between_nodes;
 }
 
 const Job& the_job() noexcept {

@@ -19,6 +19,7 @@
 #include "algorithms/algorithm.hpp"
 #include "base/reason.hpp"
 #include "base/topology.hpp"
+#include "interpose/between_nodes.hpp"
 #include "interpose/job.hpp"
 #include "interpose/plan.hpp"
 #include "interpose/records.hpp"
@@ -130,7 +131,8 @@ namespace communicators {
 struct Context {
   const Job& job;
   Records& records;
-  Resources resources;
+  Resources (*resources)() noexcept;  // at present
+  BetweenNodes& between_nodes;
   wait::Policy& policy;
   ReadMemory read_memory;  // as in Team
 };
@@ -150,6 +152,7 @@ void leave_world() noexcept;
 Communicator* find_or_make(MPI_Comm comm) noexcept;
 
 const Job& the_job() noexcept;
+BetweenNodes& between_nodes() noexcept;
 
 // After another selection: the next call asks for its algorithm again.
 void forget_choices() noexcept;

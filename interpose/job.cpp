@@ -19,8 +19,6 @@ namespace papaya::job {
 
 namespace {
 
-constexpr double network_budget_ms = 5;
-
 clock::Pair at_load{};
 clock::Pair at_load_monotonic{};
 
@@ -114,19 +112,6 @@ void look_at_node(Job& job) {
   job.oversubscribed = job.oob->most(job.ranks_on_node > job.cores ? 1 : 0) != 0;
 }
 
-// What algorithms between nodes might take (tuning::Selection::candidates), the same on all ranks.
-void measure_network(Job& job) {
-  if (job.nodes == 1 || job.adapt_share == 0 || job.adapt_exactly) return;
-  std::uint64_t ns[measure::alpha_size_count]{};
-  if (job.leader_comm != MPI_COMM_NULL) measure::message_times(job.leader_comm, 1, network_budget_ms, ns);
-  job.oob->meet();  // asleep: the others leave the two that measure the cores
-  PMPI_Bcast(ns, measure::alpha_size_count, MPI_UINT64_T, 0, job.world_comm);
-  for (int i = 0; i < measure::alpha_size_count; ++i) job.network.add(measure::alpha_sizes[i], ns[i]);
-  if (job.rank == 0 && !job.network.empty())
-    log::info(fmt::format("a message between two nodes takes {:.1f} us, one of 1 MiB {:.0f} us.",
-                          job.network.ns(0) * 1e-3, job.network.ns(1 << 20) * 1e-3));
-}
-
 void copy_world(Job& job) {
   if (job.world_comm != MPI_COMM_NULL) return;
   world::copy(&job.world_comm);
@@ -193,7 +178,6 @@ void find_nodes(Job& job) {
     split_by_node(job);
   agree_on_clock(job);
   look_at_node(job);
-  measure_network(job);
 }
 
 void lower_limit(Job& job, std::uint64_t here) {

@@ -9,7 +9,6 @@
 
 #include "algorithms/transport/out_of_band.hpp"
 #include "base/clock.hpp"
-#include "base/message_times.hpp"
 #include "base/settings.hpp"
 #include "base/topology.hpp"
 #include "interpose/presence.hpp"
@@ -24,7 +23,7 @@ struct Job {
   bool approximates = false;       // PAPAYA_APPROX
   std::uint64_t verify_every = 0;  // PAPAYA_VERIFY
   std::int64_t adapt_share = 0;    // PAPAYA_ADAPT, in millionths; 0: off
-  bool adapt_exactly = true;       // only on one node, and where no bit of a result depends on who serves
+  bool adapt_exactly = true;       // only where no bit of a result depends on who serves
   std::size_t shm_limit = 0;       // PAPAYA_SHM_LIMIT, or less where less is to be had
 
   int rank = 0;
@@ -48,8 +47,6 @@ struct Job {
   int cores = 1;                              // of the node
   bool oversubscribed = false;                // some node has more ranks than cores
   std::vector<topology::Location> locations;  // by rank, this node's are set; empty if they are all the same
-
-  MessageTimes network;  // between two nodes; measured if PAPAYA_ADAPT may need it
 
   std::uint64_t load_ticks = 0;  // when this process loaded the library
   clock::Pair origin{};          // the node's first rank's, as is the rate

@@ -138,8 +138,8 @@ void start() noexcept {
   pack_on(job.world_comm);
   process.memory.open(job, {.descriptor = job.is_one_node && job.nodes == 1 ? process.preload->node->file : -1,
                             .begin = process.preload->node->bytes});
-  process.between_nodes.open(job, process.preload->folder);
-  process.channels.open(job, process.between_nodes.comm);
+  process.between_nodes.start(job, process.preload->folder);
+  process.channels.open(job, process.between_nodes);
   const NodeWindow& window = process.memory.window;
   job::lower_limit(job, window.exists() ? window.limit() : job.shm_limit);
   configure_waiting(process);
@@ -151,7 +151,8 @@ void start() noexcept {
                            records.recorder.is_open() ? report_nonblocking_stall : report_stall);
   if (!communicators::start({.job = job,
                              .records = records,
-                             .resources = resources(process),
+                             .resources = []() noexcept { return resources(runtime()); },
+                             .between_nodes = process.between_nodes,
                              .policy = process.policy,
                              .read_memory = process.memory.may_read_neighbours ? read_memory : nullptr},
                             before_end))
@@ -163,7 +164,7 @@ void start() noexcept {
   records.start_watching(job);
   records.usage.start();
   if (records.recorder.is_open()) records.recorder.header().init_ticks = clock::ticks();
-  const Transport* const transport = process.between_nodes.transport.get();
+  const Transport* const transport = process.between_nodes.transport();
   if (job.rank == 0)
     log::info(
         fmt::format("version {}, {} ranks, all with papaya (asked in {:.1f} us), on {} node{}, {} cores here{}{}{}",

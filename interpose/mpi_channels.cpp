@@ -7,19 +7,14 @@
 
 namespace papaya {
 
-void MpiChannels::open(const Job& job, MPI_Comm between_nodes) {
+void MpiChannels::open(const Job& job, const BetweenNodes& between_nodes) {
   node_ = job.node_comm;
-  between_nodes_ = between_nodes;
+  between_nodes_ = &between_nodes;
   // The node's communicator has its ranks in the order of MPI_COMM_WORLD.
   rank_on_node_.resize(job.node_of.size());
   int next = 0;
   for (std::size_t rank = 0; rank < job.node_of.size(); ++rank)
     if (job.node_of[rank] == job.node) rank_on_node_[rank] = next++;
-  if (between_nodes == MPI_COMM_NULL) return;
-  int* most = nullptr;
-  int found = 0;
-  PMPI_Comm_get_attr(between_nodes, MPI_TAG_UB, &most, &found);
-  largest_tag_ = found == 0 ? -1 : *most;
 }
 
 std::unique_ptr<Messages> MpiChannels::on_node(const std::vector<int>& members, std::vector<int> tags) {
@@ -29,7 +24,7 @@ std::unique_ptr<Messages> MpiChannels::on_node(const std::vector<int>& members, 
 }
 
 std::unique_ptr<Messages> MpiChannels::between_nodes(const std::vector<int>& members, std::vector<int> tags) {
-  return std::make_unique<TeamMessages>(between_nodes_, members, std::move(tags));
+  return std::make_unique<TeamMessages>(between_nodes_->comm(), members, std::move(tags));
 }
 
 }  // namespace papaya

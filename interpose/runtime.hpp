@@ -35,12 +35,12 @@ inline Runtime& runtime() noexcept {
   return the_runtime;
 }
 
-// Of which plans are made.
+// Of which plans are made, now: what is between nodes may come later.
 inline Resources resources(Runtime& process) noexcept {
   return {.regions = process.memory.window,
           .deposits = process.memory.deposits,
-          .transport = process.between_nodes.transport.get(),
-          .has_too_little = process.between_nodes.has_too_little,
+          .transport = process.between_nodes.transport(),
+          .has_too_little = process.between_nodes.has_too_little(),
           .channels = process.channels,
           .limit = process.job.shm_limit};
 }

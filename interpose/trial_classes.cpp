@@ -54,25 +54,44 @@ Class* class_of(const Communicator& state, Collective collective, int size_class
   return nullptr;
 }
 
-// A trial from the beginning. `choice` serves first, if it may.
+// All that could serve such calls, MPI first. `choice` is among them if it is an algorithm.
+std::vector<const tuning::Rule*> candidates_for(const Communicator& state, const Class& of,
+                                                const tuning::SitePeriod::Place& place, std::uint64_t bytes,
+                                                const tuning::Choice& choice, const Job& job) {
+  const tuning::Selection& selection = selection_for(job, state, of.collective, Form::blocking);
+  std::vector<const tuning::Rule*> candidates{nullptr};
+  std::vector<const tuning::Rule*> defaults = tuning::Selection::candidates(
+      of.collective, most_bytes_of(of), state.facts, communicators::between_nodes().network());
+  candidates.insert(candidates.end(), defaults.begin(), defaults.end());
+  add(choice.rule, candidates, defaults);
+  if (selection.goes_by_arrivals(of.collective))
+    for (std::size_t i = 1; i < tuning::arrival_names.size(); ++i)
+      add(choice_under({static_cast<tuning::ArrivalClass>(i), place.named}, selection, state, of.collective, bytes)
+              .rule,
+          candidates, defaults);
+  return candidates;
+}
+
+// Who serves first: `choice`, if it may.
+std::size_t first_in_use(const Communicator& state, const tuning::Choice& choice,
+                         const std::vector<const tuning::Rule*>& candidates) noexcept {
+  return choice.of_file || state.size <= trusted_ranks ? find(choice.rule, candidates) : tuning::Trial::native;
+}
+
+// A trial from the beginning.
 One& begin(Communicator& state, Class& of, const tuning::SitePeriod::Place& place, std::uint64_t bytes,
            const tuning::Choice& choice, const Job& job) {
-  const tuning::Selection& selection = selection_for(job, state, of.collective, Form::blocking);
   std::vector<const tuning::Rule*> candidates{nullptr};
   tuning::Trial::Terms terms{.share = of.tries ? job.adapt_share : share_of_watching,
                              .clocks = clocks_for(state, of.collective)};
-  if (state.facts.nodes > 1) terms.set_up_ns = set_up_across_nodes_ns;
-  if (of.tries) {
-    std::vector<const tuning::Rule*> defaults =
-        tuning::Selection::candidates(of.collective, most_bytes_of(of), state.facts, job.network);
-    candidates.insert(candidates.end(), defaults.begin(), defaults.end());
-    add(choice.rule, candidates, defaults);
-    if (selection.goes_by_arrivals(of.collective))
-      for (std::size_t i = 1; i < tuning::arrival_names.size(); ++i)
-        add(choice_under({static_cast<tuning::ArrivalClass>(i), place.named}, selection, state, of.collective, bytes)
-                .rule,
-            candidates, defaults);
-    if (choice.of_file || state.size <= trusted_ranks) terms.in_use = find(choice.rule, candidates);
+  if (state.facts.nodes > 1) {
+    terms.set_up_ns = set_up_across_nodes_ns;
+    // Not whether there is a transport by now: another rank may have begun this trial in a call before that.
+    terms.lacks_candidates = of.tries && !communicators::between_nodes().was_ready_at_start();
+  }
+  if (of.tries && !terms.lacks_candidates) {
+    candidates = candidates_for(state, of, place, bytes, choice, job);
+    terms.in_use = first_in_use(state, choice, candidates);
   }
   terms.candidates = candidates.size();
   std::vector<std::unique_ptr<One>>& all = state.trials->all;
@@ -117,11 +136,18 @@ tuning::Choice choice_under(const tuning::Learnt& learnt, const tuning::Selectio
   return selection.choose(collective, bytes, facts);
 }
 
+void admit_candidates(Communicator& state, One& one, const Job& job) {
+  const tuning::Selection& selection = selection_for(job, state, one.of.collective, Form::blocking);
+  const tuning::Choice choice = choice_under(one.learnt(), selection, state, one.of.collective, one.bytes);
+  one.candidates = candidates_for(state, one.of, one.place, one.bytes, choice, job);
+  one.trial.admit(one.candidates.size(), first_in_use(state, choice, one.candidates));
+}
+
 One* find(Communicator& state, const Arguments& arguments, const Decision& decision, const Job& job) noexcept {
   const Collective collective = arguments.collective;
   const tuning::Selection& selection = selection_for(job, state, collective, Form::blocking);
-  const bool may_try = !job.adapt_exactly || (decision.is_exact && state.facts.nodes == 1);
-  const bool tries = job.adapt_share != 0 && may_try;
+  const bool may_try = state.facts.nodes == 1 || communicators::between_nodes().may_be_tried();
+  const bool tries = job.adapt_share != 0 && may_try && (decision.is_exact || !job.adapt_exactly);
   const bool knows_arrivals = clocks_for(state, collective) != tuning::Clocks::several_rooted;
   const bool watches =
       (knows_arrivals && selection.goes_by_arrivals(collective)) || selection.sites_of(collective) != 0;

@@ -33,7 +33,7 @@ struct One {
 
   // As far as all ranks know it.
   tuning::Learnt learnt() const noexcept { return {arrivals.pattern, place.named}; }
-  // Who serves is for the trial to say: there is a choice.
+  // Who serves is for the trial to say: there is a choice. Not as long as it lacks candidates.
   bool has_choice() const noexcept { return candidates.size() > 1; }
 
   Class& of;
@@ -74,6 +74,9 @@ class OnCommunicator {
 // The trial that the call belongs to, begun if there is none; null where there is nothing to choose from. `decision`:
 // by the table.
 One* find(Communicator& state, const Arguments& arguments, const Decision& decision, const Job& job) noexcept;
+
+// Its trial lacks those that work between nodes, and there is now what they need. Right after an exchange.
+void admit_candidates(Communicator& state, One& one, const Job& job);
 
 // The trial that calls of so many bytes belong to; null: there is none.
 const One* find(const Communicator& state, Collective collective, std::uint64_t bytes) noexcept;

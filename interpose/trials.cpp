@@ -22,6 +22,9 @@ namespace {
 // What the trials of the process, also those that have ended, have cost.
 std::atomic<std::int64_t> spent_ns{0};
 
+// And what their calls take.
+std::atomic<std::int64_t> calls_ns{0};
+
 // Fewer calls have no pattern.
 constexpr std::size_t fewest_seen = 16;
 
@@ -182,6 +185,20 @@ void follow_arrivals(const Communicator& state, One& one, const CallFacts& facts
   record(state, one, before, in_use(state, one, facts.job), facts.records.recorder);
 }
 
+// Algorithms between nodes join the trial as soon as there is what carries their data; whoever has all ranks of the job
+// makes that ready where it may pay.
+void admit_if_ready(Communicator& state, One& one, const Job& job) {
+  if (!one.trial.lacks_candidates()) return;
+  BetweenNodes& between_nodes = communicators::between_nodes();
+  const bool has_all = state.size == job.ranks && !state.outside;
+  if (has_all && !between_nodes.is_done() && one.trial.may_pay(BetweenNodes::to_make_ready_ns)) {
+    const std::uint64_t begin = clock::ticks();
+    between_nodes.make_ready();
+    spent_ns.fetch_add(ns_between(job, begin, clock::ticks()), std::memory_order_relaxed);
+  }
+  if (between_nodes.is_ready()) admit_candidates(state, one, job);
+}
+
 // Which call sites of a class are told apart, and what serves those that now are.
 void follow_sites(Communicator& state, Class& of, const CallFacts& facts) {
   const auto before = of.by_place;
@@ -242,6 +259,7 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
   // MPI_Init is part of the run.
   const std::int64_t elapsed = ns_between(facts.job, facts.job.load_ticks, begin);
   const std::int64_t spent = spent_ns.load(std::memory_order_relaxed);
+  const std::int64_t all_calls_ns = calls_ns.load(std::memory_order_relaxed);
   struct Due {
     One* one;
     std::size_t begin, size;  // of its numbers
@@ -252,7 +270,8 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
   for (const std::unique_ptr<One>& one : state.trials->all) {
     if (!one->trial.wants_exchange()) continue;
     if (const std::int64_t ns = mean_set_up_ns(state.facts.nodes > 1); ns >= 0) one->trial.note_set_up(ns);
-    const std::vector<std::int64_t> numbers = one->trial.largest(elapsed, spent - one->trial.spent_ns(), count());
+    const std::vector<std::int64_t> numbers =
+        one->trial.largest(elapsed, spent - one->trial.spent_ns(), count(), all_calls_ns - one->trial.calls_ns());
     due.push_back({one.get(), mine.size(), numbers.size(), 0, 0});
     mine.insert(mine.end(), numbers.begin(), numbers.end());
   }
@@ -273,12 +292,15 @@ void exchange(Communicator& state, const CallFacts& facts, Outcome& outcome) noe
     One& one = *each.one;
     const std::int64_t trials_before = one.trial.trials();
     const std::int64_t spent_before = one.trial.spent_ns();
+    const std::int64_t calls_ns_before = one.trial.calls_ns();
     const std::uint32_t before = number_of(one, one.trial.in_use());
     one.trial.take(largest_of(each), std::span(sums).subspan(each.sums_begin, each.sums_size), state.size);
     one.trial.note_exchange(took / static_cast<std::int64_t>(due.size()));
     spent_ns.fetch_add(one.trial.spent_ns() - spent_before, std::memory_order_relaxed);
+    calls_ns.fetch_add(one.trial.calls_ns() - calls_ns_before, std::memory_order_relaxed);
     state.last[index_of(one.of.collective)] = {};
     follow_arrivals(state, one, facts);
+    admit_if_ready(state, one, facts.job);
     if (one.trial.trials() == trials_before) continue;
     if (state.rank == 0) {
       report(state, one);

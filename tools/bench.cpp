@@ -1,5 +1,6 @@
 // papaya bench: finds out which MPI launched this process and becomes the measuring program for it, under the
 // library.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,16 @@
 #include "tools/command.hpp"
 
 namespace papaya {
+
+namespace {
+
+bool names_algorithms(const bench::Options& options) {
+  const auto names_none = [](const std::string& name) { return name == "auto" || name == "native"; };
+  return options.weak || options.algorithms.empty() ||
+         !std::all_of(options.algorithms.begin(), options.algorithms.end(), names_none);
+}
+
+}  // namespace
 
 void add_bench(CLI::App& app, const std::vector<std::string>& words, int& exit_code) {
   CLI::App* const command = app.add_subcommand(
@@ -27,7 +38,7 @@ void add_bench(CLI::App& app, const std::vector<std::string>& words, int& exit_c
       exit_code = bench::run_kernels(*options);
     else
       exit_code = become_bench_program("papaya bench", options->mpi, {words.begin() + 1, words.end()},
-                                       "papaya bench " + options->collective_word);
+                                       "papaya bench " + options->collective_word, names_algorithms(*options));
   });
 }
 

@@ -41,7 +41,7 @@ int launched_usage(const std::string& subcommand, const std::string& problem) {
 }
 
 int become_bench_program(const std::string& command, const std::string& mpi, const std::vector<std::string>& words,
-                         const std::string& example) {
+                         const std::string& example, bool names_algorithms) {
   std::string name = mpi.empty() ? bench::launcher_of(environment) : mpi;
   if (name.empty()) return fail_once(command, exit_usage, "put the launcher in front: mpirun -n 4 " + example + ".");
   if (name == "pmix") {
@@ -57,8 +57,8 @@ int become_bench_program(const std::string& command, const std::string& mpi, con
                      "there is no papaya-bench-" + name + " beside this command; papaya was built without that MPI.");
   const std::string library = find_library();
   if (library.empty()) return exit_failed;
-  setenv("PAPAYA_PROFILE", "off", 0);     // recording is not what is measured
-  setenv("PAPAYA_TRANSPORT", "auto", 0);  // algorithms are chosen one after the other, across nodes too
+  setenv("PAPAYA_PROFILE", "off", 0);  // recording is not what is measured
+  if (names_algorithms) setenv("PAPAYA_TRANSPORT", "auto", 0);
   std::vector<std::string> line = {program};
   line.insert(line.end(), words.begin(), words.end());
   return exec_preloaded(library, line);

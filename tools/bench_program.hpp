@@ -14,8 +14,9 @@ int fail_once(const std::string& command, int exit_code, const std::string& sent
 int launched_usage(const std::string& subcommand, const std::string& problem);
 
 // Becomes the one for the MPI that launched this process, or for `mpi`, under the library, with these words. Returns
-// only if it cannot, after a sentence; `example` is what to type with a launcher in front.
+// only if it cannot, after a sentence; `example` is what to type with a launcher in front. `names_algorithms`: they are
+// selected one after the other, across nodes too; else papaya is to find what it has of a transport as in any program.
 int become_bench_program(const std::string& command, const std::string& mpi, const std::vector<std::string>& words,
-                         const std::string& example);
+                         const std::string& example, bool names_algorithms);
 
 }  // namespace papaya

@@ -57,7 +57,7 @@ void add_tune(CLI::App& app, const std::vector<std::string>& words, int& exit_co
     }
     // Open MPI reads it in MPI_Init. Without a file of rules it chooses as ever.
     if (options->natives) setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
-    exit_code = options->files.empty() ? become_bench_program("papaya tune", options->mpi, words, "papaya tune")
+    exit_code = options->files.empty() ? become_bench_program("papaya tune", options->mpi, words, "papaya tune", true)
                                        : run(*options);
   });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -22,9 +23,8 @@ constexpr std::int64_t out_of_the_question = 3;  // times as slow as the quickes
 constexpr int rounds_of_idle = 3;
 // Calls until the second look at what seems to have changed, and until the first after a trial.
 constexpr std::int64_t second_look = 32;
-constexpr std::int64_t least_between_checks = 32;
-// Of what may be lost by trying, the part for checks.
-constexpr std::int64_t part_for_checks = 5;
+// As long as they are not known.
+constexpr std::int64_t usual_candidates = 3;
 // Unless something changes, so many times the calls of a trial lie between it and the next; as long as trials confirm
 // the choice, twice as many each time, up to the largest.
 constexpr std::int64_t least_patience = 100;
@@ -33,11 +33,6 @@ constexpr std::int64_t largest_patience = least_patience << 8;
 constexpr std::int64_t noise_ns = 100;
 // The candidate in use is measured in so many at least: that costs nothing, as it would serve anyway.
 constexpr int fewest_rounds_for_change = 4;
-
-// Beside the samples: time of the run, minus that of the last exchange, lost elsewhere; trials; minus that of a set-up.
-constexpr std::size_t largest_besides = 5;
-constexpr std::int64_t most_sharers = 1000;
-constexpr std::int64_t longest_ns = 1'000'000'000;  // of one call or exchange, so that products fit
 
 // A call is skewed if its ranks arrive over a longer time than it takes.
 bool is_skewed(const MeasuredCall& call) noexcept {
@@ -55,9 +50,10 @@ std::span<const std::int64_t, per_sample> of_sample(std::span<const std::int64_t
 Trial::Trial(const Terms& terms)
     : list_(terms.candidates),
       in_use_(terms.in_use),
-      share_(std::max<std::int64_t>(terms.share, 1)),
+      budget_(terms.share, terms.set_up_ns),
       clocks_(terms.clocks),
-      set_up_ns_(terms.set_up_ns),
+      lacks_candidates_(terms.lacks_candidates),
+      next_(lacks_candidates_ ? first_look_if_lacking : first_look),
       current_(terms.in_use),
       patience_(least_patience) {
   reserve();
@@ -78,8 +74,8 @@ Trial Trial::part() const {
     candidate.is_left = !candidate.failed;
   }
   one.reserve();
-  one.calls_ = one.calls_then_ = one.next_trial_ = 0;
-  one.changes_ = one.spent_ns_ = 0;
+  one.budget_.begin_anew();
+  one.calls_ = one.next_trial_ = one.changes_ = 0;
   one.wants_exchange_ = one.notes_all_ = false;
   one.usual_cost_ns_ = -1;
   one.usual_pattern_ = 0;
@@ -124,8 +120,8 @@ void Trial::begin_trial() {
   }
   round_ = 0;
   // No call that is measured has those of calls with a root.
-  if (trials_ == 0 && clocks_ == Clocks::several_rooted) spent_ns_ += set_ups_ns();
-  spent_before_trial_ns_ = spent_ns_;
+  if (trials_ == 0 && clocks_ == Clocks::several_rooted) budget_.spend(set_ups_ns(std::ssize(list_)));
+  spent_before_trial_ns_ = budget_.spent_ns();
   calls_before_trial_ = calls_;
   begin_round();
 }
@@ -181,16 +177,12 @@ void Trial::see(const MeasuredCall& call) noexcept {
   seen_.push_back(call);
 }
 
-std::vector<std::int64_t> Trial::largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns,
-                                         std::int64_t trials) const {
+std::vector<std::int64_t> Trial::largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns, std::int64_t trials,
+                                         std::int64_t others_ns) const {
   std::vector<std::int64_t> numbers;
-  numbers.reserve(largest_per_sample * kept_.size() + largest_besides);
+  numbers.reserve(largest_per_sample * kept_.size() + TrialBudget::numbers);
   for (const Kept& one : kept_) add_largest(one.is_there ? &one.sample : nullptr, clocks_, numbers);
-  numbers.push_back(elapsed_ns);
-  numbers.push_back(-exchange_ns_);
-  numbers.push_back(elsewhere_ns);
-  numbers.push_back(trials);
-  numbers.push_back(-own_set_up_ns_);
+  TrialBudget::add({elapsed_ns, exchange_ns_, elsewhere_ns, trials, own_set_up_ns_, others_ns}, numbers);
   return numbers;
 }
 
@@ -204,21 +196,7 @@ std::vector<std::int64_t> Trial::sums(std::span<const std::int64_t> largest_of_a
 }
 
 void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks) {
-  const std::size_t besides = largest_per_sample * kept_.size();
-  const std::int64_t elapsed = largest_of_all[besides];
-  if (calls_ > calls_then_)
-    period_ns_ = std::clamp<std::int64_t>((elapsed - elapsed_ns_) / (calls_ - calls_then_), 1, longest_ns);
-  elapsed_ns_ = elapsed;
-  calls_then_ = calls_;
-  // Of the rank that came last: the others waited for it as they would have anyway.
-  knows_exchange_cost_ = largest_of_all[besides + 1] < 0;
-  exchange_cost_ns_ = std::clamp<std::int64_t>(-largest_of_all[besides + 1], 1000, longest_ns);
-  spent_ns_ += exchange_cost_ns_;
-  elsewhere_ns_ = largest_of_all[besides + 2];
-  sharers_ = std::clamp<std::int64_t>(largest_of_all[besides + 3], 1, most_sharers);
-  // Of the rank that waited least for the others.
-  if (const std::int64_t measured_ns = -largest_of_all[besides + 4]; measured_ns != never)
-    set_up_ns_ = std::clamp<std::int64_t>(measured_ns, 1000, longest_ns);
+  budget_.take(largest_of_all.last<TrialBudget::numbers>(), calls_);
   wants_exchange_ = false;
   ++generation_;
 
@@ -234,7 +212,7 @@ void Trial::take(std::span<const std::int64_t> largest_of_all, std::span<const s
       if (phase_ == Phase::check) {
         costs.push_back(cost);
       } else {
-        spent_ns_ += std::max<std::int64_t>(cost.ns - present_cost_ns_, 0);
+        budget_.spend(std::max<std::int64_t>(cost.ns - present_cost_ns_, 0));
         if (call >= warm_up) list_[one.candidate].costs.push_back(cost);
       }
     }
@@ -248,7 +226,7 @@ void Trial::take_check(const std::vector<CallCost>& costs) {
   if (costs.empty()) {
     // It is not set up on all ranks, so that MPI has served the calls.
     in_use_ = native;
-    rest(calls_between_checks());
+    rest(budget_.calls_between_checks());
     return;
   }
   std::vector<std::int64_t> times;
@@ -259,6 +237,7 @@ void Trial::take_check(const std::vector<CallCost>& costs) {
   }
   const auto of = static_cast<std::int64_t>(costs.size());
   present_cost_ns_ = median(std::move(times));
+  budget_.note_calls(calls_, present_cost_ns_);
   if (usual_pattern_ == 0) usual_pattern_ = pattern_;
   if (usual_cost_ns_ < 0) {
     usual_cost_ns_ = present_cost_ns_;
@@ -266,12 +245,11 @@ void Trial::take_check(const std::vector<CallCost>& costs) {
   }
   changed_checks_ = is_changed(present_cost_ns_, skewed, of) ? changed_checks_ + 1 : 0;
   const bool is_due = trials_ == 0 || calls_ >= next_trial_ || changed_checks_ >= 2;
-  // Not before it is known what exchanging costs: of MPI's ranks without a core it is a thousand times as much.
-  const bool may_be_tried = list_.size() > 1 && knows_exchange_cost_;
+  const bool may_be_tried = list_.size() > 1 && budget_.knows_exchange();
   if (is_due && may_be_tried && may_try())
     begin_trial();
   else
-    rest(changed_checks_ == 1 || !knows_exchange_cost_ ? second_look : calls_between_checks());
+    rest(changed_checks_ == 1 || !budget_.knows_exchange() ? second_look : budget_.calls_between_checks());
 }
 
 // The pattern is another if seven of eight calls say so: one that is in between does not go back and forth.
@@ -287,7 +265,7 @@ void Trial::take_round() {
   if (round_ >= rounds_of_idle) drop_idle_ones();
   drop_slower_ones();
   // Somebody was so slow that what may be lost is used up: what is known has to do.
-  const bool is_used_up = spent_ns_ + elsewhere_ns_ > 4 * allowance_ns() && round_ > 2;
+  const bool is_used_up = budget_.is_used_up() && round_ > 2;
   if (left() == 1 || round_ == most_rounds || is_used_up)
     end_trial();
   else
@@ -333,29 +311,36 @@ void Trial::end_trial() {
   usual_cost_ns_ = -1;
   usual_pattern_ = 0;
   changed_checks_ = 0;
-  last_trial_ns_ = spent_ns_ - spent_before_trial_ns_;
+  last_trial_ns_ = budget_.spent_ns() - spent_before_trial_ns_;
   next_trial_ = calls_ + patience_ * (calls_ - calls_before_trial_);
   rest(second_look);
 }
 
-std::int64_t Trial::calls_between_checks() const noexcept {
-  // The exchanges of all trials take no more than share / part_for_checks of the time.
-  const std::int64_t calls =
-      exchange_cost_ns_ * part_for_checks * sharers_ * 1'000'000 / share_ / std::max<std::int64_t>(period_ns_, 1);
-  return std::max(calls, least_between_checks);
+// MPI and the candidate in use are set up.
+std::int64_t Trial::set_ups_ns(std::int64_t candidates) const noexcept {
+  return std::max<std::int64_t>(candidates - (in_use_ == native ? 1 : 2), 0) * budget_.set_up_ns();
 }
 
-// MPI and the candidate in use are set up.
-std::int64_t Trial::set_ups_ns() const noexcept {
-  const auto candidates = static_cast<std::int64_t>(list_.size());
-  return std::max<std::int64_t>(candidates - (in_use_ == native ? 1 : 2), 0) * set_up_ns_;
+std::int64_t Trial::trial_ns(std::int64_t candidates) const noexcept {
+  return candidates * later_block * present_cost_ns_ + set_ups_ns(candidates) + 4 * budget_.exchange_ns();
 }
 
 bool Trial::may_try() const noexcept {
-  const auto candidates = static_cast<std::int64_t>(list_.size());
-  const std::int64_t guess =
-      trials_ > 0 ? last_trial_ns_ : candidates * later_block * present_cost_ns_ + set_ups_ns() + 4 * exchange_cost_ns_;
-  return spent_ns_ + elsewhere_ns_ + guess <= allowance_ns();
+  return budget_.may_lose(trials_ > 0 ? last_trial_ns_ : trial_ns(std::ssize(list_)));
+}
+
+bool Trial::may_pay(std::int64_t preparing_ns) const noexcept {
+  return budget_.knows_exchange() && budget_.are_worth_trying(present_cost_ns_) &&
+         budget_.may_lose(preparing_ns + trial_ns(usual_candidates));
+}
+
+void Trial::admit(std::size_t candidates, std::size_t in_use) {
+  list_.resize(candidates);
+  in_use_ = current_ = in_use;
+  lacks_candidates_ = false;
+  ++generation_;
+  reserve();
+  if (candidates > 1 && budget_.knows_exchange() && may_try()) begin_trial();
 }
 
 bool Trial::most_are_skewed() const noexcept {

@@ -20,12 +20,15 @@
 
 #include "tuning/call_costs.hpp"
 #include "tuning/sample_exchange.hpp"
+#include "tuning/trial_budget.hpp"
 
 namespace papaya::tuning {
 
 class Trial {
  public:
-  static constexpr std::int64_t first_look = 24;  // calls before anything is measured: who calls rarely pays nothing
+  // Calls before anything is measured: who calls rarely pays nothing.
+  static constexpr std::int64_t first_look = 24;
+  static constexpr std::int64_t first_look_if_lacking = 200;
   static constexpr int most_rounds = 7;
   static constexpr std::size_t native = 0;
 
@@ -38,6 +41,9 @@ class Trial {
     // the call costs.
     Clocks clocks = Clocks::one;
     std::int64_t set_up_ns = 200'000;  // of a candidate: guessed, as long as no rank has measured any
+    // The others come by admit(): until then what serves is only checked. That costs more between nodes than within
+    // one, so it begins later.
+    bool lacks_candidates = false;
   };
   explicit Trial(const Terms& terms);
   // Of a part of these calls, after a trial of all of them: it begins with what serves now, and has a trial of its own
@@ -64,17 +70,27 @@ class Trial {
   // Of a call that this candidate has served. A slot of an earlier phase is ignored.
   void keep(std::int64_t slot, std::size_t candidate, const Sample& sample) noexcept;
 
+  // Right after an exchange, while candidates are lacking. Whether so much of the run passes in these calls that
+  // `preparing_ns`, and a trial after it, may be worth their time, and may be lost by trying.
+  bool lacks_candidates() const noexcept { return lacks_candidates_; }
+  bool may_pay(std::int64_t preparing_ns) const noexcept;
+  // All there are, of which `in_use` serves already; a trial begins if it may.
+  void admit(std::size_t candidates, std::size_t in_use);
+
   // The candidate cannot serve, on any rank.
   void fail(std::size_t candidate) noexcept;
 
   // The ranks are to exchange what they measured, in the next call that none of them leaves early. Until then the
   // candidate in use serves, unmeasured. Two steps: the largest of the ranks' numbers; with those, the sums. Both have
-  // the same length on all ranks. `elapsed_ns`: of the run. `trials` of this rank share what may be lost, and the
-  // others have cost it `elsewhere_ns`.
+  // the same length on all ranks. `elapsed_ns`: of the run. `trials` of this rank share what may be lost; the others
+  // have cost it `elsewhere_ns`, and their calls take it `others_ns` in all.
   bool wants_exchange() const noexcept { return wants_exchange_; }
-  std::vector<std::int64_t> largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns, std::int64_t trials) const;
+  std::vector<std::int64_t> largest(std::int64_t elapsed_ns, std::int64_t elsewhere_ns, std::int64_t trials,
+                                    std::int64_t others_ns) const;
   std::vector<std::int64_t> sums(std::span<const std::int64_t> largest_of_all, int rank) const;
   void take(std::span<const std::int64_t> largest_of_all, std::span<const std::int64_t> sums_of_all, int ranks);
+  // What all calls so far take, by those that were measured last.
+  std::int64_t calls_ns() const noexcept { return budget_.calls_ns(); }
   // What the exchange took this rank: it goes into the next.
   void note_exchange(std::int64_t ns) noexcept { exchange_ns_ = ns; }
 
@@ -106,7 +122,7 @@ class Trial {
   std::int64_t calls() const noexcept { return calls_; }
   std::int64_t trials() const noexcept { return trials_; }    // that have ended
   std::int64_t changes() const noexcept { return changes_; }  // of the candidate in use
-  std::int64_t spent_ns() const noexcept { return spent_ns_; }
+  std::int64_t spent_ns() const noexcept { return budget_.spent_ns(); }
 
  private:
   enum class Phase : std::uint8_t { rest, check, round };
@@ -138,9 +154,8 @@ class Trial {
   void drop_idle_ones() noexcept;
   void drop_slower_ones();
   void end_trial();
-  std::int64_t calls_between_checks() const noexcept;
-  std::int64_t allowance_ns() const noexcept { return elapsed_ns_ / 1'000'000 * share_; }
-  std::int64_t set_ups_ns() const noexcept;
+  std::int64_t trial_ns(std::int64_t candidates) const noexcept;
+  std::int64_t set_ups_ns(std::int64_t candidates) const noexcept;
   bool may_try() const noexcept;
   bool is_changed(std::int64_t cost_ns, std::int64_t skewed, std::int64_t of) const noexcept;
   bool most_are_skewed() const noexcept;
@@ -153,12 +168,12 @@ class Trial {
 
   std::vector<Candidate> list_;
   std::size_t in_use_;
-  std::int64_t share_;
+  TrialBudget budget_;
   Clocks clocks_;
-  std::int64_t set_up_ns_;
+  bool lacks_candidates_;
 
   std::int64_t calls_ = 0;
-  std::int64_t next_ = first_look;  // number of calls at which something changes
+  std::int64_t next_;  // number of calls at which something changes
   Phase phase_ = Phase::rest;
   std::size_t current_;
   std::uint64_t generation_ = 0;
@@ -176,11 +191,6 @@ class Trial {
 
   // Equal on all ranks.
   int round_ = 0;
-  std::int64_t elapsed_ns_ = 0;  // at the last exchange
-  std::int64_t calls_then_ = 0;
-  std::int64_t period_ns_ = 0;        // from call to call
-  bool knows_exchange_cost_ = false;  // there was an exchange before the last
-  std::int64_t exchange_cost_ns_ = 0;
   std::int64_t present_cost_ns_ = 0;  // of the candidate in use, at the last check
   std::int64_t usual_cost_ns_ = -1;   // at the first check after the last trial; negative: there was none
   bool usually_skewed_ = false;
@@ -188,9 +198,6 @@ class Trial {
   std::int64_t pattern_ = 0;
   std::int64_t usual_pattern_ = 0;  // once it was known after the last trial
   int changed_checks_ = 0;          // in a row
-  std::int64_t spent_ns_ = 0;
-  std::int64_t elsewhere_ns_ = 0;
-  std::int64_t sharers_ = 1;  // trials of the rank that has most
   std::int64_t spent_before_trial_ns_ = 0;
   std::int64_t last_trial_ns_ = 0;  // what it cost
   std::int64_t calls_before_trial_ = 0;

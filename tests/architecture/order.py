@@ -56,8 +56,8 @@ ORDER = {
         "approx_sites attention census flavour job make_wire mpi_agreement mpi_readers preload_aside reports "
         "scratch site_names trampoline",
         "preload_filter preload_layers watch",
-        "between_nodes mpi_channels node_memory oddities output_folder plan preload",
-        "async_setup mpi_types records",
+        "between_nodes node_memory oddities output_folder plan preload",
+        "async_setup mpi_channels mpi_types records",
         "communicator",
         "hints reduction",
         "why_native",
@@ -85,7 +85,7 @@ ORDER = {
         "wrappers_communicators",
     ],
     "tuning": [
-        "call_costs json_text named_site native_algorithms rule sample_exchange site_period",
+        "call_costs json_text named_site native_algorithms rule sample_exchange site_period trial_budget",
         "load selection_text trial",
         "approx_rules tuning_file",
         "selection",

@@ -49,9 +49,9 @@ TEST_CASE("a trial: of rooted calls, late is who is waited for; of two that come
                       {begin + arrivals[i].at_ns, begin + 3 * late_ns, arrivals[i].is_waited_for, arrivals[i].waits});
         ranks[i].count_call();
       }
-    std::vector<std::int64_t> largest = ranks.front().largest(1, 0, 1);
+    std::vector<std::int64_t> largest = ranks.front().largest(1, 0, 1, 0);
     for (const Trial& one : ranks) {
-      const std::vector<std::int64_t> mine = one.largest(1, 0, 1);
+      const std::vector<std::int64_t> mine = one.largest(1, 0, 1, 0);
       for (std::size_t i = 0; i < mine.size(); ++i) largest[i] = std::max(largest[i], mine[i]);
     }
     std::vector<std::int64_t> sums(ranks.front().sums(largest, 0).size());

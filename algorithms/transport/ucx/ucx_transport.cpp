@@ -5,9 +5,10 @@
 namespace papaya {
 
 std::unique_ptr<UcxTransport> UcxTransport::open(MPI_Comm world, std::size_t bytes, const char* folder,
-                                                 std::string& why, OnFailure on_failure) noexcept {
+                                                 std::string& why, OnFailure on_failure,
+                                                 UcxEnvironment environment) noexcept {
   auto self = std::make_unique<UcxTransport>();
-  if (!self->window_.create(world, bytes, folder, why, on_failure)) return nullptr;
+  if (!self->window_.create(world, bytes, folder, why, on_failure, environment)) return nullptr;
   return self;
 }
 

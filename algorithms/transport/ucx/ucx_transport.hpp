@@ -17,7 +17,8 @@ class UcxTransport final : public Transport {
  public:
   // As UcxWindow::create. Null, on all ranks alike, where that is false.
   static std::unique_ptr<UcxTransport> open(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why,
-                                            OnFailure on_failure = OnFailure::end_job) noexcept;
+                                            OnFailure on_failure = OnFailure::end_job,
+                                            UcxEnvironment environment = UcxEnvironment::set_for_a_moment) noexcept;
 
   const char* name() const noexcept override { return "UCX"; }
   Arena& arena() noexcept override { return window_.arena(); }

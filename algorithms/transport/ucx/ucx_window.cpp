@@ -28,9 +28,9 @@ bool agree(bool good, MPI_Comm comm) noexcept {
 // stays, and the program and what it starts see nothing of it.
 class WhileOpening {
  public:
-  WhileOpening() noexcept {
+  explicit WhileOpening(UcxEnvironment environment) noexcept {
     for (Setting& setting : settings_) {
-      setting.ours = std::getenv(setting.name) == nullptr;
+      setting.ours = environment == UcxEnvironment::set_for_a_moment && std::getenv(setting.name) == nullptr;
       if (setting.ours) setenv(setting.name, setting.value, 0);
     }
   }
@@ -61,8 +61,8 @@ class WhileOpening {
 // In the order of what rank 0 says, if several fail.
 enum class UcxWindow::Failure : int { none, unreachable, not_opened, other_version, not_loaded };
 
-UcxWindow::Failure UcxWindow::open(std::size_t bytes, const char* folder, std::string& why,
-                                   OnFailure on_failure) noexcept try {
+UcxWindow::Failure UcxWindow::open(std::size_t bytes, const char* folder, std::string& why, OnFailure on_failure,
+                                   UcxEnvironment environment) noexcept try {
   const std::string path = fmt::format("{}/libpapaya-ucx.so", folder);
   if (access(path.c_str(), R_OK) != 0) {
     why = fmt::format("there is no libpapaya-ucx.so in {}, which is built where UCX is installed", folder);
@@ -70,7 +70,7 @@ UcxWindow::Failure UcxWindow::open(std::size_t bytes, const char* folder, std::s
   }
   void* const ucs = dlopen("libucs.so.0", RTLD_LAZY | RTLD_NOLOAD);
   if (ucs != nullptr) dlclose(ucs);
-  const WhileOpening settings;
+  const WhileOpening settings(environment);
   void* const plugin = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (plugin == nullptr) {
     why = dlerror();
@@ -122,12 +122,12 @@ bool UcxWindow::exchange_addresses() noexcept {
                          MPI_BYTE, world_) == MPI_SUCCESS;
 }
 
-bool UcxWindow::create(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why,
-                       OnFailure on_failure) noexcept {
+bool UcxWindow::create(MPI_Comm world, std::size_t bytes, const char* folder, std::string& why, OnFailure on_failure,
+                       UcxEnvironment environment) noexcept {
   world_ = world;
   PMPI_Comm_rank(world, &rank_);
   PMPI_Comm_size(world, &ranks_);
-  int mine = static_cast<int>(open(bytes, folder, why, on_failure));
+  int mine = static_cast<int>(open(bytes, folder, why, on_failure, environment));
   int worst = 0;
   PMPI_Allreduce(&mine, &worst, 1, MPI_INT, MPI_MAX, world);
   if (worst == 0) {

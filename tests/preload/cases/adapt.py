@@ -53,6 +53,27 @@ class Adapt(Preload):
             self.check_right(job, 2, quiet=False)
             self.assertEqual("a message between two nodes takes " in job.err, share != "off", job.err)
 
+    @time_limit(90)
+    @timed
+    def test_adapt_across_nodes_by_default(self):
+        """What algorithms across nodes need is made ready once a trial may pay for it, and not where threads may call at once."""
+        self.need_papaya()
+        ranks = 4 if self.mpi == "openmpi" else 2
+        for words in ((6, 3000), (0, 1000), (6, 1000, "multiple")):
+            job = self.job(ranks, self.program("wire_later"), *words, env={"PAPAYA_LOG": "info", "PAPAYA_NODE_SIZE": "1"})
+            self.check_right(job, ranks, quiet=False)
+            self.check_counts(job)
+            self.assertNotIn("between nodes\n", job.err.split("records go to")[0], job.err)
+            is_long_enough = words == (6, 3000)
+            self.assertEqual(job.err.count("a message between two nodes takes "), 1 if is_long_enough else 0, job.err)
+            measured = {(row["name"], one["algorithm"]) for row in job.report()["trials"] for one in row["tried"] if one["calls_measured"] > 0}
+            names = {name for name, algorithm in measured if algorithm != "native"}
+            if is_long_enough:
+                self.assertTrue(names, job.err)
+                self.assertNotIn("MPI_Allreduce", names)  # of floating-point numbers
+            else:
+                self.assertEqual(names, set())
+
     @time_limit(60)
     @timed
     def test_adapt_across_nodes_rooted(self):

@@ -27,10 +27,13 @@ struct Job {
   std::int64_t begin_ns = 300'000'000;  // MPI_Init took that
   std::int64_t elsewhere_ns = 0;
   std::int64_t trials = 1;
-  bool has_one_clock = true;  // else each rank's is off by seconds
-  bool is_rooted = false;     // the ranks leave when they have done their share
+  std::int64_t others_ns = 0;  // in their calls
+  bool has_one_clock = true;   // else each rank's is off by seconds
+  bool is_rooted = false;      // the ranks leave when they have done their share
   std::int64_t guessed_set_up_ns = 200'000;
-  std::int64_t set_up_ns = 0;  // as the first rank measured it; 0: it did not
+  std::int64_t set_up_ns = 0;     // as the first rank measured it; 0: it did not
+  bool lacks_candidates = false;  // until all ranks find that preparing them may pay
+  std::int64_t preparing_ns = 20'000'000;
   std::function<std::int64_t(std::size_t candidate, std::int64_t call)> cost;
   std::function<std::int64_t(std::int64_t call)> spread = [](std::int64_t) { return 500; };
   double noise = 0.05;
@@ -45,13 +48,14 @@ class Run {
   explicit Run(Job job, unsigned seed = 1) : job_(std::move(job)), random_(seed), now_(job_.begin_ns) {
     served.assign(job_.candidates, 0);
     for (int rank = 0; rank < job_.ranks; ++rank)
-      ranks_.emplace_back(Trial::Terms{.candidates = job_.candidates,
-                                       .in_use = job_.in_use,
+      ranks_.emplace_back(Trial::Terms{.candidates = job_.lacks_candidates ? 1 : job_.candidates,
+                                       .in_use = job_.lacks_candidates ? 0 : job_.in_use,
                                        .share = job_.share,
                                        .clocks = job_.has_one_clock ? Clocks::one
                                                  : job_.is_rooted   ? Clocks::several_rooted
                                                                     : Clocks::several,
-                                       .set_up_ns = job_.guessed_set_up_ns});
+                                       .set_up_ns = job_.guessed_set_up_ns,
+                                       .lacks_candidates = job_.lacks_candidates});
   }
 
   void make(std::int64_t calls) {
@@ -64,6 +68,7 @@ class Run {
   std::int64_t lost_ns = 0;  // beside the candidate that is the quickest at that time
   std::int64_t exchanged_ns = 0;
   std::int64_t exchanges = 0;
+  std::int64_t admitted = -1;  // in this call
   std::vector<std::int64_t> served;
 
  private:
@@ -72,8 +77,8 @@ class Run {
     if (job_.set_up_ns != 0) first().note_set_up(job_.set_up_ns);
     for (Trial& one : ranks_) {
       // Ranks do not agree on how long the run has lasted.
-      const std::vector<std::int64_t> mine =
-          one.largest(now_ - static_cast<std::int64_t>(random_() % 1000), job_.elsewhere_ns, job_.trials);
+      const std::vector<std::int64_t> mine = one.largest(now_ - static_cast<std::int64_t>(random_() % 1000),
+                                                         job_.elsewhere_ns, job_.trials, job_.others_ns);
       if (largest.empty()) largest = mine;
       REQUIRE(largest.size() == mine.size());
       for (std::size_t i = 0; i < mine.size(); ++i) largest[i] = std::max(largest[i], mine[i]);
@@ -94,6 +99,22 @@ class Run {
     now_ += job_.exchange_ns;
     exchanged_ns += job_.exchange_ns;
     ++exchanges;
+    admit();
+  }
+
+  void admit() {
+    if (!first().lacks_candidates()) return;
+    const bool may_pay = first().may_pay(job_.preparing_ns);
+    for (Trial& one : ranks_) {
+      REQUIRE(one.lacks_candidates());
+      REQUIRE(one.may_pay(job_.preparing_ns) == may_pay);
+      REQUIRE_FALSE(one.is_trying());
+      if (may_pay) one.admit(job_.candidates, job_.in_use);
+    }
+    if (!may_pay) return;
+    admitted = call_;
+    now_ += job_.preparing_ns;
+    exchanged_ns += job_.preparing_ns;
   }
 
   void make_one() {
