@@ -142,6 +142,9 @@ struct Descriptor {
   // For those that work across nodes: how long a call takes if all ranks come at once, with what it does on the nodes
   // (costs.hpp). Trials across nodes leave out who cannot win by it.
   NetworkTime call_ns = nullptr;
+  // Its parameter `radix`, which is measured by tens of calls unless the user says it, as call_ns has it: trials set it
+  // so, since they are to lose little.
+  int (*radix)(const NetworkCall& call) noexcept = nullptr;
 
   // For those that work across nodes: what each rank offers the others. Team::wire is there. `layout` is the team's
   // that is prepared.

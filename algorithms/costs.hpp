@@ -52,16 +52,26 @@ inline double hops_ns(const NetworkCall& call, double hops) noexcept {
   return hops * (away * call.latency_ns + (1 - away) * nominal_node_latency_ns);
 }
 
-// Between nodes by n-way dissemination (End et al. 2015) of notifications: the best n.
-inline double dissemination_ns(const NetworkCall& call, double participants) noexcept {
-  double best = 0;
-  for (int n = 1; n <= 7; ++n) {
+// n-way dissemination (End et al. 2015) with the best n, the smallest of several, by `ns_of(n)`.
+struct Radix {
+  int n = 1;
+  double ns = 0;
+};
+template <class NsOf>
+Radix best_radix(NsOf&& ns_of) noexcept {
+  Radix best{1, ns_of(1)};
+  for (int n = 2; n <= 7; ++n)
+    if (const double ns = ns_of(n); ns < best.ns) best = {n, ns};
+  return best;
+}
+// Of notifications between `participants`.
+inline Radix dissemination(const NetworkCall& call, double participants) noexcept {
+  return best_radix([&](int n) {
     double ns = 0;
     for (double reach = 1; reach < participants; reach *= n + 1)
       ns += call.latency_ns + (std::min<double>(n, std::ceil(participants / reach) - 1) - 1) * call.start_ns();
-    if (n == 1 || ns < best) best = ns;
-  }
-  return best;
+    return ns;
+  });
 }
 
 // Down a binomial tree in chunks: each of `levels` steps passes a chunk on as soon as it has come; the first rank's

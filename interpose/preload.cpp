@@ -221,6 +221,8 @@ void resolve(const void* caller) {
     return;
   }
   Module mpi{};
+  Module self{};
+  find_module(reinterpret_cast<const void*>(&no_such_function), self);
   void* mpi_handle = nullptr;
   if (search.count == 1 && find_module(search.definitions[0], mpi))
     mpi_handle = dlopen(mpi.path, RTLD_LAZY | RTLD_NOLOAD);
@@ -235,7 +237,7 @@ void resolve(const void* caller) {
     }
     papaya_native_functions[i] = native != nullptr ? native : reinterpret_cast<void*>(no_such_function);
     next_functions[i] = native != nullptr ? next_of(functions[i].name, native, mpi.range) : papaya_native_functions[i];
-    taken[i] = is_taken(functions[i].name);
+    taken[i] = is_taken(functions[i].name, self.range);
   }
   // A tool may start MPI with more threads than the program asked for.
   taken[number_of("MPI_Init_thread")] |= taken[number_of("MPI_Init")];

@@ -54,14 +54,13 @@ void* next_of(const char* name, void* native, const papaya_range& mpi) {
   return next;
 }
 
-bool is_taken(const char* name) {
+bool is_taken(const char* name, const papaya_range& own) {
   void* const first = dlsym(RTLD_DEFAULT, name);
+  // It is asked of hundreds of functions, and dladdr() goes through all symbols of an object.
+  if (first == nullptr || lies_in(first, own)) return false;
   Dl_info object;
-  Dl_info self;
   void* entry = nullptr;
-  if (first == nullptr || dladdr1(first, &object, &entry, RTLD_DL_SYMENT) == 0 ||
-      dladdr(reinterpret_cast<const void*>(&is_taken), &self) == 0 || object.dli_fbase == self.dli_fbase)
-    return false;
+  if (dladdr1(first, &object, &entry, RTLD_DL_SYMENT) == 0) return false;
   // A program that is not position-independent and takes the function's address has an entry for it, too.
   const auto* const symbol = static_cast<const ElfW(Sym)*>(entry);
   return symbol != nullptr && symbol->st_shndx != SHN_UNDEF && !papaya::is_part_of_mpi(object.dli_fname);

@@ -11,8 +11,9 @@ namespace papaya::preload {
 // MPI's own, which differs from `native`, its PMPI_NAME, where MPI has QMPI tools inside.
 void* next_of(const char* name, void* native, const papaya_range& mpi);
 
-// Whether a tool in front of papaya takes MPI_NAME: then its PMPI_NAME is how the program's call gets to papaya.
-bool is_taken(const char* name);
+// Whether a tool in front of papaya, which lies in `own`, takes MPI_NAME: then its PMPI_NAME is how the program's call
+// gets to papaya.
+bool is_taken(const char* name, const papaya_range& own);
 
 // Whose call of PMPI_X it is, by the return address. A tool may leave by a jump; then it is the address of who called
 // it.

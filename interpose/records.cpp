@@ -30,6 +30,10 @@ namespace {
 // PAPAYA_PROFILE=trace: 64 MiB of events a rank, older ones are spilled.
 constexpr std::uint64_t trace_capacity = 1u << 20;
 
+// What measuring the times of messages at the end may take: a thousandth of the run, within these.
+constexpr double least_for_messages_ms = 3;
+constexpr double most_for_messages_ms = 20;
+
 std::string mpi_name() {
   char version[MPI_MAX_LIBRARY_VERSION_STRING] = "";
   int length = 0;
@@ -253,8 +257,10 @@ void Records::measure_message_times(const Job& job) {
   // Where ranks outnumber cores, those that wait for the pair that measures must not wait in MPI: MPICH's
   // would spin.
   job.oob->meet();
-  if (job.ranks_on_node > 1) measure::message_times(job.node_comm, 1, 20, within);
-  if (job.nodes > 1 && job.leader_comm != MPI_COMM_NULL) measure::message_times(job.leader_comm, 1, 20, across);
+  const double run_ms = static_cast<double>(clock::ticks() - job.load_ticks) * job.ns_per_tick * 1e-6;
+  const double budget_ms = std::clamp(run_ms / 1000, least_for_messages_ms, most_for_messages_ms);
+  if (job.ranks_on_node > 1) measure::message_times(job.node_comm, 1, budget_ms, within);
+  if (job.nodes > 1 && job.leader_comm != MPI_COMM_NULL) measure::message_times(job.leader_comm, 1, budget_ms, across);
   job.oob->meet();
   if (!recorder.is_open()) return;
   for (int i = 0; i < measure::alpha_size_count; ++i)

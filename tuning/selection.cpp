@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <mutex>
+#include <string_view>
+#include <utility>
 
 namespace papaya::tuning {
 
@@ -39,21 +43,37 @@ const std::vector<Rule>& table_rules(Collective collective) {
 // model is wrong by up to a factor of 1.5 (tests/simulation).
 constexpr double hopeless = 2;
 
-void leave_out_hopeless(std::vector<const Rule*>& rules, std::uint64_t bytes, const Facts& facts,
-                        const MessageTimes& network) {
+NetworkCall network_call(std::uint64_t bytes, const Facts& facts, const MessageTimes& network) noexcept {
   const int node_ranks =
       facts.ranks_per_node > 0 ? facts.ranks_per_node : (facts.ranks + facts.nodes - 1) / facts.nodes;
   const auto size = static_cast<double>(bytes);
-  const NetworkCall call{.nodes = static_cast<double>(facts.nodes),
-                         .ranks = static_cast<double>(facts.ranks),
-                         .node_ranks = static_cast<double>(node_ranks),
-                         .latency_ns = network.ns(0),
-                         .message_ns = network.ns(size),
-                         .node_message_ns = network.ns(size * node_ranks),
-                         .bytes = size};
+  return {.nodes = static_cast<double>(facts.nodes),
+          .ranks = static_cast<double>(facts.ranks),
+          .node_ranks = static_cast<double>(node_ranks),
+          .latency_ns = network.ns(0),
+          .message_ns = network.ns(size),
+          .node_message_ns = network.ns(size * node_ranks),
+          .bytes = size};
+}
+
+void leave_out_hopeless(std::vector<const Rule*>& rules, const NetworkCall& call) {
   double best_ns = std::numeric_limits<double>::infinity();
   for (const Rule* rule : rules) best_ns = std::min(best_ns, rule->algorithm->call_ns(call));
   std::erase_if(rules, [&](const Rule* rule) { return rule->algorithm->call_ns(call) > hopeless * best_ns; });
+}
+
+// The same rule with the radix that the model has, if it has one. It stays: plans refer to it.
+const Rule* with_radix(const Rule& rule, const NetworkCall& call) {
+  const Descriptor& algorithm = *rule.algorithm;
+  if (algorithm.radix == nullptr) return &rule;
+  static std::mutex making;
+  static auto& made = *new std::map<std::pair<const Descriptor*, int>, Rule>;
+  const std::lock_guard lock(making);
+  const int radix = algorithm.radix(call);
+  const auto [found, is_new] = made.try_emplace({&algorithm, radix}, rule);
+  for (std::size_t i = 0; i < algorithm.parameters.size() && is_new; ++i)
+    if (algorithm.parameters[i].name == std::string_view("radix")) found->second.values[i] = radix;
+  return &found->second;
 }
 
 }  // namespace
@@ -209,7 +229,10 @@ std::vector<const Rule*> Selection::candidates(Collective collective, std::uint6
     if (of == collective && rule.algorithm->one_node == is_on_one_node &&
         hindrance(*rule.algorithm, bytes, facts) == Reason::none)
       found.push_back(&rule);
-  if (!is_on_one_node) leave_out_hopeless(found, bytes, facts, network);
+  if (is_on_one_node) return found;
+  const NetworkCall call = network_call(bytes, facts, network);
+  leave_out_hopeless(found, call);
+  for (const Rule*& rule : found) rule = with_radix(*rule, call);
   return found;
 }
 

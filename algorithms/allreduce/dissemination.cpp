@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -146,6 +145,21 @@ int radix_of(std::span<const std::int64_t> values) {
   return static_cast<int>(values[radix]);
 }
 
+// Round l with n others: alpha, n messages; a message of up to log2 (n+1)^(l-1) + 1 nodes of the fixed tree, which are
+// combined. The best n. Where bits do not depend on the order a message is one partial result, and long ones take less.
+costs::Radix between_nodes(const NetworkCall& call) noexcept {
+  return costs::best_radix([&](int n) {
+    double ns = 0;
+    for (double reach = 1; reach < call.nodes; reach *= n + 1) {
+      const double others = std::min<double>(n, std::ceil(call.nodes / reach) - 1);
+      const double parts = std::floor(std::log2(reach)) + 1;
+      ns += call.latency_ns + (others - 1) * call.start_ns() + parts * call.transfer_ns() +
+            others * parts * call.reduce_ns();
+    }
+    return ns;
+  });
+}
+
 constexpr Descriptor descriptor = {
     .collective = Collective::allreduce,
     .name = "dissemination",
@@ -159,24 +173,11 @@ constexpr Descriptor descriptor = {
     .max_bytes = largest_message,
     .parameters = parameters,
     .network_ns = [](const NetworkCall& call) { return call.log2_nodes() * call.message_ns; },
-    // Round l with n others: alpha, n messages; a message of up to log2 (n+1)^(l-1) + 1 nodes of the fixed tree, which
-    // are combined. The best n. Where bits do not depend on the order a message is one partial result, and long ones
-    // take less.
     .call_ns =
         [](const NetworkCall& call) {
-          double best = std::numeric_limits<double>::infinity();
-          for (int n = 1; n <= RadixChoice::most; ++n) {
-            double ns = 0;
-            for (double reach = 1; reach < call.nodes; reach *= n + 1) {
-              const double others = std::min<double>(n, std::ceil(call.nodes / reach) - 1);
-              const double parts = std::floor(std::log2(reach)) + 1;
-              ns += call.latency_ns + (others - 1) * call.start_ns() + parts * call.transfer_ns() +
-                    others * parts * call.reduce_ns();
-            }
-            best = std::min(best, ns);
-          }
-          return costs::node_reduction_ns(call) + best + costs::node_broadcast_ns(call);
+          return costs::node_reduction_ns(call) + between_nodes(call).ns + costs::node_broadcast_ns(call);
         },
+    .radix = [](const NetworkCall& call) noexcept { return between_nodes(call).n; },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedReduction::segment(is_hierarchical(layout, values) ? layout.leaders() : layout.ranks, capacity,
                                             radix_of(values));

@@ -57,7 +57,8 @@ constexpr Descriptor descriptor = {
     .parameters = parameters,
     // Any of its steps may lie between two nodes.
     .network_ns = [](const NetworkCall& call) { return std::ceil(std::log2(call.ranks)) * call.message_ns; },
-    .call_ns = [](const NetworkCall& call) { return costs::dissemination_ns(call, call.ranks); },
+    .call_ns = [](const NetworkCall& call) { return costs::dissemination(call, call.ranks).ns; },
+    .radix = [](const NetworkCall& call) noexcept { return costs::dissemination(call, call.ranks).n; },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedBarrier::segment(layout.ranks, static_cast<int>(values[0]));
     },

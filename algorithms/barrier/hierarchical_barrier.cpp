@@ -73,8 +73,9 @@ constexpr Descriptor descriptor = {
     // Two barriers of each node, and n-way dissemination among the nodes.
     .call_ns =
         [](const NetworkCall& call) {
-          return (call.node_ranks <= 1 ? 0 : 2 * nominal_node_latency_ns) + costs::dissemination_ns(call, call.nodes);
+          return (call.node_ranks <= 1 ? 0 : 2 * nominal_node_latency_ns) + costs::dissemination(call, call.nodes).ns;
         },
+    .radix = [](const NetworkCall& call) noexcept { return costs::dissemination(call, call.nodes).n; },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return DisseminatedBarrier::segment(layout.leaders(), static_cast<int>(values[0]));
     },

@@ -1,7 +1,10 @@
 #include "tuning/selection.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include "tests/catch.hpp"
 
@@ -59,10 +62,23 @@ TEST_CASE("selection: what may be tried, on one node and across nodes") {
         std::set<std::string_view>{"hierarchical_leaders", "hierarchical_rabenseifner", "rabenseifner"});
   CHECK(names_of(Collective::allreduce, 16 << 20, many) ==
         std::set<std::string_view>{"hierarchical_leaders", "rabenseifner", "ring"});
+  // The radix is not measured in a trial: 4 nodes in one round, 64 in three, or in two where latency counts more.
+  const auto radix_of = [&](const Facts& facts) {
+    for (const Rule* rule : Selection::candidates(Collective::barrier, 0, facts, network))
+      if (rule->algorithm->name == "hierarchical_barrier") {
+        const std::vector<const Rule*> again = Selection::candidates(Collective::barrier, 0, facts, network);
+        CHECK(std::find(again.begin(), again.end(), rule) != again.end());
+        return rule->values[0];
+      }
+    return std::int64_t{-1};
+  };
+  CHECK(radix_of(across) == 3);
+  CHECK(radix_of(many) == 3);
   // A message of a few bytes takes about as long here as one of 64 KiB: few steps win, whatever they carry.
   network.add(8, 100'000);
   network.add(1 << 16, 130'000);
   network.add(1 << 20, 800'000);
+  CHECK(radix_of(many) == 7);
   const std::set<std::string_view> far = names_of(Collective::allreduce, 1 << 16, across);
   CHECK(far.contains("dissemination"));
   CHECK_FALSE(far.contains("ring"));
