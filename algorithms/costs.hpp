@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "algorithms/patterns/dissemination.hpp"
 #include "base/cost_model.hpp"
 
 namespace papaya::costs {
@@ -60,7 +61,7 @@ struct Radix {
 template <class NsOf>
 Radix best_radix(NsOf&& ns_of) noexcept {
   Radix best{1, ns_of(1)};
-  for (int n = 2; n <= 7; ++n)
+  for (int n = 2; n <= patterns::largest_radix; ++n)
     if (const double ns = ns_of(n); ns < best.ns) best = {n, ns};
   return best;
 }

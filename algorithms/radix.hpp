@@ -24,7 +24,7 @@ namespace papaya {
 class RadixChoice {
  public:
   static constexpr int measured = 0;  // as a parameter
-  static constexpr int most = 7;
+  static constexpr int most = patterns::largest_radix;
   static constexpr int runs = 15;
   static constexpr int blocks = 3;
 

@@ -47,12 +47,11 @@ void BetweenNodes::start(const Job& job, const char* folder) {
   may_be_tried_ = !is_done_;
 }
 
-bool BetweenNodes::make_ready() {
-  if (is_done_) return is_measured_;
+void BetweenNodes::make_ready() {
+  if (is_done_) return;
   is_done_ = true;
   if (!was_opened_) open(UcxEnvironment::as_it_is, false);
   measure();
-  return is_measured_;
 }
 
 void BetweenNodes::open(UcxEnvironment environment, bool is_named) {

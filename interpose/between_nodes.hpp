@@ -8,8 +8,8 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
-#include <string>
 
 #include "algorithms/transport/transport.hpp"
 #include "algorithms/transport/ucx/ucx_transport.hpp"
@@ -35,7 +35,7 @@ class BetweenNodes {
   bool is_done() const noexcept { return is_done_; }
   // Collective over the job, once, in a call that no rank leaves early. What it takes is about:
   static constexpr std::int64_t to_make_ready_ns = 20'000'000;
-  bool make_ready();
+  void make_ready();
 
   Transport* transport() const noexcept { return published_.load(std::memory_order_acquire); }
   bool has_too_little() const noexcept { return has_too_little_; }

@@ -12,7 +12,6 @@
 #include "base/log.hpp"
 #include "interpose/background_progress.hpp"
 #include "interpose/copy_communicator.hpp"
-#include "interpose/measure.hpp"
 #include "interpose/world.hpp"
 
 namespace papaya::job {

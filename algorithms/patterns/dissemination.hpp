@@ -17,6 +17,9 @@
 
 namespace papaya::patterns {
 
+// The largest n that is worth a try (End et al. 2015).
+inline constexpr int largest_radix = 7;
+
 constexpr int dissemination_rounds(int ranks, int radix) noexcept {
   int rounds = 0;
   for (std::int64_t reached = 1; reached < ranks; reached *= radix + 1) ++rounds;
