@@ -164,7 +164,8 @@ class HierarchicalTree final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"chunk_bytes", 65536, 4096, 1 << 20, "bytes that travel at a time, or fewer with many ranks", "part_bytes"},
+    {"chunk_bytes", usual_chunk_bytes, 4096, 1 << 20, "bytes that travel at a time, or fewer with many ranks",
+     "part_bytes"},
     {"radix", 8, 1, 1024, "nodes below each node", "fanout"},
 };
 
@@ -185,7 +186,7 @@ constexpr Descriptor descriptor = {
     .call_ns =
         [](const NetworkCall& call) {
           constexpr double default_radix = 8;
-          constexpr double default_chunk_bytes = 65536;
+          constexpr auto default_chunk_bytes = static_cast<double>(usual_chunk_bytes);
           const double chunk = std::min(1.0, default_chunk_bytes / std::max(call.bytes, 1.0));
           double latencies = 0;
           double first = 0;

@@ -1,190 +1,108 @@
-// Hierarchical MPI_Alltoall for small blocks: the ranks of a node put their blocks together in shared memory, each node
-// sends one message to each other node, and each message that has come is broadcast in the node, where every rank takes
-// its own blocks. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as many. Ranks of a
-// node take turns with the messages, so that as many cores copy and send: the one for the node i further on is number
-// (i-1) mod k of k leaders, at both ends.
-//
-// Blocks go in fragments, so that a message, the fragments from all ranks of one node to all of another, is at most
-// `chunk_bytes`. Messages are sent to the next node first, and taken from the one before first.
+// Hierarchical MPI_Alltoall for small blocks: a message of leaders_exchange.hpp holds the blocks of all ranks of a node
+// for all of another. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as many.
 //
 // Cost: one latency of the network, (N-1) q^2 S bytes sent and received by each node, by k ranks; in a node q p S bytes
 // copied in and out by each rank.
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "algorithms/costs.hpp"
-#include "algorithms/hierarchy.hpp"
-#include "algorithms/streams.hpp"
+#include "algorithms/leaders_exchange.hpp"
 
 namespace papaya {
 
 namespace {
 
 constexpr std::size_t largest_block = 32768;
-// Of a message between two nodes, where the number of leaders is not given: all lead if one would take longer to put
-// messages together and to copy them than others take to notice that one has come, in simulation (docs/simulation.md).
+// All lead if one would take longer to put messages together and to copy them than others take to notice that one has
+// come, in simulation (docs/simulation.md).
 constexpr std::size_t least_shared_bytes = 8 << 10;
 
-std::size_t message_of(std::span<const std::int64_t> values) noexcept {
-  return in_lines(static_cast<std::size_t>(values[0]));
-}
+enum ParameterIndex : std::size_t { chunk_bytes, leaders };
+
 // At least a byte of each block of the largest node's.
-std::size_t most_message(int largest_node, std::size_t message) noexcept {
-  const auto ranks = static_cast<std::size_t>(largest_node);
-  return std::max(message, ranks * ranks);
+std::size_t piece_for(const Layout& layout, std::span<const std::int64_t> values) noexcept {
+  const auto most = static_cast<std::size_t>(layout.largest_node());
+  return LeadersExchange::piece_for(layout, values[chunk_bytes], most * most);
 }
-// Larger calls go in fragments.
-constexpr NodePhase::Choice gathering = {Collective::allgather, 131072};
-constexpr NodePhase::Choice broadcast = {Collective::bcast, 131072};
 
-class HierarchicalAlltoall final : public Prepared {
+LeadersExchange::Shape shape_for(const Layout& layout, std::span<const std::int64_t> values) noexcept {
+  // Of what a node's ranks give each other.
+  constexpr std::size_t memory = 4 << 20;
+  const auto most = static_cast<std::size_t>(layout.largest_node());
+  const std::size_t piece = piece_for(layout, values);
+  const std::size_t fragment = std::min({LeadersExchange::pieces_at_once * piece / (most * most),
+                                         memory / (most * static_cast<std::size_t>(layout.ranks)), largest_block});
+  return {.piece_bytes = piece,
+          .fragment_bytes = std::max<std::size_t>(fragment, 1),
+          .leaders = values[leaders],
+          .shared_bytes = least_shared_bytes,
+          .shared_leaders = std::numeric_limits<int>::max()};
+}
+
+class HierarchicalAlltoall final : public LeadersExchange {
  public:
-  HierarchicalAlltoall(const Team& team, std::size_t message_bytes, std::int64_t wanted_leaders)
-      : team_(team),
-        position_(team),
-        gathering_(team, gathering, team.region, this),
-        broadcast_(team, broadcast, team.region + NodePhase::region_bytes(gathering, size_of(position_.node)), this),
-        most_leaders_(most_leaders(position_.nodes, wanted_leaders)),
-        is_chosen_(wanted_leaders == 0) {
-    const auto most = static_cast<std::size_t>(team.layout().largest_node());
-    fragment_bytes_ = std::max<std::size_t>(message_bytes / (most * most), 1);
-    message_.resize(most * most * fragment_bytes_);
-    streams_ = std::make_unique<Streams>(team, Streams::Shape::among_leaders(team.layout(), message_.size()));
-    packed_.resize(static_cast<std::size_t>(team.size) * std::min(fragment_bytes_, largest_block));
-    gathered_.resize(static_cast<std::size_t>(size_of(position_.node)) * packed_.size());
-  }
-
-  bool run(const Operands& operands, wait::Site& site) override {
-    const std::size_t most = std::min(fragment_bytes_, largest_block);
-    for (std::size_t offset = 0; offset < operands.bytes; offset += most)
-      run_fragment(operands, offset, std::min(most, operands.bytes - offset), site);
-    return true;
-  }
-
-  bool is_missing(int rank) const override {
-    if (rank == missing_) return true;
-    if (position_.nodes.of_rank[static_cast<std::size_t>(rank)] != position_.node) return false;
-    const int local = position_.rank_in_node(rank);
-    return gathering_.is_missing(local) || broadcast_.is_missing(local);
+  HierarchicalAlltoall(const Team& team, const Shape& shape) : LeadersExchange(team, shape) {
+    packed_.resize(given_bytes(shape.fragment_bytes));
+    allocate();
   }
 
  private:
-  void run_fragment(const Operands& operands, std::size_t offset, std::size_t bytes, wait::Site& site) {
+  std::size_t given_bytes(std::size_t bytes) const noexcept override { return at(team_.size, bytes); }
+  const std::byte* give(const Operands& operands, const Fragment& fragment) override {
     const auto* const send = static_cast<const std::byte*>(operands.send);
-    Operands fragment = operands;
-    if (bytes != operands.bytes) {
-      for (int to = 0; to < team_.size; ++to)
-        std::memcpy(packed_.data() + at(to, bytes), send + at(to, operands.bytes) + offset, bytes);
-      fragment.send = packed_.data();
-    }
-    fragment.receive = gathered_.data();
-    fragment.bytes = static_cast<std::size_t>(team_.size) * bytes;
-    if (offset != 0) fragment.deposited = nullptr;
-    if (gathering_.is_alone()) {
-      std::memcpy(gathered_.data(), fragment.send, fragment.bytes);
-      if (fragment.deposited != nullptr) fragment.deposited(fragment.context);
-    } else {
-      gathering_.run(fragment, site);
-    }
-    keep(operands, position_.node, gathered_.data(), fragment.bytes, at(team_.rank, bytes), offset, bytes);
-
-    const int all = position_.nodes.count();
-    const int leaders = leaders_for(bytes);
-    const auto leader_for = [leaders](int distance) { return (distance - 1) % leaders; };
-    for (int i = 1; i < all; ++i)
-      if (position_.rank == leader_for(i)) send_to((position_.node + i) % all, bytes, site);
-    fragment.deposited = nullptr;
-    for (int i = 1; i < all; ++i) {
-      const int origin = (position_.node - i + all) % all;
-      fragment.root = leader_for(i);
-      const bool leads = position_.rank == fragment.root;
-      const int leader = peer_on(origin);
-      const std::size_t row = at(size_of(position_.node), bytes);  // from one rank there to all here
-      fragment.bytes = at(size_of(origin), row);
-      const std::byte* message = message_.data();
-      if (leads) {
-        wait_until([&] { return streams_->may_receive(leader); }, leader, site);
-        message = streams_->front(leader);
-      }
-      fragment.send = leads ? message : nullptr;
-      fragment.receive = leads ? nullptr : message_.data();
-      broadcast_.run(fragment, site);
-      keep(operands, origin, message, row, at(position_.rank, bytes), offset, bytes);
-      if (leads) streams_->release(leader);
-    }
+    if (fragment.bytes == operands.bytes) return send;
+    for (int to = 0; to < team_.size; ++to)
+      std::memcpy(packed_.data() + at(to, fragment.bytes), send + at(to, operands.bytes) + fragment.offset,
+                  fragment.bytes);
+    return packed_.data();
   }
-
-  // What the ranks of this node have for those of another.
-  void send_to(int node, std::size_t bytes, wait::Site& site) {
-    const int leader = peer_on(node);
-    wait_until([&] { return streams_->may_send(leader); }, leader, site);
-    std::byte* to = message_.data();
-    for (int local = 0; local < size_of(position_.node); ++local)
+  std::size_t message_bytes(int from, int to, std::size_t bytes) const noexcept override {
+    return ranks_of(from) * ranks_of(to) * bytes;
+  }
+  // A row for each rank of this node: its blocks for those of the other.
+  const std::byte* message_for(int node, const std::byte* given, const Fragment& fragment,
+                               std::byte* room) noexcept override {
+    std::byte* to = room;
+    for (std::size_t local = 0; local < position_.ranks().size(); ++local)
       for (const int rank : position_.nodes.ranks[static_cast<std::size_t>(node)]) {
-        std::memcpy(to, gathered_.data() + at(local, at(team_.size, bytes)) + at(rank, bytes), bytes);
-        to += bytes;
+        std::memcpy(to, given + local * given_bytes(fragment.bytes) + at(rank, fragment.bytes), fragment.bytes);
+        to += fragment.bytes;
       }
-    streams_->send(leader, message_.data(), static_cast<std::size_t>(to - message_.data()));
-    team_.wire->release_sources();
+    return room;
+  }
+  void keep_own(const Operands& operands, const std::byte* given, const Fragment& fragment) noexcept override {
+    take(operands, position_.node, given + at(team_.rank, fragment.bytes), given_bytes(fragment.bytes), fragment);
+  }
+  void keep(const Operands& operands, int origin, const std::byte* message,
+            const Fragment& fragment) noexcept override {
+    take(operands, origin, message + at(position_.rank, fragment.bytes),
+         at(static_cast<int>(ranks_of(position_.node)), fragment.bytes), fragment);
   }
 
-  // This rank's fragments of a message from the ranks of `node`: a row for each of them, in which they begin at
-  // `column`.
-  void keep(const Operands& operands, int node, const std::byte* message, std::size_t row, std::size_t column,
-            std::size_t offset, std::size_t bytes) noexcept {
-    auto* const receive = static_cast<std::byte*>(operands.receive);
+  // One block in each row of a rank of `node`.
+  void take(const Operands& operands, int node, const std::byte* block, std::size_t row_bytes,
+            const Fragment& fragment) noexcept {
+    auto* const receive = static_cast<std::byte*>(operands.receive) + fragment.offset;
     for (const int rank : position_.nodes.ranks[static_cast<std::size_t>(node)]) {
-      std::memcpy(receive + at(rank, operands.bytes) + offset, message + column, bytes);
-      message += row;
+      std::memcpy(receive + at(rank, operands.bytes), block, fragment.bytes);
+      block += row_bytes;
     }
-  }
-
-  // Equal on all ranks.
-  int leaders_for(std::size_t bytes) const noexcept {
-    const auto most = static_cast<std::size_t>(team_.layout().largest_node());
-    return is_chosen_ && most * most * bytes < least_shared_bytes ? 1 : most_leaders_;
-  }
-  // With this leader's number on another node.
-  int peer_on(int node) const noexcept {
-    return position_.nodes
-        .ranks[static_cast<std::size_t>(node)][static_cast<std::size_t>(std::min(position_.rank, most_leaders_ - 1))];
   }
 
   static std::size_t at(int number, std::size_t bytes) noexcept { return static_cast<std::size_t>(number) * bytes; }
-  int size_of(int node) const noexcept {
-    return static_cast<int>(position_.nodes.ranks[static_cast<std::size_t>(node)].size());
-  }
 
-  template <class Ready>
-  void wait_until(Ready&& ready, int rank, wait::Site& site) {
-    if (ready()) return;
-    missing_ = rank;
-    team_.wire->wait(*team_.policy, site, ready, static_cast<Prepared*>(this));
-    missing_ = -1;
-  }
-
-  const Team team_;
-  const NodePosition position_;
-  NodePhase gathering_;
-  NodePhase broadcast_;
-  std::unique_ptr<Streams> streams_;
-  const int most_leaders_;  // equal on all nodes
-  const bool is_chosen_;    // how many lead, by the bytes of a message
-  std::size_t fragment_bytes_;
-  std::vector<std::byte> message_;   // to or from another node
-  std::vector<std::byte> packed_;    // this rank's fragments
-  std::vector<std::byte> gathered_;  // those of all ranks of the node
-  int missing_ = -1;
+  std::vector<std::byte> packed_;  // this rank's blocks of a fragment
 };
 
 constexpr Parameter parameters[] = {
-    {"chunk_bytes", 65536, 4096, 1 << 20, "bytes of a message between two nodes", "message_bytes"},
+    {"chunk_bytes", usual_chunk_bytes, 4096, 1 << 20, "bytes of a message between two nodes, or fewer with many nodes",
+     "message_bytes"},
     {"leaders", 0, 0, 1024,
-     "ranks of each node that write to other nodes in turn; 0: as many as all nodes have for messages of 8 KiB or "
-     "more, "
-     "else one"},
+     "ranks of each node that write to other nodes in turn; 0: one for 4 nodes, all for messages of 8 KiB or more"},
 };
 
 constexpr Descriptor descriptor = {
@@ -204,26 +122,24 @@ constexpr Descriptor descriptor = {
           return call.latency_ns + call.node_ranks * (call.ranks - call.node_ranks) * call.transfer_ns();
         },
     // On each node q p S bytes copied in and out by each rank; between nodes alpha and q (p-q) S bytes into each, put
-    // together and taken out by the leaders in turn, and a broadcast on the node of each message.
+    // together and taken out by the leaders in turn, and a broadcast on the node.
     .call_ns =
         [](const NetworkCall& call) {
           const double rows = call.node_ranks * (call.ranks - call.node_ranks);
           const double network = rows * call.transfer_ns();
-          const double node = call.node_ranks <= 1 ? rows * call.copy_ns()
-                                                   : nominal_node_latency_ns * (call.nodes + 1) +
-                                                         (1 + call.node_ranks) * call.ranks * call.copy_ns() +
-                                                         (2 / call.node_ranks + 2) * rows * call.copy_ns();
+          const double node = call.node_ranks <= 1
+                                  ? rows * call.copy_ns()
+                                  : 4 * nominal_node_latency_ns + (1 + call.node_ranks) * call.ranks * call.copy_ns() +
+                                        (2 / call.node_ranks + 2) * rows * call.copy_ns();
           return call.latency_ns + (call.nodes - 1) / std::max(1.0, call.node_ranks) * call.start_ns() + network + node;
         },
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return Streams::Shape::among_leaders(layout, most_message(layout.largest_node(), message_of(values))).segment();
+      return LeadersExchange::segment(layout, piece_for(layout, values));
     },
-    .region_bytes =
-        [](int ranks, std::size_t, std::span<const std::int64_t>) {
-          return NodePhase::region_bytes(gathering, ranks) + NodePhase::region_bytes(broadcast, ranks);
-        },
+    .region_bytes = [](int ranks, std::size_t,
+                       std::span<const std::int64_t>) { return LeadersExchange::region_bytes(ranks); },
     .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalAlltoall>(team, message_of(values), values[1]);
+      return std::make_unique<HierarchicalAlltoall>(team, shape_for(team.layout(), values));
     },
 };
 const Registration registration(descriptor);

@@ -226,8 +226,8 @@ class NotifiedAlltoall final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"chunk_bytes", 65536, 64, most_chunk_bytes, "bytes of a block that travel at a time, or fewer with many ranks",
-     "part_bytes"},
+    {"chunk_bytes", usual_chunk_bytes, 64, most_chunk_bytes,
+     "bytes of a block that travel at a time, or fewer with many ranks", "part_bytes"},
 };
 
 constexpr Descriptor descriptor = {

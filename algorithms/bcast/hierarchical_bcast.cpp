@@ -146,7 +146,7 @@ class HierarchicalBcast final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"chunk_bytes", 65536, Streams::least_chunk_bytes, most_chunk_bytes,
+    {"chunk_bytes", usual_chunk_bytes, Streams::least_chunk_bytes, most_chunk_bytes,
      "bytes that travel at a time, or fewer with many ranks", "part_bytes"},
 };
 
@@ -162,7 +162,8 @@ constexpr Descriptor descriptor = {
     // Down a binomial tree of the nodes in chunks, a copy out of the segment at each step, then the phase on the nodes.
     .call_ns =
         [](const NetworkCall& call) {
-          const double chunk_bytes = static_cast<double>(Streams::fair_chunk(static_cast<int>(call.ranks), 65536));
+          const double chunk_bytes =
+              static_cast<double>(Streams::fair_chunk(static_cast<int>(call.ranks), usual_chunk_bytes));
           const double chunk = std::min(1.0, chunk_bytes / std::max(call.bytes, 1.0));
           const double node = costs::node_broadcast_ns(call);
           return costs::binomial_ns(call, call.log2_nodes(), chunk_bytes, call.copy_ns() + (1 - chunk) * node) +

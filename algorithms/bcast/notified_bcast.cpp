@@ -117,7 +117,7 @@ class NotifiedBcast final : public OverWire {
 };
 
 constexpr Parameter parameters[] = {
-    {"chunk_bytes", 65536, 64, most_chunk_bytes, "bytes that travel at a time", "piece_bytes"},
+    {"chunk_bytes", usual_chunk_bytes, 64, most_chunk_bytes, "bytes that travel at a time", "piece_bytes"},
 };
 
 constexpr Descriptor descriptor = {
@@ -136,11 +136,10 @@ constexpr Descriptor descriptor = {
     // its node it copies.
     .call_ns =
         [](const NetworkCall& call) {
-          constexpr double default_chunk_bytes = 65536;
           const double inner = std::ceil(std::log2(call.node_ranks));
-          const double chunk = std::min(1.0, default_chunk_bytes / std::max(call.bytes, 1.0));
+          const double chunk = std::min(1.0, static_cast<double>(usual_chunk_bytes) / std::max(call.bytes, 1.0));
           const double core = (inner + 1) * call.copy_ns();
-          return costs::binomial_ns(call, call.log2_nodes(), default_chunk_bytes, core) +
+          return costs::binomial_ns(call, call.log2_nodes(), static_cast<double>(usual_chunk_bytes), core) +
                  inner * (nominal_node_latency_ns + chunk * call.copy_ns());
         },
     .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {

@@ -148,7 +148,7 @@ class HierarchicalReduce final : public Prepared {
 };
 
 constexpr Parameter parameters[] = {
-    {"chunk_bytes", 65536, Streams::least_chunk_bytes, most_chunk_bytes,
+    {"chunk_bytes", usual_chunk_bytes, Streams::least_chunk_bytes, most_chunk_bytes,
      "bytes that travel at a time, or fewer with many ranks", "part_bytes"},
 };
 
@@ -166,7 +166,8 @@ constexpr Descriptor descriptor = {
     // The phase on the nodes, then up a binomial tree in chunks: each of log2 N steps combines a chunk.
     .call_ns =
         [](const NetworkCall& call) {
-          const double chunk_bytes = static_cast<double>(Streams::fair_chunk(static_cast<int>(call.ranks), 65536));
+          const double chunk_bytes =
+              static_cast<double>(Streams::fair_chunk(static_cast<int>(call.ranks), usual_chunk_bytes));
           return costs::node_reduction_ns(call) +
                  costs::binomial_ns(call, call.log2_nodes(), chunk_bytes, call.log2_nodes() * call.reduce_ns());
         },

@@ -31,6 +31,10 @@ constexpr std::size_t in_lines(std::size_t bytes) noexcept {
   return (bytes + 63) / 64 * 64;
 }
 
+// Of what travels at a time, where the user does not say. With MPI's header it has less than 64 KiB, up to which Open
+// MPI over TCP sends without asking the receiver.
+inline constexpr std::int64_t usual_chunk_bytes = 60 << 10;
+
 // What each rank of a team offers the others.
 struct SegmentShape {
   std::size_t bytes;  // of memory that they write into; a multiple of 64

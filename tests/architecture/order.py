@@ -33,7 +33,7 @@ ORDER = {
         "algorithm",
         "chain exchange hierarchy steps tree",
         "chunk_pipeline",
-        "costs dissemination halving sorted_ring straggler",
+        "costs dissemination halving leaders_exchange sorted_ring straggler",
         "block_reduction reduce/pairwise root_deposits",
         "allgather/ allreduce/ alltoall/ barrier/ bcast/ gather/ reduce/ reduce_scatter/ reduce_scatter_block/ "
         "scatter/ weak/weak",

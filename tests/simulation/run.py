@@ -161,9 +161,9 @@ class Simulation(unittest.TestCase):
                 self.assertLess(of_best, 2 * min(model for _, model in us.values()), (per_node, where, us))
 
     def test_blocks_of_allgathers_and_alltoalls(self):
-        # Two leaders of a node copy and send a large message together; with a short one each is a broadcast more.
-        for collective, size, quicker, slower in (("allgather", "64K", 2, 1), ("allgather", 8, 1, 2),
-                                                  ("alltoall", "4K", 2, 1), ("alltoall", 8, 1, 2)):
+        # Two leaders of a node send and copy at once; each is a broadcast more in the node.
+        for collective, size, quicker, slower in (("allgather", "64K", 2, 1), ("allgather", 512, 1, 2),
+                                                  ("alltoall", "4K", 2, 1), ("alltoall", 8, 2, 1)):
             name = f"hierarchical_{collective}"
             rows, _ = self.simulate("--collective", collective, "--ranks", 128, "--ranks-per-node", 16, "--bytes", size,
                                     "--algorithm", name, f"{name}:leaders=1", f"{name}:leaders=2")

@@ -67,7 +67,7 @@ void MpiMessages::start_receiving() {
   arriving_from_.assign(static_cast<std::size_t>(ranks_), 0);
   held_up_.assign(static_cast<std::size_t>(ranks_), 0);
   is_broken_from_.assign(static_cast<std::size_t>(ranks_), false);
-  slots_.resize(receives_posted);
+  slots_ = std::make_unique_for_overwrite<Message[]>(receives_posted);
   receives_.assign(receives_posted, MPI_REQUEST_NULL);
   for (std::size_t slot = 0; slot < receives_posted; ++slot) receive_next(slot);
 }
@@ -200,7 +200,7 @@ void MpiMessages::send_copy(int target, const Header& header, const void* source
                             UnderWay& under_way) {
   std::unique_ptr<Message> message;
   if (unused_.empty()) {
-    message = std::make_unique<Message>();
+    message = std::make_unique_for_overwrite<Message>();
   } else {
     message = std::move(unused_.back());
     unused_.pop_back();

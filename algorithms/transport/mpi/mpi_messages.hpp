@@ -1,9 +1,10 @@
 // What notified communication between nodes sends by MPI: messages on a communicator of papaya's own. A write is a
 // nonblocking send of a header, which says where the data go and which notification to raise, with the data behind it
-// in the same message (or in a few such messages), or where these are large in one that goes from the source into its
-// place without a copy. MPI keeps the messages of one sender in order, and a notification is raised after all data of
-// its sender before it. No function waits for another rank, so that a nonblocking collective may call any of them; and
-// no one-sided operations are needed, of which MPI promises neither an order nor progress without the target.
+// in the same message (or in several, where a rank may leave at once), or where these are large in one that goes from
+// the source into its place without a copy. MPI keeps the messages of one sender in order, and a notification is raised
+// after all data of its sender before it. No function waits for another rank, so that a nonblocking collective may call
+// any of them; and no one-sided operations are needed, of which MPI promises neither an order nor progress without the
+// target.
 #pragma once
 
 #include <mpi.h>
@@ -62,10 +63,9 @@ class MpiMessages {
   void lose(int target) noexcept;
   void discard() noexcept;
 
-  // With MPI's own header such a message fits into what the usual transports send without asking the receiver. So a
-  // rank that leaves early waits for its receivers only with large data, for which it natively would, too.
-  static constexpr std::size_t most_inline_bytes = 4000;
-  static constexpr std::size_t usually_copied_bytes = 4 * most_inline_bytes;
+  // A write of up to so many bytes is copied and goes as one message. MPI sends it as it would the program's of that
+  // size: so a rank that leaves early waits for its receivers only with large data, for which it natively would, too.
+  static constexpr std::size_t most_inline_bytes = 16000;
 
   // True while this thread is in one of these functions: MPI may call papaya back out of its own progress.
   static bool is_inside() noexcept { return inside_; }
@@ -141,7 +141,7 @@ class MpiMessages {
 
   std::mutex mutex_;  // guards what follows
   // Receives in the order of posting, which is that in which MPI gives them messages.
-  std::vector<Message> slots_;
+  std::unique_ptr<Message[]> slots_;
   std::vector<MPI_Request> receives_;
   std::size_t next_ = 0;
   // In the order of their coming; the request of one that is complete is null.

@@ -19,7 +19,7 @@ MpiNotified::MpiNotified(MpiMessages& messages, std::vector<int> members, wait::
       messages_(messages),
       policy_(policy),
       members_(std::move(members)),
-      most_copied_(shape.leaves_alone ? std::numeric_limits<std::size_t>::max() : MpiMessages::usually_copied_bytes),
+      most_copied_(shape.leaves_alone ? std::numeric_limits<std::size_t>::max() : MpiMessages::most_inline_bytes),
       may_many_call_(may_many_threads_call()) {}
 
 std::unique_ptr<MpiNotified> MpiNotified::offer(MpiMessages& messages, std::vector<int> members, wait::Policy& policy,
