@@ -9,9 +9,9 @@
 // once for each leader, not for each message. Then each leader has its own before it takes part in the broadcasts, in
 // the order of leaders; so none waits for one that waits for it.
 //
-// Blocks go in fragments, whose messages go in pieces of at most `piece_bytes`. All messages of a fragment have been
-// taken before the next one is sent: so there are always slots for its pieces, and whoever waits until they have left
-// waits for ranks that take them.
+// Blocks go in fragments, whose messages go in pieces of at most `piece_bytes`. A leader sends the next fragment when
+// it has taken all of this one. The one that is most behind has slots for its pieces: all others have taken those of
+// the fragment before. So somebody always goes on.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ class LeadersExchange : public Prepared {
     std::size_t shared_bytes;    // then: of a message, from which on so many lead at least:
     int shared_leaders;
   };
-  // So many pieces of a message are under way at most.
-  static constexpr std::size_t pieces_at_once = 3;
+  // So many pieces a message of one fragment has at most. Credit for one of those before may not be due yet.
+  static constexpr std::size_t pieces_at_once = Streams::slots_of_a_pair - 1;
 
   // As wanted, but at least `least`, and less where there are many nodes.
   static std::size_t piece_for(const Layout& layout, std::int64_t wanted, std::size_t least) noexcept {

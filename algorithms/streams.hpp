@@ -31,10 +31,11 @@ class Streams {
   // Above, MPI makes the sender wait for the receiver, too.
   static constexpr std::size_t most_fallback_bytes = 65536;
 
-  // The bytes of a chunk, as wanted or so many fewer that chunks from all writers take 2 MiB of a segment, but
-  // `least_chunk_bytes` at least.
-  static std::size_t fair_chunk(int writers, std::size_t wanted) noexcept {
-    constexpr std::size_t memory = 2 << 20;
+  // The bytes of a chunk, as wanted or so many fewer that chunks from all writers take 1 MiB of a segment, 2 MiB where
+  // they are few and so, mostly, the ranks of a node, which share its memory; but `least_chunk_bytes` at least.
+  static constexpr std::size_t fair_chunk(int writers, std::size_t wanted) noexcept {
+    constexpr int few = 8;
+    const std::size_t memory = writers <= few ? 2 << 20 : 1 << 20;
     return in_lines(
         std::max(std::min(wanted, memory / (slots_of_a_pair * static_cast<std::size_t>(writers))), least_chunk_bytes));
   }

@@ -99,7 +99,7 @@ def is_slower(row):
 def runs_of(arguments):
     """What to measure, as measure() takes it."""
     if arguments.again:
-        return [(*key, row["collective"], row["bytes"], arguments.again)
+        return [(*key, row["collective"], row["bytes"] or 1, arguments.again)
                 for key, rows in rows_of(arguments.folder).items() for row in rows
                 if is_slower(row) or row["missed_arrivals"] > MOST_MISSED]
     return [(mpi, place_of(arguments, ranks), pattern, collective, arguments.sizes, arguments.seconds)
@@ -115,17 +115,25 @@ def size(count):
     return f"{count}G"
 
 
+def table_row(mpi, place, arrivals, rows):
+    mean = math.exp(sum(math.log(max(row["ratio_to_native"], 1e-4)) for row in rows) / len(rows))
+    count = collections.Counter(row["word"] for row in rows)
+    slower = sorted(filter(is_slower, rows), key=lambda one: -one["ratio_to_native"])
+    text = ", ".join(f"{row['collective']} {size(row['bytes'])} {row['ratio_to_native']:.2f}" for row in slower)
+    return (f"| {mpi} | {place} | {arrivals} | {len(rows)} | {mean:.2f} | {count['FASTER']} | "
+            f"{len(rows) - count['FASTER'] - len(slower)} | {text or '-'} |")
+
+
 def print_table(folder):
     print("| MPI | ranks, or nodes x ranks | arrivals | cells | geometric mean | faster | the same | "
           "slower (5 %, and the interval) |\n|---|---|---|---|---|---|---|---|")
+    all_rows = collections.defaultdict(list)
     for (mpi, place, pattern), rows in sorted(rows_of(folder).items()):
-        mean = math.exp(sum(math.log(max(row["ratio_to_native"], 1e-4)) for row in rows) / len(rows))
-        count = collections.Counter(row["word"] for row in rows)
-        slower = sorted(filter(is_slower, rows), key=lambda one: -one["ratio_to_native"])
-        text = ", ".join(f"{row['collective']} {size(row['bytes'])} {row['ratio_to_native']:.2f}" for row in slower)
         arrivals = pathlib.Path(pattern.removeprefix("replay:")).stem
-        print(f"| {mpi} | {place} | {arrivals} | {len(rows)} | {mean:.2f} | {count['FASTER']} | "
-              f"{len(rows) - count['FASTER'] - len(slower)} | {text or '-'} |")
+        print(table_row(mpi, place, arrivals, rows))
+        all_rows["all ranks there" if pattern in ("none", BALANCED) else "late ranks"] += rows
+    for arrivals, rows in sorted(all_rows.items()):
+        print(table_row("all", "all", arrivals, rows))
 
 
 def main():
