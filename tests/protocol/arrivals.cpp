@@ -54,8 +54,9 @@ TEST_CASE("a late rank is overtaken by as many calls as there are banks, and fin
   constexpr Collective early_leavers[] = {Collective::bcast, Collective::reduce};
   for_each_algorithm(early_leavers, [](Collective collective, const Descriptor& descriptor, bool arrival_order) {
     constexpr int ranks = 3;
-    // One round with the flag, one in a slot, many.
-    for (const std::size_t count : {std::size_t{2}, std::size_t{300}, 2 * capacity / sizeof(Matrix)}) {
+    // One round with the flag, one in a slot, many; between nodes two chunks.
+    constexpr std::size_t many = 2 * static_cast<std::size_t>(usual_chunk_bytes);
+    for (const std::size_t count : {std::size_t{2}, std::size_t{300}, many / sizeof(Matrix)}) {
       if (count * sizeof(Matrix) > descriptor.max_bytes) continue;
       Node node(descriptor, ranks, wait::Mode::block, arrival_order);
       const Reduction reduction = reduction_for(arrival_order, true);
