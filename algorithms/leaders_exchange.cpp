@@ -7,13 +7,19 @@ namespace papaya {
 
 namespace {
 
-// Of the phases on a node; what is larger they cut into fragments. Messages are broadcast together up to as many bytes.
-constexpr std::size_t phase_bytes = 131072;
 // Each leader is a broadcast more in the node, and others begin as many messages fewer: in simulation one for so many
 // messages takes the least time, or nearly (docs/simulation.md).
 constexpr int messages_of_leader = 4;
-constexpr NodePhase::Choice gathering = {Collective::allgather, phase_bytes};
-constexpr NodePhase::Choice broadcast = {Collective::bcast, phase_bytes};
+
+NodePhase::Choice gathering_of(std::size_t bytes) noexcept {
+  return {Collective::allgather, bytes};
+}
+
+// Of what all ranks of a node of this size give at least, so that calls of few bytes take little memory.
+NodePhase::Choice broadcast_of(std::size_t gathered_bytes, int node_ranks) noexcept {
+  return {Collective::bcast,
+          std::min(static_cast<std::size_t>(node_ranks) * gathered_bytes, LeadersExchange::phase_bytes)};
+}
 
 int largest(const Nodes& nodes) noexcept {
   const auto is_smaller = [](const std::vector<int>& a, const std::vector<int>& b) { return a.size() < b.size(); };
@@ -22,8 +28,9 @@ int largest(const Nodes& nodes) noexcept {
 
 }  // namespace
 
-std::size_t LeadersExchange::region_bytes(int node_ranks) {
-  return NodePhase::region_bytes(gathering, node_ranks) + NodePhase::region_bytes(broadcast, node_ranks);
+std::size_t LeadersExchange::region_bytes(int node_ranks, std::size_t gathered_bytes) {
+  return NodePhase::region_bytes(gathering_of(gathered_bytes), node_ranks) +
+         NodePhase::region_bytes(broadcast_of(gathered_bytes, node_ranks), node_ranks);
 }
 
 LeadersExchange::LeadersExchange(const Team& team, const Shape& shape)
@@ -32,9 +39,11 @@ LeadersExchange::LeadersExchange(const Team& team, const Shape& shape)
       shape_(shape),
       most_leaders_(most_leaders(position_.nodes, shape.leaders)),
       largest_node_(largest(position_.nodes)),
-      gathering_(team, gathering, team.region, this),
-      broadcast_(team, broadcast,
-                 team.region + NodePhase::region_bytes(gathering, static_cast<int>(position_.ranks().size())), this),
+      gathering_(team, gathering_of(shape.gathered_bytes), team.region, this),
+      broadcast_(team, broadcast_of(shape.gathered_bytes, static_cast<int>(position_.ranks().size())),
+                 team.region + NodePhase::region_bytes(gathering_of(shape.gathered_bytes),
+                                                       static_cast<int>(position_.ranks().size())),
+                 this),
       streams_(team, Streams::Shape::among_leaders(team.layout(), shape.piece_bytes)),
       messages_(static_cast<std::size_t>(position_.nodes.count())) {}
 

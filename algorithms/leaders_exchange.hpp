@@ -32,7 +32,10 @@ class LeadersExchange : public Prepared {
     std::int64_t leaders;        // of each node; 0: as many as pay
     std::size_t shared_bytes;    // then: of a message, from which on so many lead at least:
     int shared_leaders;
+    std::size_t gathered_bytes;  // of the phase that gathers in the node; what is larger it cuts into fragments
   };
+  // Messages are broadcast together in the node up to so many bytes; the phases on a node cut what is larger.
+  static constexpr std::size_t phase_bytes = 131072;
   // So many pieces a message of one fragment has at most. Credit for one of those before may not be due yet.
   static constexpr std::size_t pieces_at_once = Streams::slots_of_a_pair - 1;
 
@@ -43,7 +46,7 @@ class LeadersExchange : public Prepared {
   static SegmentShape segment(const Layout& layout, std::size_t piece_bytes) noexcept {
     return Streams::Shape::among_leaders(layout, piece_bytes).segment();
   }
-  static std::size_t region_bytes(int node_ranks);
+  static std::size_t region_bytes(int node_ranks, std::size_t gathered_bytes);
 
   bool run(const Operands& operands, wait::Site& site) final;
   bool is_missing(int rank) const final;

@@ -21,18 +21,26 @@ constexpr std::size_t least_shared_bytes = 128 << 10;
 
 enum ParameterIndex : std::size_t { chunk_bytes, leaders };
 
-// At least a byte of each block of the largest node's.
-std::size_t piece_for(const Layout& layout, std::span<const std::int64_t> values) noexcept {
-  return LeadersExchange::piece_for(layout, values[chunk_bytes], static_cast<std::size_t>(layout.largest_node()));
+// No larger than a message of the largest call, and at least a byte of each block of the largest node's.
+std::size_t piece_for(const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
+  const auto most = static_cast<std::size_t>(layout.largest_node());
+  const auto wanted = std::min(static_cast<std::size_t>(values[chunk_bytes]), most * capacity);
+  return LeadersExchange::piece_for(layout, static_cast<std::int64_t>(wanted), most);
 }
 
-LeadersExchange::Shape shape_for(const Layout& layout, std::span<const std::int64_t> values) noexcept {
-  const std::size_t piece = piece_for(layout, values);
+std::size_t gathered_bytes_of(std::size_t capacity) noexcept {
+  return std::min(in_lines(capacity), LeadersExchange::phase_bytes);
+}
+
+LeadersExchange::Shape shape_for(const Layout& layout, std::size_t capacity,
+                                 std::span<const std::int64_t> values) noexcept {
+  const std::size_t piece = piece_for(layout, capacity, values);
   return {.piece_bytes = piece,
           .fragment_bytes = LeadersExchange::pieces_at_once * piece / static_cast<std::size_t>(layout.largest_node()),
           .leaders = values[leaders],
           .shared_bytes = least_shared_bytes,
-          .shared_leaders = 2};
+          .shared_leaders = 2,
+          .gathered_bytes = gathered_bytes_of(capacity)};
 }
 
 class HierarchicalAllgather final : public LeadersExchange {
@@ -65,7 +73,8 @@ constexpr Parameter parameters[] = {
     {"chunk_bytes", usual_chunk_bytes, Streams::least_chunk_bytes, most_chunk_bytes,
      "bytes of a message between two nodes, or fewer with many nodes", "part_bytes"},
     {"leaders", 0, 0, 1024,
-     "ranks of each node that write to other nodes in turn; 0: one for 4 nodes, two for messages of 128 KiB or more"},
+     "ranks of each node that write to other nodes in turn; 0: one for every 4 other nodes, two at least with messages "
+     "of 128 KiB or more"},
 };
 
 constexpr Descriptor descriptor = {
@@ -90,13 +99,16 @@ constexpr Descriptor descriptor = {
           return network + 4 * nominal_node_latency_ns + (1 + call.node_ranks) * call.copy_ns() +
                  (2 / call.node_ranks + 2) * away * call.copy_ns();
         },
-    .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return LeadersExchange::segment(layout, piece_for(layout, values));
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return LeadersExchange::segment(layout, piece_for(layout, capacity, values));
     },
-    .region_bytes = [](int ranks, std::size_t,
-                       std::span<const std::int64_t>) { return LeadersExchange::region_bytes(ranks); },
-    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalAllgather>(team, shape_for(team.layout(), values));
+    .region_bytes =
+        [](int ranks, std::size_t capacity, std::span<const std::int64_t>) {
+          return LeadersExchange::region_bytes(ranks, gathered_bytes_of(capacity));
+        },
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalAllgather>(team, shape_for(team.layout(), capacity, values));
     },
 };
 const Registration registration(descriptor);

@@ -40,7 +40,8 @@ LeadersExchange::Shape shape_for(const Layout& layout, std::span<const std::int6
           .fragment_bytes = std::max<std::size_t>(fragment, 1),
           .leaders = values[leaders],
           .shared_bytes = least_shared_bytes,
-          .shared_leaders = std::numeric_limits<int>::max()};
+          .shared_leaders = std::numeric_limits<int>::max(),
+          .gathered_bytes = LeadersExchange::phase_bytes};
 }
 
 class HierarchicalAlltoall final : public LeadersExchange {
@@ -102,7 +103,8 @@ constexpr Parameter parameters[] = {
     {"chunk_bytes", usual_chunk_bytes, 4096, 1 << 20, "bytes of a message between two nodes, or fewer with many nodes",
      "message_bytes"},
     {"leaders", 0, 0, 1024,
-     "ranks of each node that write to other nodes in turn; 0: one for 4 nodes, all for messages of 8 KiB or more"},
+     "ranks of each node that write to other nodes in turn; 0: one for every 4 other nodes, all with messages of 8 KiB "
+     "or more"},
 };
 
 constexpr Descriptor descriptor = {
@@ -136,8 +138,10 @@ constexpr Descriptor descriptor = {
     .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
       return LeadersExchange::segment(layout, piece_for(layout, values));
     },
-    .region_bytes = [](int ranks, std::size_t,
-                       std::span<const std::int64_t>) { return LeadersExchange::region_bytes(ranks); },
+    .region_bytes =
+        [](int ranks, std::size_t, std::span<const std::int64_t>) {
+          return LeadersExchange::region_bytes(ranks, LeadersExchange::phase_bytes);
+        },
     .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
       return std::make_unique<HierarchicalAlltoall>(team, shape_for(team.layout(), values));
     },
