@@ -159,6 +159,7 @@ class Adapt(Preload):
 
     @quick
     @time_limit(60)
+    @timed
     def test_adapt_without_memory(self):
         """The ranks exchange what they measured through MPI where the allreduce meant for that finds no memory."""
         self.need_papaya()
