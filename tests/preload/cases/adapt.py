@@ -163,7 +163,7 @@ class Adapt(Preload):
     def test_adapt_without_memory(self):
         """The ranks exchange what they measured through MPI where the allreduce meant for that finds no memory."""
         self.need_papaya()
-        job = self.job(2, self.program("adapt"), 150, 1, env={"PAPAYA_ADAPT": "100%", "PAPAYA_SHM_LIMIT": "32K"})
+        job = self.job(2, self.program("adapt"), 400, 1, env={"PAPAYA_ADAPT": "100%", "PAPAYA_SHM_LIMIT": "32K"})
         self.check_right(job, 2, quiet=False)
         # Of 4 KiB, as what is exchanged, among them.
         rows = [row for row in job.report()["algorithms"] if row["collective"] == "MPI_Allreduce" and row["calls"] > 0]
