@@ -23,10 +23,9 @@ inline constexpr double nominal_start_ns = 300;  // of a message into the networ
 struct NetworkCall {
   double nodes;
   double ranks;
-  double node_ranks;       // of the largest node
-  double latency_ns;       // of the smallest message
-  double message_ns;       // of one of the call's bytes
-  double node_message_ns;  // of one of the bytes of `node_ranks` ranks
+  double node_ranks;  // of the largest node
+  double latency_ns;  // of the smallest message
+  double message_ns;  // of one of the call's bytes
   double bytes = 0;
 
   double log2_nodes() const noexcept { return std::ceil(std::log2(nodes)); }

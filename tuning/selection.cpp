@@ -52,7 +52,6 @@ NetworkCall network_call(std::uint64_t bytes, const Facts& facts, const MessageT
           .node_ranks = static_cast<double>(node_ranks),
           .latency_ns = network.ns(0),
           .message_ns = network.ns(size),
-          .node_message_ns = network.ns(size * node_ranks),
           .bytes = size};
 }
 

@@ -100,8 +100,7 @@ void ExitModel::measure() {
                             .ranks = static_cast<double>(call_.count),
                             .node_ranks = static_cast<double>(largest),
                             .latency_ns = alpha_.ns(0, true),
-                            .message_ns = alpha_.ns(call_.bytes, true),
-                            .node_message_ns = alpha_.ns(call_.bytes * largest, true)};
+                            .message_ns = alpha_.ns(call_.bytes, true)};
   for (std::size_t k = 0; k < most_candidates; ++k)
     if (call_.models[k] != nullptr) call_.network_ns[k] = call_.models[k]->network_ns(network);
 }

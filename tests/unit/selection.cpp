@@ -100,7 +100,6 @@ TEST_CASE("selection: every algorithm that may be tried across nodes says how lo
                                               .node_ranks = static_cast<double>(node_ranks),
                                               .latency_ns = times.ns(0),
                                               .message_ns = times.ns(size),
-                                              .node_message_ns = times.ns(size * node_ranks),
                                               .bytes = size});
         INFO(nodes << " nodes of " << node_ranks << ", " << bytes << " bytes: " << ns);
         // No message comes before its latency. A longer one may go another way, and be quicker.

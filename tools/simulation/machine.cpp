@@ -40,7 +40,6 @@ double model_us(const Descriptor& algorithm, const Nodes& nodes, std::size_t byt
                             .node_ranks = static_cast<double>(largest),
                             .latency_ns = message_ns(0),
                             .message_ns = message_ns(bytes),
-                            .node_message_ns = message_ns(bytes * largest),
                             .bytes = static_cast<double>(bytes)}) *
          1e-3;
 }
