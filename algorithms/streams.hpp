@@ -60,9 +60,9 @@ class Streams {
             std::max(3 * peers, 1)};
   }
 
-  // Any rank may send to any, at any time; a peer's number is its rank. Room for chunks of `chunk_bytes` from
-  // each of `writers`: all ranks, 1 where only one ever writes to a rank, or, where only leaders do, as many as nodes.
-  // Then `nodes` says whose leader a writer is.
+  // Any rank may send to any, at any time; a peer's number is its rank. Room for chunks of `chunk_bytes` from each of
+  // `writers`: all ranks or, where only one rank of each node writes to a rank, as many as nodes. Then `nodes` says on
+  // which node a writer is.
   struct Shape {
     int ranks;
     std::size_t chunk_bytes;
@@ -75,7 +75,7 @@ class Streams {
 
     SegmentShape segment() const noexcept { return segment_of(ranks, writers, slots_of_a_pair, chunk_bytes); }
     int slots_of(int writer) const noexcept {
-      return nodes == nullptr ? writer % writers : nodes->of_rank[static_cast<std::size_t>(writer)];
+      return nodes == nullptr ? writer : nodes->of_rank[static_cast<std::size_t>(writer)];
     }
     std::vector<Peer> peers(int rank) const {
       std::vector<Peer> all;
