@@ -15,10 +15,14 @@ NodePhase::Choice gathering_of(std::size_t bytes) noexcept {
   return {Collective::allgather, bytes};
 }
 
-// Of what all ranks of a node of this size give at least, so that calls of few bytes take little memory.
+// Holds what the ranks of a node have given, or part of it: calls of few bytes take little memory.
 NodePhase::Choice broadcast_of(std::size_t gathered_bytes, int node_ranks) noexcept {
   return {Collective::bcast,
           std::min(static_cast<std::size_t>(node_ranks) * gathered_bytes, LeadersExchange::phase_bytes)};
+}
+
+int size_of(const NodePosition& position) noexcept {
+  return static_cast<int>(position.ranks().size());
 }
 
 int largest(const Nodes& nodes) noexcept {
@@ -40,10 +44,8 @@ LeadersExchange::LeadersExchange(const Team& team, const Shape& shape)
       most_leaders_(most_leaders(position_.nodes, shape.leaders)),
       largest_node_(largest(position_.nodes)),
       gathering_(team, gathering_of(shape.gathered_bytes), team.region, this),
-      broadcast_(team, broadcast_of(shape.gathered_bytes, static_cast<int>(position_.ranks().size())),
-                 team.region + NodePhase::region_bytes(gathering_of(shape.gathered_bytes),
-                                                       static_cast<int>(position_.ranks().size())),
-                 this),
+      broadcast_(team, broadcast_of(shape.gathered_bytes, size_of(position_)),
+                 team.region + NodePhase::region_bytes(gathering_of(shape.gathered_bytes), size_of(position_)), this),
       streams_(team, Streams::Shape::among_leaders(team.layout(), shape.piece_bytes)),
       messages_(static_cast<std::size_t>(position_.nodes.count())) {}
 

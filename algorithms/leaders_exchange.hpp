@@ -32,16 +32,23 @@ class LeadersExchange : public Prepared {
     std::int64_t leaders;        // of each node; 0: as many as pay
     std::size_t shared_bytes;    // then: of a message, from which on so many lead at least:
     int shared_leaders;
-    std::size_t gathered_bytes;  // of the phase that gathers in the node; what is larger it cuts into fragments
+    std::size_t gathered_bytes;  // as gathered_for() has it
   };
   // Messages are broadcast together in the node up to so many bytes; the phases on a node cut what is larger.
   static constexpr std::size_t phase_bytes = 131072;
   // So many pieces a message of one fragment has at most. Credit for one of those before may not be due yet.
   static constexpr std::size_t pieces_at_once = Streams::slots_of_a_pair - 1;
 
-  // As wanted, but at least `least`, and less where there are many nodes.
-  static std::size_t piece_for(const Layout& layout, std::int64_t wanted, std::size_t least) noexcept {
-    return in_lines(std::max(Streams::fair_chunk(layout.leaders(), static_cast<std::size_t>(wanted)), least));
+  // As wanted, but no larger than the largest message, of so many blocks of `capacity` bytes, and less where there are
+  // many nodes; at least a byte of each block.
+  static std::size_t piece_for(const Layout& layout, std::int64_t wanted, std::size_t blocks,
+                               std::size_t capacity) noexcept {
+    const std::size_t useful = std::min(static_cast<std::size_t>(wanted), blocks * capacity);
+    return in_lines(std::max(Streams::fair_chunk(layout.leaders(), useful), blocks));
+  }
+  // Of the phase that gathers in the node, where a rank gives so much: calls of few bytes take little shared memory.
+  static std::size_t gathered_for(std::size_t given_bytes) noexcept {
+    return std::min(in_lines(given_bytes), phase_bytes);
   }
   static SegmentShape segment(const Layout& layout, std::size_t piece_bytes) noexcept {
     return Streams::Shape::among_leaders(layout, piece_bytes).segment();

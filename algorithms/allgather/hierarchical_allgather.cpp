@@ -21,15 +21,9 @@ constexpr std::size_t least_shared_bytes = 128 << 10;
 
 enum ParameterIndex : std::size_t { chunk_bytes, leaders };
 
-// No larger than a message of the largest call, and at least a byte of each block of the largest node's.
 std::size_t piece_for(const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
-  const auto most = static_cast<std::size_t>(layout.largest_node());
-  const auto wanted = std::min(static_cast<std::size_t>(values[chunk_bytes]), most * capacity);
-  return LeadersExchange::piece_for(layout, static_cast<std::int64_t>(wanted), most);
-}
-
-std::size_t gathered_bytes_of(std::size_t capacity) noexcept {
-  return std::min(in_lines(capacity), LeadersExchange::phase_bytes);
+  const auto blocks = static_cast<std::size_t>(layout.largest_node());
+  return LeadersExchange::piece_for(layout, values[chunk_bytes], blocks, capacity);
 }
 
 LeadersExchange::Shape shape_for(const Layout& layout, std::size_t capacity,
@@ -40,7 +34,7 @@ LeadersExchange::Shape shape_for(const Layout& layout, std::size_t capacity,
           .leaders = values[leaders],
           .shared_bytes = least_shared_bytes,
           .shared_leaders = 2,
-          .gathered_bytes = gathered_bytes_of(capacity)};
+          .gathered_bytes = LeadersExchange::gathered_for(capacity)};
 }
 
 class HierarchicalAllgather final : public LeadersExchange {
@@ -104,7 +98,7 @@ constexpr Descriptor descriptor = {
     },
     .region_bytes =
         [](int ranks, std::size_t capacity, std::span<const std::int64_t>) {
-          return LeadersExchange::region_bytes(ranks, gathered_bytes_of(capacity));
+          return LeadersExchange::region_bytes(ranks, LeadersExchange::gathered_for(capacity));
         },
     .prepare = [](const Team& team, std::size_t capacity,
                   std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {

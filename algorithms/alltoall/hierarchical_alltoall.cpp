@@ -1,8 +1,8 @@
 // Hierarchical MPI_Alltoall for small blocks: a message of leaders_exchange.hpp holds the blocks of all ranks of a node
-// for all of another. N(N-1) messages between N nodes of q ranks, where notified_alltoall sends q^2 as many.
+// for all of another.
 //
-// Cost: one latency of the network, (N-1) q^2 S bytes sent and received by each node, by k ranks; in a node q p S bytes
-// copied in and out by each rank.
+// Cost, N nodes of q ranks and k leaders, p ranks in all: one latency of the network, (N-1) q^2 S bytes sent and
+// received by each node, by k ranks; in a node q p S bytes copied in and out by each rank.
 
 #include <algorithm>
 #include <cstring>
@@ -23,17 +23,22 @@ constexpr std::size_t least_shared_bytes = 8 << 10;
 
 enum ParameterIndex : std::size_t { chunk_bytes, leaders };
 
-// At least a byte of each block of the largest node's.
-std::size_t piece_for(const Layout& layout, std::span<const std::int64_t> values) noexcept {
+std::size_t piece_for(const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) noexcept {
   const auto most = static_cast<std::size_t>(layout.largest_node());
-  return LeadersExchange::piece_for(layout, values[chunk_bytes], most * most);
+  return LeadersExchange::piece_for(layout, values[chunk_bytes], most * most, capacity);
 }
 
-LeadersExchange::Shape shape_for(const Layout& layout, std::span<const std::int64_t> values) noexcept {
+// Of the blocks for one node of this size; what a rank has for all nodes is gathered in fragments.
+std::size_t gathered_bytes_of(std::size_t node_ranks, std::size_t capacity) noexcept {
+  return LeadersExchange::gathered_for(node_ranks * capacity);
+}
+
+LeadersExchange::Shape shape_for(const Team& team, std::size_t capacity, std::span<const std::int64_t> values) {
+  const Layout layout = team.layout();
   // Of what a node's ranks give each other.
   constexpr std::size_t memory = 4 << 20;
   const auto most = static_cast<std::size_t>(layout.largest_node());
-  const std::size_t piece = piece_for(layout, values);
+  const std::size_t piece = piece_for(layout, capacity, values);
   const std::size_t fragment = std::min({LeadersExchange::pieces_at_once * piece / (most * most),
                                          memory / (most * static_cast<std::size_t>(layout.ranks)), largest_block});
   return {.piece_bytes = piece,
@@ -41,7 +46,7 @@ LeadersExchange::Shape shape_for(const Layout& layout, std::span<const std::int6
           .leaders = values[leaders],
           .shared_bytes = least_shared_bytes,
           .shared_leaders = std::numeric_limits<int>::max(),
-          .gathered_bytes = LeadersExchange::phase_bytes};
+          .gathered_bytes = gathered_bytes_of(NodePosition(team).ranks().size(), capacity)};
 }
 
 class HierarchicalAlltoall final : public LeadersExchange {
@@ -135,15 +140,16 @@ constexpr Descriptor descriptor = {
                                         (2 / call.node_ranks + 2) * rows * call.copy_ns();
           return call.latency_ns + (call.nodes - 1) / std::max(1.0, call.node_ranks) * call.start_ns() + network + node;
         },
-    .segment = [](const Layout& layout, std::size_t, std::span<const std::int64_t> values) -> SegmentShape {
-      return LeadersExchange::segment(layout, piece_for(layout, values));
+    .segment = [](const Layout& layout, std::size_t capacity, std::span<const std::int64_t> values) -> SegmentShape {
+      return LeadersExchange::segment(layout, piece_for(layout, capacity, values));
     },
     .region_bytes =
-        [](int ranks, std::size_t, std::span<const std::int64_t>) {
-          return LeadersExchange::region_bytes(ranks, LeadersExchange::phase_bytes);
+        [](int ranks, std::size_t capacity, std::span<const std::int64_t>) {
+          return LeadersExchange::region_bytes(ranks, gathered_bytes_of(static_cast<std::size_t>(ranks), capacity));
         },
-    .prepare = [](const Team& team, std::size_t, std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
-      return std::make_unique<HierarchicalAlltoall>(team, shape_for(team.layout(), values));
+    .prepare = [](const Team& team, std::size_t capacity,
+                  std::span<const std::int64_t> values) -> std::unique_ptr<Prepared> {
+      return std::make_unique<HierarchicalAlltoall>(team, shape_for(team, capacity, values));
     },
 };
 const Registration registration(descriptor);
