@@ -4,6 +4,7 @@
 // usage: ahead WHAT [blocks], with bcasts and reduces, or with scatters and gathers
 //   setup    after each bcast (reduce) the root (another rank) sends what the receiver wants before it comes to the
 //            call; on many communicators, so that whatever is set up lazily is set up in such a call
+//   large    as setup, with messages of 4 to 12 KB
 //   far      a root makes thousands of bcasts, a rank thousands of reduces, before anybody else comes to the first
 //   behind   the same with one rank behind and the others in step, by turns with larger messages and other roots
 //   started  the root starts hundreds of bcasts (MPI_Ibcast) and waits for each before anybody else comes to the first
@@ -15,7 +16,7 @@
 
 #include "check.h"
 
-enum { most = 512, most_ranks = 8, calls = 3000 };
+enum { most = 1536, most_ranks = 8, calls = 3000 };
 
 static int rank, ranks;
 
@@ -72,7 +73,7 @@ static void call_one(int to_root, int call, int count, int root, MPI_Comm comm) 
 }
 
 // Rank 0 and the last rank alone use messages: what holds for two holds for a chain of more.
-static void setup(int to_root) {
+static void setup(int to_root, int step) {
   for (int turn = 0; turn < 4; ++turn) {
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
@@ -82,7 +83,7 @@ static void setup(int to_root) {
       int token = call;
       if (rank == behind) MPI_Recv(&token, 1, MPI_INT, ahead, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       CHECK(token == call);
-      call_one(to_root, call, 1 + turn * (to_root ? 60 : 100), to_root ? behind : ahead, comm);
+      call_one(to_root, call, 1 + turn * step, to_root ? behind : ahead, comm);
       if (rank == ahead && behind != ahead) MPI_Send(&token, 1, MPI_INT, behind, 1, MPI_COMM_WORLD);
       if (call == 7) MPI_Barrier(comm);  // some algorithms are set up where all meet
     }
@@ -194,7 +195,8 @@ int main(int argc, char** argv) {
   const char* const what = argc > 1 ? argv[1] : "";
   has_blocks = argc > 2 && strcmp(argv[2], "blocks") == 0;
   for (int to_root = 0; to_root < 2; ++to_root) {
-    if (strcmp(what, "setup") == 0) setup(to_root);
+    if (strcmp(what, "setup") == 0) setup(to_root, to_root ? 60 : 100);
+    if (strcmp(what, "large") == 0) setup(to_root, 500);
     if (strcmp(what, "far") == 0) far(to_root, 1), far(to_root, 120);
     if (strcmp(what, "started") == 0 && !to_root) started(1), started(120);
     if (strcmp(what, "crowded") == 0) crowded(to_root);
