@@ -1,7 +1,9 @@
 // Loops of collectives on a communicator of all ranks and on one of some, after a while without any: what algorithms
-// across nodes need is made ready in the middle. Rank 0 leaves its bcasts early, so that it is ahead of the others.
+// across nodes need is made ready in the middle. Rank 0 leaves its bcasts early, so that it is ahead of the others. The
+// environment stays as it is: other threads may read it.
 //   wire_later SECONDS CALLS [multiple]
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <mpi.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -10,12 +12,25 @@
 
 enum { most_ranks = 8, length = 64 };
 
+static int changes_of_environment;
+
+int setenv(const char* name, const char* value, int overwrite) {
+  ++changes_of_environment;
+  return ((int (*)(const char*, const char*, int))dlsym(RTLD_NEXT, "setenv"))(name, value, overwrite);
+}
+
+int unsetenv(const char* name) {
+  ++changes_of_environment;
+  return ((int (*)(const char*))dlsym(RTLD_NEXT, "unsetenv"))(name);
+}
+
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
   int level, rank, ranks;
   MPI_Init_thread(&argc, &argv, argc > 3 ? MPI_THREAD_MULTIPLE : MPI_THREAD_FUNNELED, &level);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const int changes_by_init = changes_of_environment;
   MPI_Comm all, some;
   MPI_Comm_dup(MPI_COMM_WORLD, &all);
   MPI_Comm_split(MPI_COMM_WORLD, rank == 0, rank, &some);
@@ -43,6 +58,7 @@ int main(int argc, char** argv) {
     wrong += COUNTED(MPI_Barrier, MPI_COMM_WORLD) != MPI_SUCCESS;
   }
   CHECK(wrong == 0);
+  CHECK(changes_of_environment == changes_by_init);
   MPI_Comm_free(&some);
   MPI_Comm_free(&all);
   const int code = finish();

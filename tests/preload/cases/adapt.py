@@ -56,7 +56,7 @@ class Adapt(Preload):
     @time_limit(90)
     @timed
     def test_adapt_across_nodes_by_default(self):
-        """What algorithms across nodes need is made ready once a trial may pay for it, and not where threads may call at once."""
+        """What algorithms across nodes need is made ready once a trial may pay for it, and not where threads may call at once; the environment stays."""
         self.need_papaya()
         ranks = 4 if self.mpi == "openmpi" else 2
         for words in ((6, 3000), (0, 1000), (6, 1000, "multiple")):
