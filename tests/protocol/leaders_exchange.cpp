@@ -22,6 +22,49 @@ const Descriptor& algorithm(Collective collective) {
                          collective == Collective::alltoall ? "hierarchical_alltoall" : "hierarchical_allgather");
 }
 
+// Sends as MPI and UCX send long messages: only while the sender makes progress. A slow one takes a while to begin each
+// message, so that those for it have come before it looks.
+class LazyWire final : public Notified {
+ public:
+  LazyWire(Notified& memory, bool is_slow) : memory_(memory), is_slow_(is_slow) {
+    segment_ = memory.segment();
+    bell_ = &memory.bell();
+  }
+  void write_notify(int peer, std::size_t offset, const void* source, std::size_t bytes, int id,
+                    std::uint64_t value) noexcept override {
+    if (is_slow_) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    writes_.push_back({peer, offset, source, bytes, id, value});
+  }
+  bool are_sources_free() noexcept override { return writes_.empty(); }
+  void release_sources() noexcept override { progress(); }
+  std::uint64_t look(int id) noexcept override { return memory_.look(id); }
+  std::uint64_t reset(int id) noexcept override { return memory_.reset(id); }
+  void progress() noexcept override {
+    for (const Write& write : writes_)
+      memory_.write_notify(write.peer, write.offset, write.source, write.bytes, write.id, write.value);
+    writes_.clear();
+  }
+  // What a process's waits call (wait::Policy::poke); here each thread is one.
+  static thread_local LazyWire* of_thread;
+  static void poke() {
+    if (of_thread != nullptr) of_thread->progress();
+  }
+
+ private:
+  struct Write {
+    int peer;
+    std::size_t offset;
+    const void* source;
+    std::size_t bytes;
+    int id;
+    std::uint64_t value;
+  };
+  Notified& memory_;
+  const bool is_slow_;
+  std::vector<Write> writes_;
+};
+thread_local LazyWire* LazyWire::of_thread = nullptr;
+
 // Small chunks, so that a call has several fragments, and a message several pieces.
 std::vector<std::int64_t> values_with(std::int64_t leaders) {
   return {4096, leaders};
@@ -52,6 +95,44 @@ TEST_CASE("blocks of one to many fragments on nodes of all sizes, with as many l
           });
           CHECK(wrong == 0);
         }
+}
+
+TEST_CASE("leaders that wait on their nodes move the messages that others wait for", "[protocol]") {
+  // Ranks 0 and 1 on node 0, 2 and 3 on node 1, 4 and 5 on node 2. Rank 0 sends to 2, which leads node 1 with 3, and 3
+  // to 1. Once both have what is for them, 0 waits on its node for 1, and 3 for 2.
+  constexpr int ranks = 6;
+  static std::vector<LazyWire*> wires;
+  const Reduction reduction = reduction_for(true, true);
+  for (const Collective collective : {Collective::allgather, Collective::alltoall}) {
+    std::unique_ptr<Node> node;
+    const auto is_as_above = [&] { return node->nodes().count() == 3 && node->nodes().ranks[0].size() == 2; };
+    do {
+      node.reset();
+      wires.assign(ranks, nullptr);
+      node = std::make_unique<Node>(algorithm(collective), ranks, wait::Mode::automatic, false, values_with(2), nullptr,
+                                    std::uint64_t{1}, std::vector<topology::Location>{}, capacity, false, nullptr,
+                                    false, [](int rank, Notified& memory) -> std::unique_ptr<Notified> {
+                                      auto wire = std::make_unique<LazyWire>(memory, rank == 0 || rank == 3);
+                                      wires[static_cast<std::size_t>(rank)] = wire.get();
+                                      return wire;
+                                    });
+    } while (!is_as_above());
+    for (int rank = 0; rank < ranks; ++rank)
+      node->policy(rank).configure(wait::Mode::automatic, {.cores = 2, .ranks = ranks, .rank = rank}, LazyWire::poke);
+    std::atomic<int> wrong{0};
+    on_ranks(ranks, [&](int rank) {
+      LazyWire::of_thread = wires[static_cast<std::size_t>(rank)];
+      wait::Site site;
+      for (int number = 0; number < 6 * thorough; ++number) {
+        Call call(collective, reduction, rank, ranks, number, 33, number % 4 == 0);
+        node->rank(rank).run(call.operands(), site);
+        if (!call.is_right()) ++wrong;
+      }
+      // As MPI_Finalize does: others wait for its last messages.
+      LazyWire::of_thread->progress();
+    });
+    CHECK(wrong == 0);
+  }
 }
 
 TEST_CASE("whoever waits long for a late node names its leader and nobody else", "[protocol]") {

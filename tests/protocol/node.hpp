@@ -183,6 +183,9 @@ class Arenas {
   std::vector<std::unique_ptr<DepositArena>> arenas_;
 };
 
+// What carries a rank's writes in place of its wire through shared memory, to which it gives them in the end.
+using Carrier = std::unique_ptr<Notified> (*)(int rank, Notified& memory);
+
 // The shared memory of a node, and one Policy and one Prepared per rank, as each process would have. What may borrow
 // memory does, from arenas that no other Node has or from those of some ranks.
 class Node {
@@ -207,7 +210,7 @@ class Node {
   Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
        std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
        std::vector<topology::Location> locations = {}, std::size_t most_bytes = capacity, bool wire_only = false,
-       Mailbox* mailbox = nullptr, bool is_lean = false)
+       Mailbox* mailbox = nullptr, bool is_lean = false, Carrier carrier = nullptr)
       : policies_(static_cast<std::size_t>(ranks)), locations_(std::move(locations)), nodes_(some_nodes(ranks)) {
     if (values.empty()) values = default_values(descriptor);
     // One region for each node, if the algorithm knows nodes.
@@ -258,6 +261,7 @@ class Node {
       if (descriptor.segment != nullptr) {
         wires_.push_back(std::make_unique<SharedNotified>(region_, team.rank, *team.policy,
                                                           descriptor.segment(layout, most_bytes, values)));
+        if (carrier != nullptr) wires_.push_back(carrier(team.rank, *wires_.back()));
         team.wire = wires_.back().get();
       }
       prepared_.push_back(descriptor.prepare(team, most_bytes, values));
