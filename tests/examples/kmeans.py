@@ -133,7 +133,8 @@ class Clustering(Kmeans):
 
 
 class Failures(Kmeans):
-    SMALL = ("-n", 20000, "-k", 30, "--iterations", 50)
+    # Some tenths of a second of computing: a signal must come before the end on a busy machine, too.
+    SMALL = ("-n", 60000, "-k", 30, "--iterations", 100)
 
     def drive(self, *arguments):
         words = [sys.executable, options.driver, "--mpi", options.mpi, "--program", options.program, "--launcher",
