@@ -70,31 +70,43 @@ std::vector<std::int64_t> values_with(std::int64_t leaders) {
   return {4096, leaders};
 }
 
+// Some calls, with as many ranks on a node as the layout whose turn it is has there.
+void check_blocks(Collective collective, int ranks, const std::vector<std::int64_t>& values, std::size_t most_bytes,
+                  const std::vector<std::size_t>& counts) {
+  const Reduction reduction = reduction_for(true, true);
+  Node node(algorithm(collective), ranks, wait::Mode::automatic, false, values, nullptr, 1, {}, most_bytes);
+  INFO(name_of(collective) << ", " << ranks << " ranks on " << node.nodes().count() << " nodes, " << values.back()
+                           << " leaders, blocks of up to " << most_bytes << " bytes");
+  std::atomic<int> wrong{0};
+  on_ranks(ranks, [&](int rank) {
+    wait::Site site;
+    for (int number = 0; number < 6 * thorough; ++number) {
+      if (number % ranks == rank) std::this_thread::sleep_for(std::chrono::microseconds(200));
+      Call call(collective, reduction, rank, ranks, number, counts[static_cast<std::size_t>(number) % counts.size()],
+                number % 4 == 0);
+      node.rank(rank).run(call.operands(), site);
+      if (!call.is_right()) ++wrong;
+    }
+  });
+  CHECK(wrong == 0);
+}
+
 }  // namespace
 
 TEST_CASE("blocks of one to many fragments on nodes of all sizes, with as many leaders as they have", "[protocol]") {
-  const Reduction reduction = reduction_for(true, true);
   for (const Collective collective : {Collective::allgather, Collective::alltoall})
     for (const int ranks : {3, 5, 8, 13})
       for (const std::int64_t leaders : {0, 1, 3})
-        for (int layout = 0; layout < layouts; ++layout) {
-          Node node(algorithm(collective), ranks, wait::Mode::automatic, false, values_with(leaders));
-          INFO(name_of(collective) << ", " << ranks << " ranks on " << node.nodes().count() << " nodes, " << leaders
-                                   << " leaders");
-          constexpr std::size_t counts[] = {1, 64, 767, 2, 2048, 33};
-          std::atomic<int> wrong{0};
-          on_ranks(ranks, [&](int rank) {
-            wait::Site site;
-            for (int number = 0; number < 6 * thorough; ++number) {
-              if (number % ranks == rank) std::this_thread::sleep_for(std::chrono::microseconds(200));
-              Call call(collective, reduction, rank, ranks, number, counts[number % std::size(counts)],
-                        number % 4 == 0);
-              node.rank(rank).run(call.operands(), site);
-              if (!call.is_right()) ++wrong;
-            }
-          });
-          CHECK(wrong == 0);
-        }
+        for (int layout = 0; layout < layouts; ++layout)
+          check_blocks(collective, ranks, values_with(leaders), capacity, {1, 64, 767, 2, 2048, 33});
+}
+
+TEST_CASE("set-ups for blocks of few bytes, whose pieces and phases are as small", "[protocol]") {
+  for (const Collective collective : {Collective::allgather, Collective::alltoall})
+    for (const int ranks : {3, 5, 13})
+      for (const std::size_t most : {1, 5, 64})
+        for (int layout = 0; layout < layouts; ++layout)
+          check_blocks(collective, ranks, default_values(algorithm(collective)), most * sizeof(Matrix), {most, 1});
 }
 
 TEST_CASE("leaders that wait on their nodes move the messages that others wait for", "[protocol]") {
