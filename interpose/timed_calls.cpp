@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "base/mpi_kind.hpp"
+#include "interpose/attention.hpp"
 #include "interpose/dispatch.hpp"
 #include "interpose/mpi_features.hpp"
 #include "interpose/next.hpp"
@@ -25,6 +26,17 @@
 namespace papaya::timed_calls {
 
 namespace {
+
+// A function that waits, by its wrapper only if that has something to do.
+template <auto wrapper, auto next>
+struct Unattended;
+template <class... Parameters, int (*wrapper)(Parameters...), int (*next)(Parameters...)>
+struct Unattended<wrapper, next> {
+  static int call(Parameters... arguments) {
+    return nonblocking::needs_attention() ? wrapper(arguments...) : next(arguments...);
+  }
+};
+#define PAPAYA_UNATTENDED(name) (Unattended<papaya_MPI_##name, PAPAYA_NEXT(name)>::call)
 
 enum Number : std::size_t {
 #define UNTIMED(name)

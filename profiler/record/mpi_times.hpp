@@ -48,14 +48,25 @@ struct ThreadPolls {
   QuickPolls quick;
 };
 
+// One variable: what a poll touches is few cache lines, found by one entry of the library's tables.
+struct alignas(64) OfThread {
+  static constexpr std::uint32_t most_waits = 4;
+  const void* frame = nullptr;  // of the call that has not returned
+  ThreadTimes times;
+  ThreadPolls polls;
+  const void* site = nullptr;  // where the program made that call
+  bool is_left_out = false;    // it does not count
+  MessageWait waits[most_waits]{};
+};
+
 class MpiTimes {
  public:
   void open(Recorder& recorder, CallSites& call_sites) noexcept {
     recorder_ = &recorder;
     call_sites_ = &call_sites;
     if (gettid() == getpid()) {
-      main_thread_ = &polls_;
-      polls_.may_be_unchecked = true;
+      main_thread_ = &here_.polls;
+      here_.polls.may_be_unchecked = true;
     }
     noticeable_ticks_ = static_cast<std::uint64_t>(noticeable_ns / recorder.header().ns_per_tick);
     long_ticks_ = static_cast<std::uint64_t>(long_ns / recorder.header().ns_per_tick);
@@ -68,8 +79,8 @@ class MpiTimes {
    public:
     Call(MpiTimes& times, std::size_t function, const void* site, const void* frame) noexcept
         : times_(times), function_(function), begin_ticks_(clock::ticks()) {
-      frame_ = frame;
-      site_ = site;
+      here_.frame = frame;
+      here_.site = site;
       times.enter(begin_ticks_, site);
     }
     ~Call() {
@@ -78,15 +89,15 @@ class MpiTimes {
     // Before its scope does. Returns the ticks inside.
     std::uint64_t end() noexcept {
       has_ended_ = true;
-      frame_ = nullptr;
-      if (is_left_out_) {
-        is_left_out_ = false;
+      here_.frame = nullptr;
+      if (here_.is_left_out) {
+        here_.is_left_out = false;
         return 0;
       }
       const std::uint64_t end_ticks = clock::ticks();
       const std::uint64_t inside = end_ticks - begin_ticks_;
       times_.leave_call(function_, inside, end_ticks);
-      ++thread_.calls;
+      ++here_.times.calls;
       return inside;
     }
     Call(const Call&) = delete;
@@ -95,13 +106,13 @@ class MpiTimes {
     // The one that this thread is inside, if any, is recorded as a collective call and does not count. Where the
     // program made it; `site` if there is none.
     static const void* leave_out(const void* site) noexcept {
-      is_left_out_ = frame_ != nullptr;
-      return is_left_out_ ? site_ : site;
+      here_.is_left_out = here_.frame != nullptr;
+      return here_.is_left_out ? here_.site : site;
     }
 
     // Whether MPI makes this call from inside another one of this thread. What an error handler has left for good was
     // deeper on the stack than the next call.
-    static bool is_nested(const void* frame) noexcept { return frame_ != nullptr && frame < frame_; }
+    static bool is_nested(const void* frame) noexcept { return here_.frame != nullptr && frame < here_.frame; }
 
    private:
     MpiTimes& times_;
@@ -111,19 +122,19 @@ class MpiTimes {
   };
 
   // Whether a Poll may be made in this thread without start_polls(): nothing was recorded in it since then but polls.
-  static bool may_poll() noexcept { return polls_.unchecked != 0 && frame_ == nullptr; }
+  static bool may_poll() noexcept { return here_.polls.unchecked != 0 && here_.frame == nullptr; }
   // Before a Poll, otherwise: the caller has found that it is to be recorded. `without_check`: in the process's main
   // thread, if it has called open(), the next ones need not ask. Their numbers come to the record later, with its next
   // call of another kind or stop(); those of other threads, of whose end nobody tells, at once.
   void start_polls(bool without_check) noexcept {
-    write_polls(polls_);
-    polls_.times = this;
-    polls_.quick_ticks = quick_ticks_;
-    polls_.reads_counter = clock::is_counter();
-    polls_.unchecked = without_check && polls_.may_be_unchecked ? most_unchecked : 1;
+    write_polls(here_.polls);
+    here_.polls.times = this;
+    here_.polls.quick_ticks = quick_ticks_;
+    here_.polls.reads_counter = clock::is_counter();
+    here_.polls.unchecked = without_check && here_.polls.may_be_unchecked ? most_unchecked : 1;
   }
   // This thread's next poll is to ask again.
-  static void stop_polls() noexcept { polls_.unchecked = 0; }
+  static void stop_polls() noexcept { here_.polls.unchecked = 0; }
   // No call is made any more, and no thread is inside one. From any thread: the main one's memory outlives it.
   void stop() noexcept {
     if (main_thread_ == nullptr) return;
@@ -135,14 +146,14 @@ class MpiTimes {
   class Poll {
    public:
     Poll(std::size_t function, std::size_t poll, const void* site, const void* frame) noexcept
-        : function_(function), poll_(poll), is_timed_(!polls_.quick.may_skip(poll)) {
-      frame_ = frame;
-      --polls_.unchecked;
+        : function_(function), poll_(poll), is_timed_(!here_.polls.quick.may_skip(poll)) {
+      here_.frame = frame;
+      --here_.polls.unchecked;
       if (is_timed_) {
         begin_ticks_ = now();
         settled_ticks_ = enter_poll(begin_ticks_, site);
       } else {
-        polls_.quick.skip(poll, function);
+        here_.polls.quick.skip(poll, function);
       }
     }
     ~Poll() {
@@ -156,7 +167,7 @@ class MpiTimes {
       if (!is_timed_) return 0;
       const std::uint64_t end_ticks = now();
       const std::uint64_t inside = end_ticks - begin_ticks_;
-      polls_.quick.timed(poll_, function_, inside, polls_.quick_ticks);
+      here_.polls.quick.timed(poll_, function_, inside, here_.polls.quick_ticks);
       left(inside, end_ticks);
       return inside + settled_ticks_;
     }
@@ -165,31 +176,32 @@ class MpiTimes {
       if (is_timed_) return end();
       leave();
       const std::uint64_t end_ticks = now();
-      const std::uint64_t inside = polls_.quick.found(poll_, end_ticks - thread_.left_ticks, polls_.quick_ticks);
+      const std::uint64_t inside =
+          here_.polls.quick.found(poll_, end_ticks - here_.times.left_ticks, here_.polls.quick_ticks);
       const std::uint64_t settled = enter_poll(end_ticks - inside, nullptr);
       left(inside, end_ticks);
       return inside + settled;
     }
 
    private:
-    static std::uint64_t now() noexcept { return polls_.reads_counter ? clock::counter() : clock::ticks(); }
+    static std::uint64_t now() noexcept { return here_.polls.reads_counter ? clock::counter() : clock::ticks(); }
     // Returns the ticks inside polls of its function that were not timed.
     std::uint64_t enter_poll(std::uint64_t begin_ticks, const void* site) const noexcept {
-      if (thread_.left_ticks == 0) return 0;
-      const std::uint64_t elapsed = begin_ticks - thread_.left_ticks;
-      const QuickPolls::Settled settled = polls_.quick.settle(elapsed, polls_.quick_ticks, poll_);
-      thread_.mpi_ticks += settled.inside;
-      if (const std::uint64_t outside = elapsed - settled.inside; outside > thread_.longest_ticks)
-        polls_.times->keep_longest(outside, site);
+      if (here_.times.left_ticks == 0) return 0;
+      const std::uint64_t elapsed = begin_ticks - here_.times.left_ticks;
+      const QuickPolls::Settled settled = here_.polls.quick.settle(elapsed, here_.polls.quick_ticks, poll_);
+      here_.times.mpi_ticks += settled.inside;
+      if (const std::uint64_t outside = elapsed - settled.inside; outside > here_.times.longest_ticks)
+        here_.polls.times->keep_longest(outside, site);
       return settled.of_poll;
     }
     static void left(std::uint64_t inside, std::uint64_t end_ticks) noexcept {
-      thread_.mpi_ticks += inside;
-      thread_.left_ticks = end_ticks;
+      here_.times.mpi_ticks += inside;
+      here_.times.left_ticks = end_ticks;
     }
     void leave() noexcept {
-      frame_ = nullptr;
-      ++thread_.calls;
+      here_.frame = nullptr;
+      ++here_.times.calls;
       has_ended_ = true;
     }
 
@@ -207,13 +219,13 @@ class MpiTimes {
   // collective call the four longest are kept.
   static void wait_for(std::int32_t rank, std::uint64_t ticks) noexcept {
     if (rank < 0) return;
-    MessageWait* const end = waits_ + thread_.waits;
-    MessageWait* row = std::find_if(waits_, end, [rank](const MessageWait& wait) { return wait.rank == rank; });
-    if (row == end && thread_.waits < most_waits) {
-      ++thread_.waits;
+    MessageWait* const end = here_.waits + here_.times.waits;
+    MessageWait* row = std::find_if(here_.waits, end, [rank](const MessageWait& wait) { return wait.rank == rank; });
+    if (row == end && here_.times.waits < OfThread::most_waits) {
+      ++here_.times.waits;
       *row = {rank, 0};
     } else if (row == end) {
-      row = std::min_element(waits_, end, is_shorter);
+      row = std::min_element(here_.waits, end, is_shorter);
       if (row->ticks >= ticks) return;
       *row = {rank, 0};
     }
@@ -221,56 +233,54 @@ class MpiTimes {
   }
   // A call has asked for what is told apart from other things by `key`, without success.
   static void poll(std::uint64_t key, std::uint64_t ticks) noexcept {
-    if (thread_.polled != key) thread_.polled_ticks = 0;
-    thread_.polled = key;
-    thread_.polled_ticks += ticks;
+    if (here_.times.polled != key) here_.times.polled_ticks = 0;
+    here_.times.polled = key;
+    here_.times.polled_ticks += ticks;
   }
   // It is there. Returns the ticks inside the calls that asked for it before, and for nothing else in between.
   static std::uint64_t end_polling(std::uint64_t key) noexcept {
-    const std::uint64_t ticks = thread_.polled == key ? thread_.polled_ticks : 0;
-    thread_.polled = 0;
-    thread_.polled_ticks = 0;
+    const std::uint64_t ticks = here_.times.polled == key ? here_.times.polled_ticks : 0;
+    here_.times.polled = 0;
+    here_.times.polled_ticks = 0;
     return ticks;
   }
 
   // This thread's collective call of this event arrives: what it did before is written down, and counted anew.
   void arrive(std::uint64_t event, std::uint64_t arrival_ticks) noexcept {
     stop_polls();
-    if (thread_.calls == 0) return;
+    if (here_.times.calls == 0) return;
     const std::uint64_t outside = settle(arrival_ticks);
-    recorder_->put_interval(event, {.mpi_ticks = thread_.mpi_ticks,
-                                    .longest_ticks = std::max(outside, thread_.longest_ticks),
-                                    .longest_site = outside > thread_.longest_ticks ? 0 : thread_.longest_site,
-                                    .calls = thread_.calls,
+    recorder_->put_interval(event, {.mpi_ticks = here_.times.mpi_ticks,
+                                    .longest_ticks = std::max(outside, here_.times.longest_ticks),
+                                    .longest_site = outside > here_.times.longest_ticks ? 0 : here_.times.longest_site,
+                                    .calls = here_.times.calls,
                                     .commit = 0,
                                     .waited_for = longest_wait()});
   }
   // This thread has switched recording on again: what was before is no more known to be computing than time in a call.
   void leave_out(std::uint64_t off_ticks, std::uint64_t now_ticks) noexcept {
     settle(now_ticks - off_ticks);
-    thread_.mpi_ticks += off_ticks;
-    thread_.left_ticks = now_ticks;
-    ++thread_.calls;
+    here_.times.mpi_ticks += off_ticks;
+    here_.times.left_ticks = now_ticks;
+    ++here_.times.calls;
   }
-  static void leave(std::uint64_t exit_ticks) noexcept { thread_ = {.left_ticks = exit_ticks}; }
+  static void leave(std::uint64_t exit_ticks) noexcept { here_.times = {.left_ticks = exit_ticks}; }
 
  private:
   static constexpr double long_ns = 2e3;
   static constexpr double quick_ns = 1e3;  // what QuickPolls calls quick
-  static constexpr std::uint32_t most_waits = 4;
-
   static constexpr std::uint32_t most_unchecked = 64;
 
   // The clock is read: what was not timed is added. Returns the ticks outside MPI since this thread left it last.
   std::uint64_t settle(std::uint64_t now_ticks) noexcept {
     std::uint64_t outside = 0;
-    if (thread_.left_ticks != 0) {
-      const std::uint64_t elapsed = now_ticks - thread_.left_ticks;
-      const std::uint64_t inside = polls_.quick.settle(elapsed, quick_ticks_).inside;
-      thread_.mpi_ticks += inside;
+    if (here_.times.left_ticks != 0) {
+      const std::uint64_t elapsed = now_ticks - here_.times.left_ticks;
+      const std::uint64_t inside = here_.polls.quick.settle(elapsed, quick_ticks_).inside;
+      here_.times.mpi_ticks += inside;
       outside = elapsed - inside;
     }
-    write_polls(polls_);
+    write_polls(here_.polls);
     return outside;
   }
   void write_polls(ThreadPolls& polls) noexcept {
@@ -281,35 +291,31 @@ class MpiTimes {
   // A call begins that is no poll.
   void enter(std::uint64_t begin_ticks, const void* site) noexcept {
     stop_polls();
-    if (const std::uint64_t outside = settle(begin_ticks); outside > thread_.longest_ticks) keep_longest(outside, site);
+    if (const std::uint64_t outside = settle(begin_ticks); outside > here_.times.longest_ticks)
+      keep_longest(outside, site);
   }
   void keep_longest(std::uint64_t outside, const void* site) noexcept {
-    thread_.longest_ticks = outside;
-    thread_.longest_site =
+    here_.times.longest_ticks = outside;
+    here_.times.longest_site =
         outside < noticeable_ticks_ || site == nullptr ? 0 : static_cast<std::uint32_t>(call_sites_->number_of(site));
   }
   void leave_call(std::size_t function, std::uint64_t inside, std::uint64_t end_ticks) noexcept {
     recorder_->add_timed(function, inside);
-    thread_.mpi_ticks += inside;
-    thread_.left_ticks = end_ticks;
+    here_.times.mpi_ticks += inside;
+    here_.times.left_ticks = end_ticks;
   }
 
   static bool is_shorter(const MessageWait& a, const MessageWait& b) noexcept { return a.ticks < b.ticks; }
   // As trace::Interval has it.
   static std::uint32_t longest_wait() noexcept {
-    if (thread_.waits == 0) return 0;
-    const MessageWait& most = *std::max_element(waits_, waits_ + thread_.waits, is_shorter);
-    return trace::waited_for(most.rank, most.ticks, thread_.mpi_ticks);
+    if (here_.times.waits == 0) return 0;
+    const MessageWait& most = *std::max_element(here_.waits, here_.waits + here_.times.waits, is_shorter);
+    return trace::waited_for(most.rank, most.ticks, here_.times.mpi_ticks);
   }
 
   static constexpr double noticeable_ns = 20e3;  // shorter times outside MPI are not worth a look at the stack
 
-  static inline thread_local constinit ThreadTimes thread_{};
-  static inline thread_local constinit ThreadPolls polls_{};
-  static inline thread_local constinit MessageWait waits_[most_waits]{};
-  static inline thread_local constinit const void* frame_ = nullptr;  // of the call that has not returned
-  static inline thread_local constinit const void* site_ = nullptr;   // where the program made it
-  static inline thread_local constinit bool is_left_out_ = false;     // it does not count
+  static inline thread_local constinit OfThread here_{};
 
   Recorder* recorder_ = nullptr;
   CallSites* call_sites_ = nullptr;

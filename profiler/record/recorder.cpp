@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <utility>
 
@@ -21,16 +22,15 @@ bool Recorder::open(const std::string& path, std::uint64_t event_capacity, std::
                     std::string& error, std::span<const Function> functions) noexcept {
   const std::size_t rows = algorithms.size() + 1;
   const std::size_t bytes = trace::file_bytes(event_capacity, rows, functions.size());
-  file_ = create_mapped(path, bytes, error);
+  // The first write to a page costs some microseconds; taken now, not in the application's calls. Not the board and
+  // the table behind it, of which few pages are ever used, nor the intervals, which many programs have none of.
+  const FilePart in_use[] = {
+      {0, trace::node_board_offset},
+      {trace::events_offset, trace::intervals_offset(event_capacity, rows, functions.size()) - trace::events_offset},
+  };
+  file_ = create_mapped(path, bytes, error, std::span(in_use).first(bytes <= prefault_bytes ? std::size(in_use) : 0));
   void* const base = file_.base;
   if (base == nullptr) return false;
-  // The first write to a page costs half a microsecond; taken now, not in the application's calls. Not the board and
-  // the table behind it, of which few pages are ever used, nor the intervals, which many programs have none of.
-  if (bytes <= prefault_bytes) {
-    populate(file_, 0, trace::node_board_offset);
-    populate(file_, trace::events_offset,
-             trace::intervals_offset(event_capacity, rows, functions.size()) - trace::events_offset);
-  }
   auto* bytes_base = static_cast<std::byte*>(base);
   totals_ = reinterpret_cast<trace::Totals*>(bytes_base + trace::totals_offset);
   algorithms_ = reinterpret_cast<trace::Algorithm*>(bytes_base + trace::algorithms_offset(event_capacity));

@@ -154,8 +154,6 @@ void StackDump::stop() noexcept {
 
 void StackDump::run() noexcept try {
   pthread_setname_np(pthread_self(), "papaya-stacks");
-  void* warm[4];  // the first time libunwind sets itself up, which a handler should not
-  if (call_sites_->backtrace() != nullptr) call_sites_->backtrace()(warm, static_cast<int>(std::size(warm)));
   const std::atomic_ref asked(stacks_->asked);
   std::uint32_t seen = 0;
   std::atomic_ref(stacks_->answers).store(1, std::memory_order_release);
@@ -248,6 +246,15 @@ bool StackDump::dump_blocked(std::int32_t thread, const Sleep& sleep, trace::Thr
   return true;
 }
 
+// The first time libunwind sets itself up, which a handler should not. Not sooner than it is needed: a thread that is
+// stuck in the dynamic linker, whose lock libunwind takes, is asleep in most cases and not asked.
+void StackDump::warm_up() noexcept {
+  void* frames[4];
+  if (!is_warm_ && call_sites_->backtrace() != nullptr)
+    call_sites_->backtrace()(frames, static_cast<int>(std::size(frames)));
+  is_warm_ = true;
+}
+
 trace::StackState StackDump::interrupt(std::int32_t thread) {
   using enum trace::StackState;
   if (is_broken_) return silent;
@@ -255,6 +262,7 @@ trace::StackState StackDump::interrupt(std::int32_t thread) {
   if (number == 0) return no_signal;
   if ((blocked_signals(thread) >> (number - 1) & 1) != 0) return masked;
   sample.backtrace = call_sites_->backtrace();
+  warm_up();
   sample.python = &call_sites_->python();
   sample.step.store(Step::wanted, std::memory_order_release);
   struct sigaction action {};

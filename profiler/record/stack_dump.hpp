@@ -32,6 +32,7 @@ class StackDump {
   void dump();
   void show() noexcept;
   void dump_thread(std::int32_t thread, trace::ThreadStack& stack);
+  void warm_up() noexcept;
   trace::StackState interrupt(std::int32_t thread);
   void dump_running(std::int32_t thread, trace::ThreadStack& stack);
   bool dump_blocked(std::int32_t thread, const Sleep& sleep, trace::ThreadStack& stack);
@@ -45,6 +46,7 @@ class StackDump {
   pthread_t thread_{};
   bool running_ = false;
   std::atomic<bool> ends_{false};
+  bool is_warm_ = false;
   bool is_broken_ = false;  // a handler has not come to its end: no signal is sent any more
 };
 

@@ -36,7 +36,8 @@ void put(Field& field, Value value) noexcept {
 bool WeakRecorder::open(const std::string& path, const trace::Header& record) {
   if (has_failed_) return false;
   std::string error;
-  file_ = create_mapped(path, file_bytes(capacity_), error);
+  const FilePart whole[] = {{0, file_bytes(capacity_)}};
+  file_ = create_mapped(path, whole->bytes, error, std::span(whole).first(whole->bytes <= prefault_bytes ? 1 : 0));
   void* const base = file_.base;
   if (base == nullptr) {
     has_failed_ = true;
@@ -45,7 +46,6 @@ bool WeakRecorder::open(const std::string& path, const trace::Header& record) {
               "; they are not recorded.");
     return false;
   }
-  if (file_bytes(capacity_) <= prefault_bytes) populate(file_, 0, file_bytes(capacity_));
   auto* const bytes = static_cast<std::byte*>(base);
   rows_ = reinterpret_cast<trace::WeakRow*>(bytes + trace::weak::rows_offset);
   events_ = reinterpret_cast<trace::WeakEvent*>(bytes + trace::weak::events_offset);
