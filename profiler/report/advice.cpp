@@ -126,7 +126,7 @@ void Adviser::late_rank(std::int32_t number) {
   }
   const std::vector<NamedFrame>& frames = rank->late_at.empty() ? rank->long_at : rank->late_at;
   const bool has_collectives = analysis_.compared_calls > 0 || analysis_.functions.empty();
-  const std::string where = !frames.empty()   ? frame_text(frames.front())
+  const std::string where = !frames.empty()   ? "the call at " + frame_text(frames.front())
                             : has_collectives ? "its collective calls"
                                               : "its calls of " + analysis_.functions.front().name;
   const double computing_ns = rank->time.computing_ns;
@@ -200,7 +200,7 @@ void Adviser::late_ranks() {
       fmt::format("Spread the work before {} more evenly: {} of the waiting in collective calls is there. `papaya "
                   "report --html` shows which "
                   "ranks are late when.",
-                  worst->frames.empty() ? worst->name : frame_text(worst->frames.front()),
+                  worst->frames.empty() ? worst->name : "the call at " + frame_text(worst->frames.front()),
                   share_text(analysis_.waiting_ns > 0 ? worst->waiting_ns / analysis_.waiting_ns : 0)));
 }
 

@@ -42,10 +42,9 @@ double late_rank_2(int rank) {
 TEST_CASE("advice: where to take work from") {
   const Report report = support::analyse(run_of(4, late_rank_2));
   REQUIRE(!report.next.empty());
-  CHECK(
-      report.next.front() ==
-      "Give rank 2 less work, or make what it computes before app+0x20 quicker: it computes 250 ms, the median of the "
-      "ranks 50.0 ms.");
+  CHECK(report.next.front() ==
+        "Give rank 2 less work, or make what it computes before the call at app+0x20 quicker: it computes 250 ms, the "
+        "median of the ranks 50.0 ms.");
   CHECK(report.in_short ==
         "33 % of the time of the 4 ranks goes into computing, 50 % is lost by waiting in collective calls for late "
         "ranks, "
@@ -88,10 +87,9 @@ TEST_CASE("advice: a core is named only where it is known") {
 TEST_CASE("advice: a late rank that uses no core waits for something else") {
   auto all = run_of(4, late_rank_2);
   for (auto& record : all) record.header.usage = {.wall_ns = 300'000'000, .user_ns = 60'000'000, .core_wait_ns = 0};
-  CHECK(
-      support::analyse(all).next.front() ==
-      "Look at what rank 2 waits for outside MPI before app+0x20: it spends 250 ms there, the median of the ranks 50.0 "
-      "ms, but uses a core only 20 % of the run. Files, locks and sleeps do that.");
+  CHECK(support::analyse(all).next.front() ==
+        "Look at what rank 2 waits for outside MPI before the call at app+0x20: it spends 250 ms there, the median of "
+        "the ranks 50.0 ms, but uses a core only 20 % of the run. Files, locks and sleeps do that.");
   // One that has no core is given one.
   all[2].header.usage.core_wait_ns = 150'000'000;
   all[2].header.usage.core = 5;

@@ -69,7 +69,7 @@ TEST_CASE("verdict: a rank that computes long before calls at which nobody waits
       "waits long: waiting for late ranks costs 0 % of the run."));
   REQUIRE(!report.next.empty());
   CHECK(report.next.front().starts_with(
-      "Give rank 0 less work, or make what it computes before app+0x20 quicker: it computes 501 ms,"));
+      "Give rank 0 less work, or make what it computes before the call at app+0x20 quicker: it computes 501 ms,"));
 }
 
 TEST_CASE("verdict: who computes long is no reason for a wait in MPI_Finalize that is longer") {
@@ -144,8 +144,9 @@ TEST_CASE("verdict: what costs most comes first, and what to do about it") {
   CHECK(contains(both.verdict, " In collective calls, ranks 0, 3 are late: waiting for them costs "));
   REQUIRE(both.next.size() >= 2);
   CHECK(contains(both.next[0], "Look at what rank 1 does alone after the last call of the others"));
-  CHECK(contains(both.next[1],
-                 "Spread the work before app+0x20 more evenly: 100 % of the waiting in collective calls is there."));
+  CHECK(contains(
+      both.next[1],
+      "Spread the work before the call at app+0x20 more evenly: 100 % of the waiting in collective calls is there."));
 }
 
 TEST_CASE("verdict: of several nodes a rank is last at the calls of its own") {
