@@ -71,8 +71,8 @@ TEST_CASE("who may leave early makes hundreds of calls before anybody else comes
         const bool from_root = is_from_root(descriptor.collective);
         const auto run_with = [&](int ahead, std::size_t count) {
           Mailbox mailbox(ranks);
-          Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false,
-                    &mailbox, is_lean);
+          Node node(descriptor, ranks, wait::Mode::automatic,
+                    {.arrival_order = arrival_order, .values = values, .mailbox = &mailbox, .is_lean = is_lean});
           // In a hierarchical algorithm it reduces for its node.
           if (!from_root && descriptor.segment != nullptr) {
             const Nodes& nodes = node.nodes();
@@ -129,8 +129,8 @@ TEST_CASE("ranks that run ahead by turns, with other roots and with messages of 
           constexpr int per_phase = 150 * thorough;
           constexpr int calls = phases * per_phase;
           Mailbox mailbox(ranks);
-          Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, {}, capacity, false,
-                    &mailbox, is_lean);
+          Node node(descriptor, ranks, wait::Mode::automatic,
+                    {.arrival_order = arrival_order, .values = values, .mailbox = &mailbox, .is_lean = is_lean});
           const Reduction reduction = reduction_for(arrival_order, true);
           Outcomes outcomes(ranks, calls);
           std::atomic<int> wrong{0};

@@ -81,7 +81,7 @@ TEST_CASE("every arrival order of few ranks gives the rank-order product", "[pro
         for (const bool by_table : {true, false}) {
           std::vector<int> order(static_cast<std::size_t>(ranks));
           std::iota(order.begin(), order.end(), 0);
-          Node node(*descriptor, ranks, mode, false);
+          Node node(*descriptor, ranks, mode);
           const Reduction reduction = matrix_product(by_table);
           int call = 0;
           std::vector<wait::Site> sites(static_cast<std::size_t>(ranks));
@@ -117,7 +117,7 @@ TEST_CASE("random arrivals, odd rank counts, all sizes, ranks lapping each other
   for (const Descriptor* descriptor : allreduce_algorithms())
     for (const int ranks : {1, 2, 3, 5, 7, 8})
       for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield}) {
-        Node node(*descriptor, ranks, mode, false);
+        Node node(*descriptor, ranks, mode);
         const Reduction reduction = matrix_product(true);
         const auto p = static_cast<std::size_t>(ranks);
         std::vector<std::size_t> counts = {1, p, p + 1, 4, 63, 1021, capacity / sizeof(Matrix)};
@@ -153,7 +153,7 @@ TEST_CASE("arrival order sums every operand once", "[protocol]") {
       std::vector<std::int64_t> values = default_values(*descriptor);
       for (std::size_t i = 0; i < values.size(); ++i)
         if (descriptor->parameters[i].name == "self_serve_bytes") values[i] = 0;
-      Node node(*descriptor, ranks, wait::Mode::automatic, true, values);
+      Node node(*descriptor, ranks, wait::Mode::automatic, {.arrival_order = true, .values = values});
       const Reduction reduction = sum_of_doubles();
       std::atomic<int> wrong{0};
       on_ranks(ranks, [&](int rank) {
@@ -178,7 +178,7 @@ TEST_CASE("one rank that declines keeps all ranks out, and the next call is as e
       for (const bool by_table : {true, false})
         for (const int ranks : {2, 3, 5}) {
           if (!descriptor->serves_declines || (descriptor->needs_arrival_order && !arrival_order)) continue;
-          Node node(*descriptor, ranks, wait::Mode::automatic, arrival_order);
+          Node node(*descriptor, ranks, wait::Mode::automatic, {.arrival_order = arrival_order});
           Reduction reduction = sum_of_doubles();
           reduction.by_table = by_table;
           std::atomic<int> wrong{0};
@@ -233,7 +233,7 @@ TEST_CASE("a rank that waits knows who is missing", "[protocol]") {
       static thread_local int own_rank;
       reporters = 0;
       right = false;
-      Node node(*descriptor, 3, wait::Mode::block, false);
+      Node node(*descriptor, 3, wait::Mode::block);
       const Reduction reduction = sum_of_doubles();
       for (int rank = 0; rank < 3; ++rank)
         node.policy(rank).set_stall(0.02, [](void* prepared, double seconds) {

@@ -22,7 +22,7 @@ TEST_CASE("random arrivals, odd rank counts, all sizes, ranks ahead of each othe
           for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield}) {
             // With a sanitizer each number of ranks waits in one of the two ways.
             if (thorough == 1 && (ranks % 3 == 2) != (mode == wait::Mode::yield)) continue;
-            Node node(descriptor, ranks, mode, arrival_order);
+            Node node(descriptor, ranks, mode, {.arrival_order = arrival_order});
             const Reduction reduction = reduction_for(arrival_order, true);
             const auto p = static_cast<std::size_t>(ranks);
             std::vector<std::size_t> counts = {1, p - 1, p, p + 1, 2, 7, 63, 1021, capacity / sizeof(Matrix)};
@@ -58,7 +58,7 @@ TEST_CASE("a late rank is overtaken by as many calls as there are banks, and fin
     constexpr std::size_t many = 2 * static_cast<std::size_t>(usual_chunk_bytes);
     for (const std::size_t count : {std::size_t{2}, std::size_t{300}, many / sizeof(Matrix)}) {
       if (count * sizeof(Matrix) > descriptor.max_bytes) continue;
-      Node node(descriptor, ranks, wait::Mode::block, arrival_order);
+      Node node(descriptor, ranks, wait::Mode::block, {.arrival_order = arrival_order});
       const Reduction reduction = reduction_for(arrival_order, true);
       const bool is_bcast = collective == Collective::bcast;
       // The one that the others can do without, and one that waits for nothing but a free bank.
@@ -91,7 +91,7 @@ TEST_CASE("a rank stands still after its deposit while the others are in the nex
     for (const int ranks : {2, 3, 5})
       for (const auto& values : parameter_sets(descriptor)) {
         constexpr int calls = 60;
-        Node node(descriptor, ranks, wait::Mode::automatic, arrival_order, values);
+        Node node(descriptor, ranks, wait::Mode::automatic, {.arrival_order = arrival_order, .values = values});
         const Reduction reduction = reduction_for(arrival_order, true);
         std::vector<std::atomic<int>> deposits(calls);
         std::atomic<int> wrong{0};
@@ -122,7 +122,7 @@ TEST_CASE("a root that has used up the banks knows whom it waits for", "[protoco
     if (!descriptor->one_node) continue;  // over the wire a rank knows only whom it waits for itself
     static std::atomic<int> reports;
     reports = 0;
-    Node node(*descriptor, ranks, wait::Mode::block, false);
+    Node node(*descriptor, ranks, wait::Mode::block);
     for (int rank = 0; rank < ranks; ++rank)
       node.policy(rank).set_stall(0.2, [](void* prepared, double) {
         const auto* waiting = static_cast<const Prepared*>(prepared);
@@ -155,7 +155,7 @@ TEST_CASE("no receiver of a bcast waits for another receiver that is late", "[pr
       std::vector<std::int64_t> values = default_values(*descriptor);
       for (std::size_t i = 0; i < values.size(); ++i)
         if (descriptor->parameters[i].name == "radix") values[i] = 1;  // a chain: everybody is somebody's parent
-      Node node(*descriptor, ranks, wait::Mode::automatic, false, values);
+      Node node(*descriptor, ranks, wait::Mode::automatic, {.values = values});
       const Reduction reduction = reduction_for(true, true);
       std::atomic<int> done{0};
       std::atomic<int> wrong{0};
@@ -177,7 +177,7 @@ TEST_CASE("no receiver of a bcast waits for another receiver that is late", "[pr
 TEST_CASE("no rank leaves a barrier before all have come", "[protocol]") {
   for (const Descriptor* descriptor : algorithms_for(Collective::barrier, false))
     for (const int ranks : {2, 3, 7}) {
-      Node node(*descriptor, ranks, wait::Mode::automatic, false);
+      Node node(*descriptor, ranks, wait::Mode::automatic);
       std::atomic<int> entered{0};
       std::atomic<int> wrong{0};
       on_ranks(ranks, [&](int rank) {

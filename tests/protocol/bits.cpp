@@ -74,8 +74,8 @@ TEST_CASE("the same bits on all ranks and in 100 orders of arrival", "[protocol]
               const std::size_t count = std::max(bytes / element, std::size_t{1});
               std::vector<topology::Location> locations;
               if (bound) locations = {{0, 0}, {1, 0}, {0, 0}, {2, 0}, {1, 0}, {0, 0}, {2, 0}};
-              Node node(*descriptor, ranks, wait::Mode::automatic, false,
-                        bound ? numa_trees_always(*descriptor) : values, nullptr, 1, locations);
+              Node node(*descriptor, ranks, wait::Mode::automatic,
+                        {.values = bound ? numa_trees_always(*descriptor) : values, .locations = locations});
               std::vector<std::atomic<int>> arrived(runs);
               std::vector<std::vector<std::byte>> first(ranks);  // result of each rank
               std::atomic<int> different{0};
@@ -150,7 +150,8 @@ TEST_CASE("elements that leave a part of every chunk empty", "[protocol]") {
           // As many chunks as a slot may have, in all banks and more.
           const std::size_t most_bytes = std::size_t{1} << 20;
           const std::size_t count = most_bytes / element;
-          Node node(*descriptor, ranks, wait::Mode::automatic, arrival_order, {}, nullptr, 1, {}, most_bytes);
+          Node node(*descriptor, ranks, wait::Mode::automatic,
+                    {.arrival_order = arrival_order, .most_bytes = most_bytes});
           std::atomic<int> wrong{0};
           on_ranks(ranks, [&](int rank) {
             wait::Site site;
@@ -189,7 +190,7 @@ TEST_CASE("where the ranks are bound does not show in a result", "[protocol]") {
       std::vector<std::byte> results[std::size(machines)];
       for (std::size_t i = 0; i < std::size(machines); ++i) {
         results[i].resize(count * sizeof(double));
-        Node node(*descriptor, ranks, wait::Mode::automatic, false, {}, nullptr, 1, machines[i]);
+        Node node(*descriptor, ranks, wait::Mode::automatic, {.locations = machines[i]});
         on_ranks(ranks, [&](int rank) {
           wait::Site site;
           std::vector<std::byte> operand(count * sizeof(double));

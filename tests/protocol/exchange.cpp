@@ -43,7 +43,7 @@ TEST_CASE("single copy: blocks are read from their owner; after a read that fail
         for (const int fail : {0, 1, 7}) {
           reads = 0;
           fails_at = fail;
-          Node node(*descriptor, ranks, wait::Mode::automatic, false, values, sometimes_read);
+          Node node(*descriptor, ranks, wait::Mode::automatic, {.values = values, .read = sometimes_read});
           const Reduction reduction = reduction_for(true, true);
           std::atomic<int> wrong{0};
           on_ranks(ranks, [&](int rank) {
@@ -83,7 +83,7 @@ TEST_CASE("single copy: begins where the second copy would not come from a cache
         *single_copy_bytes = value;
         reads = 0;
         fails_at = 0;
-        Node node(*descriptor, ranks, wait::Mode::automatic, false, values, sometimes_read);
+        Node node(*descriptor, ranks, wait::Mode::automatic, {.values = values, .read = sometimes_read});
         const Reduction reduction = reduction_for(true, true);
         std::atomic<int> wrong{0};
         on_ranks(ranks, [&](int rank) {
@@ -207,7 +207,7 @@ TEST_CASE("alltoallv: sizes of all kinds, in place or not, declines, calls of on
       for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::yield, wait::Mode::block}) {
         // With a sanitizer all on few ranks, automatic on more.
         if (thorough == 1 && ranks > 3 && mode != wait::Mode::automatic) continue;
-        Node node(descriptor, ranks, mode, false);
+        Node node(descriptor, ranks, mode);
         const Reduction reduction = reduction_for(true, true);
         std::atomic<int> wrong{0};
         on_ranks(ranks, [&](int rank) {
@@ -235,7 +235,7 @@ TEST_CASE("alltoallv: sizes of all kinds, in place or not, declines, calls of on
 TEST_CASE("alltoallv: every arrival order of few ranks", "[protocol]") {
   for_each_alltoallv([](const Descriptor& descriptor) {
     for (const int ranks : {2, 3, 4}) {
-      Node node(descriptor, ranks, wait::Mode::block, false);
+      Node node(descriptor, ranks, wait::Mode::block);
       std::vector<wait::Site> sites(static_cast<std::size_t>(ranks));
       std::atomic<int> wrong{0};
       in_every_order(node, thorough == 1 ? 3 : 8, wait::Mode::block, [&](int rank, int number, auto enter) {
@@ -255,7 +255,7 @@ TEST_CASE("one rank that declines keeps all out of an exchange, with nothing ove
       for (const int ranks : {2, 3, 5})
         for (const std::size_t count : {std::size_t{2}, 3 * capacity / sizeof(Matrix) / 2}) {
           if (!descriptor->serves_declines) continue;
-          Node node(*descriptor, ranks, wait::Mode::automatic, false);
+          Node node(*descriptor, ranks, wait::Mode::automatic);
           const Reduction reduction = reduction_for(true, true);
           std::atomic<int> wrong{0};
           on_ranks(ranks, [&](int rank) {

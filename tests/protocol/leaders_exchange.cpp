@@ -74,7 +74,7 @@ std::vector<std::int64_t> values_with(std::int64_t leaders) {
 void check_blocks(Collective collective, int ranks, const std::vector<std::int64_t>& values, std::size_t most_bytes,
                   const std::vector<std::size_t>& counts) {
   const Reduction reduction = reduction_for(true, true);
-  Node node(algorithm(collective), ranks, wait::Mode::automatic, false, values, nullptr, 1, {}, most_bytes);
+  Node node(algorithm(collective), ranks, wait::Mode::automatic, {.values = values, .most_bytes = most_bytes});
   INFO(name_of(collective) << ", " << ranks << " ranks on " << node.nodes().count() << " nodes, " << values.back()
                            << " leaders, blocks of up to " << most_bytes << " bytes");
   std::atomic<int> wrong{0};
@@ -121,13 +121,13 @@ TEST_CASE("leaders that wait on their nodes move the messages that others wait f
     do {
       node.reset();
       wires.assign(ranks, nullptr);
-      node = std::make_unique<Node>(algorithm(collective), ranks, wait::Mode::automatic, false, values_with(2), nullptr,
-                                    std::uint64_t{1}, std::vector<topology::Location>{}, capacity, false, nullptr,
-                                    false, [](int rank, Notified& memory) -> std::unique_ptr<Notified> {
-                                      auto wire = std::make_unique<LazyWire>(memory, rank == 0 || rank == 3);
-                                      wires[static_cast<std::size_t>(rank)] = wire.get();
-                                      return wire;
-                                    });
+      node = std::make_unique<Node>(
+          algorithm(collective), ranks, wait::Mode::automatic,
+          NodeOptions{.values = values_with(2), .carrier = [](int rank, Notified& memory) -> std::unique_ptr<Notified> {
+                        auto wire = std::make_unique<LazyWire>(memory, rank == 0 || rank == 3);
+                        wires[static_cast<std::size_t>(rank)] = wire.get();
+                        return wire;
+                      }});
     } while (!is_as_above());
     for (int rank = 0; rank < ranks; ++rank)
       node->policy(rank).configure(wait::Mode::automatic, {.cores = 2, .ranks = ranks, .rank = rank}, LazyWire::poke);
@@ -153,7 +153,9 @@ TEST_CASE("whoever waits long for a late node names its leader and nobody else",
     constexpr int ranks = 5;
     // Each rank on a node of its own.
     std::unique_ptr<Node> node;
-    do node = std::make_unique<Node>(algorithm(collective), ranks, wait::Mode::automatic, false, values_with(0));
+    do
+      node = std::make_unique<Node>(algorithm(collective), ranks, wait::Mode::automatic,
+                                    NodeOptions{.values = values_with(0)});
     while (node->nodes().count() != ranks);
     static std::atomic<int> reports;
     static int late;

@@ -186,6 +186,20 @@ class Arenas {
 // What carries a rank's writes in place of its wire through shared memory, to which it gives them in the end.
 using Carrier = std::unique_ptr<Notified> (*)(int rank, Notified& memory);
 
+// How a Node serves.
+struct NodeOptions {
+  bool arrival_order = false;             // sums may be made in the order of arrival
+  std::vector<std::int64_t> values = {};  // of the algorithm's parameters; empty: their defaults
+  ReadMemory read = nullptr;
+  std::uint64_t first_round = 1;
+  std::vector<topology::Location> locations = {};
+  std::size_t most_bytes = capacity;
+  bool wire_only = false;  // no memory that ranks share, also of an algorithm that knows nodes
+  Mailbox* mailbox = nullptr;
+  bool is_lean = false;  // only what is small, in Descriptor::lean_bytes
+  Carrier carrier = nullptr;
+};
+
 // The shared memory of a node, and one Policy and one Prepared per rank, as each process would have. What may borrow
 // memory does, from arenas that no other Node has or from those of some ranks.
 class Node {
@@ -207,14 +221,14 @@ class Node {
       prepared_.push_back(descriptor.prepare(team, is_lean ? capacity : largest, default_values(descriptor)));
     }
   }
-  Node(const Descriptor& descriptor, int ranks, wait::Mode mode, bool arrival_order,
-       std::vector<std::int64_t> values = {}, ReadMemory read = nullptr, std::uint64_t first_round = 1,
-       std::vector<topology::Location> locations = {}, std::size_t most_bytes = capacity, bool wire_only = false,
-       Mailbox* mailbox = nullptr, bool is_lean = false, Carrier carrier = nullptr)
-      : policies_(static_cast<std::size_t>(ranks)), locations_(std::move(locations)), nodes_(some_nodes(ranks)) {
-    if (values.empty()) values = default_values(descriptor);
+  Node(const Descriptor& descriptor, int ranks, wait::Mode mode, NodeOptions options = {})
+      : policies_(static_cast<std::size_t>(ranks)),
+        locations_(std::move(options.locations)),
+        nodes_(some_nodes(ranks)) {
+    const std::vector<std::int64_t> values = options.values.empty() ? default_values(descriptor) : options.values;
+    std::size_t most_bytes = options.most_bytes;
     // One region for each node, if the algorithm knows nodes.
-    const bool in_levels = descriptor.segment != nullptr && descriptor.region_bytes != nullptr && !wire_only;
+    const bool in_levels = descriptor.segment != nullptr && descriptor.region_bytes != nullptr && !options.wire_only;
     const Layout layout{ranks, in_levels ? &nodes_ : nullptr};
     const std::size_t wire_bytes = shared_bytes(descriptor, layout, most_bytes, values).wire;
     std::vector<std::size_t> regions;
@@ -226,30 +240,30 @@ class Node {
     const bool borrows = descriptor.control_bytes != nullptr;
     constexpr std::size_t own_bytes = 2048;
     // Four slots of as much.
-    if (borrows || is_lean) own_arenas_ = std::make_unique<Arenas>(ranks, 2 * 4 * most_bytes, false);
-    if (is_lean) {
+    if (borrows || options.is_lean) own_arenas_ = std::make_unique<Arenas>(ranks, 2 * 4 * most_bytes, false);
+    if (options.is_lean) {
       all += descriptor.lean_bytes(ranks, most_bytes, own_arenas_->rank(0).largest_bytes());
     } else if (borrows) {
       most_bytes = own_arenas_->rank(0).largest_bytes();
       all += descriptor.control_bytes(ranks, most_bytes, own_bytes);
-    } else if (!in_levels && descriptor.region_bytes != nullptr && !wire_only) {
+    } else if (!in_levels && descriptor.region_bytes != nullptr && !options.wire_only) {
       all += descriptor.region_bytes(ranks, most_bytes, values);
     }
     make_region(all);
-    if (mailbox != nullptr && in_levels)
+    if (options.mailbox != nullptr && in_levels)
       for (const std::vector<int>& on_node : nodes_.ranks)
         node_mailboxes_.push_back(std::make_unique<Mailbox>(static_cast<int>(on_node.size())));
     for (int rank = 0; rank < ranks; ++rank) {
-      Team team = team_of(rank, ranks, mode, arrival_order, read, first_round);
-      if (borrows || is_lean) {
+      Team team = team_of(rank, ranks, mode, options.arrival_order, options.read, options.first_round);
+      if (borrows || options.is_lean) {
         team.deposits = &own_arenas_->rank(rank);
         team.own_bytes = own_bytes;
       }
-      if (mailbox != nullptr) messages_.push_back(mailbox->of(rank));
-      if (mailbox != nullptr) team.messages = messages_.back().get();
+      if (options.mailbox != nullptr) messages_.push_back(options.mailbox->of(rank));
+      if (options.mailbox != nullptr) team.messages = messages_.back().get();
       if (in_levels) {
         team.nodes = &nodes_;
-        if (mailbox != nullptr) {
+        if (options.mailbox != nullptr) {
           const int node = nodes_.of_rank[static_cast<std::size_t>(rank)];
           const std::vector<int>& on_node = nodes_.ranks[static_cast<std::size_t>(node)];
           const auto position = std::find(on_node.begin(), on_node.end(), rank) - on_node.begin();
@@ -261,7 +275,7 @@ class Node {
       if (descriptor.segment != nullptr) {
         wires_.push_back(std::make_unique<SharedNotified>(region_, team.rank, *team.policy,
                                                           descriptor.segment(layout, most_bytes, values)));
-        if (carrier != nullptr) wires_.push_back(carrier(team.rank, *wires_.back()));
+        if (options.carrier != nullptr) wires_.push_back(options.carrier(team.rank, *wires_.back()));
         team.wire = wires_.back().get();
       }
       prepared_.push_back(descriptor.prepare(team, most_bytes, values));

@@ -36,10 +36,12 @@ TEST_CASE("reductions with a tree for each NUMA node", "[protocol]") {
             const std::vector<std::int64_t> values = numa_trees_always(*descriptor);
             if (ranks == 4)
               for (const wait::Mode mode : {wait::Mode::block, wait::Mode::spin}) {
-                Node node(*descriptor, ranks, mode, arrival_order, values, nullptr, 1, locations);
+                Node node(*descriptor, ranks, mode,
+                          {.arrival_order = arrival_order, .values = values, .locations = locations});
                 CHECK(every_order(node, collective, reduction, mode) == 0);
               }
-            Node node(*descriptor, ranks, wait::Mode::automatic, arrival_order, values, nullptr, 1, locations);
+            Node node(*descriptor, ranks, wait::Mode::automatic,
+                      {.arrival_order = arrival_order, .values = values, .locations = locations});
             std::vector<std::size_t> counts = {1, 5, 63, 1021, capacity / sizeof(Matrix)};
             if (descriptor->max_bytes > capacity) counts.push_back(4 * capacity / sizeof(Matrix) + 77);
             std::atomic<int> wrong{0};
@@ -70,7 +72,7 @@ TEST_CASE("bcast on several NUMA nodes and caches, ancestors late or ahead", "[p
       std::vector<std::int64_t> values = default_values(*descriptor);
       for (std::size_t i = 0; i < values.size(); ++i)
         if (descriptor->parameters[i].name == "radix") values[i] = value;
-      Node node(*descriptor, ranks, wait::Mode::automatic, false, values, nullptr, 1, locations);
+      Node node(*descriptor, ranks, wait::Mode::automatic, {.values = values, .locations = locations});
       const Reduction reduction = reduction_for(true, true);
       std::atomic<int> wrong{0};
       on_ranks(ranks, [&](int rank) {

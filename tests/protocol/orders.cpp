@@ -21,7 +21,7 @@ TEST_CASE("every arrival order of few ranks, every root", "[protocol]") {
                          for (const wait::Mode mode : {wait::Mode::block, wait::Mode::spin})
                            for (const bool by_table : {true, false}) {
                              if (!by_table && collective != Collective::reduce) continue;
-                             Node node(descriptor, ranks, mode, arrival_order);
+                             Node node(descriptor, ranks, mode, {.arrival_order = arrival_order});
                              CHECK(every_order(node, collective, reduction_for(arrival_order, by_table), mode) == 0);
                            }
                      });
@@ -40,13 +40,14 @@ TEST_CASE("round numbers pass 2^31 and 2^32, where events wrap around", "[protoc
       constexpr int rounds = 140;
       const Reduction reduction = reduction_for(arrival_order, true);
       {
-        Node node(descriptor, ranks, wait::Mode::block, arrival_order, {}, nullptr, limit - rounds);
+        Node node(descriptor, ranks, wait::Mode::block,
+                  {.arrival_order = arrival_order, .first_round = limit - rounds});
         int wrong = 0;
         for (int calls = 0; calls < rounds + 20; calls += 18)
           wrong += every_order(node, collective, reduction, wait::Mode::block);
         CHECK(wrong == 0);
       }
-      Node node(descriptor, ranks, wait::Mode::block, arrival_order, {}, nullptr, limit - rounds);
+      Node node(descriptor, ranks, wait::Mode::block, {.arrival_order = arrival_order, .first_round = limit - rounds});
       const std::size_t large = descriptor.max_bytes > capacity ? 4 * capacity / sizeof(Matrix) + 77 : 300;
       std::atomic<int> wrong{0};
       on_ranks(ranks, [&](int rank) {

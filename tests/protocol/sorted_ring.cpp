@@ -65,7 +65,7 @@ TEST_CASE("who is late goes to the end of the ring, on all ranks, and another af
   for (const Descriptor* descriptor : sorted_rings())
     for (const std::size_t count : {std::size_t{2}, 3 * capacity / sizeof(Matrix)}) {
       INFO(descriptor->name << " of " << count);
-      Node node(*descriptor, 4, wait::Mode::block, true);
+      Node node(*descriptor, 4, wait::Mode::block, {.arrival_order = true});
       for (const int late : {1, 3, 0}) {
         CHECK(late_until(node, late, count, [&] { return ring(node, 0).order().back() == late; }));
         // The one block of the tree begins at the first rank as it is.
@@ -87,7 +87,7 @@ TEST_CASE("neighbours that change from call to call, all sizes, ranks ahead of e
         values[0] = 1024;
         int changes = 0;
         {
-          Node node(*descriptor, ranks, mode, true, values);
+          Node node(*descriptor, ranks, mode, {.arrival_order = true, .values = values});
           const Reduction reduction = reduction_for(true, true);
           constexpr std::size_t counts[] = {1, 2, 64, 65, 700, 5000, 3, 0, 1, 9000, 31};
           std::atomic<int> wrong{0};

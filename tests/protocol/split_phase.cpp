@@ -28,7 +28,7 @@ std::vector<const Descriptor*> split_phase_algorithms() {
 class WireOnly : public Node {
  public:
   WireOnly(const Descriptor& descriptor, int ranks, wait::Mode mode)
-      : Node(descriptor, ranks, mode, false, {}, nullptr, 1, {}, capacity, true) {}
+      : Node(descriptor, ranks, mode, {.wire_only = true}) {}
 };
 
 OverWire& phase(Node& node, int rank) {

@@ -40,7 +40,7 @@ std::vector<std::int64_t> small_chunks() {
 TEST_CASE("the rank that is late becomes the straggler on all ranks, and another after it", "[protocol]") {
   for (const int ranks : {2, 3, 5, 8}) {
     INFO(ranks << " ranks");
-    Node node(algorithm(), ranks, wait::Mode::block, false, small_chunks());
+    Node node(algorithm(), ranks, wait::Mode::block, {.values = small_chunks()});
     const Reduction reduction = reduction_for(true, true);
     constexpr std::size_t counts[] = {1, 700, 3, 2000};
     std::vector<wait::Site> sites(static_cast<std::size_t>(ranks));
@@ -75,7 +75,7 @@ TEST_CASE("calls of all sizes with ranks ahead of each other, while the straggle
   for (const int ranks : {2, 3, 4, 5, 7, 8})
     for (const wait::Mode mode : {wait::Mode::automatic, wait::Mode::block}) {
       INFO(ranks << " ranks");
-      Node node(algorithm(), ranks, mode, false, small_chunks());
+      Node node(algorithm(), ranks, mode, {.values = small_chunks()});
       const Reduction reduction = reduction_for(true, true);
       constexpr std::size_t counts[] = {1, 2, 64, 65, 700, 5000, 3, 0, 1, 9000, 31};
       std::atomic<int> wrong{0};
@@ -105,7 +105,7 @@ TEST_CASE("the same bits on all ranks and in every run, whoever is late", "[prot
     for (int late = 0; late < ranks; ++late) {
       std::vector<std::int64_t> values = small_chunks();
       values[2] = late;
-      Node node(algorithm(), ranks, wait::Mode::automatic, false, values);
+      Node node(algorithm(), ranks, wait::Mode::automatic, {.values = values});
       std::vector<std::vector<double>> results(static_cast<std::size_t>(ranks), std::vector<double>(count));
       on_ranks(ranks, [&](int rank) {
         std::vector<double>& result = results[static_cast<std::size_t>(rank)];
